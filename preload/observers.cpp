@@ -1,4 +1,4 @@
-// Expands observers.def: each event is a row of direct calls.
+// Expands observers.def: the function of each event calls its receivers directly, one after the other.
 #include "cuda/cuda.hpp"
 #include "foresight/foresight.hpp"
 #include "foresight/lives.hpp"

@@ -1,4 +1,4 @@
-// Expands participants.def: each step of a fork is a row of direct calls.
+// Expands participants.def: the function of each step calls the participants directly, one after the other.
 #include "fork/participants.hpp"
 #include "cuda/cuda.hpp"
 #include "files/file_locks.hpp"
@@ -26,7 +26,7 @@ namespace forksight {
 
 namespace {
 
-// A function without a row that calls it is a mistake in the struct or in the list.
+// Checks that a participant has exactly the functions that its row in the list names.
 template <class P, std::uint32_t steps>
 consteval bool row_is_whole() {
   return requires { &P::tells; }

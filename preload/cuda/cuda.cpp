@@ -192,7 +192,7 @@ void note_cuda_init(CudaWay way, const Site& site) {
   g_init.stage.store(2, std::memory_order_release);
   refresh_modules();
   note_cuda_context();
-  // An initialised driver is as good a reason to look at a fork as a second thread is.
+  // From now on forks are recorded, as after the start of a second thread.
   g_had_threads.store(true, std::memory_order_release);
 }
 
@@ -201,7 +201,7 @@ void note_cuda_context() { g_contexts_made.fetch_add(1, std::memory_order_relaxe
 std::uint64_t touch_cuda(CudaEntry entry, std::uint64_t function, const Site& site) {
   const auto index = static_cast<std::uint32_t>(entry);
   const std::uint64_t bit = std::uint64_t{1} << index % 64;
-  // Once for each function: a loop over refused calls would fill the trace.
+  // Each function is recorded once, because a loop of refused calls would fill the trace.
   if ((g_touched[index / 64].fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return 0;
   return begin_function_touch(trace::TouchKind::kCudaCall, g_fork_record, kNames[index], function, site);
 }

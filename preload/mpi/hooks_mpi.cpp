@@ -14,20 +14,20 @@ namespace {
 
 using Word = std::uint64_t;
 
-// The result of a call whose library was closed before.
+// The result of a call if the library of the real function was closed before.
 constexpr Word kMpiError = 16;                      // MPI_ERR_OTHER of Open MPI, an error in all others
 constexpr auto kUcxError = static_cast<Word>(-22);  // UCS_ERR_UNSUPPORTED
 
 constexpr bool is_ucx(MpiEntry entry) { return entry >= MpiEntry::ucp_init_version; }
 
-// 0: no error so far.
+// The error in the result of a call; 0: there is none, or the call shows none yet.
 int status_of(MpiEntry entry, Word result) {
   switch (entry) {
     case MpiEntry::ucp_cleanup:
     case MpiEntry::ucp_worker_progress: return 0;
     case MpiEntry::ucp_tag_send_nbx:
     case MpiEntry::ucp_tag_recv_nbx: {
-      // A result that is a request, or a status in the form of a pointer.
+      // The result is a pointer to a request, or a status in the form of a pointer.
       constexpr std::int64_t kLastStatus = -100;
       const auto status = static_cast<std::int64_t>(result);
       return status < 0 && status >= kLastStatus ? static_cast<int>(status) : 0;

@@ -29,13 +29,14 @@ constexpr char kNames[][kNameBytes] = {
 };
 static_assert(sizeof(trace::CudaFunctionRecord::name) >= kNameBytes);
 
-// The copies of MPI that are asked: libraries that export both questions under the names that no tool intercepts.
+// The copies of MPI that are asked at a fork: libraries that export PMPI_Initialized and PMPI_Finalized. No tool
+// intercepts functions with the prefix PMPI.
 struct Library {
   const link_map* map;  // null: none
   std::uint64_t bias;
   const ElfW(Dyn) * dynamic;
   Trust trust;
-  bool is_live;  // as of the last fork
+  bool is_live;  // initialised and not finalised at the last fork
 };
 constinit Library g_libraries[kMpiWrappers] = {};
 constinit std::atomic<std::uint64_t> g_ucx_function{0};  // a function of the UCX that was called last
@@ -64,7 +65,7 @@ std::uint32_t find_entry(const char* name) {
   return entry;
 }
 
-// The same library is still loaded, and not another one at its place.
+// True if the library is still loaded, and no other one is at its place.
 bool is_loaded(const Library& library) {
   return library.map != nullptr && find_object(reinterpret_cast<std::uint64_t>(library.dynamic)).map == library.map;
 }
@@ -97,7 +98,7 @@ std::uint64_t wrap_mpi(const char* name, std::uint64_t function) {
 void note_mpi_use(MpiEntry entry, std::uint64_t function) {
   if (entry >= MpiEntry::ucp_init_version) g_ucx_function.store(function, std::memory_order_relaxed);
   g_mpi_is_used.store(true, std::memory_order_relaxed);
-  // As good a reason to look at a fork as a second thread is.
+  // From now on forks are recorded, as after the start of a second thread.
   g_had_threads.store(true, std::memory_order_release);
 }
 
@@ -106,7 +107,7 @@ void note_ucx(std::int32_t change) { g_ucx_contexts.fetch_add(change, std::memor
 std::uint64_t touch_mpi(MpiEntry entry, std::uint64_t function, const Site& site) {
   const auto index = static_cast<std::uint32_t>(entry);
   const std::uint64_t bit = std::uint64_t{1} << index;
-  // Once for each function: a loop would fill the trace.
+  // Each function is recorded once, because a loop of calls would fill the trace.
   if ((g_touched.fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return 0;
   return begin_function_touch(trace::TouchKind::kMpiCall, g_fork_record, kNames[index], function, site);
 }

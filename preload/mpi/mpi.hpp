@@ -1,6 +1,6 @@
-// MPI and UCX: the calls that a forked child makes although they were initialised before the fork. No header or library
-// of them is needed: the functions are found by name in whatever library exports them, and the library itself says at
-// the fork whether MPI is initialised.
+// MPI and UCX: records the calls that a forked child makes although its parent had initialised the library. The shim
+// needs no header or library of MPI or UCX: it finds the functions by name in whatever library exports them. At a fork
+// it asks the library itself whether MPI is initialised.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,7 @@ bool is_mpi_name(const char* name);
 std::uint64_t wrap_mpi(const char* name, std::uint64_t function);
 // The address of a wrapper. In hooks_mpi.cpp.
 std::uint64_t mpi_wrapper(MpiEntry entry, std::uint32_t wrapper);
-// The first call. `function` belongs to UCX or to MPI.
+// Called at the first call of such a function. `function` is its address, and belongs to UCX or MPI.
 void note_mpi_use(MpiEntry entry, std::uint64_t function);
 
 // A UCX context was made (1), or released (-1).

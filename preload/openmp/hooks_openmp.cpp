@@ -1,5 +1,5 @@
-// The entry points by which compiled code starts a parallel region on libgomp (GCC 12's libgomp.map), and on LLVM's
-// runtime, which has them, too. In a process that is not a watched child, each is one look-up and one call.
+// The entry points by which compiled code starts a parallel region on libgomp (GCC 12's libgomp.map). LLVM's runtime
+// has the same entry points. In a process that is not a watched child, each hook makes one look-up and one call.
 #include "guest/site.hpp"
 #include "guest/sys.hpp"
 #include "loader/next.hpp"
@@ -20,8 +20,8 @@ struct Call {
   forksight::RegionGuard guard;
 };
 
-// The runtime that serves this caller. Null function: the caller is bound to a runtime that has since been unloaded, or
-// that never had this entry.
+// Finds the runtime that serves this caller. If the function is null, the caller's runtime was unloaded, or it has no
+// such entry.
 inline Call find(OmpEntry entry, std::uint64_t caller) {
   forksight::initialise();
   forksight::Runtime* runtime = forksight::runtime_of_caller(caller);
@@ -30,8 +30,8 @@ inline Call find(OmpEntry entry, std::uint64_t caller) {
   return {reinterpret_cast<void*>(function), runtime, {0, 0}};
 }
 
-// With the num_threads that the shim may ask for. An entry that does not exist would have made the loader refuse the
-// caller.
+// Finds the function to call, and the num_threads to ask for. The entry exists: otherwise the loader would have refused
+// to load the caller.
 inline Call begin(const forksight::Region& region, const forksight::Site& site) {
   Call call = find(region.entry, site.pc);
   if (FORKSIGHT_UNLIKELY(call.function == nullptr)) __builtin_trap();
@@ -46,7 +46,7 @@ inline void end(const Call& call) {
   if (FORKSIGHT_UNLIKELY(call.guard.touch != 0)) forksight::leave_watched_region(call.guard);
 }
 
-// For an entry that returns inside of the region.
+// Called after an entry that returns inside of the region.
 inline void pass(const Call& call) {
   if (FORKSIGHT_UNLIKELY(forksight::g_watch_regions)) forksight::enter_split_region(call.guard);
 }
@@ -109,7 +109,7 @@ FORKSIGHT_SPLIT_REGION(GOMP_parallel_loop_guided_start, (long start, long stop, 
                        (start, stop, step, chunk))
 FORKSIGHT_SPLIT_REGION(GOMP_parallel_loop_runtime_start, (long start, long stop, long step), (start, stop, step))
 
-// Ends what the two-step calls began.
+// Ends a region that one of the functions *_start began.
 FORKSIGHT_EXPORT_VERSIONED(void, GOMP_parallel_end, ) {
   const Call call = find(OmpEntry::GOMP_parallel_end, FORKSIGHT_FRAME().site().pc);
   if (FORKSIGHT_UNLIKELY(call.function == nullptr)) __builtin_trap();
@@ -117,8 +117,9 @@ FORKSIGHT_EXPORT_VERSIONED(void, GOMP_parallel_end, ) {
   if (FORKSIGHT_UNLIKELY(forksight::g_watch_regions)) forksight::leave_split_region();
 }
 
-// The program ends the pool itself: its remaining threads are not a pool that a fork could lose. Programs look these
-// functions up with dlsym or as weak symbols: without a runtime, or with one that has none, they fail.
+// The program ends the pool itself. Threads of the pool that still exist do not count as a pool that a fork could lose.
+// Programs look these functions up with dlsym or as weak symbols. If there is no runtime, or it does not have the
+// function, the hook returns -1.
 FORKSIGHT_EXPORT_VERSIONED(int, omp_pause_resource_all, int kind) {
   return pause(find(OmpEntry::omp_pause_resource_all, FORKSIGHT_FRAME().site().pc), kind);
 }

@@ -40,8 +40,8 @@ struct Watch {
 constinit Watch g_watches[kMaxRuntimes] = {};
 constinit const Slot* g_watched_thread = nullptr;
 
-// A region that is entered by one call and left by another (GOMP_parallel_start, GOMP_parallel_end) of the watched
-// thread: the outermost one that touched something, and the number of regions entered since.
+// Regions of the watched thread that one call enters and another one leaves (GOMP_parallel_start, GOMP_parallel_end).
+// `guard` is that of the outermost region that touched something. `depth` counts that region and the regions inside it.
 struct SplitRegion {
   RegionGuard guard;
   std::uint32_t depth;
@@ -65,8 +65,8 @@ std::uint64_t find_tls_block(const Runtime& runtime) {
   return reinterpret_cast<std::uint64_t>(block);
 }
 
-// libgomp's per-thread state may point to a task or team on this thread's own stack. Then libgomp is inside of
-// something that returns into that stack (an undeferred explicit task), and wiping the state would break the return.
+// True if libgomp's per-thread state points to a task or team on this thread's own stack. Then a function of libgomp is
+// still running on that stack (an undeferred explicit task). It would fail when it continues, if the state were reset.
 bool points_to_own_stack(const Runtime& runtime, std::uint64_t block, const Slot& slot) {
   const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
   for (std::size_t at = 0; at + sizeof(std::uint64_t) <= runtime.tls_bytes; at += sizeof(std::uint64_t)) {
@@ -77,17 +77,15 @@ bool points_to_own_stack(const Runtime& runtime, std::uint64_t block, const Slot
   return false;
 }
 
-// The conditions of each cure, without which it is refused. Between the beginning of fork() and its return in the
-// child, no function of a runtime is called that may allocate or wait, because the allocator's own handlers hold its
-// locks.
+// The conditions of each cure. If one does not hold, the cure is refused. After the beginning of fork() and before its
+// return in the child, no function of a runtime is called that may allocate or wait, because the allocator's own
+// handlers hold its locks.
 //
-//   rebuild  The library is libgomp and nothing else, so that its thread-local block is its own: a program or plugin
-//   that
-//            has libgomp linked in shares the block with it. The block is found, and nothing on this thread's stack
-//            returns into it.
-//   quiesce  The pool was ended by the runtime's own call, which succeeded, at the beginning of fork(): its workers run
-//            their destructors, which may need locks that a prepare handler takes.
-//   clamp    The library is libgomp and nothing else, so that each region of the child passes through the shim's hooks.
+//   rebuild: the library is libgomp and nothing else. A program or plugin that has libgomp linked in has other data in
+//     the same thread-local block. In addition, the block is found, and it does not point into this thread's stack.
+//   quiesce: the runtime's own call has ended the pool, at the beginning of fork(). A later call would be wrong: the
+//     workers run their destructors, which may need locks that a prepare handler takes.
+//   clamp: the library is libgomp and nothing else, so that each region of the child passes through the shim's hooks.
 CureResult prove_rebuild(const Runtime& runtime, const RuntimeAtFork& at_fork, const Slot& slot) {
   const bool proven = runtime.is_all_libgomp && at_fork.tls_block != 0 && slot.stack_top != 0 &&
                       !points_to_own_stack(runtime, at_fork.tls_block, slot);
@@ -98,8 +96,9 @@ CureResult prove_clamp(const Runtime& runtime) {
   return runtime.is_all_libgomp ? CureResult::kApplied : CureResult::kRefusedByRuntime;
 }
 
-// Rebuilding changes only the child's own copy of a pool that is lost anyway. Quiescing is libgomp's own interface, but
-// it costs the parent its pool and the pool's threadprivate data. Clamping costs the child its threads.
+// The order of preference of --omp=auto. Rebuilding changes only the child's own copy of a pool that is lost anyway.
+// Quiescing uses libgomp's own interface, but the parent loses its pool and the pool's threadprivate data. After
+// clamping, the child has no parallel threads.
 bool wants_quiesce(const Runtime& runtime, const RuntimeAtFork& at_fork, const Slot& slot) {
   if (g_config.omp != OmpPolicy::kAuto) return g_config.omp == OmpPolicy::kQuiesce;
   return prove_rebuild(runtime, at_fork, slot) != CureResult::kApplied;
@@ -122,7 +121,7 @@ void choose_cure(const Runtime& runtime, RuntimeAtFork& at_fork, const Slot& slo
   take(CureMethod::kRebuild, CureResult::kRefusedNoImage);
 }
 
-// In the shim's prepare handler. `is_lost`: the thread still has a pool.
+// Called in the shim's prepare handler. `is_lost`: the thread still has a pool, which the fork will lose.
 void prepare_cure(const Runtime& runtime, RuntimeAtFork& at_fork, const Slot& slot, std::int32_t level, bool is_lost) {
   if (g_config.omp == OmpPolicy::kObserve) return;
   at_fork.due = true;
@@ -142,7 +141,8 @@ void prepare_cure(const Runtime& runtime, RuntimeAtFork& at_fork, const Slot& sl
 
 std::uint64_t record_thread_of(Slot* worker) { return worker == nullptr ? 0 : worker->record; }
 
-// The former contents of the forking thread's block, if it is small enough (libgomp 12: 0x98 bytes), by runtime.
+// For each runtime: the contents that the forking thread's block had before the rebuild, if the block is small enough
+// (libgomp 12: 0x98 bytes).
 constexpr std::size_t kMostKeptWords = 32;
 constinit std::uint64_t g_kept_blocks[kMaxRuntimes][kMostKeptWords] = {};
 
@@ -155,8 +155,8 @@ void rebuild(const Runtime& runtime, const RuntimeAtFork& at_fork, std::uint32_t
   memset(block + runtime.tls_image_bytes, 0, runtime.tls_bytes - runtime.tls_image_bytes);
 }
 
-// The word of a new thread's block that libgomp fills when a setting is first changed: its pointer to the task that has
-// all settings of the thread. Null unless it is exactly one word.
+// Finds the word in which the block differs from that of a new thread. When a setting is first changed, libgomp fills
+// exactly one word: its pointer to the task that has all settings of the thread. Null if not exactly one word differs.
 std::uint64_t* find_settings(const Runtime& runtime, std::uint64_t block) {
   std::uint64_t* found = nullptr;
   for (std::size_t at = 0; at + sizeof(std::uint64_t) <= runtime.tls_bytes; at += sizeof(std::uint64_t)) {
@@ -173,8 +173,8 @@ std::uint64_t* find_settings(const Runtime& runtime, std::uint64_t block) {
   return found;
 }
 
-// Restores what the thread had set (number of threads, schedule, thread limit, nesting, ...) and what was wiped with
-// the rest. libgomp allocates here, so this must come after the allocator's own child handler.
+// Restores the thread's settings (number of threads, schedule, thread limit, nesting, ...), which the rebuild has
+// reset. libgomp allocates here, so this must come after the allocator's own child handler.
 void restore_settings(const Runtime& runtime, const RuntimeAtFork& at_fork, std::uint32_t index) {
   if (runtime.set_num_threads == nullptr) return;
   const bool is_fresh = is_kept(runtime) && find_settings(runtime, at_fork.tls_block) == nullptr;
@@ -203,8 +203,8 @@ void restore(std::uint32_t index, const RuntimeAtFork& at_fork) {
   if (!g_watches[index].is_restore_due || !runtime.present) return;
   g_watches[index].is_restore_due = false;
   if (at_fork.method == CureMethod::kRebuild) restore_settings(runtime, at_fork, index);
-  // What the runtime promises must agree with what it gives: OpenBLAS asks first, and then spins for the partner thread
-  // that it was promised.
+  // omp_get_max_threads() must agree with the size of the teams. OpenBLAS calls it first, and then spins until the
+  // other threads of the team have come.
   if (at_fork.method == CureMethod::kClamp && runtime.set_num_threads != nullptr) runtime.set_num_threads(1);
 }
 
@@ -265,8 +265,7 @@ void at_fork::OpenMp::prepares(Fork& fork) {
     at_fork.workers_lost = count_workers(runtime, forking->tid, &first);
     const std::uint64_t first_record = record_thread_of(first);
     std::int32_t level = -1;
-    // A runtime is asked only if it has been used: asking initialises LLVM's runtime, and an idle one need not be
-    // asked.
+    // LLVM's runtime is asked only if it has workers, because a question would initialise a runtime that is not in use.
     if (is_libgomp || at_fork.workers_lost > 0) {
       level = runtime.get_level != nullptr ? runtime.get_level() : -1;
       at_fork.max_threads = runtime.get_max_threads();
@@ -301,7 +300,7 @@ void at_fork::OpenMp::starts(const Fork& fork) {
   }
 }
 
-// The part of the cure that allocates.
+// The part of the cures that may allocate.
 void at_fork::OpenMp::leaves(const Fork& fork) {
   Slot* const forking = &fork.self;
   if (!g_watch_regions || forking != g_watched_thread) return;
@@ -335,7 +334,7 @@ RegionGuard enter_watched_region(Runtime& runtime, const Region& region, const S
                                    0};
     return {append(trace::RecordType::kTouch, touch, Importance::kFinding), allowed};
   }
-  // Cured: recorded once, with the region that would have hung.
+  // The pool was cured. The first region that would have hung is recorded, once.
   if (watch.fork_record != 0) {
     const std::uint64_t stack = append_stack(site, t_slot, kStackBytes, false, Importance::kFinding);
     append(trace::RecordType::kCure,

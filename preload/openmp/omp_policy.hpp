@@ -1,5 +1,5 @@
-// What the shim does about libgomp's pools around a fork (--omp), and what it must watch for in the child. Only libgomp
-// needs this: LLVM's and Intel's runtimes rebuild themselves in the child, and a pause would abort them.
+// What the shim does about libgomp's pools around a fork (--omp), and what it watches in the child. Only libgomp needs
+// this: LLVM's and Intel's runtimes rebuild themselves in the child, and a pause would make them abort.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace forksight {
 
-// True in a child whose forking thread lost a libgomp pool: the region hooks look here before they call.
+// True in a child whose forking thread lost a libgomp pool. The hooks of regions read this first.
 extern bool g_watch_regions;
 
 struct RegionGuard {
@@ -26,7 +26,8 @@ struct Region {
 // A region is about to start in a watched child.
 RegionGuard enter_watched_region(Runtime& runtime, const Region& region, const Site& site);
 void leave_watched_region(const RegionGuard& guard);
-// The same for an entry that returns at the beginning of the region: the wait for the team may be there or at its end.
+// The same for an entry that returns at the beginning of the region. The thread may wait for the team there, or at the
+// end of the region.
 void enter_split_region(const RegionGuard& guard);
 void leave_split_region();
 

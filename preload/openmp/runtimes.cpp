@@ -14,8 +14,8 @@ namespace {
 
 constinit Runtime g_runtimes[kMaxRuntimes] = {};
 
-// Which runtime serves the callers in one loaded object. Entries are written once, the value before the key, and only
-// cleared when objects were unloaded. If there are too few entries, the answer is worked out at each call.
+// The runtime that serves the callers in one loaded object. Each entry is written once, the value before the key. The
+// entries are cleared when objects were unloaded. For objects without an entry, the runtime is looked up at each call.
 struct CallerEntry {
   std::atomic<std::uint64_t> caller;  // identify(), 0: empty
   Runtime* runtime;
@@ -38,7 +38,7 @@ ElfView view_of(const Module& module) {
   return {module.bias, module.dynamic, module.is_permanent ? Trust::kStaysLoaded : Trust::kNone};
 }
 
-// A library that provides the GOMP entry points also to others' code.
+// True for a library whose GOMP entry points serve other libraries, too.
 bool provides_gomp(const Module& module) { return module.runtime >= 0; }
 
 // The first runtime in the global scope, which the loader searches before a caller's own libraries; -1: none. Libraries
@@ -209,5 +209,5 @@ Team predict_team(const Runtime& runtime, std::uint32_t clause, std::uint32_t se
 
 }  // namespace forksight
 
-// After the list of hooks, which names what must not be called.
+// Included after the list of hooks, because the list contains names that this header forbids.
 #include "guest/house_rules.hpp"

@@ -1,5 +1,6 @@
-// The OpenMP runtimes of this process, found by what they export, and asked through their own symbols. One process may
-// have several (renamed copies of libgomp inside of wheels, opened RTLD_LOCAL).
+// The OpenMP runtimes of this process. They are recognised by the functions that they export, and the shim calls these
+// functions at their addresses. One process may have several runtimes (renamed copies of libgomp inside of wheels,
+// opened RTLD_LOCAL).
 #pragma once
 
 #include <cstddef>
@@ -23,9 +24,9 @@ struct Runtime {
   const link_map* map;
   std::uint64_t bias;
   const ElfW(Dyn) * dynamic;
-  // A shared library that is libgomp and nothing else: its thread-local block contains no other data, and every call of
-  // its entries uses their names, and so the shim's hooks. False for a libgomp that is linked into a program or a
-  // plugin.
+  // True for a shared library that is libgomp and nothing else: its thread-local block contains no other data, and all
+  // calls of its entries from other objects pass through the shim's hooks. False for a libgomp that is linked into a
+  // program or a plugin.
   bool is_all_libgomp;
   std::uint64_t start;  // mapped range; a thread whose start routine is in it is a worker
   std::uint64_t end;
@@ -53,17 +54,19 @@ Runtime& runtime_at(std::uint32_t index);
 
 // The runtime that a GOMP call from `caller` would have been bound to without the shim: the first runtime that was
 // loaded at start-up, else the one in the caller's own tree of needed libraries, else the first. Null if there is none.
-// A wrong answer gives wrong results (the body asks its own runtime for its thread number). So every caller's object is
-// looked up at every call, without a lock; only the answer is cached.
+// With a wrong runtime the program computes wrong results, because the body of the region asks its own runtime for its
+// thread number. So the object of the caller is looked up at every call, without a lock. Only the runtime of an object
+// is cached.
 Runtime* runtime_of_caller(std::uint64_t caller);
 std::uint64_t entry_of(Runtime& runtime, OmpEntry entry);
-// The same if no runtime is known.
+// The address of the entry for this caller, if no runtime is known.
 std::uint64_t find_entry_by_loader(std::uint64_t caller, OmpEntry entry);
 
-// The number of living threads that `creator` made through this runtime: its pool without the master.
+// The number of living threads that the thread `creator_tid` made through this runtime: its pool without itself.
 std::uint32_t count_workers(const Runtime& runtime, std::int32_t creator_tid, Slot** first);
 std::uint32_t count_all_workers(const Runtime& runtime);
-// The runtime has ended the pool of `creator` (omp_pause_resource_all): its threads end later, by pthread_exit.
+// The runtime has ended the pool of the thread `creator_tid` (omp_pause_resource_all). Its workers end a little later,
+// by pthread_exit.
 void retire_workers(const Runtime& runtime, std::int32_t creator_tid);
 
 // The team that a region of the calling thread would get, computed like gomp_resolve_num_threads (libgomp/parallel.c,

@@ -36,7 +36,7 @@ T load(const unsigned char* from) {
 
 std::uint32_t narrow(std::uint64_t offset) { return static_cast<std::uint32_t>(offset); }
 
-// The table is too large for the stack of the thread that loads the interpreter.
+// The table of offsets is read into a mapping, because it is too large for the stack of the calling thread.
 template <class Offsets>
 bool read_layout(std::uint64_t runtime, OwnPythonLayout& layout) {
   void* const page = sys::map(sizeof(Offsets), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
@@ -94,7 +94,8 @@ OwnPythonLayout read_own_python_layout(std::uint64_t runtime) {
   return layout;
 }
 
-// The place in the text of a frame's line: threads are often at the same places, and functions call themselves.
+// Where the line of a frame is in the text. The line is copied from there if the same frame occurs again: threads are
+// often at the same place, and functions are recursive.
 struct ToldFrame {
   std::uint64_t code;
   std::uint64_t instruction;
@@ -107,7 +108,7 @@ struct OwnFrames::Scratch {
   ToldFrame told[kToldFrames];
   unsigned char frame[kMostFrameBytes];
   unsigned char code[kMostCodeBytes];
-  unsigned char string[2048];   // what is known of a string, and its characters
+  unsigned char string[2048];   // the header of a string object, and its characters
   unsigned char table[1024];    // a piece of a table of lines
   std::uint64_t table_address;  // of the piece
   std::uint32_t table_bytes;

@@ -20,10 +20,10 @@ struct OwnPythonLayout {
 };
 
 // The layout of the interpreter whose _PyRuntime is at this address. `runtime` of the result is 0 for other versions,
-// and for a build without the GIL: its threads run whatever the calling thread does.
+// and for a build without the GIL, because other threads of such a build run while the calling thread reads.
 OwnPythonLayout read_own_python_layout(std::uint64_t runtime);
 
-// Memory for a text and for the work on it.
+// Writes the text. The caller provides memory for the text and for temporary data.
 class OwnFrames {
  public:
   // `text` has room for `most` bytes, `scratch` for kScratchBytes, all zero.

@@ -40,11 +40,11 @@ constinit Python g_python = {};
 constinit std::atomic<bool> g_has_python{false};
 
 constexpr std::size_t kMostBytes = 32U << 10U;
-// A server forks from the same place again and again. The first forks are recorded in full, ...
+// A server forks from the same place again and again. The stacks are recorded at this many first forks, and after that
+// at most once in kRestNs. A child that inherited orphans records the stacks itself if its parent did not.
 constexpr std::uint32_t kForksToldEach = 16;
-// ... and later ones once in this time. A child that inherited orphans records its own stack.
 constexpr std::uint64_t kRestNs = 100'000'000;
-// Beyond this part of the trace, the room is kept for simpler facts.
+// Beyond this part of the trace, no Python stacks of forks are recorded, to keep room for simpler facts.
 constexpr std::uint64_t kRoomBytes = trace::kMaxTraceBytes / 4;
 
 // All of these are written only at recorded forks, by a thread that holds the GIL or is alone.
@@ -73,8 +73,8 @@ class Cancellation {
 enum class Told { kAll, kOne };
 
 // The text of the interpreter's dumper, or the shim's own text in the same format.
-//   The dumper writes to a descriptor. A non-blocking pipe is used: it holds 64 KiB, and the rest is lost, while a file
-//   would cause SIGXFSZ at RLIMIT_FSIZE. Without two free descriptors there is no text.
+//   The dumper writes to a descriptor. A non-blocking pipe is used: it holds 64 KiB, and the rest is lost. With a file,
+//   the program could get SIGXFSZ at RLIMIT_FSIZE. Without two free descriptors there is no text.
 class DumpedText {
  public:
   DumpedText(Told told, ThreadState* own) {
@@ -89,7 +89,7 @@ class DumpedText {
       for (int& end : ends) end = move_up(end);
       if (ends[0] >= 0 && ends[1] >= 0) {
         const Cancellation off;  // the dumper calls write()
-        // The thread's own stack first, so that others are cut off.
+        // The thread's own stack comes first: if there is too much text, other stacks are cut off.
         if (own != nullptr) g_python.dump_one(ends[1], own);
         if (told == Told::kAll) g_python.dump_all(ends[1], nullptr, own);
         collect(ends[0]);
@@ -173,7 +173,7 @@ ThreadState* state_with_gil() {
 
 void record_fork(std::uint64_t fork, ThreadState* own) {
   const DumpedText text(Told::kAll, own);
-  // Children that a server forks one after the other from one place would all record the same.
+  // If the stacks are those of the last record, of this process or of any process of the trace, that record is used.
   std::atomic<std::uint64_t>& of_all = last_python_stacks();
   const std::uint64_t others = of_all.load(std::memory_order_acquire);
   if (!text.is_that_of(g_last_stacks)) {
@@ -227,7 +227,7 @@ void at_fork::Python::records(const Fork& fork_now) {
   record_fork(fork, own);
 }
 
-// In a child that inherited orphans: the same from its frozen copy, if prepare had to leave it out.
+// In a child that inherited orphans: records the stacks from its frozen copy, if prepare did not record them.
 void at_fork::Python::reads(const Fork& fork_now) {
   const std::uint64_t fork = fork_now.record;
   if (!locks_are_watched() || fork == 0 || fork > kRoomBytes || fork == g_last_fork) return;

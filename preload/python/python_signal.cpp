@@ -9,7 +9,7 @@
 
 #include "guest/house_rules.hpp"
 
-// What the kernel calls when the handler returns; rt_sigreturn.
+// The restorer, to which the handler returns: it calls rt_sigreturn.
 asm(R"(
   .text
   .type forksight_sigreturn, @function
@@ -42,7 +42,8 @@ long change_action(int number, const KernelAction* action, KernelAction* before)
   return sys::call(SYS_rt_sigaction, number, sys::word(action), sys::word(before), sizeof(std::uint64_t));
 }
 
-// If anybody else sent the signal, it has its normal effect: the default action of a real-time signal ends the process.
+// The signal is not a request of `forksight run`. So it gets its normal effect: the default action of a real-time
+// signal ends the process.
 void pass_on(int number) {
   KernelAction action{};
   change_action(number, &action, nullptr);
@@ -67,7 +68,7 @@ void answer_python_signal() {
   if (g_installed || number == 0) return;
   KernelAction before{};
   if (change_action(number, nullptr, &before) != 0 || before.handler != nullptr) return;
-  // With restart: the waits of the threads go on afterwards.
+  // With SA_RESTART, system calls that the signal interrupts are restarted.
   const KernelAction action{on_request, SA_SIGINFO | SA_RESTART | SA_ONSTACK | kRestorer, forksight_sigreturn,
                             kAllSignals};
   if (change_action(number, &action, nullptr) != 0) return;

@@ -5,7 +5,7 @@
 
 namespace forksight {
 
-// Installs the handler if it was asked for, the signal is at its default, and that was not done before.
+// Installs the handler if the variable asks for it and the signal is at its default. Does so only once.
 void answer_python_signal();
 
 // The work of the handler (python.cpp). async-signal-safe; for a process in which nothing runs any more.

@@ -30,7 +30,8 @@ enum ForkStep : std::uint32_t {
   kEnters = 1U << 1U,
   // void prepares(Fork&): in the shim's prepare handler, before the fork's record is written.
   kPrepares = 1U << 2U,
-  // void records(const Fork&): after the fork's record is written. The last row comes nearest to the fork.
+  // void records(const Fork&): after the fork's record is written. The last row of the list is called last before the
+  // fork.
   kRecords = 1U << 3U,
   // No function: with this flag `prepares` and `records` are also called at a kBypassed fork. They are
   // async-signal-safe then, and call no foreign code.

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t kForkStackBytes = 16U << 10U;
 
-// Code without frame pointers keeps data in rbp: an outer frame can depend on rbp only if it points into the stack.
+// True if both sites would be unwound alike. The values of rbp may differ if neither points into the stack: then rbp is
+// data of code without frame pointers, and no outer frame depends on it.
 bool is_same_site(const Site& one, const Site& other, std::size_t bytes) {
   const auto is_on_stack = [&](std::uint64_t value) { return value - one.sp < bytes; };
   return one.pc == other.pc && one.sp == other.sp &&
@@ -42,8 +43,8 @@ bool is_unwound_alike(std::uint64_t record, const StackBound& bound, std::uint64
 
 std::uint64_t record_fork_stack(Slot& slot, const Site& site) {
   const StackBound bound = stack_bound(&slot, site.sp, kForkStackBytes);
-  // Stacks contain words that were never set. Memcheck reports code that decides by them, so under Valgrind no stacks
-  // are compared.
+  // Stacks contain words that were never set. Valgrind's Memcheck reports branches that depend on such words, so under
+  // Valgrind no stacks are compared.
   if (!g_config.under_valgrind && slot.last_fork_stack != 0 && is_same_site(slot.last_fork_site, site, bound.bytes) &&
       is_unwound_alike(slot.last_fork_stack, bound, site.sp)) {
     return slot.last_fork_stack;

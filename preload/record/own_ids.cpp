@@ -24,8 +24,8 @@ std::int32_t read_libcs_tid(const void* thread_pointer) {
       __ATOMIC_ACQUIRE);
 }
 
-// Also true if the kernel does not say: it would be worse to take another process's slots away than to leave ids
-// unchanged.
+// Also true if the kernel does not say. If this is wrong, the ids stay unchanged. The opposite mistake would be worse:
+// the slots of a process that shares this memory would be taken away from it.
 bool may_share_memory(std::int32_t pid, std::int32_t other) {
   const long order = sys::call(SYS_kcmp, pid, other, kSameMemory);
   return order == 0 || (order < 0 && order != kNoSuchProcess);

@@ -15,15 +15,15 @@ void start_own_ids();
 // The id that libc would write into a lock now; the kernel's id if libc's place for it is not known.
 std::int32_t lock_tid();
 
-// The initial thread of this process, which owns the slot, has ended: the kernel then clears the id in its control
-// block, which stays in place. False if libc's place for the id is not known.
+// True if `slot` belongs to the initial thread of this process and this thread has ended. The kernel then clears the id
+// in the thread's control block, which stays in place. False if libc's place for the id is not known.
 bool has_initial_thread_ended(const Slot& slot);
 
-// Called in the only thread of a forked process: sets its process and id. Null: the thread has no slot.
-// async-signal-safe and fork-child-safe.
+// Called in the only thread of a forked process: notes the new process id, and the new ids of the thread in its slot.
+// `self` is null if the thread has no slot. async-signal-safe and fork-child-safe.
 void renew_own_ids(Slot* self);
 
-// Called before ids are used, off the lock path. If this process is the child of a fork that no hook and no handler saw
+// Called before ids are used, off the fast path. If this process is the child of a fork that no hook and no handler saw
 // (an inline system call), renews its ids; the parent's threads then do not belong to it. Costs one system call if
 // nothing has changed. A process that shares its memory with another one (vfork, clone with CLONE_VM) changes nothing.
 void notice_unseen_fork();

@@ -29,11 +29,13 @@ namespace {
 
 alignas(4096) constinit Slot g_first_slots[kChunkSlots] = {};
 constinit std::atomic<Slot*> g_chunks[kMaxSlots / kChunkSlots] = {};
-// The table was full when this thread asked: the thread is not recorded, and does not search again at every lock.
+// True if the table was full when this thread needed a slot: the thread is not recorded, and does not search again at
+// every lock.
 constinit thread_local bool t_refused = false;
 constinit std::atomic<std::uint32_t> g_used{0};
 constinit std::atomic<std::uint32_t> g_hint{0};
-// No slot was free, and no thread has ended since: another search would ask the kernel about every thread in vain.
+// True if no slot was free and no thread has ended since: another search would ask the kernel about every thread in
+// vain.
 constinit std::atomic<bool> g_exhausted{false};
 
 bool claim(Slot& slot, SlotState from) {
@@ -186,7 +188,7 @@ Slot* reserve_slot() {
 
 void end_slot(Slot* slot) {
   slot->state.store(SlotState::kEnded, std::memory_order_release);
-  // Written only if it changes, because all threads share the cache line.
+  // Written only if the value changes, because all threads share the cache line.
   if (g_exhausted.load(std::memory_order_relaxed)) g_exhausted.store(false, std::memory_order_relaxed);
 }
 

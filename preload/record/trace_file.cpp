@@ -35,12 +35,13 @@ constexpr std::uint64_t kFirstRecord = trace::kHeaderBytes;
 constexpr std::uint32_t kRecentBytes = sizeof(RecordHeader) + sizeof(trace::RecentRecord);
 static_assert(kRecentBytes % trace::kRecordAlign == 0 && kFirstRecord + kRecentBytes < kSmallestFile);
 
-// The file is mapped from its start, as far as needed: each view is a separate mapping, and stays.
+// The views of the file. Each is a mapping from the start of the file, made when it is needed, and is never unmapped.
 constexpr std::uint64_t kViewBytes[] = {1U << 20U, 8U << 20U, trace::kMaxTraceBytes};
 constinit std::byte* g_views[std::size(kViewBytes)] = {};
 static_assert(kViewBytes[0] >= kFirstBytes && kViewBytes[1] >= kSparseBytes);
 
-// The space that the file system has reserved, as far as this process knows. Its own value, not the header's.
+// The number of bytes that the file system has reserved, as far as this process knows. It does not trust the value in
+// the header.
 constinit std::atomic<std::uint64_t> g_promised{0};
 // The place of the next record, or an earlier one.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::atomic<std::uint64_t> g_tail{0};
@@ -62,7 +63,8 @@ std::uint64_t limit_of(int resource) {
   return limit.rlim_cur;
 }
 
-// A program that locks its memory may lock only so much, and a mapping of the shim would be locked, too.
+// True if the program locks its memory. Then the kernel would lock a mapping of the shim, too, and this memory counts
+// against the program's limit.
 bool locks_its_memory() {
   bool locks = false;
   for_each_line("/proc/thread-self/status", [&locks](const char* line) {
@@ -131,8 +133,8 @@ bool is_trace(int fd) {
   return sys::call(SYS_fstat, fd, sys::word(&status)) == 0 && status.st_dev == g_device && status.st_ino == g_inode;
 }
 
-// The file system must reserve the bytes before anything is stored: a store into a hole of a full one causes SIGBUS.
-// Any process with the mapping may do this, two at the same time, too.
+// Makes the file system reserve the bytes before anything is stored there: on a full file system, a store into a hole
+// causes SIGBUS. Any process with the mapping may do this, also two of them at the same time.
 bool promise(std::uint64_t known, std::uint64_t wanted) {
   if (g_is_sparse) {
     std::byte* const base = bytes_up_to(wanted, true);
@@ -167,13 +169,14 @@ bool grow(std::uint64_t end) {
 
 bool is_promised(std::uint64_t end) { return end <= g_promised.load(std::memory_order_acquire) || grow(end); }
 
-// False for a word that no correct writer writes: then the chain cannot be followed any more.
+// False for a word that no correct writer stores. Then the chain of records cannot be followed any further.
 bool is_record(std::uint64_t word) {
   const std::uint32_t size = trace::word_size(word);
   return size >= sizeof(RecordHeader) && size % trace::kRecordAlign == 0 && size <= trace::kMaxRecordBytes;
 }
 
-// Where the search along the chain begins. The word in the header only saves steps, and is not trusted beyond that.
+// Where the search along the chain begins. The word in the header only saves steps. Other processes may have changed
+// it, so it is used only if it is a possible place of a record.
 std::uint64_t first_look() {
   const std::uint64_t own = g_tail.load(std::memory_order_acquire);
   const std::uint64_t shared = header()->tail.load(std::memory_order_acquire);
@@ -213,7 +216,8 @@ struct Created {
   std::uint64_t bytes;  // promised
 };
 
-// Reserved bytes if the file system can reserve; else holes, some of which are filled.
+// Reserves space in the new file, and maps it. If the file system cannot reserve space, the file has holes, and some of
+// its pages are filled.
 Created make_file(int fd) {
   std::uint64_t bytes = kFirstBytes;
   long error = allocate(fd, bytes);
@@ -274,8 +278,8 @@ bool trace_is_open() { return view(0) != nullptr; }
 bool open_trace() {
   if (trace_is_open()) return true;
   if (g_config.out[0] == '\0' || g_refused.load(std::memory_order_relaxed)) return false;
-  // Two threads fork for the first time at the same time: one creates the file, the other does without for this one
-  // fork.
+  // If two threads make the first forks of the process at the same time, one of them creates the file. The fork of the
+  // other is not recorded.
   if (g_opening.exchange(true, std::memory_order_acquire)) return false;
   const bool opened = trace_is_open() || create_file();
   if (!opened) g_refused.store(true, std::memory_order_relaxed);
@@ -288,7 +292,7 @@ void reserve_trace_room() {
 }
 
 Claim claim_record(std::uint32_t size, trace::RecordType type, Importance importance) {
-  // A spoiled file needs no mark: every reader of the chain comes to the same wrong word.
+  // Records that are lost because the file is spoiled are not counted: every reader of the chain finds the wrong word.
   if (!trace_is_open() || g_is_spoiled.load(std::memory_order_relaxed)) return {0, nullptr};
   const Claim claimed = claim(size, type, importance);
   if (claimed.header == nullptr && !g_is_spoiled.load(std::memory_order_relaxed)) count_dropped(size);

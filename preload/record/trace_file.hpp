@@ -1,7 +1,7 @@
-// The trace file as memory. Processes with other rights may write to the mapping, too, such as a forked child that gave
-// up its rights; so may a stray store of the program. So this process keeps private values for where the file is
+// The trace file as memory. The contents of the mapping are not trusted: a forked child that gave up its rights writes
+// to it, too, and so may a stray store of the program. So this process keeps private values of where the file is
 // mapped, how large it is and how far it has read. A word of the file is never used as an address, a length or a bound
-// before it was checked against these. A process that spoils the file spoils the trace and nothing else.
+// before it was checked against these values. A process that spoils the file harms only the trace.
 //   All of it is async-signal-safe and fork-child-safe.
 #pragma once
 
@@ -12,7 +12,8 @@
 
 namespace forksight {
 
-// Facts may fill three quarters of the file; the rest is kept for touches, which are what a user needs most.
+// Records of importance kFact may fill three quarters of the file. The rest is kept for kFinding: touches and other
+// records that findings need most.
 enum class Importance { kFact, kFinding };
 
 bool trace_is_open();
@@ -20,7 +21,7 @@ bool trace_is_open();
 // recorded, now or later. Returns trace_is_open().
 bool open_trace();
 
-// Makes room for records while the file can still be opened.
+// Makes the file longer while it can still be opened.
 void reserve_trace_room();
 
 // A place for a record of `size` bytes, whose first word says "writing". Null: there is no trace, or no space, which
@@ -55,8 +56,8 @@ T* find_record_with(std::uint64_t reference, trace::RecordType type, std::size_t
              : nullptr;
 }
 
-// What all processes of this trace have written recently; null without a trace. Its references come from other
-// processes.
+// References to the stacks that the processes of this trace have written recently; null without a trace. Other
+// processes write them, too, so they must be checked.
 trace::RecentRecord* recent_stacks();
 // 1 for the first fork of this trace; 0 without a trace. Other processes may have changed these numbers.
 std::uint64_t next_fork_ordinal();

@@ -18,7 +18,7 @@ namespace {
 
 using trace::TraceHeader;
 
-// Only one thread at a time creates the file: so this need not be on its stack, which may be small.
+// Not on the stack, which may be small. Only one thread at a time creates the file.
 constinit utsname g_names = {};
 
 const char* host_name() {

@@ -12,7 +12,8 @@
 
 namespace forksight {
 
-// A record under construction: claimed, not yet visible. `payload` is null if there is no trace or no space.
+// A record under construction: its space is claimed, but readers do not see it yet. It is false if there is no trace,
+// or no space.
 class Record {
  public:
   Record(trace::RecordType type, std::size_t payload_bytes, Importance importance = Importance::kFact);
@@ -45,7 +46,7 @@ std::uint64_t append(trace::RecordType type, const T& payload, Importance import
   return record.commit();
 }
 
-// Copies the bytes of a stack; fewer than requested if not all of them are mapped.
+// Copies the bytes of a stack and returns their number. It is smaller than requested if not all of them are mapped.
 std::uint32_t read_stack(std::uint64_t sp, void* to, const StackBound& bound);
 // The stack at `site`; its bytes are read from this process's memory now. `slot`: the slot of its thread, for the end
 // of the stack.

@@ -25,10 +25,10 @@ namespace forksight {
 
 namespace {
 
-// The child of a vfork() gives up its own rights, but in its parent's memory.
+// False in a child of vfork(): it gives up its own rights, but it runs in its parent's memory.
 bool is_own_process() { return !is_vfork_child(); }
 
-// The trace is made while that is possible, with room for later records.
+// Creates the trace file while that is possible, with room for later records.
 __attribute__((noinline)) void keep_trace() {
   const KeptErrno kept;
   initialise();

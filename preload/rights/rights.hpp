@@ -10,8 +10,8 @@ struct Filter {
   bool is_strict;  // the time stamp counter is forbidden, too
   CallSet refused;
 };
-// Makes the trace while that is allowed, and reads the filter. `mode`: argument of prctl(PR_SET_SECCOMP). A filter that
-// cannot be read counts as one that allows nothing.
+// Creates the trace file while that is allowed, and reads the filter. `mode`: argument of prctl(PR_SET_SECCOMP). A
+// filter that cannot be read counts as one that allows only read() and write().
 Filter read_new_filter(unsigned long mode, const void* program);
 void filter_was_installed(const Filter& filter);
 

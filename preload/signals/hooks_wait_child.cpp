@@ -1,5 +1,5 @@
-// How children end: forksight run is not the process that waits for them, and an ended child cannot record anything
-// itself. Only crashes are recorded, and only if there is already a trace.
+// Records which children ended by a crash. An ended child cannot record this itself, and `forksight run` does not see
+// it, because the child's parent waits for it. Nothing is recorded if there is no trace yet.
 #include <sys/resource.h>
 #include <sys/wait.h>
 

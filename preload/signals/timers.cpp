@@ -34,7 +34,8 @@ FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_armed = 0;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_armed_at = 0;  // the fork
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_is_recorded = false;
 constinit std::uint64_t g_lost_at = 0;
-// A child whose fork was not seen has the other values, too.
+// The process that lost the timers. A child whose fork was not seen inherits this value and those above, but has
+// another pid.
 constinit std::int32_t g_loser = 0;
 constinit std::atomic<std::uint32_t> g_touches{0};
 constinit std::uint32_t g_recorded_forks = 0;
@@ -93,7 +94,7 @@ std::uint64_t armed_signals() {
 
 }  // namespace
 
-// A process that forks for ever is recorded at its first forks only.
+// Only the first forks of a process are recorded, because a process may fork for ever.
 bool at_fork::Timers::tells() { return g_recorded_forks < kMaxRecordedForks && armed_signals() != 0; }
 
 void at_fork::Timers::records(const Fork& fork_now) {

@@ -13,7 +13,7 @@ bool is_live(const Slot& slot) {
   return slot.epoch == epoch() && slot.state.load(std::memory_order_acquire) == SlotState::kLive;
 }
 
-// The kernel has given the id to a later thread.
+// True if the kernel has given the thread's id to a later thread.
 bool is_succeeded(const Slot& slot) {
   for (std::uint32_t i = 0; i < slot_count(); ++i) {
     const Slot& other = slot_at(i);

@@ -9,8 +9,9 @@ namespace forksight {
 
 namespace {
 
-// Semaphores and spinlocks name no owner, and semaphores are often posted by another thread, so these do not count. A
-// rwlock with readers still counts this one, and only this thread could have unlocked its share.
+// True if the lock is still held by the thread of the entry. Semaphores and spinlocks do not count, because they name
+// no owner, and semaphores are often posted by another thread. For a rwlock it suffices that it has readers: only this
+// thread could have released its own share.
 bool is_owned(const HeldLock& entry, std::int32_t tid) {
   const auto* lock = reinterpret_cast<const void*>(lock_address(entry.lock));
   if (entry.lock == 0) return false;

@@ -5,8 +5,8 @@
 
 namespace forksight {
 
-// The thread of `slot`, which the caller has claimed (kReserved), has ended. True if the memory of a lock still names
-// the thread as its owner; then the slot has the state kThreadEnded, and a new kThread record is needed.
+// The thread of `slot`, which the caller has claimed (kReserved), has ended. True if the memory of a lock shows that
+// the thread still holds it. Then the slot gets the flag kThreadEnded, and its kThread record is written again.
 bool mark_if_ended_with_locks(Slot& slot);
 
 // The same for a slot of this process whose thread may have ended. Called in a fork's prepare handler.

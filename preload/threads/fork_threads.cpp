@@ -29,8 +29,9 @@ bool is_other_thread(const Slot& slot, const Slot* self) {
   return &slot != self && slot.epoch == epoch() && slot.state.load(std::memory_order_acquire) == SlotState::kLive;
 }
 
-// The set is on the stack of a thread that may be returning from the call: then its memory no longer is the set. Out of
-// line, as append_fork is.
+// Reads the set of signals that a thread waits for. The set may be on the stack of that thread. If the thread returns
+// from the call meanwhile, the memory may contain something else, so the state of the wait is checked after the copy.
+// Not inlined, so that its frame does not add to that of the caller.
 __attribute__((noinline)) std::uint64_t read_signals(const Slot& slot) {
   const auto* const set = reinterpret_cast<const void*>(slot.wait_object);
   std::uint64_t signals = 0;
@@ -58,7 +59,8 @@ std::uint32_t count_tasks_now_and_then() {
   return tasks > 1 && initial_thread_has_ended() ? tasks - 1 : tasks;
 }
 
-// A slot that was reused says nothing about its earlier thread.
+// True if the thread that had this slot at the beginning of fork() has ended. If the slot was reused, nothing is known
+// about its earlier thread.
 bool has_gone(const Slot* self, std::uint32_t index) {
   const bool lived = (self->lived_at_entry[index / 64] >> index % 64 & 1U) != 0;
   const Slot& slot = slot_at(index);
@@ -75,7 +77,8 @@ bool fork_is_watched() {
     g_had_threads.store(true, std::memory_order_relaxed);
     return true;
   }
-  // A process with one thread can lose its own locks, too; without the cure that is not worth a file.
+  // In a process with one thread, the child cannot unlock the locks that this thread holds. Without the cure, no trace
+  // file is made only for that.
   return cures(trace::Cure::kSelfHeld) && t_slot != nullptr && depth(*t_slot) != 0;
 }
 

@@ -8,7 +8,7 @@
 
 namespace forksight {
 
-// True if this process has, or had, a second thread, or if its one thread may lose its own locks.
+// True if this process has, or had, a second thread. With --cure=self-held, also true if its only thread holds locks.
 bool fork_is_watched();
 
 // The number of threads other than that of `self`.

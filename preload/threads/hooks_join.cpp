@@ -1,5 +1,5 @@
-// Joining a thread. It is noted as a wait, so that a fork shows what its lost threads waited for. Nothing else is
-// needed: in a child, libc lets the join of a lost thread return at once.
+// Joining a thread. The join is noted as a wait, so that a fork can record what its lost threads waited for. The join
+// of a lost thread in a child needs no record, because libc lets it return at once.
 #include <threads.h>
 
 #include "guest/site.hpp"

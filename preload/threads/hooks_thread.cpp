@@ -18,8 +18,8 @@ using namespace forksight;
 
 namespace {
 
-// Destructors of thread-local data run after this, and may lock: the slot belongs to the thread until the kernel
-// confirms its end.
+// Called when the start routine has ended. Destructors of thread-local data run after this, and may take locks: the
+// slot belongs to the thread until the kernel confirms that the thread has ended.
 void leave_thread(void* slot) { end_slot(static_cast<Slot*>(slot)); }
 
 // The outermost frame of every thread that is made through the hooks. If the thread ends by pthread_exit or by
@@ -61,7 +61,7 @@ void describe(Slot& slot, std::uint64_t start, void* argument, const Site& site)
   thread_created(slot);
 }
 
-// `create` makes a thread that runs its two arguments. Always inlined, so that the frame used here is the hook's.
+// `create(run, with)` makes a thread that calls run(with). Always inlined, so that the frame used here is the hook's.
 template <class Result, class Create>
 __attribute__((always_inline)) inline int create_thread(const void* thread, Result (*start)(void*), void* argument,
                                                         Create create) {

@@ -17,14 +17,14 @@ namespace forksight {
 namespace {
 
 constexpr std::size_t kTouchStackBytes = 16U << 10U;
-// A program that uses such waits all the time ends them by signals: after this many, enough is known.
+// At most this many waits are recorded. A program with more of them ends its waits by signals, so they are no hangs.
 constexpr std::uint32_t kMaxWaits = 256;
 
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_losing_fork = 0;
 constinit std::uint32_t g_waits = 0;
 
-// Some signal of this process has a handler of the program itself (32 and 33 are glibc's), which could end a wait. Also
-// true if /proc does not say.
+// True if some signal of this process has a handler of the program, which could end a wait (signals 32 and 33 belong to
+// glibc). Also true if /proc does not say.
 bool catches_signals() {
   constexpr const char kLabel[] = "SigCgt:\t";
   constexpr std::size_t kLabelBytes = sizeof kLabel - 1;
@@ -43,7 +43,7 @@ bool catches_signals() {
         caught = caught * 16 + static_cast<std::uint64_t>(letter <= '9' ? letter - '0' : letter - 'a' + 10);
         ++digits;
       } else {
-        // No part of the label is a beginning of it but its first letter.
+        // After a mismatch, the label can only begin at this letter: no later part of the label equals its beginning.
         matched = letter == kLabel[matched] ? matched + 1 : letter == kLabel[0] ? 1 : 0;
       }
     }

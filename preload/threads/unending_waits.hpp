@@ -1,5 +1,5 @@
-// Futex waits of a forked child that one of its lost threads should have ended: there is no lock to name, only a futex
-// that no thread is left to wake. Used only in the child, before a wait that blocks.
+// Futex waits of a forked child that one of its lost threads should have ended. No known lock is involved, only a futex
+// that no thread of the child can wake. Used only in the child, before a wait that blocks.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace forksight {
 
 // Called in the child of `fork`, which is a ref to the record. fork-child-safe.
 void note_lost_threads(std::uint64_t fork);
-// This process, or an ancestor of it, is the child of a fork that left threads behind.
+// True if this process, or an ancestor of it, is the child of a fork that lost threads.
 bool has_lost_threads();
 std::uint64_t losing_fork();  // ref to the record of the latest such fork; 0: none
 
