@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """Measures what the shim costs, in one run, and prints one table of ratios to bare.
 
-Machines are shared and noisy, so only ratios within one run mean anything. In each of many short rounds a measure is
-taken bare, with an empty preload and with the shim, one right after the other; the ratio is the median of the rounds'
-ratios. What a benchmark reports of its round is a quantile (bench/samples.hpp). The same programs run under
+Machines are shared and noisy, so only ratios within one run mean anything. Each of many short rounds measures a
+program bare, with an empty preload and with the shim, one right after the other. The ratio in the table is the median
+of the ratios of the rounds. The figure of a round is a quantile (bench/samples.hpp). The same programs also run under
 ThreadSanitizer (rebuilt), Helgrind and DRD.
 
   bench.py --bin DIR --shim libforksight.so [--rounds N] [--groups locks,forks] [--update docs/performance.md]
@@ -60,7 +60,7 @@ def add_round(results, measures, rows):
 
 
 def by_turns(number, options, take, asks=(), portable=None):
-    """{variant: what `take` made of its environment}, every other round in the opposite order."""
+    """{variant: result of `take` in the environment of the variant}; every other round takes the opposite order."""
     variants = [("bare", None), ("empty", options.empty), ("shim", options.shim)]
     if portable:
         variants.append(("portable", portable))
@@ -83,7 +83,7 @@ def measure_programs(options, measures, results):
 
 
 def measure_others(options, measures, results):
-    """ThreadSanitizer, Helgrind and DRD: a few rounds suffice to show orders of magnitude. Each round has its own bare run."""
+    """ThreadSanitizer, Helgrind and DRD. A few rounds suffice to show orders of magnitude. Each round has its own bare run."""
     environment = environment_of(None, "")
     for variant in options.others * min(3, options.rounds):
         for (program, benchmark, _), figures in by_benchmark(measures):
@@ -95,7 +95,7 @@ def measure_others(options, measures, results):
 
 
 def measure_commands(options, measures, results):
-    """One round of many turns; the smallest counts, because a turn can be too long by a fifth, but never too short."""
+    """One round of many turns. The shortest turn counts: other work can make a turn a fifth longer, but not shorter."""
     if not measures:
         return
     with tempfile.TemporaryDirectory() as scratch:
@@ -147,7 +147,8 @@ def parse():
 
 
 def name_for_preload(path, links):
-    """LD_PRELOAD ends a path at a blank and at a colon, and the loader replaces "$LIB": then through a link without these."""
+    """The path, or a link to it if the path has a blank, a colon or "$": LD_PRELOAD ends a path at a blank and at a colon,
+    and the loader replaces "$LIB"."""
     if path is None or not set(path) & set(" :$"):
         return path
     link = Path(links, f"{len(os.listdir(links))}-{os.path.basename(path)}")

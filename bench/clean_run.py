@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """Measures what `forksight run` adds to a program in which nothing is found, from its start to the end of the command.
 
-Bare and under `run` by turns, every other round in the opposite order. What is added is the median of the rounds'
-differences: a share of a program that ends after a few milliseconds says nothing.
+Each round runs the program bare and under `run`, every other round in the opposite order. The added time is the median
+of the differences of the rounds. It is not given as a share, because some of the programs end after a few milliseconds.
 
-Beside programs that idle, what `run` takes is its processor time, as a share of the time by the clock.
+For programs that idle, it measures the processor time of `run` itself, as a share of the wall-clock time.
 
   clean_run.py --forksight FORKSIGHT [--rounds 15] [--idle-seconds 10] [--check]
 """
@@ -73,7 +73,7 @@ def timed(command):
 
 
 def measure(forksight, command, rounds):
-    """Milliseconds, medians: bare, under `run`, and the difference."""
+    """Medians in milliseconds: bare, under `run`, and the difference."""
     taken = []
     with tempfile.TemporaryDirectory() as folder:
         variants = [command, [forksight, "run", "--out", folder, "--", *command]]

@@ -28,7 +28,7 @@ def _timed(command, folder, environment):
 
 
 def _make(scratch, source):
-    """make compiles some of the shim's sources, two at a time. With few sources more rounds fit into the same minutes."""
+    """make compiles some of the shim's sources, two at a time. With so few sources, there is time for more turns."""
     build = scratch / "make"
     plain = {key: value for key, value in os.environ.items() if not key.startswith("CMAKE_") and key != "LD_PRELOAD"}
     _run(["cmake", "-S", source, "-B", build, "-G", "Unix Makefiles", "-DCMAKE_BUILD_TYPE=Release",

@@ -1,2 +1,2 @@
-/* A library that does nothing: what any preload costs. */
+/* A library that does nothing, to measure what any preloaded library costs. */
 int forksight_bench_nothing;

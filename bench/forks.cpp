@@ -34,7 +34,7 @@ void fork_cycle(benchmark::State& state) {
   state.counters["whole"] = whole.quantile(kLowDecile);
 }
 
-// Most of what a fork copies are the page tables of this memory.
+// With this memory, a fork mostly copies its page tables.
 void fork_with_heap(benchmark::State& state) {
   constexpr std::size_t kBytes = std::size_t{1} << 30U;
   void* const heap = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -55,7 +55,7 @@ BENCHMARK(fork_cycle)
     ->Iterations(100)
     ->UseRealTime()
     ->Unit(benchmark::kMicrosecond);
-// Few in a round, because each takes tens of milliseconds.
+// Only a few forks in a round, because each takes tens of milliseconds.
 BENCHMARK(fork_with_heap)
     ->Name("fork_1GiB")
     ->ArgNames({"threads", "held"})

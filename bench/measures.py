@@ -1,7 +1,7 @@
 """The measures, their names in the table, and their limits as ratios to the bare time."""
 from collections import namedtuple
 
-# `figure` is the counter of the benchmark to read; `asks` are variables for the shim's environment.
+# `figure` names the counter of the benchmark to read. `asks` names variables that are set for the shim.
 Measure = namedtuple("Measure", "program benchmark text at_most figure asks", defaults=["figure", ()])
 
 _FORKS = [(threads, held) for threads in (1, 16, 64, 256) for held in (0, 1)]
@@ -24,14 +24,14 @@ LOCKS = [
     Measure("locks", "semaphore/threads", "`sem_t`", 1.25),
     Measure("locks", "spinlock/threads", "`pthread_spinlock_t`", 1.25),
 ]
-# Also to be compared with each other.
+# These two are also compared with each other.
 ANNOTATIONS = [
     Measure("annotate", "spin_lock/bare", "a spin lock of the program's own", None),
     Measure("annotate", "spin_lock/annotated", "a spin lock of the program's own, annotated", None),
 ]
 _ORDER, _PREDICT = ("FORKSIGHT_LOCK_ORDER",), ("FORKSIGHT_PREDICT",)
-# Compared with the same measures without these options, in the same run: they must cost nothing
-# unless they are asked for.
+# These are compared with the same measures without the options, in the same run. The options must cost nothing unless
+# they are given.
 FORESIGHT = [
     Measure("locks", "mutex/threads", "`pthread_mutex_t`, with neither option", 1.20),
     Measure("locks", "mutex/threads", "`pthread_mutex_t`, with `--lock-order`", None, asks=_ORDER),
@@ -61,5 +61,5 @@ COMMANDS = [
 GROUPS = {"locks": LOCKS, "annotations": ANNOTATIONS, "foresight": FORESIGHT, "threads": THREADS, "forks": FORKS, "libraries": LIBRARIES,
           "starts": STARTS, "commands": COMMANDS}
 
-# The same programs under other tools that watch locks; only a few of the forks.
+# The measures for which the same programs also run under other tools that watch locks. Only a few of the forks.
 COMPARED = [*LOCKS, *THREADS, _fork("call", 1, 0), _fork("call", 64, 0)]

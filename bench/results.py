@@ -3,7 +3,7 @@ import statistics
 
 
 class Results:
-    """A round holds nanoseconds of one measure by variant, "bare" among them, all taken within the same few seconds."""
+    """A round has the nanoseconds of one measure for each variant, one of which is "bare", all from the same few seconds."""
 
     def __init__(self):
         self.rounds = {}

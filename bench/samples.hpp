@@ -1,6 +1,7 @@
-// What one round of a benchmark reports. On a shared machine a mean is mostly determined by other work: one operation
-// that was preempted for 4 ms weighs as much as eighty forks. So each operation is timed (operations of nanoseconds in
-// batches), and the figure is a quantile of these times, in nanoseconds for an operation, as a counter.
+// The figure of one round of a benchmark. On a shared machine a mean is mostly determined by other work: one operation
+// that was preempted for 4 ms weighs as much as eighty forks. So each operation is timed, or each batch of operations
+// if they take only nanoseconds. The figure is a quantile of these times, in nanoseconds for an operation. It is
+// reported as a counter.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -16,8 +17,8 @@ using Clock = std::chrono::steady_clock;
 
 // A disturbance makes an operation longer. The minimum is not used, because it depends on luck.
 constexpr double kLowDecile = 0.1;
-// If two threads meet, a disturbance can also make an operation shorter: while one of them waits for a processor, the
-// other finds the lock free.
+// If two threads use the same lock, a disturbance can also make an operation shorter: while one of them waits for a
+// processor, the other finds the lock free.
 constexpr double kMedian = 0.5;
 
 class Samples {

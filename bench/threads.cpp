@@ -1,5 +1,5 @@
-// What the shim adds where threads meet: a contended mutex, two threads that wake each other by a condition variable, a
-// thread that is made and joined; and a program that is started.
+// What the shim adds where threads wait for each other: a contended mutex, two threads that wake each other by a
+// condition variable, a thread that is made and joined. Also what it adds to the start of a program.
 #include <benchmark/benchmark.h>
 #include <pthread.h>
 #include <spawn.h>
@@ -22,7 +22,7 @@ using forksight::bench::sample;
 pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
 long g_counter = 0;
 
-// Some work inside and outside, so that the threads meet.
+// Some work while the lock is held and while it is not, so that the threads contend for it.
 void work(int steps) {
   for (int i = 0; i < steps; ++i) benchmark::DoNotOptimize(i);
 }

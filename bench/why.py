@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Measures how long `forksight why` takes to explain a tree of many hung threads, next to eu-stack, which only prints the
-stacks of one process after the other. By turns, so that both meet the same machine; the figures are medians.
+"""Measures how long `forksight why` takes to explain a tree of many hung threads, and compares it with eu-stack, which only
+prints the stacks of one process after the other. They run by turns, so that both have the same conditions. The figures
+are medians.
 
   why.py --forksight FORKSIGHT --program bench_why_tree [--processes 16] [--threads 16] [--rounds 9]
 """
@@ -19,7 +20,7 @@ def children_of(pid):
 
 
 def wait_asleep(pids):
-    """Waits until every thread is in its wait; the byte that announces this is written just before."""
+    """Waits until every thread sleeps in its wait. The program writes its byte shortly before that."""
     def is_asleep(path):
         return path.read_text().rpartition(")")[2].split()[0] == "S"
 

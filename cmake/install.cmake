@@ -1,6 +1,7 @@
-# What an installation contains besides the command and the shim, which install themselves: the headers of the record
-# format and the annotations for locks, as a CMake package (find_package(forksight), targets forksight::trace,
-# forksight::annotate and forksight::program, which is the command); the files for fork tests; and the documents.
+# What an installation contains besides the command and the shim, whose folders have their own install rules: the
+# headers of the record format and the annotations for locks, as a CMake package (find_package(forksight), targets
+# forksight::trace, forksight::annotate and forksight::program, which is the command); the files for fork tests; and the
+# documents.
 include(CMakePackageConfigHelpers)
 set(forksight_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/forksight)
 
@@ -10,7 +11,7 @@ install(DIRECTORY trace/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_M
 install(FILES ${PROJECT_BINARY_DIR}/trace/include/forksight/version.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/forksight)
 set_target_properties(forksight_annotate PROPERTIES EXPORT_NAME annotate)
 install(DIRECTORY preload/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-# Fork tests of other people's libraries: a header, and a function for their CMakeLists.txt.
+# For fork tests of other libraries: a header, and a function for their CMakeLists.txt.
 find_package(Threads REQUIRED)
 add_library(forksight_fork_test INTERFACE)
 set_target_properties(forksight_fork_test PROPERTIES EXPORT_NAME fork_test)

@@ -1,5 +1,5 @@
-# The portable command: `forksight` linked statically as a whole. It needs no loader and no library of the system, so one
-# file runs on every Linux, whatever its libc is. It consists of the same objects as the other command.
+# The portable command: `forksight` without any dynamic library. It needs no loader and no library of the system, so one
+# file runs on every Linux, whatever its libc is. It consists of the same objects as the usual command.
 #
 # Debian has no static archives of {fmt} and Zydis. They are compiled from the sources of its packages, which
 # `./bootstrap` unpacks into build/packages.
@@ -15,8 +15,8 @@ elseif(FORKSIGHT_PORTABLE)
 endif()
 
 if(FORKSIGHT_PORTABLE)
-  # The packages of two builds are the same, wherever they were built. A build id is computed from what is linked, with its
-  # debug information.
+  # The packages of two builds must be equal, wherever they were built. So no path of the build may be in the binaries
+  # or in their debug information, from which the build id is computed.
   add_compile_options(-ffile-prefix-map=${PROJECT_BINARY_DIR}=build -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
   add_link_options(LINKER:--build-id=sha1)
 endif()
@@ -38,7 +38,7 @@ function(forksight_add_static_command target main)
   target_include_directories(forksight_zydis SYSTEM PRIVATE ${zydis}/include ${zydis}/src)
   target_compile_definitions(forksight_zydis PRIVATE ZYDIS_STATIC_BUILD ZYCORE_STATIC_BUILD)
 
-  # An object, and not in an archive: it comes before libc.
+  # no_loading.cpp is linked as an object and not from an archive, so that its functions come before those of libc.
   add_executable(${target} $<TARGET_OBJECTS:${main}> ${PROJECT_SOURCE_DIR}/packaging/no_loading.cpp)
   list(TRANSFORM ARGN REPLACE ".+" "$<TARGET_FILE:\\0>" OUTPUT_VARIABLE files)
   target_link_libraries(${target} PRIVATE -Wl,--start-group ${files} -Wl,--end-group forksight_fmt forksight_zydis ${archives})

@@ -1,6 +1,6 @@
-# Tests put libraries of the build into LD_PRELOAD. It ends a path at a blank and at a colon, and the loader
-# replaces "$LIB" in it. If the build's folder has such a name, a link to that folder is made where paths have none of these, and
-# libraries are named through it. The link stays, as the build does.
+# Tests put libraries of the build into LD_PRELOAD. A path in LD_PRELOAD ends at a blank and at a colon, and the loader
+# replaces "$LIB" in it. If the path of the build folder contains such a character, a link to the folder is made at a
+# place whose path contains none, and the libraries are named through the link. The link is not removed.
 set(FORKSIGHT_PRELOAD_FOLDER ${PROJECT_BINARY_DIR})
 if(PROJECT_BINARY_DIR MATCHES "[ :$]")
   string(MD5 name ${PROJECT_BINARY_DIR})

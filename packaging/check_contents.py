@@ -40,7 +40,7 @@ def build_id(path):
 
 
 def check_debug(path, debug):
-    """gdb takes a file as the debug information of another if both have one build id."""
+    """gdb uses a file as the debug information of another one if both have the same build id."""
     if not debug.is_file() or ".debug_info" not in readelf("--section-headers", debug):
         return [f"there is no debug information of {path.name}"]
     if build_id(path) is None or build_id(path) != build_id(debug):

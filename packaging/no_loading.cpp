@@ -1,5 +1,5 @@
-// Stands for libc's functions that load libraries, in the command that is linked statically. libc's own would bring the
-// libc of the machine into a process that has another one. Their callers hear why nothing is loaded.
+// Replaces libc's functions that load libraries, in the statically linked command. libc's own functions would load the
+// libc of the machine into a process that has another one. dlerror() tells the callers why nothing is loaded.
 #include <dlfcn.h>
 
 extern "C" {

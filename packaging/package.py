@@ -1,8 +1,8 @@
-"""package.py --build DIR --out DIR: packs an installed forksight as a tar archive, a Debian package and a wheel. A second
-archive has the debug information: unpacked over the first, it lies where gdb looks for it.
+"""package.py --build DIR --out DIR: packs forksight as a tar archive, a Debian package and a wheel. A second archive has the
+debug information: if it is unpacked over the first, gdb finds the information.
 
-What is packed comes from `cmake --install`. Two calls for the same commit make the same bytes: names are sorted, owners are
-root, times are SOURCE_DATE_EPOCH (else the date of the last commit), compressors run with one thread and a fixed level."""
+`cmake --install` makes the files that are packed. Two calls for the same commit make the same bytes: names are sorted, owners
+are root, times are SOURCE_DATE_EPOCH (else the date of the last commit), compressors run with one thread and a fixed level."""
 import argparse
 import base64
 import gzip
@@ -47,8 +47,9 @@ Description: {summary}
  The recommended packages are what libforksight-ipc.so needs, a library for
  queues in shared memory. The command does not use it.
 """
-# The command is one static program by intent. The shim has no read-only relocations, because each mapping more is paid for
-# at every fork of its host. The shim and the queue are opened by path, and are nobody's dependency.
+# Why lintian's complaints are wrong here: the command is linked statically on purpose. The shim has no read-only relocations,
+# because every further mapping makes each fork of the program slower. The shim and the queue are opened by path, and no package
+# links with them.
 OVERRIDES = """forksight: statically-linked-binary
 forksight: shared-library-lacks-prerequisites *
 forksight: embedded-library *

@@ -11,7 +11,7 @@ namespace forksight::bench {
 namespace {
 
 constexpr std::size_t kMaxFrames = 2048;
-constexpr pid_t kTid = 1;  // of the one thread that libdw is told of: the subject
+constexpr pid_t kTid = 1;  // libdw gets one thread, the subject, with this id
 
 char* g_debug_path = nullptr;
 const Dwfl_Callbacks kFiles = {
@@ -61,7 +61,7 @@ class Libdw final : public Walker {
     is_beyond_ = false;
     answer_ = {};
     const int result = dwfl_getthread_frames(session_, kTid, add_frame, this);
-    // For libdw, a return address that cannot be read is the end of the stack, like one that does not exist.
+    // libdw treats a return address that cannot be read as the end of the stack.
     if (is_beyond_ || result == DWARF_CB_ABORT) {
       answer_.end = symbols::WalkEnd::kBytesEnd;
     } else if (result == 0) {

@@ -5,7 +5,7 @@
 
 #include "walkers.hpp"
 
-// Exported, and used by perf, but in no header.
+// libunwind exports this function, and perf uses it, but no header declares it.
 extern "C" int _Ux86_64_dwarf_search_unwind_table(unw_addr_space_t, unw_word_t, unw_dyn_info_t*, unw_proc_info_t*, int,
                                                   void*);
 
@@ -81,7 +81,7 @@ class Libunwind final : public Walker {
   static int read_word(unw_addr_space_t, unw_word_t address, unw_word_t* value, int is_write, void* self) {
     if (is_write != 0) return -UNW_EINVAL;
     auto& walker = *static_cast<Libunwind*>(self);
-    // Unwind tables come from the file: they were not recorded, and for a live process this is cheaper.
+    // Unwind tables are read from the file: they were not recorded, and for a live process this is cheaper.
     const auto place = walker.modules_.locate(address);
     const auto bytes = place ? place.binary->elf().bytes_at(place.address) : std::span<const std::byte>();
     if (!bytes.empty()) {

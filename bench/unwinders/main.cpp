@@ -42,7 +42,7 @@ struct Count {
   int shorter = 0;    // frames are missing at the outer end
   int longer = 0;     // goes on after the end of our walk
   int different = 0;  // a frame differs
-  int end = 0;        // the same frames, but another answer whether that is the whole stack
+  int end = 0;        // the frames are the same, but the answer whether this is the whole stack differs
   std::map<std::string, int> names;
 };
 
@@ -72,7 +72,7 @@ struct Candidate {
 constexpr Candidate kCandidates[] = {{"own", make_own}, {"libunwind", make_libunwind}, {"libdw", make_libdw}};
 constexpr std::size_t kRounds = 15;
 
-// Processor time, because other programs may run meanwhile.
+// Measures processor time, because other programs may run meanwhile.
 double seconds(const std::function<void()>& work) {
   const auto now = [] {
     timespec time{};

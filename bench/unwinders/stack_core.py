@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Makes a core file of one recorded stack: stack_core.py DUMP LABEL CORE. DUMP is what a program of tests/symbols writes."""
+"""Makes a core file of one recorded stack: stack_core.py DUMP LABEL CORE. DUMP is the output of a program of tests/symbols."""
 import struct
 import sys
 from pathlib import Path

@@ -1,8 +1,8 @@
 """A plugin for pytest: a test that hangs fails, with the explanation of `forksight why`, and the session goes on.
 
-A watcher, which is a process of its own, is told of each phase of each test. It explains a phase that does not end, and then
-sends a signal. The handler of that signal raises in the main thread. The plugin starts no thread: one more thread in the
-process would make every fork of a test the hazard that is looked for.
+The plugin tells a watcher, which is a process of its own, when each phase of each test begins and ends. If a phase does not
+end, the watcher explains it and then sends a signal to pytest. The handler of that signal raises an exception in the main
+thread. The plugin starts no thread: with one more thread in the process, every fork of a test would be a hazard.
 """
 import ctypes
 import json
@@ -18,7 +18,7 @@ from forksight import find_command
 from forksight.pytest_watcher import file_name
 
 DEFAULT_SECONDS = 300.0
-MARK = "FORKSIGHT_PYTEST"  # in the environment: pytest has been started again under the shim
+MARK = "FORKSIGHT_PYTEST"  # this variable is set if pytest has been started again under the shim
 SIGNALS = (51, 50, 49, 48)  # real-time, and not the shim's own
 PR_SET_PTRACER = 0x59616D61
 
@@ -58,7 +58,7 @@ def is_under_shim():
 
 
 def shim_environment(command, settings):
-    """The environment that `forksight run` sets for its command, as it prints it; {} if it cannot run one."""
+    """The variables that `forksight run` sets for its command; {} if it cannot run a command."""
     cure = "auto" if settings.mode == "auto" else "none"
     asked = subprocess.run([command, "run", "-q", "--cure", cure, "--out", settings.out, "--", "env", "-0"], stdin=subprocess.DEVNULL,
                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
@@ -66,7 +66,7 @@ def shim_environment(command, settings):
     found = {name: value for name, _, value in pairs if name.startswith("FORKSIGHT_") or name in ("LD_PRELOAD", "ASAN_OPTIONS")}
     if asked.returncode != 0 or "LD_PRELOAD" not in found:
         return {}
-    # Its handler would be a way out of every hang: nothing would be proven any more.
+    # With this variable the shim handles a signal. A handler could end any wait, so no hang could be proven any more.
     found.pop("FORKSIGHT_PYTHON_SIGNAL", None)
     folder = os.path.join(settings.out, f"pytest-run-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
     os.makedirs(folder, exist_ok=True)
@@ -74,7 +74,7 @@ def shim_environment(command, settings):
 
 
 def is_pytest_itself(config):
-    """pytest is the whole program, so that it can be started again without doing anything twice."""
+    """True if this process runs only pytest, so that pytest can be started again without doing anything twice."""
     return list(config.invocation_params.args) == sys.argv[1:] and len(os.listdir("/proc/self/task")) == 1
 
 
@@ -154,13 +154,14 @@ class Plugin:
             return ""
 
     def allow_watcher(self):
-        # kernel.yama.ptrace_scope 1 asks for it: the watcher is no ancestor. Elsewhere it is refused, and not needed.
+        # With kernel.yama.ptrace_scope 1, a process that is no ancestor may look at this one only after this call. Without
+        # Yama the call fails, and is not needed.
         self.prctl(PR_SET_PTRACER, ctypes.c_ulong(self.watcher), 0, 0, 0)
 
     def in_child(self):
         self.allow_watcher()
         try:
-            # A handler would be a way out of every hang of the child.
+            # A handler could end any wait of the child, so no hang of the child could be proven.
             signal.signal(self.signal, signal.SIG_DFL)
         except ValueError:
             pass
@@ -234,7 +235,7 @@ class Plugin:
         outcome = yield
         report = outcome.get_result()
         text = self.explained.pop((item.nodeid, call.when), None)
-        # The test may have caught what we raised, or something else came of it.
+        # The test may have caught the exception of the handler, or raised another one because of it.
         if text is not None and (not report.failed or text not in str(report.longrepr)):
             report.outcome = "failed"
             report.longrepr = text if report.longrepr is None else f"{report.longrepr}\n\n{text}"

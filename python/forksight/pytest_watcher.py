@@ -1,8 +1,9 @@
-"""Watches one pytest process from beside it, and ends what hangs. A program: `pytest_plugin` starts it by exec.
+"""Watches one pytest process and ends processes that hang. This is a program of its own, which `pytest_plugin` starts.
 
-Standard input brings one JSON document a line: which phase begins, which ends, that our signal was caught. Standard output
-takes our process id, and then the token and file of each explanation. No child of pytest, so that a test's os.wait() does
-not meet it. It imports no package: it runs with `python -I -S`.
+Each line of standard input is a JSON document: a phase begins, a phase ends, the watcher's signal was caught, or a test has
+a result. The first line of standard output is the process id of the watcher. Each further line is the token and the file of
+an explanation. The watcher is not a child of pytest, so that the os.wait() of a test does not return it. It imports only the
+standard library, because it runs with `python -I -S`.
 """
 import fcntl
 import json
@@ -15,11 +16,11 @@ import sys
 import time
 import xml.etree.ElementTree as xml
 
-PATIENCE = 3.0      # seconds that pytest has to react to our signal
-LOOK_LIMIT = 60     # seconds that one look of `forksight why` may take
-MOST_TRIES = 3      # how often a phase is interrupted that goes on all the same
-PACE = 0.5
-MOST_IDLE = 0.1     # of a processor: who uses more is at work
+PATIENCE = 3.0      # seconds that pytest has to react to the signal
+LOOK_LIMIT = 60     # seconds that one call of `forksight why` may take
+MOST_TRIES = 3      # how often a phase is interrupted that continues after the signal
+PACE = 0.5          # seconds between two checks whether pytest is alive
+MOST_IDLE = 0.1     # share of a processor; a process tree that uses more is at work
 
 
 def file_name(nodeid):
@@ -43,7 +44,7 @@ def read_work(root):
 
 
 def find_descendants(root):
-    """{pid: start} of all that descend from `root`, without it."""
+    """{pid: start} of all descendants of `root`."""
     parents = {}
     for name in os.listdir("/proc"):
         stat = read_stat(name) if name.isdigit() else None
@@ -60,7 +61,7 @@ def find_descendants(root):
 
 
 def find_dead(document, root):
-    """{pid: start} of the descendants of `root` of which the report proves that they never go on."""
+    """{pid: start} of those descendants of `root` that will never continue, as the report proves."""
     proven = {(one["pid"], one["start_ticks"]) for one in document.get("processes", []) if one["liveness"] == "dead"}
     for finding in document.get("findings", []):
         if finding["hang"] == "proven" and finding["outcome"] == "hang":
@@ -79,7 +80,7 @@ def end(processes):
 
 
 def write_junit(path, results):
-    """A report in the place of the one that pytest can no longer write."""
+    """Writes the report that pytest itself can no longer write."""
     def count(kind):
         return str(sum(one["outcome"] == kind for one in results.values()))
     suite = xml.Element("testsuite", name="pytest", tests=str(len(results)), failures=count("failed"), errors="0", skipped=count("skipped"))
@@ -102,8 +103,8 @@ class Watcher:
         self.pid = settings["pid"]
         self.start = read_stat(self.pid)[2]
         self.rest = b""
-        self.phase = None   # the latest that began and did not end
-        self.caught = None  # the token whose interruption pytest has seen
+        self.phase = None   # the phase that is under way
+        self.caught = None  # the token of the phase in which pytest caught the signal
         self.results = {}
         self.is_open = True
 
@@ -160,7 +161,7 @@ class Watcher:
         return self.phase is not phase or not self.is_alive()
 
     def await_answer(self, phase):
-        """True once pytest has caught our signal, has left the phase, or has ended."""
+        """True as soon as pytest has caught the signal, has left the phase, or has ended."""
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             if self.caught == phase["token"] or self.is_over(phase):
@@ -171,7 +172,7 @@ class Watcher:
     def judge(self, phase):
         text, problem = self.ask()
         document, _ = self.ask("--format", "json")
-        if self.is_over(phase):  # it was slow, and has ended by itself
+        if self.is_over(phase):  # the phase was slow, and has ended by itself
             return
         try:
             dead = find_dead(json.loads(document), self.pid)
@@ -187,7 +188,7 @@ class Watcher:
         phase["deadline"] = time.monotonic() + max(self.settings["seconds"], PATIENCE)
         below = find_descendants(self.pid) if is_exit else {}
         if is_exit:
-            # With them gone it may end in its own way.
+            # Without the dead descendants, pytest may end by itself.
             end(dead)
             if self.await_answer(phase):
                 return
@@ -195,7 +196,7 @@ class Watcher:
         os.write(1, f"{phase['token']} {path}\n".encode())
         os.kill(self.pid, self.settings["signal"])
         was_caught = phase["tries"] <= MOST_TRIES and self.await_answer(phase)
-        # Not before: the test would go on as if its children had come back.
+        # They are ended after the signal. Otherwise a test that waits for them would go on as if they had ended by themselves.
         end(dead)
         before, work = time.monotonic(), read_work(self.pid)
         if not was_caught and not self.await_answer(phase):
@@ -219,7 +220,7 @@ class Watcher:
         return path
 
     def end_pytest(self, phase, text, path):
-        """Its main thread waits in native code, which no Python handler can leave."""
+        """Ends pytest, whose main thread waits in native code, which no Python handler can interrupt."""
         if self.settings["junit"]:
             self.results[phase["name"]] = {"outcome": "failed", "duration": self.settings["seconds"], "text": text}
             try:
@@ -243,10 +244,10 @@ class Watcher:
 
 def main():
     settings = json.loads(sys.argv[1])
-    if os.fork() > 0:  # no threads here: nothing can be left behind
+    if os.fork() > 0:  # this process has one thread, so the fork loses none
         os._exit(0)
     os.setsid()
-    # Ours alone: what we start is to end with us, and not to hold the pipe.
+    # Commands that the watcher starts must not inherit the pipe.
     fcntl.fcntl(0, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
     os.write(1, f"{os.getpid()}\n".encode())
     Watcher(settings).run()
