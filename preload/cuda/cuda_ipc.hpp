@@ -21,7 +21,7 @@ constexpr bool is_ipc_call(CudaEntry entry) {
   return entry == CudaEntry::cuIpcGetMemHandle || entry == CudaEntry::cuIpcOpenMemHandle_v2 ||
          entry == CudaEntry::cuIpcCloseMemHandle;
 }
-// These two calls are noted only in a process that has exported something.
+// This call is noted only in a process that has exported something.
 constexpr bool is_ipc_free(CudaEntry entry) { return entry == CudaEntry::cuMemFree_v2; }
 // These calls may end a context, which closes the memory that it had open. They are noted only in a process that has
 // such memory open.

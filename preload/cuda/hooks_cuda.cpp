@@ -1,6 +1,6 @@
-// The wrappers of the CUDA driver's entry points. In every process but a forked child of an initialised one, a wrapper
-// is a load, a branch and a jump. Arguments are passed on as words, unchanged. If the driver takes fewer, the rest is
-// what the registers contained (x86-64 psABI 3.2.3: integers and pointers only).
+// The wrappers of the CUDA driver's entry points. In every process but a forked child of an initialised one, most
+// wrappers are a few loads, a branch and a jump. Arguments are passed on as words, unchanged. If the driver takes fewer
+// words, the others are what the registers contained (x86-64 psABI 3.2.3: integers and pointers only).
 #include "cuda/cuda.hpp"
 #include "cuda/cuda_ipc.hpp"
 #include "guest/clock.hpp"

@@ -76,7 +76,8 @@ __attribute__((noinline)) void note_removal(const Share& share, int target, cons
     std::uint64_t expected = 0;
     if (__atomic_compare_exchange_n(&place, &expected, reference, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) break;
   }
-  // Pairs with begin_wait(), which counts itself before it looks for removals: so one of the two sees the other.
+  // Pairs with wait_shared(), which counts its wait before it looks for removals: so at least one of the two sees the
+  // other.
   if (__atomic_load_n(&record->waiters, __ATOMIC_SEQ_CST) == 0) return;
   if (ShareUseRecord* const use = find_use(reference)) {
     __atomic_fetch_or(&use->flags, trace::kOwnerWaits, __ATOMIC_RELEASE);

@@ -66,7 +66,7 @@ __attribute__((noinline)) bool is_connected(int fd) {
   return sys::call(SYS_getpeername, fd, sys::word(&address), sys::word(&bytes)) == 0;
 }
 
-// The descriptor still refers to the same object, as far as the kernel shows.
+// True if the descriptor still refers to an epoll instance or a connection, as the entry says. It may be another one.
 bool is_open(const Share& share) {
   const int fd = fd_of(share);
   return fd >= 0 && (share.kind == ShareKind::kEpoll ? is_epoll(fd) : is_connected(fd));

@@ -1,5 +1,6 @@
-// The orders in which threads take locks. Each pair of a held lock and an acquired one is written to the trace when it
-// is first seen, with both stacks. After that it costs a look-up and two stores into the record.
+// The orders in which threads take locks. There is one record for each thread, pair of a held and an acquired lock, and
+// set of locks that are held besides. It is written to the trace when the acquisition is first seen, with both stacks.
+// After that, such an acquisition costs a look-up and a few stores into the record.
 #pragma once
 
 #include <cstddef>

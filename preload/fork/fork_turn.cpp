@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kLongestWaitNs = 1'000'000'000;
 constexpr timespec kLook = {0, 50'000'000};  // time between two checks whether the owner lives
 
-// The id of the thread that is inside of fork(); 0: none.
+// The id of the thread that has the turn; 0: none.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::atomic<std::int32_t> g_turn{0};
 
 }  // namespace

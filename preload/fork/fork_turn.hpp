@@ -1,7 +1,7 @@
 // --cure=serialise-forks: only one thread at a time is inside of fork(), so that no two threads run each other's
 // handlers at the same time.
-//   It cannot hang: the wait is bounded, the turn of a thread that no longer exists is free, and a thread that has the
-//   turn already (a fork in a handler of its own fork, or in a signal handler) goes on. async-signal-safe and
+//   It cannot hang: the wait is bounded, and the turn of a thread that no longer exists is free. A thread that has the
+//   turn already does not wait: it forks in a handler of its own fork, or in a signal handler. async-signal-safe and
 //   fork-child-safe.
 #pragma once
 

@@ -40,7 +40,7 @@ std::uint64_t ensure_call_record(LibcCall call);
 struct LostCall {
   std::uint64_t record;  // ref of the kInFlight; 0: free
   std::uint64_t fork;
-  std::uint64_t locks;    // locks that nothing has disproved yet
+  std::uint64_t locks;    // locks that may still be lost
   std::uint32_t touches;  // touches written so far
   // 1 + the index of the mark, if the forking thread itself made the call; 0: another thread
   std::uint32_t own_index;

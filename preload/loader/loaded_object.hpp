@@ -1,5 +1,5 @@
-// Finds the loaded object at an address without the loader's lock, and tells whether it is still the object that was
-// met before.
+// Finds the loaded object at an address without the loader's lock, and tells whether an object is still the one that
+// was seen there before.
 #pragma once
 
 #include <link.h>

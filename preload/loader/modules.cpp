@@ -80,7 +80,7 @@ std::uint64_t find_header(const Module& module) {
   return find_elf_header(module.bias, module.dynamic, g_reads_permanent);
 }
 
-// Out of line, so that its stack space is returned before other functions go deeper.
+// Not inlined, so that its stack frame is free again before other functions are called.
 __attribute__((noinline)) bool read_layout(Module& module, bool is_main) {
   std::uint64_t phdrs = getauxval(AT_PHDR);
   std::uint64_t count = getauxval(AT_PHNUM);
@@ -126,7 +126,8 @@ void describe(const link_map* at, const link_map& node, const link_map* head, bo
   if (node.l_ld != nullptr && read_layout(module, at == head)) {
     library_came(module);
   } else {
-    // The entry is kept, so that the table stays in step with the list; it is empty, so that nothing is found in it.
+    // The object has an entry, so that the table has the same order as the list. Its range is empty, so that no address
+    // is found in it.
     module.start = module.end = 0;
     module.recorded = true;
   }

@@ -35,7 +35,7 @@ enum class Stage : std::uint32_t {
   kUnseen,  // not touched yet
   kBusy,    // a thread is examining it for the first time
   kLost,    // has lost waiters
-  kCured,   // had them
+  kCured,   // had lost waiters, which the cure has removed
   kGone,    // has none: the program re-made it, the parent shares it, or it never had any
 };
 
@@ -49,7 +49,7 @@ struct LostWait {
   // the memory at the first touch; for a cured condition variable, the memory after the cure
   std::uint8_t memory[56];
   std::uint32_t lost;    // number of lost waiters, or lost arrivals
-  bool was_stolen_from;  // told
+  bool was_stolen_from;  // a stolen signal was recorded
 };
 
 constinit LostWait g_lost[kMaxLostWaits] = {};
@@ -241,7 +241,7 @@ Touch touch_condition(const volatile void* object, SyncOperation operation, cons
     action = TouchAction::kAborted;
   const Touch touch = tell(*wait, trace::TouchKind::kCondition, operation, action,
                            fate == Fate::kStolen ? trace::kTouchStolen : 0U, site);
-  if (is_cured) wait->stage.store(Stage::kGone, std::memory_order_relaxed);  // told once
+  if (is_cured) wait->stage.store(Stage::kGone, std::memory_order_relaxed);  // recorded once
   if (action == TouchAction::kAborted) end_process();
   return touch;
 }

@@ -43,14 +43,15 @@ bool is_same_lock(std::uint64_t tagged, const volatile void* lock, LockKind kind
          is_custom(lock_kind(tagged)) == is_custom(kind);
 }
 
-// Memory that had a lock of another kind at the fork was reused: the meaning of the old bytes says nothing about it.
+// False if the memory had a lock of another kind at the fork: then it was reused, and the recorded state does not
+// apply.
 bool is_same_kind(LockKind recorded, LockKind asked) {
   const auto is_rwlock = [](LockKind kind) { return kind == LockKind::kRwlockRead || kind == LockKind::kRwlockWrite; };
   return recorded == asked || (is_rwlock(recorded) && is_rwlock(asked));
 }
 
-// A lock that processes share has a living owner in the parent. glibc sets the pshared bit of every robust mutex
-// (nptl/pthread_mutex_init.c): for these the mapping decides.
+// True for a mutex that processes share: its owner in the parent may still be alive. glibc sets the pshared bit of
+// every robust mutex (nptl/pthread_mutex_init.c), so for robust mutexes the mapping decides.
 bool is_process_shared(const MutexMemory& mutex, const volatile void* lock) {
   return mutex.is_shared() && (!mutex.is_robust() || is_in_shared_mapping(lock));
 }
@@ -86,7 +87,7 @@ __attribute__((noinline)) bool confirms(LockKind kind, const void* memory, const
   return false;
 }
 
-// Locks that the continuing thread holds but cannot release in the child.
+// True for a lock that the forking thread holds, and that it cannot release in the child.
 __attribute__((noinline)) bool breaks_for_holder(LockKind kind, const void* memory) {
   if (kind == LockKind::kMutex) return decode_lock<MutexMemory>(memory).checks_owner();
   return kind == LockKind::kRwlockWrite;
@@ -151,7 +152,7 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
   return found || holder.overflow != 0;
 }
 
-// The lock is still in the state in which the fork left it.
+// True if the lock is still in the state in which the fork left it.
 bool is_still_lost(const Orphan& orphan) {
   std::uint8_t memory[56] = {};
   const LockKind kind = lock_kind(orphan.tagged);
@@ -189,7 +190,7 @@ Orphan* find_orphan(const volatile void* lock, LockKind kind, bool shared) {
     // A reader does not wait for readers.
     if (shared && (orphan.tagged & kSharedHold) != 0) continue;
     if (kind == LockKind::kRwlockRead && lock_kind(orphan.tagged) == LockKind::kRwlockRead) continue;
-    // A spinlock does not record whether processes share it. A shared one has a living owner in the parent.
+    // A spinlock does not record whether processes share it. If they do, its owner in the parent may still be alive.
     if (kind == LockKind::kSpinlock && is_in_shared_mapping(lock)) continue;
     if (is_still_lost(orphan)) return &orphan;
   }

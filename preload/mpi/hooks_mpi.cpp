@@ -1,6 +1,6 @@
-// The wrappers of MPI and UCX. In every process but a forked child of an initialised one, a wrapper is a load, a branch
-// and a call. Arguments are passed on as words, unchanged. If the function takes fewer, the rest is what the registers
-// contained (x86-64 psABI 3.2.3: integers and pointers only).
+// The wrappers of MPI and UCX. In every process but a forked child of an initialised one, most wrappers are a few
+// loads, a branch and a call. Arguments are passed on as words, unchanged. If the function takes fewer words, the
+// others are what the registers contained (x86-64 psABI 3.2.3: integers and pointers only).
 #include "guest/site.hpp"
 #include "loader/next.hpp"
 #include "mpi/mpi.hpp"

@@ -146,7 +146,7 @@ void OwnFrames::add_number(std::uint64_t number, unsigned base, unsigned digits)
   while (count > 0) add(reversed[--count]);
 }
 
-// In UTF-8. A line of the text is one frame, so a line break in a name must not make two.
+// Adds the character in UTF-8. Each line of the text is one frame, so a line break in a name is replaced by "?".
 void OwnFrames::add_character(std::uint32_t character) {
   const bool is_none = character > 0x10FFFF || (character >= 0xD800 && character <= 0xDFFF);
   if (is_none) character = 0xFFFD;

@@ -200,7 +200,7 @@ void recognise_python(const Module& module) {
   look_up(view, "PyGILState_GetThisThreadState", python.own_state);
   look_up(view, "_PyThreadState_UncheckedGet", python.attached_state);
   if (python.attached_state == nullptr) look_up(view, "PyThreadState_GetUnchecked", python.attached_state);
-  // Builds without a GIL export this: their threads run whatever the calling thread does.
+  // Builds without the GIL export this. They are left out, because other threads run while the calling thread reads.
   const bool is_free_threaded = view.find_function("_Py_MergeZeroLocalRefcount") != 0;
   if (python.own_state == nullptr || python.attached_state == nullptr) return;
   if (is_free_threaded) return;
@@ -213,7 +213,7 @@ void forget_python(const Module& module) {
   if (g_has_python.load(std::memory_order_relaxed) && g_python.bias == module.bias) g_has_python.store(false);
 }
 
-// The stacks of all threads, unless there were too many forks lately.
+// Records the stacks of all threads, unless there were too many forks lately.
 void at_fork::Python::records(const Fork& fork_now) {
   const std::uint64_t fork = fork_now.record;
   ThreadState* const own = fork == 0 ? nullptr : state_with_gil();

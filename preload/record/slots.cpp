@@ -72,7 +72,7 @@ bool map_chunk(std::uint32_t chunk) {
   void* const memory =
       sys::map(sizeof g_first_slots, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (memory == nullptr) return false;
-  // A huge page would cost every process 2 MiB and every fork its copy.
+  // A huge page would take 2 MiB in every process, and the kernel would copy it after a fork.
   sys::call(SYS_madvise, sys::word(memory), sizeof g_first_slots, MADV_NOHUGEPAGE);
   Slot* none = nullptr;
   if (!g_chunks[chunk].compare_exchange_strong(none, static_cast<Slot*>(memory), std::memory_order_acq_rel)) {
@@ -151,7 +151,8 @@ Slot* reserve_slot() {
   if (epoch() == 0) return nullptr;
   const std::uint32_t used = slot_count();
   const std::int32_t pid = sys::getpid();
-  // Reuse comes first, beginning at the last reused slot, so that memory stays as small as the number of threads.
+  // First a slot is looked for that can be reused, beginning at the last reused slot, so that the table does not become
+  // larger than the number of threads.
   const std::uint32_t hint = g_hint.load(std::memory_order_relaxed);
   std::uint32_t budget = 2;
   for (std::uint32_t step = 0; step < used && step < 64; ++step) {
@@ -166,7 +167,7 @@ Slot* reserve_slot() {
   }
   std::uint32_t next = used;
   while (next < kMaxSlots && map_chunk(next / kChunkSlots)) {
-    // A scan above may take the new slot between the two steps: then try the next one.
+    // Between the two steps, another thread may have taken the new slot in the loop above: then the next one is tried.
     if (g_used.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel) &&
         claim(slot_at(next), SlotState::kFree)) {
       reset(slot_at(next), next);

@@ -124,7 +124,7 @@ struct Slot {
   std::uint64_t open_touch;   // ref of a touch whose end the program itself reports (annotations); 0: none
   ForkKind fork_kind;
   std::uint64_t fork_entry_ns;
-  Site fork_site;                 // of the fork() wrapper; pc 0: not inside of it
+  Site fork_site;                 // where fork() was called, until the shim's prepare handler; pc 0: not known
   Site last_fork_site;            // of the last fork whose stack was recorded, and ...
   std::uint64_t last_fork_stack;  // ... the ref of that record, 0: none
   Site creation_site;

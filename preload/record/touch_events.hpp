@@ -1,4 +1,4 @@
-// Event: a touch was recorded, and its call goes on afterwards. observers.def lists the receivers.
+// Event: a touch was recorded. Its call, which may block, is made afterwards. observers.def lists the receivers.
 #pragma once
 
 #include <cstdint>

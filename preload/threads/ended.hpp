@@ -12,7 +12,7 @@ namespace forksight {
 // async-signal-safe.
 void end_slots_of_gone_threads(Slot* self, bool are_all_in_doubt);
 
-// Valid after that call.
+// Valid after end_slots_of_gone_threads().
 bool initial_thread_has_ended();
 
 // The calling thread is about to end by the bare system call. Not for a process that shares this one's memory.

@@ -49,8 +49,8 @@ std::uint64_t awaited_object(const Slot& slot) {
   return awaited == nullptr ? 0 : static_cast<std::uint64_t>(awaited->tid);
 }
 
-// Asking /proc for the number of threads takes 4 us: this is done at the first forks, and then at one in this many. An
-// initial thread that has ended is counted until all others have.
+// Asking /proc for the number of threads takes 4 us. This is done at the first forks, and then at one fork in this
+// many. The kernel counts an initial thread that has ended until all other threads have ended, so it is subtracted.
 std::uint32_t count_tasks_now_and_then() {
   constexpr std::uint64_t kForksCountedEach = 16;
   const std::uint64_t forks = forks_so_far();
@@ -71,8 +71,8 @@ bool has_gone(const Slot* self, std::uint32_t index) {
 
 bool fork_is_watched() {
   if (g_had_threads.load(std::memory_order_relaxed)) return true;
-  // Threads that were made without the hook: by a sanitizer's pthread_create, which the program then uses, or by libc.
-  // Before glibc 2.32 only the kernel knows of them.
+  // Threads may have been made without the hook: by libc, or by a sanitizer's pthread_create if the program uses that.
+  // Before glibc 2.32 only the kernel knows about such threads.
   if (g_libc_single_threaded != nullptr ? *g_libc_single_threaded == 0 : count_tasks() > 1) {
     g_had_threads.store(true, std::memory_order_relaxed);
     return true;

@@ -112,7 +112,7 @@ enum ThreadFlag : std::uint32_t {
   kThreadEnded = 1U << 2U,    // it ended before the fork while it held locks
 };
 
-// A thread that the shim knows. Written when a fork first refers to it.
+// A thread that the shim knows. Written when another record first refers to it.
 struct ThreadRecord {
   std::int32_t tid;
   std::int32_t creator_tid;      // 0: unknown

@@ -57,7 +57,7 @@ struct TraceHeader {
   std::uint8_t libc_minor;
   std::uint8_t libc_condition;  // the layout of its condition variables: abi::ConditionKind, forksight/abi/glibc.hpp
   std::uint8_t reserved;
-  // The start of the payload of the kPythonStacks record that any process of this file wrote last. 0: none.
+  // ref to the kPythonStacks record about a fork that a process of this file used last; 0: none. Only writers use it.
   std::atomic<std::uint64_t> python_stacks;
   char exe[1024];  // NUL-terminated
   char cmdline[2816];
