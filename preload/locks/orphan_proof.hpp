@@ -4,11 +4,10 @@
 //
 //   mutex: its memory names the thread that held it at the fork as its owner, no thread of the child has that id, and
 //     the recursion count and type are as they were at the fork, so it was not initialised again.
-//   rwlock, held by a writer: the same for its writer. rwlock, held by readers: it counts exactly as many readers as
-//   threads are known to be lost with it, and no thread of
-//     the child holds it.
-//   spinlock, guard of a static: it is taken, no thread of the child holds it or is about to take it, and the shim
-//   knows
+//   rwlock, held by a writer: the same for its writer.
+//   rwlock, held by readers: it counts exactly as many readers as threads are known to be lost with it, and no thread
+//     of the child holds it.
+//   spinlock, guard of a static: it is taken, no thread of the child holds it or is about to take it, and the shim knows
 //     all locks that threads of the child hold.
 //   semaphore: as a spinlock. In addition, its initial value was one, no thread posted it without having taken it, and
 //     the child has no other thread that could post it.
