@@ -7,8 +7,8 @@
 //   rwlock, held by a writer: the same for its writer.
 //   rwlock, held by readers: it counts exactly as many readers as threads are known to be lost with it, and no thread
 //     of the child holds it.
-//   spinlock, guard of a static: it is taken, no thread of the child holds it or is about to take it, and the shim knows
-//     all locks that threads of the child hold.
+//   spinlock, guard of a static: it is taken, no thread of the child holds it or is about to take it, and the shim
+//     knows all locks that threads of the child hold.
 //   semaphore: as a spinlock. In addition, its initial value was one, no thread posted it without having taken it, and
 //     the child has no other thread that could post it.
 //   annotated lock: its annotations say that a lost thread holds it.
