@@ -1,5 +1,5 @@
-// Measures what a look costs. The supervisor schedules the next look so that looks take a fixed share of the time. It
-// measures processor time: on a busy machine the wall clock would count what others do.
+// Measures what a look costs. The caller schedules its next look so that looks take a fixed share of the time. The cost
+// is processor time, because on a busy machine the wall clock also counts the time of other processes.
 #pragma once
 
 #include <chrono>

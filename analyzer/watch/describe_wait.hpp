@@ -7,7 +7,7 @@
 
 namespace forksight::watch {
 
-// `facts` may be null.
+// `facts`: what was looked up about the wait; null: nothing.
 model::Wait describe_wait(const proc::ThreadSample& thread, const WaitFacts* facts);
 
 }  // namespace forksight::watch

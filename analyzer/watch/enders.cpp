@@ -86,13 +86,13 @@ std::string read_command(std::int32_t pid) {
   return stat ? fmt::format("[{}]", stat->comm) : std::string();
 }
 
-// One end of something that a thread waits at. Each holder of `object` may end the wait.
+// An object that a thread waits for. Processes that have it open may end the wait.
 struct End {
   std::int32_t fd = -1;  // the waiter's own descriptor
   std::string object;
-  bool by_writers = false;
-  bool by_readers = false;
-  bool is_polled = false;  // the waiter's own descriptor tells for which direction it waits
+  bool by_writers = false;  // a holder that may write to the object can end the wait
+  bool by_readers = false;  // a holder that may read from it can end the wait
+  bool is_polled = false;   // whether the waiter waits to read or to write depends on the mode of its own descriptor
   const char* via = "";
 };
 
@@ -138,7 +138,7 @@ class Search {
     return plan;
   }
 
-  // Adds what the model knows of an object that has neither a descriptor nor an address.
+  // Adds the facts about an awaited object that has neither a descriptor nor an address: a FIFO, a semaphore, signals.
   static void note_object(Waiter& waiter) {
     if (auto fifo = find_fifo_open(waiter.thread)) {
       waiter.wait.kind = model::WaitKind::kFifoOpen;
@@ -200,7 +200,7 @@ class Search {
       if (word.use == model::FutexUse::kJoin) return;
     }
     if (facts.mapping != WordMapping::kShared) {
-      // A lock has an owner. For other objects memory does not show which thread of the process could end the wait.
+      // If a lock has an owner, that thread can end the wait. For other objects, memory does not show which thread can.
       if (!has_owner && is_threaded(waiter.pid)) plan.others.push_back(of_process(waiter.pid, "futex"));
       return;
     }
@@ -346,7 +346,7 @@ class Search {
       return;
     }
     if (is_known && S_ISREG(status.st_mode)) {
-      // A POSIX message queue: its descriptor is that of a file, in a file system of its own.
+      // A thread waits for a regular file only if it is a POSIX message queue, which is a file of its own file system.
       return add_end(plan, {fd, object.name, reads, writes, is_polled, "message queue"});
     }
     if (object.name.empty()) return;
@@ -388,7 +388,7 @@ class Search {
     }
     for (model::Ender& ender : plan.others) add(std::move(ender));
     if (wait.kind == model::WaitKind::kTraced) add(of_process(waiter.thread.status.tracer, "ptrace"));
-    // Who waits for a GIL waits anew when its time is over.
+    // A thread that waits for a GIL waits again when its timeout is over. So the timeout does not end that wait.
     const bool ends_by_time = wait.use != model::FutexUse::kGil;
     if (const TimeLimit limit = find_time_limit(waiter.thread, wait.for_ms); ends_by_time && limit.has_one)
       add(of_timer(limit.left_ms, "its time limit"));
@@ -414,7 +414,8 @@ class Search {
     return found;
   }
 
-  // A stopped thread still shows its call. The process that lets it go on need not be the one that ends that call.
+  // A stopped thread still shows the call that it was in. The process that continues the thread need not be the one
+  // that ends the call.
   void add_hold(Waiter& waiter) {
     const char state = waiter.thread.status.state;
     if (state == 'T')
@@ -426,7 +427,7 @@ class Search {
     waiter.wait.enders.push_back(of_words(model::EnderKind::kContinue, *frozen->second));
   }
 
-  // Such a call goes on after a signal handler has run.
+  // After a signal handler has run, the thread continues to wait in the same call.
   static bool goes_on_after_handlers(const model::Wait& wait) {
     return wait.kind == model::WaitKind::kVfork || wait.kind == model::WaitKind::kTraced ||
            (wait.kind == model::WaitKind::kFutex && wait.use != model::FutexUse::kUnknown);

@@ -1,7 +1,7 @@
-// Who or what could end the waits of threads: the other ends of what they read, write or poll; holders of the lock;
-// processes with the same memory; the child that is awaited; time; signals with handlers; processes outside of the
-// tree; and whoever can let a stopped or frozen process go on. These lists are for people, and for rules that point at
-// a suspect. Proofs use wakers.hpp instead. Reads only.
+// Who or what could end the waits of threads: the processes at the other end of what they read, write or poll; the
+// holder of the lock; processes with the same memory; the awaited child; a timeout; signals with handlers; processes
+// outside of the tree; and the command that lets a stopped or frozen process go on. These lists are for people, and for
+// rules that name a suspect. Proofs use wakers.hpp instead. Reads only.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ struct Waiter {
   model::Wait wait;
 };
 
-// Fills all of `wait` except what a proof adds. Searches the descriptors of all processes once for all waiters. `tree`:
-// processes among which children and holders of file locks are searched, too.
+// Fills all fields of `wait` except those that a proof adds. Searches the descriptors of all processes, once for all
+// waiters. `tree`: its processes are also searched for traced processes and for holders of file locks.
 void find_waits(std::vector<Waiter>& waiters, const Tree& tree);
 
-// The children of a process that have ended and that nobody has waited for.
+// The children of a process that have ended and that no process has waited for.
 std::vector<model::Zombie> find_zombies(std::int32_t pid);
 // The process has waited for the end of some child since it was forked.
 bool has_reaped(std::int32_t pid);

@@ -20,7 +20,7 @@ struct Waker {
   std::int32_t pid = 0;
   std::string via;       // "wait4", "pipe", "mutex" ...
   std::int32_t tid = 0;  // 0: any thread of that process
-  std::int32_t fd = -1;  // the descriptor by which it could
+  std::int32_t fd = -1;  // the descriptor by which it could end the wait
   friend bool operator==(const Waker&, const Waker&) = default;
 };
 
@@ -33,9 +33,9 @@ struct WaitFacts {
   proc::FutexWord word;
   std::string object;  // "pipe:[17]", "socket:[18]", "eventfd:3", or the path of a file
   bool is_fifo = false;
-  // `wakers` is complete. Otherwise only a private futex is known to be the process's own
+  // `wakers` is complete. If it is not: only for a private futex it is still known that no other process can wake it
   bool wakers_known = false;
-  bool is_open_to_all = false;  // a process that is not known may end the wait as long as it lasts
+  bool is_open_to_all = false;  // as long as the wait lasts, an unknown process may end it
   std::vector<Waker> wakers;
 };
 
@@ -50,7 +50,7 @@ struct ProcessEvidence {
   std::uint64_t timed_signals = 0;                  // signals that arrive without a sender; bit 0 is signal 1
   bool is_frozen = false;                           // its control group is frozen
   proc::Sharing sharing = proc::Sharing::kUnknown;  // whether a process with other threads has the same memory
-  std::vector<std::int32_t> sharers;                // these processes; without them kShared proves nothing
+  std::vector<std::int32_t> sharers;                // these processes; if kShared and empty: not known, so no proof
   proc::Round first;
   std::vector<std::int32_t> tids_between;  // listed after the first round and before the second one
   proc::Round second;

@@ -22,14 +22,15 @@ WordMapping kind_of_mapping(const std::vector<proc::Mapping>& mappings, std::uin
   return mapping->writable ? WordMapping::kPrivate : WordMapping::kUnknown;
 }
 
-// The kernel also lists the first thread of a process, and a process that nobody has waited for, after they have ended.
+// The thread has ended, although the kernel still lists it: as the first thread of a process whose other threads live,
+// or as a process that its parent has not waited for.
 bool is_dead(std::int32_t tid) {
   const auto stat = proc::read_stat(tid);
   return stat && (stat->state == 'Z' || stat->state == 'X');
 }
 
-// Reads the words of one object in one piece, because a system call for each of its ten words takes too long in a
-// process of thousands of threads.
+// Reads the words of one object in one piece. An object has up to ten words, and one system call for each of them takes
+// too long in a process with thousands of threads.
 class WordReader {
  public:
   explicit WordReader(const proc::ProcessMemory& memory) : memory_(memory) {}
@@ -93,7 +94,7 @@ void name_wakers(std::int32_t pid, const proc::WaitTarget& target, WaitFacts& fa
     case model::FutexUse::kGil: facts.wakers = {{pid, "GIL", word.owner}}; break;
     case model::FutexUse::kUnknown: break;
   }
-  // Such a mutex stays locked once its owner has ended.
+  // Only the owner can unlock such a mutex. Once the owner has ended, the mutex stays locked.
   if (is_unlock_checked(word) && word.owner_is_gone) return;
   // Any thread could unlock another kind of lock whose owner has ended, if only by mistake.
   if (facts.wakers.empty()) facts.wakers = {{pid, "futex"}};
@@ -177,8 +178,8 @@ bool FutexLookup::may_have_moved(const proc::ThreadSample& thread) {
   return value && static_cast<std::uint32_t>(*value) != static_cast<std::uint32_t>(thread.call.args[2]);
 }
 
-// Translates the owner's number from the pid namespace of the process to forksight's. An owner that has ended keeps the
-// only number that it has.
+// Translates the owner's tid from the pid namespace of the process to that of forksight. The tid of an owner that has
+// ended cannot be translated and stays as it is.
 void FutexLookup::name_owner(const proc::ThreadSample& thread, WaitFacts& facts) {
   const std::uint32_t depth = thread.status.ns_depth;
   if (facts.pi_owner) facts.pi_owner = numbers_.tid_of(*facts.pi_owner, depth);

@@ -1,4 +1,5 @@
-// What the futex words of one process are part of, and who could wake the threads that sleep on them. Reads only.
+// Which objects the futex words of one process are part of, and who could wake the threads that sleep on these words.
+// Reads only.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +17,26 @@ namespace forksight::watch {
 
 // The mutex can only be unlocked by its owner (glibc, pthread_mutex_unlock.c).
 bool is_unlock_checked(const proc::FutexWord& word);
-// Fills in who may end the wait for a word in private memory of process `pid`: the owner, if `facts` names it, else any
-// thread.
+// Sets `facts.wakers`: who may end the wait for a word in private memory of process `pid`. That is the owner, if
+// `facts` names a living one, else any thread of the process. If only an owner that has ended may unlock the mutex, it
+// is nobody.
 void name_wakers(std::int32_t pid, const proc::WaitTarget& target, WaitFacts& facts);
 
 // Looks up the mapping, the owner and the use of the words, and the kernel function that each thread sleeps in.
 class FutexLookup {
  public:
   explicit FutexLookup(std::int32_t pid) : pid_(pid), numbers_(pid) {}
-  // Fills in who could wake it only for words in private memory, and for a GIL.
+  // Sets `wakers` only for words in private memory, and for a GIL.
   WaitFacts look_up(const proc::ThreadSample& thread);
-  // The word no longer has the value that the thread last saw there. Perhaps its wait was moved to another word
-  // (FUTEX_CMP_REQUEUE), or the page was mapped anew: then another process may be able to end it. Only for waits
-  // without the PRIVATE flag; with the flag no other process can.
+  // True if the word no longer has the value for which the thread went to sleep. Perhaps the wait was moved to another
+  // word (FUTEX_CMP_REQUEUE), or the page was mapped again. Then another process may be able to end the wait. Always
+  // false for a wait with the PRIVATE flag, which no other process can end.
   bool may_have_moved(const proc::ThreadSample& thread);
   // True if a CPython interpreter is mapped: its program or its library. `tid`: any living thread.
   bool has_python(std::int32_t tid);
   // For a word in shared memory; nullopt: the shared object cannot be identified.
   std::optional<proc::SharedPlace> find_shared(const proc::ThreadSample& thread);
-  // Those of the process. `tid`: any living thread.
+  // The mappings of the process. `tid`: any living thread.
   const std::vector<proc::Mapping>& mappings(std::int32_t tid);
 
  private:

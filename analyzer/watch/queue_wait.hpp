@@ -1,5 +1,6 @@
-// Describes what a thread waits for that sleeps in one of forksight's own shared-memory queues (ipc/). Such a wait
-// never lasts for ever: it ends after a while and looks for dead processes. But it is useful to show who holds what.
+// Describes what a thread waits for if it sleeps in one of forksight's own shared-memory queues (ipc/). Such a wait
+// never lasts for ever: the thread wakes up after a while and looks for dead processes. The description is useful all
+// the same, because it shows which process holds the buffers.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
-// Threads that use their processor inside of an operation that cannot end. This follows operations that a trace calls
-// open (begun, not ended). A thread that was on the run queue at each look, and got processor time, seems never to have
-// blocked. That is evidence, not proof: it may have slept between two looks.
+// Threads that use processor time inside of an operation that cannot end. SpinWatch follows the operations that are
+// open according to a trace: they have begun and not ended. If the thread is running or ready to run at each look, and
+// got processor time, it seems never to have blocked. This is evidence and no proof: the thread may have slept between
+// two looks.
 #pragma once
 
 #include <chrono>
@@ -23,8 +24,8 @@ struct Spin {
   std::chrono::steady_clock::time_point since;
 };
 
-// True if a thread that got `cpu_ticks` of processor time in `elapsed` is busy. Many spinning threads may share the
-// machine.
+// True if a thread that got `cpu_ticks` of processor time in `elapsed` counts as busy. A small share of one processor
+// is enough, because many spinning threads may compete for the machine.
 bool is_busy(std::uint64_t cpu_ticks, std::chrono::steady_clock::duration elapsed, long ticks_per_second);
 
 class SpinWatch {

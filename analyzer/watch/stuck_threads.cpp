@@ -25,7 +25,7 @@ bool is_lock_or_join(const proc::ThreadSample& thread) {
   return kind == proc::WaitClass::kPrivateFutex || kind == proc::WaitClass::kPlainFutex;
 }
 
-// The thread waits for exactly one thread of its process, or for one that has ended.
+// Exactly one thread of the process can end the wait, or none can, because the owner has ended.
 bool has_one_waker(const WaitFacts& facts) {
   if (!facts.wakers_known || (facts.mapping != WordMapping::kPrivate && !facts.word.owner_is_gone)) return false;
   if (facts.wakers.empty()) return facts.word.owner_is_gone;
@@ -34,13 +34,14 @@ bool has_one_waker(const WaitFacts& facts) {
 
 bool is_wait_for_gil(const WaitFacts& facts) { return facts.word.use == model::FutexUse::kGil; }
 
-// True if the thread still waits for the same GIL, which the same thread has, and has checked it at least once since
-// `facts` were read. A thread that ends because the interpreter ends would have done so at that check. The thread that
-// checks holds the lock under which the GIL changes hands, so it cannot be the one that had the GIL before.
+// True if the thread still waits for the same GIL, the same thread has that GIL, and the waiting thread has checked the
+// GIL at least once since `facts` were read. If the interpreter were ending, the waiting thread would have ended at
+// that check. A thread checks the GIL under the mutex that guards it, so the thread that checks is not the one that had
+// the GIL before.
 bool waits_on_for_gil(std::int32_t pid, FutexLookup& lookup, std::int32_t tid, const WaitFacts& facts,
                       proc::ThreadSample& now) {
-  constexpr std::chrono::seconds kLongest{2};       // on a busy machine it gets no turn sooner
-  constexpr std::chrono::milliseconds kBetween{5};  // as long as such a thread sleeps, unless the program says otherwise
+  constexpr std::chrono::seconds kLongest{2};       // on a busy machine the thread may not get a processor sooner
+  constexpr std::chrono::milliseconds kBetween{5};  // Python's default time between two checks of the GIL
   const auto end = std::chrono::steady_clock::now() + kLongest;
   bool refused = false;
   const auto first = proc::sample_thread(pid, tid, refused);
@@ -66,9 +67,9 @@ bool is_unchanged_now(std::int32_t pid, const proc::ThreadSample& before, proc::
   return true;
 }
 
-// A mutex in shared memory that only its owner may unlock, and whose owner no longer exists. The owner's number means
-// the same thread for all processes that share the mutex: they are in one pid namespace, and forksight sees all of
-// them.
+// The thread waits for a mutex in shared memory that only its owner may unlock, and the owner no longer exists. This
+// also checks that the owner's tid means the same thread for all processes that share the mutex: they must be in one
+// pid namespace, and forksight must see all of them.
 bool is_abandoned(FutexLookup& lookup, const proc::ThreadSample& thread, const WaitFacts& facts) {
   const proc::FutexWord& word = facts.word;
   if (facts.mapping != WordMapping::kShared || !word.owner_is_gone || !is_unlock_checked(word)) return false;
@@ -78,8 +79,8 @@ bool is_abandoned(FutexLookup& lookup, const proc::ThreadSample& thread, const W
   return mappers && proc::are_in_namespace_of(thread.tid, *mappers);
 }
 
-// A thread that has what another one waits for, and looks awake. Who waits for a GIL does so, too, each time that it wakes
-// up: so it is looked at again for a while.
+// Looks again, for a while, at each thread that owns what another thread waits for and that seems to be awake. Such a
+// thread may wait for a GIL: then it only seems to be awake in the moments when it checks the GIL.
 void await_wait_for_gil(std::int32_t pid, FutexLookup& lookup, proc::Round& round, std::vector<WaitFacts>& facts) {
   constexpr int kLooks = 20;
   constexpr std::chrono::milliseconds kBetween{5};
@@ -148,7 +149,8 @@ StuckThreads find_stuck_threads(std::int32_t pid) {
   }
   if (lookup.has_python(pid)) await_wait_for_gil(pid, lookup, *round, facts);
   std::vector<bool> in_ring = find_rings(pid, round->threads, facts);
-  // The threads that wait for a GIL come first: the threads that they could have woken are examined after them.
+  // The threads that wait for a GIL are examined first. If one of them has woken another thread of the ring, that
+  // thread has run, and its examination below shows it.
   std::vector<proc::ThreadSample> again(round->threads.size());
   bool has_left = false;
   for (std::size_t index = 0; index < round->threads.size(); ++index) {
@@ -159,7 +161,7 @@ StuckThreads find_stuck_threads(std::int32_t pid) {
   }
   if (has_left) in_ring = find_rings(pid, round->threads, facts);
   for (std::size_t index = 0; index < round->threads.size(); ++index) {
-    // A thread that ran may have been part of the ring: then nothing is known about the others either.
+    // If a thread of the ring ran, nothing is known about the others either.
     if (in_ring[index] && !is_wait_for_gil(facts[index]) &&
         !is_unchanged_now(pid, round->threads[index], again[index]))
       return {};
@@ -171,7 +173,7 @@ StuckThreads find_stuck_threads(std::int32_t pid) {
     stuck.threads.push_back(std::move(again[index]));
     stuck.facts.push_back(std::move(facts[index]));
   }
-  // No other thread was made before all of these were stuck.
+  // `are_all` also requires that no other thread was made before all of these were stuck.
   const auto now = proc::list_numbers(proc::proc_path(pid, "task")).numbers;
   const auto is_known = [&](std::int32_t tid) {
     return std::ranges::find(round->threads, tid, &proc::ThreadSample::tid) != round->threads.end();

@@ -1,16 +1,16 @@
-// Threads that will never go on although their process does: rings of locks and joins, mutexes whose owner has ended
-// and that no other thread may unlock, and threads that queue behind these.
+// Threads that will never go on although their process does. Such threads wait for each other in a ring of locks and
+// joins, or for a mutex whose owner has ended and that no other thread may unlock, or for one of these threads.
 //
-// The proof is that of a whole process (proof.hpp), for some of its threads. Only its owner can end the wait for a
-//  mutex. Assume that the waits of the owners lead back to the first thread, and that none of these threads has run
-//  between its first and its second sample. Then all of them slept at the instant in between, when their locks were
-//  read, and nothing that other threads do ends that. A signal handler does not end it either: such a wait goes on
-//  after it.
+// The proof is the one for a whole process (proof.hpp), applied to some of its threads. Only the owner of a mutex can
+// end the wait for it. Assume that the waits, followed from thread to owner, lead back to the first thread, and that
+// none of these threads has run between its first and its second sample. Then all of them slept at the instant in
+// between, when their locks were read. Nothing that other threads do can end these waits. A signal handler cannot end
+// them either: the wait for a mutex or a join continues after the handler.
 //
 // A thread that waits for Python's GIL runs every few milliseconds, checks the GIL, and waits again. It never gives up,
-// and only the thread that has the GIL gives it back. If that thread is part of the ring and has not run between its two
-// samples, it had the GIL for all that time. So a thread that was seen to wait for the GIL in between still waited at
-// the end, and has released nothing since: else one of the sleeping threads would have been woken.
+// and only the thread that has the GIL can release it. If the thread that has the GIL is part of the ring and has not
+// run between its two samples, it had the GIL for all that time. So a thread that was seen to wait for the GIL in that
+// time still waits at the end. It has released no lock since, because otherwise a sleeping thread would have woken up.
 #pragma once
 
 #include <cstdint>
@@ -29,16 +29,17 @@ struct StuckThreads {
   bool has_gil() const;          // one of them waits for a GIL
 };
 
-// Pure. Which threads of a process, at one instant, are in such a ring or behind one. Parallel to `threads`.
+// Pure. Which threads of a process, at one instant, are part of such a ring or wait for one of its threads. Parallel to
+// `threads`.
 std::vector<bool> find_rings(std::int32_t pid, const std::vector<proc::ThreadSample>& threads,
                              const std::vector<WaitFacts>& facts);
 
-// True if threads that were found stuck, of which some wait for a GIL, still are. A thread that waits for a GIL need not be
-// seen in that wait, because it leaves it for an instant every few milliseconds. As long as the others have not run, no
-// thread has given the GIL back.
+// True if all threads of `stuck` still are stuck. A thread that waits for a GIL need not be seen in that wait, because
+// it leaves the wait for an instant every few milliseconds. As long as the other threads of `stuck` have not run, the
+// GIL was not released.
 bool are_still_stuck(std::int32_t pid, const StuckThreads& stuck);
 
-// Reads only. Costs two small reads for each thread of a process without such waits.
+// Reads only. If no thread waits for a lock or a join, it costs two small reads for each thread.
 StuckThreads find_stuck_threads(std::int32_t pid);
 
 }  // namespace forksight::watch

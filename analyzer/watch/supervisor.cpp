@@ -26,13 +26,14 @@ namespace forksight::watch {
 namespace {
 
 constexpr std::uint64_t kChildSignal = std::uint64_t{1} << static_cast<unsigned>(SIGCHLD - 1);
-constexpr int kRefusalsThatCount = 4;            // an exec causes fewer
-constexpr int kPatience = 10;                    // how many times longer than a user waits for a proof
+constexpr int kRefusalsThatCount = 4;            // an exec causes fewer refusals in a row
+constexpr int kPatience = 10;                    // a stalled call counts after this many times the spin age
 constexpr std::chrono::seconds kLongestRest{2};  // between two rounds of samples
-// Evidence may need a look at all processes of the machine. One part in this many of the time may go into that.
+// To collect evidence, forksight may have to look at all processes of the machine. One part in this many of the time
+// may go into that.
 constexpr int kProofShare = 100;
 
-// The same round, except for the number of times that its threads were scheduled.
+// Both rounds have the same threads in the same states and calls. Their context switch counts may differ.
 bool is_same_but_scheduled(const proc::Round& before, const proc::Round& after) {
   return std::equal(before.threads.begin(), before.threads.end(), after.threads.begin(), after.threads.end(),
                     [](const proc::ThreadSample& one, const proc::ThreadSample& other) {
@@ -41,8 +42,8 @@ bool is_same_but_scheduled(const proc::Round& before, const proc::Round& after) 
                     });
 }
 
-// A thread that by itself shows its process to be awake; 0: none. A process whose threads have all ended counts as
-// awake, because it is just ending.
+// The tid of a thread that by itself shows its process to be awake; 0: there is none. Sets `all_ended` if all threads
+// have ended: the process is just ending.
 std::int32_t find_witness(const proc::Round& round, bool& all_ended) {
   all_ended = true;
   for (const proc::ThreadSample& thread : round.threads) {
@@ -104,7 +105,7 @@ void Supervisor::look_at(const Member& member, Clock::time_point now, bool at_on
     return;
   }
   if (!watched.last.threads.empty() && is_same_round(watched.last, *round)) {
-    watched.last = std::move(*round);  // signals may be pending now
+    watched.last = std::move(*round);  // a signal may be pending that was not pending before
     watched.next_look = now + std::min<Clock::duration>((now - watched.since) / 2, kLongestRest);
     return;
   }
@@ -120,7 +121,8 @@ void Supervisor::look_at(const Member& member, Clock::time_point now, bool at_on
   watched.has_live_waker = false;
 }
 
-// Forgets them all at once: each of these processes may be the one that another waits for.
+// Forgets the proofs of processes that have a live waker, so that they are proved again. This is done for all of them
+// at once, because they may wait for each other.
 void Supervisor::forget_live_wakers() {
   for (auto& [pid, watched] : watched_) {
     if (!watched.has_live_waker) continue;
@@ -139,7 +141,7 @@ bool Supervisor::was_awake(const proc::ProcessKey& key) const {
   return watched == watched_.end() || watched->second.key != key || watched->second.last.threads.empty();
 }
 
-// The candidates that no awake process could wake, as far as is known without another look at them.
+// The candidates that no awake process could wake, as far as the latest rounds show. Takes no new samples.
 std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32_t>& candidates, Clock::time_point now,
                                                     bool at_once) {
   std::vector<std::int32_t> suspects;
@@ -162,7 +164,7 @@ std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32
         const bool is_open = answer == WakerFinder::Answer::kNeedsScan;
         if (answer == WakerFinder::Answer::kNever) watched.hopeless = true;
         if (asks && (is_open || answer == WakerFinder::Answer::kKnown) && !watched.proof) wants_scan = true;
-        // Without a scan in this poll a descriptor proves nothing: its holders may have changed.
+        // Unless this poll has scanned for it, a descriptor proves nothing, because its holders may have changed.
         if (answer == WakerFinder::Answer::kUnknown || answer == WakerFinder::Answer::kNever || is_open ||
             (asks && !may_scan && !watched.proof)) {
           node.awake = true;
@@ -250,14 +252,14 @@ ProcessEvidence Supervisor::gather(const Watched& watched, proc::MemorySharers& 
   return evidence;
 }
 
-// The first round of each was taken at the beginning of this poll. This takes the task lists and then the second
-// rounds.
+// The first round of each suspect was taken at the beginning of this poll or earlier. This function reads the task
+// lists and then takes the second rounds.
 void Supervisor::put_to_proof(const std::vector<std::int32_t>& suspects, Clock::time_point now, bool at_once) {
   const Cost cost;
   std::vector<ProcessEvidence> all;
   // All processes are listed once, after the first round of each suspect. A process that shares the memory of a suspect
-  // and is made later is made by a thread with that memory. If this is a thread of the suspect, the second round shows
-  // that it ran. Otherwise its process is a sharer already, and is in the list.
+  // may be made after that, but only by a thread with that memory. If the maker is a thread of the suspect, the second
+  // round shows that it ran. Otherwise the maker's process shares the memory already, so it is in the list.
   std::optional<proc::MemorySharers> memories;
   Freezers freezers;
   for (const std::int32_t pid : suspects) {
@@ -363,7 +365,7 @@ void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
 }
 
 void Supervisor::add_spinning(Clock::time_point now) {
-  // Fewer than two looks show nothing.
+  // A thread must have been seen running at two looks at least.
   constexpr Clock::duration kLeastAge = std::chrono::milliseconds(400);
   for (const Spin& spin : spins_.spinning(now, std::max(spin_age_, kLeastAge))) {
     const auto member = tree_.living().find(spin.touch.pid);
@@ -381,8 +383,8 @@ void Supervisor::add_spinning(Clock::time_point now) {
   }
 }
 
-// This is not a proof: a handler may wait for a minute and then go on, or a signal may come. So the call must take ten
-// times as long as a user waits for a proof.
+// A stalled call is no proof: a handler may wait for a minute and then go on, or a signal may come. So the call must
+// last for kPatience times the spin age.
 void Supervisor::add_stalled(Clock::time_point now) {
   for (const StalledCall& call : calls_) {
     const auto member = tree_.living().find(call.pid);
@@ -422,7 +424,7 @@ void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
       for (std::size_t index = 0; index < stuck.threads.size(); ++index) {
         verdict.waits.push_back(describe_wait(stuck.threads[index], &stuck.facts[index]));
         verdict.waits.back().is_stuck = true;
-        // It is inside of pthread_cond_timedwait(), where a thread may be cancelled.
+        // A thread that waits for a GIL is inside of pthread_cond_timedwait(), where other threads may cancel it.
         verdict.waits.back().may_be_cancelled = stuck.facts[index].word.use == model::FutexUse::kGil && !stuck.are_all;
       }
       if (stuck.has_gil()) gil_rings_.emplace(member.key, std::move(stuck));
@@ -435,8 +437,8 @@ void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
   }
 }
 
-// A process that is stuck never takes them. A process that goes on might, so they count only after some time, which is
-// longer if the process is at work.
+// Adds the signals that no thread takes. A stuck process never takes them. A process that goes on might still take
+// them, so they count only after some time: the spin age, or kPatience times that if threads have run in between.
 void Supervisor::add_unheard(Clock::time_point now) {
   for (const Unheard& unheard : unheard_.look(tree_, now)) {
     auto known = verdicts_.find(unheard.key);

@@ -1,8 +1,8 @@
 // Looks at a process tree from outside, at a steady pace, and determines which of its processes will never go on.
-//  A look at a healthy process costs two small reads: its stat, and the one thread that showed it to be awake the last
-//  time. Only if that thread is no longer awake, all threads are sampled. Only a process that has not moved from one
-//  look to the next is a candidate. Only candidates that, as far as is known, no process could wake are put to the
-//  proof (proof.hpp).
+//  A look at a healthy process costs two small reads: its stat, and the state of the thread that showed the process to
+//  be awake the last time. Only if that thread is no longer awake, all threads are sampled. A process in which no
+//  thread has run from one look to the next is a candidate. A candidate that no awake process could wake, as far as is
+//  known, is a suspect. Only suspects are put to the proof (proof.hpp), because it costs more.
 #pragma once
 
 #include <chrono>
@@ -46,14 +46,15 @@ struct Verdict {
   Clock::time_point unheard_since;
 };
 
-// A call that does not return, and about which no more is known.
+// A call that has not returned. It is not known whether it ever will.
 struct StalledCall {
   std::int32_t pid = 0;
   std::int32_t tid = 0;
   Clock::time_point since;
 };
 
-// The shim answers this signal as long as it is mapped in the process: after an exec other handlers are in force.
+// A signal that the shim handles in a process, and the address at which the shim is mapped there. If the shim is no
+// longer mapped at that address, the process has called exec, and the shim's handler is gone.
 struct OwnSignal {
   int signal = 0;
   std::uint64_t shim_start = 0;
@@ -61,13 +62,14 @@ struct OwnSignal {
 
 class Supervisor {
  public:
-  // A process counts as spinning after `spin_age`. A proof does not depend on time: Verdict::since shows when the wait
-  // began.
+  // A process counts as spinning after `spin_age`. A proof of a hang does not depend on how long the process has
+  // waited; Verdict::since shows when the wait began.
   Supervisor(std::int32_t root, Clock::duration spin_age);
 
   // One look at the tree. Meant to be called every quarter of a second.
   void poll(Clock::time_point now) { look(now, kSettled); }
-  // The same, but a process that came to rest a moment ago counts, too: the last look before the evidence disappears.
+  // The same, but also examines processes that came to rest only a moment ago. For the last look before the processes
+  // end or change.
   void poll_at_any_age(Clock::time_point now) { look(now, Clock::duration::zero()); }
 
   void set_touches(const std::vector<OpenTouch>& touches) { spins_.follow(touches); }
@@ -76,11 +78,11 @@ class Supervisor {
   // wait.
   void set_own_signals(std::map<std::int32_t, OwnSignal> signals) { own_signals_ = std::move(signals); }
   const std::map<std::int32_t, OwnSignal>& own_signals() const { return own_signals_; }
-  // forksight has sent such a signal to this process. If its threads are found in the same calls afterwards, having
-  // been scheduled once does not count as progress.
+  // forksight has sent such a signal to this process. If the next look finds its threads in the same calls as before,
+  // it does not count as progress that they were scheduled.
   void expect_own_wakeup(const proc::ProcessKey& key);
-  // Threads that are inside of an atfork handler, or that wait for a timer that they do not have, and since when. Long
-  // ones count as stalled.
+  // Calls of atfork handlers that have not returned, and waits for timers that the process does not have. A call that
+  // lasts for very long counts as stalled.
   void set_stalled(const std::vector<StalledCall>& calls) { calls_ = calls; }
   // Signals that were taken by threads which forked processes do not have, by the pid of these processes.
   void set_lost_signals(std::map<std::int32_t, std::uint64_t> lost) { unheard_.set_lost(std::move(lost)); }
@@ -89,7 +91,8 @@ class Supervisor {
   const Tree& tree() const { return tree_; }
   // Everything that is stuck as of the latest poll.
   const std::map<proc::ProcessKey, Verdict>& verdicts() const { return verdicts_; }
-  // At the latest look some thread of the process ran, or waited for something that time or another process may end.
+  // At the latest look some thread of the process ran, or was in a wait that a timeout or something unexamined may end.
+  // Also true for a process that is not watched, that could not be read, or whose threads have all ended.
   bool was_awake(const proc::ProcessKey& key) const;
   // What forksight could not see, one sentence each.
   std::vector<std::string> limits() const;
@@ -101,7 +104,7 @@ class Supervisor {
     proc::ProcessKey key;
     std::int32_t witness = 0;  // the thread that showed the process to be awake
     int refusals = 0;          // successive looks that the kernel refused
-    proc::Round last;          // all threads blocked; empty: awake
+    proc::Round last;          // the latest round, if all threads were blocked; empty: awake, ending or not readable
     Clock::time_point since;   // `last` has not changed since
     Clock::time_point next_look;
     bool woken_by_us = false;             // forksight made it run for a moment, since `last`
@@ -110,7 +113,7 @@ class Supervisor {
     Clock::time_point next_proof{};
     std::optional<Proof> proof;
     std::vector<WaitFacts> facts;
-    // according to `facts`: the proof names who could wake it, and one of these is awake
+    // `proof` holds, but according to `facts` some process that is awake could wake this one
     bool has_live_waker = false;
   };
 
@@ -125,11 +128,12 @@ class Supervisor {
   ProcessEvidence gather(const Watched& watched, proc::MemorySharers& memories, Freezers& freezers);
   static ProcessWaits waits_of(const Watched& watched);
   std::uint64_t own_signals_of(std::int32_t pid) const;
-  // A child that is not among `stuck` may end and send the process a SIGCHLD.
+  // True if the process has a living child that is not among `stuck`. Such a child may end, which sends a SIGCHLD.
   bool has_child_beside(std::int32_t pid, const std::set<std::int32_t>& stuck) const;
-  // Threads of a process that goes on or spins may run such a handler.
+  // For a process that goes on or spins. True if one of `threads` has a handler for a signal that may arrive by itself:
+  // by a timer, a descriptor, or the end of a child.
   bool may_be_timed_out(std::int32_t pid, const std::vector<proc::ThreadSample>& threads) const;
-  // For a process that has a way out.
+  // "a handler of SIGTERM"; also names process `pid`, which has the way out, unless `is_own`.
   std::string describe_way_out(std::int32_t pid, bool is_own) const;
   void conclude(const std::vector<std::int32_t>& suspects);
   void forget_live_wakers();
@@ -143,14 +147,14 @@ class Supervisor {
   std::map<std::int32_t, Watched> watched_;
   std::map<proc::ProcessKey, Verdict> verdicts_;
   WakerFinder wakers_;
-  Clock::time_point next_question_{};  // when to ask again who could wake the processes that have a live waker
+  Clock::time_point next_question_{};  // when to prove again the processes that have a live waker
   SpinWatch spins_;
   std::vector<StalledCall> calls_;
   UnheardSignals unheard_;
-  std::map<proc::ProcessKey, Verdict> partly_;          // from the latest search
+  std::map<proc::ProcessKey, Verdict> partly_;          // processes with some stuck threads, from the latest search
   std::map<proc::ProcessKey, StuckThreads> gil_rings_;  // from that search: the stuck threads, if one waits for a GIL
   Clock::time_point next_search_{};
-  std::map<proc::ProcessKey, std::string> unreadable_;  // program
+  std::map<proc::ProcessKey, std::string> unreadable_;  // the program of each
   std::map<std::int32_t, OwnSignal> own_signals_;       // by pid
   bool sharing_unknown_ = false;
 };

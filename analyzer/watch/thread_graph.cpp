@@ -19,7 +19,7 @@ struct Layout {
     }
     count = next;
   }
-  // For what is not known it returns a node that does not exist.
+  // For a waker that is not in the graph it returns a node that does not exist.
   std::size_t node_of(const Waker& waker) const {
     const auto process = by_pid.find(waker.pid);
     if (process == by_pid.end()) return count;
@@ -50,7 +50,8 @@ std::vector<Node> build(const std::vector<ProcessWaits>& processes, const Layout
   return nodes;
 }
 
-// The shortest way, process by process, from every victim to a process that has a root.
+// Sets `waits_for`: for every victim the next process on the shortest way to a process with a root; for a process in a
+// ring of roots the next process of the ring.
 void find_ways(const std::vector<ProcessWaits>& processes, const Layout& layout,
                std::vector<ProcessJudgement>& judgements) {
   struct Way {
@@ -68,7 +69,6 @@ void find_ways(const std::vector<ProcessWaits>& processes, const Layout& layout,
         const bool is_other = target != layout.by_pid.end() && target->second != process;
         if (!is_other || !model::is_waited_for(waker.via)) continue;
         into[target->second].push_back({process, waker.via});
-        // In a ring of roots: the next one in the ring.
         if (judgement.threads[index] != Fate::kRoot || judgement.waits_for) continue;
         judgement.waits_for = target->second;
         judgement.via = waker.via;

@@ -14,8 +14,8 @@ namespace forksight::watch {
 
 struct ThreadWaits {
   std::int32_t tid = 0;
-  bool awake = false;         // or its wait is not understood
-  std::vector<Waker> wakers;  // !awake: all that could end its wait
+  bool awake = false;         // it may run, or its wait is not understood
+  std::vector<Waker> wakers;  // !awake: all threads and processes that could end its wait
 };
 
 struct ProcessWaits {
@@ -24,13 +24,15 @@ struct ProcessWaits {
 };
 
 struct ProcessJudgement {
-  Fate fate = Fate::kAwake;              // kAwake: at least one thread is awake. kRoot: at least one thread is a root
-  std::vector<Fate> threads;             // parallel to ProcessWaits::threads
-  std::optional<std::size_t> waits_for;  // for a victim: the next process on the way to a root
+  Fate fate = Fate::kAwake;   // kAwake: at least one thread is awake. kRoot: at least one thread is a root
+  std::vector<Fate> threads;  // parallel to ProcessWaits::threads
+  // index of a process: for a victim the next one on the way to a root, in a ring of roots the next one of the ring
+  std::optional<std::size_t> waits_for;
   std::string via;
 };
 
-// A waker that is not one of `processes` makes its waiter awake. So does a tid that its process does not have.
+// A thread counts as awake if one of its wakers is not among `processes`, or is a thread that its process does not
+// have.
 std::vector<ProcessJudgement> judge_threads(const std::vector<ProcessWaits>& processes);
 
 }  // namespace forksight::watch
