@@ -320,7 +320,8 @@ class Search {
       case proc::ObjectKind::kProcess:
         if (const auto process = proc::resolve_pidfd(tid, fd)) plan.others.push_back(of_process(*process, "wait4"));
         return;
-      case proc::ObjectKind::kEpoll: return plan.others.push_back(anybody("what another epoll instance looks at"));
+      case proc::ObjectKind::kEpoll:
+        return plan.others.push_back(anybody(fmt::format("an event at the epoll instance of descriptor {}", fd)));
       case proc::ObjectKind::kTimerfd:
         return plan.others.push_back(anybody(fmt::format("whoever arms the timer of descriptor {}", fd)));
       case proc::ObjectKind::kOther: break;
@@ -352,7 +353,7 @@ class Search {
     if (object.name.empty()) return;
     const bool is_terminal = object.name.starts_with("/dev/pts/") || object.name.starts_with("/dev/tty");
     plan.others.push_back(anybody(is_terminal ? fmt::format("whoever types at {}", object.name)
-                                              : fmt::format("what happens to {}", object.name)));
+                                              : fmt::format("an event at {}", object.name)));
   }
 
   void add_socket(std::int32_t tid, std::int32_t fd, const proc::Object& object, Plan& plan) {

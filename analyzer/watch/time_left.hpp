@@ -11,15 +11,15 @@ namespace forksight::watch {
 
 struct TimeLimit {
   bool has_one = false;
-  std::optional<std::uint64_t> left_ms;  // 0: it may end at any moment; nullopt: not known
+  std::optional<std::uint64_t> left_ms;  // 0: the wait may end at any moment; nullopt: not known
 };
 
 // `slept_ms`: the time since the thread last ran, which is subtracted from a limit that counts from the beginning of
 // the call; nullopt: not known.
 TimeLimit find_time_limit(const proc::ThreadSample& thread, std::optional<std::uint64_t> slept_ms);
 
-// The remaining time from the fdinfo of a timer's descriptor; nullopt: it is not such a text, or the timer is not
-// armed.
+// The time until a timer expires, from the fdinfo of its descriptor. nullopt: the text is not the fdinfo of a timer, or
+// the timer is not armed.
 std::optional<std::uint64_t> parse_timer_left(std::string_view fdinfo);
 
 }  // namespace forksight::watch

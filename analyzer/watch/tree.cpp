@@ -8,12 +8,14 @@
 namespace forksight::watch {
 namespace {
 
-// A walk may use this share of one processor, so big trees are walked less often than they are looked at.
+// Walks may take one part in this many of the time. So a big tree is searched for new processes less often than its
+// known processes are looked at.
 constexpr int kWalkShare = 200;
-// A virtualised /proc/loadavg may be out of date: do not rely on it for longer than this.
+// In a container /proc/loadavg may be virtualised and out of date. So forksight relies on it for this long at most.
 constexpr std::chrono::seconds kLongestTrust{2};
 
-// The last field of /proc/loadavg is the newest pid: while it stays the same, no process or thread was created.
+// The last field of /proc/loadavg: the pid that was given out last. While it stays the same, no process or thread was
+// created.
 std::string read_newest_pid() {
   std::string text = proc::read_file("/proc/loadavg").text;
   const std::size_t blank = text.rfind(' ');

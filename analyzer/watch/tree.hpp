@@ -29,11 +29,11 @@ class Tree {
   // Since when no thread of a process has run; the end of time if a thread may be running now.
   using RestingSince = std::function<std::chrono::steady_clock::time_point(std::int32_t pid)>;
 
-  // Drops the processes that ended and finds new ones. Costs one read for each process, and one more for each thread
-  // where new processes may exist: a process that has not run since the latest walk has not forked.
+  // Drops the processes that ended and finds new ones. Costs one read for each process. Costs one more read for each
+  // thread of the processes that may have forked: those that have run since the latest walk.
   void refresh(const RestingSince& resting_since = {});
 
-  // Adds a process that the walk did not meet. False if it has ended.
+  // Adds a process that the walk did not find. False if the process has ended.
   bool adopt(const proc::ProcessKey& key);
 
   // Reads program and arguments again, because an exec changes both.
@@ -41,7 +41,7 @@ class Tree {
 
   const std::map<std::int32_t, Member>& living() const { return living_; }
   std::size_t seen() const { return seen_; }  // processes found so far
-  // how often the machine was seen to have created a process or a thread
+  // number of walks that found that the machine had created a process or a thread since the walk before
   std::size_t forks() const { return forks_; }
   // The living descendants of the root, by their present parents.
   std::vector<proc::ProcessKey> descendants() const;

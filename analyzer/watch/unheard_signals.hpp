@@ -18,19 +18,19 @@ namespace forksight::watch {
 struct Unheard {
   proc::ProcessKey key;
   std::uint64_t signals = 0;                    // bit 0 is signal 1
-  std::chrono::steady_clock::time_point since;  // how long the first of them has been pending, as far as was seen
-  bool at_rest = false;                         // no thread has run since
+  std::chrono::steady_clock::time_point since;  // since when they have been pending, as far as was seen
+  bool at_rest = false;                         // no thread of the process has run since then
   proc::Round round;
 };
 
-// Pure. Those of `lost` that are pending for the process and blocked by each of its living threads.
+// Pure. The signals of `lost` that are pending for the process and that each of its living threads blocks.
 std::uint64_t find_unheard(const proc::Round& round, std::uint64_t lost);
 
 class UnheardSignals {
  public:
-  // Which signals the lost threads of each process took, by pid. Other processes are not examined.
+  // By pid of a forked process: the signals that its lost threads took. Other processes are not examined.
   void set_lost(std::map<std::int32_t, std::uint64_t> lost) { lost_ = std::move(lost); }
-  // Processes that live, have not called exec since, and read no signals from a descriptor.
+  // Finds such signals of processes that live, have not called exec since their fork, and have no signalfd.
   std::vector<Unheard> look(const Tree& tree, std::chrono::steady_clock::time_point now);
 
  private:

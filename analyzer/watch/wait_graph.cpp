@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-// Spreads "awake" backwards along the edges, from processes that could wake others to the processes that wait for them.
+// A node that waits for an awake node is awake, too. So this follows the edges backwards from the awake nodes.
 std::vector<bool> find_awake(const std::vector<Node>& nodes) {
   std::vector<std::vector<std::size_t>> waiters(nodes.size());
   std::vector<bool> awake(nodes.size(), false);
@@ -39,8 +39,8 @@ std::vector<bool> find_awake(const std::vector<Node>& nodes) {
   return awake;
 }
 
-// Tarjan's strongly connected components over the stuck nodes. It has a stack of its own, because a hostile tree may be
-// deep.
+// Tarjan's strongly connected components over the stuck nodes. Not recursive: a hostile process tree may be so deep
+// that recursion would overflow the stack.
 class Components {
  public:
   Components(const std::vector<Node>& nodes, const std::vector<bool>& awake)
@@ -117,17 +117,17 @@ std::vector<Judgement> judge(const std::vector<Node>& nodes) {
   const Components components(nodes, awake);
 
   std::vector<Judgement> judgements(nodes.size());
-  std::vector<bool> leads_on(components.count(), false);
+  std::vector<bool> waits_for_another(components.count(), false);
   for (std::size_t node = 0; node < nodes.size(); ++node) {
     if (awake[node]) continue;
     for (const Edge& edge : nodes[node].edges) {
       const bool leaves = components.of()[edge.target] != components.of()[node];
-      if (leaves && edge.is_waited_for) leads_on[components.of()[node]] = true;
+      if (leaves && edge.is_waited_for) waits_for_another[components.of()[node]] = true;
     }
   }
   for (std::size_t node = 0; node < nodes.size(); ++node) {
     if (awake[node]) continue;
-    const bool is_victim = leads_on[components.of()[node]];
+    const bool is_victim = waits_for_another[components.of()[node]];
     judgements[node].fate = is_victim ? Fate::kVictim : Fate::kRoot;
     const Edge* chosen = nullptr;
     for (const Edge& edge : nodes[node].edges) {

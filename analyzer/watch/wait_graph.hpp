@@ -1,8 +1,9 @@
 // Who waits for whom, over the processes of one tree, at one instant. Pure: plain data in, plain data out.
 //  A process is awake if some thread of it could go on by itself, or could be woken by a process that is awake. Every
 //  other process is stuck for ever, because no process that could wake it will ever run. A stuck process is a victim if
-//  it waits, over any number of steps, for something that does not wait for it in turn. The others are the roots, which
-//  are the causes: a process that no process could wake, or a ring of processes that wait for each other.
+//  it waits, directly or through other processes, for a process that does not wait for it. All other stuck processes
+//  are roots, which are the causes: a process that no process could wake, or a ring of processes that wait for each
+//  other.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +18,13 @@ struct Edge {
   std::size_t target = 0;
   std::string via;  // "wait4", "pipe"
 
-  // False: `target` could end the wait, but the process does not wait for it (model::is_waited_for). Such an edge keeps
-  // a node awake, but makes no victim and no ring.
+  // False: `target` could end the wait, but the process does not wait for `target` (model::is_waited_for). Such an edge
+  // can make its process awake, but it cannot make a victim or a ring.
   bool is_waited_for = true;
 };
 
 struct Node {
-  // some thread runs, or can be woken by time, by a signal source, or by a process outside of the tree
+  // some thread runs, or can be woken by a timeout, a signal, or a process outside of the tree
   bool awake = false;
   std::vector<Edge> edges;
 };

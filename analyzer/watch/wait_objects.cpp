@@ -55,7 +55,7 @@ std::optional<FifoOpen> find_fifo_open(const proc::ThreadSample& thread) {
   FifoOpen fifo;
   struct stat status {};
   if (::stat(proc::proc_path(thread.tid, place).c_str(), &status) != 0) {
-    // The kernel function in which the thread sleeps shows that it is a FIFO all the same.
+    // The name is gone. But only for a FIFO does open() sleep in the kernel function wait_for_partner().
     fifo.is_unlinked =
         errno == ENOENT && proc::read_file(proc::proc_path(thread.tid, "wchan")).text.starts_with("wait_for_partner");
     if (!fifo.is_unlinked) return std::nullopt;

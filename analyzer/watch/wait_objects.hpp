@@ -14,16 +14,16 @@ namespace forksight::watch {
 // open() sleeps only at a FIFO, until another process opens the other end.
 struct FifoOpen {
   std::string path;
-  bool reads = false;        // it opens it for reading
+  bool reads = false;        // the thread opens the FIFO for reading; otherwise for writing
   bool is_unlinked = false;  // the name no longer exists
 };
 std::optional<FifoOpen> find_fifo_open(const proc::ThreadSample& thread);
 
-// System V numbers have a meaning only within one namespace. True if the thread is in forksight's.
+// Identifiers of System V objects are valid only within one IPC namespace. True if the thread is in forksight's.
 bool shares_ipc(std::int32_t tid);
 
-// The first of the operations of semop() that cannot be done now. nullopt: the semaphore set belongs to another
-// namespace, no longer exists, or may not be read.
+// The first operation of the thread's semop() call that cannot be done now. nullopt: there is none, or the semaphore
+// set belongs to another namespace, no longer exists, or may not be read.
 std::optional<model::SemaphoreWait> find_semaphore(const proc::ThreadSample& thread);
 
 }  // namespace forksight::watch

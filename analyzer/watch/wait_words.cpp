@@ -58,7 +58,7 @@ std::string describe_futex(std::int32_t pid, const proc::ThreadSample& thread, c
                      word.readers == 1 ? "" : fmt::format(" {} times", word.readers));
 }
 
-// The kernel gives the pid in forksight's numbers, and 0 for a process that forksight cannot see.
+// `pid`: as the kernel gives it, in forksight's pid namespace; 0 for a process that forksight cannot see.
 std::string name_last(const char* what, std::int32_t pid) {
   return pid > 0 ? fmt::format(", {} by {}", what, name_process(pid)) : std::string();
 }
@@ -67,7 +67,7 @@ std::string describe_semaphore(const proc::ThreadSample& thread) {
   const auto wait = find_semaphore(thread);
   if (!wait) return fmt::format("System V semaphore set {}", proc::as_int(thread.call.args[0]));
   const std::string wanted = wait->operation == 0 ? "becomes 0" : fmt::format("reaches {}", -wait->operation);
-  return fmt::format("System V semaphore set {}: that number {}, which is {}, {}{}", wait->set, wait->number,
+  return fmt::format("System V semaphore set {}: until semaphore {}, which is {} now, {}{}", wait->set, wait->number,
                      wait->value, wanted, name_last("last changed", wait->last_pid));
 }
 
@@ -82,7 +82,8 @@ std::string describe_messages(const proc::ThreadSample& thread) {
   return filled + name_last("last read", about.msg_lrpid);
 }
 
-// For a queue or FIFO by which no other process could end the wait. Otherwise the wait itself says who could.
+// Says that no other process has the queue or FIFO open in the way that would end the wait. "" if some process has: the
+// report lists such processes.
 std::string tell_missing(std::int32_t pid, const std::string& object, bool by_reader) {
   std::set<std::int32_t> refused;
   bool is_own = false;
@@ -157,7 +158,7 @@ const char* name_of(std::int64_t number) {
     case SYS_nanosleep:
     case SYS_clock_nanosleep: return "a sleep";
     case SYS_wait4:
-    case SYS_waitid: return "wait for a child";
+    case SYS_waitid: return "a wait for a child";
     case SYS_accept:
     case SYS_accept4: return "accept";
     case SYS_recvfrom:

@@ -1,5 +1,5 @@
-// The call that a thread is in and what it waits for there, in words: the lock and its owner, the child, the queue and
-// its last user. For people: no proof uses it.
+// Describes in words which call a thread is in and what it waits for there: the lock and its owner, the child, the
+// queue and its last user. For people: no proof uses this text.
 #pragma once
 
 #include <cstdint>

@@ -28,8 +28,9 @@ constexpr std::string_view kAnonymousMemory = "/dev/zero (deleted)";
 constexpr int kScanShare = 250;  // one part in this many of the time may go into scans
 
 Answer known_if_any(const WaitFacts& facts) {
-  // A reader without writers gets end of file, a writer without readers gets EPIPE, and a free lock is granted: these
-  // calls return. If the thread waits although there is no such process, its wait is not understood.
+  // If no process could end the wait, the call should have returned: read() at end of file without a writer, write()
+  // with EPIPE without a reader, a request for a lock that nobody holds. A thread that waits all the same is not
+  // understood.
   return facts.wakers.empty() ? Answer::kUnknown : Answer::kKnown;
 }
 
@@ -54,15 +55,15 @@ std::optional<proc::LockRequest> read_request(const proc::ThreadSample& thread, 
   if (!proc::ProcessMemory(thread.tid).read(thread.call.args[2], std::as_writable_bytes(std::span(&wanted, 1))))
     return std::nullopt;
   request.writes = wanted.l_type == F_WRLCK;
-  // The range is relative to a position that may have moved, or goes backwards: take the whole file, so that no holder
-  // is missed.
+  // The range is relative to a position that may have moved since, or it goes backwards. Take the whole file, so that
+  // no holder of a lock is missed.
   if (wanted.l_whence != SEEK_SET || wanted.l_start < 0 || wanted.l_len < 0) return request;
   request.start = static_cast<std::uint64_t>(wanted.l_start);
   if (wanted.l_len > 0) request.end = request.start + static_cast<std::uint64_t>(wanted.l_len) - 1;
   return request;
 }
 
-// The call asks for a lock of the open file. A lock of the calling process itself can stand in its way, too.
+// The call asks for a lock that belongs to the open file. Such a call can also wait for a lock of its own process.
 bool is_of_open_file(const proc::ThreadSample& thread) {
   return thread.call.number == SYS_fcntl && thread.call.args[1] == F_OFD_SETLKW;
 }
@@ -80,8 +81,8 @@ WakerFinder::WakerFinder() : sees_all_(proc::is_in_initial_pid_namespace()) {
   };
   for (const std::int32_t fd : proc::list_numbers("/proc/self/fd").numbers) add(::getpid(), fd);
   if (sees_all_) return;
-  // A process whose parent is invisible was started from outside of this pid namespace, and got its standard streams
-  // from there.
+  // A process whose parent is not visible was started from outside of this pid namespace. Its standard streams come
+  // from there, too.
   for (const std::int32_t pid : proc::list_numbers("/proc").numbers) {
     const auto stat = proc::read_stat(pid);
     if (!stat || stat->ppid != 0) continue;
@@ -136,7 +137,7 @@ Answer WakerFinder::find_children(std::int32_t pid, const proc::ThreadSample& th
     if (!resolved) return Answer::kUnknown;
     child = *resolved;
   }
-  // The number that the process passed belongs to its own pid namespace.
+  // The pid that the process passed to the call belongs to its own pid namespace.
   const std::uint32_t depth = target.child > 0 ? thread.status.ns_depth : 1;
   if (child > 0 && depth <= 1) {
     facts.wakers.push_back({static_cast<std::int32_t>(child), "wait4"});
@@ -179,12 +180,12 @@ bool WakerFinder::has_scanned(const std::string& object) {
 Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thread, bool thorough, WaitFacts& facts) {
   const auto fds = proc::read_poll_set(thread);
   if (!fds) return Answer::kUnknown;
-  // The call has nothing to wait for, like pause(), until a signal ends the process. The program means it so.
+  // The call waits for no descriptor at all. Like pause(), it means to wait until a signal comes.
   if (fds->empty()) return Answer::kNever;
   Answer of_all = Answer::kKnown;
   for (const std::int32_t fd : *fds) {
     const Answer answer = find_other_ends(pid, thread.tid, fd, proc::WaitClass::kPoll, thorough, facts);
-    // Look up the other descriptors, too, so that one scan finds them all.
+    // Look up the remaining descriptors, too, so that a single scan searches for all of them.
     if (answer == Answer::kNeedsScan) {
       of_all = answer;
     } else if (answer != Answer::kKnown) {
@@ -268,7 +269,7 @@ Answer WakerFinder::find_socket_ends(std::int32_t pid, std::int32_t tid, std::in
   if (!has_scanned(other) || !both) return Answer::kNeedsScan;
   if (refused_ || holders_[other].empty()) return Answer::kUnknown;
   for (const proc::Holder& holder : holders_[other]) facts.wakers.push_back({holder.pid, "socket", 0, holder.fd});
-  // shutdown() of its own end wakes the thread, too.
+  // A process that has the thread's own end of the socket can wake the thread, too: by shutdown().
   for (const proc::Holder& holder : holders_[socket.name])
     facts.wakers.push_back({holder.pid, model::kViaShutdown, 0, holder.fd});
   add_receivers(facts);
@@ -287,8 +288,8 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const proc::ThreadSample
   const bool has_holders = has_scanned(facts.object);
   if (!has_holders) return Answer::kNeedsScan;
   if (refused_) return Answer::kUnknown;
-  // Inside of a pid namespace /proc/locks leaves out locks that are held outside of it. Then the answer is known only
-  // for a lock that excludes all others.
+  // Inside of a pid namespace /proc/locks leaves out locks that are held outside of it. Then all holders are known only
+  // if one visible lock excludes all others: a write lock on the whole range.
   const auto& locks = file_locks();
   const auto excludes = [&](const proc::FileLock& lock) {
     return proc::is_in_the_way(lock, *request) && covers(lock, *request);
@@ -349,8 +350,8 @@ Answer WakerFinder::find_shared(std::int32_t pid, const proc::SharedPlace& place
   if (!mappers) return Answer::kUnknown;
   const proc::FutexWord& word = facts.word;
   if (word.use != model::FutexUse::kUnknown && word.owner != 0 && word.use != model::FutexUse::kJoin) {
-    // A tid is meaningful only if all these processes see the same tids. A process that forksight cannot see may have
-    // it mapped.
+    // The owner's tid is meaningful only if all processes that map the word are in one pid namespace. A process that
+    // forksight cannot see may map it, too.
     if (!proc::are_in_namespace_of(pid, *mappers)) return Answer::kUnknown;
     if (!sees_all_ && !proc::is_closed_to_others(pid, place)) return Answer::kUnknown;
     facts.wakers_known = true;

@@ -25,21 +25,22 @@ class WakerFinder {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // What this process itself has open came from outside of the tree, so a process out there may write to it. The same
-  // is true for the standard streams of a container, seen from within.
+  // Notes the objects that forksight itself has open. It got them from outside of the tree, so a process outside may
+  // use them, too. In a container also notes the standard streams that come from outside of the container.
   WakerFinder();
 
-  // kNever: another process may end the wait as long as it lasts. kUnknown: another process may end it now, or the
-  // answer could not be read.
+  // kNever: the wait can never be proven to be stuck. As long as it lasts, some process that is not known may end it,
+  // or it waits for a signal. kUnknown: nothing is known at present, because a process that is not known may end the
+  // wait now, or because something could not be read.
   enum class Answer { kNotAsked, kKnown, kUnknown, kNever, kNeedsScan };
 
-  // Drops what was read once for all threads of the last look.
+  // Drops what was read once for the whole of the last look.
   void begin_look();
 
   // Fills `object`, `wakers`, `wakers_known` and `is_open_to_all` for a thread that waits for a child, a descriptor, a
-  // lock or its tracer; for other threads it changes nothing. Holders of descriptors come from the latest scan; what
-  // that scan did not look for is noted for the next one. Children are those that the tree knows, or, if `thorough`,
-  // those that the kernel lists now, tracees included.
+  // file lock or its tracer. For other threads it changes nothing. Holders of descriptors come from the latest scan. An
+  // object that the scan did not search for is noted for the next scan. Children are those that the tree knows, or, if
+  // `thorough`, those that the kernel lists now, and traced processes.
   Answer find(std::int32_t pid, const proc::ThreadSample& thread, const Tree& tree, bool thorough, WaitFacts& facts);
   // The same for a futex word in shared memory.
   Answer find_shared(std::int32_t pid, const proc::SharedPlace& place, const Tree& tree, WaitFacts& facts);
@@ -63,11 +64,11 @@ class WakerFinder {
   Answer find_armers(std::int32_t tid, std::int32_t fd, const proc::Object& timer, WaitFacts& facts);
   void add_receivers(WaitFacts& facts) const;
   Answer find_lock_holders(std::int32_t pid, const proc::ThreadSample& thread, WaitFacts& facts);
-  // For this look.
+  // Some socket of the tree has descriptors in its queue. Cached for one look.
   bool has_descriptors_on_their_way(const Tree& tree);
-  // Processes that have it as a descriptor and therefore may map it.
+  // Processes that have the shared memory as a descriptor, and so could map it.
   const std::vector<proc::Holder>& memory_holders(const std::string& path);
-  // False: the latest scan did not look for it, and it is noted for the next one.
+  // False if the latest scan did not search for the object. Then the object is noted for the next scan.
   bool has_scanned(const std::string& object);
   const std::vector<proc::FileLock>& file_locks();
   std::optional<proc::Peer> peer_of(std::int32_t tid, std::uint64_t inode);
@@ -78,7 +79,8 @@ class WakerFinder {
   std::set<std::string> unscanned_;
   std::map<std::string, std::vector<proc::Holder>> holders_;
   bool refused_ = false;
-  // Processes that could take descriptors from the queue of a socket. Such a descriptor may be of any object.
+  // Processes that could receive a descriptor that is now in the queue of a socket. It may be a descriptor of any
+  // object.
   std::vector<proc::Holder> receivers_;
   Clock::time_point next_scan_{};
   // For one look.

@@ -19,7 +19,7 @@ constexpr std::size_t kMostNamedSignals = 4;
 
 constexpr std::uint64_t bit_of(int signal) { return std::uint64_t{1} << static_cast<unsigned>(signal - 1); }
 
-// A thread raises these signals by its own acts, so a sleeping thread raises none.
+// A thread causes these signals by what it does itself. So a sleeping thread causes none of them.
 constexpr std::uint64_t kFaults = bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGILL) | bit_of(SIGFPE) | bit_of(SIGTRAP) |
                                   bit_of(SIGSYS) | bit_of(SIGABRT);
 

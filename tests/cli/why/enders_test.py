@@ -54,7 +54,7 @@ class Enders(unittest.TestCase):
             program.wait_quiet()
             text, report = self.ask(program)
             child = tree_of(program.pid)[1]
-            self.assertRegex(text, rf"in wait for a child: process {child} \(sleep\)\n(.*\n)*? +could be ended by: process {child}, asleep: sleep 300")
+            self.assertRegex(text, rf"in a wait for a child: process {child} \(sleep\)\n(.*\n)*? +could be ended by: process {child}, asleep: sleep 300")
             self.assertRegex(text, rf"process {child} \(sleep\)\n    - thread {child} \"sleep\", for [^:]+: in a sleep\n(.*\n)*? +could be ended by: its time limit, in 4 min \d+ s")
             wait = self.wait_of(report, program.pid)
             self.assertEqual(wait["kind"], "wait-child")

@@ -38,7 +38,7 @@ class Waiting(unittest.TestCase):
     def test_a_semaphore_of_system_v(self):
         found = self.expect(self.said_of("semaphore"), r"in semop: System V semaphore set (\d+)(.*)")
         libc.semctl(int(found[1]), 0, IPC_RMID)
-        self.expect(found[2], r": that number 0, which is 1, reaches 2, last changed by process \d+, which has ended")
+        self.expect(found[2], r": until semaphore 0, which is 1 now, reaches 2, last changed by process \d+, which has ended")
 
     def test_messages_of_system_v(self):
         found = self.expect(self.said_of("messages"), r"in msgrcv: System V message queue (\d+)(.*)")
