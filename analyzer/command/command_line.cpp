@@ -46,7 +46,8 @@ std::string join(const std::vector<std::string>& words, const char* between) {
   return text;
 }
 
-// "; did you mean --on-hang?", if some word of the line begins with a dash and is not an option of this verb.
+// "; did you mean --on-hang?", if some word of the line begins with "--", is not an option of this verb, and resembles
+// one; else "".
 std::string suggest_option(const CLI::App& verb, int argc, char** argv) {
   std::vector<std::string> known;
   for (const CLI::Option* option : verb.get_options()) {
@@ -77,7 +78,8 @@ std::string describe(const CLI::App& app, const CLI::ParseError& error, int argc
          join(verbs, ", ");
 }
 
-// `forksight help` is `forksight --help`, and `forksight help why` is `forksight why --help`. Ends with a null pointer.
+// Returns the words of the command line, with a null pointer at the end. Turns `forksight help` into `forksight
+// --help`, and `forksight help why` into `forksight why --help`.
 std::vector<char*> read_help_verb(const CLI::App& app, int argc, char** argv) {
   static char help[] = "--help";
   std::vector<char*> words(argv, argv + argc);

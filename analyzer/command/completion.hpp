@@ -7,7 +7,7 @@
 
 namespace forksight {
 
-// One word of sh, whatever is in `text`.
+// Quotes `text`, whatever bytes it has, so that sh reads it as one word.
 std::string quote_for_sh(const std::string& text);
 
 std::string render_bash_completion(const VerbHelp& root);

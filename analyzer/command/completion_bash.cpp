@@ -50,7 +50,7 @@ _forksight() {
 complete -F _forksight forksight
 )SH";
 
-// The options of compgen for such a value. "": the kind of value is not known.
+// The options of compgen that complete a value of this kind. "": the kind of value is not known.
 std::string generator(const OptionHelp& option) {
   switch (option.kind) {
     case ValueKind::kFile: return "-f";
@@ -90,7 +90,7 @@ std::string option_lists(const std::vector<const VerbHelp*>& verbs) {
   return text + "  esac\n}\n";
 }
 
-// After an option that takes a value: 0, and its words.
+// A shell function that completes the value of an option. It returns 1 if the option takes no value.
 std::string value_lists(const std::vector<const VerbHelp*>& verbs) {
   std::string text = "\n_forksight_value() {\n  case $1 in\n";
   for (const VerbHelp* verb : verbs) {
@@ -105,7 +105,7 @@ std::string value_lists(const std::vector<const VerbHelp*>& verbs) {
   return text + "    *) return 1 ;;\n  esac\n  return 0\n}\n";
 }
 
-// Where neither an option nor its value stands: verbs, or the words of a positional.
+// A shell function that completes a word that is neither an option nor its value: a verb, or a positional argument.
 std::string word_lists(const std::vector<const VerbHelp*>& verbs) {
   std::string text = "\n_forksight_words() {\n  case $1 in\n";
   for (const VerbHelp* verb : verbs) {
@@ -121,7 +121,8 @@ std::string word_lists(const std::vector<const VerbHelp*>& verbs) {
   return text + "  esac\n}\n";
 }
 
-// After "--" of a verb that runs a command: that command, as if it stood alone.
+// After the "--" of a verb that runs a command, completes the words of that command as if they were a line of their
+// own.
 std::string command_lines(const std::vector<const VerbHelp*>& verbs) {
   std::string keys;
   for (const VerbHelp* verb : verbs) {

@@ -17,7 +17,8 @@ std::string quote_for_fish(const std::string& text) {
   return quoted + "'";
 }
 
-// `__forksight_at 'suite run'`: the verbs so far are these, and no "--" stands after them.
+// The shell function `__forksight_at`. `__forksight_at 'suite run'` is true if these are the verbs of the line so far,
+// and no "--" comes after them.
 std::string at_function(const std::vector<const VerbHelp*>& verbs) {
   std::string known;
   for (const VerbHelp* verb : verbs) {
@@ -84,7 +85,8 @@ std::string verb_lines(const VerbHelp& verb) {
   return text;
 }
 
-// After "--" of a verb that runs a command: that command, as if it stood alone.
+// After the "--" of a verb that runs a command, completes the words of that command as if they were a line of their
+// own.
 constexpr char kHasCommand[] = R"(function __forksight_has_command
     contains -- -- (commandline -opc)
 end

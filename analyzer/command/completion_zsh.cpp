@@ -9,7 +9,8 @@
 namespace forksight {
 namespace {
 
-// Within a specification of _arguments: brackets end a description, colons a part.
+// Escapes the characters that have a meaning in a specification of _arguments: a bracket ends a description, a colon
+// ends a part.
 std::string escape_specification(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
@@ -56,7 +57,8 @@ std::string positional_line(const OptionHelp& option) {
   return " \\\n    " + quote_for_sh((option.is_repeated ? "*:" : "1:") + what + ":" + action(option));
 }
 
-// After "--" of a verb that runs a command: that command, as if it stood alone.
+// After the "--" of a verb that runs a command, completes the words of that command as if they were a line of their
+// own.
 constexpr char kRunsCommand[] = R"(  local -i at=${words[(ie)--]}
   if ((at < CURRENT)); then
     shift at words

@@ -1,4 +1,4 @@
-// The exit statuses of every verb but `run`, which passes on the program's own.
+// The exit statuses of every verb except `run` and `ci`, which pass on the exit status of CMD.
 #pragma once
 
 namespace forksight {

@@ -14,7 +14,7 @@ namespace forksight {
 // Adds the verb; `status` as in add_report_command.
 void add_explain_command(CLI::App& app, int& status);
 
-// Names of the catalogue that a user who typed `slug` may have meant, the nearest first.
+// Slugs of hazards that a user who typed `slug` may have meant, the nearest first.
 std::vector<std::string> find_nearest_slugs(std::string_view slug);
 
 }  // namespace forksight

@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kExitStatus[] = "Exit status: ";
 
-// The word that the help uses for a value shows the kind of value.
+// The placeholder that the help shows for a value (FILE, DIR, PID ...) determines the kind of value.
 constexpr std::array<std::pair<std::string_view, ValueKind>, 7> kKinds{{
     {"FILE", ValueKind::kFile},
     {"CORE", ValueKind::kFile},
@@ -39,7 +39,7 @@ std::string trim(const std::string& text) {
   return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \n") - first + 1);
 }
 
-// A word that is typed as it is; words in capitals are placeholders.
+// True for a word that a user types as it is; false for a placeholder, which is in capitals.
 bool is_literal(const std::string& word) {
   return !word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
 }

@@ -17,7 +17,7 @@ struct OptionHelp {
   std::vector<std::string> names;  // "-q", "--quiet"; empty: a positional
   std::string value;               // as in the help: "SECONDS" or "text|json"; "" for a flag
   ValueKind kind = ValueKind::kNone;
-  std::vector<std::string> choices;  // words that are valid there; others may be, too, unless `kind` is kChoice
+  std::vector<std::string> choices;  // valid values; if `kind` is not kChoice, other values may be valid, too
   bool is_repeated = false;          // may be given again, or takes several words
   std::string description;
   std::string default_value;
@@ -32,7 +32,7 @@ struct HelpEntry {
   std::string text;
 };
 
-// Either text to be filled, or a list.
+// Either a text that is to be wrapped, or a list.
 struct HelpParagraph {
   std::string text;
   std::vector<HelpEntry> entries;
@@ -43,7 +43,7 @@ struct VerbHelp {
   std::string description;
   std::string usage;  // "forksight why [OPTIONS] PID|NAME..."
   std::vector<HelpEntry> examples;
-  std::vector<HelpParagraph> notes;  // the footer without its last part:
+  std::vector<HelpParagraph> notes;  // the footer without the paragraph about the exit status
   std::string exit_status;           // the paragraph "Exit status: ..."
   std::vector<OptionHelp> options;   // group by group
   std::vector<VerbHelp> verbs;

@@ -10,7 +10,8 @@
 namespace forksight {
 namespace {
 
-// Text for roff, unchanged for the reader: hyphens can be copied to a shell, and nothing is taken as a request.
+// Escapes a text for roff, so that the reader sees it unchanged: hyphens can be copied to a shell, and no character
+// counts as a command of roff.
 std::string escape_roff(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
@@ -31,7 +32,7 @@ std::string escape_roff(const std::string& text) {
 std::string bold(const std::string& text) { return "\\fB" + escape_roff(text) + "\\fR"; }
 std::string italic(const std::string& text) { return "\\fI" + escape_roff(text) + "\\fR"; }
 
-// A line of text. A dot at its start would be a request.
+// A line of text. A dot at its start is escaped, because it would begin a command of roff.
 std::string line(const std::string& text) { return (text.starts_with('.') ? "\\&" : "") + text + "\n"; }
 
 std::string entry(const std::string& head, const std::string& text) {
@@ -96,7 +97,7 @@ std::string options(const VerbHelp& verb) {
   return text;
 }
 
-// The verb above it, its neighbours and its own verbs; in roff, "forksight(1)" and so on.
+// References to related pages, as "forksight(1)", in roff: the verb above this one, its neighbours and its own verbs.
 std::string see_also(const VerbHelp& verb) {
   std::vector<std::string> names;
   for (std::string name = page_name(verb); name.find('-') != std::string::npos;) {

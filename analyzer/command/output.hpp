@@ -5,10 +5,10 @@
 
 namespace forksight {
 
-// False, after an error message, if it could not be written (a full disk, a reader that went away).
+// Writes to standard output. If that fails (a full disk, a reader that has gone), prints an error and returns false.
 bool write_out(std::string_view text);
 
-// "forksight: error: ..." on standard error, on one line whatever bytes the sentence has.
+// Prints "forksight: error: ..." to standard error. The message is one line, whatever bytes the sentence has.
 void say_error(std::string_view sentence);
 
 }  // namespace forksight

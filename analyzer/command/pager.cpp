@@ -44,7 +44,8 @@ bool fits_on_terminal(std::string_view text) {
   return std::ranges::count(text, '\n') < size.ws_row;  // the prompt takes one line
 }
 
-// Ctrl-C is for the pager, and a pager that ends early is no reason to end. As long as this lives.
+// As long as an object of this class lives, forksight ignores Ctrl-C, which is meant for the pager, and does not end
+// when the pager ends early.
 class IgnoredSignals {
  public:
   IgnoredSignals() {
@@ -64,7 +65,7 @@ class IgnoredSignals {
   std::array<struct sigaction, kSignals.size()> before_{};
 };
 
-// Starts it with `input` as its standard input, and with the signals at their defaults. -1: it cannot be started.
+// Starts the pager with `input` as its standard input, and with default signal actions. -1: it cannot be started.
 pid_t start(const std::string& pager, int input, int other_end) {
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
@@ -91,12 +92,12 @@ void write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t wrote = ::write(fd, text.data(), text.size());
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return;  // who reads has left
+    if (wrote <= 0) return;  // the pager has ended
     text.remove_prefix(static_cast<std::size_t>(wrote));
   }
 }
 
-// False: no pager could be started, and nothing is written yet.
+// False if no pager could be started. In that case nothing was written.
 bool write_to_pager(const std::string& pager, std::string_view text) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return false;
@@ -117,7 +118,8 @@ bool write_to_pager(const std::string& pager, std::string_view text) {
 bool write_paged(std::string_view text) {
   const std::string pager = fits_on_terminal(text) ? "" : find_pager();
   if (pager.empty()) return write_out(text);
-  // As other programs do: less ends at once where all fits on the screen, shows colours, and leaves the text there.
+  // The same options as git uses for less: F ends at once if all text fits on the screen, R shows colours, X leaves the
+  // text on the screen.
   ::setenv("LESS", "FRX", 0);
   return write_to_pager(pager, text) || write_out(text);
 }

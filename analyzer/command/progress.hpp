@@ -1,4 +1,5 @@
-// One line on a terminal, for work that takes longer than a second. On anything else, silent.
+// Shows the progress of work that takes longer than a second, as one line on a terminal. Prints nothing if standard
+// error is no terminal.
 #pragma once
 
 #include <chrono>

@@ -24,7 +24,7 @@ constexpr int kRounds = 2000;
 constexpr int kSeries = 9;
 constexpr std::size_t kSmall = 64;
 
-// Restores the processors of the calling thread at the end.
+// Its destructor restores the processors on which the calling thread may run.
 class Affinity {
  public:
   Affinity() { sched_getaffinity(0, sizeof before_, &before_); }
@@ -32,7 +32,7 @@ class Affinity {
   Affinity& operator=(const Affinity&) = delete;
   ~Affinity() { sched_setaffinity(0, sizeof before_, &before_); }
   int count() const { return CPU_COUNT(&before_); }
-  // Moves the thread to the nth of them.
+  // Moves the calling thread to the nth of these processors.
   void pin(int nth) const {
     cpu_set_t one;
     CPU_ZERO(&one);

@@ -1,5 +1,5 @@
-// What a message costs on this machine, compared with a pipe: for users who ask whether a queue is worth it. bench/
-// compares it with other libraries.
+// Measures what a message costs on this machine, by a queue and by a pipe, for users who ask whether a queue is worth
+// it. bench/ compares the queue with other libraries.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The queues that a process has open, or the one of that name.
+// Finds the queues that a process has open, or the queue with a given name.
 #pragma once
 
 #include <string>

@@ -13,7 +13,8 @@ std::string check_cures(const std::string& list);
 // One line for each cure, for the help.
 std::string describe_cures();
 
-// Sets the options that the list implies, unless they were given themselves. Writes the list out in full.
+// Replaces `options.cure` by the full list of cures. Also sets --omp and --on-orphan as the list implies, unless the
+// user gave them.
 void settle_cures(RunOptions& options, bool is_omp_given, bool is_on_orphan_given);
 
 }  // namespace forksight

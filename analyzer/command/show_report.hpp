@@ -1,5 +1,5 @@
-// What every verb that explains does with its model: draw conclusions, print them to standard output, return the exit
-// status.
+// The last step of every verb that explains: finds the hazards in the model, prints the report to standard output, and
+// returns the exit status.
 #pragma once
 
 #include <string>
@@ -15,9 +15,9 @@ class App;
 
 namespace forksight {
 
-// The processes whose waits the text shows; a document shows those of all.
+// For which processes a text shows what they wait for. A JSON document shows it for all processes.
 enum class ShownWaits {
-  kUnexplained,  // processes that hang, with no explanation
+  kUnexplained,  // processes that hang and that no finding explains
   kAll,          // all processes that no finding is about
 };
 
@@ -30,7 +30,7 @@ struct ReportStyle {
 struct ReportContents {
   OutsideFindings outside = {};  // what a run found and its traces do not show
   ShownWaits waits = ShownWaits::kUnexplained;
-  std::vector<std::string> locals = {};  // variables of Python frames, for a text
+  std::vector<std::string> locals = {};  // lines about the variables of Python frames; only a text shows them
 };
 ExitStatus show_report(model::Model& model, const ReportStyle& style, const ReportContents& contents = {});
 

@@ -51,14 +51,14 @@ struct CheckLine {
   std::vector<std::string> command;
 };
 
-// One scene, and whether its result is the expected one.
+// The result of one scene, and whether --known names the scene.
 struct Judged {
   SceneResult result;
   bool is_known = false;
   bool is_expected() const { return result.is_good != is_known; }
 };
 
-// A folder that is removed at the end, unless it is to be kept.
+// The folder given by --keep, or else a temporary folder that the destructor removes.
 class Folder {
  public:
   explicit Folder(const std::string& keep) : is_kept_(!keep.empty()) {

@@ -14,9 +14,9 @@ namespace forksight {
 // Adds the verb; `status` as in add_report_command.
 void add_suite_command(CLI::App& app, int argc, const char* const* argv, int& status);
 
-// The options that both of its verbs have.
+// The options that `suite list` and `suite run` have in common.
 struct SuiteChoice {
-  std::string folder;  // "": of this executable
+  std::string folder;  // "": the suite that belongs to this executable
   suite::Filter filter;
 };
 void add_suite_choice(CLI::App& verb, SuiteChoice& choice);

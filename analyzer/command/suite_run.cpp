@@ -46,8 +46,8 @@ struct SuiteRunLine {
   bool is_quiet = false;
 };
 
-// Cases sleep most of the time, because a hang is watched for a second or two. Three cases for two processors use an
-// eighth of the processors.
+// Cases sleep most of the time, because a hang is watched for a second or two. Three cases at a time for every two
+// processors use only about an eighth of the processor time.
 int default_jobs() { return suite::count_cores() * 3 / 2; }
 
 std::string render(const suite::RunView& view, const std::string& format) {

@@ -17,7 +17,7 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// 0: a word is missing.
+// How well a page matches the words; 0: it does not have all of them.
 std::size_t rank(std::string_view title, std::string_view text, const std::vector<std::string>& words) {
   std::size_t sum = 0;
   for (const std::string& word : words) {

@@ -59,7 +59,7 @@ struct WhyLine {
 
 constexpr std::chrono::seconds kWatchPace{1};
 
-// A line each.
+// One line for each thread.
 std::vector<std::string> describe_locals(const std::vector<inspect::PythonLocals>& locals) {
   std::vector<std::string> lines;
   for (const inspect::PythonLocals& one : locals) {
@@ -72,7 +72,7 @@ std::vector<std::string> describe_locals(const std::vector<inspect::PythonLocals
   return lines;
 }
 
-// A zombie has ended, too.
+// Also true for a zombie.
 bool has_ended(const proc::ProcessKey& key) {
   const auto stat = proc::read_stat(key.pid);
   return !stat || stat->start_ticks != key.start_ticks || image::find_obstacle(key.pid).has_value();

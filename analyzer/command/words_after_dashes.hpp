@@ -1,4 +1,4 @@
-// CMD [ARG...] of the verbs that run one: everything after "--", unchanged.
+// The words of CMD [ARG...], for verbs that run a command: everything after the first "--", unchanged.
 #pragma once
 
 #include <algorithm>
