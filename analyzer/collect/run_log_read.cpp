@@ -93,7 +93,7 @@ class Reader {
     const Json* list = find(name);
     if (list == nullptr) return;
     if (!list->is_array() || list->size() > kMaxItems) {
-      complain(name, "is no list of bearable size");
+      complain(name, "is no list, or is too long");
       return;
     }
     for (const Json& item : *list) visit(item);
@@ -127,7 +127,7 @@ class Reader {
 
   void assign_text(const Json& value, const char* name, std::string& out) const {
     if (!value.is_string() || value.get_ref<const std::string&>().size() > kMaxText) {
-      complain(name, "is no text of bearable size");
+      complain(name, "is no text, or is too long");
       return;
     }
     out = value.get<std::string>();

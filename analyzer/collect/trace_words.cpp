@@ -178,7 +178,8 @@ std::string describe_note(trace::NoteCode code, std::uint64_t value) {
           value);
     case trace::NoteCode::kHoldTimesFull:
       return fmt::format(
-          "--predict: {} acquisitions did not fit the table: their lock's share is too small, or missing", value);
+          "--predict: {} acquisitions did not fit the table: the time that a lock was held may be too low, or missing",
+          value);
     case trace::NoteCode::kCudaIpcFull:
       return fmt::format(
           "{} calls that share device memory were not recorded: it is not known what the process shares from then on",

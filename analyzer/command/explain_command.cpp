@@ -119,7 +119,8 @@ std::vector<std::string> find_nearest_slugs(std::string_view slug) {
 void add_explain_command(CLI::App& app, int& status) {
   auto slug = std::make_shared<std::string>();
   auto words = std::make_shared<std::vector<std::string>>();
-  CLI::App* const verb = app.add_subcommand("explain", "A hazard in full: what, how to recognise, how to fix");
+  CLI::App* const verb =
+      app.add_subcommand("explain", "Explain a hazard in full: what happens, how to recognise it, how to fix it");
   verb->formatter(std::make_shared<ExampleFormatter>("forksight explain [SLUG | --search WORD...]", kExplainExamples));
   verb->footer(kExplainFooter);
   CLI::Option* const name =

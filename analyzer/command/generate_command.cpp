@@ -26,7 +26,7 @@ namespace {
 constexpr char kExamples[] = R"(Examples:
   forksight generate man share/man/man1  a page for the command, and one for each verb
   forksight generate bash                the completion for bash, on standard output
-  forksight generate zsh FOLDER          that for zsh, as FOLDER/_forksight
+  forksight generate zsh FOLDER          the completion for zsh, as the file FOLDER/_forksight
 
 )";
 

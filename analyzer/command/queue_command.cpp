@@ -24,9 +24,9 @@ constexpr char kQueueDescription[] = "Look at shared-memory queues, and remove t
 constexpr char kQueueExamples[] = R"(Examples:
   forksight queue inspect 4242           the queues that process 4242 has open: who holds what, who is dead, who waits
   forksight queue inspect /forksight-0f3c...
-                                         the same of a named queue
+                                         the same for a named queue
   forksight queue gc --dry-run           named queues that nobody uses any more
-  forksight queue gc --watch NAME &      removes that one as soon as its last user has gone, however it goes
+  forksight queue gc --watch NAME &      removes this queue as soon as its last user has ended, in whatever way
   forksight queue bench                  what a message costs on this machine
 
 )";
@@ -99,19 +99,21 @@ void add_queue_command(CLI::App& app, int& status) {
   verb->footer(kQueueFooter);
   verb->require_subcommand(1);
 
-  CLI::App* const look = verb->add_subcommand("inspect", "Who takes part, who holds what since when, what was lost");
+  CLI::App* const look =
+      verb->add_subcommand("inspect", "Show who takes part, who holds which buffers for how long, and what was lost");
   look->add_option("QUEUE", line->what, "A pid, a name, or /proc/PID/fd/N")->required()->type_name("");
   add_format_option(*look, line->format);
   look->callback([line, &status] { status = as_int(inspect_queues(*line)); });
 
   CLI::App* const collect = verb->add_subcommand("gc", "Remove named queues that no process has open");
-  collect->add_flag("--dry-run", line->dry_run, "Only say which");
-  collect->add_option("--watch", line->watched, "Wait until nobody has this one open, and remove it then")
+  collect->add_flag("--dry-run", line->dry_run, "Only list these queues; remove nothing");
+  collect->add_option("--watch", line->watched, "Wait until no process has this queue open, then remove it")
       ->type_name("NAME")
       ->excludes("--dry-run");
   collect->callback([line, &status] { status = as_int(collect_garbage(*line)); });
 
-  CLI::App* const measure = verb->add_subcommand("bench", "What a message costs here, beside a pipe");
+  CLI::App* const measure =
+      verb->add_subcommand("bench", "Measure what a message costs on this machine, by a queue and by a pipe");
   measure->callback([&status] { status = as_int(bench()); });
 }
 

@@ -96,14 +96,15 @@ std::string queue_text(const snapshot& seen) {
   if (seen.participants.empty()) text += "  nobody takes part\n";
   text += holdings_of(seen);
   if (seen.recovered + seen.lost + seen.redelivered + seen.dropped != 0) {
-    text +=
-        fmt::format("  {} died in it; messages: {} lost with them, {} given to another; {} dropped for want of room\n",
-                    seen.recovered, seen.lost, seen.redelivered, seen.dropped);
+    text += fmt::format(
+        "  processes that died: {}; messages: {} lost with them, {} given to another, {} dropped for lack of room\n",
+        seen.recovered, seen.lost, seen.redelivered, seen.dropped);
   }
-  if (seen.parked != 0) text += "  parked messages have killed each consumer that got them: look at what they hold\n";
+  if (seen.parked != 0)
+    text += "  parked messages: each consumer that got one died; look at what these messages contain\n";
   const auto dead = std::ranges::count(seen.participants, snapshot::life::dead, &snapshot::participant::lives);
   if (dead != 0)
-    text += "  buffers of dead processes go to the others when one of these waits next, or calls recover()\n";
+    text += "  buffers of dead processes are recovered when a living process waits next, or calls recover()\n";
   return text;
 }
 

@@ -85,12 +85,12 @@ void add_options(CLI::App& run, RunLine& line) {
   run.add_option("--omp", options.omp, "OpenMP pools that a fork would lose: auto takes the soundest cure, observe only records")
       ->check(one_of({"auto", "observe", "clamp", "quiesce", "rebuild"}))
       ->type_name("auto|observe|clamp|quiesce|rebuild")->capture_default_str()->group(kCure);
-  run.add_option("--on-orphan", options.on_orphan, "If a child would wait for a lock that no thread can release: abort the child, or recover the lock")
+  run.add_option("--on-orphan", options.on_orphan, "If a child would wait for a lock that no thread can release: report it, abort the child, or recover the lock")
       ->check(one_of({"report", "abort", "recover"}))
       ->type_name("report|abort|recover")->capture_default_str()->group(kCure);
 
-  constexpr char kForesight[] = "What did not happen, and may";
-  run.add_flag("--lock-order", options.lock_order, "Report locks that threads take in opposite orders; locks take longer")
+  constexpr char kForesight[] = "What may happen in another run";
+  run.add_flag("--lock-order", options.lock_order, "Report locks that threads take in opposite orders; slows down each lock operation")
       ->group(kForesight);
   run.add_flag("--predict", options.predict, "Report locks that a child takes and other threads of its parent hold now and then, with the probability of a hang")
       ->group(kForesight);
@@ -103,7 +103,7 @@ void add_options(CLI::App& run, RunLine& line) {
       ->type_name("all|N|SIZE")->check(CLI::Validator([](std::string& text) { return check_keep(text); }, "", "keep"))->group(kOutput);
   run.add_option("--report", options.report, "Write the report to FILE instead of standard error; -: to standard output, and the output of CMD then goes to standard error")
       ->type_name("FILE")->group(kOutput);
-  run.add_option("--format", line.format, "json: the whole report as one document, which needs --report; a FILE is written again when it grows")
+  run.add_option("--format", line.format, "json: the whole report as one document, which needs --report; FILE is written again when the report grows")
       ->check(one_of({"text", "json"}))->type_name("text|json")->capture_default_str()->group(kOutput);
   run.add_flag("--full", options.full, kFullHelp)->group(kOutput);
   run.add_flag("-q,--quiet", options.quiet, "Print findings only")->group(kOutput);

@@ -37,11 +37,11 @@ std::string check_cures(const std::string& list) {
   }
   std::string names = "auto, none";
   for (const trace::CureTerms& cure : trace::kCures) names += fmt::format(", {}", cure.name);
-  return fmt::format("no cure is called \"{}\"; there are {}", word, names);
+  return fmt::format("no cure is called \"{}\"; the choices are {}", word, names);
 }
 
 std::string describe_cures() {
-  std::string text = "Cures for --cure, a list with commas; auto: all that are sound; none:\n";
+  std::string text = "Cures for --cure, as a comma-separated list (auto: all sound cures; none: no cure):\n";
   for (const trace::CureTerms& cure : trace::kCures) {
     const std::string name = cure.value == 0 ? cure.name : fmt::format("{}={}", cure.name, cure.value);
     text += fmt::format("  {:<17} {:<9} {}\n", name, cure.is_sound ? "sound" : "NOT SOUND", cure.words);

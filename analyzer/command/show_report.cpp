@@ -57,7 +57,7 @@ void add_style_options(CLI::App& verb, ReportStyle& style) {
 }
 
 void add_format_option(CLI::App& verb, std::string& format) {
-  verb.add_option("--format", format, "How to say it")
+  verb.add_option("--format", format, "The format of the report")
       ->check(CLI::Validator(
           [](std::string& word) { return word == "text" || word == "json" ? "" : word + " is neither text nor json"; },
           ""))

@@ -27,15 +27,15 @@ namespace fs = std::filesystem;
 using suite::Scene;
 using suite::SceneResult;
 
-constexpr char kCheckDescription[] = "Assert that after a library was used, forked children can use it";
+constexpr char kCheckDescription[] = "Check that forked children can use a library that was used before the fork";
 
 constexpr char kCheckExamples[] = R"(Examples:
   forksight suite check -- ./my_fork_test
-                                      each scene of a program that <forksight/fork_test.h> made
+                                      each scene of a program built with <forksight/fork_test.h>
   forksight suite check --scene main --scene thread -- ./my_fork_test
-                                      these two alone
+                                      only these two scenes
   forksight suite check --as-is -- python3 train.py --steps 1
-                                      any program, once: it must end well, and nothing be found
+                                      any program, once: it must end well, without a finding
 
 )";
 
@@ -89,10 +89,10 @@ std::string text_of(const Judged& judged) {
   const SceneResult& result = judged.result;
   const std::string name = result.scene.name.empty() ? "as it is" : result.scene.name;
   std::string text;
-  const char* const word = judged.is_known ? (result.is_good ? "MENDED" : "known") : (result.is_good ? "ok" : "FAILED");
+  const char* const word = judged.is_known ? (result.is_good ? "FIXED" : "known") : (result.is_good ? "ok" : "FAILED");
   text += fmt::format("{:<13} {:<7} {:5.1f} s  {}\n", name, word, result.seconds, result.scene.what);
   if (judged.is_expected()) return text;
-  if (result.is_good) return text + "  was known to fail, and does not: take it off the list of --known\n";
+  if (result.is_good) return text + "  is known to fail, but did not: remove it from --known\n";
   for (const std::string& line : result.lines) text += "  " + line + "\n";
   return text + "  again: " + result.command + "\n";
 }
@@ -174,18 +174,19 @@ void add_suite_check(CLI::App& suite, int argc, const char* const* argv, int& st
   verb->formatter(
       std::make_shared<ExampleFormatter>("forksight suite check [OPTIONS] -- CMD [ARG...]", kCheckExamples));
   verb->add_option("CMD", line->ignored, "The program and its arguments, after \"--\"")->type_name(" ");
-  verb->add_option("--scene", line->scenes, "Only this one; may be given again")
+  verb->add_option("--scene", line->scenes, "Only this scene; may be given again")
       ->type_name("NAME")
       ->allow_extra_args(false);
-  verb->add_option("--known", line->known, "This one fails today: an error once it does not; may be given again")
+  verb->add_option("--known", line->known,
+                   "A scene that is known to fail: an error if it does not fail; may be given again")
       ->type_name("NAME")
       ->allow_extra_args(false);
   verb->add_flag("--as-is", line->as_is, "CMD is any program: run it once")->excludes("--scene")->excludes("--known");
-  verb->add_option("--timeout", line->timeout_s, "Of a scene, in seconds")
+  verb->add_option("--timeout", line->timeout_s, "Time limit for each scene, in seconds")
       ->check(CLI::Range(0.1, 86400.0).description(""))
       ->type_name("SECONDS")
       ->capture_default_str();
-  verb->add_option("--fail-on", line->fail_on, "The least certainty of a finding that counts")
+  verb->add_option("--fail-on", line->fail_on, "The least certainty of a finding that makes the check fail")
       ->check(CLI::IsMember(std::vector<std::string>{"proven", "certain", "likely", "possible"}).description(""))
       ->type_name("proven|likely|possible")
       ->capture_default_str();

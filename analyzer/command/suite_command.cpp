@@ -22,7 +22,7 @@ constexpr char kSuiteExamples[] = R"(Examples:
   forksight suite run lost_openmp_pool   one case; globs work, too
   forksight suite run --library openmp --format junit --report suite.xml
   forksight suite check -- ./my_fork_test
-                                         a library of your own: can children forked after its use, use it?
+                                         a library of your own: can forked children use it, too?
 
 )";
 
@@ -34,7 +34,7 @@ constexpr char kGroup[] = "Which cases";
 }  // namespace
 
 void add_suite_choice(CLI::App& verb, SuiteChoice& choice) {
-  verb.add_option("CASE", choice.filter.names, "Names, or globs such as 'orphaned_*'; else all")
+  verb.add_option("CASE", choice.filter.names, "Names of cases, or globs such as 'orphaned_*'; by default all cases")
       ->type_name("")
       ->group(kGroup);
   verb.add_option("--slug", choice.filter.slugs, "Only cases that expect this hazard; may be given again")

@@ -38,7 +38,7 @@ int list(const ListLine& line) {
 
 void add_suite_list(CLI::App& verb, int& status) {
   auto line = std::make_shared<ListLine>();
-  CLI::App* const list_verb = verb.add_subcommand("list", "What is in the suite");
+  CLI::App* const list_verb = verb.add_subcommand("list", "List the cases of the suite");
   list_verb->formatter(std::make_shared<ExampleFormatter>("forksight suite list [OPTIONS] [CASE...]", kListExamples));
   add_suite_choice(*list_verb, line->choice);
   list_verb->add_option("--format", line->format, "table, json (docs/suite.schema.json) or markdown")

@@ -29,8 +29,10 @@ constexpr char kSuiteRunExamples[] = R"(Examples:
 )";
 
 constexpr char kSuiteRunFooter[] = R"(
-Each case is run bare, asked about while it hangs, run under observation, and run with each cure that it names; what is
-seen must be what its source says. What this machine lacks is skipped, with the reason, and is no pass.
+Each case is judged in parts. bare: it runs by itself; why and core: `forksight why` and `forksight core` explain it
+while it hangs; observed: it runs under `forksight run`; runs: it runs with each set of options that its source names,
+cures included. What is seen must be what the source of the case says. A case that needs something that this machine
+lacks is skipped, with the reason. A skipped case is neither ok nor red, unless --strict is given.
 
 Exit status: 0 all cases as expected, 1 some are not, 2 invalid command line, 3 the suite could not be read.)";
 
@@ -118,16 +120,16 @@ void add_suite_run(CLI::App& verb, int& status) {
       ->type_name("N")
       ->check(CLI::Range(1, 4096))
       ->group("How");
-  run_verb->add_option("--only", line->parts, "Judge only this part of each: bare, why, core, observed, runs")
+  run_verb->add_option("--only", line->parts, "Judge only this part of each case: bare, why, core, observed, runs")
       ->type_name("PART")
       ->check(CLI::IsMember({"bare", "why", "core", "observed", "runs"}))
       ->allow_extra_args(false)
       ->group("How");
-  run_verb->add_option("--limit", line->limit_s, "Seconds for each case, 150 if nothing is said")
+  run_verb->add_option("--limit", line->limit_s, "Time limit for each case, in seconds; default: 150")
       ->type_name("S")
       ->check(CLI::Range(1, 86400))
       ->group("How");
-  run_verb->add_flag("--strict", line->is_strict, "What is skipped is red")->group("How");
+  run_verb->add_flag("--strict", line->is_strict, "Count a skipped case as red")->group("How");
   run_verb->add_option("--format", line->format, "table, json (docs/suite.schema.json), junit, tap or markdown")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"table", "json", "junit", "tap", "markdown"}))
@@ -136,7 +138,7 @@ void add_suite_run(CLI::App& verb, int& status) {
   run_verb->add_option("--keep", line->keep, "Keep traces, reports and outputs in DIR, a folder a case")
       ->type_name("DIR")
       ->group("Output");
-  run_verb->add_flag("-q,--quiet", line->is_quiet, "Only what is not green")->group("Output");
+  run_verb->add_flag("-q,--quiet", line->is_quiet, "Print only the cases that are not ok")->group("Output");
   run_verb->callback([line, &status] { status = run(*line); });
 }
 

@@ -14,7 +14,7 @@
 namespace forksight {
 namespace {
 
-constexpr char kTraceDescription[] = "Look at trace files as they are, for maintainers and reports of bugs";
+constexpr char kTraceDescription[] = "Show the records of a trace file, for maintainers and bug reports";
 
 constexpr char kTraceExamples[] = R"(Examples:
   forksight trace dump forksight-out/run-1/4242-1.fstrace     every record, with its fields
@@ -52,14 +52,14 @@ void add_trace_command(CLI::App& app, int& status) {
   verb->footer(kTraceFooter);
   verb->require_subcommand(1);
 
-  CLI::App* const all = verb->add_subcommand("dump", "Every record of one trace, bad ones included");
+  CLI::App* const all = verb->add_subcommand("dump", "Print every record of one trace, bad ones included");
   all->formatter(std::make_shared<ExampleFormatter>("forksight trace dump [OPTIONS] FILE", kTraceExamples));
   all->footer(kTraceFooter);
   all->add_option("FILE", line->file, "A *.fstrace file, as `forksight run` writes them into its folder")
       ->required()
       ->type_name("")
       ->group("What to read");
-  all->add_option("--format", line->format, "How to say it")
+  all->add_option("--format", line->format, "The format of the output")
       ->check(CLI::Validator(
           [](std::string& word) {
             return word == "text" || word == "jsonl" ? "" : word + " is neither text nor jsonl";

@@ -95,7 +95,7 @@ ExitStatus explain(const WhyLine& line) {
   }
   std::vector<proc::ProcessKey> keys = found.value();
   if (keys.empty()) {
-    say_error("there is no other process that could be looked at");
+    say_error("--all: there is no process to look at, except for forksight itself and its ancestors");
     return ExitStatus::kUnreadable;
   }
   std::vector<std::string> skipped;  // a sentence for each process that cannot be looked at

@@ -48,7 +48,7 @@ std::optional<std::string> find_asan_limit(const char* options) {
   if (value.starts_with("0") || value.starts_with("n") || value.starts_with("f")) return std::nullopt;
   return fmt::format(
       "ASAN_OPTIONS has {}{}: a program that loads AddressSanitizer's runtime as a library does not "
-      "start under the shim",
+      "start under the shim; leave that option out",
       kOrderCheck, value.substr(0, value.find_first_of(" ,:\n\t\r")));
 }
 

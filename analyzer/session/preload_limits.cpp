@@ -116,8 +116,8 @@ std::vector<std::string> find_preload_limits(const fs::path& given) {
   const std::string path = program->path.string();
   if (!is_x86_64(program->header)) {
     return {
-        fmt::format("{} is no x86-64 program: the loader cannot take the shim into it, and says so in a line of "
-                    "its own; forks and locks were not seen",
+        fmt::format("{} is no x86-64 program: the loader cannot load the shim into it, and prints a message about it; "
+                    "forks and locks were not seen",
                     path)};
   }
   const auto loader = find_loader(program->file, program->header);

@@ -98,7 +98,7 @@ Result<fs::path> make_preload_path(const fs::path& shim, const std::vector<fs::p
     const int problem = can_be_preloaded(link) ? make_link_below(folder, shim, link) : EINVAL;
     if (problem == 0) return link;
     tried += fmt::format("; {}: {}", folder.string(),
-                         problem == EINVAL  ? "has such a byte, too"
+                         problem == EINVAL  ? "its path has such a character, too"
                          : problem == EPERM ? "another user could change what is in it"
                                             : std::strerror(problem));
   }

@@ -65,9 +65,9 @@ std::string describe_end(std::optional<int> status, const CheckOptions& options)
   }
   switch (*status) {
     case kFound: return {};
-    case kChildFailed: return "a forked child could not use it";
+    case kChildFailed: return "a forked child could not use the library";
     case kNoScene: return "the program says that it has no such scene";
-    case kParentFailed: return "the use failed before any fork, so no fork is the cause";
+    case kParentFailed: return "the program's use of the library failed before any fork, so no fork is the cause";
     default: break;
   }
   return *status > 128 ? fmt::format("killed by signal {}", *status - 128) : fmt::format("exit status {}", *status);

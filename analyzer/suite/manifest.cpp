@@ -75,7 +75,7 @@ Result<fs::path> find_suite() {
   }
   return Error{
       fmt::format("{}: there is no suite; it is built and installed with the tests "
-                  "(FORKSIGHT_BUILD_TESTS), and --cases names another place",
+                  "(FORKSIGHT_BUILD_TESTS); name the folder of another suite with --cases",
                   (bin / FORKSIGHT_SUITE_FROM_BIN).lexically_normal().string())};
 }
 

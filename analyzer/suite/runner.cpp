@@ -144,7 +144,8 @@ class Runner {
     std::error_code error;
     fs::create_directories(folder, error);
     if (error || ::pipe2(ends, O_CLOEXEC) != 0) {
-      run_.results[index].lines.push_back(fmt::format("{}: cannot be started here", folder.string()));
+      run_.results[index].lines.push_back(
+          fmt::format("{}: this folder, or a pipe for the case, cannot be made", folder.string()));
       return finish(index, State::kRed);
     }
     Worker worker;
@@ -157,7 +158,8 @@ class Runner {
     ::close(ends[1]);
     if (worker.pid < 0) {
       ::close(ends[0]);
-      run_.results[index].lines.push_back(fmt::format("no process for it: {}", std::strerror(errno)));
+      run_.results[index].lines.push_back(
+          fmt::format("no process can be made for this case: {}", std::strerror(errno)));
       return finish(index, State::kRed);
     }
     ::fcntl(worker.pipe, F_SETFL, O_NONBLOCK);
@@ -228,7 +230,8 @@ class Runner {
     if (!read_result(worker.text, result)) {
       end_strays();
       result.state = State::kRed;
-      result.lines.push_back(fmt::format("its worker ended with wait status {:#x} and without a result", status));
+      result.lines.push_back(
+          fmt::format("the process that judges it ended with wait status {:#x} and without a result", status));
     }
     if (worker.is_late) {
       result.state = State::kRed;

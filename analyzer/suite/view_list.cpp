@@ -120,7 +120,7 @@ std::string list_as_markdown(const std::vector<Entry>& entries) {
     }
   }
   std::string text = as_markdown_table(rows);
-  std::vector<Row> silent = {{"library", "programs about which forksight must report nothing"}};
+  std::vector<Row> silent = {{"library", "programs about which nothing may be reported"}};
   for (const auto& [folder, names] : controls) silent.push_back({folder, fmt::format("{}", fmt::join(names, ", "))});
   text += "\n" + as_markdown_table(silent);
   return text + "\n" + describe_count(entries) + ".\n";

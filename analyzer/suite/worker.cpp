@@ -45,7 +45,7 @@ std::string work(const Entry& entry, const JudgeOptions& options) {
     if (!missing && entry.which->on_real_driver) missing = prefer_real_driver(options.folder);
     if (!missing) parts = judge(entry.which->command(), entry.expected, options);
   } else {
-    problem = "the kernel makes no subreaper of this process";
+    problem = "the kernel refuses PR_SET_CHILD_SUBREAPER";
   }
   const nlohmann::json result = {{"parts", write_parts(parts)},
                                  {"missing", missing ? missing->what : ""},

@@ -74,7 +74,7 @@ TEST(ForkTest, AChildThatCannotUseItIsNoHangButRed) {
   const Checked checked = check("owned_use");
   EXPECT_EQ(checked.status, 1);
   for (const auto& [scene, good] : checked.good) EXPECT_EQ(good, scene == "exit" || scene == "exec") << scene;
-  EXPECT_TRUE(has(checked.lines.at("main"), "a forked child could not use it")) << checked.lines.at("main");
+  EXPECT_TRUE(has(checked.lines.at("main"), "a forked child could not use the library")) << checked.lines.at("main");
   EXPECT_TRUE(has(checked.lines.at("main"), "it returned 5")) << checked.lines.at("main");
 }
 
@@ -89,7 +89,7 @@ TEST(ForkTest, AKnownSceneIsRedOnceItIsMended) {
   EXPECT_EQ(check("openmp_use", {"--scene", "exec", "--known", "exec"}).status, 1);
   const Finished run =
       run_forksight({"suite", "check", "--scene", "exec", "--known", "exec", "--", kFolder + "/openmp_use"});
-  EXPECT_TRUE(has(run.out, "take it off the list of --known")) << run.out;
+  EXPECT_TRUE(has(run.out, "remove it from --known")) << run.out;
 }
 
 TEST(ForkTest, TimeRunsOutForWhatIsNotProvedToHang) {

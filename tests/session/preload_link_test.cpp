@@ -112,7 +112,8 @@ TEST_F(PreloadLink, WithoutAnyFolderItIsSaidWhatWasTried) {
   const auto link = make_preload_path(shim_, {folder_ / "a b" / "own", make_folder("loose", 0777) / "own"});
   ASSERT_FALSE(link);
   for (const std::string& part :
-       {shim_.string() + ": LD_PRELOAD cannot name", (folder_ / "a b/own").string() + ": has such a byte, too",
+       {shim_.string() + ": LD_PRELOAD cannot name",
+        (folder_ / "a b/own").string() + ": its path has such a character, too",
         (folder_ / "loose/own").string() + ": another user could change", std::string("XDG_CACHE_HOME")}) {
     EXPECT_NE(link.error().find(part), std::string::npos) << link.error();
   }

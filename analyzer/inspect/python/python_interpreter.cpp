@@ -99,17 +99,17 @@ std::optional<PythonInterpreter> find_python(const image::Image& image, symbols:
     const auto version = find_version(image, symbols, host);
     if (!version) return give_up(fmt::format("the version of {} is not known", host));
     if (version->minor < kFirstPythonMinor || version->minor > kLastPythonMinor || !version->is_release) {
-      return give_up(fmt::format("CPython 3.{}{} is none of those whose memory can be read, 3.{} to 3.{}",
+      return give_up(fmt::format("CPython 3.{}{} cannot be read; forksight reads the memory of 3.{} to 3.{}",
                                  version->minor, version->is_release ? "" : " before its release", kFirstPythonMinor,
                                  kLastPythonMinor));
     }
     const auto layout = version->minor >= kFirstDescribedMinor ? read_python_layout(*image.memory, *runtime)
                                                                : known_python_layout(version->minor);
     if (!layout || layout->minor != version->minor)
-      return give_up(fmt::format("{} does not tell how its memory is laid out", host));
+      return give_up(fmt::format("{} does not describe its memory layout", host));
     return PythonInterpreter{*runtime, *layout};
   }
-  return give_up("the symbol _PyRuntime of its interpreter is not to be found");
+  return give_up("the symbol _PyRuntime of its interpreter was not found");
 }
 
 }  // namespace forksight::inspect
