@@ -15,7 +15,7 @@ void RunEnded::follow(const model::Model& model) {
       return end.pid == process.pid && end.start_ticks == process.start_ticks;
     });
     if (is_known) continue;
-    // The trace does not have the start time of a forked child.
+    // The trace does not have the start time of a forked child, so it is read here.
     const auto stat = process.start_ticks == 0 ? proc::read_stat(process.pid) : std::nullopt;
     living_[process.pid] = stat ? stat->start_ticks : process.start_ticks;
   }
@@ -29,7 +29,7 @@ void RunEnded::look() {
       ++entry;
       continue;
     }
-    // The clock is read after the look, so the process had ended by then.
+    // The clock is read after the process was looked at. So the process had ended by this time, perhaps earlier.
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
     ends_.push_back({entry->first, entry->second, static_cast<std::uint64_t>(now_ns)});

@@ -1,5 +1,5 @@
-// The times at which processes ended that share device memory by handle. A rule compares these with the calls of other
-// processes, and a killed process cannot record its own end.
+// Notes when processes end that share device memory by handle. A rule compares these times with the calls of other
+// processes. The traces do not have them, because a killed process cannot record its own end.
 #pragma once
 
 #include <cstdint>

@@ -14,12 +14,13 @@ struct JobEnd {
   bool is_at_limit = false;        // the job was ended because its time was up
   bool is_command_killed = false;  // CMD could never go on, and forksight ended it
   bool has_killed = false;         // processes of the job could never go on, and forksight ended them
-  int status = 0;                  // the exit status because of CMD's own end
+  int status = 0;                  // the exit status that a run without a limit would have
 };
 
 inline constexpr int kJobEnded = 124;  // as timeout(1)
 
-// Never 0 for a job in which something hung: it is no success if CMD did not notice that.
+// Never 0 for a job that forksight had to end, in whole or in part, because of a hang or the limit: it is no success if
+// CMD itself ends with 0.
 int job_status(const JobEnd& end);
 
 }  // namespace forksight

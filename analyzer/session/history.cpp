@@ -40,7 +40,8 @@ bool is_proved(model::Liveness liveness) {
          liveness == model::Liveness::kVictim;
 }
 
-// A process that waits to be reaped is not awake any more. Its first thread may have ended before the others.
+// True if all threads of the process have ended, also if its parent has not waited for it yet. If only the first thread
+// has ended, the process goes on.
 bool has_ended(std::int32_t pid) {
   const auto stat = proc::read_stat(pid);
   return stat && stat->state == 'Z' && proc::list_numbers(proc::proc_path(pid, "task")).numbers.size() <= 1;
@@ -57,7 +58,8 @@ bool has_stuck(const collect::LoggedProcess& row) {
   return is_stuck(row) || !row.waits.empty() || row.unheard_signals != 0;
 }
 
-// Those of its threads that no longer wait for a lock. Other threads of a process that goes on may still be stuck.
+// The tids of those stuck threads of the row that no longer wait for a lock. Other threads of the process may still be
+// stuck.
 std::vector<std::int32_t> find_moved(const collect::LoggedProcess& row) {
   std::vector<std::int32_t> moved = row.went_on;
   for (const model::Wait& wait : row.waits) {
@@ -93,7 +95,7 @@ std::vector<proc::ProcessKey> RunHistory::note(const watch::Supervisor& supervis
     const auto member = supervisor.tree().living().find(key.pid);
     if (member != supervisor.tree().living().end() && member->second.key == key) row = row_of(member->second);
     row.liveness = verdict.liveness;
-    // If the process goes on, only threads of it are stuck.
+    // The process goes on, and only some of its threads are stuck.
     const bool goes_on = verdict.liveness == model::Liveness::kAwake;
     const auto age = goes_on ? watch::Clock::duration::zero() : now - verdict.since;
     row.stuck_for_ms = milliseconds(age);
@@ -114,10 +116,13 @@ std::vector<proc::ProcessKey> RunHistory::note(const watch::Supervisor& supervis
   return going_on;
 }
 
-// Spinning and stalling are not proven, and another thread may cancel a thread that is stuck alone. So a process that
-// got out of either is withdrawn at once. A proof may fail for a moment because somebody looks at the process; if it
-// fails for longer, the process goes on, whatever woke it. A process that is ending has not got out of anything. A
-// process that waited for a hung one may go on after the hung one was ended.
+// Finds the kept processes that are no longer stuck:
+//  - If the hang was not proven, it is withdrawn at once. This holds for spinning and stalled processes, and for single
+//    stuck threads of a process, which another thread may cancel.
+//  - If the hang was proven, the proof may fail for a moment, because somebody looks at the process. Only if the proof
+//    fails for longer, the process goes on, and the hang is withdrawn.
+//  - The hang of a process that is ending is not withdrawn.
+//  - The hang of a victim is not withdrawn: it may go on after the process that it waited for was ended.
 std::vector<proc::ProcessKey> RunHistory::withdraw(const watch::Supervisor& supervisor,
                                                    const std::map<proc::ProcessKey, watch::Verdict>& stuck,
                                                    watch::Clock::time_point now) {
@@ -158,8 +163,8 @@ void RunHistory::add_look(const proc::ProcessKey& key, collect::LoggedProcess& r
   const auto look = looks_.find(key);
   if (look == looks_.end()) return;
   row.is_lone = look->second.is_lone;
-  // A thread whose call does not return is in that call at both samples. A thread that spins may be running, ready to
-  // run, or stopped by an examiner.
+  // If a process spins or is stalled, its thread was in the same call at both looks, so the kinds of the waits need not
+  // be equal: a spinning thread may be running, ready to run, or stopped by the examination.
   const bool is_in_that_call = row.liveness == model::Liveness::kSpinning || row.liveness == model::Liveness::kStalled;
   for (model::Wait& wait : row.waits) {
     const auto is_it = [&](const model::Wait& one) {
@@ -212,7 +217,7 @@ collect::RunLog RunHistory::log(const watch::Supervisor& supervisor) const {
   for (const auto& [pid, member] : supervisor.tree().living()) {
     if (!kept_.contains(member.key) && !has_ended(pid)) log.processes.push_back(row_of(member));
   }
-  // It is not known whether such a process is awake.
+  // A process that forksight may not look at: it is not known whether it is awake.
   for (const auto& [key, program] : supervisor.unreadable()) {
     const auto is_it = [&](const collect::LoggedProcess& row) {
       return row.pid == key.pid && row.start_ticks == key.start_ticks;

@@ -17,18 +17,19 @@ class RunHistory {
  public:
   explicit RunHistory(std::vector<std::string> command);
 
-  // Takes over everything that is stuck now. `stuck` may contain more than the supervisor's own verdicts. Returns the
-  // processes that were stuck and go on.
+  // Notes everything that is stuck now. `stuck` may contain more than the supervisor's own verdicts. Returns the
+  // processes that were stuck before and now go on.
   std::vector<proc::ProcessKey> note(const watch::Supervisor& supervisor,
                                      const std::map<proc::ProcessKey, watch::Verdict>& stuck,
                                      watch::Clock::time_point now);
   // What the threads wait for, as the inspector saw it: with stacks, and the names of the awaited objects.
   void note_look(const model::Model& seen);
-  // CMD ended, with this status of wait(2). True: it seemed to be stuck, and ended by itself.
+  // CMD ended, with this status of wait(2). True if CMD seemed to be stuck and ended by itself: then its hang is to be
+  // withdrawn.
   bool note_end(const proc::ProcessKey& key, int status, bool is_by_itself);
   // The run has sent SIGKILL to this process.
   void note_kill(const proc::ProcessKey& key);
-  // CMD's own row, because CMD may end before the first look.
+  // Adds a row for CMD, because CMD may end before the first look.
   void note_command(const watch::Member& member);
   // Follows the ends of processes for which the traces show that the end matters.
   void follow_ends(const model::Model& model) { ended_.follow(model); }
@@ -50,7 +51,7 @@ class RunHistory {
     bool is_lone = false;
   };
   std::map<proc::ProcessKey, Look> looks_;
-  std::map<proc::ProcessKey, watch::Clock::time_point> missed_;  // since when an earlier proof fails
+  std::map<proc::ProcessKey, watch::Clock::time_point> missed_;  // since when a stuck process no longer seems stuck
   RunEnded ended_;
 };
 

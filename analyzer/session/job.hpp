@@ -17,12 +17,12 @@ struct JobOptions {
   std::filesystem::path junit;            // "": no such file is written
 };
 
-// How long before the limit hangs are reported: a quarter of the limit, at most half a minute.
+// Hangs are reported this long before the limit: a quarter of the limit, at most half a minute.
 std::chrono::milliseconds lead_time(std::chrono::milliseconds timeout);
 
 using Processes = std::set<proc::ProcessKey>;
 
-// All present descendants of this process that have not ended, without `strangers` and their descendants.
+// The living descendants of this process, without `strangers` and their descendants.
 std::vector<proc::ProcessKey> list_job(const Processes& strangers);
 
 // From now on, a descendant that loses its parent becomes a child of this process. Returns "" or the reason why not.

@@ -37,8 +37,8 @@ class JobReport {
 
   // Writes one line to standard error and to the JUnit document.
   void say(const std::string& sentence);
-  // The same; on GitHub also an annotation and a section. For a reason that made the job fail and that is not a
-  // finding.
+  // The same; on GitHub also an annotation and a section in the summary. For a reason other than a finding why the job
+  // failed.
   void say_failure(const std::string& sentence);
 
   // CMD was not started.

@@ -112,7 +112,7 @@ bool take_outside(int folder, const std::string& name) {
   return static_cast<bool>(parse_outside(read_start(folder, name, kMostLogBytes)));
 }
 
-// Accepts the folder if forksight writes every file in it, and the contents of some file show that it is a run.
+// Accepts the folder if each file in it is of a kind that forksight writes, and at least one is a trace or a run.json.
 bool take_files(int folder, OldRun& run) {
   const auto names = list_names(folder);
   if (!names) return false;
@@ -159,7 +159,7 @@ std::optional<OldRun> read_run(int root, const std::string& name) {
   return take_files(folder.get(), run) ? std::optional(std::move(run)) : std::nullopt;
 }
 
-// The folders that processes of this machine use, now or soon.
+// The folders that processes of this machine name in FORKSIGHT_OUT: they write traces there, or will.
 std::set<std::string> find_named_folders() {
   constexpr std::string_view kVariable = "FORKSIGHT_OUT=";
   std::set<std::string> folders;
@@ -202,7 +202,7 @@ std::optional<std::uint64_t> read_number(std::string_view text) {
   return is_whole && number > 0 && number < (std::uint64_t{1} << 32U) ? std::optional(number) : std::nullopt;
 }
 
-// False: the word is neither a number of runs nor a size, or the second of its kind.
+// Reads a number of runs or a size into `bounds`. False if the word is neither, or if `bounds` has that bound already.
 bool read_bound(std::string_view word, KeepBounds& bounds) {
   constexpr std::string_view kUnits = "KMG";
   const std::size_t unit = word.empty() ? std::string_view::npos : kUnits.find(word.back());

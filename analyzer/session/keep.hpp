@@ -29,15 +29,16 @@ Result<KeepBounds> read_keep_bounds(const std::string& text);
 
 struct KeepOptions {
   KeepBounds bounds;
-  bool keeps_ranks = false;  // ranks of one job share a folder, and each is a run of its own: all of these stay
+  bool keeps_ranks = false;  // runs of ranks stay: the ranks of one job share a folder, and each is a run of its own
 };
 
-// Removes the oldest runs of `root` until the bounds hold, and returns their names. `current` stays, and counts.
-//  A run is a folder that is named like one, belongs to this user, and contains nothing but run.json, outside.json and
-//  traces. At least one of the first and the last must be there, and each must have the schema that forksight writes.
-//  Everything else stays and does not count: a folder that contains a foreign file or another folder, a link, and
-//  everything in a `root` that is a link. A run of another machine stays, too, and so does a run that goes on: its
-//  `forksight run` has locked it, or a process names it in its environment.
+// Removes the oldest runs of `root` until the bounds hold, and returns their names. `current` is never removed, but it
+// counts.
+//  A run is a folder that has the name of a run, belongs to this user, and contains only run.json, outside.json and
+//  traces. It must contain run.json or a trace, and each file must have the schema that forksight writes. Everything
+//  else stays and does not count: a folder that contains any other file or a folder, a link, and everything in a `root`
+//  that is a link. A run of another machine also stays and does not count. A run that goes on stays, but counts: its
+//  `forksight run` has locked the folder, or a process names the folder in its environment.
 std::vector<std::string> remove_old_runs(const std::filesystem::path& root, const std::filesystem::path& current,
                                          const KeepOptions& options);
 

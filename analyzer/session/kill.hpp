@@ -1,4 +1,4 @@
-// Whether a run ends what hangs, and which processes it ends then. Pure.
+// Decides whether a run ends processes that hang, and which ones. Pure.
 #pragma once
 
 #include <vector>
@@ -10,18 +10,18 @@
 
 namespace forksight {
 
-// True if the tree should be ended because of one of these findings: a hang at or above `least` of a process that is
-// stuck now. A stuck process without a finding is no reason. A process that goes on while some threads of it are stuck
-// is ended only if that is proven.
+// True if the tree should be ended because of one of these findings: it reports a hang with at least the certainty
+// `least`, of a process that is stuck now. A stuck process without a finding is no reason. If a process goes on and
+// only some of its threads are stuck, the finding must be proven.
 bool has_hang_to_end(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings,
                      Certainty least);
 
-// The tree, and processes that left it and are stuck for ever. Parents come first, so that none replaces a child that
-// it lost.
+// The processes of `tree`, and processes that left the tree and are stuck for ever. Parents come before their children,
+// so that no living parent starts a new child in place of one that was ended.
 std::vector<proc::ProcessKey> find_targets(std::vector<proc::ProcessKey> tree, const Verdicts& verdicts);
 
-// Processes that can never go on, whatever is ended beside them, and for which a finding proves that and gives the
-// cause. Their victims are not included.
+// Processes that can never go on by themselves: a finding proves that they hang, and there is no way out of their
+// waits. Victims of other processes are not included, because they may go on when those are ended.
 std::vector<proc::ProcessKey> find_proven_dead(const Verdicts& verdicts, const model::Model& model,
                                                const std::vector<Finding>& findings);
 

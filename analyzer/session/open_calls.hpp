@@ -1,4 +1,4 @@
-// For the supervisor: calls that have not returned. The traces say no more about them until they do.
+// For the supervisor: calls that have not returned according to the traces.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace forksight {
 
 // Atfork handlers that a thread is inside of.
 std::vector<watch::StalledCall> find_open_handlers(const model::Model& model);
-// Waits for timers that the child does not have.
+// Waits of forked children for timers of their parents, which a child does not have.
 std::vector<watch::StalledCall> find_timer_waits(const model::Model& model);
 
 }  // namespace forksight

@@ -24,8 +24,9 @@ bool is_guess(const Finding& finding) {
   return is_hang && (finding.cause == Certainty::kPossible || finding.cause == Certainty::kUnknown);
 }
 
-// A guess that names more is better: it names the awaited object, or else what was lost. If the traces do not know a
-// semaphore as a lock, it is a signal: then what was lost says more than its name.
+// How much a finding explains. A guess that names the awaited object ranks above a guess that only names what the fork
+// lost. There is one exception: a semaphore that the traces do not know as a lock is used as a signal. Then what was
+// lost explains more than the name of the semaphore.
 int rank_of(const Finding& finding) {
   if (!is_guess(finding)) return 4;
   if (finding.rule == "deadlock") return 0;
@@ -56,7 +57,7 @@ model::ProcessId find_or_add(model::Model& model, const model::Process& process)
   return model.processes.size() - 1;
 }
 
-// No finding is about some process, or only a guess is.
+// True if some hang is not explained by a finding, or only by a guess.
 bool is_worth_a_look(const model::Model& model, const std::vector<Finding>& findings) {
   return std::ranges::any_of(findings, is_guess) || !find_unexplained(model, findings).empty();
 }
@@ -80,7 +81,8 @@ model::Model with_traced_forks(const model::Model& seen, const model::Model& tra
   return model;
 }
 
-// Removes worse guesses about exactly these processes. False: some guess is also about others.
+// Removes guesses about the processes of `kept` that rank below it. If such a guess is also about other processes,
+// removes nothing and returns false.
 bool displace_guesses(const KeptFinding& kept, const model::Model& model, std::vector<Finding>& findings) {
   const auto is_of_kept = [&](model::ProcessId id) {
     return std::ranges::any_of(kept.processes,

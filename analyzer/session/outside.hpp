@@ -1,5 +1,6 @@
-// What the traces of a run do not explain is examined from outside, as `forksight why` does it: processes that were
-// started without the shim, statically linked programs, locks that no hook sees.
+// Findings about hangs that the traces of a run do not explain. forksight examines these processes from outside, as
+// `forksight why` does: processes that were started without the shim, statically linked programs, locks that no hook
+// sees.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +18,14 @@ namespace forksight {
 
 class OutsideFindings {
  public:
-  // `seen` are the processes of the run as the inspector saw them. Keeps its findings about processes that `findings`
-  // of `model` leave unexplained or explain by a guess. Findings stay, because the process may have ended when the run
-  // ends.
+  // `seen`: the processes of the run as the inspector saw them. `findings`: those of `model`, from the traces. Keeps
+  // the findings of `seen` about processes that `findings` do not explain, or explain only by a guess. They are kept
+  // for the rest of the run, because the processes may have ended when the run ends.
   void keep(const model::Model& seen, const model::Model& model, const std::vector<Finding>& findings);
-  // This process goes on: drops the findings about it.
+  // Drops the findings about this process, because it goes on.
   void forget(const proc::ProcessKey& key);
-  // Adds the kept findings to `findings`, for processes that these do not explain; `model` gets the processes that it
-  // does not have. A cause that was seen replaces a guess in `findings`.
+  // Adds the kept findings about processes that `findings` do not explain. A cause that was seen from outside replaces
+  // a guess in `findings`. Adds the processes of these findings to `model`, if it does not have them.
   void add_to(model::Model& model, std::vector<Finding>& findings) const;
 
   // For `forksight report`: writes the findings into the folder of the run, to be read again later; "" or the reason of
@@ -34,7 +35,7 @@ class OutsideFindings {
 
  private:
   std::vector<KeptFinding> kept_;
-  bool was_written_ = false;  // something that was dropped since then
+  bool was_written_ = false;  // the file may still have findings that were dropped
 };
 
 }  // namespace forksight

@@ -1,5 +1,5 @@
-// outside.json, beside run.json: what a run found from outside and no trace shows, so that `forksight report` can show
-// it later, too.
+// outside.json, which is beside run.json: the findings that a run made from outside and that no trace shows. With the
+// file `forksight report` can show them later.
 #pragma once
 
 #include <filesystem>

@@ -41,7 +41,7 @@ class File {
   int fd_;
 };
 
-// The path of its loader, "" if it has none. nullopt: the file is too strange to tell.
+// The path of the program's loader; "" if it has none. nullopt: the file is malformed, so it is not known.
 std::optional<std::string> find_loader(const File& file, const Elf64_Ehdr& header) {
   if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum > kMaxProgramHeaders) return std::nullopt;
   for (std::size_t index = 0; index < header.e_phnum; ++index) {
@@ -78,8 +78,8 @@ std::string find_interpreter(std::string_view head) {
   return std::string(head.substr(0, head.find_first_of(" \t")));
 }
 
-// The program that the kernel starts, and its header: that of a script is its interpreter. Neither a script with an
-// interpreter nor a whole ELF header: the shell will run it.
+// The program that the kernel starts, and its header. For a script it is the interpreter. If a file is neither a script
+// with an interpreter nor has a whole ELF header, there is no such program: a shell will run the file.
 struct Program {
   fs::path path;
   File file;
@@ -116,8 +116,8 @@ std::vector<std::string> find_preload_limits(const fs::path& given) {
   const std::string path = program->path.string();
   if (!is_x86_64(program->header)) {
     return {
-        fmt::format("{} is no x86-64 program: the loader cannot load the shim into it, and prints a message about it; "
-                    "forks and locks were not seen",
+        fmt::format("{} is no x86-64 program: the loader refuses to load the shim and prints an error; forks and locks "
+                    "were not seen",
                     path)};
   }
   const auto loader = find_loader(program->file, program->header);

@@ -28,8 +28,8 @@ fs::path find_folder(const char* variable) {
   return value == nullptr || *value != '/' ? fs::path() : fs::path(value);
 }
 
-// Only this user and root can replace what this user has in the folder. `may_be_shared`: others may have files in it,
-// too.
+// True if only this user and root can replace files that this user has in the folder. `may_be_shared`: other users may
+// also have files in the folder.
 bool is_safe(const struct stat& status, bool may_be_shared) {
   const bool is_own = status.st_uid == ::geteuid() || (may_be_shared && status.st_uid == 0);
   const bool is_shared = (status.st_mode & (S_IWGRP | S_IWOTH)) != 0;
@@ -37,7 +37,7 @@ bool is_safe(const struct stat& status, bool may_be_shared) {
   return S_ISDIR(status.st_mode) && is_own && (!is_shared || (may_be_shared && (status.st_mode & S_ISVTX) != 0));
 }
 
-// A folder of this user in which no other user could have put anything; returns 0 or an errno.
+// Makes the folder, unless it exists. EPERM if another user could have put something into it. Returns 0 or an errno.
 int make_own_folder(const fs::path& folder) {
   struct stat status {};
   if (::mkdir(folder.c_str(), kLinkFolderMode) != 0 && errno != EEXIST) return errno;
@@ -52,16 +52,16 @@ int make_link(const fs::path& target, const fs::path& link) {
   const auto is_made = [&] { return fs::read_symlink(link, error) == target && !error; };
   if (is_made()) return 0;
   const fs::path fresh = fmt::format("{}.{}", link.string(), ::getpid());
-  ::unlink(fresh.c_str());  // left by a killed process with the same number
+  ::unlink(fresh.c_str());  // it may be left from a killed process that had the same pid
   if (::symlink(target.c_str(), fresh.c_str()) == 0 && ::rename(fresh.c_str(), link.c_str()) == 0) return 0;
   const int problem = errno;
   ::unlink(fresh.c_str());
-  return is_made() ? 0 : problem;  // another run has made it
+  return is_made() ? 0 : problem;  // another run may have made the link in the meantime
 }
 
 int make_link_below(const fs::path& folder, const fs::path& shim, const fs::path& link) {
   const fs::path parent = folder.parent_path();
-  ::mkdir(parent.c_str(), kCacheMode);  // missing only if this is the user's first program with a cache
+  ::mkdir(parent.c_str(), kCacheMode);  // usually it exists: other programs use the same parent folder
   struct stat status {};
   if (::stat(parent.c_str(), &status) != 0) return errno;
   if (!is_safe(status, true)) return EPERM;

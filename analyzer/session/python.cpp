@@ -26,8 +26,9 @@ constexpr std::chrono::milliseconds kPause{5};
 
 std::uint64_t bit_of(int signal) { return std::uint64_t{1} << static_cast<unsigned>(signal - 1); }
 
-// 0: none, or another image of the process named it. After an exec the signal has its default action, which would end
-// the process, or a handler of the new program.
+// The signal that the shim handles in the process now. 0: there is none, or the process has called exec since it
+// recorded the signal. After an exec the signal has its default action, which would end the process, or a handler of
+// the new program.
 int find_signal(const model::Model& quick, const proc::ProcessKey& key) {
   const auto shim_start = proc::find_shim(key.pid);
   if (shim_start.value_or(0) == 0) return 0;
@@ -73,8 +74,8 @@ bool send_request(const proc::ProcessKey& key, int signal) {
   return sent;
 }
 
-// An idle program must not be woken without need: ask only a process that waits for something that its fork broke, or
-// that nothing can end.
+// A program that is only idle must not be woken. So forksight asks a process only if its wait has no way out, or if it
+// waits for something that its fork broke.
 bool is_worth_asking(const model::Model& quick, const watch::Verdict& verdict) {
   const auto is_open = [&](const model::Touch& touch) {
     return !touch.returned && !touch.cured && quick.processes[touch.process].pid == verdict.key.pid;

@@ -1,6 +1,7 @@
-// Asks processes that are proven dead for their Python stacks. It sends the signal that the shim, according to the
-// trace, handles in that process and that nothing else in the process handles. After the proof nothing can be
-// disturbed: a sleeping thread sleeps on, because the kernel restarts the waits that a proof consists of.
+// Asks stuck processes for their Python stacks: processes that are proven to hang, their victims, and processes whose
+// call is stalled. It sends the signal that, according to the trace, the shim and nothing else handles in that process.
+// This does not disturb a process that is proven to hang: its threads go on sleeping, because the kernel restarts the
+// waits of which a proof consists.
 #pragma once
 
 #include <map>

@@ -21,8 +21,8 @@
 namespace forksight {
 namespace {
 
-// Standard error may be a non-blocking pipe, or a pipe that nobody reads any more. False: not everything was written,
-// and errno has the reason.
+// Writes all of the text, also to a non-blocking pipe. False if not everything was written, for example because nobody
+// reads the pipe any more; errno has the reason.
 bool write_all(int fd, const std::string& text) {
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t wrote = ::write(fd, text.data() + done, text.size() - done);
@@ -57,7 +57,7 @@ RunReport::~RunReport() {
 std::string RunReport::open() {
   if (options_.report.empty()) return "";
   if (is_on_standard_output()) {
-    // Standard output is never cut or written anew, because it may be a file that the user appends to.
+    // Standard output is never truncated and written again, because it may be a file that the user appends to.
     file_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
     return file_ >= 0 ? "" : fmt::format("standard output: cannot be written: {}", std::strerror(errno));
   }
@@ -71,7 +71,7 @@ std::string RunReport::open() {
   return "";
 }
 
-// A file is written anew each time, so that it always holds one whole report.
+// A regular file is truncated and written again each time, so that it always contains one whole report.
 void RunReport::write_whole(const std::string& text) {
   const bool is_ready = !is_regular_ || (::lseek(file_, 0, SEEK_SET) == 0 && ::ftruncate(file_, 0) == 0);
   const bool is_written = is_ready && write_all(file_, text);
@@ -122,14 +122,14 @@ void RunReport::say_waits(const model::Model& model, const std::vector<model::Pr
   if (is_beside && options_.quiet) return;
   const int fd = is_beside ? STDERR_FILENO : file_;
   waits_ = render::render_waits(model, processes, text_options());
-  // A file has the findings so far. These lines go below them until say_last() writes the file anew.
+  // The file has the findings so far. These lines are appended to it, until say_last() writes the whole file again.
   write_all(fd, waits_);
 }
 
 void RunReport::withdraw(std::int32_t pid, const std::vector<std::string>& fingerprints) {
   for (const std::string& fingerprint : fingerprints) said_.erase(fingerprint);
   is_stale_ = true;
-  // A document, and a file, are written anew at the end.
+  // A document and a regular file are written again at the end, without the withdrawn findings.
   if (options_.format == ReportFormat::kJson || is_regular_) return;
   write_all(file_ >= 0 ? file_ : STDERR_FILENO,
             fmt::format("forksight: process {} went on: its hang, reported above, is withdrawn\n", pid));
@@ -139,8 +139,8 @@ void RunReport::say_last(const model::Model& model, const std::vector<Finding>& 
                          const std::vector<std::string>& unexplained) {
   const bool has_new_findings = say(model, findings, unexplained);
   if (options_.format == ReportFormat::kJson) {
-    // A file gets the last state, and standard output its only document. Another stream gets a second document only if
-    // it holds more than the first.
+    // A regular file always gets the final state, and standard output gets its only document. Another stream gets a
+    // second document only if that has more than the first, or if something in the first was withdrawn.
     const bool is_missing = !has_new_findings && (said_.empty() || is_stale_);
     const bool is_worth_it = !options_.quiet || !findings.empty() || is_stale_;
     if (is_regular_ || is_on_standard_output() || (is_missing && is_worth_it)) write_document(model, findings);

@@ -29,7 +29,7 @@ class RunReport {
   // Reports new findings and new sentences about unexplained processes. True if there was any.
   bool say(const model::Model& model, const std::vector<Finding>& findings,
            const std::vector<std::string>& unexplained);
-  // The same at the end. In JSON format it writes the whole document, even without findings.
+  // The same at the end of the run. In JSON format it writes the whole document, even if there are no findings.
   void say_last(const model::Model& model, const std::vector<Finding>& findings,
                 const std::vector<std::string>& unexplained);
 
@@ -37,7 +37,8 @@ class RunReport {
   // only has findings.
   void say_waits(const model::Model& model, const std::vector<model::ProcessId>& processes);
 
-  // How CMD ended, as of wait(2). It is reported at the end if a signal ended CMD; a document has it with the process.
+  // `status`: how CMD ended, as of wait(2). If a signal ended CMD, the end of the report says so. In a document the
+  // entry of the process has the status.
   void note_end(int status);
   // Process `pid` goes on: withdraws these findings.
   void withdraw(std::int32_t pid, const std::vector<std::string>& fingerprints);
@@ -46,7 +47,7 @@ class RunReport {
   void say_summary(const model::Model& model, const std::vector<Finding>& findings, std::size_t unexplained,
                    std::size_t processes, const std::filesystem::path& folder) const;
 
-  // --report FILE does not have the whole report.
+  // True if --report FILE does not have the whole report.
   bool has_failed() const { return !problem_.empty(); }
 
   // Writes one line of forksight's own to standard error, unless quiet.

@@ -14,7 +14,7 @@ namespace forksight {
 namespace {
 
 constexpr std::chrono::seconds kLeast{1};
-constexpr double kLeastShare = 0.05;      // of one processor: processes that use less do nothing
+constexpr double kLeastShare = 0.05;      // of one processor: if all processes together use less, they are at rest
 constexpr int kCostShare = 200;           // looks may take one part in this many of the time
 constexpr std::size_t kMostThreads = 64;  // for each process
 

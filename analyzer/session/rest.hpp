@@ -1,6 +1,6 @@
-// What the processes of a run wait for that does nothing, although no hang is proven. Users ask at Ctrl-C. Ctrl-C
-// reaches the processes at the same moment as forksight, and processes that end at once cannot be examined. So the
-// answer is prepared in advance.
+// What the processes of a run wait for if the run does nothing, although no hang is proven. forksight reports this at
+// Ctrl-C. But Ctrl-C reaches the processes at the same moment as forksight, and a process that ends at once cannot be
+// examined. So the answer is prepared in advance.
 #pragma once
 
 #include <chrono>
@@ -17,13 +17,13 @@ namespace forksight {
 
 class RunRest {
  public:
-  // Called at each look. It is cheap: one read for each process and second, and one look at the waits when the run has
-  // come to rest.
+  // Called at each look. It is cheap: once a second it reads one file for each process. It looks at the waits when the
+  // run has come to rest, and again only if processes have used processor time since.
   void follow(const watch::Supervisor& supervisor, watch::Clock::time_point now);
 
-  // For a second or more no process was made or ended, and all together used almost no processor time.
+  // For the last second no process was made or ended, and all processes together used almost no processor time.
   bool is_at_rest() const { return is_at_rest_; }
-  // What each process waits for, as of the latest rest: without stacks. Empty unless is_at_rest().
+  // What each process waits for, without stacks, as it was seen while the run was at rest. Empty unless is_at_rest().
   const model::Model& waits() const { return waits_; }
 
  private:

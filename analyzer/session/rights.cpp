@@ -15,14 +15,15 @@ bool has_threads(pid_t pid) {
   return ::stat(fmt::format("/proc/{}/task", pid).c_str(), &status) == 0 && status.st_nlink > 3;
 }
 
-// The process may have made its trace before it changed its user.
+// True if the process has mapped its trace, which it may have made before it changed its user. Also true if that cannot
+// be read.
 bool has_trace(pid_t pid) {
   std::ifstream maps(fmt::format("/proc/{}/maps", pid));
   std::string line;
   while (std::getline(maps, line)) {
     if (line.find(".fstrace") != std::string::npos) return true;
   }
-  return !maps.eof();  // it cannot be read, so nothing is known
+  return !maps.eof();  // not at the end of the file: it cannot be read, so nothing is known
 }
 
 }  // namespace

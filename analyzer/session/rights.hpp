@@ -1,5 +1,5 @@
-// Processes that run as another user than `run`, and may not write to the folder of the traces: what the shim would
-// record of them is missing.
+// Finds processes that run as another user than forksight and may not write to the folder of the traces. Their shim
+// cannot record anything.
 #pragma once
 
 #include <sys/types.h>

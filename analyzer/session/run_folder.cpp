@@ -60,7 +60,7 @@ Result<RunFolder> RunFolder::make(const fs::path& out) {
   if (const int error = make_folders(root); error != 0) return fail(error);
   const std::string name = name_of_now();
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
-    // Ranks of one job on several machines may agree in folder, second and pid.
+    // Ranks of one job on several machines may use the same folder, and may have the same pid in the same second.
     const std::string unique = attempt == 0 ? name : fmt::format("{}-{}", name, attempt);
     if (::mkdir((root / unique).c_str(), kOwnerOnly) == 0) {
       RunFolder folder;
@@ -92,7 +92,8 @@ Result<RunFolder> RunFolder::make_private() {
 void RunFolder::lock() {
   const int fd = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
-  ::flock(fd, LOCK_SH | LOCK_NB);  // a file system without locks; processes of the run still name the folder
+  // On a file system without locks this fails. The environment of the processes of the run still names the folder.
+  ::flock(fd, LOCK_SH | LOCK_NB);
   lock_ = std::shared_ptr<const int>(new int(fd), [](const int* held) {
     ::close(*held);
     delete held;

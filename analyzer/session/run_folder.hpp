@@ -10,7 +10,8 @@ namespace forksight {
 
 class RunFolder {
  public:
-  // Makes `out`, and in it a folder named by local time and pid, both only for their owner. Never reuses a folder.
+  // Makes `out`, and in it a new folder whose name is the local time and the pid. Only the owner may access either of
+  // them.
   static Result<RunFolder> make(const std::filesystem::path& out);
 
   // A new folder in TMPDIR, or in /tmp, only for its owner.
@@ -26,7 +27,7 @@ class RunFolder {
   void remove_traces() const;
 
  private:
-  // Shows, as long as forksight runs, that the run goes on. CMD does not inherit the lock.
+  // Locks the folder as long as forksight runs. The lock shows others that the run goes on. CMD does not inherit it.
   void lock();
 
   std::filesystem::path path_;

@@ -1,5 +1,5 @@
-// What a run has reported so far, by the processes concerned. If these go on, it can be withdrawn; if not, it counts
-// for the exit status.
+// The findings that a run has reported so far, and the processes that each is about. If these processes go on, the
+// finding can be withdrawn. Otherwise it counts for the exit status.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,18 @@ class RunSaid {
   void note(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings);
   // This process goes on. Returns the fingerprints of the findings for which no evidence is left.
   std::vector<std::string> withdraw(const proc::ProcessKey& key);
-  // Withdraws findings that were not proven and are not found any more: their processes went on and then ended.
+  // Withdraws findings that were not proven and that are not among the last findings: their processes went on, and then
+  // ended. Returns the fingerprints, by pid.
   std::map<std::int32_t, std::vector<std::string>> withdraw_unproven(const std::vector<Finding>& last);
-  // Something at or above `least` was found and not withdrawn. `last` are the findings at the end. A process that hung
-  // may have ended by then, so earlier findings are kept.
+  // True if a finding at or above `least` was reported and not withdrawn, or is among `last`, the findings at the end.
+  // The earlier findings count, too, because a process that hung may have ended by then.
   bool has_at_least(Certainty least, const std::vector<Finding>& last) const;
 
  private:
   struct Said {
     Certainty harm = Certainty::kPossible;
     std::set<proc::ProcessKey> stuck;  // of the processes concerned
-    bool is_proven = false;            // not judged only by age, as a call that has not returned for long
+    bool is_proven = false;            // false: judged only by its age, as a call that has not returned for long
   };
   std::map<std::string, Said> said_;  // by fingerprint
 };

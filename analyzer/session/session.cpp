@@ -49,9 +49,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPace{250};
 constexpr int kSearchShare =
-    200;  // a search for processes that lost their parent may take one part in this many of the time
+    200;  // searches for processes that lost their parent may take one part in this many of the time
 constexpr int kLoadShare = 50;  // the same for reading growing traces
-// in which processes that CMD leaves behind may end by themselves
+// for so long after the end of CMD, processes that it leaves behind may end by themselves
 constexpr std::chrono::milliseconds kLastMoment{500};
 
 class Session {
@@ -110,7 +110,7 @@ class Session {
     rest_.follow(supervisor_, now);
     for (const std::string& sentence : rights_.look(supervisor_)) history_.add_limit(sentence);
     if (is_time_to_tell(now) && has_new_findings(now)) {
-      // Processes that wait for it are reported with it, however short their wait.
+      // Processes that wait for the hung one are reported together with it, however short they have waited.
       supervisor_.poll_at_any_age(now);
       note(supervisor_.verdicts(), now);
       if (has_new_findings(now)) report_stuck(supervisor_.verdicts());
@@ -139,7 +139,7 @@ class Session {
     });
   }
 
-  // A process of which only threads were stuck is reported again once all of it is stuck.
+  // If only some threads of a process were stuck when it was reported, it is reported again once the whole process is.
   bool was_reported(const watch::Verdict& verdict) const {
     const auto known = reported_.find(verdict.key);
     if (known == reported_.end()) return false;
@@ -151,7 +151,7 @@ class Session {
   }
 
   void withdraw(const proc::ProcessKey& key) {
-    // The process goes on because forksight has ended what it waited for.
+    // The process may go on because forksight has ended what it waited for. Then its hang was real.
     if (!killed_.empty()) return;
     reported_.erase(key);
     outside_.forget(key);
@@ -176,9 +176,9 @@ class Session {
     if (may_kill && has_hang_to_end(verdicts, diagnosis.model, diagnosis.findings, options_.kill_on)) killing_ = true;
   }
 
-  // The processes of the run as `forksight why` sees them, before anything is ended. A stop ends some system calls, so
-  // a process that may be meant to wait is not stopped. A process that waits for something that its fork broke is not
-  // meant to wait.
+  // The processes of the run as `forksight why` sees them, before anything is ended. To stop a thread ends some system
+  // calls. So a process whose wait has a way out, and may be intended, is not stopped, unless it waits for something
+  // that its fork broke: such a wait is not intended.
   std::optional<model::Model> look_at_hang(const Verdicts& verdicts, const model::Model& traced) const {
     std::set<std::int32_t> broken;
     for (const model::Touch& touch : traced.touches) {
@@ -196,8 +196,8 @@ class Session {
     return inspect::build_model(tree->subjects);
   }
 
-  // Follows what the traces say about processes to look at: those that the walk did not meet, and threads that may be
-  // spinning.
+  // Reads the traces, if they have grown, and tells the supervisor what to look at: processes that its walk did not
+  // find, threads that may be spinning, calls that have not returned, and signals.
   void follow_traces() {
     if (trace_growth_.grew()) has_unread_traces_ = true;
     const auto start = Clock::now();
@@ -215,7 +215,8 @@ class Session {
     next_load_ = Clock::now() + (Clock::now() - start) * kLoadShare;
   }
 
-  // A process may fork and end between two walks. Its child then has another parent, and need not write a trace.
+  // Finds processes of the run by their environment. A process may fork and end between two walks of the tree. Then its
+  // child has another parent, so the walk cannot find it, and there may be no trace of it either.
   void look_for_orphans() {
     if (job_ != nullptr) adopt_children();
     const auto start = Clock::now();
@@ -241,7 +242,7 @@ class Session {
     }
   }
 
-  // Its environment names the folder of this run.
+  // The environment of the process names the folder of this run.
   bool has_our_mark(std::int32_t pid) const {
     // Includes the end of the value, because the name of another run's folder may begin with the name of this one.
     const std::string mark = fmt::format("FORKSIGHT_OUT={}", folder_.path().string()) + '\0';
@@ -264,8 +265,8 @@ class Session {
       if (process.pid <= 0 || supervisor_.tree().living().contains(process.pid)) continue;
       const auto stat = proc::read_stat(process.pid);
       if (!stat) continue;
-      // The trace does not have the start time of a forked child. Its environment must show that it belongs to this
-      // run.
+      // The trace does not have the start time of a forked child. So the environment of the process must show that it
+      // belongs to this run.
       const bool is_ours =
           process.start_ticks != 0 ? process.start_ticks == stat->start_ticks : has_our_mark(process.pid);
       if (is_ours) supervisor_.tree().adopt({process.pid, stat->start_ticks});
@@ -283,7 +284,7 @@ class Session {
   void follow_touches(const model::Model& model) {
     std::vector<watch::OpenTouch> open;
     for (const model::Touch& touch : model.touches) {
-      // MPI spins for every message that it waits for.
+      // Calls of MPI are not followed, because MPI spins whenever it waits for a message.
       const bool may_spin = !touch.returned && !touch.timed && !touch.cured &&
                             touch.action == model::TouchAction::kNone && touch.kind != model::TouchKind::kMpiCall;
       if (may_spin && touch.process < model.processes.size())
@@ -294,7 +295,7 @@ class Session {
 
   void follow_calls(const model::Model& model) {
     std::vector<watch::StalledCall> calls = find_open_handlers(model);
-    // A handler that returns changes its record in place, which does not make the trace longer.
+    // When a handler returns, its record changes in place, and the trace does not grow. So the traces are read again.
     has_unread_traces_ = has_unread_traces_ || !calls.empty();
     for (const watch::StalledCall& wait : find_timer_waits(model)) calls.push_back(wait);
     supervisor_.set_stalled(calls);
@@ -328,8 +329,8 @@ class Session {
       reap();
       return;
     }
-    // The terminal and the kernel send to the whole process group, CMD included. A signal by kill(1) was meant for CMD,
-    // but reached forksight.
+    // A signal from the terminal or the kernel goes to the whole process group, so CMD gets it, too. A signal by
+    // kill(1) was meant for CMD but only reached forksight, which passes it on.
     const bool by_process = info.ssi_code <= 0;
     const bool ends = signal == SIGINT || signal == SIGQUIT || signal == SIGTERM || signal == SIGHUP;
     was_told_to_end_ = was_told_to_end_ || ends;
@@ -344,7 +345,8 @@ class Session {
     if (by_process) send_signal(command_, signal);
   }
 
-  // CMD may already be ending: what the latest look proved about it still counts. True if something hangs.
+  // Reports the hangs before processes end. CMD may already be ending, so what the latest look proved about an ending
+  // process still counts. True if something hangs.
   bool report_before_the_end() {
     Verdicts stuck = supervisor_.verdicts();
     supervisor_.poll_at_any_age(Clock::now());
@@ -364,8 +366,9 @@ class Session {
     return true;
   }
 
-  // Reports what processes wait for that have no proven hang and no finding. Once in a run. `is_ours_alone`: only
-  // forksight has received the signal, so the processes are unchanged.
+  // Reports what the processes wait for whose hang was not reported. Does so once in a run, and only while the run is
+  // at rest. `is_ours_alone`: only forksight has received the signal, so the processes are unchanged and can be
+  // examined.
   void report_rest(bool is_ours_alone) {
     if (was_rest_told_ || !rest_.is_at_rest()) return;
     std::optional<model::Model> seen;
@@ -373,7 +376,7 @@ class Session {
     const std::set<proc::ProcessKey> stuck = find_told();
     std::vector<model::ProcessId> resting = find_resting(rest_.waits(), stuck);
     const std::vector<model::ProcessId> now = seen ? find_resting(*seen, stuck) : std::vector<model::ProcessId>();
-    // Some processes may have received the signal all the same, and have ended.
+    // Some processes may have received the signal, too, and may have ended. Then the earlier look is reported.
     const bool is_whole = seen && now.size() >= resting.size();
     const model::Model& told = is_whole ? *seen : rest_.waits();
     if (is_whole) resting = now;
@@ -386,7 +389,7 @@ class Session {
     }
   }
 
-  // The processes whose hang was reported, with or without a cause. For a process that goes on, threads were reported.
+  // The processes whose hang was reported, with or without a cause. Not those that go on and have stuck threads.
   std::set<proc::ProcessKey> find_told() const {
     std::set<proc::ProcessKey> told;
     for (const auto& [key, liveness] : reported_) {
@@ -395,7 +398,7 @@ class Session {
     return told;
   }
 
-  // As `forksight why --no-stop` sees it, with the places of the waits.
+  // The run as `forksight why --no-stop` sees it, with the places in the code where threads wait.
   std::optional<model::Model> look_at_rest() const {
     inspect::LiveTreeOptions options;
     options.stop = false;
@@ -405,14 +408,16 @@ class Session {
     const auto tree = inspect::look_at_tree(command_pid_, options);
     if (!tree) return std::nullopt;
     model::Model seen = inspect::build_model(tree->subjects);
-    // A process beside the run that has the other end of something is not part of the run.
+    // The look may also have processes that are not part of the run, because they have the other end of a pipe or
+    // socket.
     for (model::Process& process : seen.processes) {
       if (!supervisor_.tree().living().contains(process.pid)) process.waits.clear();
     }
     return seen;
   }
 
-  // As process 1 of a container, forksight gets orphans of other programs, too.
+  // Waits for all ended children, not only for CMD: as process 1 of a container, forksight also gets orphans of other
+  // programs.
   void reap() {
     for (;;) {
       int status = 0;
@@ -425,8 +430,8 @@ class Session {
     }
   }
 
-  // Findings about processes that are ended now are not withdrawn, and forksight's own signal is no reason for a
-  // report.
+  // The limit of the job has come. Setting `was_told_to_end_` and `given_up_` has two effects: the findings about
+  // processes that forksight ends now are not withdrawn, and the effects of its own signals are not reported.
   void end_at_limit() {
     is_over_limit_ = true;
     was_told_to_end_ = true;
@@ -441,7 +446,7 @@ class Session {
     if (!was_rest_told_) job_->say("these processes ran at the limit: " + name_processes(list_job(strangers_)));
   }
 
-  // Processes that wait for them may go on then.
+  // Ends processes that can never go on. Processes that wait for them may go on then.
   void kill_dead(const std::vector<proc::ProcessKey>& dead) {
     if (dead.empty()) return;
     job_->say("these processes can never go on; forksight ends them: " + name_processes(dead));
@@ -460,7 +465,8 @@ class Session {
     return status;
   }
 
-  // Leaves no process behind. Processes that CMD left may be about to end by themselves.
+  // Ends all processes that CMD has left behind. They get a moment first, because they may be about to end by
+  // themselves.
   void end_job() {
     const auto ask_at = Clock::now() + (is_over_limit_ ? std::chrono::milliseconds(0) : kLastMoment);
     const auto force_at = ask_at + options_.job->grace;
@@ -469,8 +475,8 @@ class Session {
     for (;;) {
       reap();
       const std::vector<proc::ProcessKey> job = list_job(strangers_);
-      // The list may miss a process that another one leaves behind at that moment. If this process has no child, there
-      // is none.
+      // The list may miss a process whose parent ends while the list is made. But if forksight has no child, there is
+      // no process left.
       if (job.empty() && (!strangers_.empty() || !has_children())) return;
       const auto now = Clock::now();
       if (now >= give_up_at) {
@@ -527,7 +533,7 @@ class Session {
     report_.say_last(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
     if (job_ != nullptr) {
       job_->tell(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
-      // CMD did not wait for them.
+      // CMD has ended and did not wait for these processes.
       if (!was_told_to_end_) kill_dead(find_proven_dead(supervisor_.verdicts(), diagnosis.model, diagnosis.findings));
     }
     if (keeps_folder) remove_older_runs();
@@ -551,7 +557,8 @@ class Session {
                              folder_.shown().parent_path().string()));
   }
 
-  // A text report without findings shows no names; a document shows the stack of each fork.
+  // True if the report can be made without looking up names. A text report without findings shows no names. A document
+  // always needs names, because it shows the stack of each fork.
   bool is_clean(std::optional<model::Model>& nameless) const {
     if (!nameless || history_.has_stuck() || options_.format == ReportFormat::kJson) return false;
     return merge_clean(*nameless, history_.log(supervisor_));
@@ -589,7 +596,7 @@ class Session {
   bool was_told_to_end_ = false;
   bool was_rest_told_ = false;
   bool given_up_ = false;
-  int status_on_giving_up_ = 0;  // as of wait(2), as if that signal had ended CMD
+  int status_on_giving_up_ = 0;  // as of wait(2): as if the second Ctrl-C had ended CMD
   bool killing_ = false;
   bool has_unread_traces_ = false;
   std::size_t forks_ = 0;  // forks of the tree when orphans were last looked for
@@ -633,7 +640,7 @@ RunEnd run_session(const RunOptions& options) {
       folder->remove_if_empty();
       return {kRunRefused, std::move(problem)};
     }
-    // Children that this process had before an exec.
+    // A program that called exec to become forksight may have had children. They are not part of the job.
     const std::vector<proc::ProcessKey> before = list_job({});
     strangers = {before.begin(), before.end()};
   }

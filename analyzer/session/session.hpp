@@ -1,6 +1,7 @@
 // One run: CMD runs under the shim, its process tree is watched, and findings are reported at once and at the end.
-// There is one thread, which waits for signals and for the time of the next look. No process of the tree is stopped or
-// interrupted by the watching itself.
+// There is one thread, which waits for signals and for the time of the next look. Watching stops or interrupts no
+// process of the tree. Only to explain a hang, forksight stops threads for a moment, or asks a stuck process for Python
+// stacks.
 #pragma once
 
 #include <chrono>
@@ -43,9 +44,9 @@ struct RunOptions {
 
 inline constexpr char kStandardOutput[] = "-";
 
-// CMD was not started: the options cannot be fulfilled, ...
+// The exit status if CMD was not started because the options cannot be fulfilled.
 inline constexpr int kRunRefused = 2;
-// ... or forksight itself failed, with the status that env(1) and timeout(1) use.
+// The exit status if forksight itself failed: the one that env(1) and timeout(1) use.
 inline constexpr int kRunFailed = 125;
 
 struct RunEnd {

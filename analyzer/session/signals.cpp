@@ -15,9 +15,9 @@ namespace forksight {
 namespace {
 
 constexpr int kRead[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
-// These signals come when the report goes to a pipe that nobody reads, or when forksight is in the background of a
-// terminal that forbids output. They must neither kill nor stop forksight. They are blocked, not ignored: CMD would
-// inherit an ignored signal through its exec.
+// SIGPIPE comes when the report goes to a pipe that nobody reads. SIGTTOU comes when forksight writes from the
+// background to a terminal that forbids this. The signals must neither kill nor stop forksight. They are blocked and
+// not ignored, because CMD would inherit an ignored signal through its exec.
 constexpr int kOnlyBlocked[] = {SIGPIPE, SIGTTOU};
 
 }  // namespace
@@ -29,7 +29,7 @@ RunSignals::RunSignals() {
   sigset_t blocked = read;
   for (const int signal : kOnlyBlocked) sigaddset(&blocked, signal);
   ::sigprocmask(SIG_BLOCK, &blocked, &before_.mask);
-  // If SIGCHLD were ignored, which is inherited, the kernel would reap CMD and drop its status.
+  // forksight may have inherited that SIGCHLD is ignored. Then the kernel would reap CMD and drop its exit status.
   struct sigaction child {};
   child.sa_handler = SIG_DFL;
   struct sigaction previous {};

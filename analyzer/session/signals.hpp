@@ -21,10 +21,10 @@ class RunSignals {
   RunSignals(const RunSignals&) = delete;
   RunSignals& operator=(const RunSignals&) = delete;
 
-  // The signal state that CMD gets back.
+  // The signal state before this object changed it. CMD is started with it.
   const proc::SignalState& before() const { return before_; }
 
-  // The next signal; nothing if `until` has come.
+  // Waits for the next signal; nullopt if none came before the time `until`.
   std::optional<signalfd_siginfo> wait(std::chrono::steady_clock::time_point until) const;
 
  private:
@@ -32,8 +32,8 @@ class RunSignals {
   int fd_ = -1;
 };
 
-// A signal by pid reaches whichever process has that pid now. So this first opens a descriptor of the process and then
-// checks its identity.
+// Sends a signal, unless the process has ended. A signal by pid could reach another process that has the pid now. So
+// this first opens a descriptor of the process and then checks its start time.
 void send_signal(const proc::ProcessKey& key, int signal);
 
 }  // namespace forksight

@@ -1,4 +1,4 @@
-// Shows cheaply whether the shim wrote anything since the last call: by the tail mark in the header of each trace.
+// Finds out cheaply whether the shim wrote anything since the last call, by the tail mark in the header of each trace.
 #pragma once
 
 #include <cstdint>

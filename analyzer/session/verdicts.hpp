@@ -11,8 +11,8 @@ namespace forksight {
 
 using Verdicts = std::map<proc::ProcessKey, watch::Verdict>;
 
-// The verdict on this process; null: it is not stuck. The start time of a process that is only known from its trace may
-// be unknown.
+// The verdict on this process; null: it is not stuck. If the start time of the process is not known (it is only known
+// from its trace), the pid alone decides.
 const watch::Verdict* find_verdict(const Verdicts& verdicts, const model::Process& process);
 
 }  // namespace forksight

@@ -10,18 +10,19 @@
 
 namespace forksight {
 
-// Loads without symbols.
+// Loads the traces without looking up symbols.
 Result<model::Model> load_quickly(const RunFolder& folder);
 
 // The same; nullopt if there are no readable traces.
 std::optional<model::Model> load_nameless(const RunFolder& folder);
 
-// Merges what the run saw into a model without names. True: nothing can be found in it, with names either. Looking up
-// names is most of the work.
+// Merges what the run saw into a model without names. True if no hazard can be found in it, also not with names. Then
+// the names need not be looked up, which would be most of the work.
 bool merge_clean(model::Model& nameless, const collect::RunLog& log);
 
-// Nothing was found, and nobody will find anything later: no process had threads, pools or a device to lose, and
-// recorded file locks and unflushed output did no harm. So a program that only forks and execs leaves no folder behind.
+// True if nothing was found in the traces, and nothing can be found in them later: no process had threads, pools or a
+// device to lose at a fork, and recorded file locks and unflushed output did no harm. So no folder remains of a program
+// that only forks and execs.
 bool has_no_evidence(const model::Model& model);
 
 }  // namespace forksight
