@@ -21,7 +21,8 @@ bool has_parent(const std::vector<Subject>& subjects, const Subject& child) {
   return child.parent && is_same_layout(child.image, subjects[*child.parent].image);
 }
 
-// If another process has the child's ppid now, that process adopted the child when its parent ended.
+// True if the process with the child's ppid is not the one that forked the child. That one has ended, and the other
+// process has adopted the child.
 bool is_somebody_else(const std::vector<Subject>& subjects, const Subject& child) {
   return child.image.ppid <= 1 || child.image.has_other_parent ||
          std::ranges::any_of(subjects, [&](const Subject& other) {

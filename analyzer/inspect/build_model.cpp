@@ -28,14 +28,15 @@ bool is_thread_start(const model::Frame& frame) {
   return is_libc(frame.module) && (name == "start_thread" || name == "clone3" || name == "clone" || name.empty());
 }
 
-// A thread was started with the outermost frame that is not libc's own.
+// Sets where the thread started: the outermost frame that is not libc's own.
 void find_start(const model::Stack& stack, model::Thread& thread) {
   if (thread.is_main || stack.cut) return;
   for (auto frame = stack.frames.rbegin(); frame != stack.frames.rend(); ++frame) {
     if (is_thread_start(*frame)) continue;
     thread.start_routine = frame->function;
     thread.start_library = frame->module;
-    // std::thread calls templates around the program's own function. The first frame of the program itself has a line.
+    // A std::thread runs templates of the library around the program's own function. `body` is the outermost frame of
+    // the program itself, which has a line.
     const auto body = std::find_if(frame, stack.frames.rend(), [](const model::Frame& one) {
       return !one.function.empty() && !one.function.starts_with("std::") &&
              one.function.find("std::thread::") == std::string::npos &&
@@ -46,7 +47,8 @@ void find_start(const model::Stack& stack, model::Thread& thread) {
   }
 }
 
-// Within one clock tick the order of the threads decides: the kernel lists them in ascending order.
+// True if the thread began after the child was forked. If both began in the same clock tick, the greater number is
+// taken as the later one.
 bool began_after(const image::Thread& thread, const image::Image& child) {
   if (thread.start_ticks == 0 || child.start_ticks == 0) return false;
   if (thread.start_ticks != child.start_ticks) return thread.start_ticks > child.start_ticks;
@@ -121,8 +123,8 @@ void Builder::add_process(std::size_t subject) {
   scene_.model.processes.push_back(std::move(process));
 }
 
-// True if the process is stuck, or forked a stuck one over any number of generations. The stacks of other processes
-// show nothing useful.
+// True if the process is stuck, or if a descendant that is a copy of it is stuck. The stacks of other processes show
+// nothing useful.
 bool Builder::is_of_interest(std::size_t subject) const {
   if (scene_.is_stuck(subject)) return true;
   for (std::size_t other = 0; other < scene_.subjects.size(); ++other) {
@@ -158,7 +160,7 @@ bool Builder::is_stuck_alone(std::size_t subject, std::int32_t tid) const {
          std::ranges::any_of(own.waits, [&](const model::Wait& wait) { return wait.is_stuck && wait.tid == tid; });
 }
 
-// A thread that goes on may cancel it at any instruction.
+// Another thread may cancel this thread at any instruction.
 bool Builder::may_be_cancelled(std::size_t subject, std::int32_t tid) const {
   const image::Image& image = scene_.subjects[subject].image;
   const auto thread = std::ranges::find(image.threads, tid, &image::Thread::tid);
@@ -196,8 +198,9 @@ void Builder::add_threads(std::size_t subject) {
   for (model::Wait& wait : scene_.model.processes[subject].waits) {
     const ThreadFacts* const facts = scene_.find_facts(subject, wait.tid);
     if (facts != nullptr) wait.stack = facts->stack;
-    // pthread_join(), and pthread_cond_timedwait(), in which a thread waits for a GIL, let themselves be cancelled anywhere
-    // for as long as they sleep: that says nothing of the program.
+    // Inside of pthread_join() and pthread_cond_timedwait() glibc makes the thread cancellable at any instruction while
+    // it sleeps. That says nothing about the program, so it does not count for a join, or for a GIL, which is awaited
+    // there.
     const bool is_of_call = wait.use == model::FutexUse::kGil || wait.use == model::FutexUse::kJoin;
     if (!is_of_call && is_stuck_alone(subject, wait.tid)) wait.may_be_cancelled = may_be_cancelled(subject, wait.tid);
     python_.splice_lines(subject, wait);
@@ -214,7 +217,8 @@ void Builder::add_threads(std::size_t subject) {
   }
 }
 
-// An idle worker waits for the condition variable of its pool, now as it did at the fork.
+// Notes the condition variables for which the lost threads wait. An idle worker waits for the condition variable of its
+// pool now, and is assumed to have waited for it at the fork.
 void Builder::note_conditions(model::Fork& fork) const {
   for (const model::ThreadId id : fork.lost_threads) {
     const StuckCall& call = scene_.facts_of(fork.process, scene_.model.threads[id].tid).call;
@@ -223,7 +227,8 @@ void Builder::note_conditions(model::Fork& fork) const {
   }
 }
 
-// The threads that the parent has now stand for the threads that it had at the fork.
+// Adds the fork that made this process. The threads that the parent has now are taken for those that it had at the
+// fork.
 std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
   const Subject& subject = scene_.subjects[child];
   if (!subject.parent || subject.is_forked == false || subject.is_in_vfork) return std::nullopt;
@@ -237,7 +242,7 @@ std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
   if (is_absent) lost_.add_of_absent_parent(fork);
   const std::uint64_t pointer = find_first_pointer(subject.image);
   const std::int32_t known = find_forking_thread(subject.image, pointer, parent);
-  // The thread with this struct pthread no longer exists.
+  // The parent's thread that forked, which had this struct pthread, no longer exists.
   const bool has_gone = known == 0 && !is_absent && pointer != 0 && has_ended_since(parent, pointer);
   const bool is_unseen = known == 0 && !is_absent && !has_gone && parent.threads.size() > 1;
   const std::int32_t forking = known != 0 ? known : has_gone || is_unseen ? 0 : parent.pid;
@@ -268,9 +273,9 @@ std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
   return scene_.model.forks.size() - 1;
 }
 
-// The child goes on at the place where fork() was called. The frames further out on its stack are the same in the
-// parent's thread, which may still be there. Only a signal handler is recognised in this way, because the child's stack
-// begins with it.
+// Notes that fork() was called in a signal handler. The child continues at the place where fork() was called. If the
+// parent's thread is still in the same signal handler, the outer frames of both stacks are equal, from the handler on.
+// Only then the place of the fork is known.
 void Builder::note_signal_handler(model::Fork& fork) const {
   const auto& child = scene_.facts_of(*fork.child, scene_.model.processes[*fork.child].pid).stack.frames;
   const auto& parent = scene_.facts_of(fork.process, scene_.model.threads[fork.forking_thread].tid).stack.frames;
@@ -298,7 +303,8 @@ void Builder::add_pools(model::Fork& fork) {
   for (model::ThreadPool& pool : fork.thread_pools) pool.state = model::find_pool_state(pool, fork);
 }
 
-// For a process that goes on, the stacks show its ordinary work.
+// Explains each thread of a stuck process. A process that goes on is left out, because its stacks show its ordinary
+// work.
 void Builder::explain_all(std::size_t subject, std::optional<model::ForkId> fork) {
   if (!scene_.is_stuck(subject) || scene_.subjects[subject].is_in_vfork) return;
   const std::size_t first_touch = scene_.model.touches.size();

@@ -1,5 +1,5 @@
-// From processes, alive or in a core, to the same model that traces make. What a fork left behind is inferred from the
-// child's memory and from what the threads of its parent do now.
+// Makes a model from processes that are alive or in a core: the same model that is made from traces. Which threads and
+// locks a fork left behind is inferred from the child's memory, and from what the threads of its parent do now.
 #pragma once
 
 #include <cstddef>
@@ -24,22 +24,23 @@ struct Subject {
   std::vector<model::Wait> waits;
   std::vector<model::Zombie> zombies;
   bool has_reaped = false;
-  // It, or some thread of it, is not stuck; the places where its threads wait are read all the same.
+  // The process, or some thread of it, is not stuck. The stacks of its threads are read all the same.
   bool is_idle = false;
   std::optional<std::size_t> waits_for;  // index of a subject, for kVictim
   std::string waits_via;
-  // pending signals that all its threads block, which are stuck; bit 0 is signal 1
+  // signals that are pending and that all threads of the process, which are stuck, block; bit 0 is signal 1
   std::uint64_t unheard_signals = 0;
   std::vector<std::string> ways_out;  // as in model::Process
   bool may_be_timed_out = false;      // the same
   bool is_absent = false;             // a parent that cannot be looked at: it is only known from its child
-  // With is_absent: the pid is the parent's according to a core. If the parent had ended, it is that of another
+  // With is_absent: the pid is the child's ppid in a core. If the parent had ended before, it is the pid of another
   // process.
   bool is_supposed = false;
 };
 
-// Adds an absent parent for each stuck forked process whose parent is not among the subjects. Its pid is the child's
-// ppid if the child is a core, or if no other process has that pid; else 0, which stands for a parent that has ended.
+// Adds an absent parent for each stuck forked process whose parent is not among the subjects. The absent parent has the
+// child's ppid as its pid, unless that is the pid of a process that has adopted the child. Then the pid is 0, which
+// stands for a parent that has ended.
 void add_absent_parents(std::vector<Subject>& subjects);
 
 // The names of the variables in a thread's innermost Python frame.

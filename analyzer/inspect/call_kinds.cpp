@@ -10,8 +10,8 @@
 namespace forksight::inspect {
 namespace {
 
-// Exported names, and names of internal functions of glibc 2.36 with the same meaning, which only debug information
-// has.
+// Exported functions, and internal functions of glibc 2.36 with the same meaning. The names of internal functions are
+// only in debug information.
 constexpr std::array kCalls = std::to_array<std::pair<std::string_view, CallKind>>({
     {"pthread_mutex_lock", CallKind::kMutex},
     {"pthread_mutex_lock_full", CallKind::kMutex},

@@ -1,4 +1,4 @@
-// What a thread is inside of, judged by the names of functions of libc and of runtimes on its stack.
+// What kind of call a thread is in, judged by the names of functions of libc and of runtimes on its stack.
 #pragma once
 
 #include <string_view>
@@ -36,7 +36,7 @@ CallKind kind_of_function(std::string_view public_name);
 // A function of libgomp that waits for a lock of the program: a critical section, omp_set_lock() and the like.
 bool is_lock_of_openmp(std::string_view function);
 
-// libc, the loader, libpthread: calls from there are not the user's code.
+// True for libc, the loader, libpthread and the vDSO: their frames are not code of the program.
 bool is_libc(std::string_view module);
 // libgomp under any file name.
 bool is_libgomp(std::string_view module);

@@ -14,14 +14,15 @@
 namespace forksight::inspect {
 namespace {
 
-// OpenBLAS yields the processor only while it waits for another thread.
+// The thread is in sched_yield() called by OpenBLAS. OpenBLAS calls it only while it waits for another thread.
 bool is_yielding_in_blas(const model::Stack& stack, const StuckCall& call) {
   return !stack.frames.empty() && is_libc(stack.frames.front().module) &&
          public_name(stack.frames.front().function) == "sched_yield" && !call.stack.frames.empty() &&
          model::find_owner_of_library(call.stack.frames.front().module) == model::Owner::kOpenblas;
 }
 
-// One sample does not prove a spin. But in a forked process with one thread no other thread is left that could end it.
+// A core is only one sample, which does not prove that a thread spins. But in a forked process with a single thread, no
+// other thread could end what it waits for.
 bool is_spinning(const Subject& subject) {
   const image::Image& image = subject.image;
   if (subject.is_forked != true || image.threads.size() != 1 || image.threads.front().state != 'R') return false;
@@ -33,9 +34,9 @@ bool is_spinning(const Subject& subject) {
   return call.kind == CallKind::kSpinlock || call.kind == CallKind::kParallel || is_yielding_in_blas(stack, call);
 }
 
-// A child of vfork() or of the bare system call still has the number of its parent's thread in memory, and the other
-// threads of the parent still have theirs. fork() corrects all of these. So this memory may belong to the parent, which
-// goes on.
+// True if the memory still has the tids of the parent's threads: that of the thread that forked, and those of the
+// others. fork() replaces the first and erases the others. So the process was made by vfork() or by the bare system
+// call, and this memory may belong to the parent, which goes on.
 bool has_number_of_parent(const image::Image& image) {
   const image::Thread& thread = image.threads.front();
   if (image.threads.size() != 1 || thread.own_tid == 0) return false;
@@ -61,7 +62,7 @@ Subject make_subject(image::Image image) {
   CoreWaits waits = find_core_waits(from);
   subject.waits = std::move(waits.waits);
   if (waits.all_for_good) {
-    // Only the kernel knew whether there is a handler.
+    // Only the kernel knew whether a signal has a handler, and a core does not have that.
     subject.liveness = model::Liveness::kDeadButForSignal;
   } else if (is_spinning(subject)) {
     subject.liveness = model::Liveness::kSpinning;
@@ -71,7 +72,7 @@ Subject make_subject(image::Image image) {
   return subject;
 }
 
-// For locks whose owner may be a thread of any process that has them mapped.
+// Adds a sentence for each awaited lock in shared memory: its owner may be a thread of any process that maps the lock.
 void add_shared_locks(const Subject& subject, const std::string& core, std::vector<std::string>& limits) {
   for (const model::Wait& wait : subject.waits) {
     const bool is_lock = wait.use != model::FutexUse::kUnknown && wait.use != model::FutexUse::kJoin;

@@ -15,8 +15,8 @@ struct CoreSubjectOptions {
   std::string parent_core;  // a core of the process that forked it; "": there is none
 };
 
-// A forked process without a core of its parent gets an absent one. The error is one sentence: the file is something
-// else than a core, `exe` is another program, or the second core is not of the parent.
+// If the process is forked and there is no core of its parent, adds an absent parent. The error is one sentence: the
+// file is no core, `exe` is another program, or the second core is not one of the parent.
 Result<std::vector<Subject>> open_core_subjects(const std::string& core, const CoreSubjectOptions& options = {});
 
 }  // namespace forksight::inspect

@@ -32,8 +32,8 @@ bool is_futex(const proc::WaitTarget& target) {
   return target.kind == WaitClass::kPrivateFutex || target.kind == WaitClass::kPlainFutex;
 }
 
-// A core does not show which mappings are shared. These are private by their nature. So is what a program or library
-// has mapped of its own file: the kernel copies its data when they are written.
+// A core does not show for every mapping whether it is shared. Anonymous memory, the heap and stacks are private. So is
+// the data of a program or library, which is mapped from its own file: the kernel copies a page when it is written.
 WordMapping kind_of_mapping(const image::Image& core, std::uint64_t word) {
   const proc::Mapping* const mapping = core.mapping_of(word);
   if (mapping == nullptr) return WordMapping::kUnknown;
@@ -58,7 +58,8 @@ watch::WaitFacts look_up(const image::Image& core, const proc::ThreadSample& thr
   facts.mapping = is_private ? WordMapping::kPrivate : kind_of_mapping(core, target.word);
   const auto read = [&](std::uint64_t at, std::size_t size) { return read_word(core, at, size); };
   const auto lives_here = [&](std::int32_t own) { return core.find_own(own) != nullptr; };
-  // A lock that may be shared may belong to another process. A core does not show which other processes there were.
+  // The owner of a lock that may be shared may be a thread of another process. A core does not show which processes
+  // there were, so any owner may be alive.
   const auto may_live = [](std::int32_t) { return true; };
   const bool is_own = facts.mapping == WordMapping::kPrivate;
   facts.word = proc::identify_word(thread.call, core.libc.version, read, lives_here,
@@ -80,7 +81,7 @@ bool is_asleep_for_good(const image::Image& core, const proc::ThreadSample& thre
   const proc::WaitTarget target = proc::classify(thread);
   if (target.kind == WaitClass::kEnded) return true;
   if (!is_futex(target) || facts.mapping != WordMapping::kPrivate) return false;
-  // The end of an owner in another process wakes the waiter.
+  // If the owner of a lock with priority inheritance is in another process, the end of the owner wakes the waiter.
   return !target.priority_inherit ||
          std::ranges::any_of(core.threads, [&](const image::Thread& other) { return facts.pi_owner == other.tid; });
 }

@@ -1,5 +1,6 @@
-// What the threads of a core wait for, and who alone could end that, read from the core's memory. A core shows one
-// instant, so it needs neither the sampler nor the two rounds of a live process (watch/proof.hpp).
+// What the threads of a core wait for, and which threads could end these waits, read from the core's memory. A core
+// shows one instant, so the two rounds of samples that a proof about a live process needs (watch/proof.hpp) are not
+// needed.
 #pragma once
 
 #include <vector>
@@ -10,7 +11,7 @@
 namespace forksight::inspect {
 
 struct CoreWaits {
-  std::vector<model::Wait> waits;  // of all threads. is_stuck: for ever, whatever the other threads do
+  std::vector<model::Wait> waits;  // of all threads. is_stuck: the wait never ends, whatever other threads do
   bool all_for_good = false;       // no thread of the process can wake another one; a signal handler might
 };
 

@@ -9,8 +9,8 @@
 namespace forksight::inspect {
 namespace {
 
-// The function of HotSpot (JDK 8 to 21) for `synchronized`. Waits for locks of java.util.concurrent look like idle
-// threads of a pool.
+// True if the thread is in the function of HotSpot (JDK 8 to 21) that enters `synchronized` code. Waits for locks of
+// java.util.concurrent are not recognised, because they look like idle threads of a pool.
 bool waits_for_lock_of_java(const model::Wait& wait) {
   return std::ranges::any_of(wait.stack.frames, [](const model::Frame& frame) {
     return std::string_view(frame.function).starts_with("ObjectMonitor::enter");

@@ -9,7 +9,8 @@
 namespace forksight::inspect {
 
 Namesake find_namesake(const Scene& scene, std::size_t subject, std::int32_t number) {
-  // The first thread of each ancestor passed so far either forked the next one or was lost there.
+  // In each ancestor, the first thread either forked the next process or was lost at that fork. This is the fork at
+  // which the first thread was lost, of the ancestors that were passed so far; none: all were forked by first threads.
   std::optional<Namesake> first_lost;
   std::size_t at = subject;
   for (auto found = scene.forks.find(at); found != scene.forks.end() && number > 0; found = scene.forks.find(at)) {
@@ -42,7 +43,7 @@ void name_inherited_owners(Scene& scene, std::size_t subject) {
   for (model::Wait& wait : scene.model.processes[subject].waits) {
     const bool is_of_stranger = wait.kind == model::WaitKind::kFutex && wait.owner_is_gone && !wait.is_shared;
     if (!is_of_stranger || wait.use != model::FutexUse::kMutex) continue;
-    if (wait.object_name.starts_with("_IO_stdfile_")) continue;  // a stream: fork() resets the locks of streams
+    if (wait.object_name.starts_with("_IO_stdfile_")) continue;  // fork() resets the locks of standard streams
     const auto state = read_lock(image, model::LockKind::kMutex, wait.object);
     if (!state || state->checks_owner() || find_namesake(scene, subject, wait.owner).fate != Fate::kSelf) continue;
     wait.owner = image.pid;
@@ -65,14 +66,14 @@ bool has_lost_none(const Scene& scene, std::size_t subject) {
 
 bool may_be_own(Scene& scene, std::size_t child, std::int32_t owner, const model::Fork& fork) {
   const image::Image& image = scene.subjects[child].image;
-  // Thread numbers grow, unless they started again from low numbers. A number above the child's own belongs to a thread
-  // that the child has had, one above its parent's to a thread of the parent.
+  // Thread numbers grow, unless they have wrapped around. So a number above the child's own belongs to a thread that
+  // the child has had. A number between the parent's and the child's belongs to a thread of the parent.
   if (owner > image.own_pid() || scene.model.threads[fork.forking_thread].tid == 0) return true;
   const bool is_contained = image.own_pid() != image.pid;
   const std::int32_t parent = scene.subjects[fork.process].image.pid;
   if (!is_contained && parent > 0 && owner > parent) return false;
-  // Otherwise it belongs to an ancestor. For each ancestor it must be known which thread forked, to rule out that the
-  // child's first thread is a copy of the owner.
+  // A lower number belongs to the parent or to an earlier ancestor. The child's first thread may be a copy of that
+  // owner. To rule that out, it must be known for each ancestor which thread forked.
   std::uint64_t known = 0;
   std::int32_t eldest = image.own_pid();
   for (auto at = scene.forks.find(child); at != scene.forks.end(); ++known) {
