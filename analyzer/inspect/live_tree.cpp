@@ -36,12 +36,12 @@ constexpr std::size_t kMostLooked = 256;       // processes whose waits are show
 constexpr std::size_t kMostSeenThreads = 256;  // threads of each of these
 constexpr std::size_t kMostIdle = 16;          // processes that are not stuck but whose stacks are read
 constexpr std::size_t kMostBeside = 8;         // processes outside of the tree that hold the other end of a pipe
-// A thread that is busy at this many looks, at this distance, spins.
+// A thread that runs, or is ready to run, at this many looks in a row, with this time between them, may be spinning.
 constexpr int kSpinLooks = 6;
 constexpr int kStopAttempts = 4;
 constexpr std::chrono::milliseconds kSpinPace{80};
 
-// The ancestors within the session. Processes beyond it started the job and are not part of it.
+// The ancestors in the same session. Ancestors outside of the session have started the job and are not part of it.
 std::vector<std::int32_t> find_ancestors(std::int32_t pid) {
   std::vector<std::int32_t> found;
   const pid_t session = ::getsid(pid);
@@ -54,8 +54,8 @@ std::vector<std::int32_t> find_ancestors(std::int32_t pid) {
   return found;
 }
 
-// The address at which its program begins in memory. It differs between starts and is the same in a forked child. 0:
-// not known.
+// The address at which the program of the process is mapped; 0: not known. Usually it differs each time that a program
+// is started. A forked child has the same address as its parent.
 std::uint64_t find_program(std::int32_t pid, const std::string& exe) {
   const std::vector<proc::Mapping> mappings = proc::read_mappings(proc::find_living_thread(pid));
   const auto first = std::ranges::find(mappings, exe, &proc::Mapping::path);
@@ -69,8 +69,8 @@ bool runs_the_same(std::int32_t pid, std::int32_t other) {
   return start != 0 && find_program(other, exe) == start;
 }
 
-// Younger processes of its process group whose parent is in another group: they have lost the parent that forked them.
-// Such a process is no longer a descendant, but a descendant may still wait for it.
+// Finds younger processes of the same process group whose parent is in another group: they have lost the parent that
+// forked them. Such a process is no longer a descendant, but a descendant may still wait for it.
 std::vector<ProcessKey> find_orphans(std::int32_t pid) {
   std::vector<ProcessKey> found;
   const pid_t group = ::getpgid(pid);
@@ -111,7 +111,8 @@ class Look {
   }
 
  private:
-  // Must be called before anything is stopped, because a stop counts as running.
+  // Notes how long each stuck process has rested. Must be called before anything is stopped, because after a stop the
+  // threads seem to have run.
   void note_rest() {
     for (const auto& [key, verdict] : supervisor_.verdicts()) {
       auto rest = least_wait_of(key.pid);
@@ -120,7 +121,7 @@ class Look {
     }
   }
 
-  // How long all threads of the process have rested. nullopt: this was not read for each of them.
+  // For how long no thread of the process has run. nullopt: this was not read for all threads.
   std::optional<std::chrono::milliseconds> least_wait_of(std::int32_t pid) const {
     const auto round = rounds_.find(pid);
     const auto waits = waits_.find(pid);
@@ -134,7 +135,8 @@ class Look {
     return least ? std::optional(std::chrono::milliseconds(*least)) : std::nullopt;
   }
 
-  // A running thread may be at work. Whether it spins depends on the code that it runs, which the images show.
+  // Finds threads that are running at each of several looks. Such a thread may spin, or it may be at work. That depends
+  // on the code that it runs, which is known when the images are open.
   void look_for_spinning() {
     std::map<std::int32_t, std::set<std::int32_t>> busy;
     const auto running = [&](std::int32_t pid) {
@@ -161,7 +163,8 @@ class Look {
     spinning_ = std::move(busy);
   }
 
-  // -1: it descends neither from the process that was asked about nor from other processes of its job.
+  // 0 for the process that was asked about and for `others`, 1 for their children, and so on. -1: the process descends
+  // from none of them.
   int generation_of(std::int32_t pid) const {
     for (int generation = 0;; ++generation) {
       if (is_asked_about(pid)) return generation;
@@ -177,7 +180,8 @@ class Look {
 
   bool is_ancestor(std::int32_t pid) const { return std::ranges::find(ancestors_, pid) != ancestors_.end(); }
 
-  // Descendants of every generation count: a grandchild may wait for something that its grandparent's threads hold.
+  // True if a descendant is stuck. Not only children count: a grandchild may wait for a lock that a thread of its
+  // grandparent held.
   bool has_stuck_child(std::int32_t pid) const {
     const auto& living = supervisor_.tree().living();
     return std::ranges::any_of(living, [&](const auto& entry) {
@@ -191,8 +195,8 @@ class Look {
     });
   }
 
-  // Chooses the process, its descendants, the ancestors that it holds up, and processes of the session that wait for
-  // one of these or that one of these waits for.
+  // Chooses the processes to examine: the process itself, its descendants, ancestors that are stuck or have a stuck
+  // descendant, and processes that wait for one of these or that one of these waits for.
   void choose() {
     std::set<std::int32_t> pids;
     for (const auto& [pid, member] : supervisor_.tree().living()) {
@@ -219,7 +223,8 @@ class Look {
     }
   }
 
-  // Finds the waits that the report shows, before anything is stopped, because a stop counts as running.
+  // Finds the waits that the report shows. Must be called before anything is stopped, because after a stop the threads
+  // seem to have run.
   void find_all_waits() {
     for (const watch::Member& member : chosen_) {
       const bool is_told = generation_of(member.key.pid) >= 0 || supervisor_.verdicts().contains(member.key);
@@ -227,8 +232,8 @@ class Look {
     }
     find_waits_of(looked_);
     if (!options_.of_idle) return;
-    // A process that has the other end of a pipe and never wrote may be a suspect, so the report also needs to know
-    // what it waits for.
+    // A process that has the other end of an awaited pipe and never wrote may be the reason for the wait. So the report
+    // also shows what that process waits for.
     std::set<std::int32_t> beside;
     for (const auto& [pid, waits] : waits_) {
       for (const model::Wait& wait : waits) {
@@ -243,7 +248,8 @@ class Look {
     find_waits_of(beside);
   }
 
-  // Ended children are read first: a thread that falls asleep afterwards was not woken by their ends.
+  // The ended children of a process are read before its waits. So a thread that is seen to wait began or continued to
+  // wait after these children had ended.
   void find_waits_of(const std::set<std::int32_t>& pids) {
     std::vector<watch::Waiter> waiters;
     for (const std::int32_t pid : pids) {
@@ -260,7 +266,7 @@ class Look {
     for (watch::Waiter& waiter : waiters) waits_[waiter.pid].push_back(std::move(waiter.wait));
   }
 
-  // False: forksight cannot see it.
+  // Adds a process outside of the tree. False if that is not possible: it has ended, or was chosen already.
   bool add_beside(std::int32_t pid) {
     const auto stat = proc::read_stat(pid);
     if (index_.contains(pid) || !stat || stat->state == 'Z') return false;
@@ -271,7 +277,7 @@ class Look {
     return true;
   }
 
-  // Keeps what was proved about a wait and adds what else was seen.
+  // Adds what was seen of the waits to `waits`, but keeps what was proved about a wait.
   static void add_look(const std::vector<model::Wait>& looked, std::vector<model::Wait>& waits) {
     for (const model::Wait& look : looked) {
       const auto known = std::ranges::find(waits, look.tid, &model::Wait::tid);
@@ -297,7 +303,7 @@ class Look {
     return supervisor_.verdicts().contains(member.key) || spinning_.contains(member.key.pid);
   }
 
-  // Some of its threads are stuck for ever; the others must not be disturbed.
+  // The process goes on, although some of its threads are stuck for ever. Its other threads must not be stopped.
   bool goes_on(const watch::Member& member) const {
     const auto verdict = supervisor_.verdicts().find(member.key);
     return verdict != supervisor_.verdicts().end() && verdict->second.liveness == model::Liveness::kAwake;
@@ -309,7 +315,8 @@ class Look {
     return !is_idle || !options_.may_stop_idle || options_.may_stop_idle(member.key.pid);
   }
 
-  // For a healthy process only its names are read, unless it is the parent of a stuck one.
+  // True if the image of the process is needed: it is stuck, it was asked about, or a descendant of it is stuck. Of any
+  // other process only the names are read.
   bool is_needed(const watch::Member& member) const {
     return is_stuck(member) || is_asked_about(member.key.pid) || has_stuck_child(member.key.pid);
   }
@@ -335,7 +342,7 @@ class Look {
         if (image) {
           subject.image = std::move(image).value();
           stop_late_spinners(subject.image);
-          if (!is_needed(member)) subject.image.limits.clear();  // limits of a process that nobody asked about
+          if (!is_needed(member)) subject.image.limits.clear();  // nobody asked about this process
         } else if (is_needed(member)) {
           result_.limits.push_back(image.error());
         }
@@ -364,7 +371,8 @@ class Look {
     if (options_.progress) options_.progress(chosen_.size(), chosen_.size());
   }
 
-  // On a busy machine a thread that is ready to run may not stop in time, because it gets no processor.
+  // Tries again to stop spinning threads. On a busy machine such a thread may get no processor, and then does not stop
+  // in time.
   void stop_late_spinners(image::Image& image) const {
     const auto spinning = spinning_.find(image.pid);
     if (spinning == spinning_.end() || !options_.stop) return;
@@ -375,7 +383,7 @@ class Look {
         if (!thread.registers && spinning->second.contains(thread.tid)) late.push_back(thread.tid);
       }
       if (late.empty()) return;
-      image.limits.resize(limits);  // said once
+      image.limits.resize(limits);  // only the last attempt reports what it could not do
       image::stop_and_read_registers(image, late);
     }
   }
@@ -411,7 +419,7 @@ class Look {
     return round ? watch::find_unheard(*round, kAll) : 0;
   }
 
-  // The thread stays inside of a lock or of an OpenMP runtime.
+  // True if a running thread stays inside of fork(), a spinlock, a call of libc with a lock, or a runtime with threads.
   bool is_in_hazard(const Subject& subject) const {
     image::Stacks stacks(subject.image);
     std::vector<Spinner> spinners;
@@ -439,7 +447,8 @@ class Look {
       subject.image.has_other_parent =
           !is_copy && is_stuck(chosen_[i]) && !runs_the_same(subject.image.pid, subject.image.ppid);
     }
-    // From the last generation to the first.
+    // A parent learns the pointer of its first thread from its child. Repeated, because the child may learn its own
+    // pointer from its own child first.
     bool learns = true;
     for (std::size_t round = 0; learns && round < kMostAncestors; ++round) {
       learns = false;

@@ -17,7 +17,7 @@ StuckCall find_call_in_flight(Scene& scene, std::size_t subject, std::int32_t ti
 }  // namespace
 
 void touch_libc_call(Scene& scene, LostThreads& lost, model::Touch touch, const StuckCall& call, model::Fork& fork) {
-  // Another thread of the child itself has the lock: the fork is not the cause.
+  // If another thread of the child itself is inside of such a function, it has the lock, and the fork is not the cause.
   const bool is_own =
       std::ranges::any_of(scene.subjects[touch.process].image.threads, [&](const image::Thread& thread) {
         return thread.tid != touch.tid &&
@@ -26,7 +26,8 @@ void touch_libc_call(Scene& scene, LostThreads& lost, model::Touch touch, const 
   if (is_own) return;
   model::CallInFlight flight;
   flight.call = call.libc_call;
-  // The child's thread itself, in the frames below a signal handler.
+  // The thread itself may have the lock: a signal handler interrupted it inside of such a function. These are the
+  // frames below the handler.
   const auto& frames = scene.facts_of(touch.process, touch.tid).stack.frames;
   const auto handler = std::ranges::find(frames, model::kSignalFrame, &model::Frame::function);
   model::Stack interrupted;
@@ -37,8 +38,8 @@ void touch_libc_call(Scene& scene, LostThreads& lost, model::Touch touch, const 
     // likely, and names no lock.
     const bool is_absent = scene.subjects[fork.process].is_absent;
     if (is_absent) fork.stack.frames.assign(handler == frames.begin() ? handler : handler - 1, frames.end());
-    // The parent's thread is not inside of the same handler. So the handler is the child's own, and the fork is not the
-    // cause.
+    // If the parent's thread is not inside of the same handler, the handler ran in the child only. Then the fork is not
+    // the cause.
     if (is_absent || !fork.stack.known()) return;
     flight.call = own.libc_call;
     flight.called_at = own.stack;

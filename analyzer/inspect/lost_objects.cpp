@@ -27,7 +27,7 @@ bool has_thread(const image::Image& image, std::int32_t tid) {
   return thread != image.threads.end() && !thread->has_ended;
 }
 
-// The first thread of the process, which stays listed until the last one has ended.
+// True if `tid` is the first thread of the process and has ended. The kernel lists it until the last thread has ended.
 bool lists_as_ended(const image::Image& image, std::int32_t tid) {
   const auto thread = std::ranges::find(image.threads, tid, &image::Thread::tid);
   return thread != image.threads.end() && thread->has_ended;
@@ -61,8 +61,9 @@ struct Lost {
   model::ForkId fork = 0;
 };
 
-// Thread numbers grow. So a number below that of the forking process belongs to an ancestor, and an earlier fork left
-// that thread behind. Returns the fork of the youngest process in the line that may have had such a thread.
+// The fork that left the owner of a lock behind. Thread numbers grow. So if `owner` is below the pid of the process
+// that forked, it is a thread of an ancestor of that process, and an earlier fork left it behind. Returns the latest
+// fork by a process that may have had such a thread.
 model::ForkId find_fork_of_owner(const Scene& scene, std::size_t child, std::int32_t owner, model::ForkId fork) {
   const image::Image& image = scene.subjects[child].image;
   if (image.own_pid() != image.pid) return fork;  // the process is in a pid namespace of its own
@@ -75,11 +76,13 @@ model::ForkId find_fork_of_owner(const Scene& scene, std::size_t child, std::int
   return fork;
 }
 
-// False: the fork is not the reason why `state.owner` holds the lock.
+// Sets in `lost` which thread holds the lock and which fork left it behind. False if no fork is the reason why
+// `state.owner` still holds the lock.
 bool name_lost_owner(Scene& scene, LostThreads& threads, std::size_t child, const StuckCall& call,
                      const libc::LockState& state, LockKind kind, Lost& lost) {
   const image::Image& image = scene.subjects[child].image;
-  // The child's threads deadlock by themselves, or its own first thread ended with the lock held.
+  // The owner is a thread of the child: the child's threads deadlock by themselves, or its first thread ended with the
+  // lock held.
   if (has_thread(image, state.owner) || lists_as_ended(image, state.owner)) return false;
   const Namesake owner = find_namesake(scene, child, state.owner);
   if (owner.fate == Fate::kUnknown) {
@@ -98,7 +101,7 @@ bool name_lost_owner(Scene& scene, LostThreads& threads, std::size_t child, cons
   lost.fork = owner.fork;
   lost.held.holder = owner.thread;
   lost.held.by_forking_thread = is_own;
-  // The thread is where it is because it holds the lock, as long as the parent's copy of the lock agrees.
+  // If this thread still holds the parent's copy of the lock, its present stack shows what it does with the lock.
   const model::ProcessId parent = scene.model.forks[owner.fork].process;
   const auto in_parent = read_lock(scene.subjects[parent].image, kind, call.object);
   const std::int32_t tid = scene.model.threads[owner.thread].tid;
@@ -106,7 +109,8 @@ bool name_lost_owner(Scene& scene, LostThreads& threads, std::size_t child, cons
   return true;
 }
 
-// A reader does not wait for readers. Where the lock prefers writers, it waits for the next writer.
+// A reader does not wait for other readers. But if the lock prefers writers, a reader waits for a writer that waits,
+// too. True if that writer is a thread of the child itself.
 bool waits_behind_own_writer(const Scene& scene, std::size_t child, const StuckCall& call) {
   return call.kind == CallKind::kRwlockRead &&
          std::ranges::any_of(scene.subjects[child].image.threads, [&](const image::Thread& thread) {
@@ -138,7 +142,8 @@ std::optional<Lost> lost_lock(Scene& scene, LostThreads& threads, std::size_t ch
   if (state->owner != 0) {
     if (!name_lost_owner(scene, threads, child, call, *state, kind, lost)) return std::nullopt;
   } else {
-    // A count of readers, or a count of zero, names nobody. But a process that lost no thread cannot miss one.
+    // The lock names no owner: it has a count of readers, or of a semaphore. If no fork lost a thread, no lost thread
+    // is the owner.
     if (kind != LockKind::kSpinlock && has_lost_none(scene, child)) return std::nullopt;
     if (kind == LockKind::kRwlockRead && waits_behind_own_writer(scene, child, call)) return std::nullopt;
     lost.held.holder = threads.other_thread(scene.model.forks[fork]);
@@ -147,7 +152,8 @@ std::optional<Lost> lost_lock(Scene& scene, LostThreads& threads, std::size_t ch
   return lost;
 }
 
-// Condition variables and barriers count their waiters. Threads of the parent that still wait there are named.
+// Condition variables and barriers count their waiters. If the count is greater than the number of the child's own
+// waiters, lost threads are counted, too. A thread of the parent that still waits there is taken for one of these.
 std::optional<model::Held> lost_waiters(Scene& scene, LostThreads& lost, std::size_t child, const StuckCall& call,
                                         const model::Fork& fork) {
   const image::Image& image = scene.subjects[child].image;
@@ -169,7 +175,8 @@ std::optional<model::Held> lost_waiters(Scene& scene, LostThreads& lost, std::si
     const bool waits = other.kind == (is_barrier ? CallKind::kBarrierWait : CallKind::kConditionWait);
     return waits && other.object == call.object;
   };
-  // If more threads wait there now than at the fork, it is not known which came first.
+  // If more threads of the parent wait there now than were counted at the fork, it is not known which of them waited
+  // then.
   const auto waiter = std::ranges::find_if(fork.lost_threads, is_waiting);
   const auto waiting = static_cast<std::uint32_t>(std::ranges::count_if(fork.lost_threads, is_waiting));
   if (waiter != fork.lost_threads.end() && waiting <= held.waiters) {
@@ -182,8 +189,8 @@ std::optional<model::Held> lost_waiters(Scene& scene, LostThreads& lost, std::si
   return held;
 }
 
-// A thread of the parent that is inside of the function with the static variable, and does not wait for it like the
-// child.
+// Finds the thread of the parent that initialises a static variable: it is inside of the function with the variable,
+// and does not wait for the variable.
 std::optional<model::Held> lost_initialiser(Scene& scene, LostThreads& lost, std::size_t child, const StuckCall& call,
                                             const model::Fork& fork) {
   if (call.kind != CallKind::kGuard || call.stack.frames.empty()) return std::nullopt;
@@ -192,7 +199,8 @@ std::optional<model::Held> lost_initialiser(Scene& scene, LostThreads& lost, std
   const std::string& function = call.stack.frames.front().function;
   const auto is_initialising = [&](std::size_t subject, std::int32_t tid) {
     const ThreadFacts& facts = scene.facts_of(subject, tid);
-    // A thread that waits for the variable, too, is inside of the function only once.
+    // A thread that waits for the variable may still be its initialiser, if the function has called itself: then the
+    // function is twice on the stack.
     const bool waits_for_it = facts.call.kind == CallKind::kGuard && facts.call.object == call.object;
     return !function.empty() &&
            std::ranges::count(facts.stack.frames, function, &model::Frame::function) > (waits_for_it ? 1 : 0);
@@ -225,8 +233,8 @@ std::optional<Lost> lost_object(Scene& scene, LostThreads& threads, std::size_t 
   return held ? std::optional(Lost{std::move(*held), fork}) : std::nullopt;
 }
 
-// fork() resets the locks of streams in the child. A stream that is locked there proves that the child was not made by
-// fork().
+// Notes that a child waits for the lock of stdin, stdout or stderr. fork() resets these locks in the child. So the
+// child was not made by fork(), but by a call that runs no atfork handler.
 bool note_stream(Scene& scene, std::size_t child, const StuckCall& call, model::Fork& fork) {
   constexpr std::string_view kPrefix = "_IO_stdfile_";
   std::string name;
@@ -261,10 +269,11 @@ void find_ended_owner(Scene& scene, std::size_t subject, const image::Thread& th
   const LockKind kind = is_rwlock ? LockKind::kRwlockWrite : LockKind::kMutex;
   const auto state = read_lock(image, kind, call.object);
   if (!state || !state->held || state->process_shared || state->owner <= 0 || has_thread(image, state->owner)) return;
-  // In a forked process an absent owner may have been lost by the fork: see explain().
+  // If the process is forked, its fork may have left the owner behind, which explain() reports. Only of the first
+  // thread it is known that it was the process's own.
   if (scene.forks.contains(subject) && !lists_as_ended(image, state->owner)) return;
-  // In a core, such a number belongs to a process that made this one by _Fork() or clone(), not to a thread of this
-  // process.
+  // A number below the pid belongs to an ancestor. In a core that means that _Fork() or clone() made this process,
+  // which glibc does not count as a fork.
   if (image.is_core && state->owner < image.pid) return;
   model::Held held;
   held.holder = scene.unknown_thread(subject);
@@ -304,7 +313,7 @@ void explain(Scene& scene, LostThreads& lost, std::size_t subject, const image::
     StuckCall region = call;
     if (call.kind != CallKind::kParallel) {
       region.library = blas_runtime;
-      // It spins inside of the region: where the program entered that is what everybody sees.
+      // The thread spins inside of the region. The report shows where the program entered the region.
       const auto is_runtime = [](const model::Frame& frame) { return is_libgomp(frame.module); };
       auto& frames = touch.stack.frames;
       const auto entry = std::ranges::find_if(frames, is_runtime);

@@ -1,6 +1,6 @@
-// What a child waits for that its fork broke. These are the facts that the shim records when the child touches such an
-// object; here they are read from the child's memory afterwards. The lock itself, or what the parent's threads do now,
-// shows who holds it.
+// Finds out whether a child waits for an object that its fork broke. The shim records that as a touch. Without the shim
+// it is read afterwards from the child's memory. The lock itself, or what the parent's threads do now, shows which
+// thread holds it.
 #pragma once
 
 #include "inspect/lost_threads.hpp"
@@ -8,14 +8,15 @@
 
 namespace forksight::inspect {
 
-// Adds to the model, as a touch, what this thread of a forked process waits for, if its fork is the cause. `loss`: the
-// latest fork, of the process or of an ancestor, that left threads behind.
+// If a fork is the reason why this thread of a forked process waits, adds a touch to the model. `fork`: the fork that
+// made the process. `loss`: the latest fork, of the process or of an ancestor, that left threads behind.
 void explain(Scene& scene, LostThreads& lost, std::size_t subject, const image::Thread& thread, model::ForkId fork,
              model::ForkId loss);
 
-// For a process that is not forked: a lock of the process whose owner is none of its threads was left locked by a
-// thread that has ended. For a forked process only its first thread is known to have been its own. The touch belongs to
-// a fork that is still to come: its child would inherit the lock.
+// Finds an awaited lock that a thread of the process held when that thread ended. If the process is not forked, that is
+// any lock whose owner is none of its threads. If it is forked, the owner must be its first thread, because only that
+// is known to have been a thread of the process. Adds the lock to a fork without a child: a future child would inherit
+// it locked.
 void find_ended_owner(Scene& scene, std::size_t subject, const image::Thread& thread);
 
 }  // namespace forksight::inspect
