@@ -10,9 +10,10 @@
 namespace forksight::inspect {
 namespace {
 
-// The parent's forking thread is still inside of a region, and the child's stack has the same region further out. A
-// teams region does not count, because it is not a team of threads. If the parent is itself a child that hangs in a
-// region for the same lost pool, it may have entered the region after the fork, as this child did.
+// True if the fork was made inside of a parallel region: the parent's forking thread is still inside of a region, and
+// the outermost region on the child's stack was entered at the same place. A teams region does not count, because it is
+// not a team of threads. If the parent is itself a forked child and waits in a region, it may have entered the region
+// after the fork. Then the answer is false.
 bool is_in_region(const Scene& scene, std::size_t child, const model::Fork& fork) {
   const ThreadFacts& forking = scene.facts_of(fork.process, scene.model.threads[fork.forking_thread].tid);
   if (forking.call.kind == CallKind::kParallel && scene.forks.contains(fork.process)) return false;
@@ -30,7 +31,8 @@ bool is_in_region(const Scene& scene, std::size_t child, const model::Fork& fork
   return mine != nullptr && theirs != nullptr && mine->module == theirs->module && mine->offset == theirs->offset;
 }
 
-// Runtimes that make their pool anew in the child. Which runtime a program uses decides whether it hangs.
+// Adds the OpenMP runtimes of the child that make a new pool after a fork. The report names them, because a program
+// that uses such a runtime instead does not hang.
 void add_other_runtimes(Scene& scene, std::size_t child, model::Fork& fork) {
   for (const symbols::Module& module : scene.subjects[child].image.modules) {
     const model::Owner owner = model::find_owner_of_library(module.path);
@@ -44,33 +46,20 @@ void add_other_runtimes(Scene& scene, std::size_t child, model::Fork& fork) {
   }
 }
 
-// The thread sleeps until its next region: only the runtime and libc are on its stack.
+// True if a worker sleeps until its next region: its stack has only frames of the runtime and libc.
 bool is_idle(const ThreadFacts& facts, const std::string& library) {
   const auto& frames = facts.stack.frames;
   const auto is_runtime = [&](const model::Frame& frame) { return frame.module == library || is_libc(frame.module); };
   return facts.call.word != 0 && std::ranges::all_of(frames, is_runtime);
 }
 
-// gomp_team_start() passes each new worker a structure on the stack of the thread that makes it (libgomp/team.c,
-// gcc 4.2 and later). True: `thread` was given one that lies on the stack of the thread which is now the child's first.
-bool is_made_by_forking_thread(const Scene& scene, std::size_t child, const model::Thread& thread) {
-  const image::Image& image = scene.subjects[child].image;
-  const abi::ThreadLayout* const layout = abi::thread_layout(image.libc.version);
-  const auto first = std::ranges::find(image.threads, image.pid, &image::Thread::tid);
-  if (layout == nullptr || first == image.threads.end() || !first->registers || !(*first->registers)[symbols::kRsp])
-    return false;
-  const proc::Mapping* const stack = image.mapping_of(*(*first->registers)[symbols::kRsp]);
-  if (thread.pointer == 0 || stack == nullptr) return false;
-  const auto argument = image.memory->value<std::uint64_t>(thread.pointer + layout->argument);
-  return argument && *argument >= stack->start && *argument < stack->end;
-}
-
-// Each thread that starts regions has a pool of its own. Empty: the workers of the forking thread cannot be
-// distinguished from those of others.
-std::vector<model::ThreadId> find_workers(const Scene& scene, std::size_t child, const model::Fork& fork,
-                                          const std::string& library) {
-  std::vector<model::ThreadId> all;
-  std::vector<model::ThreadId> own;
+// The workers of the forking thread's pool. Each thread that starts regions has a pool of its own, and all idle workers
+// of a pool sleep on the same futex word. Empty if idle workers sleep on several words: then the pools cannot be told
+// apart.
+std::vector<model::ThreadId> find_workers(const Scene& scene, const model::Fork& fork, const std::string& library) {
+  std::vector<model::ThreadId> living;
+  std::vector<model::ThreadId> ended;  // only in the child's memory; some may have ended before the fork
+  std::set<std::uint64_t> words;
   for (const model::ThreadId id : fork.lost_threads) {
     const model::Thread& thread = scene.model.threads[id];
     if (thread.start_library != library) continue;

@@ -7,11 +7,12 @@
 
 namespace forksight::inspect {
 
-// A library that waits for its own pool appears to wait for a lock of the kind that the pool is built on.
+// True if the child waits inside of a library whose own thread pool the fork left behind. Such a wait looks like the
+// wait for a lock, a condition variable or a semaphore, whichever the pool is built on.
 bool is_in_lost_pool(const StuckCall& call, const model::Fork& fork);
 
-// OpenBLAS's OpenMP build asks for a partner thread and spins, in its own code, until that thread comes. Returns the
-// library of the partner thread; "" if the child does not spin like this.
+// OpenBLAS, if it is built with OpenMP, starts a region and spins in its own code until the other threads of the team
+// come. Returns the path of the OpenMP runtime; "" if the child does not spin like this.
 std::string find_runtime_of_blas(const Scene& scene, std::size_t child, const StuckCall& call, const model::Fork& fork);
 
 // Adds the touch of a child that waits for the libgomp team that `call` names.

@@ -17,11 +17,12 @@ namespace {
 
 constexpr std::uint64_t kAlignment = 64;
 constexpr std::size_t kMostThreads = 100'000;
-// For these versions the source was read: what fork() does to the lists of stacks, and who erases a tid. Before glibc
-// 2.34 a fork handler of libpthread does the same.
+// The versions of glibc whose source was read: what fork() does to the lists of stacks, and which code erases a tid.
+// Before glibc 2.34, a fork handler of libpthread does this.
 constexpr abi::Versions kForksKnown{{2, 28}, {2, 43}};
 
-// A struct pthread lies at the end of its thread's stack, which the kernel may have merged with the mapping behind it.
+// How much of the end of each mapping is searched. A struct pthread is at the end of its thread's stack, and the kernel
+// may have merged the stack with the mapping behind it.
 constexpr std::uint64_t kSearched = std::uint64_t{64} << 10U;
 
 template <class T>
@@ -36,7 +37,8 @@ bool is_code(const image::Image& image, std::uint64_t address) {
   return mapping != nullptr && mapping->executable;
 }
 
-// Before glibc 2.34 fork() reads the address of the counter from a pointer, which libpthread sets when it is loaded:
+// Before glibc 2.34, fork() reads the address of the counter of forks from a pointer, which libpthread sets when it is
+// loaded:
 //   movq disp32(%rip), %REG; testq %REG, %REG; je ...; addq $4, (%REG)
 // nullopt: there is no such pointer, or it is null.
 std::optional<std::uint64_t> find_counter_of_libpthread(std::uint64_t function, const std::vector<std::byte>& code,
@@ -92,9 +94,9 @@ class Search {
     }
   }
 
-  // fork() leaves the lost threads in one ring, GL (dl_stack_cache); _Fork() leaves them in the ring of living ones.
-  // The head of either ring is its only element that is not a thread's. True: the whole ring was followed, so all are
-  // known.
+  // Follows the ring that links the struct pthreads of the lost threads. fork() moves them to the ring of unused
+  // stacks, GL (dl_stack_cache). _Fork() leaves them in the ring of living threads. The head of a ring is its only
+  // element that belongs to no thread. True if the whole ring was followed, so that all lost threads are known.
   bool follow_list() {
     if (listed_ == 0) return false;
     const std::uint64_t begin = listed_ + layout_.list;
@@ -203,7 +205,7 @@ LostPthreads find_lost_pthreads(const image::Image& child) {
   found.is_complete = search.follow_list() && !search.has_ended_one() && child.threads.size() == 1;
   found.bypassed = search.is_bypassed();
   found.threads = search.take();
-  // Stacks are mapped downwards, so the eldest comes first.
+  // Each new stack is mapped below the older ones. So the eldest thread has the highest address.
   std::ranges::sort(found.threads, std::ranges::greater{}, &LostThread::pointer);
   return found;
 }

@@ -20,7 +20,7 @@ struct LostThread {
   std::uint64_t pointer = 0;        // pthread_self()
   std::int32_t tid = 0;             // 0: fork() has erased it, except for threads whose stack glibc did not make
   std::uint64_t start_routine = 0;  // 0: the first thread of the parent
-  std::uint64_t argument = 0;       // of that
+  std::uint64_t argument = 0;       // the argument of the start routine
 };
 
 struct LostPthreads {
@@ -30,9 +30,9 @@ struct LostPthreads {
   // the stack of a lost one.
   bool is_complete = false;
   bool first_forked = false;  // the first thread of the parent forked, so its tid is the parent's pid
-  // Some still have a tid although there is no such thread here. When a thread ends, the kernel erases its tid (with
-  // glibc 2.43 the thread does so itself), and fork() erases all of them. So these were threads of the process that
-  // _Fork() copied.
+  // Some struct pthreads have a tid although this process has no such thread. When a thread ends, the kernel erases its
+  // tid (with glibc 2.43 the thread does so itself), and fork() erases the tids of all lost threads. So these are
+  // threads that were alive in the process that _Fork() or clone() copied.
   bool bypassed = false;
 };
 
@@ -43,12 +43,12 @@ LostPthreads find_lost_pthreads(const image::Image& child);
 // that has its tid. 0: neither is known.
 std::uint64_t find_first_pointer(const image::Image& image);
 
-// Memory has no struct pthread of a thread that does not live here now. (glibc keeps that of an ended thread with its
-// stack, for reuse.)
+// True if the memory has only struct pthreads of threads that live in this process now. (glibc keeps the struct pthread
+// of an ended thread together with its stack, to use them again.)
 bool shows_no_other_thread(const image::Image& image);
 
-// The thread with this struct pthread, and with this start routine if it is known, no longer exists in `parent`,
-// although it existed at the fork. Another thread may have its stack now.
+// True if a thread that existed at the fork no longer exists in `parent`: the thread with this struct pthread and, if
+// that is known, this start routine. Another thread may use its stack now.
 bool has_ended_since(const image::Image& parent, std::uint64_t pointer,
                      std::optional<std::uint64_t> start_routine = std::nullopt);
 

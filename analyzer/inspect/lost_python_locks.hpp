@@ -1,4 +1,4 @@
-// Locks of Python that another thread held at the fork, as far as the lock itself shows it.
+// Locks of Python that another thread held at the fork, as far as the memory of the lock shows it.
 #pragma once
 
 #include <optional>

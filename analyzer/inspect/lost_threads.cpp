@@ -6,7 +6,7 @@
 
 namespace forksight::inspect {
 
-// Makes the thread from the remains that the child's memory holds of it.
+// Adds a thread to the model, from what the child's memory still has of it.
 model::ThreadId LostThreads::add(const model::Fork& fork, const LostThread& from) {
   const std::size_t child = *fork.child;
   const image::Image& image = scene_.subjects[child].image;
@@ -41,8 +41,9 @@ model::ThreadId LostThreads::add(const model::Fork& fork, const LostThread& from
 void LostThreads::add_ended_since(model::Fork& fork) {
   const image::Image& parent = scene_.subjects[fork.process].image;
   const LostPthreads found = find_lost_pthreads(scene_.subjects[*fork.child].image);
-  // A thread that an earlier fork left behind never belonged to the parent, which may have reused its stack for another
-  // thread.
+  // A lost thread in the child's memory may have been left behind by an earlier fork. Then it was never a thread of the
+  // parent, and the parent may use its stack for another thread. So this looks only at the first fork since the start
+  // of the program.
   const bool is_first = is_of_first_fork(*fork.child, found) || is_of_first_bypass(fork, found);
   fork.may_have_lost_more = !is_first || !found.is_complete;
   if (!is_first) return;
@@ -55,7 +56,8 @@ bool LostThreads::is_of_first_fork(std::size_t child, const LostPthreads& lost) 
   return !lost.bypassed && count_forks(scene_.subjects[child].image, scene_.stacks_of(child).symbols()) == 1U;
 }
 
-// Its parent is no forked process itself, or has called exec since. So the parent's memory had no lost threads.
+// The parent is not a forked process, or has called exec since it was forked. So the parent's memory had no lost
+// threads.
 bool LostThreads::is_of_first_bypass(const model::Fork& fork, const LostPthreads& lost) {
   const std::size_t child = *fork.child;
   return lost.bypassed && scene_.subjects[fork.process].is_forked == false &&
@@ -65,7 +67,8 @@ bool LostThreads::is_of_first_bypass(const model::Fork& fork, const LostPthreads
 void LostThreads::add_of_absent_parent(model::Fork& fork) {
   const std::size_t child = *fork.child;
   const LostPthreads lost = find_lost_pthreads(scene_.subjects[child].image);
-  // The parent's first thread has the parent's pid. In a pid namespace of its own, that number is not known.
+  // The tid of the parent's first thread is the parent's pid. It is not known if the child is in a pid namespace of its
+  // own.
   const bool is_contained = scene_.subjects[child].image.own_pid() != scene_.subjects[child].image.pid;
   ThreadFacts forking;
   forking.id = scene_.unknown_thread(fork.process);

@@ -22,15 +22,16 @@ class LostThreads {
   // The only thread for which the condition holds; nullopt if several do.
   std::optional<model::ThreadId> find_only(const model::Fork& fork,
                                            const std::function<bool(const model::Thread&)>& is_it) const;
-  // A thread about which nothing is known, unless only one thread is possible.
+  // The lost thread, if only one thread was lost; otherwise a new thread about which nothing is known.
   model::ThreadId other_thread(const model::Fork& fork);
   model::ThreadId add_lost_owner(std::int32_t tid, const model::Fork& fork);
 
  private:
   model::ThreadId add(const model::Fork& fork, const LostThread& from);
-  // All threads that its memory shows were lost at the one fork since the start of the program.
+  // True if there was only one fork since the start of the program. Then all lost threads in the child's memory were
+  // lost at that fork.
   bool is_of_first_fork(std::size_t child, const LostPthreads& lost);
-  // The same of the one fork by _Fork() or clone(), which libc does not count.
+  // The same for a fork by _Fork() or clone(), which libc does not count.
   bool is_of_first_bypass(const model::Fork& fork, const LostPthreads& lost);
 
   Scene& scene_;

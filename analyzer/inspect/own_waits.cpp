@@ -21,7 +21,7 @@ std::int32_t find_own_holder(const Scene& scene, std::size_t subject, const Stuc
   }
   tid = image.tid_of(tid);
   if (scene.find_facts(subject, tid) != nullptr) return tid;
-  // For a plain mutex that its first thread has held since before the fork.
+  // The first thread of a child may hold a plain mutex since before the fork: see name_inherited_owners().
   const auto& waits = scene.model.processes[subject].waits;
   const auto inherited = std::ranges::find_if(waits, [&](const model::Wait& wait) {
     return wait.is_inherited && call.kind == CallKind::kMutex && wait.object == call.object;
@@ -42,7 +42,8 @@ bool has_own_deadlock(const Scene& scene, std::size_t subject) {
   });
 }
 
-// Neither the wait nor the object shows who was to end it: it may be the wait of an idle worker.
+// True if neither the wait nor the object shows which thread should have ended the wait. It may be the wait of an idle
+// worker.
 bool is_guess(const Scene& scene, const model::Touch& touch) {
   if (touch.kind == model::TouchKind::kFutexWait) return true;
   if (touch.kind != model::TouchKind::kLock || !touch.held) return false;
@@ -75,7 +76,7 @@ void settle_touches(Scene& scene, std::size_t subject, std::size_t first_touch) 
   drop_repeated(scene, first_touch);
   auto& touches = scene.model.touches;
   const auto begin = touches.begin() + static_cast<std::ptrdiff_t>(first_touch);
-  // The place in exit() alone does not show why it hangs.
+  // That a process is inside of exit() does not show why it hangs, so such a touch proves nothing.
   const bool is_proved = std::any_of(begin, touches.end(), [&](const model::Touch& touch) {
     return touch.kind != model::TouchKind::kExit && !is_guess(scene, touch);
   });

@@ -57,7 +57,8 @@ bool may_be_cancelled_anywhere(const image::Image& image, const image::Thread& t
 std::int32_t find_forking_thread(const image::Image& child, std::uint64_t pointer, const image::Image& parent) {
   auto offset = find_tid_offset(child);
   const abi::ThreadLayout* const layout = abi::thread_layout(child.libc.version);
-  // A child that clone() made without libc still has its parent's tid there.
+  // In a child that clone() made without libc, no offset is found, because its memory still has the tid of the parent's
+  // thread.
   if (!offset && layout != nullptr) offset = layout->tid;
   if (pointer == 0 || !offset) return 0;
   const auto tid = parent.memory->value<std::int32_t>(pointer + *offset);
@@ -77,7 +78,8 @@ void find_pointer_by_child(image::Image& process, const image::Image& child) {
 
 bool is_same_layout(const image::Image& one, const image::Image& other) {
   if (one.exe.empty() || one.exe != other.exe || one.modules.empty() || other.modules.empty()) return false;
-  // Compares only the program and libc: libraries that were loaded later may differ.
+  // More than half of the modules must be equal. Not all, because either process may have loaded libraries since the
+  // fork.
   const auto has = [&](const symbols::Module& module) {
     return std::ranges::any_of(other.modules, [&](const symbols::Module& candidate) {
       return candidate.bias == module.bias && candidate.path == module.path;

@@ -20,15 +20,17 @@ void find_own_numbers(image::Image& core, bool is_forked);
 // The thread allows cancellation at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS). False if that is not known.
 bool may_be_cancelled_anywhere(const image::Image& image, const image::Thread& thread);
 
-// The thread of `parent` that forked `child`: the child's first thread has its struct pthread, at the same address
-// `pointer` (0: not known). 0: unknown, or `child` is not a copy of `parent`.
+// The tid of the thread of `parent` that forked `child`. It has its struct pthread at the same address as the child's
+// first thread: `pointer` (0: not known). Returns 0 if it is not known, or if `child` is not a copy of `parent`.
 std::int32_t find_forking_thread(const image::Image& child, std::uint64_t pointer, const image::Image& parent);
 
-// Fills in `fs_base` of the first thread of `process`, if it was not stopped, from a forked child: where the child's
-// memory has its own first thread, the parent has the thread that forked. Does nothing if another thread forked.
+// Sets `fs_base` of the first thread of `process`, if it is not known because the thread was not stopped. It is learned
+// from a forked child: the struct pthread of the child's first thread is that of the thread that forked. Does nothing
+// if that was not the first thread of `process`.
 void find_pointer_by_child(image::Image& process, const image::Image& child);
 
-// Both run the same program, mapped at the same places: one is a forked copy of the other and has not called exec.
+// True if both run the same program, and most of their modules are mapped at the same addresses. Then one is a forked
+// copy of the other, or both are copies of a third process, and neither has called exec since.
 bool is_same_layout(const image::Image& one, const image::Image& other);
 
 }  // namespace forksight::inspect

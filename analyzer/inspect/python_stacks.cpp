@@ -9,7 +9,7 @@
 namespace forksight::inspect {
 namespace {
 
-// Null if the interpreter does not know the thread, or not what it was doing.
+// Null if the interpreter does not know the thread, or has no Python frames of it.
 const PythonThread* find_python_thread(const image::Thread& thread, const std::vector<PythonThread>& threads) {
   const auto own = std::ranges::find_if(threads, [&](const PythonThread& one) {
     return thread.fs_base != 0 ? one.pointer == thread.fs_base : one.tid == thread.tid;
@@ -47,7 +47,8 @@ void PythonStacks::splice_lines(std::size_t subject, model::Wait& wait) const {
   if (own != nullptr) model::splice_python(wait.stack, own->stack);
 }
 
-// The semaphore of a parked thread belongs to the thread itself; the entry beside it shows what it waits for.
+// A parked thread sleeps in a semaphore of its own, which shows nothing. The entry beside the semaphore shows what the
+// thread waits for, so `call` gets that instead.
 void PythonStacks::note_park(std::size_t subject, StuckCall& call) const {
   const auto layout = layouts_.find(subject);
   if (layout == layouts_.end() || call.kind != CallKind::kSemaphore) return;

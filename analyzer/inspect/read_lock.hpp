@@ -10,8 +10,9 @@
 
 namespace forksight::inspect {
 
-// The owner is a thread of the process or of `parent`: the fork may have left the holder of a child's lock behind.
-// (Numbers in memory belong to the pid namespaces of these processes.) Any other owner keeps its number unchanged.
+// The thread number of the owner in memory belongs to the pid namespace of the process. It is translated to forksight's
+// if the owner is a thread of the process or of `parent` (a fork may have left the owner behind). Otherwise it stays
+// unchanged.
 std::optional<libc::LockState> read_lock(const image::Image& image, model::LockKind kind, std::uint64_t address,
                                          const image::Image* parent = nullptr);
 

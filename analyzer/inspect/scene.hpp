@@ -39,7 +39,7 @@ class Scene {
   const ThreadFacts* find_facts(std::size_t subject, std::int32_t tid) const;
   // Empty facts for a thread that the process does not have.
   const ThreadFacts& facts_of(std::size_t subject, std::int32_t tid) const;
-  // Facts that are known already stay.
+  // Does nothing if facts about the thread are known already.
   void add_facts(std::size_t subject, std::int32_t tid, ThreadFacts facts);
 
   // True if the process is stuck itself; false if it only waits for another stuck process.
@@ -49,7 +49,7 @@ class Scene {
   model::ThreadId unknown_thread(model::ProcessId process);
   // The lock as the memory of the process shows it.
   model::LockId add_lock(std::size_t subject, std::uint64_t address, model::LockKind kind);
-  // Adds to the limits, once each, which names could not be read.
+  // Adds to the limits of the model which names could not be read, each sentence once.
   void tell_limits();
 
  private:

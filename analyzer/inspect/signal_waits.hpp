@@ -1,4 +1,4 @@
-// Threads of a parent that take signals, recognised by the system call that they are in now.
+// Notes lost threads that wait for signals: threads of the parent that are in sigwait() or a similar call now.
 #pragma once
 
 #include "inspect/scene.hpp"

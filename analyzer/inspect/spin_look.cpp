@@ -19,17 +19,17 @@ namespace forksight::inspect {
 namespace {
 
 constexpr int kLooks = 12;
-constexpr int kMostLooks = 120;              // on a machine where the process hardly gets a processor, ...
-constexpr std::chrono::seconds kLongest{6};  // ... and may not stop in time at each look
+constexpr int kMostLooks = 120;              // on a busy machine: a look at which the thread did not stop in time
+constexpr std::chrono::seconds kLongest{6};  // does not count, and neither does one before which it had not run
 constexpr std::uint64_t kTurn_ns = 5'000'000;
 constexpr std::uint64_t kProgress_ns = 500'000;
-constexpr int kReadsALook = 25;  // reads of the words, at this distance:
+constexpr int kReadsALook = 25;  // reads of the words between two looks, with this time between them:
 constexpr std::chrono::milliseconds kPace{1};
 constexpr int kReadsInARow = 40;  // a lock that threads compete for is free only for moments
 constexpr std::size_t kMostSpinners = 16;
-// a waiting loop is small; one that computes is unrolled, or calls functions
+// a loop that waits is small; a loop that computes is unrolled, or calls functions
 constexpr std::uint64_t kMostCode = 512;
-constexpr std::uint64_t kMostStack = 256;  // a call of pause or sched_yield
+constexpr std::uint64_t kMostStack = 256;  // the loop may call pause or sched_yield
 
 struct Range {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
@@ -51,7 +51,8 @@ struct Seen {
   std::uint64_t ran_ns = 0;
 };
 
-// Processor time; in coarse steps if the kernel does not count it exactly. 0: the thread has ended.
+// The processor time of a thread; in steps of a clock tick if the kernel does not count it exactly. 0: the thread has
+// ended.
 std::uint64_t read_runtime_ns(std::int32_t pid, std::int32_t tid) {
   constexpr std::uint64_t kTick_ns = 10'000'000;  // USER_HZ is 100
   const std::string text = proc::read_file(proc::task_path(pid, tid, "schedstat")).text;
@@ -61,8 +62,9 @@ std::uint64_t read_runtime_ns(std::int32_t pid, std::int32_t tid) {
   return stat ? stat->cpu_ticks * kTick_ns : 0;
 }
 
-// A thread that is ready to run but gets no processor keeps its locks and stays in place, too. So each thread of the
-// process must have had its turn during the looks.
+// A thread that is ready to run but gets no processor keeps its locks. The threads that wait for these locks then stay
+// in place, but they are not stuck. So each thread of the process that is ready to run must have got processor time
+// during the looks.
 class Turns {
  public:
   explicit Turns(std::int32_t pid) : pid_(pid) { note(); }
@@ -116,7 +118,8 @@ class Looks {
     }
   }
 
-  // All threads that wait for the same lock must have stayed: if one gets the lock, it is not lost.
+  // All threads that wait for the same lock must have stayed in place. If one of them gets the lock, the lock is not
+  // lost.
   bool any_stayed() const {
     return std::ranges::any_of(seen_, [&](const Seen& seen) {
       if (seen.spinner.word == 0) return has_stayed(seen);
@@ -125,9 +128,8 @@ class Looks {
     });
   }
 
-  // A lock that threads compete for may never be seen free, if its holder always takes it again before the others. Then
-  // a waiting thread is starved, but the lock is not lost. So no running thread of the process may be doing something
-  // else than waiting for it.
+  // A lock may never be seen free although it is not lost: a thread may release it and always take it again before the
+  // others get it. So the lock counts as lost only if every running thread of the process waits for it.
   bool any_is_lost(const std::vector<std::int32_t>& running) const {
     return std::ranges::any_of(seen_, [&](const Seen& seen) {
       if (seen.spinner.word == 0) return has_stayed(seen);
@@ -152,7 +154,8 @@ class Looks {
     return spinner.word == 0 ? std::nullopt : memory_.value<std::uint32_t>(spinner.word);
   }
 
-  // A thread that has not run since the last look is in the same place only for that reason.
+  // Stops the thread for a moment and notes where it is. A thread that has hardly run since the last look is still in
+  // the same place for that reason alone. So then the look does not count.
   void stop(Seen& seen) {
     const std::uint64_t ran = read_runtime_ns(copy_.pid, seen.spinner.tid);
     if (ran < seen.ran_ns + kProgress_ns) return;

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::uint64_t kHeapWord = 8;
 
-// "vtable for std::thread::_State_impl<std::thread::_Invoker<std::tuple<CALLABLE, ARGUMENTS...>>>+0x10": returns all
-// that is inside of the tuple's brackets.
+// From "vtable for std::thread::_State_impl<std::thread::_Invoker<std::tuple<CALLABLE, ARGUMENTS...>>>+0x10" returns
+// "CALLABLE, ARGUMENTS...". Returns "" for any other symbol.
 std::string_view find_callable(std::string_view vtable) {
   constexpr std::string_view kBefore = "vtable for std::thread::_State_impl<std::thread::_Invoker<std::tuple<";
   constexpr std::string_view kAfter = ">>>";
@@ -20,8 +20,8 @@ std::string_view find_callable(std::string_view vtable) {
   return vtable.substr(kBefore.size(), end - kBefore.size());
 }
 
-// The size of a piece of glibc's heap, from the word before it; 0: it is on another heap. The piece behind it says that
-// this one is in use.
+// The size of a piece of glibc's heap, from the word before the piece. 0 if it is not a used piece of glibc's heap:
+// whether a piece is in use is noted in the piece behind it.
 std::uint64_t size_of_piece(const image::Image& image, std::uint64_t piece) {
   constexpr std::uint64_t kFlags = 7;
   constexpr std::uint64_t kInUse = 1;
@@ -33,7 +33,8 @@ std::uint64_t size_of_piece(const image::Image& image, std::uint64_t piece) {
   return next && (*next & kInUse) != 0 ? size - kHeapWord : 0;
 }
 
-// The tuple follows the pointer to the vtable.
+// Finds the function whose address is in the tuple, which follows the pointer to the vtable. False if there is none, or
+// several.
 bool find_function(const image::Image& image, symbols::Symbolizer& symbolizer, std::uint64_t state,
                    symbols::CodeSymbol& out) {
   const std::uint64_t bytes = size_of_piece(image, state);

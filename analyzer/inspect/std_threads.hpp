@@ -9,8 +9,8 @@
 namespace forksight::inspect {
 
 // libstdc++'s start routine gets a std::thread::_State, which is on the heap as long as the thread runs. Its type names
-// a lambda or functor; for a function or member function it contains the address. False: not known, as for a
-// std::function, whose target nothing shows.
+// a lambda or functor; for a function or member function it contains the address. False: not known, as for most objects
+// of type std::function.
 bool find_std_thread_start(const image::Image& image, symbols::Symbolizer& symbolizer, std::uint64_t state,
                            symbols::CodeSymbol& out);
 

@@ -40,13 +40,14 @@ bool is_futex_wait(const proc::Syscall& call) {
   return command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET || command == FUTEX_LOCK_PI || command == 13;
 }
 
-// From the futex word to the object that it is part of. For objects aligned to 8 bytes, the address shows which of two
-// words it is. 0: not known.
+// The address of the object that a futex word is part of; 0: not known. Some objects have two words on which threads
+// sleep. The objects are aligned to 8 bytes, so the address of the word shows which of the two it is.
 std::uint64_t object_of(CallKind kind, std::uint64_t word, std::uint32_t value, const abi::Libc& libc) {
   constexpr std::uint64_t kWord = sizeof(std::uint32_t);
   const std::uint64_t second = word % 8 == 0 ? 0 : kWord;  // the second of two words
   const abi::ConditionLayout* const condition = abi::layout_of(libc.condition);
-  // A reader that lets a writer go first sleeps on the count of readers, which is the first word.
+  // A reader of a rwlock that lets a writer go first sleeps on the count of readers, which is the first word of the
+  // rwlock.
   constexpr std::uint32_t kBehindWriter = abi::Rwlock::kWriteLocked | abi::Rwlock::kReadersWait;
   const bool is_count =
       (value & (kBehindWriter | abi::Rwlock::kWritePhase)) == kBehindWriter && value >> abi::Rwlock::kReaderShift != 0;
@@ -67,7 +68,8 @@ std::uint64_t object_of(CallKind kind, std::uint64_t word, std::uint32_t value, 
   }
 }
 
-// A mutex inside of pthread_cond_signal and similar functions has another word than the object.
+// The kind of the innermost call. Inside of pthread_cond_signal() and similar functions a thread may sleep on an inner
+// lock; then the innermost call shows that.
 CallKind innermost_kind(const model::Stack& stack, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const CallKind kind = kind_of_function(public_name(stack.frames[i].function));
@@ -103,14 +105,16 @@ auto find_call(const model::Stack& stack, std::initializer_list<std::string_view
   });
 }
 
-// What fork() itself does always ends; a handler that it calls may not.
+// True if an atfork handler runs: code that is not libc's is on the stack further in than fork(). What fork() itself
+// does always ends.
 bool is_in_fork_handler(const model::Stack& stack) {
   const auto fork = find_call(stack, {"fork", "libc_fork", "run_prefork_handlers", "run_postfork_handlers"});
   if (fork == stack.frames.end()) return false;
   return std::any_of(stack.frames.begin(), fork, [](const model::Frame& frame) { return !is_libc(frame.module); });
 }
 
-// For a barrier inside of a region: the code of the program is inside of the region.
+// Drops the frames inside of a parallel region, so that the stack begins where the program entered the region. Used for
+// a barrier, which the code of the region itself calls.
 void drop_region_body(model::Stack& stack) {
   auto& frames = stack.frames;
   if (frames.empty() || frames.front().function.find("._omp_fn.") == std::string::npos) return;

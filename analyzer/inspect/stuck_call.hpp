@@ -1,5 +1,5 @@
-// What a blocked thread is in the middle of: the call of libc or of a runtime, and the object of the call. Found from
-// its stack and its system call, with the layouts of glibc on x86-64 (2.36; unchanged since 2.25).
+// Which call of libc or of a runtime a blocked thread is in, and the object of that call. Found from the stack and the
+// system call of the thread, with the layouts of glibc on x86-64 that forksight/abi/ describes.
 #pragma once
 
 #include <cstdint>
@@ -28,19 +28,20 @@ struct StuckCall {
   bool is_in_exit = false;  // it called exit(), and an exit handler runs
 };
 
-// The function that a frame's call leads to, read from the code. libc's functions jump into one another, and then they
-// are not on the stack themselves.
+// The function that a frame calls, read from the code of the call. A function of libc may end by a jump to another
+// function, and then it is not on the stack itself.
 using CalleeOf = std::function<std::string(const model::Frame& caller)>;
 
 // Both arguments must outlive the result.
 CalleeOf make_callee_of(const image::Image& image, symbols::Symbolizer& symbolizer);
 
-// For a thread with a stack. Needs the registers of a spinning thread, because that is in no system call.
+// Finds the call of a thread with a stack. For a spinning thread, which is in no system call, it needs the registers.
 StuckCall recognise(const image::Thread& thread, const model::Stack& stack, const CalleeOf& callee_of,
                     const abi::Libc& libc);
 
-// Finds only calls of libc functions with locks that fork() does not reset, anywhere on the stack; the locks are 0 if
-// there is none. The outermost call counts, because it holds the locks for the calls that it makes.
+// Finds only calls of libc functions that take locks which fork() does not reset, anywhere on the stack. If there are
+// several, returns the outermost one, because it holds its locks during the calls that it makes. If there is none, the
+// locks are 0.
 StuckCall recognise_outer_libc_call(const model::Stack& stack, const CalleeOf& callee_of);
 
 }  // namespace forksight::inspect

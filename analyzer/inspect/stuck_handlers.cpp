@@ -22,7 +22,7 @@ model::HandlerWaitKind wait_kind(CallKind kind) {
   }
 }
 
-// By the number that the process itself uses; 0: it has no such thread.
+// The tid of the thread that has the number `own` in the pid namespace of the process; 0: there is none.
 std::int32_t find_tid(const image::Image& image, std::int32_t own) {
   const auto at =
       std::ranges::find_if(image.threads, [own](const image::Thread& one) { return image::own_number(one) == own; });
@@ -43,7 +43,8 @@ void add_stuck_handler(Scene& scene, std::size_t subject, const image::Thread& t
   run.thread = facts.id;
   run.fork_stack.frames.assign(outer, frames.end());
   run.fork_stack.cut = facts.stack.cut;
-  // A child has the frame of the fork() that made it; the forking thread has left that frame.
+  // A child handler runs if the frame of fork() on the child's stack is that of the fork() which made the child. In the
+  // parent the forking thread has left fork() then.
   const bool is_child =
       fork && thread.tid == scene.subjects[subject].image.pid && scene.subjects[subject].image.threads.size() == 1 &&
       !scene

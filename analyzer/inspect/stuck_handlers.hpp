@@ -1,4 +1,5 @@
-// fork() has not returned: its frame is on the stack, and what it called is an atfork handler.
+// Adds an atfork handler that has not returned: the frame of fork() is on the stack of the thread, and fork() called
+// the handler.
 #pragma once
 
 #include <optional>

@@ -26,7 +26,7 @@ class Reader {
       : image_(image), memory_(*image.memory), python_(python), layout_(python.layout), objects_(memory_, layout_) {}
 
   std::vector<PythonThread> read();
-  // There are thread states, or should be, but their contents are impossible.
+  // True if the interpreter has thread states whose contents are impossible.
   bool is_strange() const { return is_strange_; }
 
  private:
@@ -100,8 +100,8 @@ void Reader::add_thread(std::uint64_t state, std::uint64_t gil_holder) {
   }
   if (!is_whole && !thread.stack.known()) is_strange_ = true;
   if (thread.stack.known()) thread.locals = objects_.local_names(code);
-  // A state that was made for a future thread has the pointer of its maker. A thread of several interpreters has a
-  // state in each.
+  // Several states may have the pointer of the same thread: a state that was made for a future thread has the pointer
+  // of the thread that made it, and a thread that runs in several interpreters has a state in each.
   const auto known = std::ranges::find(threads_, thread.pointer, &PythonThread::pointer);
   if (known != threads_.end()) {
     known->holds_gil = known->holds_gil || thread.holds_gil;
@@ -114,8 +114,9 @@ void Reader::add_thread(std::uint64_t state, std::uint64_t gil_holder) {
   threads_.push_back(std::move(thread));
 }
 
-// Numbers by which the process knows its threads are used if pointers are not known. They belong to the process's own
-// pid namespace, and that of the forking thread is out of date until Python's own handler has run.
+// Finds the thread by its pointer. If the pointer of the thread is not known, finds it by a thread number in the memory
+// of the process. These numbers belong to the process's own pid namespace. In a forked child, Python's number of the
+// forking thread is out of date until Python's own atfork handler has run.
 std::int32_t Reader::find_tid(std::uint64_t state, std::uint64_t pointer) const {
   const auto by_pointer = std::ranges::find(image_.threads, pointer, &image::Thread::fs_base);
   if (by_pointer != image_.threads.end()) return by_pointer->tid;

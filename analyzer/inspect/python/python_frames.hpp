@@ -1,6 +1,6 @@
-// Python lines of all threads of a process, from its memory only, alive or in a core, for CPython 3.9 to 3.15. Nothing
-// is executed in the process, and nothing in it needs to work. All of its memory is hostile input: time and memory are
-// bounded, whatever it contains.
+// Python lines of all threads of a process that is alive or in a core, for CPython 3.9 to 3.15. They are read from its
+// memory. Nothing is executed in the process, and nothing in it needs to work. All of its memory is hostile input: the
+// time and memory that reading takes are bounded, whatever it contains.
 #pragma once
 
 #include <cstdint>

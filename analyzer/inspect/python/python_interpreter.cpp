@@ -50,8 +50,8 @@ std::optional<Version> find_version(const image::Image& image, symbols::Symboliz
     if (const auto version = hex ? decode_version(*hex) : std::nullopt) return version;
   }
   if (const auto minor = python_minor_of_file(host)) return Version{*minor};
-  // The interpreter is linked into the program. Its extensions have its version, unless they are independent of
-  // versions.
+  // The interpreter is linked into the program, whose name does not show the version. The file names of extension
+  // modules show it, except those that work with any version.
   for (const symbols::Module& module : image.modules) {
     if (model::base_name(module.path).find(kExtension) == std::string_view::npos) continue;
     if (const auto minor = python_minor_of_file(module.path)) return Version{*minor};

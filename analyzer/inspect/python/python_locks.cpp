@@ -7,8 +7,9 @@
 namespace forksight::inspect {
 namespace {
 
-// struct wait_entry of Python/parking_lot.c: no header declares it and no table describes it. It was the same in
-// 3.13.5, 3.14.10 and 3.15.2. The list of waiters goes through the entry, so another layout is not mistaken for one.
+// struct wait_entry of Python/parking_lot.c. No header declares it and no table describes it. It was the same in
+// 3.13.5, 3.14.10 and 3.15.2. An entry is part of a list, whose links are checked. So another layout is not mistaken
+// for an entry.
 constexpr std::uint64_t kAwaitedBefore = 8;  // the awaited address lies before the semaphore
 struct Waiting {
   std::array<std::byte, 32> semaphore;  // sem_t

@@ -1,5 +1,5 @@
-// Strings, bytes and code objects of CPython, read from the memory of their process. An object of another type reads as
-// empty. The total amount that is read and kept is bounded, over the reader's life.
+// Reads strings, bytes and code objects of CPython from the memory of their process. For an object of another type the
+// result is empty. The total amount that one reader reads and keeps is bounded.
 #pragma once
 
 #include <cstddef>
