@@ -1,4 +1,5 @@
-// The chain of records in the bytes of a trace, link by link: each record, complete or not, and where the chain breaks.
+// Reads the records in the bytes of a trace one by one. A record begins where the one before it ends, as in a chain.
+// Each link of the chain is a record, complete or not, or the place where the chain breaks.
 #pragma once
 
 #include <cstddef>
@@ -45,14 +46,14 @@ struct TraceRecord {
 enum class LinkKind {
   kWhole,
   kUnfinished,  // begun and not committed: its payload may be anything
-  kShort,       // committed, and shorter than its fixed part and the tails that this announces
+  kShort,       // committed, but shorter than its fixed part and the tails whose sizes that part gives
   kDamaged,     // begins with a word that no writer writes: the chain ends here
   kCut,         // longer than the rest of the file: the chain ends here
 };
 
 struct Link {
   LinkKind kind;
-  std::uint64_t word;  // its first
+  std::uint64_t word;  // the first word of the record
   TraceRecord record;  // kDamaged, kCut: the offset alone
 };
 
@@ -60,7 +61,8 @@ class Chain {
  public:
   Chain(std::span<const std::byte> trace, std::uint64_t at) : trace_(trace), at_(at) {}
 
-  // nullopt: it ends in zeros, or with the file. After kDamaged and kCut the same link comes again.
+  // nullopt: the chain ends, because zeros follow, or with the file. After kDamaged and kCut the same link is returned
+  // again.
   std::optional<Link> next();
   void go_on_at(std::uint64_t offset) { at_ = offset; }
   std::uint64_t at() const { return at_; }

@@ -66,7 +66,7 @@ void DeferredSymbols::add_data(ImagePtr image, std::uint64_t address, Place<std:
 
 void DeferredSymbols::resolve(model::Model& model) {
   Symbolizers symbolizers;
-  // A server forks from the same place again and again: equal bytes are unwound once.
+  // A server forks at the same place again and again. So stacks with equal bytes are unwound only once.
   std::map<std::pair<const Image*, std::string_view>, model::Stack> unwound;
   for (const StackTask& task : stacks_) {
     const auto [at, is_new] = unwound.try_emplace({task.image.get(), as_key(task.record.payload)});

@@ -1,5 +1,5 @@
-// Addresses that are met while a trace is read. They are named when the whole trace has been read: then the module
-// lists are complete, and each ELF file is opened once.
+// Collects addresses while a trace is read, and looks up their names when the whole trace has been read. Then the lists
+// of modules are complete, and each ELF file is opened only once.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace forksight::collect {
 class DeferredSymbols {
  public:
   template <class T>
-  using Place = std::function<T&(model::Model&)>;  // by index, because the model's vectors still grow
+  using Place = std::function<T&(model::Model&)>;  // no reference, because the model's vectors still grow
 
   // `record` is a kStack record of a file that outlives this object.
   void add_stack(ImagePtr image, const TraceRecord& record, Place<model::Stack> place);

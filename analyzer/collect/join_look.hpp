@@ -5,9 +5,10 @@
 
 namespace forksight::collect {
 
-// A trace has the stack of a blocked operation from before it began. If its thread was seen while it waits there,
-// Touch::stack becomes the stack of that moment: it has the Python lines, and the frames that the compiler inserted. If
-// a thread waited at a condition variable or barrier at the fork and still does, Held::holder_now shows where.
+// A trace has the stack of a blocked operation from the moment before it began. If the thread was seen while it waits
+// in that operation, Touch::stack becomes the stack of that later moment, because this also has Python lines and
+// inlined functions. If a thread waited at a condition variable or barrier at the fork and still does, Held::holder_now
+// gets its present stack.
 void join_look(model::Model& model);
 
 }  // namespace forksight::collect

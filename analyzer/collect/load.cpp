@@ -58,7 +58,7 @@ Result<model::Model> load_run(const std::vector<fs::path>& paths, const LoadOpti
                                trace::kFileSuffix, kRunLogFile)};
     }
   }
-  // A file under two names of its folder counts once, and the order is the same on every run.
+  // If the user named a folder in two ways, each file counts once. The order is the same each time.
   for (auto* const list : {&evidence.traces, &evidence.run_logs}) {
     std::ranges::sort(*list);
     list->erase(std::unique(list->begin(), list->end()), list->end());

@@ -22,7 +22,7 @@ void name_waits(model::Model& model) {
         module.path = wait.object_module;
         module.bias = wait.module_bias;
         module.start = wait.module_bias;
-        module.end = UINT64_MAX;  // what lies in it was decided by who saw it mapped
+        module.end = UINT64_MAX;  // no check: the look that noted the module has found the address in it
         symbolizer = std::make_unique<Symbolizer>(std::vector{std::move(module)});
       }
       symbols::DataSymbol symbol;

@@ -1,6 +1,7 @@
-// Which process a record is about. Traces name pids, but a pid is no identity: later processes use it again, and a
-// process that execs has several traces. Within a host, pid and start time are an identity. If the start time is not
-// known (forked children, which share their parent's trace), the pid, the parent and the order in time decide.
+// Finds out which process a record is about. Traces name pids, but a pid does not identify a process: later processes
+// may have the same pid, and a process that calls exec has several traces. Within a host, the pid and the start time
+// together identify a process. The start time is not known of forked children, which share their parent's trace. For
+// these the pid, the parent and the order in time decide.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,8 @@ class ProcessTable {
   model::ProcessId enter_child(const TraceInfo& info, std::int32_t pid, std::int32_t pid_of_parent,
                                std::uint64_t time_ns);
 
-  // Called when all traces are entered: an exec ended what threads did in earlier images of a process.
+  // Called when all traces are entered. If a process has called exec, ends everything that its threads did in the old
+  // program.
   void end_earlier_images() const;
 
  private:

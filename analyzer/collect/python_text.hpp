@@ -9,8 +9,8 @@
 
 namespace forksight::collect {
 
-// One entry for each thread with frames. The stack without a thread is that of `writer`; if a thread occurs twice, its
-// first entry counts. The text is hostile input: lines that the dumper does not write are skipped.
+// One entry for each thread with frames. A stack for which the text names no thread is that of `writer`. If a thread
+// occurs twice, its first entry counts. The text is hostile input: lines that the dumper does not write are skipped.
 std::vector<model::PythonThread> parse_python_stacks(std::string_view text, std::uint64_t writer);
 
 }  // namespace forksight::collect

@@ -1,4 +1,5 @@
-// Timers and file locks that a process had when it forked, and how forked processes use them as if they had them.
+// Reads which timers and file locks a process had when it forked, and how forked processes act as if they had these,
+// too.
 #pragma once
 
 #include "collect/trace_context.hpp"

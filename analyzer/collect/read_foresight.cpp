@@ -60,13 +60,14 @@ void ForesightReader::read_thread_life(const TraceRecord& record) {
   model_.lives.push_back(life);
 }
 
-// Libraries that come later may be told after it: it is read when all are known.
+// Only remembers the record. It is read when the whole trace has been read, because libraries that it needs may be in
+// later records.
 void ForesightReader::read_lock_order(const TraceRecord& record) {
   lock_orders_.emplace_back(&record, trace_.process_of(record));
 }
 
 void ForesightReader::attach_lock_orders() {
-  // The joiner's record may come after that of the joined one.
+  // The record of a thread that joins another one may come after the record of the joined thread.
   for (const auto& [life, reference] : joiners_) {
     if (const auto joiner = trace_.find(reference, RecordType::kThreadLife)) model_.lives[life].joiner = joiner->index;
   }
@@ -97,7 +98,9 @@ void ForesightReader::attach_lock_order(const TraceRecord& record, model::Proces
   const auto gates = std::min<std::size_t>(fixed.gates, kMaxGates);
   for (std::size_t i = 0; i < gates; ++i) {
     const auto gate = TraceRecord::element_at<trace::OrderGate>(tail, i);
-    // Both may come to the gate with their first locks: then it is one more lock of the ring.
+    // A gate is a lock that is held around both locks, so that two threads cannot take these at the same time. A lock
+    // that is taken after the first lock (`inner`) is no gate: two threads may both have their first locks when they
+    // come to it.
     if (gate.number != 0 && gate.inner == 0) order.gates.push_back({gate.number, gate.shared != 0});
   }
   const auto used = std::min<std::size_t>(fixed.used, trace::kOrderMoments);

@@ -17,7 +17,7 @@ class ForesightReader {
   void read_thread_life(const TraceRecord& record);
   void read_lock_order(const TraceRecord& record);
   void read_racy_touch(const TraceRecord& record);
-  // Once all libraries, and who joined whom, are known.
+  // Called once all libraries are known, and which thread joined which.
   void attach_lock_orders();
 
  private:
@@ -26,7 +26,7 @@ class ForesightReader {
   TraceContext& trace_;
   model::Model& model_;
   std::vector<std::pair<const TraceRecord*, model::ProcessId>> lock_orders_;
-  std::vector<std::pair<model::LifeId, std::uint64_t>> joiners_;  // refs
+  std::vector<std::pair<model::LifeId, std::uint64_t>> joiners_;  // with references to the records of the joiners
   LockTable& locks_;
 };
 

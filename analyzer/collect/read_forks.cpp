@@ -49,7 +49,8 @@ void ForkReader::read_fork(const TraceRecord& record) {
       ++fork.unknown_threads;
     }
   }
-  // Entries of /proc/self/task beyond what the shim knows of; the forking thread is one of them.
+  // `tasks`: the number of entries of /proc/self/task, of which one is the forking thread. If there are more than the
+  // shim knows of, the others are unknown threads.
   if (fixed.tasks > fixed.thread_count + 1ULL) fork.unknown_threads += fixed.tasks - fixed.thread_count - 1;
   const auto runtimes = tail.subspan(fixed.thread_count * sizeof(trace::ForkThread));
   for (std::size_t i = 0; i < fixed.runtime_count; ++i) {
@@ -99,7 +100,8 @@ void ForkReader::read_vfork_call(const TraceRecord& record) {
       process, fixed.stack, [id](model::Model & m) -> auto& { return m.vfork_exits[id].stack; });
 }
 
-// Only for a child whose fork was recorded, and for the last child with that pid: no rule asks about others.
+// Notes how a child ended. Only a child whose fork was recorded counts, and only the last child with that pid, because
+// no rule asks about others.
 void ForkReader::read_child_end(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::ChildEndRecord>();
   const auto child = trace_.find_process(fixed.child);

@@ -84,7 +84,7 @@ void HandlerReader::attach_run(const TraceRecord& record, model::ProcessId proce
   const auto fixed = record.fixed<trace::HandlerRunRecord>();
   const auto fork = trace_.find(fixed.fork, RecordType::kFork);
   if (fork) {
-    // The record is from the child of that fork. The child may have written nothing else.
+    // The record is from the child of that fork. It may be the only record of that child.
     if (record.pid != model_.processes[model_.forks[fork->index].process].pid)
       process = trace_.child_of(fork->index, record.pid, record.time_ns);
     attach_times(record, fork->index, process);
@@ -103,7 +103,7 @@ void HandlerReader::attach_run(const TraceRecord& record, model::ProcessId proce
   run.phase = to_model(phase);
   run.handlers = first + place - 1;
   run.since_ns = fixed.since_ns;
-  // Prepare handlers are called last in, first out.
+  // Prepare handlers are called in reverse order of their registration.
   const auto which = static_cast<std::size_t>(run.phase);
   for (std::size_t i = 0; i < size; ++i) {
     if (!model_.handlers[first + i].has[which]) continue;
@@ -124,7 +124,7 @@ void HandlerReader::attach_run(const TraceRecord& record, model::ProcessId proce
       process, fixed.stack, [id](model::Model & m) -> auto& { return m.handler_runs[id].fork_stack; });
 }
 
-// To the run that is about to enter the model.
+// Adds a wait to a run of a handler that will be the next one in the model.
 void HandlerReader::attach_wait(const TraceRecord& record, model::HandlerRun& run) {
   const auto fixed = record.fixed<trace::HandlerWaitRecord>();
   const std::size_t id = model_.handler_runs.size();
@@ -146,7 +146,7 @@ void HandlerReader::attach_wait(const TraceRecord& record, model::HandlerRun& ru
       [ id, at ](model::Model & m) -> auto& { return m.handler_runs[id].waits[at].object_module; });
 }
 
-// The same, after its waits.
+// The same for a lock that the thread holds. Called after the waits of the run were added.
 void HandlerReader::attach_hold(const TraceRecord& record, model::HandlerRun& run) {
   const auto fixed = record.fixed<trace::HandlerHeldRecord>();
   const std::size_t id = model_.handler_runs.size();

@@ -18,7 +18,7 @@ class HandlerReader {
   void read_handler_run(const TraceRecord& record);
   void read_handler_wait(const TraceRecord& record);
   void read_handler_held(const TraceRecord& record);
-  // Records that change in place name what comes after them: they are read last.
+  // Called when the whole trace has been read: the records of runs change in place, and may refer to later records.
   void attach_handler_runs();
 
  private:

@@ -27,9 +27,9 @@ void LockReader::read_held(const TraceRecord& record) {
   const auto bytes = std::min<std::size_t>(fixed.memory_bytes, sizeof fixed.memory);
   const auto state =
       libc::decode_lock(to_model(fixed.kind), std::span(fixed.memory).first(bytes), trace_.file().info().libc);
-  // Caught between the lock's release and the record of it: nobody holds it.
+  // The fork came after the thread had released the lock and before the shim noted that. So no thread holds the lock.
   if (state && !state->held) return trace_.become(record, kNotHeld, fork_id);
-  // The child wrote down a thread that only its parent has.
+  // The child wrote this record, but only its parent has the thread.
   model::Fork& about = model_.forks[fork_id];
   if (holder->index != about.forking_thread) model_.threads[holder->index].process = about.process;
   model::Held held;
@@ -104,7 +104,7 @@ void LockReader::read_touch(const TraceRecord& record) {
   trace_.become(record, id);
 }
 
-// The trace names no lock and no pool here. Only the address of the futex word is known.
+// For a touch of this kind the trace names no lock and no pool. Only the address of the futex word is known.
 void LockReader::read_futex_wait(const TraceRecord& record, const trace::TouchRecord& fixed, model::Touch touch) {
   const std::size_t id = model_.touches.size();
   const model::ProcessId process = touch.process;

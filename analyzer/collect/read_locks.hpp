@@ -1,4 +1,5 @@
-// Locks that were held at a fork, and what forked processes do with these and with everything else that the fork broke.
+// Reads which locks were held at a fork, and what forked processes do with these locks and with everything else that
+// the fork broke.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ void NoteReader::read_note(const TraceRecord& record) {
   noted.pids.insert(record.pid);
 }
 
-// A process says it at each fork, and so do its children: one sentence for all of them.
+// A process writes a note at each fork, and its children write it, too. This makes one sentence for all of them.
 void NoteReader::tell_notes() {
   for (const auto& [code, noted] : notes_) {
     const std::string who = noted.pids.size() == 1 ? fmt::format("process {}", *noted.pids.begin())

@@ -1,4 +1,4 @@
-// What a process could not see or do, according to its own notes.
+// Reads the notes in which a process says what its shim could not see or do.
 #pragma once
 
 #include <cstdint>

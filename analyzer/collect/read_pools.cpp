@@ -55,7 +55,7 @@ void PoolReader::read_cure(const TraceRecord& record) {
       process, fixed.stack, [id](model::Model & m) -> auto& { return m.touches[id].stack; });
 }
 
-// A worker of a lost pool was made by the forking thread and starts inside of the runtime.
+// Finds the workers of lost pools: threads that the forking thread made and that start inside of the runtime.
 void PoolReader::attach_workers() {
   for (model::ForkId id = trace_.first_fork(); id < model_.forks.size(); ++id) {
     const model::Fork& fork = model_.forks[id];

@@ -1,4 +1,4 @@
-// Pools of OpenMP runtimes, and what was done to save them.
+// Reads the pools of OpenMP runtimes at a fork, and which cures were applied to them.
 #pragma once
 
 #include "collect/read_threads.hpp"

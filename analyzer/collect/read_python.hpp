@@ -16,7 +16,7 @@ class PythonReader {
   void read_python_stacks(const TraceRecord& record);
   void read_python_at_fork(const TraceRecord& record);
   void read_python_signal(const TraceRecord& record);
-  // Python's frames into the native stacks, once these are unwound.
+  // Inserts Python's frames into the native stacks, once these are unwound.
   void join_python();
 
  private:

@@ -1,5 +1,5 @@
-// run.json: what `forksight run` saw of a process tree from outside. It is in the folder of the run, beside the traces.
-// With it `forksight report` later finds what `run` found.
+// run.json: what `forksight run` saw of a process tree from outside. The file is in the folder of the run, beside the
+// traces. With it `forksight report` can find later what `run` found.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@ struct RunLog {
   std::string started_at;  // ISO 8601 with the offset from UTC
   std::string host;
   std::vector<LoggedProcess> processes;
-  std::vector<LoggedEnd> ends;  // of those for whom the order of ends matters
+  std::vector<LoggedEnd> ends;  // of processes for which a rule compares the time of the end
   std::vector<std::string> limits;
 };
 

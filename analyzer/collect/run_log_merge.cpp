@@ -15,7 +15,8 @@ bool is_same_host(const model::Process& process, const RunLog& log) {
 // The processes of each pid, so that a run of many thousands merges in linear time.
 using ByPid = std::multimap<std::int32_t, model::ProcessId>;
 
-// An equal start time beats an unknown one.
+// The process with this pid and start time; if there is none, one with this pid for which one of the start times is not
+// known.
 std::optional<model::ProcessId> find_process(const model::Model& model, const ByPid& by_pid, const RunLog& log,
                                              std::int32_t pid, std::uint64_t start_ticks) {
   std::optional<model::ProcessId> found;
@@ -29,8 +30,9 @@ std::optional<model::ProcessId> find_process(const model::Model& model, const By
   return found;
 }
 
-// The log was written later than the trace: another program, or another place of the shim, is another image. Of paths
-// the names alone are compared: after a chroot() the rest depends on who looks. The trace cuts a long one.
+// True if the process has called exec since its trace began. The log was written later than the trace, and shows
+// another program, or the shim at another address. Only the file names of programs are compared, because after a
+// chroot() the paths differ. The trace may have only the beginning of a long path.
 bool is_other_image(const model::Process& process, const LoggedProcess& logged) {
   const auto name_of = [](const std::string& path) { return std::string_view(path).substr(path.rfind('/') + 1); };
   const std::string_view traced = name_of(process.exe);
@@ -40,7 +42,8 @@ bool is_other_image(const model::Process& process, const LoggedProcess& logged) 
   return process.shim_start != 0 && logged.shim_start && *logged.shim_start != process.shim_start;
 }
 
-// A handler may jump out of a call: no record says that it came back.
+// Marks touches as returned if their threads have gone on since. A signal handler may jump out of a call. Then no
+// record says that the call returned.
 void end_calls(model::Model& model, model::ProcessId id, const LoggedProcess& logged) {
   if (logged.went_on.empty()) return;
   for (model::Touch& touch : model.touches) {
@@ -49,7 +52,7 @@ void end_calls(model::Model& model, model::ProcessId id, const LoggedProcess& lo
   }
 }
 
-// The process has called exec: everything that its threads did in the old program is over.
+// Called for a process that has called exec. Ends everything that its threads did in the old program.
 void end_image(model::Model& model, model::ProcessId id) {
   std::erase_if(model.handler_runs, [&](const model::HandlerRun& run) { return run.process == id; });
   for (model::Touch& touch : model.touches) touch.returned = touch.returned || touch.process == id;

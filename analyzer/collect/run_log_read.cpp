@@ -21,7 +21,7 @@ constexpr std::size_t kMaxText = 64U << 10U;
 constexpr std::size_t kMaxItems = 1U << 20U;
 constexpr int kMaxDepth = 8;
 
-// Reads members of one object. The first thing that is wrong stays in `problem`.
+// Reads members of one JSON object. `problem` gets the first error; later errors do not replace it.
 class Reader {
  public:
   Reader(const Json& object, std::string where, std::string& problem)

@@ -35,7 +35,8 @@ class TraceContext {
   model::ForkId first_fork() const { return first_fork_; }  // of this file
   model::ThreadId first_thread() const { return first_thread_; }
 
-  // References: 0 is none; one that is not committed, of another type, or further on, is counted and is none.
+  // The object that the record at `reference` became. nullopt for 0, which means no reference. Also nullopt if there is
+  // no committed record of this type before the present one; such a reference is counted.
   std::optional<Target> find(std::uint64_t reference, trace::RecordType type);
   bool is_of_type(std::uint64_t reference, trace::RecordType type) const;
   std::uint64_t bad_references() const { return bad_references_; }
@@ -49,7 +50,7 @@ class TraceContext {
   std::optional<model::ProcessId> find_process(std::int32_t pid) const;
   // The child of a fork, made known by its pid.
   model::ProcessId child_of(model::ForkId fork, std::int32_t pid, std::uint64_t time_ns);
-  bool has_fork(model::ProcessId process) const;  // its birth is known
+  bool has_fork(model::ProcessId process) const;  // the fork that made it is known, or it began the trace
   void mark_gaps();
 
  private:

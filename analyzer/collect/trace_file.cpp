@@ -53,7 +53,7 @@ std::vector<std::string> split_arguments(const std::string& joined) {
 
 }  // namespace
 
-// Not mapped: a file that another process truncates under a mapping is a SIGBUS.
+// Reads the file instead of mapping it: if another process truncates a mapped file, access to it causes a SIGBUS.
 Result<TraceFile> TraceFile::read(const std::filesystem::path& path) {
   // Opened without blocking, so that a FIFO of that name does not hang forksight.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
@@ -87,7 +87,7 @@ std::optional<std::string> TraceFile::read_header() {
   const std::span<const std::byte> bytes = bytes_;
   const auto first_bytes = bytes.first(std::min<std::size_t>(bytes.size(), sizeof(std::uint64_t)));
   if (std::ranges::all_of(first_bytes, [](std::byte b) { return b == std::byte{0}; })) {
-    // The magic is stored last.
+    // The writer stores the magic number last.
     say("its writer had not finished creating it; nothing was recorded here");
     bytes_.clear();
     return std::nullopt;
@@ -152,7 +152,7 @@ void TraceFile::walk_chain() {
   const std::span<const std::byte> bytes = bytes_;
   if (bytes.empty()) return;
   Chain chain(bytes, trace::kHeaderBytes);
-  std::uint64_t number = 0;  // of the record before it, incomplete ones included
+  std::uint64_t number = 0;  // records so far, incomplete ones included
   std::uint64_t holes = 0;
   std::uint64_t malformed = 0;
   std::optional<Link> link = chain.next();

@@ -47,9 +47,10 @@ class TraceFile {
   const std::string& name() const { return name_; }
   const TraceInfo& info() const { return info_; }
   const std::vector<TraceRecord>& records() const { return records_; }
-  // The file as it is; none of one that its writer has not finished creating.
+  // The bytes of the file. Empty if its writer has not finished creating it.
   std::span<const std::byte> bytes() const { return bytes_; }
-  // Records may be missing whose absence means something, for example that a call returned.
+  // True if records may be missing that matter: for example, without the end of a touch it seems that a call has not
+  // returned.
   bool has_gaps() const { return has_gaps_; }
   // What is missing or strange: one sentence each, which starts with the file name.
   const std::vector<std::string>& limits() const { return limits_; }

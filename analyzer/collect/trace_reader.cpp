@@ -104,7 +104,7 @@ void TraceReader::read_record(const TraceRecord& record) {
     case RecordType::kTimer: return read_timer(trace_, record);
     case RecordType::kFileLock: return read_file_lock(trace_, record);
     case RecordType::kChildEnd: return forks_.read_child_end(record);
-    // A later module at the same addresses supersedes it.
+    // Needs no reader: a later module at the same addresses replaces the module that is gone.
     case RecordType::kModuleGone:
     // Only the writers of the trace use these.
     case RecordType::kRecent:

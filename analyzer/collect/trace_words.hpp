@@ -13,7 +13,7 @@
 
 namespace forksight::collect {
 
-// A value that this reader does not know comes from a newer writer: its meaning must not be guessed.
+// False for a value that comes from a newer writer: its meaning must not be guessed.
 bool is_known(trace::LockKind kind);
 bool is_known(trace::TouchKind kind);
 bool is_known(trace::CureMethod method);

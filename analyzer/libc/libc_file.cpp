@@ -21,13 +21,13 @@ namespace forksight::libc {
 namespace {
 
 constexpr std::size_t kMostFileBytes = std::size_t{256} << 20U;
-constexpr std::size_t kMostCode = 64;  // of a function: what is searched for is at its beginning
+constexpr std::size_t kMostCode = 64;  // bytes of a function that are searched, from its beginning
 
 using CodeBytes = std::span<const std::byte>;
 
 std::uint8_t byte_at(CodeBytes code, std::size_t at) { return static_cast<std::uint8_t>(code[at]); }
 
-// lea disp32(%rip), %rax; ret. The text that it returns.
+// The address of the text that a function of this form returns: lea disp32(%rip), %rax; ret.
 std::optional<std::uint64_t> decode_returned_address(CodeBytes code, std::uint64_t address) {
   constexpr std::uint8_t kEndbr[] = {0xf3, 0x0f, 0x1e, 0xfa};
   const bool has_endbr = code.size() >= sizeof kEndbr && std::memcmp(code.data(), kEndbr, sizeof kEndbr) == 0;
@@ -41,7 +41,8 @@ std::optional<std::uint64_t> decode_returned_address(CodeBytes code, std::uint64
   return address + at + kLength + static_cast<std::uint64_t>(std::int64_t{offset});
 }
 
-// Tests for waiters: the number is above bit 2. shr $3, %reg or cmp $7, %reg.
+// True if the code tests whether there are waiters. Their number is in the bits above bit 2, so the test is shr $3,
+// %reg or cmp $7, %reg.
 bool has_test_for_waiters(CodeBytes code) {
   for (std::size_t i = 0; i + 3 <= code.size(); ++i) {
     const std::uint8_t form = byte_at(code, i + 1);
@@ -51,7 +52,8 @@ bool has_test_for_waiters(CodeBytes code) {
   return false;
 }
 
-// mov disp8(%rdi), %reg: the first word of its argument that the function reads is __wrefs.
+// The kind of condition variable, from the first word of its argument that the function reads by mov disp8(%rdi), %reg.
+// That word is __wrefs.
 abi::ConditionKind decode_first_word(CodeBytes code) {
   constexpr std::size_t kNear = 16;
   for (std::size_t i = 0; i + 3 <= code.size(); ++i) {
@@ -116,8 +118,8 @@ class LibcReader {
     }
   }
 
-  // There are two versions of each. The older one, for programs of 2002, reads a pointer first, which is not such a
-  // word.
+  // There are two versions of each of these functions. The older one, for programs from before 2003, first reads a
+  // pointer. That is not such a word, so the older version is not mistaken for the newer one.
   void note_kind(abi::ConditionKind& kind, std::uint64_t address) const {
     const abi::ConditionKind found = decode_first_word(at(address, kMostCode));
     if (found != abi::ConditionKind::kUnknown) kind = found;

@@ -15,7 +15,8 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-// Numbers differ between runs, and so do names whose letters and digits are random: such a word becomes a #.
+// Replaces each word that has a digit by a #. Numbers differ between runs, and so do names of random letters and
+// digits.
 std::string without_numbers(const std::string& text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size();) {
@@ -32,14 +33,15 @@ std::string without_numbers(const std::string& text) {
   return plain;
 }
 
-// The loader knows a library by its soname, the kernel by its file.
+// The file of a library, with links resolved. `run` knows a library by the loader's name for it, `why` by the kernel's.
 std::string file_of(const std::string& library) {
   std::error_code error;
   const std::filesystem::path file = std::filesystem::canonical(library, error);
   return error ? library : file.string();
 }
 
-// Lines may differ: a program may get stuck at either of two places in a function.
+// True if the stack has a frame of the same function and file. The line may differ, because a program may get stuck at
+// either of two places in a function.
 bool has_frame(const model::Stack& stack, const model::Frame& frame) {
   return std::ranges::any_of(
       stack.frames, [&](const model::Frame& one) { return one.function == frame.function && one.file == frame.file; });
@@ -47,7 +49,8 @@ bool has_frame(const model::Stack& stack, const model::Frame& frame) {
 
 bool is_named(const model::Frame& frame) { return !frame.function.empty() && frame.line > 0; }
 
-// `run` saw the time before the hang, so it may name the cause more precisely. It may not report another hang.
+// True if the finding of `run` may be about the same hang as that of `why`. The rules need not be equal: `run` saw the
+// time before the hang, so it may name another, more precise cause, which must be at least as certain.
 bool may_be_told_as(const Finding& why, const Finding& run) {
   return run.rule == why.rule || (run.fork && run.cause >= why.cause && run.harm >= why.harm);
 }
@@ -61,7 +64,7 @@ class View {
     text("the thread", why_.thread_name, run_.thread_name);
     if (run_.rule != why_.rule) return std::move(lines_);
     if (run_.fingerprint != why_.fingerprint) miss("the fingerprint", why_.fingerprint, run_.fingerprint);
-    // The part where the program itself is: inside of libc there are also the shim's hooks.
+    // Compares only the frames of the program itself, because further in the shim adds frames of its hooks.
     const auto [first, last] = words::find_user_part(why_.stack);
     for (std::size_t i = first; i < last; ++i) {
       const model::Frame& frame = why_.stack.frames[i];
@@ -78,7 +81,7 @@ class View {
         fmt::format("  {}: {}: why says {}, run says {}", why_.rule, what, why, run.empty() ? "nothing" : run));
   }
   void text(const char* what, const std::string& why, const std::string& run) {
-    // "(1st of 2)" is only known if all registrations were seen.
+    // `run` may add to the text: "(1st of 2)" is known only to `run`, which saw all registrations.
     if (!why.empty() && !without_numbers(run).starts_with(without_numbers(why))) miss(what, why, run);
   }
 
@@ -87,14 +90,14 @@ class View {
     const Culprit& run = run_.culprit;
     // The name of a temporary file or semaphore differs between runs.
     if (why.kind == CulpritKind::kLock && why.name.find("semaphore sem.") == std::string::npos) {
-      // Only the memory shows that it is on the heap.
+      // " (heap)" is left out, because only `why`, which reads the memory, knows that.
       const std::string name = why.name.substr(0, why.name.find(" (heap)"));
       text("the culprit", name, run.name);
     }
     if (!why.library.empty() && why.kind == CulpritKind::kLock && file_of(why.library) != file_of(run.library))
       miss("its library", why.library, run.library);
     if (why.kind != CulpritKind::kLock) return;
-    // Only `why` knows where the holder is now.
+    // If the stack shows where the holder is now, it is not compared, because only `why` knows that.
     if (why.stack.known() && !why.is_now && !run.stack.known())
       miss("its stack", why.stack.frames.front().function, "");
     if (!why.holder) return;

@@ -1,5 +1,5 @@
-// Compares what `forksight run` reports about a hang with what `forksight why` reports: `run` watched from the start,
-// so it must know at least as much.
+// Compares what `forksight run` reports about a hang with what `forksight why` reports. `run` has watched the program
+// from the start, so it must know at least as much.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace forksight::suite {
 // runs of one program, so pids, tids and addresses differ.
 std::vector<std::string> compare_views(const std::vector<Finding>& run, const std::vector<Finding>& why);
 
-// The same for a core and `why`, if both report the same rule. Compares only the cause.
+// The same for `core` and `why`, for findings of the same rule. Compares only the cause.
 std::vector<std::string> compare_causes(const std::vector<Finding>& core, const std::vector<Finding>& why);
 
 }  // namespace forksight::suite

@@ -17,7 +17,8 @@ using Lines = std::vector<std::string>;
 
 std::string base(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
-// worker_main(void*) -> worker_main; sum._omp_fn.0 and push.isra.0 -> sum, push.
+// The plain name of a function: worker_main(void*) becomes worker_main, sum._omp_fn.0 becomes sum, push.isra.0 becomes
+// push.
 std::string plain(const std::string& function) {
   const std::string name = function.substr(0, std::min(function.find('('), function.size()));
   const std::string first = name.substr(0, std::min(name.find('.'), name.size()));
@@ -92,7 +93,7 @@ Lines compare_finding(const Finding& finding, const ExpectedFinding& expected) {
   compare("outcome", expected.outcome, render::name_of(finding.outcome));
   for (const auto& [key, value] : expected.fields) {
     const auto got = actual_field(finding, key);
-    // The kernel knows a library by its file, the loader by its soname.
+    // The report may have the file name of the library, as the kernel gives it, where a case expects the soname.
     if (key == "library" && got == file_of_library(value)) continue;
     compare(key, value, got);
   }

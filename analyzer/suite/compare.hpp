@@ -14,8 +14,9 @@ namespace forksight::suite {
 std::vector<std::string> compare_findings(const std::vector<Finding>& findings,
                                           const std::vector<ExpectedFinding>& expected);
 
-// The expected hang must still be reported, with the outcome of this run, and nothing else. Outcome "none": it must not
-// be reported, because the options of the run remove every trace of it. `says` are parts of the findings' sentences.
+// Compares the findings of a run whose options change how the program ends. The expected findings must be reported,
+// with the outcome of this run, and nothing else. Outcome "none": nothing must be reported, because with these options
+// the hazard does not occur. `says`: parts of sentences that the findings must have.
 std::vector<std::string> compare_ended(const std::vector<Finding>& findings,
                                        const std::vector<ExpectedFinding>& expected, const ExpectedRun& run);
 

@@ -1,4 +1,4 @@
-// Expectations for machines: part of what `forksight suite list|run --format json` writes.
+// Expectations as JSON: part of what `forksight suite list|run --format json` writes.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

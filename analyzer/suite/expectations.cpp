@@ -128,8 +128,8 @@ std::string without_position(const std::string& culprit) {
   return is_position ? culprit.substr(0, open) : culprit;
 }
 
-// The same expectation for `why`, which did not watch the process: it cannot know where a lock was taken or a pool was
-// made, or how many handlers there are, and it names libraries by their files.
+// What `why` must find if `run` must make this finding. `why` did not watch the process. So it does not know where a
+// lock was taken or a pool was made, or how many handlers there are, and it names libraries by their files.
 ExpectedFinding from_outside(const ExpectedFinding& finding) {
   ExpectedFinding outside{finding.rule, finding.certainty, finding.outcome, finding.fields, {}};
   for (auto& [key, value] : outside.fields) {
@@ -222,8 +222,9 @@ Result<Words> read_options(const std::vector<ExpectLine>& lines) {
   return options;
 }
 
-// A repaired program behaves well, whatever the broken one does. A cure that it does not need changes nothing and
-// reports nothing.
+// The expectations of the repaired variant, which are independent of those of the broken one: it ends well, and no
+// finding is reported. It may run with the cures for which its source has an EXPECT-CURED(repaired) line. It does not
+// need them, so they must change nothing.
 Result<Expectations> read_repaired(const std::vector<ExpectLine>& lines) {
   Expectations expected;
   expected.bare = "ok";

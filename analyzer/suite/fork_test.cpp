@@ -26,7 +26,7 @@ constexpr int kFound = 99;  // the exit status of a run that found something; fo
 constexpr int kChildFailed = 1, kNoScene = 2, kParentFailed = 3;
 constexpr std::chrono::seconds kListLimit{20};
 
-// An environment variable that is set, for programs started in that time, as long as the object lives.
+// Sets an environment variable as long as the object lives. Programs that are started in that time get it.
 class Variable {
  public:
   explicit Variable(const std::string& value) { ::setenv(kVariable, value.c_str(), 1); }

@@ -1,5 +1,6 @@
-// Fork tests of other people's libraries: programs made with <forksight/fork_test.h>. Each scene runs under `forksight
-// run` without cures, and is judged by how it ends and what forksight finds.
+// Runs fork tests: programs made with <forksight/fork_test.h>, which test whether forked children can use a library. A
+// scene is one way to use the library around a fork. Each scene runs under `forksight run` without cures. It is judged
+// by how it ends and what forksight finds.
 #pragma once
 
 #include <chrono>

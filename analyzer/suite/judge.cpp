@@ -102,7 +102,7 @@ class Judge {
     add("why", command, compare_said(said, expected_.why), start);
   }
 
-  // The same for a core of the process that hangs: of the program itself if it has no child.
+  // The same for `core` and a core of the process that hangs: the child, or the program itself if it has no child.
   void judge_core(const Program& program, const fs::path& folder) {
     const Clock::time_point start = Clock::now();
     std::vector<pid_t> alive = find_alive();
@@ -141,7 +141,8 @@ class Judge {
     Lines lines;  // the reason why there is no report
   };
 
-  // The program hangs, and a run reports nothing about it: only the suite ends it.
+  // True if the program hangs and a run must report nothing. Such a run does not end by itself, so the suite must end
+  // it.
   bool must_be_ended() const { return expected_.bare == "hang" && expected_.findings.empty(); }
 
   Run run_forksight(const Command& options, const std::string& name, bool must_end = false) {

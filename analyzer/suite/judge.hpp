@@ -1,5 +1,5 @@
-// Runs one case and judges what forksight reports: about the bare program, asked while it hangs, under observation, and
-// with each cure.
+// Runs one case and judges what forksight reports about it. The case runs by itself, and `why` and `core` explain it
+// while it hangs. Then it runs under `forksight run`, without and with cures.
 #pragma once
 
 #include <chrono>

@@ -23,8 +23,8 @@ struct Packaged {
   std::string_view start;  // of the name of a library, program or module
   const char* package;
 };
-// Packages of Debian 12; the first entry that fits counts. Two builds of OpenBLAS differ only in their path, which the
-// name does not contain.
+// Packages of Debian 12. The first entry that fits counts. For OpenBLAS there is one entry: its builds differ only in
+// their paths, and only the file name is compared.
 constexpr std::array kPackages = {
     Packaged{"libomp.so", "libomp5-14"},
     Packaged{"libgomp.so", "libgomp1"},
@@ -44,7 +44,7 @@ std::string package_of(std::string_view name) {
   return found == kPackages.end() ? "" : found->package;
 }
 
-// The libraries that the loader does not find for an ELF file. The file is not run for that.
+// The libraries of an ELF file that the loader does not find. The file itself is not run.
 std::vector<std::string> list_missing_libraries(const fs::path& file, const fs::path& folder) {
   const Captured said =
       capture({"env", "LD_TRACE_LOADED_OBJECTS=1", "/lib64/ld-linux-x86-64.so.2", file}, folder, "loader", 10s);

@@ -14,7 +14,7 @@ struct Missing {
   std::string package;  // the Debian package; "" if none is known
 };
 
-// The calling process must be fit for judge(). The output of the loader goes to `folder`.
+// The calling process must fulfil the conditions of judge(). The output of the loader goes to `folder`.
 std::optional<Missing> find_missing(const Case& one, const std::filesystem::path& folder);
 
 // The reason why a process here may not examine another one that it did not start; "" if it may.

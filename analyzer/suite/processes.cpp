@@ -48,7 +48,8 @@ std::vector<std::string> stacks_by_kernel(pid_t pid) {
   return lines;
 }
 
-// SIGKILL has been sent and has not taken effect yet. On a busy machine that takes until the process gets a processor.
+// True if SIGKILL has been sent to the process and has not taken effect yet. On a busy machine that can take a while,
+// because the process needs a processor to end.
 bool is_being_killed(pid_t pid) {
   const auto status = proc::parse_status(read_file(proc::proc_path(pid, "status")).text);
   return status && (((status->pending | status->shared_pending) >> (SIGKILL - 1)) & 1U) != 0;
@@ -86,7 +87,7 @@ std::vector<pid_t> find_descendants() {
 
 std::vector<pid_t> find_alive() {
   std::vector<pid_t> alive = find_descendants();
-  // If only the first thread has ended, other threads live.
+  // A process whose first thread has ended is still alive if it has other threads.
   std::erase_if(alive, [](pid_t pid) {
     const auto stat = proc::read_stat(pid);
     const bool has_ended = !stat || stat->state == 'Z';
@@ -108,7 +109,7 @@ std::vector<std::string> describe_stacks(const std::filesystem::path& folder) {
 
 bool end_descendants(const std::function<void(pid_t, int)>& reaped) {
   bool left = false;
-  // asleep in the kernel for ever: even SIGKILL does not end it
+  // a process that sleeps in the kernel for ever is not ended by SIGKILL
   const Clock::time_point give_up = Clock::now() + 30s;
   for (;;) {
     for (const pid_t pid : find_alive()) {

@@ -1,4 +1,5 @@
-// The descendants of this process, which is their subreaper: only they are ever signalled, and none of them is lost.
+// The descendants of this process, which is their subreaper: so none of them is lost when its parent ends. No other
+// process is ever signalled.
 #pragma once
 
 #include <sys/types.h>
@@ -17,7 +18,8 @@ bool become_reaper();
 std::vector<pid_t> find_descendants();
 std::vector<pid_t> find_alive();
 
-// For people: where every thread of the descendants is, from gdb if it is there, else from the kernel.
+// Describes for people where each thread of the descendants is: by stacks from gdb if it is installed, else by what the
+// kernel shows.
 std::vector<std::string> describe_stacks(const std::filesystem::path& folder);
 
 // Kills and reaps all descendants; calls `reaped` with each pid and wait status. True if a process lived that nobody

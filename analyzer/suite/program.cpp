@@ -43,7 +43,8 @@ struct Task {
 };
 using Tasks = std::map<std::pair<pid_t, pid_t>, Task>;
 
-// State D otherwise is not a sleep to rely on. Here it lasts until the child execs or ends.
+// A thread in vfork() has the state D until its child execs or ends, and then counts as asleep. In other calls the
+// state D does not.
 bool is_in_vfork(pid_t pid, pid_t tid) {
   const auto call = proc::parse_syscall(proc::read_file(proc::task_path(pid, tid, "syscall")).text);
   return call && call->number == kSysVfork;
@@ -145,8 +146,8 @@ std::string Program::watch(Clock::duration limit) {
   const auto spin_ticks = static_cast<std::uint64_t>(kSpinS * ::sysconf(_SC_CLK_TCK));
   Tasks before;
   Tasks first;
-  Tasks idle;           // as all were when the last of them had used CPU time
-  int awake_looks = 0;  // in a row
+  Tasks idle;  // the tasks at the last look at which they had used CPU time
+  bool slept = true;
   Clock::time_point since = Clock::now();
   Clock::time_point idle_since = since;
   while (Clock::now() < deadline && !is_stopped()) {
@@ -154,7 +155,8 @@ std::string Program::watch(Clock::duration limit) {
     const Tasks tasks = look_at(find_descendants());
     Tasks asleep = tasks;
     std::erase_if(asleep, [](const auto& entry) { return entry.second.state != 'S'; });
-    // A process that is forked between the listing and the look is missing from `first`.
+    // A process that was forked after the processes were listed is missing from `first`. So the lists are compared
+    // again.
     const bool same_tasks = std::ranges::equal(
         tasks, first, {}, [](const auto& entry) { return entry.first; }, [](const auto& entry) { return entry.first; });
     if (asleep != before || !same_tasks) {
@@ -163,8 +165,9 @@ std::string Program::watch(Clock::duration limit) {
       first = tasks;
     }
     const bool sleeps = !tasks.empty() && asleep.size() == tasks.size();
-    awake_looks = sleeps ? 0 : awake_looks + 1;
-    if (awake_looks >= kMostAwakeLooks || !is_idle(idle, tasks)) {
+    // On a busy machine a working thread may wait for a processor, and use no CPU time between two looks. But it is not
+    // asleep. So two looks in a row at which not all threads sleep count as work.
+    if ((!sleeps && !slept) || !is_idle(idle, tasks)) {
       idle = tasks;
       idle_since = Clock::now();
     }
@@ -188,7 +191,7 @@ std::optional<int> Program::wait(Clock::duration limit) {
     }
     pollfd ended = {descriptor, POLLIN, 0};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    ::poll(&ended, 1, static_cast<int>(std::clamp<long>(left, 0, 1000)));  // waits for the rest after the next look
+    ::poll(&ended, 1, static_cast<int>(std::clamp<long>(left, 0, 1000)));  // at most a second at a time
   }
   if (descriptor >= 0) ::close(descriptor);
   return status_;

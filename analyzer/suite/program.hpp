@@ -14,7 +14,7 @@ namespace forksight::suite {
 
 using Clock = std::chrono::steady_clock;
 
-// The file that PATH leads to; "" if there is none.
+// The program that a shell would find in PATH; "" if there is none.
 std::filesystem::path find_in_path(const std::string& name);
 
 // Sleeps, or returns early if this process is asked to stop.

@@ -16,7 +16,7 @@
 namespace forksight::suite {
 namespace {
 
-// The loader finds the first one; containers and WSL have it at the other places.
+// The first is a name that the loader searches for. In containers and in WSL the driver is at the other places.
 constexpr std::array kCandidates = {"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1",
                                     "/usr/lib/wsl/lib/libcuda.so.1", "/usr/local/nvidia/lib/libcuda.so.1"};
 constexpr std::string_view kTestDriver = "forksight test driver";

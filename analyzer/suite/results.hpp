@@ -10,7 +10,7 @@ namespace forksight::suite {
 
 enum class State { kGreen, kRed, kSkipped, kUnknown };  // kUnknown: the suite was stopped before the end of the case
 
-// One of the parts by which a case is judged: bare, why, core, observed, and each run that it asks for.
+// One of the parts by which a case is judged: bare, why, core, observed, and each run that the case asks for.
 struct Part {
   std::string name;  // "bare", "why", "core", "observed", "--omp=rebuild"
   State state = State::kGreen;

@@ -1,4 +1,4 @@
-// Columns of text; each is as wide as its widest cell.
+// Tables of text. Each column is as wide as its widest cell.
 #pragma once
 
 #include <string>

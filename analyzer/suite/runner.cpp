@@ -62,7 +62,7 @@ class Signals {
   sigset_t mask_ = {};
 };
 
-// How long a case takes, without a unit: a hang takes long, and each run counts as one.
+// An estimate of how long a case takes, without a unit. A hang takes long, and each further run adds to it.
 double weight_of(const Entry& entry) {
   const bool hangs = entry.expected.bare == "hang" || entry.expected.bare == "spin";
   return 1.0 + (hangs ? 6.0 : 0.0) + (entry.expected.core ? 2.0 : 0.0) +

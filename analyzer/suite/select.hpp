@@ -22,8 +22,8 @@ struct Entry {
   Expectations expected;
 };
 
-// With `all`, cases with a label are included, as in a list; otherwise only if the user gave their whole name or that
-// label. An error for a name or label that no case has, and for an invalid source.
+// If `all` is set, as for a list, cases with a label are included. Otherwise such a case is included only if the user
+// gave its whole name or the label. There is an error if no case has a given name or label, and if a source is invalid.
 struct SelectError {
   std::string message;
   bool is_usage = true;  // false: the suite cannot be read

@@ -16,8 +16,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Row = std::vector<std::string>;
 
-// The verdict about one hazard: "certain hang". If it is reported as another hazard, that one; "nothing" if it is not
-// reported.
+// The expected verdict about one hazard, such as "proven hang". If only another hazard is reported, names that one.
+// "nothing" if nothing is reported.
 std::string describe_verdict(const std::vector<ExpectedFinding>& findings, const std::string& rule) {
   const auto same = std::ranges::find(findings, rule, &ExpectedFinding::rule);
   if (same != findings.end()) return same->certainty + " " + same->outcome;

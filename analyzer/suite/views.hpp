@@ -1,4 +1,4 @@
-// What `forksight suite` prints. A view only prints and decides nothing.
+// The texts that `forksight suite` prints. A view only formats results and decides nothing.
 #pragma once
 
 #include <string>
