@@ -98,9 +98,9 @@ void ForesightReader::attach_lock_order(const TraceRecord& record, model::Proces
   const auto gates = std::min<std::size_t>(fixed.gates, kMaxGates);
   for (std::size_t i = 0; i < gates; ++i) {
     const auto gate = TraceRecord::element_at<trace::OrderGate>(tail, i);
-    // A gate is a lock that is held around both locks, so that two threads cannot take these at the same time. A lock
-    // that is taken after the first lock (`inner`) is no gate: two threads may both have their first locks when they
-    // come to it.
+    // A gate is a lock that is held around both locks, so that two threads cannot take these at the same time. `inner`
+    // marks a lock that was taken after the first lock and for which no order is recorded. It is no gate: two threads
+    // may both have their first locks when they come to it.
     if (gate.number != 0 && gate.inner == 0) order.gates.push_back({gate.number, gate.shared != 0});
   }
   const auto used = std::min<std::size_t>(fixed.used, trace::kOrderMoments);
