@@ -155,8 +155,9 @@ void add_why_command(CLI::App& app, int& status) {
             const bool is_number = !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
             const bool is_id = is_number && word.size() < 10 && std::stol(word) > 0;
             const bool is_option = word.starts_with('-');
-            return word.empty() || is_option || (is_number && !is_id) ? fmt::format("\"{}\" is no process id", word)
-                                                                      : std::string();
+            const bool is_wrong = word.empty() || is_option || (is_number && !is_id);
+            return is_wrong ? fmt::format("\"{}\" is no process id; give a process id, a thread id or a name", word)
+                            : std::string();
           },
           ""))
       ->type_name("")

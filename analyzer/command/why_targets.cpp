@@ -27,7 +27,7 @@ std::optional<std::int32_t> parse_id(const std::string& word) {
 }
 
 // This process and its ancestors: a user who asks for "all" does not mean these.
-std::set<std::int32_t> find_askers() {
+std::set<std::int32_t> find_self_and_ancestors() {
   std::set<std::int32_t> found{::getpid()};
   for (auto stat = proc::read_stat(::getpid()); stat && stat->ppid > 0 && found.insert(stat->ppid).second;)
     stat = proc::read_stat(stat->ppid);
@@ -51,10 +51,10 @@ bool has_name(std::int32_t pid, const proc::Stat& stat, const std::string& name)
 }
 
 std::vector<proc::ProcessKey> find_processes(const std::function<bool(std::int32_t, const proc::Stat&)>& is_meant) {
-  const std::set<std::int32_t> askers = find_askers();
+  const std::set<std::int32_t> left_out = find_self_and_ancestors();
   std::vector<proc::ProcessKey> found;
   for (const std::int32_t pid : proc::list_numbers("/proc").numbers) {
-    const auto stat = askers.contains(pid) ? std::nullopt : proc::read_stat(pid);
+    const auto stat = left_out.contains(pid) ? std::nullopt : proc::read_stat(pid);
     if (!stat || stat->state == 'Z' || !is_ours(proc::read_file(proc::proc_path(pid, "status")).text)) continue;
     if (is_meant(pid, *stat) && !image::find_obstacle(pid)) found.push_back({pid, stat->start_ticks});
   }

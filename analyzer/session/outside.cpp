@@ -27,7 +27,7 @@ bool is_guess(const Finding& finding) {
 // How much a finding explains. A guess that names the awaited object ranks above a guess that only names what the fork
 // lost. There is one exception: a semaphore that the traces do not know as a lock is used as a signal. Then what was
 // lost explains more than the name of the semaphore.
-int rank_of(const Finding& finding) {
+int explanation_rank(const Finding& finding) {
   if (!is_guess(finding)) return 4;
   if (finding.rule == "deadlock") return 0;
   if (finding.rule == "atfork-bypassed") return 1;
@@ -38,7 +38,7 @@ int rank_of(const Finding& finding) {
 bool is_explained(const model::Process& process, const model::Model& model, const std::vector<Finding>& findings,
                   int rank) {
   return std::ranges::any_of(findings, [&](const Finding& finding) {
-    if (rank_of(finding) < rank) return false;
+    if (explanation_rank(finding) < rank) return false;
     const bool is_about = std::ranges::any_of(
         finding.processes, [&](model::ProcessId id) { return is_same(model.processes[id], process); });
     const auto is_it = [&](const Victim& victim) { return victim.pid == process.pid; };
@@ -89,7 +89,8 @@ bool displace_guesses(const KeptFinding& kept, const model::Model& model, std::v
                                [&](const model::Process& one) { return is_same(model.processes[id], one); });
   };
   const auto is_about_kept = [&](const Finding& finding) {
-    return rank_of(finding) < rank_of(kept.finding) && std::ranges::any_of(finding.processes, is_of_kept);
+    return explanation_rank(finding) < explanation_rank(kept.finding) &&
+           std::ranges::any_of(finding.processes, is_of_kept);
   };
   const auto is_about_others = [&](const Finding& finding) {
     return is_about_kept(finding) && !std::ranges::all_of(finding.processes, is_of_kept);
@@ -105,7 +106,7 @@ void OutsideFindings::keep(const model::Model& seen, const model::Model& model, 
   if (!is_worth_a_look(model, findings)) return;
   for (Finding& finding : diagnose(with_traced_forks(seen, model))) {
     if (finding.harm == Certainty::kPossible) continue;  // guesses are only for users who ask with `forksight why`
-    const bool is_known = is_explained(seen.processes[finding.process], model, findings, rank_of(finding)) ||
+    const bool is_known = is_explained(seen.processes[finding.process], model, findings, explanation_rank(finding)) ||
                           std::ranges::any_of(kept_, [&](const KeptFinding& kept) {
                             return kept.finding.fingerprint == finding.fingerprint &&
                                    key_of(kept.processes.front()) == key_of(seen.processes[finding.process]);
@@ -132,7 +133,8 @@ void OutsideFindings::forget(const proc::ProcessKey& key) {
 void OutsideFindings::add_to(model::Model& model, std::vector<Finding>& findings) const {
   std::vector<const KeptFinding*> unexplained;
   for (const KeptFinding& kept : kept_) {
-    if (!is_explained(kept.processes.front(), model, findings, rank_of(kept.finding))) unexplained.push_back(&kept);
+    if (!is_explained(kept.processes.front(), model, findings, explanation_rank(kept.finding)))
+      unexplained.push_back(&kept);
   }
   for (const KeptFinding* const kept : unexplained) {
     if (!displace_guesses(*kept, model, findings)) continue;

@@ -13,7 +13,7 @@
 namespace forksight {
 namespace {
 
-constexpr std::chrono::seconds kLeast{1};
+constexpr std::chrono::seconds kCheckEvery{1};
 constexpr double kLeastShare = 0.05;      // of one processor: if all processes together use less, they are at rest
 constexpr int kCostShare = 200;           // looks may take one part in this many of the time
 constexpr std::size_t kMostThreads = 64;  // for each process
@@ -71,7 +71,7 @@ model::Model look_at_waits(const watch::Tree& tree) {
 
 void RunRest::follow(const watch::Supervisor& supervisor, watch::Clock::time_point now) {
   if (now < next_check_) return;
-  next_check_ = now + kLeast;
+  next_check_ = now + kCheckEvery;
   Ticks ticks = read_ticks(supervisor.tree());
   is_at_rest_ = !ticks_.empty() && !has_worked(ticks_, ticks, now - since_);
   ticks_ = std::move(ticks);

@@ -106,7 +106,7 @@ class Session {
     const auto now = Clock::now();
     supervisor_.poll(now);
     note(supervisor_.verdicts(), now);
-    forget_freed();
+    forget_reports_of_freed();
     rest_.follow(supervisor_, now);
     for (const std::string& sentence : rights_.look(supervisor_)) history_.add_limit(sentence);
     if (is_time_to_tell(now) && has_new_findings(now)) {
@@ -127,7 +127,7 @@ class Session {
   }
 
   // A process that went on after another was ended may hang again for another reason.
-  void forget_freed() {
+  void forget_reports_of_freed() {
     if (killed_.empty()) return;
     std::erase_if(reported_, [&](const auto& entry) { return !supervisor_.verdicts().contains(entry.first); });
   }
@@ -227,7 +227,7 @@ class Session {
       if (supervisor_.tree().living().contains(pid)) continue;
       const auto stat = proc::read_stat(pid);
       const bool is_younger = stat && stat->start_ticks >= command_.start_ticks && pid != ::getpid();
-      if (is_younger && has_our_mark(pid)) supervisor_.tree().adopt({pid, stat->start_ticks});
+      if (is_younger && names_our_folder(pid)) supervisor_.tree().adopt({pid, stat->start_ticks});
     }
     next_search_ = Clock::now() + (Clock::now() - start) * kSearchShare;
   }
@@ -243,7 +243,7 @@ class Session {
   }
 
   // The environment of the process names the folder of this run.
-  bool has_our_mark(std::int32_t pid) const {
+  bool names_our_folder(std::int32_t pid) const {
     // Includes the end of the value, because the name of another run's folder may begin with the name of this one.
     const std::string mark = fmt::format("FORKSIGHT_OUT={}", folder_.path().string()) + '\0';
     return proc::read_environment(pid).find(mark) != std::string::npos;
@@ -268,7 +268,7 @@ class Session {
       // The trace does not have the start time of a forked child. So the environment of the process must show that it
       // belongs to this run.
       const bool is_ours =
-          process.start_ticks != 0 ? process.start_ticks == stat->start_ticks : has_our_mark(process.pid);
+          process.start_ticks != 0 ? process.start_ticks == stat->start_ticks : names_our_folder(process.pid);
       if (is_ours) supervisor_.tree().adopt({process.pid, stat->start_ticks});
     }
   }

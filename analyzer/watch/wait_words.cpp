@@ -84,7 +84,7 @@ std::string describe_messages(const proc::ThreadSample& thread) {
 
 // Says that no other process has the queue or FIFO open in the way that would end the wait. "" if some process has: the
 // report lists such processes.
-std::string tell_missing(std::int32_t pid, const std::string& object, bool by_reader) {
+std::string describe_missing_end(std::int32_t pid, const std::string& object, bool by_reader) {
   std::set<std::int32_t> refused;
   bool is_own = false;
   for (const proc::Holder& holder : proc::find_holders({object}, {pid}, refused)) {
@@ -102,7 +102,7 @@ std::string describe_queue(std::int32_t pid, const proc::ThreadSample& thread) {
       proc::read_link(proc::proc_path(thread.tid, fmt::format("fd/{}", proc::as_int(thread.call.args[0]))));
   if (!name) return {};
   const bool reads = thread.call.number == SYS_mq_timedreceive;
-  return fmt::format("the POSIX message queue {}{}", *name, tell_missing(pid, *name, !reads));
+  return fmt::format("the POSIX message queue {}{}", *name, describe_missing_end(pid, *name, !reads));
 }
 
 std::string describe_fd(const proc::ThreadSample& thread, std::int32_t fd) {
@@ -117,7 +117,7 @@ std::string describe_open(std::int32_t pid, const proc::ThreadSample& thread) {
   const auto fifo = find_fifo_open(thread);
   if (!fifo) return {};
   const std::string missing =
-      fifo->is_unlinked ? "; nobody can: its name is removed" : tell_missing(pid, fifo->path, !fifo->reads);
+      fifo->is_unlinked ? "; nobody can: its name is removed" : describe_missing_end(pid, fifo->path, !fifo->reads);
   return fmt::format("the FIFO {}, for somebody who {}{}", fifo->path, fifo->reads ? "writes" : "reads", missing);
 }
 
