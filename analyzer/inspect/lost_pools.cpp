@@ -53,13 +53,26 @@ bool is_idle(const ThreadFacts& facts, const std::string& library) {
   return facts.call.word != 0 && std::ranges::all_of(frames, is_runtime);
 }
 
-// The workers of the forking thread's pool. Each thread that starts regions has a pool of its own, and all idle workers
-// of a pool sleep on the same futex word. Empty if idle workers sleep on several words: then the pools cannot be told
-// apart.
-std::vector<model::ThreadId> find_workers(const Scene& scene, const model::Fork& fork, const std::string& library) {
-  std::vector<model::ThreadId> living;
-  std::vector<model::ThreadId> ended;  // only in the child's memory; some may have ended before the fork
-  std::set<std::uint64_t> words;
+// gomp_team_start() passes each new worker a structure on the stack of the thread that makes it (libgomp/team.c,
+// gcc 4.2 and later). True: `thread` was given one that lies on the stack of the thread which is now the child's first.
+bool is_made_by_forking_thread(const Scene& scene, std::size_t child, const model::Thread& thread) {
+  const image::Image& image = scene.subjects[child].image;
+  const abi::ThreadLayout* const layout = abi::thread_layout(image.libc.version);
+  const auto first = std::ranges::find(image.threads, image.pid, &image::Thread::tid);
+  if (layout == nullptr || first == image.threads.end() || !first->registers || !(*first->registers)[symbols::kRsp])
+    return false;
+  const proc::Mapping* const stack = image.mapping_of(*(*first->registers)[symbols::kRsp]);
+  if (thread.pointer == 0 || stack == nullptr) return false;
+  const auto argument = image.memory->value<std::uint64_t>(thread.pointer + layout->argument);
+  return argument && *argument >= stack->start && *argument < stack->end;
+}
+
+// Each thread that starts regions has a pool of its own. Empty: the workers of the forking thread cannot be
+// distinguished from those of others.
+std::vector<model::ThreadId> find_workers(const Scene& scene, std::size_t child, const model::Fork& fork,
+                                          const std::string& library) {
+  std::vector<model::ThreadId> all;
+  std::vector<model::ThreadId> own;
   for (const model::ThreadId id : fork.lost_threads) {
     const model::Thread& thread = scene.model.threads[id];
     if (thread.start_library != library) continue;

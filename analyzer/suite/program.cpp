@@ -146,8 +146,8 @@ std::string Program::watch(Clock::duration limit) {
   const auto spin_ticks = static_cast<std::uint64_t>(kSpinS * ::sysconf(_SC_CLK_TCK));
   Tasks before;
   Tasks first;
-  Tasks idle;  // the tasks at the last look at which they had used CPU time
-  bool slept = true;
+  Tasks idle;           // the tasks at the last look at which they had used CPU time
+  int awake_looks = 0;  // in a row
   Clock::time_point since = Clock::now();
   Clock::time_point idle_since = since;
   while (Clock::now() < deadline && !is_stopped()) {
@@ -165,9 +165,8 @@ std::string Program::watch(Clock::duration limit) {
       first = tasks;
     }
     const bool sleeps = !tasks.empty() && asleep.size() == tasks.size();
-    // On a busy machine a working thread may wait for a processor, and use no CPU time between two looks. But it is not
-    // asleep. So two looks in a row at which not all threads sleep count as work.
-    if ((!sleeps && !slept) || !is_idle(idle, tasks)) {
+    awake_looks = sleeps ? 0 : awake_looks + 1;
+    if (awake_looks >= kMostAwakeLooks || !is_idle(idle, tasks)) {
       idle = tasks;
       idle_since = Clock::now();
     }

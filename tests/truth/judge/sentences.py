@@ -183,6 +183,15 @@ class Reading:
         expect(found["f"] == "a futex", f"a worker of libgomp is in {found['f']}")
         return None
 
+    def sleeps_until(self, found):
+        """A future has its word on the heap, where the scenario knows no object."""
+        try:
+            self.waits_for_object(found)
+        except NotKnown:
+            if found["f"] != "a std::future":
+                raise
+            self.waits_in(found)
+
     def waits_for_held(self, found):
         self.waits_for_object(found)
         holder = self.scene.thread(found["h"]) if found.get("h") else self.scene.thread(found["t"])
@@ -489,7 +498,10 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (r"The handler locks " + OBJECT + r"(?: \([^)]*\))?(?:, which (?:(?P<own>the forking thread itself)|" + HOLDER + r") (?:took|holds|held)"
      r"(?: and which no thread of the child holds)?)?", Reading.handler_locks),
     (WHO + r" waits in the wait for " + OBJECT + r"(?:, which " + HOLDER + r" holds)?", Reading.waits_for_held),
-    (WHO + r" is,? in [\w ()]+; it sleeps until the word " + OBJECT + r" is no longer 0x[0-9a-f]+", Reading.waits_for_object),
+    (WHO + r" is,? in (?P<f>[\w :()]+); it sleeps until the word " + OBJECT + r" is no longer 0x[0-9a-f]+", Reading.sleeps_until),
+    (WHO + r" is,? waiting until the static behind " + OBJECT + r" is initialised", Reading.waits_for_object),
+    (r'At (?:the|an earlier) fork thread (?P<h>\d+)(?: "[^"]*")? of (?:process (?P<p>\d+)|its parent|an ancestor) was in the middle of that'
+     r"(?:, which it began)?", Reading.held_at_fork),
     (WHO + r" waits (?:in pthread_join\(\) )?for the end of " + HOLDER, Reading.joins),
     (WHO + r" waits for process (?P<q>\d+) to end", Reading.awaits_child),
     (WHO + r" (?P<verb>reads|receives) from \S+ \(its descriptor (?P<d>\d+)\), (?:which|whose other end) " + OTHER
@@ -539,7 +551,7 @@ PLAIN = tuple(re.compile(text) for text in (
     r"Nobody is left to set it", r"Thread \d+ of (?:process|child) \d+ is in the middle of a task", r"A barrier opens when as many threads have arrived",
     r"Its ancestor, process \d+, was forked", r"An ancestor of it was forked", r"The condition variables that these threads wait for show",
     r"The round still needs at least one more thread", r"libgomp has no atfork handler", r"fork\(\)(?: at \S+)? copied libgomp's note",
-    r"fork\(\)(?: at \S+)? copied the count of waiters", r"A pthread_once_t records no owner", r"A child handler may only do what is async-signal-safe",
+    r"fork\(\)(?: at \S+)? copied the count of waiters", r"fork\(\)(?: at \S+)? copied the guard variable", r"A pthread_once_t records no owner", r"A child handler may only do what is async-signal-safe",
     r"The kernel finds a ring that consists of fcntl\(\) locks only", r"The process that should write first needs", r"It is a guess: anybody may still open the FIFO",
     r"The signal went to one of these", r"A fork inside of a parallel region looks the same", r"Before a new group of waiters can be woken", r"pthread_cond_destroy\(\) waits until", r"At the fork another thread", r"fork\(\)(?: at \S+)? copied the count of arrivals", r"It is not known which lock that is",
 ))
