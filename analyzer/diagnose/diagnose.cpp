@@ -130,7 +130,12 @@ bool may_find_with_names(const model::Model& nameless) {
     return process.liveness != model::Liveness::kUnknown && process.liveness != model::Liveness::kAwake &&
            process.liveness != model::Liveness::kEnded;
   });
-  return has_stuck || !diagnose(nameless).empty();
+  // A semaphore may prove to be a lock of Python, about which more is known.
+  const bool has_semaphore = std::ranges::any_of(nameless.touches, [&](const model::Touch& touch) {
+    return touch.held &&
+           nameless.locks[nameless.forks[touch.fork].held[*touch.held].lock].kind == model::LockKind::kSemaphore;
+  });
+  return has_stuck || has_semaphore || !diagnose(nameless).empty();
 }
 
 std::vector<model::ProcessId> find_unexplained_processes(const model::Model& model,

@@ -156,6 +156,13 @@ std::optional<Inversion> find_inversion(const Evidence& evidence, const model::H
   return std::nullopt;
 }
 
+// A signal handler may wake the thread that has the lock, or that is to be joined.
+bool may_other_be_woken(const Evidence& evidence, const model::HandlerRun& run) {
+  const model::HandlerWait* const wait = innermost_wait(run);
+  const bool has_other = wait != nullptr && wait->owner && evidence.model().threads[*wait->owner].tid != run.tid;
+  return has_other && has_way_out(evidence.process(run.process));
+}
+
 std::optional<End> find_end(const Evidence& evidence, const model::HandlerRun& run) {
   const model::Process& process = evidence.process(run.process);
   if (run.phase == model::HandlerPhase::kChild && process.has_execed) return std::nullopt;
@@ -163,7 +170,8 @@ std::optional<End> find_end(const Evidence& evidence, const model::HandlerRun& r
   // `liveness` is the state in which the process was last seen. The process may have been ended from outside
   // afterwards.
   switch (process.liveness) {
-    case model::Liveness::kDeadButForSignal: return End{Certainty::kLikely, Outcome::kMayHang};
+    case model::Liveness::kDeadButForSignal:
+      return End{may_other_be_woken(evidence, run) ? Certainty::kPossible : Certainty::kLikely, Outcome::kMayHang};
     case model::Liveness::kSpinning:
     case model::Liveness::kStalled: return End{Certainty::kLikely, Outcome::kHang};
     default: return std::nullopt;

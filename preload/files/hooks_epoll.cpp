@@ -10,6 +10,7 @@
 #include "guest/sys.hpp"
 #include "loader/lazy_next.hpp"
 #include "locks/wait_guard.hpp"
+#include "record/slots.hpp"
 #include "record/writer.hpp"
 
 #include "guest/house_rules.hpp"
@@ -114,19 +115,29 @@ bool has_removals(const ShareRecord& record) {
   return any != 0;
 }
 
-void end_wait(void* record) { __atomic_fetch_sub(&static_cast<ShareRecord*>(record)->waiters, 1, __ATOMIC_SEQ_CST); }
+struct CountedWait {
+  ShareRecord* record;
+  std::uint32_t epoch;  // of the process that counted it
+};
+
+// A signal handler may fork in the middle of the wait. The child returns from the wait, too, and has not counted it.
+void end_wait(void* counted) {
+  const auto& wait = *static_cast<const CountedWait*>(counted);
+  if (wait.epoch == epoch()) __atomic_fetch_sub(&wait.record->waiters, 1, __ATOMIC_SEQ_CST);
+}
 
 template <class Wait>
 __attribute__((noinline)) int wait_shared(const Share& share, const Site& site, Wait wait) {
   ShareRecord* const record = shared_record(share);
   if (record == nullptr) return wait();
   __atomic_fetch_add(&record->waiters, 1, __ATOMIC_SEQ_CST);
+  CountedWait counted{record, epoch()};
   _pthread_cleanup_buffer buffer;
-  const bool is_pushed = push_cleanup(buffer, end_wait, record);
+  const bool is_pushed = push_cleanup(buffer, end_wait, &counted);
   if (FORKSIGHT_UNLIKELY(has_removals(*record))) look_for_removals(share, *record, site);
   const int result = wait();
   pop_cleanup(is_pushed, buffer);
-  end_wait(record);
+  end_wait(&counted);
   return result;
 }
 

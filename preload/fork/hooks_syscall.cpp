@@ -110,6 +110,10 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_change_filter
   const long of_seccomp = a == SECCOMP_SET_MODE_FILTER ? SECCOMP_MODE_FILTER : SECCOMP_MODE_STRICT;
   const Filter filter =
       read_new_filter(static_cast<unsigned long>(by_prctl ? b : of_seccomp), reinterpret_cast<const void*>(c));
+  // The filter also confines the other threads, which may be inside of the shim. So the shim obeys it beforehand. If
+  // the filter is then refused, the shim records less than it could.
+  const bool is_for_all = !by_prctl && a == SECCOMP_SET_MODE_FILTER && (b & SECCOMP_FILTER_FLAG_TSYNC) != 0;
+  if (is_for_all) filter_was_installed(filter);
   const long result = real(number, a, b, c, d, e);
   if (result >= 0) filter_was_installed(filter);  // a number above 0 may be a descriptor
   return result;

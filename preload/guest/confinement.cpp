@@ -7,7 +7,9 @@
 
 #include <atomic>
 
+#include "guest/busy_flag.hpp"
 #include "guest/proc_lines.hpp"
+#include "guest/site.hpp"
 #include "guest/sys.hpp"
 
 #include "guest/house_rules.hpp"
@@ -20,6 +22,7 @@ namespace forksight {
 
 constinit Confinement g_confinement = Confinement::kUnasked;
 constinit ReadTid g_read_tid = nullptr;
+FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_fork_depth = 0;
 
 namespace {
 
@@ -40,7 +43,7 @@ constexpr std::uint32_t kMostDeaths = 16;
 
 constinit CallSet g_refused = {};
 constinit std::int32_t g_pid = 0;
-constinit std::atomic<bool> g_trying{false};
+constinit BusyFlag g_trying;
 
 bool is_loader_call(long number) {
   for (const std::int16_t one : kLoaderCalls) {
@@ -99,14 +102,14 @@ class BlockedSignals {
 
 // False: no child can be made.
 bool try_all(TryBy by, Tried& tried) {
-  bool may_wait = false;
   for (std::uint32_t deaths = 0; deaths <= kMostDeaths; ++deaths) {
     const long child = make_child(by);
     if (child == 0) try_calls(tried);
     if (child < 0) return false;
     const std::uint32_t begun = tried.begun.load();
+    // The first call that each child tries is wait4(). If the filter kills for it, the children stay zombies.
     static_assert(kTried[0] == SYS_wait4);
-    may_wait = may_wait || tried.ended.load() >= 1;
+    const bool may_wait = tried.ended.load() >= 1 && !g_refused.has(SYS_wait4);
     if (may_wait) sys::raw_call(SYS_wait4, child, 0, __WALL, 0);
     if (begun == tried.ended.load()) break;
     g_refused.add(kTried[begun - 1]);
@@ -141,7 +144,7 @@ void look_for_filter() {
 }
 
 void try_filter_slow(TryBy by) {
-  if (g_trying.exchange(true, std::memory_order_acquire)) return;
+  if (!g_trying.take()) return;
   constexpr std::size_t kBytes = 4096;
   void* const memory = sys::map(kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
   if (memory != nullptr) {
@@ -155,7 +158,7 @@ void try_filter_slow(TryBy by) {
     }
   }
   if (memory != nullptr) sys::unmap(memory, kBytes);
-  g_trying.store(false, std::memory_order_release);
+  g_trying.give_back();
 }
 
 void confine(const CallSet& refused) {
@@ -174,6 +177,7 @@ std::uint32_t count_refused() {
 void note_pid() { g_pid = sys::getpid(); }
 
 void note_child_pid() {
+  ++g_fork_depth;
   if (g_confinement != Confinement::kNone && g_read_tid != nullptr) g_pid = g_read_tid();
 }
 

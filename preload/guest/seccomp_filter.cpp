@@ -4,8 +4,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 
-#include <atomic>
-
+#include "guest/busy_flag.hpp"
 #include "guest/memory.hpp"
 #include "guest/sys.hpp"
 
@@ -27,7 +26,7 @@ struct Accumulator {
 
 constinit sock_filter g_steps[kMostSteps] = {};
 constinit Accumulator g_before[kMostSteps] = {};  // for each step
-constinit std::atomic<bool> g_in_use{false};
+constinit BusyFlag g_in_use;
 
 // Jumps only go forward, so one pass in order sees each step after all steps that lead to it.
 void reach(std::uint32_t step, std::uint32_t count, const Accumulator& with) {
@@ -134,13 +133,13 @@ bool read_filter(const void* program, CallSet& refused) {
   if (read_memory(program, &fixed, sizeof fixed) != sizeof fixed || fixed.len == 0 || fixed.len > kMostSteps) {
     return false;
   }
-  if (g_in_use.exchange(true, std::memory_order_acquire)) return false;
+  if (!g_in_use.take()) return false;
   const std::size_t bytes = fixed.len * sizeof(sock_filter);
   const bool is_read = read_memory(fixed.filter, g_steps, bytes) == bytes;
   for (const std::int16_t number : kCalls) {
     if (is_read && !permits(fixed.len, static_cast<std::uint32_t>(number))) refused.add(number);
   }
-  g_in_use.store(false, std::memory_order_release);
+  g_in_use.give_back();
   return is_read;
 }
 

@@ -50,6 +50,7 @@ struct LibcCalls {
   static void records(const Fork& fork);
   static void continues(const Fork& fork);
   static void reads(const Fork& fork);
+  static void starts_any(std::uint64_t record);
 };
 }  // namespace at_fork
 

@@ -167,6 +167,11 @@ void at_fork::LibcCalls::continues(const Fork& fork) {
   sys::call(SYS_futex, sys::word(&g_gate), FUTEX_WAKE_PRIVATE, INT32_MAX);
 }
 
+// Another thread of the parent may have closed the gate for a fork of its own. That fork does not go on here.
+void at_fork::LibcCalls::starts_any(std::uint64_t) {
+  if (g_gate.load(std::memory_order_relaxed) != 0) g_gate.store(0, std::memory_order_relaxed);
+}
+
 void take_waited_in_child(Slot* forking) {
   if (!forking->holds_gate) return;
   forking->holds_gate = false;

@@ -7,6 +7,7 @@
 
 #include <atomic>
 
+#include "guest/busy_flag.hpp"
 #include "guest/kept_errno.hpp"
 #include "guest/memory.hpp"
 #include "guest/sys.hpp"
@@ -57,7 +58,7 @@ FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_made_by = 0;  // the fork th
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_is_recorded = false;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_recorded_fork = 0;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_recorded_forks = 0;
-FORKSIGHT_WRITTEN_AT_FORK constinit std::atomic<bool> g_recording{false};
+FORKSIGHT_WRITTEN_AT_FORK constinit BusyFlag g_recording;
 constinit Kept g_unflushed[kMaxUnflushed] = {};
 
 std::uint64_t pending_bytes(const FILE& file) {
@@ -218,7 +219,7 @@ bool at_fork::Unflushed::tells() {
 void at_fork::Unflushed::records(const Fork& fork_now) {
   const std::uint64_t fork = fork_now.record;
   // If two threads fork at the same time, only one of them records the streams.
-  if (fork == 0 || g_recording.exchange(true, std::memory_order_acquire)) return;
+  if (fork == 0 || !g_recording.take()) return;
   review_entries();
   const FILE* at = first_stream();
   for (std::uint32_t i = 0; i < kMaxListed && at != nullptr; ++i) at = enter_stream(at, fork);
@@ -228,7 +229,7 @@ void at_fork::Unflushed::records(const Fork& fork_now) {
     g_is_recorded = true;
     if (g_recorded_forks < kMaxRecordedForks) ++g_recorded_forks;
   }
-  g_recording.store(false, std::memory_order_release);
+  g_recording.give_back();
 }
 
 void at_fork::Unflushed::continues(const Fork&) {
@@ -246,7 +247,6 @@ void at_fork::Unflushed::starts(const Fork& fork_now) {
   g_made = sys::getpid();
   g_made_by = fork;
   if (FORKSIGHT_LIKELY(g_unflushed_count == 0)) return;
-  g_recording.store(false, std::memory_order_relaxed);
   g_is_recorded = false;
   const bool is_current = fork != 0 && fork == g_recorded_fork;
   for (Kept& entry : g_unflushed) {

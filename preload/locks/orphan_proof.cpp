@@ -88,7 +88,6 @@ void note_unknown_holders() { g_has_unknown_holders = true; }
 
 bool is_proven_lost(const LostLock& lost) {
   const LockKind kind = lock_kind(lost.tagged);
-  if (kind == LockKind::kCustom) return true;
   return is_lost(lost, kind) && is_in_private_mapping(memory_of(lost));
 }
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <iterator>
 
+#include "guest/busy_flag.hpp"
 #include "guest/config.hpp"
 #include "guest/mappings.hpp"
 #include "guest/memory.hpp"
@@ -33,7 +34,7 @@ using trace::TouchAction;
 constexpr std::size_t kTouchStackBytes = 16U << 10U;
 constexpr int kMostYields = 10'000;
 
-FORKSIGHT_WRITTEN_AT_FORK constinit std::atomic<bool> g_is_recovering{false};
+FORKSIGHT_WRITTEN_AT_FORK constinit BusyFlag g_recovering;
 
 // An annotated lock may have a lock of libc as its first member: two locks at the same address.
 bool is_custom(LockKind kind) { return kind == LockKind::kCustom; }
@@ -224,7 +225,7 @@ bool is_surely_lost(const Orphan& orphan) {
 // wait is bounded, because a signal handler may have interrupted the recovering thread and get here itself.
 bool begin_recovery() {
   for (int i = 0; i < kMostYields; ++i) {
-    if (!g_is_recovering.exchange(true, std::memory_order_acquire)) return true;
+    if (g_recovering.take()) return true;
     sys::yield();
   }
   return false;
@@ -238,7 +239,7 @@ bool recover(const Orphan& orphan) {
   // The entry is removed first, because a thread of the child may take the lock as soon as it is recovered.
   if (proven) forget_orphan(lock, lock_kind(tagged));
   const bool recovered = proven && recover_lock(lock, lock_kind(tagged));
-  g_is_recovering.store(false, std::memory_order_release);
+  g_recovering.give_back();
   return recovered;
 }
 
@@ -270,7 +271,6 @@ void end_process() {
 void at_fork::Orphans::reads(const Fork& fork_now) {
   Slot* const forking = &fork_now.self;
   bool found = locks_are_watched();
-  g_is_recovering.store(false, std::memory_order_relaxed);
   const std::uint64_t fork = fork_now.record;
   for (std::uint32_t i = 0; i < slot_count(); ++i) {
     Slot& slot = slot_at(i);

@@ -7,6 +7,7 @@
 
 #include "guest/clock.hpp"
 #include "guest/sys.hpp"
+#include "guest/vfork_mark.hpp"
 #include "record/own_ids.hpp"
 #include "record/thread_events.hpp"
 
@@ -197,7 +198,8 @@ void release_slot(Slot* slot) { slot->state.store(SlotState::kFree, std::memory_
 
 Slot* own_slot() {
   if (FORKSIGHT_LIKELY(t_slot != nullptr)) return t_slot;
-  if (t_refused || epoch() == 0) return nullptr;
+  // A child of vfork() would leave a slot with its own tid in its parent's memory.
+  if (t_refused || epoch() == 0 || is_vfork_child()) return nullptr;
   Slot* slot = reserve_slot();
   if (slot == nullptr) {
     t_refused = true;

@@ -7,6 +7,7 @@
 
 #include <iterator>
 
+#include "guest/busy_flag.hpp"
 #include "guest/clock.hpp"
 #include "guest/config.hpp"
 #include "guest/proc_lines.hpp"
@@ -47,7 +48,7 @@ constinit std::atomic<std::uint64_t> g_promised{0};
 FORKSIGHT_WRITTEN_AT_FORK constinit std::atomic<std::uint64_t> g_tail{0};
 constinit std::atomic<bool> g_is_spoiled{false};
 constinit std::atomic<bool> g_refused{false};
-constinit std::atomic<bool> g_opening{false};
+constinit BusyFlag g_opening;
 constinit bool g_is_sparse = false;
 constinit bool g_is_limited = false;  // the program limits its address space: there is only one view
 constinit char g_path[kTracePathBytes] = {};
@@ -280,10 +281,10 @@ bool open_trace() {
   if (g_config.out[0] == '\0' || g_refused.load(std::memory_order_relaxed)) return false;
   // If two threads make the first forks of the process at the same time, one of them creates the file. The fork of the
   // other is not recorded.
-  if (g_opening.exchange(true, std::memory_order_acquire)) return false;
+  if (!g_opening.take()) return false;
   const bool opened = trace_is_open() || create_file();
   if (!opened) g_refused.store(true, std::memory_order_relaxed);
-  g_opening.store(false, std::memory_order_release);
+  g_opening.give_back();
   return opened;
 }
 

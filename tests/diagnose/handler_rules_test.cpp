@@ -51,6 +51,17 @@ TEST(AtforkHandlerStuck, IsOnlyLikelyWithoutTheProof) {
   EXPECT_EQ(by_signal[0].outcome, Outcome::kMayHang);
 }
 
+TEST(AtforkHandlerStuck, IsOnlyPossibleIfASignalMayWakeTheThreadThatItWaitsFor) {
+  HandlerTrace scene;
+  const std::uint64_t run = scene.run(trace::HandlerPhase::kPrepare, 0);
+  scene.wait(run, trace::HandlerWaitKind::kJoin, scene.worker);
+  model::Model model = read_model(scene.trace);
+  model.processes[kParentId].liveness = model::Liveness::kDeadButForSignal;
+  EXPECT_EQ(diagnose(model).at(0).harm, Certainty::kLikely);
+  model.processes[kParentId].ways_out = {"a handler of SIGUSR1"};
+  EXPECT_EQ(diagnose(model).at(0).harm, Certainty::kPossible);
+}
+
 TEST(AtforkHandlerStuck, IsSilentOfAHandlerThatMayBeAtWork) {
   EXPECT_TRUE(diagnose(stuck_in_prepare(model::Liveness::kAwake)).empty());
   EXPECT_TRUE(diagnose(stuck_in_prepare(model::Liveness::kUnknown)).empty());

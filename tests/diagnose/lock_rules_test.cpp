@@ -237,6 +237,16 @@ TEST(OrphanedMutex, IsCertainIfTheChildWasKilled) {
   EXPECT_EQ(findings[0].chain.back(), "It was ended by signal 9 (SIGKILL).");
 }
 
+TEST(OrphanedSemaphore, IsNotReportedWhileAThreadOfTheChildGoesOn) {
+  const LockScene semaphore{.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)};
+  for (const model::Liveness goes_on :
+       {model::Liveness::kAwake, model::Liveness::kSpinning, model::Liveness::kStalled}) {
+    model::Model model = touched(semaphore);
+    model.processes[1].liveness = goes_on;
+    EXPECT_TRUE(diagnose(model).empty());
+  }
+}
+
 TEST(OrphanedSemaphore, IsOnlyLikelyWithoutTheProof) {
   const LockScene semaphore{.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)};
   const auto findings = diagnose(touched(semaphore));

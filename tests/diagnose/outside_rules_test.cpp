@@ -89,6 +89,17 @@ TEST(LostWakeup, IsOnlyLikelyWhereAHandlerCouldWakeIt) {
   EXPECT_NE(findings[0].chain[0].find("only a signal handler could"), std::string::npos) << findings[0].chain[0];
 }
 
+TEST(LostWakeup, IsSilentInACoreIfAHandlerMayChangeTheWord) {
+  model::Model model = waiting_child();
+  model.processes[1].liveness = model::Liveness::kDeadButForSignal;
+  model.processes[1].waits = {test::futex_wait(test::kChild)};
+  EXPECT_EQ(diagnose(model).size(), 1U);
+  model.processes[1].is_core = true;
+  EXPECT_EQ(diagnose(model).size(), 1U);  // a future, which no handler sets
+  model.touches[0].stack.frames.clear();
+  EXPECT_TRUE(diagnose(model).empty());
+}
+
 TEST(LostWakeup, NamesTheFuture) {
   model::Model model = waiting_child();
   model.processes[1].liveness = model::Liveness::kDead;

@@ -176,6 +176,17 @@ TEST(FifoWithoutPeer, OfABrotherToo) {
   EXPECT_TRUE(diagnose(model).empty());
 }
 
+TEST(FifoWithoutPeer, IsSilentIfAnotherThreadOfTheProgramMayOpenIt) {
+  model::Model model = opens_fifo();
+  model.processes[0].zombies = {{101, "app", true}};
+  model.processes.push_back(awake_process(kBystander, 1, wait_of(kBystander, WaitKind::kWaitChild)));
+  EXPECT_EQ(diagnose(model).size(), 1U);
+  model.processes[1].waits[0].kind = WaitKind::kSleep;
+  EXPECT_TRUE(diagnose(model).empty());
+  model.processes[1].exe = "/bin/sh";
+  EXPECT_EQ(diagnose(model).size(), 1U);
+}
+
 TEST(FifoWithoutPeer, OfARemovedNameIsLikely) {
   model::Model model = opens_fifo();
   model.processes[0].waits[0].is_unlinked = true;

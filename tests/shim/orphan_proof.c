@@ -2,12 +2,14 @@
 // anew there, or is recovered by another thread in the same instant. Each scene is right without the shim, but for
 // "at_once", which needs the cure. Prints what went wrong.
 #include <errno.h>
+#include <forksight/annotate.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -229,6 +231,40 @@ static void at_once(void) {
   }
 }
 
+// An annotated lock in shared memory: a thread of the parent has it, and gives it back. Nobody lost it.
+static int* g_shared_word;
+
+static void* hold_shared(void* unused) {
+  FORKSIGHT_LOCK_ACQUIRED(g_shared_word, "shared lock");
+  say_to(&g_parent_is_ready);
+  pause_until(&g_leave);
+  FORKSIGHT_LOCK_RELEASED(g_shared_word);
+  __atomic_store_n(g_shared_word, 0, __ATOMIC_RELEASE);
+  return unused;
+}
+
+static void custom_lock_in_shared_memory(void) {
+  g_shared_word = mmap(NULL, sizeof *g_shared_word, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (g_shared_word == MAP_FAILED) abort();
+  *g_shared_word = 1;
+  const pthread_t holder = start(hold_shared, NULL);
+  pause_until(&g_parent_is_ready);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    FORKSIGHT_LOCK_WAITING(g_shared_word, "shared lock");
+    while (__atomic_load_n(g_shared_word, __ATOMIC_ACQUIRE)) sched_yield();
+    FORKSIGHT_LOCK_ACQUIRED(g_shared_word, "shared lock");
+    FORKSIGHT_LOCK_RELEASED(g_shared_word);
+    _exit(0);
+  }
+  const struct timespec moment = {0, 50000000};
+  nanosleep(&moment, NULL);  // the child waits by now, or will not wait at all
+  say_to(&g_leave);
+  pthread_join(holder, NULL);
+  end_in(child);
+}
+
 static const struct {
   const char* name;
   void (*run)(void);
@@ -238,6 +274,7 @@ static const struct {
                {"live_reader", live_reader},
                {"reader_of_a_new_lock", reader_of_a_new_lock},
                {"writer_of_a_new_lock", writer_of_a_new_lock},
+               {"custom_lock_in_shared_memory", custom_lock_in_shared_memory},
                {"at_once", at_once}};
 
 int main(int argc, char** argv) {

@@ -318,8 +318,8 @@ class Sentences(unittest.TestCase):
         text = "mutex m\nmutex n\n--\nmain atfork keep n\nmain atfork keep m\nmain atfork child n\nmain lock m\nfree\nmain fork p\n"
         called = "Thread 100 of process 100 called fork() at fork_steps.cpp:9, and fork() returns only after it has called the handlers that pthread_atfork() registered."
         number = "The prepare handlers are called last registered first; this handler is number {} of {}, registered by truth_play."
-        self.holds(text, "main", (called, number.format(1, 2)), (called, number.format(2, 2)))
-        self.assertEqual(self.answer(text, "main", called, number.format(1, 3)), "false")
+        self.holds(text, "main", (called, number.format(2, 3)), (called, number.format(3, 3)))
+        self.assertEqual(self.answer(text, "main", called, number.format(1, 2)), "false")
         self.assertEqual(self.answer(text, "main", called, "The child handlers are called first registered first; this handler is number 1 of 3."), "false")
         self.assertEqual(self.answer(text, "main", called, "No child was made yet."), "true")
         locks = "The handler locks {} (fork_steps.cpp:8), which the forking thread itself took at steps.cpp:30."

@@ -252,7 +252,11 @@ class Reading:
         stage = self.scene.state["t", wait.thread][2]
         expect(stage[0] == {"prepare": "prepare", "child": "handler"}[phase], f"{wait.thread} is in a handler of the other kind")
         handlers = self.scene.state["atfork", wait.process]
-        return stage[1] + 1, len([kind for kind, _ in handlers if phase == "child" or kind != "child"])
+        if phase == "child":
+            return stage[1] + 1, len(handlers)
+        # The player also registers a prepare handler for "atfork child", one that does nothing.
+        places = [place for place, (kind, _) in enumerate(reversed(handlers), 1) if kind != "child"]
+        return places[stage[1]], len(handlers)
 
     def handler_number(self, found):
         number = self.handlers_of(found["k"])
