@@ -1,7 +1,7 @@
 // Hangs that have not happened: orders of locks.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "diagnose/diagnose.hpp"
 #include "diagnose/lock_orders.hpp"
@@ -291,9 +291,9 @@ TEST(LockOrderInversion, VeryManyThreadsOneAfterTheOther) {
     const auto life = scene.life(2 * i, main, 2 * i + 1, main);
     scene.add(life, i % 2 + 1, 2 - i % 2, {2 * i});
   }
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();  // processor time: the machine may be busy
   EXPECT_EQ(scene.rings(), 0U);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_LT(std::clock() - begin, 20 * CLOCKS_PER_SEC);
 }
 
 TEST(LockOrderInversion, ProcessesAreApart) {
