@@ -151,6 +151,18 @@ class Oracle(unittest.TestCase):
         with self.assertRaises(Undefined):
             truth_of("--\nmain create t\nmain exec\nfree\nmain join t\nt nap\n")
 
+    def test_an_exec_with_a_shared_lock(self):
+        text = "mutex m shared\n--\nmain create t\n{0} lock m\nmain fork p\np ! lock m\n{1} exec\nfree\n{1} nap\n"
+        with self.assertRaises(Undefined):  # the lock names a number that the thread no longer has
+            truth_of(text.format("t", "t"))
+        self.assertEqual(truth_of(text.format("main", "t")).waits["p"].cause, "abandoned")
+
+    def test_a_daemon_of_the_leader_of_a_session(self):
+        text = "--\nmain fork p {}\np fork q daemon\nfree\nmain wait p\n"
+        with self.assertRaises(Undefined):
+            truth_of(text.format("forkpty"))
+        self.assertTrue(truth_of(text.format("")).is_over())
+
     # -- memory that is used again
 
     def test_a_lock_at_the_place_of_one_that_was_lost(self):

@@ -70,6 +70,8 @@ def fork(machine, state, thread, step, stage):
     parent, child, way = state["t", thread][0], step.arguments[0], way_of(step)
     if ("pool ended", parent) in state:
         raise Undefined("workers of libgomp that may have ended")
+    if way == "daemon" and parent in state.get(("pty", parent), ())[1::2]:
+        raise Undefined("the end of its session's leader may send SIGHUP to the daemon before it has a session of its own")
     others = tuple(name for name in machine.live_threads(state, parent) if name != thread)
     state["p", child] = (parent, "live", 0, False, child)
     state["t", child] = (child, 0, None, "live")
@@ -200,8 +202,17 @@ def become_anew(machine, state, process):
     machine.fresh_memory(state, process)
 
 
+def owns(value, thread):
+    """The value is of a mutex or rwlock, whose second field or first one names the thread."""
+    return isinstance(value, tuple) and thread in value[:2]
+
+
 def exec_again(machine, state, thread, _step, _stage):
     process = state["t", thread][0]
+    # The thread gets the number of the first one, while shared locks that it has still name its old number.
+    has_shared = any(key[0] == "m" and key[1] == "" and owns(value, thread) for key, value in state.items())
+    if has_shared and state["p", process][4] != thread:
+        raise Undefined("a thread with another number has a shared lock")
     state["fd", process] -= machine.opening(state, process, thread)
     for other in machine.live_threads(state, process):
         if other != thread:
