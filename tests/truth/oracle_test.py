@@ -157,6 +157,13 @@ class Oracle(unittest.TestCase):
             truth_of(text.format("t", "t"))
         self.assertEqual(truth_of(text.format("main", "t")).waits["p"].cause, "abandoned")
 
+    def test_which_of_two_waiters_gets_the_signal_is_luck(self):
+        one = "main create t\nmain lock m\nmain ! cwait c m\nfree\nt lock m\nt signal c\n"
+        two = "main lock m\nmain create t\nt ! lock m\nmain ! cwait c m\nt done\nt create u\nt ! cwait c m\nfree\nu lock m\nu signal c\n"
+        self.assertEqual(causes("mutex m\ncond c\n--\n" + one), {"main": "ended-holder"})
+        with self.assertRaises(Undefined):
+            truth_of("mutex m\ncond c\n--\n" + two)
+
     def test_a_daemon_of_the_leader_of_a_session(self):
         text = "--\nmain fork p {}\np fork q daemon\nfree\nmain wait p\n"
         with self.assertRaises(Undefined):

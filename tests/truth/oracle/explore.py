@@ -135,7 +135,7 @@ def terminals(machine, start, is_enough=lambda ends: False):
 
 def check_one_end(ends):
     """All orders of the free steps must end alike. The first order that ends differently settles the question."""
-    if len(ends) > 1 and projection(ends[0]) != projection(ends[-1]):
+    if len(ends) > 1 and (projection(ends[0]), woken(ends[0])) != (projection(ends[-1]), woken(ends[-1])):
         raise Undefined("it ends in several ways")
     return False
 
@@ -147,6 +147,11 @@ def projection(state):
                for key, value in state.items() if key[0] == "t"}
     processes = {(key, value[1:3]) for key, value in state.items() if key[0] == "p"}
     return frozenset(threads | processes | {(key, value) for key, value in state.items() if key[0] == "said"})
+
+
+def woken(state):
+    """The waiters of condition variables that got a signal: they wait for the mutex now."""
+    return {key[1] for key, value in state.items() if key[0] == "t" and value[2:] == ("signalled", "live")}
 
 
 def end_paused(machine, state, process, thread):
