@@ -1,0 +1,12 @@
+"""A queue of Python objects in shared memory, and what processes share besides: it all survives a process that is killed.
+docs/queue-python.md says how it differs from multiprocessing."""
+import sys
+
+if sys.version_info < (3, 8):
+    raise ImportError("forksight.queue needs Python 3.8 or later, this is " + sys.version.split()[0])
+
+from ._errors import Closed, Empty, Error, Full, NoConsumer, ProducerDied, TooLarge  # noqa: E402
+from ._queue import Loan, Queue  # noqa: E402
+from ._tensors import Tensor  # noqa: E402
+
+__all__ = ["Closed", "Empty", "Error", "Full", "Loan", "NoConsumer", "ProducerDied", "Queue", "Tensor", "TooLarge"]

@@ -1,0 +1,485 @@
+"""The queue itself, close to multiprocessing.Queue: put(), get(), and what they need to survive signals and forks.
+
+A handler of a signal may raise between any two lines of Python, but not inside a call of a C function. So what a C function
+takes or gives away is written down by that function itself (a pointer that it stores), or by the C code that calls it
+(list.extend() over map()). No line of Python lies between the deed and the note."""
+import collections
+import ctypes
+import os
+import re
+import threading
+import time
+from multiprocessing import context, reduction
+
+from . import _items, _memory
+from ._errors import Closed, Empty, Error, Full, TooLarge, make_error
+from ._native import OK, TIMEOUT, ErrorText, Options, byref, c_void_p
+from ._native import library as native
+
+# How long a call of the C library waits before Python looks for signals, ms.
+SLICE_MS = 40
+FULL = {"block": 0, "fail": 1, "drop_oldest": 2}
+ROLES = {"any": 0, "producer": 1, "consumer": 2}
+
+
+class _Cell:
+    """A pointer of the C library that is given back exactly once, whoever comes first: a call, or the end of this object."""
+
+    __slots__ = ("out", "once", "give_back")
+
+    def __init__(self, give_back):
+        # NULL may be given back.
+        self.out, self.give_back = c_void_p(), give_back
+        self.once = [None, self.out]
+
+    def end(self):
+        try:
+            # To take the pointer and to give it back is one step of C.
+            collections.deque(map(self.give_back, iter(self.once.pop, None)), 0)
+        except IndexError:
+            pass  # somebody else has it
+
+    __del__ = end
+
+
+class _Handle:
+    """A handle of the C library. It is closed when nothing refers to it any more, so never under a call that waits."""
+
+    __slots__ = ("pointer", "pid", "array_type", "close")
+
+    def __init__(self, open_):
+        """open_(pointer, error): a C function that makes a handle."""
+        self.pointer, self.pid, self.close = c_void_p(), os.getpid(), native.queue_close
+        told = ErrorText()
+        code = open_(byref(self.pointer), byref(told))
+        if code != OK:
+            raise make_error(code, told)
+        self.array_type = ctypes.c_ubyte * native.queue_buffer_bytes(self.pointer)
+
+    def __del__(self):
+        if self.pointer:
+            self.close(self.pointer)
+
+
+class _Message:
+    """A message that was received, and that goes back when nothing refers to it any more."""
+
+    __slots__ = ("cell", "handle")
+
+    def __init__(self, handle):
+        self.cell, self.handle = _Cell(native.message_release), handle
+
+    def view(self):
+        pointer = self.cell.out
+        return _memory.view_of(native.message_data(pointer), native.message_size(pointer), self, self.handle.array_type)
+
+
+class Loan:
+    """A buffer of the queue to write into. It goes back to the queue if it is not sent, at the latest with this object. After
+    send() its memory belongs to the receiver: do not write into arrays that were made of it."""
+
+    def __init__(self, queue, handle):
+        self._queue, self._handle = queue, handle
+        self._cell = _Cell(native.loan_give_back)
+        self._array = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.give_back()
+
+    def _memory(self):
+        if not self._cell.once or not self._cell.out.value:
+            raise ValueError("the loan was sent or given back")
+        return _memory.view_of(native.loan_data(self._cell.out), self._handle.array_type._length_, self._handle, self._handle.array_type)
+
+    @property
+    def data(self):
+        """All bytes of the buffer, as a memoryview: for send(bytes)."""
+        return self._memory()
+
+    def array(self, shape, dtype):
+        """A numpy array in the buffer: for send()."""
+        import numpy
+        dtype = numpy.dtype(dtype)
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        if dtype.hasobject:
+            raise TypeError("an array of objects cannot be shared")
+        memory, size = self._memory(), dtype.itemsize
+        for length in shape:
+            size *= length
+        if _items.FIRST + size > memory.nbytes - _items.OVERHEAD // 2:
+            raise TooLarge(f"an array of {size} bytes, buffers of this queue have room for {self._queue.item_bytes}")
+        array = numpy.frombuffer(memory[_items.FIRST:_items.FIRST + size], dtype).reshape(shape) if size else numpy.empty(shape, dtype)
+        self._array = (array, size)
+        return array
+
+    def send(self, size=None, timeout=None):
+        """Sends the array that array() has made; or, with `size`, so many bytes of `data`, which the receiver gets as a
+        memoryview. It raises queue.Full after `timeout` seconds; the loan can still be sent then."""
+        memory = self._memory()
+        if size is None:
+            if self._array is None:
+                raise ValueError("send() without a size sends what array() has made")
+            array, nbytes = self._array
+            # The pickle of the array alone, with the memory where it lies.
+            item = _items.Item(array)
+            if item.buffers and item.buffers[0].nbytes == nbytes:
+                size = _items.write_table(memory, item.places, item.table, item.pickle)
+            else:
+                size = item.write(memory)
+        elif not 0 <= size <= memory.nbytes:
+            raise ValueError(f"{size} bytes of a buffer of {memory.nbytes}")
+        del memory
+        self._queue._send(self._handle, self._cell, size, _deadline(timeout), None)
+
+    def give_back(self):
+        self._cell.end()
+
+
+def _deadline(timeout):
+    return None if timeout is None else time.monotonic() + max(timeout, 0)
+
+
+class _Patience:
+    """The slices of a wait until a deadline; None: without end."""
+
+    __slots__ = ("deadline", "ms", "began", "started")
+
+    def __init__(self, deadline):
+        self.deadline, self.began = deadline, time.monotonic()
+
+    def next(self):
+        """How long the next call may wait, ms; 0 if the deadline has passed."""
+        self.started = time.monotonic()
+        left = SLICE_MS if self.deadline is None else (self.deadline - self.started) * 1000
+        self.ms = 0 if left <= 0 else min(SLICE_MS, int(left) + 1)
+        return self.ms
+
+    def is_over(self):
+        """After a call that found nothing. A queue with full="fail" does not wait."""
+        now = time.monotonic()
+        return self.ms == 0 or now - self.started < self.ms / 2000 or self.deadline is not None and now >= self.deadline
+
+    def tell(self, text):
+        """The text of the last slice, with the time of the whole wait."""
+        return re.sub(r" after [\d.]+ s:", f" after {time.monotonic() - self.began:.1f} s:", text, count=1)
+
+
+class Queue:
+    """A queue of Python objects in shared memory, for processes of one host.
+
+    `maxsize` items at most are in the queue or with a receiver that still has views of them. `item_bytes`: how large the
+    pickle and the arrays of one item can be. The memory is reserved at once: maxsize * item_bytes. `name=True` makes a named
+    queue, to which Queue.attach(name) gets; else it is a memfd. `redeliver`: an item whose receiver died goes to another.
+    `full`: what put() does when there is no room: "block", "fail" or "drop_oldest"."""
+
+    def __init__(self, maxsize=64, *, item_bytes=64 * 1024, buffers=None, name=False, redeliver=False, max_redeliver=0, full="block",
+                 max_participants=0, spin_us=0, unlink_at=0):
+        maxsize = maxsize if maxsize > 0 else 64
+        options = Options(slots=max(2, maxsize), buffers=maxsize if buffers is None else buffers, buffer_bytes=item_bytes + _items.OVERHEAD,
+                          named=bool(name), redeliver=bool(redeliver), full=FULL[full], max_redeliver=max_redeliver,
+                          max_participants=max_participants, spin_us=spin_us, unlink_at=unlink_at)
+        self._begin(_Handle(lambda out, told: native.queue_create(byref(options), out, told)), "any")
+
+    def _begin(self, handle, role):
+        self._handle, self._role = handle, role
+        self._parked = collections.deque()  # messages that were received, and that no call has returned
+
+    @classmethod
+    def attach(cls, where, role="any"):
+        """A handle on an existing queue: by its name, or by a descriptor, which stays the caller's. `role`: "any", "producer"
+        or "consumer"."""
+        made = cls.__new__(cls)
+        if isinstance(where, str):
+            made._begin(_Handle(lambda out, told: native.queue_attach_named(where.encode(), ROLES[role], out, told)), role)
+        else:
+            made._begin(_Handle(lambda out, told: native.queue_attach(where, ROLES[role], out, told)), role)
+        return made
+
+    def _use(self):
+        """The handle of this process. In a forked child that is a new one: its parent's messages stay the parent's."""
+        handle = self._handle
+        if handle is None:
+            raise Closed("this queue handle is closed")
+        if handle.pid != os.getpid():
+            parents = handle
+            handle = _Handle(lambda out, told: native.queue_reattach_after_fork(parents.pointer, out, told))
+            self._parked = collections.deque()
+            self._handle = handle
+        return handle
+
+    # To other processes.
+
+    def fileno(self):
+        """The descriptor of a queue's memory, for an exec: subprocess.Popen(pass_fds=[queue.fileno()])."""
+        return native.queue_fd(self._use().pointer)
+
+    @property
+    def name(self):
+        """Of a named queue, else None."""
+        told = ctypes.create_string_buffer(128)
+        return told.value.decode() if native.queue_name(self._use().pointer, told, len(told)) else None
+
+    @property
+    def item_bytes(self):
+        return native.queue_buffer_bytes(self._use().pointer) - _items.OVERHEAD
+
+    def __reduce__(self):
+        name = self.name
+        if name:
+            return _attach_named, (name, self._role)
+        descriptor = self.fileno()
+        if context.get_spawning_popen() is not None:
+            return _attach_inherited, (reduction.DupFd(descriptor), self._role)
+        about = os.fstat(descriptor)
+        return _attach_foreign, (os.getpid(), descriptor, about.st_dev, about.st_ino, self._role)
+
+    # Sending.
+
+    def put(self, obj, block=True, timeout=None):
+        """queue.Full if there is no room: at once, or after `timeout` seconds."""
+        self._put(_items.Item(obj), _deadline(timeout if block else 0), None)
+
+    def put_nowait(self, obj):
+        self.put(obj, False)
+
+    def put_bytes(self, data, block=True, timeout=None):
+        """Bytes without any frame, for a receiver in another language; get() returns them as a memoryview."""
+        self._put(_Bytes(data), _deadline(timeout if block else 0), None)
+
+    def loan(self, block=True, timeout=None):
+        """A buffer to write an item in place."""
+        return self._borrow(self._use(), _deadline(timeout if block else 0), None)
+
+    def _borrow(self, handle, deadline, wait):
+        loan, told, patience = Loan(self, handle), ErrorText(), _Patience(deadline)
+        while True:
+            code = native.queue_acquire(handle.pointer, patience.next(), byref(loan._cell.out), byref(told))
+            if code == OK:
+                return loan
+            self._check(code, told, patience, handle, wait, Full)
+
+    def _put(self, item, deadline, wait):
+        handle = self._use()
+        capacity = handle.array_type._length_
+        if item.size > capacity:
+            raise TooLarge(f"an item of {item.size} bytes, buffers of this queue have {capacity}: give item_bytes={item.size} when it is made")
+        loan = self._borrow(handle, deadline, wait)
+        try:
+            self._send(handle, loan._cell, item.write(loan._memory()), deadline, wait)
+        finally:
+            loan.give_back()
+
+    def _send(self, handle, cell, size, deadline, wait):
+        if handle.pid != os.getpid():
+            raise Error("the loan is the parent's: a forked child cannot send it")
+        told, patience, pointer, codes = ErrorText(), _Patience(deadline), [], []
+        try:
+            pointer.extend(map(list.pop, filter(None, (cell.once,))))
+            if not pointer or not cell.out.value:
+                raise ValueError("the loan was sent or given back")
+            while True:
+                codes.extend(map(native.queue_send, (handle.pointer,), pointer, (size,), (patience.next(),), (byref(told),)))
+                if codes[-1] == OK:
+                    return
+                self._check(codes[-1], told, patience, handle, wait, Full)
+        finally:
+            if OK not in codes:
+                cell.once.extend(pointer)  # it is the caller's again
+
+    # Receiving.
+
+    def get(self, block=True, timeout=None, copy=False):
+        """queue.Empty if there is nothing: at once, or after `timeout` seconds. Arrays in the item are views of the message,
+        which is held until they are gone, unless `copy` is set."""
+        return self._read(self._receive(self._use(), _deadline(timeout if block else 0), None), copy)
+
+    def _read(self, message, copy):
+        try:
+            return _items.read(message.view(), copy)
+        except Exception:
+            raise  # an object that cannot be unpickled
+        except BaseException:
+            self._parked.appendleft(message)  # KeyboardInterrupt: the next call returns it
+            raise
+
+    def get_nowait(self):
+        return self.get(False)
+
+    def _receive(self, handle, deadline, wait):
+        message, told, patience, parked = _Message(handle), ErrorText(), _Patience(deadline), []
+        try:
+            while True:
+                if self._parked:
+                    try:
+                        parked.extend(map(collections.deque.popleft, (self._parked,)))
+                    except IndexError:
+                        continue
+                    return parked[0]
+                code = native.queue_receive(handle.pointer, patience.next(), byref(message.cell.out), byref(told))
+                if code == OK:
+                    return message
+                self._check(code, told, patience, handle, wait, Empty)
+        except BaseException:
+            # A handler has raised after the message came: the next get() returns it.
+            self._parked.extend(parked or ([message] if message.cell.out.value else ()))
+            raise
+
+    def _check(self, code, told, patience, handle, wait, nothing):
+        """After a call that did not succeed: returns if it is to be made again."""
+        if wait is not None and wait.is_over:
+            raise _Abandoned
+        if self._handle is not handle and handle.pid == os.getpid():
+            raise Closed("this queue handle was closed during the call")
+        if code != TIMEOUT:
+            raise make_error(code, told)
+        if patience.is_over():
+            raise nothing(patience.tell(told.text.decode(errors="replace")))
+
+    # asyncio.
+
+    async def aget(self, timeout=None, copy=False):
+        """get() for a coroutine. If the coroutine is cancelled, the message that it would have got stays for the next call."""
+        handle, deadline = self._use(), _deadline(timeout)
+        try:
+            message = self._receive(handle, 0, None)
+        except Empty:
+            message = await _Wait(self).run(self._receive, handle, deadline)
+        return self._read(message, copy)
+
+    async def aput(self, obj, timeout=None):
+        """put() for a coroutine. If the coroutine is cancelled, the item may still have been sent."""
+        item, deadline = _items.Item(obj), _deadline(timeout)
+        try:
+            self._put(item, 0, None)
+        except Full:
+            await _Wait(self).run(self._put, item, deadline)
+
+    # The end.
+
+    def close_producer(self):
+        """This handle sends no more. When the last producer has closed, get() raises Closed after what is queued."""
+        told = ErrorText()
+        code = native.queue_close_producer(self._use().pointer, -1, None, byref(told))
+        if code != OK:
+            raise make_error(code, told)
+
+    def shutdown(self, drain=True):
+        """Ends the queue for all: nobody sends any more, and what is queued is still received if `drain` is set."""
+        native.queue_shutdown(self._use().pointer, bool(drain))
+
+    def close(self):
+        """Ends this handle; calls of other threads that wait on it raise Closed. Views of messages stay valid."""
+        handle, self._handle = self._handle, None
+        if handle is None or handle.pid != os.getpid():
+            return
+        native.queue_close_producer(handle.pointer, 0, None, None)
+        native.queue_cancel(handle.pointer)
+        self._parked.clear()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def join_thread(self):
+        """For programs made for multiprocessing.Queue: there is no thread to join."""
+
+    def cancel_join_thread(self):
+        """For programs made for multiprocessing.Queue: there is no thread to join."""
+
+
+class _Bytes:
+    """An item without a prefix."""
+
+    def __init__(self, data):
+        self.data = memoryview(data).cast("B")
+        self.size = self.data.nbytes
+
+    def write(self, target):
+        _memory.copy_into(target[:self.size], self.data)
+        return self.size
+
+
+class _Abandoned(BaseException):
+    """Ends the thread of a coroutine that was cancelled."""
+
+
+class _Wait:
+    """A call that waits in a thread of its own, for a coroutine. The thread is a daemon: nothing joins it at the end of the
+    loop or of the process, and it ends within a slice after its coroutine was cancelled."""
+
+    def __init__(self, queue):
+        self.queue, self.is_over = queue, False
+
+    async def run(self, call, first, deadline):
+        import asyncio
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        thread = threading.Thread(target=self._work, args=(loop, future, call, first, deadline), name="forksight-queue-wait", daemon=True)
+        try:
+            thread.start()
+            return await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self._keep(future.result())  # it came with the cancellation
+            raise
+        finally:
+            self.is_over = True
+
+    def _keep(self, message):
+        if message is not None and self.queue._handle is message.handle:
+            self.queue._parked.appendleft(message)
+
+    def _work(self, loop, future, call, first, deadline):
+        value = error = None
+        try:
+            value = call(first, deadline, self)
+        except _Abandoned:
+            return
+        except BaseException as raised:  # goes to the coroutine
+            error = raised
+        try:
+            loop.call_soon_threadsafe(self._deliver, future, value, error)
+        except RuntimeError:  # the loop is closed
+            self._keep(value)
+
+    def _deliver(self, future, value, error):
+        if future.done():  # cancelled
+            self._keep(value)
+        elif error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(value)
+
+
+def _attach_named(name, role):
+    return Queue.attach(name, role)
+
+
+def _attach_inherited(descriptor, role):
+    number = descriptor.detach()
+    try:
+        return Queue.attach(number, role)
+    finally:
+        os.close(number)
+
+
+def _attach_foreign(pid, number, device, inode, role):
+    """By the descriptor of the process that has pickled the queue."""
+    path = f"/proc/{pid}/fd/{number}"
+    try:
+        own = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise Error(f"the queue of process {pid} cannot be opened by {path}: {error.strerror}. That process must live, in this PID "
+                    "namespace, and have the queue open; a named queue (name=True) does not need it.") from error
+    try:
+        about = os.fstat(own)
+        if (about.st_dev, about.st_ino) != (device, inode):
+            raise Error(f"{path} is not the queue that was pickled: process {pid} has closed it")
+        return Queue.attach(own, role)
+    finally:
+        os.close(own)
