@@ -5,8 +5,11 @@ import sys
 if sys.version_info < (3, 8):
     raise ImportError("forksight.queue needs Python 3.8 or later, this is " + sys.version.split()[0])
 
+from ._barrier import Barrier, BrokenBarrierError  # noqa: E402
 from ._errors import Closed, Empty, Error, Full, NoConsumer, ProducerDied, TooLarge  # noqa: E402
+from ._locks import Event, Lock, Value  # noqa: E402
 from ._queue import Loan, Queue  # noqa: E402
 from ._tensors import Tensor  # noqa: E402
 
-__all__ = ["Closed", "Empty", "Error", "Full", "Loan", "NoConsumer", "ProducerDied", "Queue", "Tensor", "TooLarge"]
+__all__ = ["Barrier", "BrokenBarrierError", "Closed", "Empty", "Error", "Event", "Full", "Loan", "Lock", "NoConsumer", "ProducerDied",
+           "Queue", "Tensor", "TooLarge", "Value"]

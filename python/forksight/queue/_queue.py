@@ -11,7 +11,7 @@ import threading
 import time
 from multiprocessing import context, reduction
 
-from . import _items, _memory
+from . import _items, _kernel, _memory
 from ._errors import Closed, Empty, Error, Full, TooLarge, make_error
 from ._native import OK, TIMEOUT, ErrorText, Options, byref, c_void_p
 from ._native import library as native
@@ -469,17 +469,8 @@ def _attach_inherited(descriptor, role):
 
 
 def _attach_foreign(pid, number, device, inode, role):
-    """By the descriptor of the process that has pickled the queue."""
-    path = f"/proc/{pid}/fd/{number}"
+    own = _kernel.open_foreign(pid, number, device, inode, "queue")
     try:
-        own = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except OSError as error:
-        raise Error(f"the queue of process {pid} cannot be opened by {path}: {error.strerror}. That process must live, in this PID "
-                    "namespace, and have the queue open; a named queue (name=True) does not need it.") from error
-    try:
-        about = os.fstat(own)
-        if (about.st_dev, about.st_ino) != (device, inode):
-            raise Error(f"{path} is not the queue that was pickled: process {pid} has closed it")
         return Queue.attach(own, role)
     finally:
         os.close(own)

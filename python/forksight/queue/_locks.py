@@ -1,0 +1,260 @@
+"""Lock, Event and Value for processes that may be killed.
+
+A lock is a lock of the kernel on a byte of a memfd, which the kernel ends with its holder. Words in the memfd's page tell the
+waiters when to look again. They are hints: what they say wrongly, because a process died between two of them, costs a
+waiter one slice."""
+import collections
+import ctypes
+import functools
+import operator
+import os
+import threading
+import time
+import weakref
+from multiprocessing.sharedctypes import typecode_to_type
+
+from ._kernel import (F_OFD_SETLK, F_UNLCK, F_WRLCK, PAGE, Segment, check_lock_errno, fcntl, futex_add_one_and_wake, futex_wait,
+                      futex_wake)
+
+SLICE = 0.04  # s, of a wait
+MASK = 0xffffffff
+SERIAL, WAITING, OWNER = range(3)  # the words of a lock
+LOCK_WORDS = 4
+
+_call = operator.methodcaller("__call__")
+
+
+def in_one_step(*calls):
+    """Calls C functions one after the other. No handler of a signal runs before the last has returned."""
+    collections.deque(map(_call, calls), 0)
+
+
+class Lock:
+    """A lock of one process at a time, and of one thread in it. Any thread of that process may release it. When its holder ends
+    without releasing it, in whatever way, the next process gets it, and finds the holder's id in `abandoned`."""
+
+    def __init__(self):
+        self._begin(Segment(PAGE, "forksight-lock"), 0, 0)
+
+    def _begin(self, segment, byte, word):
+        self._segment, self._byte, self._word = segment, byte, word
+        # Both stay as they are and where they are: fcntl() gets their addresses.
+        self._lock, self._unlock = segment.byte_lock(byte, F_WRLCK), segment.byte_lock(byte, F_UNLCK)
+        segment.users.append(weakref.ref(self))
+        self.renew()
+
+    def renew(self):
+        """In a forked child: the holder is the parent, if anybody."""
+        self._threads = threading.Lock()  # the kernel's lock is one for all threads
+        self._held = []                   # [0] while this process holds the lock
+        self.abandoned = self.thread = None
+
+    @classmethod
+    def of(cls, segment, byte=0, word=0):
+        made = cls.__new__(cls)
+        made._begin(segment, byte, word)
+        return made
+
+    def __reduce__(self):
+        return Lock.of, (self._segment, self._byte, self._word)
+
+    def __repr__(self):
+        owner = self.owner
+        return f"<forksight.queue.Lock {'held by process ' + str(owner) if owner else 'free or abandoned'}>"
+
+    @property
+    def held(self):
+        """Whether this process holds it."""
+        return self._held[-1:] == [0]
+
+    @property
+    def owner(self):
+        """The process that holds it, as that has written it down, or None."""
+        if self.held:
+            return os.getpid()
+        owner = self._segment.words[self._word + OWNER]
+        return owner if owner and self._segment.is_locked_elsewhere(self._byte) else None
+
+    def acquire(self, block=True, timeout=None):
+        """True, or False if it was not free within `timeout` seconds. If it returns True and `abandoned` is not None, the process
+        of that id ended while it held the lock: what the lock protects may be half done. If it raises, the lock is not held."""
+        deadline = None if timeout is None else time.monotonic() + max(timeout, 0)
+        mine, previous = [], None
+        try:
+            most = -1 if not block or timeout is None else min(max(timeout, 0), threading.TIMEOUT_MAX)
+            mine.extend(map(self._threads.acquire, (block,), (most,)))
+            if not mine[0] or not self._acquire_kernels(block, deadline):
+                if mine[0]:
+                    mine.extend(map(_call, (self._threads.release,)))
+                return False
+            words, at = self._segment.words, self._word
+            previous = words[at + OWNER]
+            words[at + OWNER] = os.getpid()
+            self.abandoned, self.thread = previous or None, threading.get_ident()
+            return True
+        except BaseException:
+            if mine == [True]:
+                if self.held:
+                    self._let_go(previous)
+                else:
+                    self._threads.release()
+            raise
+
+    def _acquire_kernels(self, block, deadline):
+        segment, words, at, slept = self._segment, self._segment.words, self._word, False
+        is_second = False
+        while True:
+            seen = words[at + SERIAL]
+            if is_second:
+                words[at + WAITING] = 1  # before the try: who releases it after that try sees it
+            self._held.extend(map(fcntl, (segment.descriptor,), (F_OFD_SETLK,), (ctypes.byref(self._lock),)))
+            if self._held[-1] == 0:
+                if slept:
+                    words[at + WAITING] = 1  # others may sleep, too
+                return True
+            self._held.clear()
+            check_lock_errno()
+            left = SLICE if deadline is None else deadline - time.monotonic()
+            if not block or left <= 0:
+                return False
+            if is_second:
+                futex_wait(segment.address_of(at + SERIAL), seen, min(left, SLICE))
+                slept = True
+            is_second = True
+
+    def _let_go(self, owner=0):
+        """`owner`: what is left in the word; None: what is there."""
+        segment, words, at = self._segment, self._segment.words, self._word
+        asleep = words[at + WAITING]
+        put = words.__setitem__
+        if owner is None:
+            owner = words[at + OWNER]
+        in_one_step(functools.partial(put, at + OWNER, owner), functools.partial(put, at + WAITING, 0),
+                    functools.partial(put, at + SERIAL, (words[at + SERIAL] + 1) & MASK),
+                    functools.partial(fcntl, segment.descriptor, F_OFD_SETLK, ctypes.byref(self._unlock)), self._held.clear,
+                    self._threads.release)
+        if asleep or words[at + WAITING]:
+            futex_wake(segment.address_of(at + SERIAL), 1)
+
+    def release(self):
+        if not self.held:
+            raise ValueError("release() of a lock that this process does not hold")
+        self._let_go()
+
+    def __enter__(self):
+        self.acquire()
+        return self
+
+    def __exit__(self, *_):
+        try:
+            self.release()
+        except BaseException:
+            if self.held:
+                self.release()
+            raise
+
+
+FLAG = LOCK_WORDS
+COUNT = LOCK_WORDS + 1  # of set(): who waits sees that it was set, even if it was cleared since
+
+
+class Event:
+    """As multiprocessing.Event. It has no lock: a process may be killed, and a handler of a signal may call set(), at any instant."""
+
+    def __init__(self):
+        self._segment = Segment(PAGE, "forksight-event")
+
+    @classmethod
+    def of(cls, segment):
+        made = cls.__new__(cls)
+        made._segment = segment
+        return made
+
+    def __reduce__(self):
+        return Event.of, (self._segment,)
+
+    def is_set(self):
+        return self._segment.words[FLAG] != 0
+
+    def set(self):
+        """Wakes all who wait, even if clear() follows at once."""
+        self._segment.words[FLAG] = 1
+        # Atomic, and after the flag: who reads the count before the flag misses neither.
+        futex_add_one_and_wake(self._segment.address_of(COUNT))
+
+    def clear(self):
+        self._segment.words[FLAG] = 0
+
+    def wait(self, timeout=None):
+        """Whether it was set: now, or at any instant of the wait."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        words = self._segment.words
+        first = words[COUNT]
+        while True:
+            if words[FLAG] or words[COUNT] != first:
+                return True
+            left = SLICE if deadline is None else deadline - time.monotonic()
+            if left <= 0:
+                return False
+            futex_wait(self._segment.address_of(COUNT), first, min(left, SLICE))
+
+
+class Value:
+    """A ctypes object in shared memory, with a Lock: as multiprocessing.Value. `value` takes the lock for a read or a write;
+    a change that depends on the old value needs `with value.get_lock():` around both. After get_lock().acquire(),
+    get_lock().abandoned says whether a process ended in the middle of such a change."""
+
+    def __init__(self, typecode_or_type, *args, lock=True):
+        kind = typecode_to_type.get(typecode_or_type, typecode_or_type)
+        self._begin(kind, Segment(PAGE + max(ctypes.sizeof(kind), 1), "forksight-value"), lock)
+        self._object.__init__(*args)
+
+    def _begin(self, kind, segment, lock):
+        if PAGE + ctypes.sizeof(kind) > segment.size:
+            raise ValueError(f"{kind.__name__} does not fit into a shared object of {segment.size - PAGE} bytes")
+        self._kind, self._segment = kind, segment
+        self._own_lock = lock is True
+        self._lock = Lock.of(segment) if lock is True else lock or None
+        self._object = kind.from_address(segment.address + PAGE)
+        self._object._forksight_segment = segment  # who has the object alone keeps its memory
+
+    @classmethod
+    def of(cls, kind, segment, lock):
+        made = cls.__new__(cls)
+        made._begin(kind, segment, lock)
+        return made
+
+    def __reduce__(self):
+        return Value.of, (self._kind, self._segment, self._own_lock or self._lock)
+
+    def get_lock(self):
+        if self._lock is None:
+            raise AttributeError("this Value was made with lock=False")
+        return self._lock
+
+    def get_obj(self):
+        return self._object
+
+    def __enter__(self):
+        return self.get_lock().__enter__()
+
+    def __exit__(self, *about):
+        return self.get_lock().__exit__(*about)
+
+    @property
+    def value(self):
+        if self._lock is None or self._held_here():
+            return self._object.value
+        with self._lock:
+            return self._object.value
+
+    @value.setter
+    def value(self, new):
+        if self._lock is None or self._held_here():
+            self._object.value = new
+            return
+        with self._lock:
+            self._object.value = new
+
+    def _held_here(self):
+        return self._lock.thread == threading.get_ident() and self._lock.held
