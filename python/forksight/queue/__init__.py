@@ -8,8 +8,9 @@ if sys.version_info < (3, 8):
 from ._barrier import Barrier, BrokenBarrierError  # noqa: E402
 from ._errors import Closed, Empty, Error, Full, NoConsumer, ProducerDied, TooLarge  # noqa: E402
 from ._locks import Event, Lock, Value  # noqa: E402
+from ._pool import AsyncResult, Pool, RemoteError, RemoteTraceback, WorkerKilled  # noqa: E402
 from ._queue import Loan, Queue  # noqa: E402
 from ._tensors import Tensor  # noqa: E402
 
-__all__ = ["Barrier", "BrokenBarrierError", "Closed", "Empty", "Error", "Event", "Full", "Loan", "Lock", "NoConsumer", "ProducerDied",
-           "Queue", "Tensor", "TooLarge", "Value"]
+__all__ = ["AsyncResult", "Barrier", "BrokenBarrierError", "Closed", "Empty", "Error", "Event", "Full", "Loan", "Lock", "NoConsumer", "Pool",
+           "ProducerDied", "Queue", "RemoteError", "RemoteTraceback", "Tensor", "TooLarge", "Value", "WorkerKilled"]

@@ -1,0 +1,853 @@
+"""A pool of worker processes that goes on when a worker is killed, and says which task that worker had.
+
+Pipes lead to each worker and from it. One thread of the parent serves them all, never blocks on any of them, and alone changes
+the state of the pool: so a worker that is stopped in the middle of a result delays nobody but that result."""
+import collections
+import functools
+import itertools
+import multiprocessing
+import os
+import pickle
+import select
+import signal
+import struct
+import sys
+import threading
+import time
+import traceback
+import weakref
+from concurrent.futures import CancelledError
+from multiprocessing import util
+from multiprocessing.connection import Connection
+
+from ._kernel import pidfd_open, pidfd_send_signal, state_of
+
+# As multiprocessing.Connection frames messages.
+LENGTH, LONG_LENGTH = struct.Struct("!i"), struct.Struct("!Q")
+# How long workers that have nothing to do have to end, before they are killed, s.
+GRACE = 5.0
+# So many workers in succession ended before they began a task: the pool gives up.
+MOST_STILLBORN = 10
+# Where the kernel has no pidfd: how often to ask whether workers live, s.
+TICK = 0.05
+
+
+class WorkerKilled(Exception):
+    """The worker of a task ended before the task: by a signal (`signal`) or by an exit (`exitcode`); both are None if somebody else
+    has taken its exit status. `index`: of the task among those of its map(), `function`: its name."""
+
+    def __init__(self, pid, signal_number, exitcode, index, function):
+        super().__init__(pid, signal_number, exitcode, index, function)
+        self.pid, self.signal, self.exitcode, self.index, self.function = pid, signal_number, exitcode, index, function
+
+    def __str__(self):
+        if self.signal is not None:
+            try:
+                how = f"was killed by {signal.Signals(self.signal).name}"
+            except ValueError:
+                how = f"was killed by signal {self.signal}"
+        else:
+            how = "ended" if self.exitcode is None else f"ended with exit status {self.exitcode}"
+        return f"worker process {self.pid} {how} in task {self.index} of {self.function}"
+
+
+class RemoteError(Exception):
+    """An exception of a task that cannot be sent as itself, or a result that cannot be pickled: its text and traceback."""
+
+
+class RemoteTraceback(Exception):
+    """The cause of an exception that a task has raised: where it was raised, in the worker."""
+
+    def __str__(self):
+        return "\n" + str(self.args[0])
+
+
+# The worker.
+
+def _describe(error):
+    """(pickled exception, traceback) that the parent is sure to be able to read."""
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    try:
+        data = pickle.dumps(error)
+        pickle.loads(data)
+    except Exception:
+        data = pickle.dumps(RemoteError(f"{type(error).__name__}: {_text(error)}"))
+    return data, text
+
+
+def _text(error):
+    try:
+        return str(error)
+    except Exception:
+        return "its str() raises, too"
+
+
+def _run(function, arguments):
+    """The frame for one task: (worked, pickled result or exception, traceback)."""
+    try:
+        value = function(*arguments)
+    except BaseException as error:
+        return (False, *_describe(error))
+    try:
+        return True, pickle.dumps(value, pickle.HIGHEST_PROTOCOL), None
+    except Exception as error:
+        failure = RemoteError(f"the result of a task cannot be pickled: {type(error).__name__}: {_text(error)}")
+        return False, pickle.dumps(failure), traceback.format_exc()
+
+
+def _work(tasks, results, initializer, initargs):
+    # Ctrl-C is the parent's: it ends the pool, and so the workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if initializer is not None:
+        try:
+            initializer(*initargs)
+        except BaseException as error:
+            results.send_bytes(pickle.dumps(("initializer", *_describe(error))))
+            return
+    while True:
+        try:
+            data = tasks.recv_bytes()
+        except EOFError:
+            return
+        results.send_bytes(pickle.dumps(("begin",)))
+        try:
+            function, chunk = pickle.loads(data)
+        except BaseException as error:
+            results.send_bytes(pickle.dumps(("unreadable", *_describe(error))))
+            continue
+        for arguments in chunk:
+            results.send_bytes(pickle.dumps(("done", *_run(function, arguments))))
+
+
+# The parent.
+
+class _Job:
+    """What one call has asked for: `total` tasks, some of which have a result."""
+
+    def __init__(self, pool, function, total, callback=None, error_callback=None):
+        self.pool, self.name = pool, getattr(function, "__qualname__", repr(function))
+        self.function, self.total = function, total
+        self.callback, self.error_callback = callback, error_callback
+        self.outcomes = {}  # index: (worked, value)
+        self.finished = []  # indices, in the order of their ends
+        self.failure = None
+        self.is_cancelled = False
+        self.change = threading.Condition()
+
+    def put(self, index, worked, value):
+        with self.change:
+            if index in self.outcomes or self.is_cancelled:
+                return
+            self._note(index, worked, value)
+            is_last = self.is_complete()
+            self.change.notify_all()
+        if is_last:
+            self.call_back()
+
+    def _note(self, index, worked, value):
+        self.outcomes[index] = (worked, value)
+        self.finished.append(index)
+        if not worked and self.failure is None:
+            self.failure = value
+
+    def end(self, error):
+        """All that has no outcome gets this one."""
+        with self.change:
+            if self.is_complete():
+                return
+            self.is_cancelled = isinstance(error, CancelledError)
+            self.set_total()
+            for index in range(self.total):
+                if index not in self.outcomes:
+                    self._note(index, False, error)
+            self.change.notify_all()
+        self.call_back()
+
+    def set_total(self):
+        """Before the end of all tasks."""
+
+    def is_complete(self):
+        return self.total is not None and len(self.outcomes) == self.total
+
+    def call_back(self):
+        try:
+            if self.failure is not None:
+                if self.error_callback is not None:
+                    self.error_callback(self.failure)
+            elif self.callback is not None:
+                self.callback(self.value())
+        except Exception:
+            # As an exception in a thread: told, and the pool goes on.
+            sys.excepthook(*sys.exc_info())
+
+    def wait(self, is_over, timeout):
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self.change:
+            while not is_over():
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    return False
+                self.change.wait(left)
+            return True
+
+    def value(self):
+        return [self.outcomes[index][1] for index in range(self.total)]
+
+
+class AsyncResult:
+    """What apply_async(), map_async() and starmap_async() return."""
+
+    def __init__(self, job):
+        self._job = job
+
+    def ready(self):
+        return self._job.is_complete()
+
+    def successful(self):
+        if not self.ready():
+            raise ValueError(f"{self!r} is not ready")
+        return self._job.failure is None
+
+    def wait(self, timeout=None):
+        self._job.wait(self._job.is_complete, timeout)
+
+    def get(self, timeout=None):
+        """The results in the order of the tasks, or the exception of the first task that failed. multiprocessing.TimeoutError says
+        which worker has which of the tasks that are left."""
+        if not self._job.wait(self._job.is_complete, timeout):
+            raise multiprocessing.TimeoutError(self._job.pool._describe(self._job))
+        if self._job.failure is not None:
+            raise self._job.failure
+        return self._job.value()
+
+    def cancel(self):
+        """Tasks that no worker has begun are dropped, and get() raises concurrent.futures.CancelledError. What workers have begun
+        they end; its results are dropped. False: all tasks had ended already."""
+        if self.ready():
+            return False
+        self._job.end(CancelledError("cancel() was called"))
+        self._job.pool._wake()
+        return True
+
+
+class _Single(_Job):
+    def value(self):
+        return self.outcomes[0][1]
+
+
+class _Iterator:
+    """What imap() and imap_unordered() return. A task that failed raises when its turn comes, and the next ones follow."""
+
+    def __init__(self, job, is_ordered):
+        self._job, self._is_ordered, self._next = job, is_ordered, 0
+        self._order = []
+
+    def __iter__(self):
+        return self
+
+    def next(self, timeout=None):
+        job = self._job
+        if not job.wait(self._is_ready, timeout):
+            raise multiprocessing.TimeoutError(job.pool._describe(job))
+        with job.change:
+            if self._next == job.total:
+                raise StopIteration
+            index = self._next if self._is_ordered else job.finished[self._next]
+            self._next += 1
+            worked, value = job.outcomes[index]
+            job.outcomes[index] = (worked, None)  # the results of an endless iterable are not kept
+        if worked:
+            return value
+        raise value
+
+    __next__ = next
+
+    def _is_ready(self):
+        if self._next == self._job.total:
+            return True
+        return self._next in self._job.outcomes if self._is_ordered else self._next < len(self._job.finished)
+
+    def cancel(self):
+        return AsyncResult(self._job).cancel()
+
+
+class _Stream(_Job):
+    """The tasks of an iterator, whose number is not known before its end. A thread of its own reads the iterator, which may
+    block; it reads no further than `ahead` tasks beyond those that have ended."""
+
+    def __init__(self, pool, function, iterable, chunksize, ahead):
+        super().__init__(pool, function, None)
+        self.iterator, self.chunksize, self.ahead = iter(iterable), chunksize, ahead
+        self.given = 0
+
+    def set_total(self):
+        if self.total is None:
+            self.total = self.given + 1  # the one after the last that was read gets the error, too
+
+    def read(self):
+        while True:
+            try:
+                taken = list(itertools.islice(self.iterator, self.chunksize))
+                failure = None
+            except BaseException as error:  # of the user's generator
+                taken, failure = [], error
+            with self.change:
+                if self.total is not None:  # cancelled, or the pool has ended
+                    return
+                first = self.given
+                self.given += len(taken)
+                if failure is not None:
+                    self._note(self.given, False, failure)
+                    self.total = self.given + 1
+                elif len(taken) < self.chunksize:
+                    self.total = self.given
+                self.change.notify_all()
+            if taken:
+                self.pool._waiting.append((self, first, [(argument,) for argument in taken]))
+            self.pool._wake()
+            with self.change:
+                while self.total is None and self.given - len(self.outcomes) >= self.ahead:
+                    self.change.wait()
+                if self.total is not None:
+                    return
+
+
+class _Worker:
+    """A worker process as the thread of the pool sees it."""
+
+    def __init__(self, pool):
+        task_reader, self.task_end = os.pipe()
+        self.result_end, result_writer = os.pipe()
+        self.pidfd = None
+        self.chunk = None      # (job, first index, number) that it has
+        self.returned = 0      # results of that chunk
+        self.has_begun = False
+        self.tasks_done = 0
+        self.is_retiring = False
+        self.is_mute = False   # its end of the pipe for results is closed
+        self.to_send, self.received = collections.deque(), bytearray()
+        tasks, results = Connection(task_reader, writable=False), Connection(result_writer, readable=False)
+        try:
+            pool._fresh.append(self)  # a child that fork() makes closes the parent's ends
+            self.process = pool._context.Process(target=_work, args=(tasks, results, pool._initializer, pool._initargs), daemon=True,
+                                                 name=f"ForksightWorker-{next(pool._numbers)}")
+            self.process.start()
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            tasks.close()
+            results.close()
+        for number in (self.task_end, self.result_end):
+            os.set_blocking(number, False)
+        try:
+            self.pidfd = pidfd_open(self.process.pid)
+            self.is_gone = False
+        except ProcessLookupError:  # it has ended, and somebody has reaped it
+            self.is_gone = True
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def close(self):
+        for name in ("task_end", "result_end", "pidfd"):
+            number = getattr(self, name, None)
+            if number is not None:
+                setattr(self, name, None)
+                os.close(number)
+
+    def stop_sending(self):
+        """It ends when it has done what it has."""
+        self.is_retiring = True
+        if self.task_end is not None and not self.to_send:
+            number, self.task_end = self.task_end, None
+            os.close(number)
+
+    def kill(self):
+        if self.is_gone:
+            return
+        try:
+            if self.pidfd is not None:
+                pidfd_send_signal(self.pidfd, signal.SIGKILL)
+            else:
+                os.kill(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            self.is_gone = True
+
+    def has_ended(self):
+        if not self.is_gone:
+            if self.pidfd is not None:
+                ready = select.poll()
+                ready.register(self.pidfd, select.POLLIN)
+                self.is_gone = bool(ready.poll(0))
+            else:
+                self.is_gone = self.process.exitcode is not None or state_of(self.pid) in "?ZX"
+        return self.is_gone
+
+    def reap(self):
+        """The exit code, as multiprocessing has it; None: somebody else has taken it."""
+        code = self.process.exitcode
+        if code is None and hasattr(self.process._popen, "sentinel") and self.process._popen.method == "forkserver":
+            self.process.join(1.0)  # the server tells it after it has reaped
+            code = self.process.exitcode
+        if code is None:
+            # multiprocessing would believe for ever that it lives, and signal its id at exit.
+            self.process._popen.returncode = 255
+        self.process.join(0)
+        return code
+
+    def send(self, data):
+        header = LENGTH.pack(len(data)) if len(data) <= 0x7fffffff else LENGTH.pack(-1) + LONG_LENGTH.pack(len(data))
+        self.to_send.extend((memoryview(header), memoryview(data)))
+
+    def write(self):
+        """What the pipe takes."""
+        try:
+            while self.to_send:
+                first = self.to_send[0]
+                written = os.write(self.task_end, first)
+                if written == len(first):
+                    self.to_send.popleft()
+                else:
+                    self.to_send[0] = first[written:]
+        except BlockingIOError:
+            pass
+        except BrokenPipeError:
+            self.to_send.clear()  # its end is told by the pidfd
+
+    def read(self, most=1 << 16):
+        """True: it had something, and there may be more."""
+        try:
+            data = os.read(self.result_end, most)
+        except BlockingIOError:
+            return False
+        self.received += data
+        self.is_mute = not data
+        return bool(data)
+
+    def frames(self):
+        """The messages that have come as a whole."""
+        while len(self.received) >= LENGTH.size:
+            start, (length,) = LENGTH.size, LENGTH.unpack_from(self.received)
+            if length == -1:
+                if len(self.received) < start + LONG_LENGTH.size:
+                    return
+                (length,), start = LONG_LENGTH.unpack_from(self.received, start), start + LONG_LENGTH.size
+            if len(self.received) < start + length:
+                return
+            with memoryview(self.received) as all_bytes:
+                frame = bytes(all_bytes[start:start + length])
+            del self.received[:start + length]
+            yield frame
+
+
+_pools = weakref.WeakSet()
+
+
+def _forget_in_child():
+    for pool in list(_pools):
+        pool._forget()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)
+
+RUNS, CLOSES, ENDS = range(3)
+
+
+class Pool:
+    """As multiprocessing.Pool. A task whose worker is killed fails with WorkerKilled, and all others go on, in a new worker.
+    `context`: as multiprocessing.get_context() returns it; a new worker is started from a thread of this process, so "forkserver"
+    or "spawn" is safer than "fork" where other threads hold locks."""
+
+    def __init__(self, processes=None, initializer=None, initargs=(), maxtasksperchild=None, context=None):
+        if processes is None:
+            processes = len(os.sched_getaffinity(0))
+        if processes < 1:
+            raise ValueError("a pool has 1 process at least")
+        if maxtasksperchild is not None and maxtasksperchild < 1:
+            raise ValueError("maxtasksperchild is 1 at least, or None")
+        if initializer is not None and not callable(initializer):
+            raise TypeError("initializer must be a callable")
+        self._context = multiprocessing.get_context(context) if context is None or isinstance(context, str) else context
+        self._initializer, self._initargs, self._most_tasks = initializer, tuple(initargs), maxtasksperchild
+        self._processes, self._numbers = processes, itertools.count(1)
+        self._workers, self._fresh = [], collections.deque(maxlen=1)
+        self._state, self._owner = RUNS, os.getpid()
+        self._broken = None                 # why no task can be done any more
+        self._stillborn = 0
+        self._waiting = collections.deque()  # (job, first index, arguments of its tasks)
+        self._streams = set()                # whose iterators have not ended
+        self._is_finished = False
+        self._wake_lock = threading.RLock()
+        self._wake_reader, self._wake_writer = os.pipe()
+        os.set_blocking(self._wake_reader, False)
+        os.set_blocking(self._wake_writer, False)
+        _pools.add(self)
+        try:
+            for _ in range(processes):
+                self._workers.append(_Worker(self))
+        except BaseException:
+            for worker in self._workers:
+                worker.kill()
+            self._clear()
+            raise
+        self._thread = threading.Thread(target=self._serve, name="forksight-pool", daemon=True)
+        self._thread.start()
+        # multiprocessing joins its children at exit, and a stopped one does not end by itself.
+        self._at_exit = util.Finalize(self, _end_at_exit, args=(weakref.ref(self),), exitpriority=15)
+
+    # What may be asked, in any thread.
+
+    def apply(self, function, args=(), kwds={}):
+        return self.apply_async(function, args, kwds).get()
+
+    def apply_async(self, function, args=(), kwds={}, callback=None, error_callback=None):
+        if kwds:
+            function = functools.update_wrapper(functools.partial(function, **kwds), function, updated=())
+        job = _Single(self, function, 1, callback, error_callback)
+        return self._submit(job, [tuple(args)], 1)
+
+    def map(self, function, iterable, chunksize=None):
+        return self.map_async(function, iterable, chunksize).get()
+
+    def map_async(self, function, iterable, chunksize=None, callback=None, error_callback=None):
+        return self._map(function, [(one,) for one in iterable], chunksize, callback, error_callback)
+
+    def starmap(self, function, iterable, chunksize=None):
+        return self.starmap_async(function, iterable, chunksize).get()
+
+    def starmap_async(self, function, iterable, chunksize=None, callback=None, error_callback=None):
+        return self._map(function, [tuple(one) for one in iterable], chunksize, callback, error_callback)
+
+    def _map(self, function, tasks, chunksize, callback, error_callback):
+        if chunksize is None:
+            chunksize = -(-len(tasks) // (self._processes * 4)) or 1
+        return self._submit(_Job(self, function, len(tasks), callback, error_callback), tasks, chunksize)
+
+    def _submit(self, job, tasks, chunksize):
+        self._check_runs()
+        if chunksize < 1:
+            raise ValueError("chunksize is 1 at least")
+        if not tasks:
+            job.call_back()
+        for first in range(0, len(tasks), chunksize):
+            self._waiting.append((job, first, tasks[first:first + chunksize]))
+        self._wake()
+        if self._is_finished:
+            self._end_rest()
+        return AsyncResult(job)
+
+    def imap(self, function, iterable, chunksize=1):
+        return self._imap(function, iterable, chunksize, True)
+
+    def imap_unordered(self, function, iterable, chunksize=1):
+        return self._imap(function, iterable, chunksize, False)
+
+    def _imap(self, function, iterable, chunksize, is_ordered):
+        self._check_runs()
+        if chunksize < 1:
+            raise ValueError("chunksize is 1 at least")
+        stream = _Stream(self, function, iterable, chunksize, 4 * self._processes * chunksize)
+        self._streams.add(stream)
+        threading.Thread(target=stream.read, name="forksight-pool-imap", daemon=True).start()
+        if self._is_finished:
+            self._end_rest()
+        return _Iterator(stream, is_ordered)
+
+    def _check_runs(self):
+        if self._owner != os.getpid():
+            raise ValueError("this pool is the parent process's: a forked child makes its own")
+        if self._broken is not None:
+            raise self._broken
+        if self._state != RUNS:
+            raise ValueError("the pool was closed or terminated")
+
+    def close(self):
+        """No more tasks. The workers end after those that there are."""
+        if self._state == RUNS:
+            self._state = CLOSES
+        self._wake()
+
+    def terminate(self):
+        """Kills the workers. What is not done fails."""
+        self._state = ENDS
+        if self._owner != os.getpid():
+            return
+        self._wake()
+        if threading.current_thread() is not self._thread:  # a callback
+            self._thread.join()
+
+    def join(self, timeout=None):
+        """Until all workers have ended, after close() or terminate()."""
+        if self._state == RUNS:
+            raise ValueError("join() comes after close() or terminate()")
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            raise multiprocessing.TimeoutError("the pool has not ended: " + self._describe(None))
+
+    def __enter__(self):
+        self._check_runs()
+        return self
+
+    def __exit__(self, *_):
+        self.terminate()
+
+    def worker_pids(self):
+        return [worker.pid for worker in list(self._workers)]
+
+    def _describe(self, job):
+        """Who does what, for an error."""
+        told = []
+        for worker in list(self._workers):
+            chunk = worker.chunk
+            if chunk is not None and job in (None, chunk[0]):
+                told.append(f"task {chunk[1] + worker.returned} of {chunk[0].name} is with process {worker.pid} (state {state_of(worker.pid)})")
+        if job is not None and job.total is not None:
+            told.insert(0, f"{job.total - len(job.outcomes)} of {job.total} tasks have not ended")
+        return "; ".join(told) or "no task is with a worker"
+
+    def __repr__(self):
+        return f"<forksight.queue.Pool {('runs', 'closes', 'ended')[self._state]} processes={self._processes}>"
+
+    # The thread.
+
+    def _wake(self):
+        if self._owner != os.getpid():
+            return
+        with self._wake_lock:
+            if self._wake_writer is not None:
+                try:
+                    os.write(self._wake_writer, b"w")
+                except BlockingIOError:
+                    pass  # it is full, and so wakes
+
+    def _serve(self):
+        try:
+            while self._state != ENDS:
+                self._feed()
+                if self._state == CLOSES and self._is_done() and self._retire():
+                    break
+                self._poll()
+                self._read_all()
+                self._bury()
+        except BaseException as error:
+            self._broken = error
+            raise
+        finally:
+            self._finish()
+
+    def _is_done(self):
+        self._streams = {stream for stream in self._streams if stream.total is None}
+        return not self._waiting and not self._streams and all(worker.chunk is None for worker in self._workers)
+
+    def _retire(self):
+        """Closes the workers' tasks. True: all have ended, or must be killed."""
+        now = time.monotonic()
+        for worker in self._workers:
+            worker.stop_sending()
+        self._patience = getattr(self, "_patience", now + GRACE)
+        return not self._workers or now >= self._patience
+
+    def _next_chunk(self):
+        while True:
+            try:
+                chunk = self._waiting.popleft()
+            except IndexError:
+                return None
+            if not chunk[0].is_cancelled:
+                return chunk
+
+    def _feed(self):
+        for worker in list(self._workers):
+            if worker.chunk is not None or worker.is_retiring or worker.is_gone:
+                continue
+            while True:
+                chunk = self._next_chunk()
+                if chunk is None:
+                    return
+                job, first, tasks = chunk
+                try:
+                    data = pickle.dumps((job.function, tasks), pickle.HIGHEST_PROTOCOL)
+                except Exception as error:
+                    for index in range(first, first + len(tasks)):
+                        job.put(index, False, error)
+                    continue
+                break
+            worker.chunk, worker.returned, worker.has_begun = (job, first, tasks), 0, False
+            worker.send(data)
+            worker.write()
+
+    def _poll(self):
+        poll = select.poll()
+        poll.register(self._wake_reader, select.POLLIN)
+        limit = None
+        for worker in self._workers:
+            if worker.result_end is not None and not worker.is_mute:
+                poll.register(worker.result_end, select.POLLIN)
+            if worker.to_send:
+                poll.register(worker.task_end, select.POLLOUT)
+            if worker.pidfd is not None:
+                poll.register(worker.pidfd, select.POLLIN)
+            else:
+                limit = TICK
+        if self._state == CLOSES:
+            limit = TICK
+        poll.poll(None if limit is None else limit * 1000)
+        try:
+            os.read(self._wake_reader, 4096)
+        except BlockingIOError:
+            pass
+
+    def _read_all(self):
+        for worker in self._workers:
+            if worker.to_send:
+                worker.write()
+            if worker.is_retiring:
+                worker.stop_sending()
+            if worker.result_end is not None and worker.read():
+                self._take(worker)
+            if worker.is_mute and not worker.is_retiring:
+                worker.kill()  # it cannot tell its results any more
+
+    def _take(self, worker):
+        for frame in worker.frames():
+            try:
+                told = pickle.loads(frame)
+            except Exception:  # somebody else has written into the pipe
+                worker.received.clear()
+                worker.kill()
+                return
+            if told[0] == "begin":
+                worker.has_begun, self._stillborn = True, 0
+                if worker.chunk is None:
+                    continue
+            elif told[0] == "initializer":
+                self._break(self._rebuild(*told[1:]))
+            elif worker.chunk is not None:
+                job, first, tasks = worker.chunk
+                if told[0] == "unreadable":
+                    error = self._rebuild(*told[1:])
+                    for index in range(first, first + len(tasks)):
+                        job.put(index, False, error)
+                    worker.returned = len(tasks)
+                else:
+                    worked, data, text = told[1:]
+                    index = first + worker.returned
+                    worker.returned += 1
+                    if worked:
+                        try:
+                            value = pickle.loads(data)
+                        except Exception as error:
+                            worked, value = False, error
+                    else:
+                        value = self._rebuild(data, text)
+                    job.put(index, worked, value)
+                if worker.returned == len(tasks):
+                    worker.chunk = None
+                    worker.tasks_done += 1
+                    if worker.tasks_done == self._most_tasks:
+                        worker.stop_sending()
+
+    @staticmethod
+    def _rebuild(data, text):
+        try:
+            error = pickle.loads(data)
+        except Exception:
+            error = RemoteError("an exception that cannot be read here")
+        error.__cause__ = RemoteTraceback(text)
+        return error
+
+    def _bury(self):
+        """Takes the workers that have ended out of the pool, says what they had, and starts others."""
+        for worker in list(self._workers):
+            if not worker.has_ended():
+                continue
+            while worker.result_end is not None and worker.read():
+                pass
+            self._take(worker)
+            code = worker.reap()
+            self._workers.remove(worker)
+            worker.close()
+            if worker.chunk is not None:
+                self._lose(worker, code)
+            elif not worker.is_retiring:
+                self._stillborn += worker.tasks_done == 0 and not worker.has_begun
+            if self._broken is None and self._stillborn >= MOST_STILLBORN:
+                self._break(RuntimeError(f"{self._stillborn} workers in succession ended before they began a task, the last with exit code {code}"))
+        while self._state != ENDS and self._broken is None and len(self._workers) < self._processes and not (self._state == CLOSES and self._is_done()):
+            try:
+                self._workers.append(_Worker(self))
+            except Exception as error:  # no process, no descriptor
+                if not self._workers:
+                    self._break(error)
+                break
+
+    def _lose(self, worker, code):
+        job, first, tasks = worker.chunk
+        left = tasks[worker.returned:]
+        if not worker.has_begun or self._state == ENDS:
+            self._stillborn += 1
+            self._waiting.appendleft((job, first, tasks))
+            return
+        number = -code if code is not None and code < 0 else None
+        index = first + worker.returned
+        job.put(index, False, WorkerKilled(worker.pid, number, code if number is None else None, index, job.name))
+        if left[1:]:
+            self._waiting.appendleft((job, index + 1, left[1:]))
+
+    def _break(self, error):
+        """No task can be done any more."""
+        self._broken = self._broken or error
+        self._state = ENDS
+
+    def _finish(self):
+        self._state = ENDS
+        for worker in self._workers:
+            worker.kill()
+        for worker in list(self._workers):
+            until = time.monotonic() + GRACE
+            while not worker.has_ended() and time.monotonic() < until:
+                time.sleep(0.002)
+            worker.reap()
+        self._waiting.extend(worker.chunk for worker in self._workers if worker.chunk is not None)
+        with self._wake_lock:
+            self._clear()
+        self._is_finished = True
+        self._end_rest()
+
+    def _end_rest(self):
+        """What was given to the pool and will not be done."""
+        error = self._broken or RuntimeError("the pool was terminated before this task ended")
+        while True:
+            try:
+                job = self._waiting.popleft()[0]
+            except IndexError:
+                break
+            job.end(error)
+        for stream in list(self._streams):
+            stream.end(error)
+
+    def _clear(self):
+        for worker in self._workers:
+            worker.close()
+        self._workers = []
+        for name in ("_wake_reader", "_wake_writer"):
+            number = getattr(self, name)
+            setattr(self, name, None)
+            if number is not None:
+                os.close(number)
+
+    def _forget(self):
+        """In a forked child: nothing of the pool is the child's. It must not keep the pipes of the workers open."""
+        self._wake_lock = threading.RLock()
+        for worker in self._fresh:
+            worker.close()
+        self._state = ENDS
+        self._clear()
+
+
+def _end_at_exit(pool):
+    pool = pool()
+    if pool is not None:
+        pool.terminate()
