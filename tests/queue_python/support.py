@@ -1,0 +1,136 @@
+"""What the tests of forksight.queue share. A test is called as NAME_test.py LIBRARY PACKAGE."""
+import ctypes
+import faulthandler
+import gc
+import multiprocessing
+import os
+import select
+import signal
+import sys
+import time
+import unittest
+
+if "FORKSIGHT_QUEUE_TEST_PACKAGE" not in os.environ:  # a process that multiprocessing has started has it
+    os.environ["FORKSIGHT_QUEUE_LIBRARY"], os.environ["FORKSIGHT_QUEUE_TEST_PACKAGE"] = sys.argv[1:3]
+    del sys.argv[1:3]
+sys.path.insert(0, os.environ["FORKSIGHT_QUEUE_TEST_PACKAGE"])
+
+LIMIT = 20  # s, of each test
+prctl = ctypes.CDLL(None).prctl
+PR_SET_PDEATHSIG = 1
+
+
+class Child:
+    """A forked process that runs a function, and ends with 0 if that returns. It ends with its parent."""
+
+    def __init__(self, function, *arguments):
+        parent = os.getpid()
+        self.pid = os.fork()
+        if self.pid == 0:
+            status = 1
+            try:
+                prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+                if os.getppid() != parent:
+                    os._exit(1)
+                function(*arguments)
+                status = 0
+            except BaseException:
+                sys.excepthook(*sys.exc_info())
+            finally:
+                os._exit(status)
+
+    def kill(self, number=signal.SIGKILL):
+        os.kill(self.pid, number)
+
+    def end(self):
+        """Waits for it. Returns its exit status, or minus the number of a signal."""
+        _, status = os.waitpid(self.pid, 0)
+        return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+class Line:
+    """A pipe by which one process tells another that it has come to a point."""
+
+    def __init__(self):
+        self.reader, self.writer = os.pipe()
+
+    def tell(self, word=b"."):
+        os.write(self.writer, word)
+
+    def hear(self, limit=LIMIT):
+        ready, _, _ = select.select([self.reader], [], [], limit)
+        if not ready:
+            raise AssertionError("nothing was told")
+        return os.read(self.reader, 100)
+
+    def close(self):
+        os.close(self.reader)
+        os.close(self.writer)
+
+
+def descriptors():
+    return len(os.listdir("/proc/self/fd"))
+
+
+def wait_until(condition, limit=LIMIT):
+    until = time.monotonic() + limit
+    while not condition():
+        if time.monotonic() > until:
+            raise AssertionError("it did not come to be")
+        time.sleep(0.001)
+
+
+class Stop(BaseException):
+    """What a handler of a signal raises."""
+
+
+class OpcodeTrace:
+    """Calls `act` before the instruction of number `at`, of those of the functions of one file. As a handler of a signal that
+    comes between two instructions of Python."""
+
+    def __init__(self, file_name, at, act):
+        self.file_name, self.left, self.act = file_name, at, act
+        self.has_acted = False
+
+    def __enter__(self):
+        sys.settrace(self.enter)
+        return self
+
+    def __exit__(self, *_):
+        sys.settrace(None)
+
+    def enter(self, frame, event, _):
+        if not frame.f_code.co_filename.endswith(self.file_name):
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return self.trace
+
+    def trace(self, frame, event, _):
+        if event == "opcode" and not self.has_acted:
+            self.left -= 1
+            if self.left < 0:
+                self.has_acted = True
+                self.act()
+        return self.trace
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        faulthandler.dump_traceback_later(LIMIT, exit=True)
+        self.addCleanup(faulthandler.cancel_dump_traceback_later)
+        gc.collect()
+
+    def tearDown(self):
+        self.assertEqual(multiprocessing.active_children(), [])
+
+    def line(self):
+        made = Line()
+        self.addCleanup(made.close)
+        return made
+
+    def assertQuick(self, began, limit):
+        self.assertLess(time.monotonic() - began, limit)
+
+    def sharedClosing(self, queue):
+        self.addCleanup(queue.close)
+        return queue
