@@ -469,7 +469,7 @@ class Barriers(Case):
     def test_killed_at_each_instruction_of_the_last_arrival(self):
         """The other one gets through or is told that the barrier is broken."""
         last = None
-        for at in range(0, MOST_INSTRUCTIONS, 3):
+        for at in range(0, MOST_INSTRUCTIONS, 7):
             barrier, line = Barrier(2), self.line()
 
             def wait():

@@ -5,6 +5,8 @@ takes or gives away is written down by that function itself (a pointer that it s
 (list.extend() over map()). No line of Python lies between the deed and the note."""
 import collections
 import ctypes
+import functools
+import operator
 import os
 import re
 import threading
@@ -22,52 +24,46 @@ FULL = {"block": 0, "fail": 1, "drop_oldest": 2}
 ROLES = {"any": 0, "producer": 1, "consumer": 2}
 
 
+# The value of `finish`, as a finalizer: it is called without a line of Python, in which a handler could raise.
+_finalizer = property(operator.attrgetter("finish"))
+
+
 class _Cell:
     """A pointer of the C library that is given back exactly once, whoever comes first: a call, or the end of this object."""
 
-    __slots__ = ("out", "once", "give_back")
+    __slots__ = ("out", "once", "finish")
+    __del__ = _finalizer
 
     def __init__(self, give_back):
-        # NULL may be given back.
-        self.out, self.give_back = c_void_p(), give_back
-        self.once = [None, self.out]
-
-    def end(self):
-        try:
-            # To take the pointer and to give it back is one step of C.
-            collections.deque(map(self.give_back, iter(self.once.pop, None)), 0)
-        except IndexError:
-            pass  # somebody else has it
-
-    __del__ = end
+        self.out = c_void_p()  # NULL may be given back
+        self.once = [None, self.out]  # who pops the pointer has it
+        self.finish = functools.partial(collections.deque, map(give_back, iter(self.once.pop, None)), 0)
 
 
 class _Handle:
     """A handle of the C library. It is closed when nothing refers to it any more, so never under a call that waits."""
 
-    __slots__ = ("pointer", "pid", "array_type", "close")
+    __slots__ = ("pointer", "pid", "array_type", "finish")
+    __del__ = _finalizer
 
     def __init__(self, open_):
         """open_(pointer, error): a C function that makes a handle."""
-        self.pointer, self.pid, self.close = c_void_p(), os.getpid(), native.queue_close
+        self.pointer, self.pid = c_void_p(), os.getpid()
+        self.finish = functools.partial(native.queue_close, self.pointer)
         told = ErrorText()
         code = open_(byref(self.pointer), byref(told))
         if code != OK:
             raise make_error(code, told)
         self.array_type = ctypes.c_ubyte * native.queue_buffer_bytes(self.pointer)
 
-    def __del__(self):
-        if self.pointer:
-            self.close(self.pointer)
-
 
 class _Message:
-    """A message that was received, and that goes back when nothing refers to it any more."""
+    """A message that was received, and that goes back when nothing refers to it any more; or the place for one."""
 
-    __slots__ = ("cell", "handle")
+    __slots__ = ("cell", "handle", "is_read")
 
     def __init__(self, handle):
-        self.cell, self.handle = _Cell(native.message_release), handle
+        self.cell, self.handle, self.is_read = _Cell(native.message_release), handle, False
 
     def view(self):
         pointer = self.cell.out
@@ -90,7 +86,7 @@ class Loan:
         self.give_back()
 
     def _memory(self):
-        if not self._cell.once or not self._cell.out.value:
+        if len(self._cell.once) < 2 or not self._cell.out.value:
             raise ValueError("the loan was sent or given back")
         return _memory.view_of(native.loan_data(self._cell.out), self._handle.array_type._length_, self._handle, self._handle.array_type)
 
@@ -135,7 +131,7 @@ class Loan:
         self._queue._send(self._handle, self._cell, size, _deadline(timeout), None)
 
     def give_back(self):
-        self._cell.end()
+        self._cell.finish()
 
 
 def _deadline(timeout):
@@ -173,15 +169,21 @@ class Queue:
     `maxsize` items at most are in the queue or with a receiver that still has views of them. `item_bytes`: how large the
     pickle and the arrays of one item can be. The memory is reserved at once: maxsize * item_bytes. `name=True` makes a named
     queue, to which Queue.attach(name) gets; else it is a memfd. `redeliver`: an item whose receiver died goes to another.
-    `full`: what put() does when there is no room: "block", "fail" or "drop_oldest"."""
+    `full`: what put() does when there is no room: "block", "fail" or "drop_oldest". `keep_open=False`: get() raises Closed or
+    ProducerDied when the last producer has gone, and put() NoConsumer when the last consumer has; else they wait for others
+    as long as the handle that made the queue lives."""
 
     def __init__(self, maxsize=64, *, item_bytes=64 * 1024, buffers=None, name=False, redeliver=False, max_redeliver=0, full="block",
-                 max_participants=0, spin_us=0, unlink_at=0):
+                 keep_open=True, max_participants=0, spin_us=0, unlink_at=0):
         maxsize = maxsize if maxsize > 0 else 64
         options = Options(slots=max(2, maxsize), buffers=maxsize if buffers is None else buffers, buffer_bytes=item_bytes + _items.OVERHEAD,
                           named=bool(name), redeliver=bool(redeliver), full=FULL[full], max_redeliver=max_redeliver,
                           max_participants=max_participants, spin_us=spin_us, unlink_at=unlink_at)
         self._begin(_Handle(lambda out, told: native.queue_create(byref(options), out, told)), "any")
+        if keep_open:
+            # A handle is a producer from its first loan on, and a consumer from its first call for a message on.
+            self.loan(False).give_back()
+            native.queue_receive(self._handle.pointer, 0, byref(c_void_p()), None)
 
     def _begin(self, handle, role):
         self._handle, self._role = handle, role
@@ -240,14 +242,14 @@ class Queue:
 
     def put(self, obj, block=True, timeout=None):
         """queue.Full if there is no room: at once, or after `timeout` seconds."""
-        self._put(_items.Item(obj), _deadline(timeout if block else 0), None)
+        self._put(_items.Item(obj), _deadline(timeout if block else 0), None, None)
 
     def put_nowait(self, obj):
         self.put(obj, False)
 
     def put_bytes(self, data, block=True, timeout=None):
         """Bytes without any frame, for a receiver in another language; get() returns them as a memoryview."""
-        self._put(_Bytes(data), _deadline(timeout if block else 0), None)
+        self._put(_Bytes(data), _deadline(timeout if block else 0), None, None)
 
     def loan(self, block=True, timeout=None):
         """A buffer to write an item in place."""
@@ -261,7 +263,7 @@ class Queue:
                 return loan
             self._check(code, told, patience, handle, wait, Full)
 
-    def _put(self, item, deadline, wait):
+    def _put(self, item, deadline, wait, _):
         handle = self._use()
         capacity = handle.array_type._length_
         if item.size > capacity:
@@ -277,9 +279,9 @@ class Queue:
             raise Error("the loan is the parent's: a forked child cannot send it")
         told, patience, pointer, codes = ErrorText(), _Patience(deadline), [], []
         try:
-            pointer.extend(map(list.pop, filter(None, (cell.once,))))
-            if not pointer or not cell.out.value:
+            if len(cell.once) < 2 or not cell.out.value:
                 raise ValueError("the loan was sent or given back")
+            pointer.extend(map(list.pop, (cell.once,)))
             while True:
                 codes.extend(map(native.queue_send, (handle.pointer,), pointer, (size,), (patience.next(),), (byref(told),)))
                 if codes[-1] == OK:
@@ -294,38 +296,44 @@ class Queue:
     def get(self, block=True, timeout=None, copy=False):
         """queue.Empty if there is nothing: at once, or after `timeout` seconds. Arrays in the item are views of the message,
         which is held until they are gone, unless `copy` is set."""
-        return self._read(self._receive(self._use(), _deadline(timeout if block else 0), None), copy)
-
-    def _read(self, message, copy):
+        handle = self._use()
+        places = [_Message(handle)]
         try:
-            return _items.read(message.view(), copy)
-        except Exception:
-            raise  # an object that cannot be unpickled
-        except BaseException:
-            self._parked.appendleft(message)  # KeyboardInterrupt: the next call returns it
+            self._receive(handle, _deadline(timeout if block else 0), None, places)
+            return self._read(places[-1], copy)
+        except BaseException as error:
+            self._park(places, error)
             raise
+
+    @staticmethod
+    def _read(message, copy):
+        message.is_read = True
+        return _items.read(message.view(), copy)
+
+    def _park(self, places, error):
+        """After a handler of a signal has raised: the next call returns the message that this one had. But an object that cannot be
+        unpickled does not come again."""
+        for message in places:
+            if message.cell.out.value and not (message.is_read and isinstance(error, Exception)):
+                self._parked.appendleft(message)
 
     def get_nowait(self):
         return self.get(False)
 
-    def _receive(self, handle, deadline, wait):
-        message, told, patience, parked = _Message(handle), ErrorText(), _Patience(deadline), []
-        try:
-            while True:
-                if self._parked:
-                    try:
-                        parked.extend(map(collections.deque.popleft, (self._parked,)))
-                    except IndexError:
-                        continue
-                    return parked[0]
-                code = native.queue_receive(handle.pointer, patience.next(), byref(message.cell.out), byref(told))
-                if code == OK:
-                    return message
-                self._check(code, told, patience, handle, wait, Empty)
-        except BaseException:
-            # A handler has raised after the message came: the next get() returns it.
-            self._parked.extend(parked or ([message] if message.cell.out.value else ()))
-            raise
+    def _receive(self, handle, deadline, wait, places):
+        """Into the place that is given, or a message that was parked behind it."""
+        told, patience = ErrorText(), _Patience(deadline)
+        while True:
+            if self._parked:
+                try:
+                    places.extend(map(collections.deque.popleft, (self._parked,)))
+                    return
+                except IndexError:
+                    continue
+            code = native.queue_receive(handle.pointer, patience.next(), byref(places[0].cell.out), byref(told))
+            if code == OK:
+                return
+            self._check(code, told, patience, handle, wait, Empty)
 
     def _check(self, code, told, patience, handle, wait, nothing):
         """After a call that did not succeed: returns if it is to be made again."""
@@ -343,19 +351,24 @@ class Queue:
     async def aget(self, timeout=None, copy=False):
         """get() for a coroutine. If the coroutine is cancelled, the message that it would have got stays for the next call."""
         handle, deadline = self._use(), _deadline(timeout)
+        places = [_Message(handle)]
         try:
-            message = self._receive(handle, 0, None)
-        except Empty:
-            message = await _Wait(self).run(self._receive, handle, deadline)
-        return self._read(message, copy)
+            try:
+                self._receive(handle, 0, None, places)
+            except Empty:
+                await _Wait(self).run(self._receive, handle, deadline, places)
+            return self._read(places[-1], copy)
+        except BaseException as error:
+            self._park(places, error)
+            raise
 
     async def aput(self, obj, timeout=None):
         """put() for a coroutine. If the coroutine is cancelled, the item may still have been sent."""
         item, deadline = _items.Item(obj), _deadline(timeout)
         try:
-            self._put(item, 0, None)
+            self._put(item, 0, None, None)
         except Full:
-            await _Wait(self).run(self._put, item, deadline)
+            await _Wait(self).run(self._put, item, deadline, None)
 
     # The end.
 
@@ -415,45 +428,46 @@ class _Wait:
     def __init__(self, queue):
         self.queue, self.is_over = queue, False
 
-    async def run(self, call, first, deadline):
+    async def run(self, call, first, deadline, places):
         import asyncio
         loop = asyncio.get_running_loop()
         future = loop.create_future()
-        thread = threading.Thread(target=self._work, args=(loop, future, call, first, deadline), name="forksight-queue-wait", daemon=True)
+        # The thread has places of its own: it may go on after its coroutine has ended.
+        own = places and [_Message(first)]
+        threading.Thread(target=self._work, args=(loop, future, call, first, deadline, own), name="forksight-queue-wait", daemon=True).start()
         try:
-            thread.start()
-            return await future
-        except asyncio.CancelledError:
-            if future.done() and not future.cancelled() and future.exception() is None:
-                self._keep(future.result())  # it came with the cancellation
-            raise
+            await future
         finally:
             self.is_over = True
+            if own and future.done() and not future.cancelled() and future.exception() is None:
+                places.extend(own)  # also if the cancellation came together with it: then the caller parks it
 
-    def _keep(self, message):
-        if message is not None and self.queue._handle is message.handle:
-            self.queue._parked.appendleft(message)
-
-    def _work(self, loop, future, call, first, deadline):
-        value = error = None
+    def _work(self, loop, future, call, first, deadline, own):
+        error = None
         try:
-            value = call(first, deadline, self)
+            call(first, deadline, self, own)
         except _Abandoned:
             return
         except BaseException as raised:  # goes to the coroutine
             error = raised
         try:
-            loop.call_soon_threadsafe(self._deliver, future, value, error)
+            loop.call_soon_threadsafe(self._deliver, future, own, error)
         except RuntimeError:  # the loop is closed
-            self._keep(value)
+            self._keep(own)
 
-    def _deliver(self, future, value, error):
+    def _deliver(self, future, own, error):
         if future.done():  # cancelled
-            self._keep(value)
+            self._keep(own)
         elif error is not None:
             future.set_exception(error)
         else:
-            future.set_result(value)
+            future.set_result(None)
+
+    def _keep(self, own):
+        """What came too late is for the next call, unless the queue was closed."""
+        for message in own or ():
+            if message.cell.out.value and self.queue._handle is message.handle:
+                self.queue._parked.appendleft(message)
 
 
 def _attach_named(name, role):
