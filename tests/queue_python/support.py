@@ -93,11 +93,21 @@ class OpcodeTrace:
         self.has_acted = False
 
     def __enter__(self):
-        sys.settrace(self.enter)
+        if sys.version_info >= (3, 12):
+            monitoring = sys.monitoring
+            monitoring.use_tool_id(monitoring.DEBUGGER_ID, "instructions")
+            monitoring.register_callback(monitoring.DEBUGGER_ID, monitoring.events.INSTRUCTION, self.monitor)
+            monitoring.set_events(monitoring.DEBUGGER_ID, monitoring.events.INSTRUCTION)
+        else:
+            sys.settrace(self.enter)
         return self
 
     def __exit__(self, *_):
-        sys.settrace(None)
+        if sys.version_info >= (3, 12):
+            sys.monitoring.set_events(sys.monitoring.DEBUGGER_ID, 0)
+            sys.monitoring.free_tool_id(sys.monitoring.DEBUGGER_ID)
+        else:
+            sys.settrace(None)
 
     def enter(self, frame, event, _):
         if not frame.f_code.co_filename.endswith(self.file_name):
@@ -106,12 +116,20 @@ class OpcodeTrace:
         return self.trace
 
     def trace(self, frame, event, _):
-        if event == "opcode" and not self.has_acted:
+        if event == "opcode":
+            self.count()
+        return self.trace
+
+    def monitor(self, code, offset):
+        if code.co_filename.endswith(self.file_name):
+            self.count()
+
+    def count(self):
+        if not self.has_acted:
             self.left -= 1
             if self.left < 0:
                 self.has_acted = True
                 self.act()
-        return self.trace
 
 
 class Case(unittest.TestCase):
