@@ -46,3 +46,12 @@ function(forksight_add_static_command target main)
   add_dependencies(${target} ${ARGN})
   set_target_properties(${target} PROPERTIES LINK_DEPENDS "${files}")
 endfunction()
+
+# forksight_link_portably(TARGET): a shared library of ours that loads with glibc 2.28, and needs no libstdc++ and no libgcc
+# of the system. packaging/old_glibc.cpp has what the glibc of the build would have been asked for.
+function(forksight_link_portably target)
+  target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/packaging/old_glibc.cpp)
+  target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc LINKER:--exclude-libs,ALL)
+  # Before glibc 2.34 threads are a library of their own.
+  target_link_libraries(${target} PRIVATE -Wl,--no-as-needed -l:libpthread.so.0 -Wl,--as-needed)
+endfunction()

@@ -2,9 +2,9 @@
 import re
 import subprocess
 
-SHIM_LIBC = "2.28"
-QUEUE_LIBC = "2.34"
-QUEUE_LIBSTDCXX = "3.4.30"  # of GCC 12
+LIBC = "2.28"  # of the shim and of the queue, as the tag of the wheel says
+QUEUE_NEEDS = {"libc.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2"}  # all of them are glibc
+QUEUE_EXPORTS = re.compile(r"forksight_(queue|loan|message)_\w+")
 MOST_BYTES = 10_000_000
 
 
@@ -48,12 +48,21 @@ def check_debug(path, debug):
     return []
 
 
+def check_queue(path):
+    """The queue's library runs with an old glibc and without libstdc++, and shows nothing of the libstdc++ that is in it."""
+    problems = find_late_imports(path, "GLIBC", LIBC)
+    needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", readelf("--dynamic", path)))
+    problems += [f"{path.name} needs {name}" for name in sorted(needed - QUEUE_NEEDS)]
+    exports = re.findall(r" (?:GLOBAL|WEAK|UNIQUE) +DEFAULT +(?!UND)\w+ (\w+)", readelf("--dyn-syms", path))
+    problems += [f"{path.name} exports {name}" for name in exports if not QUEUE_EXPORTS.fullmatch(name)]
+    return problems if exports else problems + [f"{path.name} exports nothing"]
+
+
 def check(prefix, debug):
     """The errors of an installation below `prefix`, whose debug information is below `debug`."""
     command, shim, queue = prefix / "bin/forksight", prefix / "lib/libforksight.so", prefix / "lib/libforksight-ipc.so"
     problems = check_command(command)
-    problems += find_late_imports(shim, "GLIBC", SHIM_LIBC)
-    problems += find_late_imports(queue, "GLIBC", QUEUE_LIBC) + find_late_imports(queue, "GLIBCXX", QUEUE_LIBSTDCXX)
+    problems += find_late_imports(shim, "GLIBC", LIBC) + check_queue(queue)
     for path in (command, shim, queue):
         problems += check_debug(path, debug / path.parent.name / ".debug" / f"{path.name}.debug")
     return problems

@@ -34,8 +34,7 @@ Version: {version}
 Architecture: amd64
 Maintainer: {maintainer}
 Installed-Size: {kib}
-Depends: libc6 (>= {shim_libc})
-Recommends: libc6 (>= {queue_libc}), libstdc++6 (>= 12)
+Depends: libc6 (>= {libc})
 Section: devel
 Priority: optional
 Description: {summary}
@@ -44,8 +43,7 @@ Description: {summary}
  processes that hang already, core files, and programs that it starts itself
  under a preloaded library.
  .
- The recommended packages are what libforksight-ipc.so needs, a library for
- queues in shared memory. The command does not use it.
+ It comes with libforksight-ipc.so, a library for queues in shared memory.
 """
 # Why lintian's complaints are wrong here: the command is linked statically on purpose. The shim has no read-only relocations,
 # because every further mapping makes each fork of the program slower. The shim and the queue are opened by path, and no package
@@ -163,7 +161,7 @@ def make_deb(prefix, version, out, epoch, scratch):
     control.mkdir()
     kib = sum((path.stat().st_size + 1023) // 1024 for path in files)
     (control / "control").write_text(CONTROL.format(version=version, maintainer=MAINTAINER, kib=kib, summary=SUMMARY,
-                                                    shim_libc=check_contents.SHIM_LIBC, queue_libc=check_contents.QUEUE_LIBC))
+                                                    libc=check_contents.LIBC))
     (control / "md5sums").write_text("".join(f"{hashlib.md5(path.read_bytes()).hexdigest()}  {path.relative_to(root)}\n" for path in files))
     (control / "triggers").write_text("activate-noawait ldconfig\n")
     fix_modes(root)
@@ -185,7 +183,8 @@ def read_package():
 def make_wheel(prefix, version, out, epoch):
     files = read_package()
     files["forksight/native/bin/forksight"] = ((prefix / "bin/forksight").read_bytes(), 0o755)
-    files["forksight/native/lib/libforksight.so"] = ((prefix / "lib/libforksight.so").read_bytes(), 0o644)
+    for name in ("libforksight.so", "libforksight-ipc.so"):
+        files[f"forksight/native/lib/{name}"] = ((prefix / "lib" / name).read_bytes(), 0o644)
     info = f"forksight-{version}.dist-info"
     metadata = (f"Metadata-Version: 2.1\nName: forksight\nVersion: {version}\nSummary: {SUMMARY}\nLicense: Apache-2.0\n"
                 "Requires-Python: >=3.7\nDescription-Content-Type: text/markdown\n\n") + (ROOT / "README.md").read_text()

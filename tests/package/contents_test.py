@@ -47,7 +47,7 @@ class Contents(unittest.TestCase):
         self.assertEqual(check_contents.find_late_imports(made, "GLIBC", "2.34"), [])
 
     def test_the_shim_needs_no_later_libc_than_the_packages_say(self):
-        self.assertEqual(check_contents.find_late_imports(Path(SHIM), "GLIBC", check_contents.SHIM_LIBC), [])
+        self.assertEqual(check_contents.find_late_imports(Path(SHIM), "GLIBC", check_contents.LIBC), [])
         self.assertNotEqual(check_contents.find_late_imports(Path(SHIM), "GLIBC", "2.2.4"), [])
 
     def test_debug_information_must_be_there_and_belong_to_the_program(self):

@@ -1,0 +1,163 @@
+// Linked into the portable libforksight-ipc.so alone. That library is linked against a new glibc, and shall load with glibc
+// 2.28. So what a later glibc has added or given a later version name is defined here, by what glibc 2.28 has. These
+// definitions are not exported: they serve the library itself, and the libstdc++ and libgcc that are linked into it.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+// Functions that glibc 2.34 moved from libpthread to libc, under a new version name. The old name is in both.
+#define FORKSIGHT_OLD(name) __asm__(".symver forksight_old_" #name ", " #name "@GLIBC_2.2.5")
+
+extern "C" {
+
+FORKSIGHT_OLD(pthread_create);
+FORKSIGHT_OLD(pthread_detach);
+FORKSIGHT_OLD(pthread_getspecific);
+FORKSIGHT_OLD(pthread_join);
+FORKSIGHT_OLD(pthread_key_create);
+FORKSIGHT_OLD(pthread_key_delete);
+FORKSIGHT_OLD(pthread_once);
+FORKSIGHT_OLD(pthread_setspecific);
+FORKSIGHT_OLD(pthread_testcancel);
+
+int forksight_old_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+int forksight_old_pthread_detach(pthread_t);
+void* forksight_old_pthread_getspecific(pthread_key_t);
+int forksight_old_pthread_join(pthread_t, void**);
+int forksight_old_pthread_key_create(pthread_key_t*, void (*)(void*));
+int forksight_old_pthread_key_delete(pthread_key_t);
+int forksight_old_pthread_once(pthread_once_t*, void (*)(void));
+int forksight_old_pthread_setspecific(pthread_key_t, const void*) __attr_access_none(2);
+void forksight_old_pthread_testcancel(void);
+
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*), void* argument) noexcept {
+  return forksight_old_pthread_create(thread, attributes, start, argument);
+}
+int pthread_detach(pthread_t thread) noexcept { return forksight_old_pthread_detach(thread); }
+void* pthread_getspecific(pthread_key_t key) noexcept { return forksight_old_pthread_getspecific(key); }
+// Cancellation and exceptions pass through these, as through those that they call.
+int pthread_join(pthread_t thread, void** result) { return forksight_old_pthread_join(thread, result); }
+int pthread_once(pthread_once_t* control, void (*routine)(void)) { return forksight_old_pthread_once(control, routine); }
+void pthread_testcancel() { forksight_old_pthread_testcancel(); }
+int pthread_key_create(pthread_key_t* key, void (*destructor)(void*)) noexcept {
+  return forksight_old_pthread_key_create(key, destructor);
+}
+// libgcc asks for this one to know whether threads are there.
+int __pthread_key_create(pthread_key_t* key, void (*destructor)(void*)) noexcept {
+  return forksight_old_pthread_key_create(key, destructor);
+}
+int pthread_key_delete(pthread_key_t key) noexcept { return forksight_old_pthread_key_delete(key); }
+int pthread_setspecific(pthread_key_t key, const void* value) noexcept {
+  return forksight_old_pthread_setspecific(key, value);
+}
+
+// Only a thread names itself here.
+int pthread_setname_np(pthread_t thread, const char* name) noexcept {
+  if (pthread_equal(thread, pthread_self()) == 0) return ENOTSUP;
+  if (std::strlen(name) > 15) return ERANGE;
+  return prctl(PR_SET_NAME, name, 0, 0, 0) == 0 ? 0 : errno;
+}
+
+// New in glibc 2.30. The instant is translated to the clock that the condition variable knows. If somebody sets that clock, the
+// sleep ends after a second at the latest, as a spurious wake-up.
+int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock, const timespec* until) {
+  constexpr long long kSecond = 1'000'000'000;
+  const auto to_ns = [](const timespec& at) { return static_cast<long long>(at.tv_sec) * kSecond + at.tv_nsec; };
+  timespec now{}, wall{};
+  if (clock_gettime(clock, &now) != 0) return EINVAL;
+  if (clock_gettime(CLOCK_REALTIME, &wall) != 0) return EINVAL;
+  if (until->tv_sec - now.tv_sec > 1) {
+    wall.tv_sec += 1;
+    const int outcome = pthread_cond_timedwait(condition, mutex, &wall);
+    return outcome == ETIMEDOUT ? 0 : outcome;
+  }
+  const long long left = to_ns(*until) - to_ns(now);
+  if (left <= 0) return ETIMEDOUT;
+  const long long at = to_ns(wall) + left;
+  const timespec translated{static_cast<time_t>(at / kSecond), static_cast<long>(at % kSecond)};
+  return pthread_cond_timedwait(condition, mutex, &translated);
+}
+
+// In librt before glibc 2.34.
+static int shm_path(const char* name, char (&path)[NAME_MAX + 16]) {
+  while (*name == '/') ++name;
+  if (*name == '\0' || std::strchr(name, '/') != nullptr || std::strlen(name) > NAME_MAX) {
+    errno = EINVAL;
+    return -1;
+  }
+  return std::snprintf(path, sizeof path, "/dev/shm/%s", name);
+}
+int shm_open(const char* name, int flags, mode_t mode) {
+  char path[NAME_MAX + 16];
+  if (shm_path(name, path) < 0) return -1;
+  return open(path, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode);
+}
+int shm_unlink(const char* name) {
+  char path[NAME_MAX + 16];
+  if (shm_path(name, path) < 0) return -1;
+  return unlink(path);
+}
+
+// Inline in the headers before glibc 2.33.
+int fstat(int file, struct stat* about) noexcept { return static_cast<int>(syscall(SYS_fstat, file, about)); }
+int fstat64(int file, struct stat64* about) noexcept { return static_cast<int>(syscall(SYS_fstat, file, about)); }
+int stat(const char* path, struct stat* about) noexcept {
+  return static_cast<int>(syscall(SYS_newfstatat, AT_FDCWD, path, about, 0));
+}
+
+// New in glibc 2.32: whether libstdc++ may count references without atomic instructions. Never.
+char __libc_single_threaded = 0;
+
+// New in glibc 2.36.
+std::uint32_t arc4random() noexcept {
+  std::uint32_t value = 0;
+  while (getrandom(&value, sizeof value, 0) != static_cast<ssize_t>(sizeof value)) {
+  }
+  return value;
+}
+
+// New in glibc 2.35. How libgcc finds the unwind table of a library.
+int _dl_find_object(void* address, dl_find_object* found) noexcept {
+  struct search {
+    ElfW(Addr) address;
+    dl_find_object* found;
+  } wanted{reinterpret_cast<ElfW(Addr)>(address), found};
+  const auto look = [](dl_phdr_info* library, std::size_t, void* what) {
+    const auto& in = *static_cast<search*>(what);
+    ElfW(Addr) start = ~ElfW(Addr){0}, end = 0;
+    void* table = nullptr;
+    bool is_here = false;
+    for (int i = 0; i < library->dlpi_phnum; ++i) {
+      const ElfW(Phdr)& part = library->dlpi_phdr[i];
+      const ElfW(Addr) first = library->dlpi_addr + part.p_vaddr, last = first + part.p_memsz;
+      if (part.p_type == PT_GNU_EH_FRAME) table = reinterpret_cast<void*>(first);
+      if (part.p_type != PT_LOAD) continue;
+      if (first < start) start = first;
+      if (last > end) end = last;
+      is_here = is_here || (in.address >= first && in.address < last);
+    }
+    if (!is_here || table == nullptr) return 0;
+    *in.found = {};
+    in.found->dlfo_map_start = reinterpret_cast<void*>(start);
+    in.found->dlfo_map_end = reinterpret_cast<void*>(end);
+    in.found->dlfo_eh_frame = table;
+    return 1;
+  };
+  return dl_iterate_phdr(look, &wanted) == 1 ? 0 : -1;
+}
+
+}  // extern "C"
