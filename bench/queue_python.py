@@ -1,0 +1,166 @@
+#!/usr/bin/python3
+"""A training loop with loader processes, by several queues, in one run: loaders fill batches of numpy, the trainer sums them.
+
+Machines are shared and noisy, so only ratios within one run mean anything. Rounds are interleaved, and figures are medians.
+Then the same with a loader killed every second and started again. A queue in which nothing comes for --stall seconds is said to
+hang, and how long it ran. What is not installed is left out, and said.
+
+  queue_python.py --library build/release/lib/libforksight-ipc.so [--seconds N] [--rounds N] [--bytes N] [--loaders N]
+"""
+import argparse
+import importlib.util
+import os
+import select
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SLOTS = 4
+START = 60  # s
+# forksight: the batch is made in the queue's memory. forksight put: it is made elsewhere, and put() copies it.
+TRANSPORTS = ("forksight", "forksight put", "multiprocessing", "torch.multiprocessing")
+
+
+def make_queue(name, size):
+    if name.startswith("forksight"):
+        sys.path.insert(0, str(ROOT / "python"))
+        from forksight.queue import Queue
+        return Queue(SLOTS, item_bytes=size)
+    if name == "multiprocessing":
+        import multiprocessing
+        return multiprocessing.Queue(SLOTS)
+    import torch
+    import torch.multiprocessing
+    torch.set_num_threads(1)
+    return torch.multiprocessing.Queue(SLOTS)
+
+
+def load(name, queue, size):
+    """A loader: batches without end."""
+    import numpy
+    number = 0
+    while True:
+        number += 1
+        if name == "forksight":
+            with queue.loan() as loan:
+                loan.array(size // 4, "f4")[:] = number
+                loan.send()
+            continue
+        batch = numpy.full(size // 4, number, "f4")
+        if name == "torch.multiprocessing":
+            import torch
+            batch = torch.from_numpy(batch)
+        queue.put(batch)
+
+
+def train(name, size, loaders, kill_every):
+    """The trainer: writes a line for each batch."""
+    import multiprocessing
+    if name == "torch.multiprocessing":
+        from torch import multiprocessing
+    context = multiprocessing.get_context("fork")
+    queue = make_queue(name, size)
+
+    def start():
+        process = context.Process(target=load, args=(name, queue, size), daemon=True)
+        process.start()
+        return process
+
+    processes, next_kill = [start() for _ in range(loaders)], time.monotonic() + kill_every
+    while True:
+        batch = queue.get()
+        float(batch.sum())
+        del batch
+        os.write(1, b".")
+        if kill_every and time.monotonic() > next_kill:
+            victim = processes.pop(0)
+            os.kill(victim.pid, signal.SIGKILL)
+            victim.join()
+            processes.append(start())
+            next_kill = time.monotonic() + kill_every
+
+
+def measure(arguments, name, kill_every):
+    """(batches a second after the first, seconds until it hung or None)."""
+    command = [sys.executable, "-B", __file__, "--inner", name, "--bytes", str(arguments.bytes), "--loaders", str(arguments.loaders), "--kill-every",
+               str(kill_every)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    trainer = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=environment, start_new_session=True)
+    try:
+        first = last = None
+        count, end = 0, None
+        while True:
+            # To start, to load numpy and torch, and to make the first batch takes longer.
+            ready, _, _ = select.select([trainer.stdout], [], [], arguments.stall + (START if first is None else 0))
+            now = time.monotonic()
+            told = os.read(trainer.stdout.fileno(), 4096) if ready else b""
+            if not told:
+                if trainer.poll() is not None:
+                    raise SystemExit(f"queue_python.py: error: the trainer of {name} ended with status {trainer.returncode}")
+                return (count / max(last - first, 1e-9) if count else 0.0), (last - first if count else 0.0)
+            if first is None:
+                first, end = now, now + arguments.seconds
+            else:
+                count += len(told)
+            last = now
+            if now >= end:
+                return count / (now - first), None
+    finally:
+        os.killpg(trainer.pid, signal.SIGKILL)
+        trainer.wait()
+        trainer.stdout.close()
+
+
+def find_transports(wanted):
+    missing = {name for name in ("numpy", "torch") if importlib.util.find_spec(name) is None}
+    if "numpy" in missing:
+        print("skipped: there is no numpy")
+        raise SystemExit(77)
+    kept = [name for name in wanted if not ("torch" in missing and name.startswith("torch"))]
+    if len(kept) < len(wanted):
+        print("left out, as there is no torch: torch.multiprocessing")
+    return kept
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", help="libforksight-ipc.so; else as forksight.queue finds it")
+    parser.add_argument("--seconds", type=float, default=5, help="of each measure")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--bytes", type=int, default=64 << 20, help="of a batch")
+    parser.add_argument("--loaders", type=int, default=2)
+    parser.add_argument("--kill-every", type=float, default=1, help="seconds between kills in the second part; 0 leaves that part out")
+    parser.add_argument("--stall", type=float, default=5, help="seconds without a batch after which a queue is said to hang")
+    parser.add_argument("--transports", default=",".join(TRANSPORTS))
+    parser.add_argument("--inner", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.inner:
+        train(arguments.inner, arguments.bytes, arguments.loaders, arguments.kill_every)
+    if arguments.library:
+        os.environ["FORKSIGHT_QUEUE_LIBRARY"] = str(Path(arguments.library).resolve())
+    names = find_transports(arguments.transports.split(","))
+    undisturbed = {name: [] for name in names}
+    for _ in range(arguments.rounds):
+        for name in names:
+            undisturbed[name].append(measure(arguments, name, 0)[0])
+    base = names[-1] if "multiprocessing" not in names else "multiprocessing"
+    ratios = {name: statistics.median(mine / max(theirs, 1e-9) for mine, theirs in zip(undisturbed[name], undisturbed[base])) for name in names}
+    print(f"batches of {arguments.bytes >> 10} KiB, {arguments.loaders} loaders, {arguments.rounds} rounds of {arguments.seconds:g} s\n")
+    print(f"| queue | batches/s | times {base} | a loader killed every {arguments.kill_every:g} s |\n|---|---|---|---|")
+    hung = False
+    for name in names:
+        told = ""
+        if arguments.kill_every:
+            rate, until = measure(arguments, name, arguments.kill_every)
+            told = f"{rate:.1f} batches/s" if until is None else f"hung after {until:.1f} s"
+            hung = hung or (until is not None and name.startswith("forksight"))
+        print(f"| {name} | {statistics.median(undisturbed[name]):.1f} | {ratios[name]:.2f} | {told} |", flush=True)
+    return 1 if hung else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
