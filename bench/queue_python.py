@@ -85,11 +85,12 @@ def train(name, size, loaders, kill_every):
 
 
 def measure(arguments, name, kill_every):
-    """(batches a second after the first, seconds until it hung or None)."""
+    """(batches a second after the first, how it ended or None)."""
     command = [sys.executable, "-B", __file__, "--inner", name, "--bytes", str(arguments.bytes), "--loaders", str(arguments.loaders), "--kill-every",
                str(kill_every)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    trainer = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=environment, start_new_session=True)
+    trainer = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=environment, start_new_session=True,
+                               stderr=None if name.startswith("forksight") or not kill_every else subprocess.DEVNULL)
     try:
         first = last = None
         count, end = 0, None
@@ -99,9 +100,7 @@ def measure(arguments, name, kill_every):
             now = time.monotonic()
             told = os.read(trainer.stdout.fileno(), 4096) if ready else b""
             if not told:
-                if trainer.poll() is not None:
-                    raise SystemExit(f"queue_python.py: error: the trainer of {name} ended with status {trainer.returncode}")
-                return (count / max(last - first, 1e-9) if count else 0.0), (last - first if count else 0.0)
+                return 0.0, f"{'the trainer failed' if ready else 'hung'} after {last - first if count else 0.0:.1f} s"
             if first is None:
                 first, end = now, now + arguments.seconds
             else:
@@ -146,20 +145,23 @@ def main():
     undisturbed = {name: [] for name in names}
     for _ in range(arguments.rounds):
         for name in names:
-            undisturbed[name].append(measure(arguments, name, 0)[0])
+            rate, failure = measure(arguments, name, 0)
+            if failure:
+                raise SystemExit(f"queue_python.py: error: {name} without a kill: {failure}")
+            undisturbed[name].append(rate)
     base = names[-1] if "multiprocessing" not in names else "multiprocessing"
     ratios = {name: statistics.median(mine / max(theirs, 1e-9) for mine, theirs in zip(undisturbed[name], undisturbed[base])) for name in names}
     print(f"batches of {arguments.bytes >> 10} KiB, {arguments.loaders} loaders, {arguments.rounds} rounds of {arguments.seconds:g} s\n")
     print(f"| queue | batches/s | times {base} | a loader killed every {arguments.kill_every:g} s |\n|---|---|---|---|")
-    hung = False
+    has_failed = False
     for name in names:
         told = ""
         if arguments.kill_every:
-            rate, until = measure(arguments, name, arguments.kill_every)
-            told = f"{rate:.1f} batches/s" if until is None else f"hung after {until:.1f} s"
-            hung = hung or (until is not None and name.startswith("forksight"))
+            rate, failure = measure(arguments, name, arguments.kill_every)
+            told = failure or f"{rate:.1f} batches/s"
+            has_failed = has_failed or (failure is not None and name.startswith("forksight"))
         print(f"| {name} | {statistics.median(undisturbed[name]):.1f} | {ratios[name]:.2f} | {told} |", flush=True)
-    return 1 if hung else 0
+    return 1 if has_failed else 0
 
 
 if __name__ == "__main__":

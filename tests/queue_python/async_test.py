@@ -8,11 +8,9 @@ import threading
 import time
 import unittest
 
-from support import Case, Child, wait_until
+from support import RECOVERY, Case, Child, wait_until
 
 from forksight.queue import Closed, Empty, Full, Queue
-
-RECOVERY = 1.0
 
 
 def waiting_threads():

@@ -3,17 +3,17 @@ import ctypes
 import gc
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 import time
 import unittest
 
 import support
-from support import Case, Child, OpcodeTrace, Stop, wait_until
+from support import RECOVERY, Case, Child, OpcodeTrace, Stop, wait_until
 
 from forksight.queue import Barrier, BrokenBarrierError, Event, Lock, Value
 
-RECOVERY = 1.0  # s, more than 20 times what it takes
 MOST_INSTRUCTIONS = 1000
 
 
@@ -142,8 +142,8 @@ class Locks(Case):
             with lock:
                 waits.append(time.monotonic() - began)
         child.end()
-        # 5 ms of the holder's; a lost wake-up costs 40.
-        self.assertLess(sorted(waits)[rounds // 2], 0.03)
+        # 5 ms of the holder's; a lost wake-up costs 20 to 40.
+        self.assertLess(sorted(waits)[rounds // 4], 0.015)
 
     def test_killed_at_each_instruction_of_acquire_and_release(self):
         lock = Lock()
@@ -167,6 +167,7 @@ class Locks(Case):
 
     def test_a_handler_raises_at_each_instruction_of_acquire(self):
         lock, kept = Lock(), 0
+        others = pickle.loads(pickle.dumps(lock))  # as another process has it
         for at in range(MOST_INSTRUCTIONS):
             with OpcodeTrace("_locks.py", at, raise_stop) as trace:
                 try:
@@ -179,7 +180,8 @@ class Locks(Case):
             if lock.held:
                 kept += 1  # the owner can know
                 lock.release()
-            self.assertEqual(Child(lambda: os._exit(0 if lock.acquire(timeout=RECOVERY) else 2)).end(), 0, at)
+            self.assertTrue(others.acquire(False), at)
+            others.release()
             self.assertTrue(lock.acquire(timeout=RECOVERY), at)
             lock.release()
         self.assertGreater(at, 50)
@@ -187,7 +189,7 @@ class Locks(Case):
         self.assertLessEqual(kept, 3)
 
     def test_a_handler_raises_at_each_instruction_of_a_with_block(self):
-        lock = Lock()
+        lock, kept = Lock(), 0
         for at in range(MOST_INSTRUCTIONS):
             with OpcodeTrace("_locks.py", at, raise_stop) as trace:
                 try:
@@ -198,34 +200,27 @@ class Locks(Case):
             if not trace.has_acted:
                 break
             if lock.held:
+                kept += 1
                 lock.release()
             self.assertTrue(lock.acquire(timeout=RECOVERY), at)
             lock.release()
         self.assertGreater(at, 100)
+        # Where __enter__() has nothing left to do but to return, and where __exit__() has not begun.
+        self.assertLessEqual(kept, 6)
 
     def test_ctrl_c_ends_a_wait(self):
-        lock, line = Lock(), self.line()
-        lock.acquire()
+        lock = Lock()
 
-        def work():
+        def work(line):
             signal.signal(signal.SIGINT, raise_stop)
             line.tell()
-            began = time.monotonic()
             try:
                 lock.acquire()
             except Stop:
-                if not lock.held:
-                    line.tell(f"{time.monotonic() - began}".encode())
+                line.tell(b"held" if lock.held else b"interrupted")
 
-        child = Child(work)
-        line.hear()
-        time.sleep(0.1)
-        sent = time.monotonic()
-        child.kill(signal.SIGINT)
-        line.hear()
-        self.assertQuick(sent, 0.3)  # 0.1 and what a busy machine adds
-        self.assertEqual(child.end(), 0)
-        lock.release()
+        with lock:
+            self.assertInterrupted(work)
 
     def test_descriptors(self):
         gc.collect()
@@ -496,6 +491,25 @@ class Barriers(Case):
             if status == 0:
                 break
         self.assertEqual(last, b"0")
+
+    def test_a_handler_raises_at_each_instruction_of_wait(self):
+        """The lock of the barrier is not kept, and no place is, but for one between two notes of it."""
+        barrier = Barrier(1)
+        for at in range(MOST_INSTRUCTIONS):
+            with OpcodeTrace("_barrier.py", at, raise_stop) as trace:
+                try:
+                    barrier.wait(RECOVERY)
+                except Stop:
+                    pass
+            self.assertFalse(barrier._lock.held, at)
+            if not trace.has_acted:
+                break
+            barrier.reset()
+            self.assertEqual(barrier.wait(RECOVERY), 0)
+            self.assertLessEqual(len(barrier._mine), 1)
+            barrier._mine.clear()
+        self.assertGreater(at, 50)
+        self.assertLess(at, MOST_INSTRUCTIONS - 1)
 
     def test_ctrl_c_breaks_it(self):
         barrier = Barrier(2)

@@ -12,11 +12,10 @@ import time
 import unittest
 
 import support
-from support import Case, Child, OpcodeTrace, Stop, wait_until
+from support import RECOVERY, Case, Child, OpcodeTrace, Stop, wait_until
 
 from forksight.queue import Closed, Empty, Full, NoConsumer, ProducerDied, Queue, TooLarge
 
-RECOVERY = 1.0
 MOST_INSTRUCTIONS = 3000
 OBJECTS = [None, 0, "text", b"bytes", 2.5, (1, [2, {3: "four"}]), {"a": {"b"}}, 1 << 200, range(5), ValueError("x")]
 
@@ -250,27 +249,19 @@ class Unreadable:
 
 class Signals(Case):
     def test_ctrl_c_ends_a_wait(self):
-        for name in ("get", "put"):
-            shared, line = self.sharedClosing(Queue(1)), self.line()
-            if name == "put":
-                shared.put(0)
+        empty, full = self.sharedClosing(Queue(1)), self.sharedClosing(Queue(1))
+        full.put(0)
+        for call in (empty.get, lambda: full.put(1), full.loan):
 
-            def work():
+            def work(line):
                 signal.signal(signal.SIGINT, signal.default_int_handler)
                 line.tell()
                 try:
-                    shared.get() if name == "get" else shared.put(1)
+                    call()
                 except KeyboardInterrupt:
                     line.tell(b"interrupted")
 
-            child = Child(work)
-            line.hear()
-            time.sleep(0.1)
-            sent = time.monotonic()
-            child.kill(signal.SIGINT)
-            self.assertEqual(line.hear(), b"interrupted")
-            self.assertQuick(sent, 0.3)  # 0.1 and what a busy machine adds
-            self.assertEqual(child.end(), 0)
+            self.assertInterrupted(work)
 
     def test_a_handler_that_returns_does_not_end_a_wait(self):
         shared, line = self.sharedClosing(Queue()), self.line()

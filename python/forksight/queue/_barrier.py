@@ -102,15 +102,16 @@ class Barrier:
         """The byte whose lock says that the one in this place lives."""
         return 1 + place
 
-    def _take_place(self):
+    def _take_place(self, places):
+        """None is free as long as all are of somebody who has not yet read how his wait ended."""
         for place in self._places():
             if place in self._mine or self._words[PLACES + place] == WAITS:
                 continue
             life = self._segment.byte_lock(self._life(place), F_WRLCK)
             if fcntl(self._segment.descriptor, F_OFD_SETLK, ctypes.byref(life)) == 0:
+                places.append(place)
                 self._mine.add(place)
-                return place
-        return None  # all are of somebody who has not yet read how his wait ended
+                return
 
     # Without the lock.
 
@@ -125,47 +126,52 @@ class Barrier:
         all have come after `timeout` seconds; that breaks it for the others."""
         timeout = self._timeout if timeout is None else timeout
         deadline = None if timeout is None else time.monotonic() + max(timeout, 0)
-        place = None
+        places = []
         try:
-            while place is None:
-                with self._locked(deadline):
-                    self._look()
-                    if self.broken:
-                        raise BrokenBarrierError
-                    place = self._take_place()
-                    if place is not None:
-                        index = len(self._waiting())
-                        self._words[PLACES + place] = WAITS
-                        if index + 1 == self.parties:
-                            self._finish(place)
-                            return index
-                if place is None:
-                    if deadline is not None and time.monotonic() >= deadline:
-                        raise BrokenBarrierError
-                    time.sleep(0.001)
-            return self._sleep(place, index, deadline)
+            while True:
+                self._acquire(deadline)
+                index = self._arrive(places)
+                self._lock.release()
+                if index == self.parties - 1:
+                    return index
+                if places:
+                    return self._sleep(places[0], index, deadline)
+                if deadline is not None and time.monotonic() >= deadline:
+                    raise BrokenBarrierError
+                time.sleep(0.001)
         except BaseException:
+            if not self._lock.held_here():
+                self._lock.acquire()
             # Those who wait would wait for one that does not come. Who was let through leaves them alone.
-            if place is not None and self._words[PLACES + place] == WAITS:
-                with self._lock:
-                    if self._words[PLACES + place] == WAITS:
-                        self._words[PLACES + place] = BROKEN
-                        self._break()
+            if places and self._words[PLACES + places[0]] == WAITS:
+                self._words[PLACES + places[0]] = BROKEN
+                self._break()
             raise
         finally:
-            if place is not None:
-                self._leave(place)
+            if self._lock.held_here():
+                self._lock.release()
+            if places:
+                self._leave(places[0])
 
-    def _locked(self, deadline):
+    def _acquire(self, deadline):
         if not self._lock.acquire(timeout=None if deadline is None else max(deadline - time.monotonic(), 0.001)):
             raise BrokenBarrierError
-        return _Release(self._lock)
 
-    def _finish(self, place):
-        """All are there."""
-        if self._action is not None:
-            self._action()  # if it raises, wait() breaks the barrier
-        self._let_through()
+    def _arrive(self, places):
+        """The index of the new party, whose place is put into `places`; None if there is no free place yet. Under the lock."""
+        self._look()
+        if self.broken:
+            raise BrokenBarrierError
+        self._take_place(places)
+        if not places:
+            return None
+        index = len(self._waiting())
+        self._words[PLACES + places[0]] = WAITS
+        if index + 1 == self.parties:
+            if self._action is not None:
+                self._action()  # if it raises, wait() breaks the barrier
+            self._let_through()
+        return index
 
     def _sleep(self, place, index, deadline):
         words = self._words
@@ -185,8 +191,8 @@ class Barrier:
                 continue
             futex_wait(self._segment.address_of(SERIAL), seen, min(left, SLICE))
             if words[PLACES + place] == WAITS and self._lock.acquire(False):
-                with _Release(self._lock):
-                    self._look()
+                self._look()
+                self._lock.release()
 
     def reset(self):
         """Breaks the wait of those who wait now; the barrier itself is as new."""
@@ -200,16 +206,3 @@ class Barrier:
         with self._lock:
             self._look()
             self._break()
-
-
-class _Release:
-    """Releases at the end of a block a lock that was acquired before it."""
-
-    def __init__(self, lock):
-        self.lock = lock
-
-    def __enter__(self):
-        return self.lock
-
-    def __exit__(self, *_):
-        self.lock.release()

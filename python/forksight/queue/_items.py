@@ -49,8 +49,12 @@ def _reduce_tensor(tensor):
 
 
 def _find_reducer(kind):
-    if kind.__module__ == "numpy":
-        return _reduce_array if kind.__name__ == "ndarray" else None
+    """None: its own way to be pickled. So subclasses of arrays, and parameters of torch, keep their type."""
+    names = [f"{base.__module__}.{base.__name__}" for base in kind.__mro__]
+    if "numpy.ndarray" in names:
+        return _reduce_array if names[0] == "numpy.ndarray" else None
+    if "torch.Tensor" in names and names[0] != "torch.Tensor":
+        return None
     return _reduce_tensor if hasattr(kind, "__dlpack__") and hasattr(kind, "__dlpack_device__") else None
 
 

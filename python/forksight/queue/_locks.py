@@ -141,15 +141,25 @@ class Lock:
             raise ValueError("release() of a lock that this process does not hold")
         self._let_go()
 
+    def held_here(self):
+        """Whether this thread holds it, unless another has released it."""
+        return self.thread == threading.get_ident() and self.held
+
     def __enter__(self):
-        self.acquire()
-        return self
+        try:
+            self.acquire()
+            return self
+        except BaseException:
+            # A handler has raised after acquire(): there will be no __exit__().
+            if self.held_here():
+                self.release()
+            raise
 
     def __exit__(self, *_):
         try:
             self.release()
         except BaseException:
-            if self.held:
+            if self.held_here():
                 self.release()
             raise
 
@@ -243,18 +253,15 @@ class Value:
 
     @property
     def value(self):
-        if self._lock is None or self._held_here():
+        if self._lock is None or self._lock.held_here():
             return self._object.value
         with self._lock:
             return self._object.value
 
     @value.setter
     def value(self, new):
-        if self._lock is None or self._held_here():
+        if self._lock is None or self._lock.held_here():
             self._object.value = new
             return
         with self._lock:
             self._object.value = new
-
-    def _held_here(self):
-        return self._lock.thread == threading.get_ident() and self._lock.held

@@ -68,6 +68,8 @@ def _describe(error):
     """(pickled exception, traceback) that the parent is sure to be able to read."""
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     try:
+        if not isinstance(error, Exception):
+            raise TypeError("SystemExit of a task is not the parent's")
         data = pickle.dumps(error)
         pickle.loads(data)
     except Exception:
@@ -104,19 +106,23 @@ def _work(tasks, results, initializer, initargs):
         except BaseException as error:
             results.send_bytes(pickle.dumps(("initializer", *_describe(error))))
             return
-    while True:
-        try:
-            data = tasks.recv_bytes()
-        except EOFError:
-            return
-        results.send_bytes(pickle.dumps(("begin",)))
-        try:
-            function, chunk = pickle.loads(data)
-        except BaseException as error:
-            results.send_bytes(pickle.dumps(("unreadable", *_describe(error))))
-            continue
-        for arguments in chunk:
-            results.send_bytes(pickle.dumps(("done", *_run(function, arguments))))
+    try:
+        while True:
+            _work_on(tasks.recv_bytes(), results)
+    except (EOFError, BrokenPipeError):
+        pass  # the pool or its process has ended
+
+
+def _work_on(data, results):
+    """One chunk."""
+    results.send_bytes(pickle.dumps(("begin",)))
+    try:
+        function, chunk = pickle.loads(data)
+    except BaseException as error:
+        results.send_bytes(pickle.dumps(("unreadable", *_describe(error))))
+        return
+    for arguments in chunk:
+        results.send_bytes(pickle.dumps(("done", *_run(function, arguments))))
 
 
 # The parent.
@@ -316,9 +322,10 @@ class _Worker:
     """A worker process as the thread of the pool sees it."""
 
     def __init__(self, pool):
+        self.task_end = self.result_end = self.pidfd = None
+        pool._fresh.append(self)  # a child that fork() makes closes the parent's ends
         task_reader, self.task_end = os.pipe()
         self.result_end, result_writer = os.pipe()
-        self.pidfd = None
         self.chunk = None      # (job, first index, number) that it has
         self.returned = 0      # results of that chunk
         self.has_begun = False
@@ -328,7 +335,6 @@ class _Worker:
         self.to_send, self.received = collections.deque(), bytearray()
         tasks, results = Connection(task_reader, writable=False), Connection(result_writer, readable=False)
         try:
-            pool._fresh.append(self)  # a child that fork() makes closes the parent's ends
             self.process = pool._context.Process(target=_work, args=(tasks, results, pool._initializer, pool._initargs), daemon=True,
                                                  name=f"ForksightWorker-{next(pool._numbers)}")
             self.process.start()

@@ -174,8 +174,9 @@ class Queue:
     as long as the handle that made the queue lives."""
 
     def __init__(self, maxsize=64, *, item_bytes=64 * 1024, buffers=None, name=False, redeliver=False, max_redeliver=0, full="block",
-                 keep_open=True, max_participants=0, spin_us=0, unlink_at=0):
+                 keep_open=True, max_participants=128, spin_us=0, unlink_at=0):
         maxsize = maxsize if maxsize > 0 else 64
+        # The C library's own default is 16 handles at a time.
         options = Options(slots=max(2, maxsize), buffers=maxsize if buffers is None else buffers, buffer_bytes=item_bytes + _items.OVERHEAD,
                           named=bool(name), redeliver=bool(redeliver), full=FULL[full], max_redeliver=max_redeliver,
                           max_participants=max_participants, spin_us=spin_us, unlink_at=unlink_at)
