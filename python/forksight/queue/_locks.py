@@ -47,6 +47,10 @@ class Lock:
         """In a forked child: the holder is the parent, if anybody."""
         self._threads = threading.Lock()  # the kernel's lock is one for all threads
         self._held = []                   # [0] while this process holds the lock
+        descriptor, put = self._segment.descriptor, self._segment.words.__setitem__
+        self._try = functools.partial(fcntl, descriptor, F_OFD_SETLK, ctypes.byref(self._lock))
+        self._calm = functools.partial(put, self._word + WAITING, 0)
+        self._end = functools.partial(fcntl, descriptor, F_OFD_SETLK, ctypes.byref(self._unlock))
         self.abandoned = self.thread = None
 
     @classmethod
@@ -107,7 +111,7 @@ class Lock:
             seen = words[at + SERIAL]
             if is_second:
                 words[at + WAITING] = 1  # before the try: who releases it after that try sees it
-            self._held.extend(map(fcntl, (segment.descriptor,), (F_OFD_SETLK,), (ctypes.byref(self._lock),)))
+            self._held.extend(map(_call, (self._try,)))
             if self._held[-1] == 0:
                 if slept:
                     words[at + WAITING] = 1  # others may sleep, too
@@ -125,14 +129,12 @@ class Lock:
     def _let_go(self, owner=0):
         """`owner`: what is left in the word; None: what is there."""
         segment, words, at = self._segment, self._segment.words, self._word
-        asleep = words[at + WAITING]
-        put = words.__setitem__
+        put, asleep = words.__setitem__, words[at + WAITING]
         if owner is None:
             owner = words[at + OWNER]
-        in_one_step(functools.partial(put, at + OWNER, owner), functools.partial(put, at + WAITING, 0),
-                    functools.partial(put, at + SERIAL, (words[at + SERIAL] + 1) & MASK),
-                    functools.partial(fcntl, segment.descriptor, F_OFD_SETLK, ctypes.byref(self._unlock)), self._held.clear,
-                    self._threads.release)
+        # In this order: who has set WAITING before it is cleared here has read the serial number before, too, and does not sleep.
+        in_one_step(functools.partial(put, at + OWNER, owner), self._calm, functools.partial(put, at + SERIAL, (words[at + SERIAL] + 1) & MASK),
+                    self._end, self._held.clear, self._threads.release)
         if asleep or words[at + WAITING]:
             futex_wake(segment.address_of(at + SERIAL), 1)
 
