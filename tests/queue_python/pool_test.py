@@ -89,7 +89,7 @@ def wait_for_event(x):
 
 def close_all(x):
     os.closerange(3, 1000)
-    return x
+    signal.pause()
 
 
 def fail_to_begin():
@@ -399,6 +399,20 @@ class Pools(Case):
         pids = self.pool(1, maxtasksperchild=2).map(pid_of, range(6), 1)
         self.assertEqual([len(set(pids[i:i + 2])) for i in (0, 2, 4)], [1, 1, 1])
         self.assertEqual(len(set(pids)), 3)
+
+    def test_a_kernel_without_pidfds(self):
+        from forksight.queue import _pool
+        self.addCleanup(setattr, _pool, "pidfd_open", _pool.pidfd_open)
+        _pool.pidfd_open = lambda pid: None
+        pool = self.pool()
+        with self.assertRaises(WorkerKilled) as told:
+            pool.map_async(kill_at_seven, range(10), 1).get(10)
+        self.assertEqual((told.exception.signal, told.exception.index), (signal.SIGKILL, 7))
+        stopped = pool.apply_async(stop_self, (1,))
+        wait_until(lambda: any(state(pid) == "T" for pid in pool.worker_pids()))
+        self.assertEqual(pool.map_async(square, range(4), 1).get(10), [0, 1, 4, 9])
+        pool.terminate()
+        self.assertTrue(stopped.ready())
 
     def test_a_pool_in_a_forked_child_is_the_parents(self):
         pool = self.pool()

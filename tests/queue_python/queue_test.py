@@ -534,8 +534,35 @@ class Ways(Case):
         shared.close()
         del shared, other
         gc.collect()
-        with self.assertRaises(OSError):
+        with self.assertRaises(FileNotFoundError):
             pickle.loads(data)
+        # Its number has become that of another file.
+        others = [os.open("/dev/null", os.O_RDWR) for _ in range(10)]
+        try:
+            with self.assertRaises(OSError) as told:
+                pickle.loads(data)
+            self.assertIn("is not the queue that was pickled", str(told.exception))
+        finally:
+            for number in others:
+                os.close(number)
+
+
+class Imports(Case):
+    def check(self, text, program="", **environment):
+        environment = {**os.environ, "PYTHONPATH": os.environ["FORKSIGHT_QUEUE_TEST_PACKAGE"], **environment}
+        ended = subprocess.run([sys.executable, "-B", "-c", program + "\nimport forksight.queue"], env=environment, capture_output=True, text=True,
+                               check=False, timeout=support.LIMIT)
+        self.assertEqual(ended.returncode, 1)
+        self.assertRegex(ended.stderr.splitlines()[-1], f"^ImportError: forksight.queue.*{text}")
+
+    def test_no_library(self):
+        self.check("set FORKSIGHT_QUEUE_LIBRARY to the path of libforksight-ipc.so", FORKSIGHT_QUEUE_LIBRARY="/nowhere/library.so")
+
+    def test_an_unknown_machine(self):
+        self.check("runs on aarch64, .*x86_64", "import platform; platform.machine = lambda: 'vax'")
+
+    def test_an_old_python(self):
+        self.check("needs Python 3.8 or later, this is", "import sys; sys.version_info = (3, 7, 16, 'final', 0)")
 
 
 if __name__ == "__main__":
