@@ -441,6 +441,33 @@ class Barriers(Case):
         self.assertEqual(child.end(), 0)
         self.assertTrue(barrier.broken)
 
+    def test_a_stopped_holder_of_its_lock_does_not_outlast_a_timeout(self):
+        barrier, line = Barrier(2), self.line()
+
+        def hold_it():
+            barrier._lock.acquire()
+            line.tell()
+            signal.pause()
+
+        def wait():
+            try:
+                barrier.wait(0.5)
+            except BrokenBarrierError:
+                line.tell(b"broken")
+
+        waiter = Child(wait)
+        wait_until(lambda: barrier.n_waiting == 1)
+        holder = Child(hold_it)
+        line.hear()
+        holder.kill(signal.SIGSTOP)
+        with self.assertRaises(BrokenBarrierError):
+            barrier.wait(0.1)
+        self.assertEqual(line.hear(), b"broken")
+        holder.kill()
+        self.assertEqual((holder.end(), waiter.end()), (-signal.SIGKILL, 0))
+        self.assertEqual(barrier.n_waiting, 0)
+        self.assertTrue(barrier.broken)
+
     def test_action(self):
         counter = Value("i", 0)
 

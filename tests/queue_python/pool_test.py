@@ -1,5 +1,6 @@
 """Pool: killed, stopped and ended workers, results that cannot be sent, and every order of close, terminate and join."""
 import gc
+import itertools
 import multiprocessing
 import os
 import platform
@@ -235,12 +236,20 @@ class Pools(Case):
         began = time.monotonic()
         pool.terminate()
         self.assertQuick(began, QUICK)
+        with self.assertRaises(RuntimeError):
+            iterator.next(5)
 
     def test_an_endless_iterable(self):
-        import itertools
         iterator = self.pool().imap(square, itertools.count())
         self.assertEqual([next(iterator) for _ in range(30)], [x * x for x in range(30)])
         self.assertTrue(iterator.cancel())
+
+    def test_an_iterable_is_not_read_far_ahead(self):
+        numbers = itertools.count()
+        self.pool().imap(wait_for_event, numbers)
+        time.sleep(0.3)
+        self.assertLessEqual(next(numbers), 8)
+        event.set()
 
     def test_a_stopped_worker_delays_only_its_task(self):
         pool = self.pool()

@@ -17,6 +17,9 @@ MOST_PARTIES = 400
 FREE, WAITS, THROUGH, BROKEN = range(4)  # a place
 WELL, IS_BROKEN = 0, 1                    # the barrier
 ALL = 0x7fffffff
+# How long one who gives up waits for the lock, s. Its holder may be stopped. Without the lock he leaves his place, and the others
+# take him for dead, which breaks the barrier, too.
+PATIENCE = 1.0
 
 
 class Barrier:
@@ -83,6 +86,12 @@ class Barrier:
         self._words[STATE] = IS_BROKEN
         self._end_all(BROKEN)
 
+    def _give_up(self, place):
+        """Breaks the barrier, if who has this place was not let through."""
+        if self._words[PLACES + place] == WAITS:
+            self._words[PLACES + place] = BROKEN
+            self._break()
+
     def _let_through(self):
         # If we are killed among the places, the next who has the lock goes on with the rest.
         self._words[LETTING] = 1
@@ -140,12 +149,9 @@ class Barrier:
                     raise BrokenBarrierError
                 time.sleep(0.001)
         except BaseException:
-            if not self._lock.held_here():
-                self._lock.acquire()
             # Those who wait would wait for one that does not come. Who was let through leaves them alone.
-            if places and self._words[PLACES + places[0]] == WAITS:
-                self._words[PLACES + places[0]] = BROKEN
-                self._break()
+            if places and self._words[PLACES + places[0]] == WAITS and (self._lock.held_here() or self._lock.acquire(timeout=PATIENCE)):
+                self._give_up(places[0])
             raise
         finally:
             if self._lock.held_here():
@@ -184,10 +190,10 @@ class Barrier:
                 raise BrokenBarrierError
             left = SLICE if deadline is None else deadline - time.monotonic()
             if left <= 0:
-                with self._lock:
-                    if words[PLACES + place] == WAITS:
-                        words[PLACES + place] = BROKEN
-                        self._break()
+                if not self._lock.acquire(timeout=PATIENCE):
+                    raise BrokenBarrierError
+                self._give_up(place)
+                self._lock.release()
                 continue
             futex_wait(self._segment.address_of(SERIAL), seen, min(left, SLICE))
             if words[PLACES + place] == WAITS and self._lock.acquire(False):
