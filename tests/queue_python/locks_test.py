@@ -12,7 +12,7 @@ import unittest
 import support
 from support import RECOVERY, Case, Child, OpcodeTrace, Stop, wait_until
 
-from forksight.queue import Barrier, BrokenBarrierError, Event, Lock, Value
+from forksight.queue import Barrier, BrokenBarrierError, Event, Lock, Value, _barrier
 
 MOST_INSTRUCTIONS = 1000
 
@@ -507,7 +507,7 @@ class Barriers(Case):
 
             other, victim = Child(wait), Child(arrive)
             status = victim.end()
-            if status != 0 and barrier._words[support_state()] == 0 and barrier.n_waiting == 1:
+            if status != 0 and barrier._words[_barrier.STATE] == 0 and barrier.n_waiting == 1:
                 # It was killed before it had its place: nobody waits with the other.
                 other.kill()
                 other.end()
@@ -538,6 +538,42 @@ class Barriers(Case):
         self.assertGreater(at, 50)
         self.assertLess(at, MOST_INSTRUCTIONS - 1)
 
+    def test_killed_while_it_lets_the_others_through(self):
+        """It has told one of two when it is killed: the other gets through, too."""
+        barrier, line = Barrier(3), self.line()
+
+        def wait():
+            try:
+                line.tell(str(barrier.wait()).encode())
+            except BrokenBarrierError:
+                line.tell(b"broken")
+
+        class Words:
+            def __init__(self, words):
+                self.words, self.told = words, 0
+
+            def __getitem__(self, at):
+                return self.words[at]
+
+            def __setitem__(self, at, value):
+                if at >= _barrier.PLACES and value == _barrier.THROUGH:
+                    self.told += 1
+                    if self.told == 2:
+                        os.kill(os.getpid(), signal.SIGKILL)
+                self.words[at] = value
+
+        def arrive():
+            barrier._words = Words(barrier._words)
+            barrier.wait()
+
+        others = []
+        for count in (1, 2):
+            others.append(Child(wait))
+            wait_until(lambda: barrier.n_waiting == count)
+        victim = Child(arrive)
+        self.assertEqual([child.end() for child in (victim, *others)], [-signal.SIGKILL, 0, 0])
+        self.assertEqual(sorted(os.read(line.reader, 100)), sorted(b"01"))
+
     def test_ctrl_c_breaks_it(self):
         barrier = Barrier(2)
 
@@ -554,11 +590,6 @@ class Barriers(Case):
         self.assertEqual(child.end(), 0)
         self.assertTrue(barrier.broken)
         self.assertEqual(barrier.n_waiting, 0)
-
-
-def support_state():
-    from forksight.queue import _barrier
-    return _barrier.STATE
 
 
 if __name__ == "__main__":
