@@ -1,4 +1,5 @@
-"""forksight for Python environments: the command and its shim as files of this package, and a plugin for pytest."""
+"""forksight for Python environments: the command and its shim as files of this package, a plugin for
+pytest, and a queue in shared memory."""
 import os
 import shutil
 import sys

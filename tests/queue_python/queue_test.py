@@ -95,6 +95,12 @@ class Basics(Case):
             newest.put(item)
         self.assertEqual((newest.get(), newest.get()), (3, 4))
 
+    def test_wrong_words(self):
+        with self.assertRaisesRegex(ValueError, "full='drop': it can be 'block', 'fail', 'drop_oldest'"):
+            Queue(full="drop")
+        with self.assertRaisesRegex(ValueError, "role='reader'"):
+            Queue.attach(self.queue.fileno(), "reader")
+
     def test_what_cannot_be_pickled_holds_nothing(self):
         for _ in range(10):
             with self.assertRaises((AttributeError, TypeError, pickle.PicklingError)):

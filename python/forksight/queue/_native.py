@@ -17,7 +17,8 @@ class ErrorText(ctypes.Structure):
 class Options(ctypes.Structure):
     _fields_ = [("slots", c_uint32), ("buffers", c_uint32), ("buffer_bytes", c_uint64), ("named", c_uint32), ("thread", c_uint32),
                 ("redeliver", c_uint32), ("full", c_uint32), ("max_redeliver", c_uint32), ("max_participants", c_uint32), ("spin_us", c_int32),
-                ("atfork_handlers", c_uint32), ("unlink_at", c_uint32)]
+                ("atfork_handlers", c_uint32), ("unlink_at", c_uint32),
+                ("later", c_uint32 * 16)]  # options of a later library: zero is their default
 
 
 ERROR = POINTER(ErrorText)

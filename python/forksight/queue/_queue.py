@@ -20,8 +20,14 @@ from ._native import library as native
 
 # How long a call of the C library waits before Python looks for signals, ms.
 SLICE_MS = 40
-FULL = {"block": 0, "fail": 1, "drop_oldest": 2}
-ROLES = {"any": 0, "producer": 1, "consumer": 2}
+_FULL = {"block": 0, "fail": 1, "drop_oldest": 2}
+_ROLES = {"any": 0, "producer": 1, "consumer": 2}
+
+
+def _number(numbers, name, word):
+    if word not in numbers:
+        raise ValueError(f"{name}={word!r}: it can be " + ", ".join(map(repr, numbers)))
+    return numbers[word]
 
 
 # The value of `finish`, as a finalizer: it is called without a line of Python, in which a handler could raise.
@@ -178,7 +184,7 @@ class Queue:
         maxsize = maxsize if maxsize > 0 else 64
         # The C library's own default is 16 handles at a time.
         options = Options(slots=max(2, maxsize), buffers=maxsize if buffers is None else buffers, buffer_bytes=item_bytes + _items.OVERHEAD,
-                          named=bool(name), redeliver=bool(redeliver), full=FULL[full], max_redeliver=max_redeliver,
+                          named=bool(name), redeliver=bool(redeliver), full=_number(_FULL, "full", full), max_redeliver=max_redeliver,
                           max_participants=max_participants, spin_us=spin_us, unlink_at=unlink_at)
         self._begin(_Handle(lambda out, told: native.queue_create(byref(options), out, told)), "any")
         if keep_open:
@@ -194,11 +200,11 @@ class Queue:
     def attach(cls, where, role="any"):
         """A handle on an existing queue: by its name, or by a descriptor, which stays the caller's. `role`: "any", "producer"
         or "consumer"."""
-        made = cls.__new__(cls)
+        made, number = cls.__new__(cls), _number(_ROLES, "role", role)
         if isinstance(where, str):
-            made._begin(_Handle(lambda out, told: native.queue_attach_named(where.encode(), ROLES[role], out, told)), role)
+            made._begin(_Handle(lambda out, told: native.queue_attach_named(where.encode(), number, out, told)), role)
         else:
-            made._begin(_Handle(lambda out, told: native.queue_attach(where, ROLES[role], out, told)), role)
+            made._begin(_Handle(lambda out, told: native.queue_attach(where, number, out, told)), role)
         return made
 
     def _use(self):
