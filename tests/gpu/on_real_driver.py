@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Runs a command with the machine's own CUDA driver in front of the test driver.
+"""Runs a command that finds the machine's own CUDA driver before the test driver.
 
   on_real_driver.py [--driver LIBCUDA] COMMAND [ARGUMENT...]
 
-Exit status 77, with the reason, where there is no driver or no device that answers: that is a skip and no pass. Otherwise
-the command's own.
+If there is no driver, or no device that answers, the exit status is 77 and the reason is printed: this is a skip, not a
+pass. Otherwise the exit status is that of the command.
 """
 import argparse
 import ctypes
@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-# Beside what ldconfig knows: containers and WSL put it there.
+# Folders that are searched in addition to those of ldconfig. Containers and WSL put the driver there.
 FOLDERS = ("/usr/local/nvidia/lib64", "/usr/lib/wsl/lib", "/usr/local/nvidia/lib")
 TEST_DRIVER = "forksight test driver"
 
@@ -29,7 +29,7 @@ def find_drivers():
 
 
 def ask(path):
-    """In a process of its own: what the driver at `path` says, "" if it has a device."""
+    """Returns why the driver at `path` cannot be used, or "" if it has a device. Call it in a separate process: a driver may crash."""
     try:
         driver = ctypes.CDLL(path)
     except OSError as error:
@@ -50,7 +50,7 @@ def main():
         print(ask(sys.argv[2]), end="")
         return 0
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--driver", help="this one instead of the first that is found")
+    parser.add_argument("--driver", help="use this driver instead of the first one that is found")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     drivers = [options.driver] if options.driver else find_drivers()
@@ -64,7 +64,7 @@ def main():
         print("skipped: " + ("; ".join(reasons) or "no libcuda.so.1 on this machine"))
         return 77
     with tempfile.TemporaryDirectory(prefix="forksight-gpu-") as folder:
-        # Alone in its folder: its neighbours must not come with it.
+        # The folder has a link to the driver and nothing else, so that the loader finds no other library of the driver's folder.
         os.symlink(Path(driver).resolve(), Path(folder, "libcuda.so.1"))
         environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, [folder, os.environ.get("LD_LIBRARY_PATH")]))}
         return subprocess.run(options.command, env=environment, check=False).returncode

@@ -1,4 +1,4 @@
-"""on_real_driver.py finds no device where there is none, and says so: a skip must have a reason."""
+"""on_real_driver.py refuses what is not a real driver, and prints the reason for the skip."""
 import subprocess
 import sys
 import unittest

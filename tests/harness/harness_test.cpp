@@ -1,4 +1,4 @@
-// `forksight suite check` on fork tests of libraries that go wrong in known ways, and of one that does not.
+// Runs `forksight suite check` on fork tests of libraries with known faults, and of one library without a fault.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -1,5 +1,5 @@
-// A library with one lock, which is held nearly all the time that somebody is in it. -DHANDLED: with handlers that take
-// it around the fork.
+// A library with one lock. A thread that uses the library holds the lock for nearly the whole call. With -DHANDLED,
+// atfork handlers take the lock before a fork, and release it after the fork.
 #include <forksight/fork_test.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -1,4 +1,4 @@
-// A library that keeps a pool of threads: OpenMP's, by GCC. A child of the thread that used it hangs.
+// A library that keeps the thread pool of GCC's OpenMP. If a thread has used the library and then forks, the child hangs.
 #include <forksight/fork_test.h>
 
 static int use(void) {

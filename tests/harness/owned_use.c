@@ -1,4 +1,5 @@
-// A library that works in the process that used it first, and says so elsewhere. -DNOWHERE: nowhere.
+// A library that works only in the process that used it first. In other processes it returns an error. With -DNOWHERE
+// it returns an error in every process.
 #include <forksight/fork_test.h>
 
 static int use(void) {

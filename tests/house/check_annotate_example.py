@@ -1,11 +1,11 @@
-"""The examples of docs/annotate.md and of its hazard page compile without a warning."""
+"""The examples of docs/annotate.md and docs/hazards/orphaned-custom-lock.md compile without a warning."""
 import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-# What the example leaves to the reader.
+# A class that the examples of docs/annotate.md use, and do not define in full.
 CLASS = """#include <atomic>
 class SpinLock {
  public:

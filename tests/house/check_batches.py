@@ -1,5 +1,6 @@
-"""What is compiled in batches, as the build says it: the shim, the queue and the hazard suite never, and the list of rules alone,
-because a test replaces its object. Only the release preset has batches, so that the others see a missing include."""
+"""A batch is several sources that are compiled as one file. This check reads the compile commands of the build. No source of the
+shim, of the queue or of the hazard suite may be in a batch. The list of rules may not be in one either, because a test replaces
+its object. Only the release preset has batches, so that the builds of the other presets fail when an include is missing."""
 import json
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ SWITCH = "FORKSIGHT_UNITY_BUILD"
 
 
 def files_of(unit):
-    """The files that a batch takes in."""
+    """Returns the files that a batch includes."""
     return [line.split('"')[1] for line in unit.read_text().splitlines() if line.startswith('#include "')]
 
 

@@ -1,15 +1,15 @@
-"""Subjects of commits have at most 72 characters: longer ones are cut by the tools that list them."""
+"""The subject of a commit has at most 72 characters. Tools that list commits cut longer subjects."""
 import subprocess
 import sys
 
 from house import conclude
 
-SINCE = "2026-11-23T18:00:00Z"  # older ones are as they are
+SINCE = "2026-11-23T18:00:00Z"  # older commits are not checked
 MOST = 72
 
 
 def check(root):
-    """Nothing to check in an unpacked archive, where there is no history."""
+    """Returns the problems. An unpacked archive has no history, and so no problem."""
     try:
         log = subprocess.run(["git", "-C", str(root), "log", "--no-merges", f"--since={SINCE}", "--format=%h %s"], capture_output=True, text=True,
                              check=False)

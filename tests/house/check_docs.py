@@ -1,5 +1,6 @@
-"""The documents name only what exists: links, paths, verbs of the command, the options of each, cases of the suite, presets
-and slugs of hazards."""
+"""The documents name only things that exist. This check looks at links, paths, verbs of the command, options of each verb, cases
+of the suite and presets. It also looks at the cases: each slug that a case expects must have a page, and each case must have a
+complete head."""
 import argparse
 import fnmatch
 import json
@@ -20,11 +21,11 @@ COMMENT = re.compile(r"\s*(?://|#)\s")
 EXPECTATION = re.compile(r"\s*(?://|#)\s*EXPECT-BARE:")
 SECOND_EXPECTATION = re.compile(r"(?://|#)\s*\S.*\bEXPECT[-A-Z]*(?:\([^)]*\))?:")
 HEAD = ("Mechanism", "To blame", "User sees", "Fix")
-# In help: the names of an option, and the word for its value, if it takes one.
+# A line of --help about one option: the names of the option, and the word for its value, if it takes one.
 IN_HELP = re.compile(r"^  ((?:-\w,)?--[a-z-]+|-\w)(?: (\S+))?", re.MULTILINE)
 VERB_IN_HELP = re.compile(r"^  ([a-z]+) ", re.MULTILINE)
 CALL = re.compile(r"\bforksight ((?:[a-z]+(?:\|[a-z]+)*)(?: [^`\n]*)?)")
-# What follows is no word of forksight's any more.
+# Where the words for forksight end in a command line or in a sentence.
 END_OF_CALL = re.compile(r" -- | --$|\s[|&;#>]|[|&;>]\s| {2,}|\.(?:\s|$)|[,:)]")
 OPTION_WORD = re.compile(r"--?[a-z][a-z-]*")
 CASE = re.compile(r"[a-z*?][a-z0-9_.*?]*\Z")
@@ -32,7 +33,7 @@ VERBS_OF_CASES = ("suite list", "suite run")
 
 
 def read_verbs(forksight, path=()):
-    """{words of a verb: {option: does it take a value}}, as the command's own help names them."""
+    """Returns {words of a verb: {option: does it take a value}}, read from the command's own help."""
     helped = subprocess.run([forksight, *path, "--help"], capture_output=True, text=True, check=True).stdout
     options, _, below = helped[helped.index("\nOptions:\n"):].partition("\nSubcommands:\n")
     verbs = {" ".join(path): {name: value != "" and "Excludes:" not in value for names, value in IN_HELP.findall(options) for name in names.split(",")}}
@@ -42,7 +43,8 @@ def read_verbs(forksight, path=()):
 
 
 def find_verbs(words, verbs):
-    """The verbs that the first words name, "list|run" two of them, and the words after these; none if there is no such."""
+    """Returns the verbs that the first words name, and the words after them. "list|run" names two verbs. The list of verbs is
+    empty if the first word names no verb."""
     paths, rest = [""], list(words)
     while rest:
         below = [f"{path} {one}".strip() for path in paths for one in rest[0].split("|")]
@@ -53,7 +55,7 @@ def find_verbs(words, verbs):
 
 
 def check_call(call, verbs, cases):
-    """The error in the words after `forksight`."""
+    """Returns the errors in the words after `forksight`."""
     paths, rest = find_verbs(END_OF_CALL.split(call, maxsplit=1)[0].split(), verbs)
     problems, is_value = [], False
     for word in rest:
@@ -80,7 +82,7 @@ def check_calls(text, verbs, cases, name):
 
 
 def known_cases(root):
-    """The cases of the suite are named after their sources."""
+    """Returns the names of the cases. The name of a case is that of its source file."""
     return {path.stem for path in tracked_files(root) if path.relative_to(root).parts[0] == "repro"}
 
 
@@ -89,7 +91,7 @@ def check_links(text, path, name):
 
 
 def check_paths(text, root, name):
-    """Paths in `code` that start with a folder of the repository; <slug> and * stand for anything."""
+    """Checks paths in `code` that start with a folder of the repository. In such a path, <slug> and * match any name."""
     problems = []
     for code in CODE.findall(text):
         word = code.split()[0].removeprefix("./") if code.split() else ""
@@ -101,13 +103,14 @@ def check_paths(text, root, name):
 
 
 def plugin_options(root):
-    """What the plugin for pytest adds to the options of pytest."""
+    """Returns the options that the plugin for pytest adds to those of pytest."""
     source = Path(root, "python/forksight/pytest_plugin.py").read_text()
     return set(re.findall(r'addoption\("(--[a-z-]+)"', source))
 
 
 def check_options(text, options, name):
-    """Options without a verb in `code`: the text around them says to which verb they belong."""
+    """Checks options that stand in `code` without a verb. Only the text around them says to which verb they belong, so they may
+    belong to any."""
     used = []
     for code in CODE.findall(text):
         if code.startswith("--") and not code.startswith("--preset"):
@@ -120,7 +123,7 @@ def check_presets(text, presets, name):
 
 
 def check_cases(root):
-    """Every rule that a case expects has its page."""
+    """Every hazard that a case expects has a page."""
     problems = []
     for path in tracked_files(root):
         if path.relative_to(root).parts[0] == "repro" and path.suffix in (".c", ".cpp", ".py"):
@@ -131,7 +134,8 @@ def check_cases(root):
 
 
 def check_heads(root):
-    """Each case names in its head the cause and the fix. Expectations must be separate lines, or the suite does not read them."""
+    """The head of each case names the mechanism, the culprit, what the user sees, and the fix. Each expectation must be on a line of
+    its own, because the suite does not read an expectation within another line."""
     problems = []
     for path in tracked_files(root):
         name = path.relative_to(root)

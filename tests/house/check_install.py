@@ -11,7 +11,7 @@ MOST_BYTES = 8 << 20
 
 
 def run(argv, may_fail=False, **options):
-    """Output of a command that must succeed, if it may not fail."""
+    """Returns the output of a command. If the command fails, this program ends, except with may_fail."""
     done = subprocess.run([str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, errors="replace", check=False, timeout=100, **options)
     print("$", *argv)
@@ -46,7 +46,7 @@ def check(arguments, scratch):
     if ".debug_info" not in run(["readelf", "--section-headers", "--wide", forksight.parent / ".debug/forksight.debug"]):
         sys.exit("there is no debug information beside the installed command")
     check_pages(prefix, [line.split()[0] for line in run([forksight, "--help"]).partition("\nSubcommands:\n")[2].splitlines() if line.strip()])
-    # A line of the build tree in the loader's path would hide a shim that was not installed.
+    # The environment is a new one: if the loader's path named the build folder, the test would not notice a shim that was not installed.
     environment = {"PATH": os.environ["PATH"], "HOME": str(scratch)}
     run([forksight, "run", "--", "true"], cwd=scratch, env=environment)
     show_shim = "grep -o '/.*libforksight[^ ]*' /proc/self/maps | sort -u"

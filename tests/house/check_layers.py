@@ -1,19 +1,20 @@
-"""preload/ and analyzer/ are built in layers: a folder includes what its table allows, and no other. The tables stand in
-docs/architecture.md, too."""
+"""preload/ and analyzer/ are built in layers. A folder may include only those folders that the table below allows. The tables of
+docs/architecture.md must say the same."""
 import re
 import sys
 from pathlib import Path
 
 from house import conclude
 
-# From the bottom: a folder includes what is below it. Those in one tuple are side by side: none of them includes another.
+# The lowest layer comes first. A folder may include those of lower layers. The folders in one tuple may not include one another.
 SHIM_LAYERS = ("guest", "loader", "record", "locks", "threads",
                ("foresight", "openmp", "cuda", "mpi", "python", "libc", "files", "signals", "rights"), "fork", ".")
 SHIM_EXCEPTIONS = {("signals", "libc"): "whether the process has ever called timer_create"}
-# Lists of macros that lie at the top, and that any layer may expand.
+# Lists of macros in preload/ itself, which any layer may expand.
 SHIM_LISTS = {"hooks.def"}
 
-# From the bottom. What is not listed is forbidden, also below: a rule reads the model and never /proc.
+# The lowest folder comes first. A folder may include only what is listed for it, even if others are below it. For example, a rule
+# reads the model and never /proc.
 ANALYZER = {
     "model": "",
     "libc": "model",
@@ -51,7 +52,7 @@ def allowed_by_layers(layers, exceptions):
 
 
 class Part:
-    """A part of the house, and which of its folders may include which; the order is that from the bottom."""
+    """A top folder of the repository. `allowed` maps each of its folders to those that it may include, the lowest folder first."""
 
     def __init__(self, name, allowed, common, skipped=()):
         self.name = name
@@ -60,7 +61,7 @@ class Part:
         self.skipped = skipped
 
     def check_table(self):
-        """No folder may include a higher one."""
+        """Checks that the table lets no folder include one that comes after it."""
         problems = []
         seen = set()
         for folder, below in self.allowed.items():
@@ -71,7 +72,7 @@ class Part:
 
     def check_include(self, file, folder, included, root):
         if not Path(root, self.name, included).is_file():
-            # Headers of the other parts go by forksight/...; all of this one by its path from there.
+            # A header of another part is included as forksight/..., and a header of this part by its path from the part's folder.
             return [] if included.startswith("forksight/") else [f"{file}: \"{included}\" is not its path from {self.name}/"]
         target = str(Path(included).parent)
         if target == folder or included in self.common:
@@ -117,7 +118,8 @@ def section(text, heading):
 
 
 def check_page(root):
-    """The page that shows the order to people names each folder, in this order, with what it may include."""
+    """The tables of docs/architecture.md name the same folders in the same order. The analyzer's table also names what each may
+    include."""
     text = Path(root, "docs/architecture.md").read_text()
     problems = []
     rows = re.findall(r"^\| `([a-z]+)/`", section(text, "The shim's folders"), re.MULTILINE)

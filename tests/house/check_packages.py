@@ -1,4 +1,5 @@
-"""packages.txt is the one list of packages: well-formed, known to Debian, read by ./bootstrap, and repeated nowhere."""
+"""packages.txt is the only list of packages. It is well-formed, its packages are installed, ./bootstrap reads it, and no script
+repeats it."""
 import re
 import subprocess
 import sys
@@ -22,7 +23,7 @@ def read_list(root):
 
 
 def check_headings(root):
-    """Each of them once, and no package above the first."""
+    """Each heading is there once, and no package stands above the first heading."""
     lines = [line for line in read_lines(root) if line]
     headings = [line for line in lines if line.startswith("[")]
     problems = [] if sorted(headings) == sorted(ROLES) else [f"packages.txt: its headings are {' '.join(headings)}, not {' '.join(ROLES)}"]
@@ -30,7 +31,7 @@ def check_headings(root):
 
 
 def check_unpacked(root, packages):
-    """Packages that are unpacked into build/packages, because they conflict with installed ones."""
+    """Checks the packages that conflict with installed ones. They are unpacked into build/packages instead."""
     return [f"packages.txt: {name} is not in build/packages: ./bootstrap build puts it there" for name in packages
             if not Path(root, "build/packages", name).is_dir()]
 
@@ -56,7 +57,7 @@ def check_once(root):
 
 
 def check_installed(packages):
-    """The build that runs this test has them all: a name that Debian does not have, or that changed, is seen here."""
+    """The machine that runs this test has all packages. So a package that is not installed has a wrong name, or is not needed."""
     problems = []
     for name in packages:
         asked = subprocess.run(["dpkg-query", "-W", "-f=${db:Status-Status}", name], capture_output=True, text=True, check=False)
@@ -66,7 +67,7 @@ def check_installed(packages):
 
 
 def check_uses(root, packages):
-    """Names of packages in scripts, and installations that name them, are second lists."""
+    """A command in a script that installs packages by name is a second list of packages."""
     problems = []
     if "packages.txt" not in Path(root, "bootstrap").read_text():
         problems.append("bootstrap does not read packages.txt")
@@ -85,7 +86,7 @@ def check(root):
     listed = [name for name in read_list(root) if name]
     packages = [name for name in listed if ":" not in name]
     aside = [name.partition(":")[2] for name in listed if name.startswith("aside:")]
-    sources = [name.partition(":")[2] for name in listed if name.startswith("source:")]  # of ./bootstrap package alone
+    sources = [name.partition(":")[2] for name in listed if name.startswith("source:")]  # only ./bootstrap package needs these
     packages = list(dict.fromkeys(packages))
     roles = read_roles(root)
     tested = {name for heading in roles if heading != "[package]" for name in roles[heading]}  # what ./bootstrap test installs

@@ -1,5 +1,5 @@
-"""The version of CMakeLists.txt is the last one in CHANGELOG.md, whose headings are those of Keep a Changelog; and files of
-packages that the documents name have that version."""
+"""The version in CMakeLists.txt is that of the last release in CHANGELOG.md. The headings of CHANGELOG.md are those of Keep a
+Changelog. If a document names the file of a package, the file name has that version."""
 import re
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Shell scripts parse, stop at errors and may be executed; Python files compile."""
+"""Shell scripts parse, stop at errors and are executable. Python files compile."""
 import os
 import shutil
 import subprocess

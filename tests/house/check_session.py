@@ -1,8 +1,9 @@
-"""The README's sessions are real: each command of a console block is run, and prints what the block says.
+"""Runs each command of the README's console blocks, and compares what it prints with what the block says.
 
-Compared are the words: process ids, durations and the host differ from run to run, and line breaks follow their lengths. A
-line "..." stands for lines that are left out. A command that ends in "&" goes on in the background; PID in the commands
-after it is its process id, and they are tried again until it hangs.
+Only words are compared, because line breaks differ. Process ids, durations and the name of the host count as equal, because
+they differ from run to run. A line "..." stands for lines that are left out. A command that ends in "&" goes on in the
+background. In the commands after it, PID is its process id. Such a command is repeated until it prints the expected text,
+because the program in the background needs time until it hangs.
 """
 import argparse
 import os
@@ -22,7 +23,7 @@ OF_PIDS = "(?:process|processes|child|children|thread|threads)"
 
 
 def read_session(block):
-    """[(command, expected output)] of a console block."""
+    """Returns [(command, expected output)] of a console block."""
     session = []
     for line in block.splitlines():
         if line.startswith("$ "):
@@ -42,7 +43,7 @@ def words(text):
 
 
 def is_as_said(expected, printed):
-    """The parts between the omissions occur in this order."""
+    """Tells whether the parts between the lines "..." occur in the same order in what was printed."""
     rest = words(printed)
     parts = [words(part) for part in re.split(rf"^\s*{re.escape(LEFT_OUT)}\s*$", expected, flags=re.MULTILINE)]
     if not rest.startswith(parts[0]) or (parts[-1] and not rest.endswith(parts[-1])):
@@ -56,7 +57,7 @@ def is_as_said(expected, printed):
 
 
 class Terminal:
-    """Runs the commands of one block where the README's program is."""
+    """Runs the commands of one block in the folder of the README's program."""
 
     def __init__(self, folder, build, out):
         self.folder, self.background = folder, None
@@ -64,7 +65,7 @@ class Terminal:
         self.out = out
 
     def run(self, command):
-        """What it prints, and its exit status."""
+        """Returns what the command prints, and its exit status."""
         if command.endswith("&"):
             self.background = subprocess.Popen(["bash", "-c", "exec " + command.removesuffix("&")], cwd=self.folder, env=self.environment,
                                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -78,7 +79,7 @@ class Terminal:
         return ran.stdout.strip("\n"), ran.returncode
 
     def prints(self, command, expected):
-        """Returns nothing if it prints the expected text, else what it prints."""
+        """Returns None if the command prints the expected text, else what it prints."""
         deadline = time.monotonic() + LIMIT_S
         while True:
             printed, _ = self.run(command)

@@ -1,4 +1,5 @@
-"""Sources are free of tabs, trailing blanks and absolute paths of somebody's machine."""
+"""Sources have no tabs, no trailing blanks and no absolute paths of one machine. Each ends with a newline. They do not use
+PASS_REGULAR_EXPRESSION."""
 import re
 import sys
 from pathlib import Path
@@ -27,7 +28,7 @@ def check_file(path, name):
 
 
 def check(root):
-    """This file has the patterns in it, and the test of the checks has examples."""
+    """Returns the problems. Python files of tests/house are not checked: this file contains the patterns, and checks_test.py examples."""
     problems = []
     for path in tracked_files(root):
         name = path.relative_to(root)

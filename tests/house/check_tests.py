@@ -1,4 +1,4 @@
-"""Each test that CTest knows has a TIMEOUT and labels, out of the known ones."""
+"""Each test that CTest knows has a TIMEOUT, known labels, and a program that is built."""
 import json
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Tests each check on a tree that breaks its rule."""
+"""Tests the checks on trees that break their rules. check_install.py and check_annotate_example.py have no test here."""
 import json
 import subprocess
 import tempfile

@@ -1,11 +1,11 @@
-"""What the house checks share: a list of problems, printed at the end."""
+"""Functions that the checks of this folder share. Each check makes a list of problems, and prints it at the end."""
 import subprocess
 import sys
 from pathlib import Path
 
 
 def tracked_files(root):
-    """All files that belong to the repository: git's list, or, in an unpacked archive, all files in it."""
+    """Returns all files that belong to the repository: those that git lists, or all files of an unpacked archive."""
     try:
         listed = subprocess.run(["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
                                 capture_output=True, check=False)

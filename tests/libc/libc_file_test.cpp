@@ -1,4 +1,4 @@
-// Which glibc a file is, by its own code.
+// The version and the layouts of a glibc are found out from the code in its file.
 #include "libc/libc_file.hpp"
 
 #include <gtest/gtest.h>
@@ -61,7 +61,8 @@ TEST(LibcFile, IsKnownByName) {
   EXPECT_FALSE(is_libc_name("/usr/lib/libcap.so.2"));
 }
 
-// The first word that pthread_cond_signal() reads lies where glibc 2.41 has it, and nowhere.
+// pthread_cond_signal() first loads the word wrefs. The test changes the offset in each such load of the file: to the
+// offset of the other layout, then to 12, where no layout has this word.
 TEST(LibcFile, TellsTheLayoutByTheCode) {
   std::vector<std::byte> bytes = bytes_of(path_of("/libc.so.6"));
   const abi::ConditionKind here = read_libc(bytes).condition;
@@ -88,7 +89,7 @@ TEST(LibcFile, IsUntrusted) {
   for (int round = 0; round < 40; ++round) {
     std::vector<std::byte> bytes = good;
     for (int change = 0; change < 64; ++change) {
-      // Mostly its heads: of the file at the beginning, of sections at the end.
+      // Most changes hit the header of the file, at its beginning, or the headers of the sections, at its end.
       const std::size_t where = random() % 3;
       const std::size_t at = where == 0   ? random() % 1024
                              : where == 1 ? bytes.size() - 1 - random() % 4096

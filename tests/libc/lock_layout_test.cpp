@@ -1,4 +1,4 @@
-// The layouts are those of this libc: real locks are brought into each state, and their bytes decoded.
+// The layouts fit this machine's libc: the test brings real locks into each state, and decodes their bytes.
 #include "libc/lock_layout.hpp"
 
 #include <gtest/gtest.h>
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
                               PTHREAD_PROCESS_SHARED, model::MutexType::kRecursive}),
     [](const auto& about) { return about.param.name; });
 
-// Only threads with a real-time policy can take it.
+// The test does not lock the mutex, because only threads with a real-time policy can.
 TEST(CeilingMutex, IsFreeWithTheCeilingInItsLock) {
   pthread_mutexattr_t attributes;
   pthread_mutexattr_init(&attributes);
@@ -162,7 +162,7 @@ TEST(DecodeLock, TooFewBytesTellNothing) {
   EXPECT_FALSE(decode_lock(static_cast<model::LockKind>(77), bytes, k236).has_value());
 }
 
-// The same lock by both layouts: the words are the new one's, and mean something else by the old one.
+// Decodes the same words by both layouts. They are those of the new layout, and mean something else in the old one.
 TEST(DecodeLock, ConditionsOfGlibc241HaveTheirWaitersElsewhere) {
   std::array<std::uint32_t, 12> words{};
   words[0] = 4U << 1U;  // wseq: four have waited
@@ -225,7 +225,7 @@ TEST(RealCondition, CountsItsWaiters) {
 }
 
 TEST(Barrier, CountsWhoHasNotLeftWhileItIsDestroyed) {
-  // One of three arrived, then pthread_barrier_destroy() came.
+  // One of three threads has arrived, and pthread_barrier_destroy() has begun.
   std::array<std::uint32_t, 5> words{1, 0, 3, 0, 0x7fffffff - 0x7fffffff % 3 - 1};
   const auto state = decode(model::LockKind::kBarrier, words);
   EXPECT_TRUE(state.held);

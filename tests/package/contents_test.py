@@ -1,4 +1,5 @@
-"""contents_test.py PACKAGING SHIM: what packaging/check_contents.py refuses, and that it takes what is well."""
+"""contents_test.py PACKAGING SHIM: packaging/check_contents.py refuses programs and libraries with known faults, and accepts
+those without a fault."""
 import subprocess
 import sys
 import tempfile
@@ -10,9 +11,9 @@ del sys.argv[1:]
 sys.path.insert(0, PACKAGING)
 import check_contents  # noqa: E402
 
-# A program that needs nothing: neither a library nor a loader.
+# A program that needs neither a library nor a loader.
 STATIC = 'void _start(void) { for (;;) __asm__("pause"); }'
-# A library with one import of glibc 2.34.
+# A library that imports one function of glibc 2.34.
 LATE = "int __libc_start_main(void); int late(void) { return __libc_start_main(); }"
 
 

@@ -1,5 +1,5 @@
-"""same_bytes.py ROOT: two copies of the repository in two folders are built and packed, and the packages are compared byte
-for byte. Nothing comes out of a compiler cache: each object is compiled where it lies."""
+"""same_bytes.py ROOT: builds and packs two copies of the repository in two folders, and compares the packages byte for byte.
+The compiler cache is off, so that each copy compiles its own objects."""
 import os
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ PACKAGES = 4  # the command and its debug information as archives, a Debian pack
 
 
 def pack(root, copy, epoch):
-    """{name: bytes} of the packages that are made in `copy`."""
+    """Copies the repository to `copy`, and makes the packages there. Returns {name: bytes} of them."""
     listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], check=True, capture_output=True, text=True).stdout
     for name in filter(None, listed.split("\0")):
         (copy / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""static_test.py FORKSIGHT CASE VERSION: the command that is linked statically needs nothing of the system, and works."""
+"""static_test.py FORKSIGHT CASE VERSION: the statically linked command needs no library and no loader, and works."""
 import os
 import subprocess
 import sys
@@ -35,7 +35,7 @@ class Static(unittest.TestCase):
         program = subprocess.Popen([CASE], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             last = time.monotonic() + LIMIT_S
-            while True:  # until its threads are where they stay
+            while True:  # until the threads of the program wait for each other
                 asked = subprocess.run([FORKSIGHT, "why", str(program.pid)], capture_output=True, text=True, timeout=LIMIT_S, check=False)
                 if asked.returncode != 0 or time.monotonic() > last:
                     break

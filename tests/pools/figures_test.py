@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def first_fork(forksight, program):
-    """(exit status, the first fork of the report, findings)"""
+    """Returns (exit status, the first fork of the report, findings)."""
     with tempfile.TemporaryDirectory(prefix="forksight-pools-") as folder:
         report = Path(folder, "report.json")
         done = subprocess.run([forksight, "run", "--omp=observe", "--out", folder, "--format", "json", "--report", str(report),

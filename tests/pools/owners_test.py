@@ -1,7 +1,7 @@
 """owners_test.py FORKSIGHT FOLDER NAME: a program that uses the library NAME hangs in a forked child. `forksight why` and
-`forksight run` prove the hang and name the library. Its repaired twin ends well, and `run` says nothing of it.
+`forksight run` prove the hang and name the library. Its repaired twin ends well, and `run` reports no finding about it.
 
-The programs are compiled here, into FOLDER. 77 says which package of Debian is missing."""
+This test compiles the programs into FOLDER. If a package of Debian is missing, the test prints its name and exits with 77."""
 import json
 import os
 import shutil
@@ -19,7 +19,7 @@ CRATES = Path("/usr/share/cargo/registry")
 LIMIT_S = 60
 BUILD_LIMIT_S = 600
 POOL = ("lost-thread-pool", "proven", "likely")
-# Name: what Debian's package puts there, the package, the finding, what the summary says.
+# Name of the library: a file of Debian's package, the package, the expected finding, words of the expected summary.
 LIBRARIES = {
     "eigen": (Path("/usr/include/eigen3/unsupported/Eigen/CXX11/ThreadPool"), "libeigen3-dev", POOL, "Eigen pool of 2 threads"),
     "abseil": (Path("/usr/include/absl/synchronization/mutex.h"), "libabsl-dev", ("lost-wakeup", "proven", "possible"), "an abseil Mutex or CondVar"),
@@ -42,13 +42,13 @@ def call(argv, **options):
 
 
 def build(name, folder, variant):
-    """The program."""
+    """Builds the program, or its repaired twin if `variant`. Returns its path."""
     program = folder / f"{name}{'.repaired' if variant else ''}"
     if CRATES in LIBRARIES[name][0].parents:
         target = folder / f"cargo-{name}"
         argv = ["cargo", "build", "--offline", "--manifest-path", SOURCES / name / "Cargo.toml", "--config",
                 'source.crates-io.replace-with="debian"', "--config", f'source.debian.directory="{CRATES}"', "--target-dir", target]
-        shutil.copytree(SOURCES / name, folder / f"source-{name}", dirs_exist_ok=True)  # cargo writes a file beside it
+        shutil.copytree(SOURCES / name, folder / f"source-{name}", dirs_exist_ok=True)  # cargo writes a file beside Cargo.toml
         argv[4] = folder / f"source-{name}/Cargo.toml"
         done = call([*argv, *(["--features", "repaired"] if variant else [])], timeout=BUILD_LIMIT_S)
         made = target / f"debug/owner-{name}"
@@ -64,7 +64,7 @@ def build(name, folder, variant):
 
 
 def problem_of(report, name):
-    """Empty, or how it differs."""
+    """Returns how the report differs from the expected one, or "" if it does not."""
     *_, finding, words = LIBRARIES[name]
     told = [(one["rule"], one["hang"], one["cause"]) for one in report["findings"]]
     if told != [finding]:

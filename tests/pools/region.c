@@ -1,5 +1,5 @@
-// A team of four in the parent, a fork, and no region in the child: what the threads are at the fork is all that
-// counts.
+// The parent runs an OpenMP region on four threads, and forks. The child runs no region. The test looks only at the
+// threads at the fork.
 #include <sys/wait.h>
 #include <unistd.h>
 

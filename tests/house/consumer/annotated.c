@@ -1,4 +1,4 @@
-/* Says whether the annotations are heard. */
+/* Prints whether the shim hears the annotations, which means that it defines forksight_lock_released(). */
 #include <forksight/annotate.h>
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 #include <forksight/fork_test.h>
 
-/* Works in the process that used it first. */
+/* Works only in the process that used it first. */
 static int use(void) {
   static pid_t first;
   if (first == 0) first = getpid();

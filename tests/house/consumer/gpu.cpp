@@ -1,4 +1,4 @@
-// Without CUDA a pool is refused, with the reason: no driver here, or one that nobody has initialised.
+// Without CUDA a pool is refused. The reason is that there is no driver, or that nobody has initialised the driver.
 #include <cstdio>
 
 #include "forksight/ipc_cuda/gpu_pool.hpp"

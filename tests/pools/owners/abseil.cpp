@@ -1,5 +1,5 @@
-// Another thread of the parent holds an absl::Mutex when it forks, and the child takes it. Repaired: the parent forks when
-// the mutex is free.
+// The parent forks while another of its threads holds an absl::Mutex, and the child locks the mutex. Repaired: the
+// parent forks while the mutex is free.
 #include <absl/synchronization/mutex.h>
 #include <absl/synchronization/notification.h>
 #include <sys/wait.h>

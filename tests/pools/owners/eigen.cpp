@@ -1,5 +1,5 @@
-// The workers of an Eigen::ThreadPool run what the parent schedules. In the child nobody runs it. Repaired: the child makes
-// a pool of its own.
+// The workers of an Eigen::ThreadPool run what the parent schedules. The child does not have these workers, so nothing
+// runs what it schedules. Repaired: the child makes a pool of its own.
 #include <sys/wait.h>
 #include <unistd.h>
 #include <unsupported/Eigen/CXX11/ThreadPool>
