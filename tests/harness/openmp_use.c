@@ -1,4 +1,4 @@
-// A library that keeps the thread pool of GCC's OpenMP. If a thread has used the library and then forks, the child hangs.
+// A library that keeps the thread pool of GCC's OpenMP. If a thread has used the library and forks, the child hangs.
 #include <forksight/fork_test.h>
 
 static int use(void) {

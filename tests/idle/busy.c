@@ -1,5 +1,5 @@
-// busy NAME: a healthy process whose forked child works without a pause; the child has lost a thread of its parent.
-// Writes a byte when the child is at work; a byte of input ends the program.
+// busy NAME: a healthy process whose forked child works without a pause. The child has lost a thread of its parent. The
+// program writes a byte after the fork, and ends when it reads a byte.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ void cblas_dgemm(int order, int transpose_a, int transpose_b, int m, int n, int 
 void openblas_set_num_threads(int threads);
 #endif
 
-static volatile int* is_over;  // of parent and child
+static volatile int* is_over;  // in memory that parent and child share
 static pthread_spinlock_t lock;
 static volatile double sum;
 

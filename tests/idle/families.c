@@ -1,5 +1,5 @@
-// Healthy processes with healthy children. Some of these children wait for something that only a parent or a thread of
-// their own will do, and it will.
+// Healthy processes with healthy children. Some of these children wait for something that only their parent or one of
+// their own threads can do. That process or thread will do it.
 #include <errno.h>
 #include <fcntl.h>
 #include <semaphore.h>
@@ -27,7 +27,7 @@ static int wait_for(pid_t child) {
   return got == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// Ends with a byte.
+// The child ends when it reads a byte.
 int wait_for_live_child(const char* path) {
   (void)path;
   const pid_t child = fork();
@@ -36,7 +36,7 @@ int wait_for_live_child(const char* path) {
   return wait_for(child);
 }
 
-// Each of its workers answers one client, and ends.
+// Each worker of this server answers one client, and ends.
 int be_prefork_server(const char* path) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   strncpy(address.sun_path, path, sizeof address.sun_path - 1);
@@ -56,7 +56,8 @@ int be_prefork_server(const char* path) {
   return good;
 }
 
-// A thread of the parent, lost in the child, that holds a mutex which the child does not need.
+// A thread of the parent, which the child does not have. It holds a mutex at the fork. The child does not need the
+// mutex.
 static void* hold_mutex(void* nothing) {
   pthread_mutex_lock(&mutex);
   read_byte(STDIN_FILENO);
@@ -69,7 +70,7 @@ static void make_pipe(void) {
   if (pipe(to_child) != 0) _exit(3);
 }
 
-// The child waits for a byte from its parent, which comes once the parent gets one.
+// The child waits for a byte from its parent. The parent sends it as soon as it gets a byte itself.
 int fork_reader(const char* path) {
   (void)path;
   make_pipe();
@@ -98,7 +99,7 @@ static void* sleep_in_pipe(void* fd) {
   return NULL;
 }
 
-// The child has lost a thread of the parent. It has another thread that will wake it.
+// The child has lost a thread of the parent. A thread that the child started will wake its first thread.
 int fork_worker_with_threads(const char* path) {
   (void)path;
   static int never[2];
@@ -128,7 +129,8 @@ static void* take_jobs(void* nothing) {
   return nothing;
 }
 
-// The same with workers that idle on a semaphore, and a first thread that reads from the parent.
+// The child has lost a thread here, too. Its own workers idle on a semaphore, and its first thread reads from the
+// parent.
 int fork_worker_with_pool(const char* path) {
   (void)path;
   static int never[2];
@@ -158,7 +160,7 @@ static void post(int signal) {
   sem_post(&jobs);
 }
 
-// A child that only a handler can wake, as daemons wait for SIGTERM.
+// Only a signal handler can wake this child. Daemons wait for SIGTERM in this way.
 int fork_daemon(const char* path) {
   (void)path;
   static int never[2];
@@ -179,7 +181,7 @@ int fork_daemon(const char* path) {
   return result;
 }
 
-// The parent holds it until it is told to release it.
+// The parent holds the lock until it reads a byte.
 int wait_for_file_lock(const char* path) {
   const int held = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (held < 0 || flock(held, LOCK_EX) != 0) return -2;

@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kSeconds = 6 };  // longer than it takes to be looked at
+enum { kSeconds = 6 };  // longer than forksight examines the process
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -180,7 +180,7 @@ static int in_timerfd(const char* path) {
 
 static void do_nothing(int signal) { (void)signal; }
 
-// It ends with EINTR, because of our signal.
+// pause() fails with EINTR, because the test sends SIGUSR1.
 static int in_pause(const char* path) {
   (void)path;
   signal(SIGUSR1, do_nothing);

@@ -1,10 +1,10 @@
-// Waits of several processes (families.c), and what they share with those of one (waits.c).
+// The waits of several processes (families.c), and the functions of waits.c that they use, too.
 #ifndef FORKSIGHT_TESTS_IDLE_WAITS_H
 #define FORKSIGHT_TESTS_IDLE_WAITS_H
 
 #include <pthread.h>
 
-// Each returns the result of its wait, and leaves errno. `path`: of a socket or file.
+// Each function returns the result of its wait, and leaves errno as the wait set it. `path` names a socket or a file.
 int wait_for_live_child(const char *path);
 int be_prefork_server(const char *path);
 int fork_reader(const char *path);

@@ -1,6 +1,6 @@
-/* ways_out MODE [SECONDS]: programs whose threads all sleep, and that something can still wake; and their twins, which
- * nothing can. SECONDS is how long a slow handler takes. Each writes one byte to standard output before it waits. The
- * healthy ones end with 7 once they are woken. */
+/* ways_out MODE [SECONDS]: programs whose threads all sleep, although something can still wake them, and their twins,
+ * which nothing can wake. SECONDS is how long a slow handler takes. Each program writes one byte to standard output
+ * before it waits. The healthy ones end with 7 after something has woken them. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -71,7 +71,7 @@ static int read_pipe(void) {
   return (int)read(ends[0], &byte, 1);
 }
 
-/* A daemon that is told to end by SIGTERM. */
+/* A daemon that SIGTERM ends: the handler writes to the pipe that the daemon reads. */
 static int self_pipe(void) {
   make_pipe();
   handle(SIGTERM, write_to_pipe);
@@ -83,7 +83,7 @@ static int self_pipe(void) {
   }
 }
 
-/* Its read ends by EINTR. */
+/* The alarm ends the read with EINTR. */
 static int alarm_in_read(void) {
   make_pipe();
   handle(SIGALRM, ignore);
@@ -107,7 +107,7 @@ static void* sleep_on(void* unused) {
   return NULL;
 }
 
-/* Forked beside a thread, so that each child has lost one; each waits for SIGTERM, and so does the first process. */
+/* The process has a second thread when it forks, so each child has lost a thread. All processes wait for SIGTERM. */
 static int prefork(void) {
   pthread_t thread;
   pthread_create(&thread, NULL, sleep_on, NULL);
@@ -134,7 +134,7 @@ static int prefork(void) {
   return well ? kWell : kBroken;
 }
 
-/* Nothing but the child's alarm ends this. */
+/* Only the child's alarm ends the waits of both processes. */
 static int child_has_alarm(void) {
   make_pipe();
   const pid_t child = fork();
@@ -173,8 +173,8 @@ static int receive_descriptor(int socket) {
   return descriptor;
 }
 
-/* Forks a child that has no descriptor but one end of a socket pair, and takes one out of its queue after four seconds.
- * Returns it there, and -1 in the parent, which has sent it. */
+/* Sends a descriptor to a forked child, which has only the standard streams and one end of a socket pair. The child
+ * receives the descriptor after four seconds. Returns it in the child, and -1 in the parent. */
 static int send_slowly(int descriptor) {
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) _exit(kBroken);
@@ -189,7 +189,7 @@ static int send_slowly(int descriptor) {
   return -1;
 }
 
-/* The writing end travels. The reader has one, too, and never writes. */
+/* The writing end of the pipe waits in the queue of a socket. The reader has a writing end, too, and never writes. */
 static int descriptor_on_its_way(void) {
   make_pipe();
   const int taken = send_slowly(ends[1]);
@@ -205,7 +205,7 @@ static int make_file(void) {
   return fd;
 }
 
-/* Who takes the descriptor gives the lock back. The same process waits for it by another descriptor. */
+/* The child that receives the descriptor releases the lock. The parent waits for the lock by another descriptor. */
 static int lock_on_its_way(void) {
   const int fd = make_file();
   char name[32];
@@ -222,7 +222,7 @@ static long futex(uint32_t* word, int operation, uint32_t value) {
   return syscall(SYS_futex, word, operation, value, NULL, NULL, 0);
 }
 
-/* `fd` < 0: memory without a name. */
+/* Maps a page of the file. If `fd` is negative, maps anonymous memory. */
 static uint32_t* map_word(int fd) {
   const int flags = fd < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED;
   uint32_t* const word = mmap(NULL, 4096, PROT_READ | PROT_WRITE, flags, fd, 0);
@@ -230,7 +230,7 @@ static uint32_t* map_word(int fd) {
   return word;
 }
 
-/* Who takes the descriptor maps the memory, and wakes who waits there. */
+/* The child that receives the descriptor maps the memory, and wakes the parent, which waits for a word there. */
 static int memory_on_its_way(void) {
   const int fd = make_file();
   if (ftruncate(fd, 4096) != 0) return kBroken;
@@ -245,7 +245,7 @@ static int memory_on_its_way(void) {
   return kWell;
 }
 
-/* Another process has the memory as a descriptor. It maps it later, and wakes who waits there. */
+/* Another process has a descriptor of the memory. It maps the memory later, and wakes the process that waits there. */
 static int memory_as_descriptor(void) {
   const int fd = make_file();
   if (ftruncate(fd, 4096) != 0) return kBroken;
@@ -264,7 +264,8 @@ static int memory_as_descriptor(void) {
   return waitpid(child, &status, 0) == child && status == 0 ? kWell : kBroken;
 }
 
-/* The reads of this descriptor are held by a filter until another process answers them. Returns who answers. */
+/* A filter holds up each read of `fd` until a process answers it. Returns the descriptor by which reads are answered.
+ * */
 static int hold_reads_of(int fd) {
   struct sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -279,7 +280,7 @@ static int hold_reads_of(int fd) {
   return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
 }
 
-/* It seems to read a pipe that nobody but itself could write to. */
+/* The child seems to read a pipe to which no other process could write. In fact the filter holds up its call. */
 static int held_by_filter(void) {
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) return kBroken;
@@ -307,8 +308,8 @@ static int held_by_filter(void) {
   return waitpid(child, &status, 0) == child && status == 0 ? kWell : kBroken;
 }
 
-/* The kernel writes to the pipe after four seconds, for a process that only reads it. Where the kernel has no io_uring,
- * or refuses it, a child does. */
+/* The kernel writes to the pipe after four seconds, by io_uring, on behalf of a process that only reads the pipe. If
+ * the kernel has no io_uring, or refuses it, a child writes instead. */
 static int ring_writes(void) {
   static struct __kernel_timespec after = {.tv_sec = 4};
   static const char byte = 'x';
@@ -361,8 +362,8 @@ static void* map_anew(void* unused) {
   return NULL;
 }
 
-/* The thread waits for a word that no other process has. Another thread, which ends, changes where it waits. A child
- * wakes it there. */
+/* The first thread seems to wait for a word that no other process has. In fact another thread, which has ended, moved
+ * the wait to another word, or mapped other memory over the word. A child wakes the first thread. */
 static int wait_elsewhere(void* (*move)(void*), uint32_t* woken) {
   pthread_t thread;
   const pid_t child = fork();
@@ -389,14 +390,14 @@ static int remapped(void) {
   return wait_elsewhere(map_anew, waited_for);
 }
 
-/* Nobody else has the word. */
+/* No other process has the word. */
 static int own_shared_word(void) {
   say_ready();
   return (int)futex(map_word(-1), FUTEX_WAIT, 0);
 }
 
-/* Locks of the program's own, whose words happen to be those of a mutex that a thread holds. Their meaning is another
- * one: the first thread wakes both. */
+/* Two locks of the program's own. By chance they have the contents of a mutex that a thread holds. They mean something
+ * else: the first thread wakes both waiting threads. */
 static struct {
   uint32_t state, count;
   int32_t owner;
@@ -430,7 +431,7 @@ static int own_locks(void) {
   return kWell;
 }
 
-/* Both ends of a connection over TCP. */
+/* Makes both ends of a TCP connection. */
 static void connect_tcp(int sockets[2]) {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
   socklen_t size = sizeof address;
@@ -453,8 +454,8 @@ static int read_all(int socket, char* bytes, int count) {
   return 1;
 }
 
-/* The kernel sends the last byte seconds after it was written, for the connection has a rate, which Linux heeds after
- * the tenth segment. */
+/* The kernel sends the last byte seconds after it was written, because the connection has a pacing rate. Linux heeds
+ * the rate after the tenth segment. */
 static int bytes_not_yet_sent(void) {
   enum { kSegments = 16, kLast = 5000, kRate = 1000 };
   static char bytes[kSegments + kLast + 1];
@@ -484,7 +485,7 @@ static int bytes_not_yet_sent(void) {
   return waitpid(child, &status, 0) == child && status == 0 ? kWell : kBroken;
 }
 
-/* Jumps out of a wait for a mutex, which goes on after a handler that returns. */
+/* Where the handler jumps to, out of a wait for a mutex. If a handler returns, the wait goes on. */
 static sigjmp_buf outside;
 
 static void jump(int signal) {
@@ -511,7 +512,7 @@ static void unlock_mutex(int signal) {
   pthread_mutex_unlock(&mutex);
 }
 
-/* The handler runs in the thread that has the mutex, and gives it back. */
+/* The handler runs in the thread that holds the mutex, and releases it. */
 static int alarm_unlocks(void) {
   handle(SIGALRM, unlock_mutex);
   alarm(6);
@@ -533,7 +534,7 @@ static void* lock_twice_and_be_cancelled(void* unused) {
   return unused;
 }
 
-/* The handler runs in the only thread that does not block the signal, and ends it. */
+/* The handler runs in the only thread that does not block the signal, and cancels that thread. */
 static int alarm_cancels(void) {
   pthread_t thread;
   void* result = NULL;
@@ -593,8 +594,8 @@ static void* hold_and_sleep(void* unused) {
   return sleep_on(unused);
 }
 
-/* The child waits for a mutex that the thread has which it did not get; its alarm jumps out of that. It goes on for a
- * while, as otherwise nobody sees that it does. */
+/* The child waits for a mutex that a lost thread holds. The handler of its alarm jumps out of the wait. Then the child
+ * goes on for a while, so that forksight can notice it. */
 static int alarm_jumps_out_of_orphan(void) {
   pthread_t thread;
   sem_init(&told, 0, 0);
@@ -632,7 +633,7 @@ static void* lock_both(void* is_first) {
   return NULL;
 }
 
-/* Two threads wait for each other's mutex, and the first one cancels one of them, which that allows anywhere. */
+/* Two threads wait for each other's mutex. The main thread cancels one of them, which can be cancelled at any place. */
 static int cancelled_anywhere(void) {
   pthread_t threads[2];
   pthread_barrier_init(&both_hold, NULL, 2);
@@ -647,7 +648,7 @@ static int cancelled_anywhere(void) {
   return kWell;
 }
 
-/* --hang-after 0.2 calls a handler stalled after two seconds. */
+/* With --hang-after 0.2, a handler counts as stalled after two seconds. */
 static unsigned seconds = 5;
 
 static void sleep_in_handler(void) { sleep(seconds); }
@@ -673,21 +674,21 @@ static int fork_slowly(void (*handler)(void)) {
 static int slow_atfork(void) { return fork_slowly(sleep_in_handler); }
 static int busy_atfork(void) { return fork_slowly(compute_in_handler); }
 
-/* The twins. */
+/* The twins, which nothing can wake. */
 static int own_pipe(void) {
   make_pipe();
   say_ready();
   return read_pipe();
 }
 
-/* Rust's standard library and the JVM have handlers for faults: none of them is for this. */
+/* Rust's standard library and the JVM have handlers for faults. Such a handler does not end this wait. */
 static int own_pipe_with_fault_handlers(void) {
   handle(SIGSEGV, ignore);
   handle(SIGBUS, ignore);
   return own_pipe();
 }
 
-/* Blocked for as long as it waits: no handler runs. */
+/* The signal is blocked during the whole wait, so the handler never runs. */
 static int own_pipe_with_blocked_signal(void) {
   sigset_t signals;
   handle(SIGTERM, ignore);
@@ -697,7 +698,7 @@ static int own_pipe_with_blocked_signal(void) {
   return own_pipe();
 }
 
-/* A handler lets nobody out of this, unless it jumps, and nobody sends the signal. */
+/* A handler that returns does not end a wait for a mutex, and nobody sends the signal. */
 static int own_mutex_with_handler(void) {
   handle(SIGTERM, ignore);
   say_ready();

@@ -1,4 +1,4 @@
-// A child of the test that makes one call, and reports its result afterwards.
+// A child process of the test. It makes one call, and reports the result of the call.
 #pragma once
 
 #include <sys/types.h>
@@ -16,18 +16,18 @@ class BlockedProcess {
   };
 
   explicit BlockedProcess(const std::function<long()>& call);
-  ~BlockedProcess();  // kills and reaps it
+  ~BlockedProcess();  // kills and reaps the process
   BlockedProcess(const BlockedProcess&) = delete;
   BlockedProcess& operator=(const BlockedProcess&) = delete;
 
   pid_t pid() const { return pid_; }
-  // Blocks until it sleeps in a system call.
+  // Blocks until the process sleeps in a system call, or has ended.
   void wait_blocked() const;
-  // Blocks until it has ended.
+  // Blocks until the process has ended.
   Outcome wait_outcome();
 
  private:
-  Outcome* outcome_;  // shared with it
+  Outcome* outcome_;  // shared with the process
   pid_t pid_;
   bool is_reaped_ = false;
 };

@@ -1,4 +1,5 @@
-// What system calls block on, made before a fork, and how a test ends their waits.
+// Objects on which system calls block, and functions by which a test ends the waits. A test makes the objects before it
+// forks.
 #pragma once
 
 #include <fcntl.h>

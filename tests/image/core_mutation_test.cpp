@@ -1,5 +1,5 @@
-// Damaged cores; the damage is the same in each run. Whatever a core contains, opening it and walking its stacks must
-// end: with an error, or with less than was there.
+// Damaged cores. The damage is the same in each run. Whatever a core contains, the code that opens it and walks its
+// stacks must end, with an error or with fewer frames.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kRounds = 6'000;
 
-// A file that is changed in place, and put back.
+// A core file that a test damages in place and then restores.
 class Patient {
  public:
   explicit Patient(std::vector<std::byte> bytes) : bytes_(std::move(bytes)), fd_(memfd_create("core", MFD_CLOEXEC)) {
@@ -66,7 +66,7 @@ TEST(CoreMutation, SurvivesDamage) {
   const std::size_t whole = walk(patient.path());
   ASSERT_GT(whole, 20U);
   std::mt19937_64 random(20240229);
-  // Headers and notes come first, because most errors can happen there.
+  // Three quarters of the changes hit headers and notes, because most errors can happen there.
   const std::size_t head = std::min<std::size_t>(patient.size(), 12U << 10U);
   const std::uint64_t words[] = {0,
                                  1,

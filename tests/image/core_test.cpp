@@ -84,7 +84,8 @@ void expect_agreement(const Image& core, const Image& live) {
   }
 }
 
-// What a core does not dump it may leave out, and of a file's first page it may make a mapping of its own.
+// A core may leave out a mapping whose memory it does not dump. It may list the first page of a file as a mapping of
+// its own.
 void expect_mappings(const Image& core, const Image& live) {
   for (const proc::Mapping& mapping : live.mappings) {
     if (!mapping.readable || mapping.path == "[vvar]" || mapping.path.starts_with("[vvar_")) continue;

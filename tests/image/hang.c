@@ -1,6 +1,7 @@
-// Hangs in known places. One thread waits for a mutex that the first thread holds, one reads from an empty pipe, one is
-// in a handler on a stack of its own, one spins; the first thread joins the first of these. Writes a byte when all
-// threads are there, as far as they can tell.
+// A program that hangs in known places. One thread waits for a mutex that the first thread holds. One reads from an
+// empty pipe. One does so in a signal handler on an alternate stack. One spins. The first thread joins the one that
+// waits for the mutex. The program writes a byte when the spinning thread runs; the others may not be in their calls
+// yet.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>

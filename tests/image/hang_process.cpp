@@ -17,7 +17,8 @@ extern char** environ;
 namespace forksight::test {
 namespace {
 
-// The first thread in its join, the locker in its futex, two in read.
+// True if the threads of hang.c are in their calls: the first thread (pthread_join) and the locker in a futex, and the
+// two readers in read. The spinner is in no call.
 bool is_settled(pid_t pid) {
   std::size_t blocked = 0;
   std::size_t reading = 0;

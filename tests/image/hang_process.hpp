@@ -1,4 +1,4 @@
-// The program hang.c, running, with all of its threads where they stay.
+// A process that runs the program hang.c, and whose threads have all reached the places in which they hang.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@ namespace forksight::test {
 class HangProcess {
  public:
   explicit HangProcess(const std::string& program);
-  ~HangProcess();  // kills and reaps it
+  ~HangProcess();  // kills and reaps the process
   HangProcess(const HangProcess&) = delete;
   HangProcess& operator=(const HangProcess&) = delete;
 
@@ -23,10 +23,11 @@ class HangProcess {
   pid_t pid_ = -1;
 };
 
-// The thread that calls itself `name`.
+// Returns the thread whose name is `name`. Throws if there is none.
 const image::Thread& thread_named(const image::Image& image, const std::string& name);
 
-// "read read_nothing read_thread start_thread clone3", without inlined frames; ends with "..." if the stack is cut.
+// Returns the functions of a stack without inlined ones, for example "read read_nothing read_thread start_thread
+// clone3". The text ends with "..." if the stack is cut.
 std::string names_of(const model::Stack& stack);
 
 }  // namespace forksight::test

@@ -1,4 +1,5 @@
-// Why forksight cannot examine a process, in words: each sentence follows from given facts.
+// The sentences in which forksight says why it cannot examine a process. Each test gives the facts, and compares words
+// of the sentence.
 #include "image/refusal.hpp"
 
 #include <gtest/gtest.h>
@@ -47,7 +48,7 @@ TEST(Refusal, YamaIsToldByItsScope) {
   rights.yama = 3;
   rights.has_capability = true;
   expect(rights, {"nobody", "kernel.yama.ptrace_scope is 3", "`forksight run`"});
-  EXPECT_FALSE(says(rights, "sudo")) << "it would not help";
+  EXPECT_FALSE(says(rights, "sudo")) << "sudo would not help";
 }
 
 TEST(Refusal, AContainerThatHasNotTheRightIsStartedWithIt) {
@@ -56,7 +57,7 @@ TEST(Refusal, AContainerThatHasNotTheRightIsStartedWithIt) {
   rights.is_root = true;
   rights.yama = 1;
   expect(rights, {"docker run --cap-add SYS_PTRACE"});
-  EXPECT_FALSE(says(rights, "sysctl")) << "a container cannot";
+  EXPECT_FALSE(says(rights, "sysctl")) << "a container cannot change the setting";
   rights.place = Place::kPodman;
   expect(rights, {"podman run --cap-add SYS_PTRACE"});
   rights.place = Place::kKubernetes;
@@ -99,7 +100,7 @@ TEST(Refusal, RightsAreReadOfBothProcesses) {
   const TraceRights rights = read_trace_rights(::getpid(), own.text);
   EXPECT_EQ(rights.pid, ::getpid());
   EXPECT_EQ(rights.is_root, ::geteuid() == 0);
-  EXPECT_FALSE(rights.other_user) << "it is our own";
+  EXPECT_FALSE(rights.other_user) << "the process is the test itself";
   EXPECT_EQ(read_trace_rights(1, "Uid:\t4321\t4321\t4321\t4321\n").other_user, 4321);
 }
 

@@ -15,7 +15,7 @@ using test::HangProcess;
 using test::names_of;
 using test::thread_named;
 
-// One for each way that the program is compiled in.
+// The tests run for each way in which the program is compiled.
 class LiveStacks : public testing::TestWithParam<std::string> {
  protected:
   LiveStacks() : process_(std::string(IMAGE_FIXTURES) + "/image_hang_" + GetParam()) {}

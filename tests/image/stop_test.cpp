@@ -1,5 +1,5 @@
-// What a stop in the middle of a system call does to it, call by call: the table in stop.cpp lists only calls that are
-// tried here.
+// Tests what happens to a system call if its thread is stopped meanwhile. Each call has a case. The table in stop.cpp
+// lists only calls that are tried here.
 #include "image/stop.hpp"
 
 #include <fcntl.h>
@@ -45,10 +45,10 @@ struct Case {
   std::function<void(const Objects&)> wake;  // empty: a timeout ends the wait
   long result = 0;
   int error = 0;
-  // according to the table; else it is stopped by force, as if it had been running at the last look
+  // what the table must say; if false, the test claims that the thread was running, so that it is stopped nevertheless
   bool is_allowed = true;
   std::function<void(const Objects&)> prepare = nullptr;
-  int signal = 0;  // that ends the wait
+  int signal = 0;  // the signal that ends the wait; 0: none
 };
 
 void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
@@ -78,7 +78,7 @@ const Case kCases[] = {
        return futex(o, FUTEX_WAIT_BITSET, &until);
      },
      nullptr, -1, ETIMEDOUT},
-    // Owned by a task that there is: the first of all.
+    // The word says that this test's process, which is alive, owns the lock.
     {"futex_lock_pi",
      [](const Objects& o) {
        timespec until{};
@@ -293,7 +293,8 @@ const Case kCases[] = {
        unlink(path.c_str());
        EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
      }},
-    // These fail with EINTR when they are stopped. They are never stopped by choice, and corrected if it happens.
+    // These calls fail with EINTR if their thread is stopped. forksight never chooses to stop them. If it happens, it
+    // corrects the call.
     {"epoll_wait",
      [](const Objects& o) {
        epoll_event event{};
@@ -364,7 +365,7 @@ TEST_P(Stop, LeavesNoTraceInTheCall) {
     auto image = open_live(process.pid(), {false, nullptr});
     ASSERT_TRUE(image) << image.error();
     Thread& thread = image->threads.front();
-    if (!thread.call) break;  // a timeout has ended it
+    if (!thread.call) break;  // a timeout has ended the call
     EXPECT_EQ(may_be_stopped(thread), test.is_allowed) << thread.call->number;
     const proc::Syscall before = *thread.call;
     if (!test.is_allowed) thread.state = 'R';
@@ -386,7 +387,7 @@ TEST_P(Stop, LeavesNoTraceInTheCall) {
   EXPECT_EQ(outcome.error, test.error) << std::strerror(outcome.error);
 }
 
-// It would return with a short count.
+// If a thread were stopped in such a write, the call would return a short count.
 TEST(StopTable, AWriteOfMoreThanAPipeTakesAtOnceIsLeftAlone) {
   Thread thread;
   thread.state = 'S';

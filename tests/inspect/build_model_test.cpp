@@ -1,4 +1,5 @@
-// What a fork left behind, inferred from made-up processes, and the one rule that applies to each.
+// The processes of these tests are made up. The analyzer infers from them what a fork left behind. In most tests
+// exactly one rule applies.
 #include "inspect/build_model.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +26,7 @@ using test::MadeProcess;
 constexpr int kShared = 0x80;
 constexpr std::uint64_t kWorkerPointer = kHeap + 0x8'1000;
 
-// A parent with a worker, and a child that waits for a mutex; the same mutex in both.
+// A parent with a worker thread, and a child that waits for a mutex. Both processes have this mutex.
 struct MutexScene {
   explicit MutexScene(std::int32_t owner = kHolder, std::uint64_t address = address_of("made_mutex"),
                       std::uint32_t kind = 0)
@@ -33,7 +34,7 @@ struct MutexScene {
     parent.add_thread_at(kMainPointer, kParent, {"wait4", "made_main"});
     parent.add_thread_at(kWorkerPointer, kHolder, {"pause", "made_fill_cache", "made_worker"});
     child.add_thread_at(kMainPointer, kChild, {"pthread_mutex_lock", "made_drain_cache", "made_main"}, mutex);
-    // fork() copied what the parent knew of its own thread.
+    // fork() copied the struct of the parent's worker, too.
     child.put_word(kWorkerPointer + 0x2d0, kHolder);
     for (MadeProcess* process : {&parent, &child}) process->put(mutex, test::mutex_memory(kind, owner));
   }
@@ -122,7 +123,7 @@ TEST(Orphan, ItsHolderMayHaveEndedSince) {
   EXPECT_EQ(findings[0].cause, Certainty::kProven);
 }
 
-// If no thread was lost, the thread with that number has ended while it held the lock.
+// If no thread was lost, the thread whose id the lock records has ended while it held the lock.
 TEST(Orphan, HasAnOwnerThatEndedIfNoThreadWasLost) {
   MutexScene scene;
   scene.parent.image.threads.pop_back();
@@ -132,7 +133,8 @@ TEST(Orphan, HasAnOwnerThatEndedIfNoThreadWasLost) {
   EXPECT_NE(findings[0].summary.find("ended without releasing it"), std::string::npos) << findings[0].summary;
 }
 
-// The number may belong to an ancestor that cannot be looked at, and this process's own thread may be its copy.
+// The id that the lock records may be that of a thread of an ancestor that cannot be examined. This process's own
+// thread may be the copy of that thread.
 TEST(Orphan, IsNoneIfItsOwnerMayBeAnAncestorsThread) {
   const MutexScene own(kParent - 1);
   ASSERT_EQ(own.model().forks.front().held.size(), 1U);
@@ -148,7 +150,7 @@ TEST(Orphan, IsNoneIfItsOwnerMayBeAnAncestorsThread) {
   EXPECT_EQ(rules_of(lost_none.model()), Rules{});
 }
 
-// The futex wait for the mutex, as seen from outside.
+// Fills in what an examination from outside finds out about the futex wait for the mutex.
 void name_owner(Subject& subject, std::int32_t owner, std::size_t at = 0) {
   model::Wait& wait = subject.waits.at(at);
   wait.use = model::FutexUse::kMutex;
@@ -172,7 +174,7 @@ TEST(Inherited, APlainMutexIsTheFirstThreadsOwn) {
   EXPECT_NE(findings[0].summary.find("since before its fork"), std::string::npos) << findings[0].summary;
 }
 
-// The first thread lives, and may unlock: its own wait shows why it does not.
+// The first thread is alive and may unlock the mutex. Its own wait shows why it does not.
 TEST(Inherited, AnotherThreadOfTheChildWaitsForTheFirst) {
   MutexScene scene(kParent);
   scene.child.image.threads.clear();
@@ -188,7 +190,8 @@ TEST(Inherited, AnotherThreadOfTheChildWaitsForTheFirst) {
   EXPECT_EQ(rules_of(build_model(subjects)), Rules{"join-cycle"});
 }
 
-// Belongs to the copy of the copy of the thread that took it.
+// A grandchild waits for a mutex that its grandparent's first thread took. The grandchild's first thread is a copy of
+// the copy of that thread.
 struct Generations : MutexScene {
   explicit Generations(std::uint32_t kind)
       : MutexScene(kParent, address_of("made_mutex"), kind), grandchild(3000, kChild) {
@@ -215,7 +218,8 @@ TEST(Inherited, AcrossTwoForks) {
   EXPECT_EQ(rules_of(build_model(Generations(kErrorcheck).three(kParent))), Rules{"self-held-lock"});
 }
 
-// A process that was not stopped has no pointer: that its parent's first thread forked it would be a guess.
+// If a process was not stopped, the pointer of its first thread is not known. Then it would be a guess that the
+// parent's first thread forked it.
 TEST(Inherited, AcrossAGenerationThatGoesOn) {
   constexpr std::uint32_t kErrorcheck = 2;
   const Generations scene(kErrorcheck);
@@ -236,10 +240,10 @@ TEST(Inherited, AThreadThatTheFirstForkLeftBehindIsLost) {
   const model::Model model = build_model(scene.three(kHolder));
   EXPECT_EQ(rules_of(model), Rules{"orphaned-mutex"});
   ASSERT_EQ(model.touches.size(), 1U);
-  EXPECT_EQ(model.forks[model.touches[0].fork].process, 0U) << "the fork that lost it is to blame";
+  EXPECT_EQ(model.forks[model.touches[0].fork].process, 0U) << "the fork that lost the thread is to blame";
 }
 
-// Two threads of the child itself, one of which holds the lock: the fork is not the cause.
+// Another thread of the child itself holds the lock. The fork is not the cause.
 TEST(Orphan, IsNoneIfAThreadOfTheChildHoldsIt) {
   MutexScene scene(kChild + 1);
   scene.child.add_thread(kChild + 1, {"pause", "made_worker"});
@@ -249,7 +253,7 @@ TEST(Orphan, IsNoneIfAThreadOfTheChildHoldsIt) {
   EXPECT_EQ(rules_of(model), Rules{});
 }
 
-// AB and BA: both of its threads wait, for each other.
+// Two threads of the child wait for each other: each holds the lock that the other one wants.
 TEST(Orphan, IsNoneInADeadlockOfTheChildsOwn) {
   MutexScene scene(kChild + 1);
   scene.child.add_thread(kChild + 1, {"pthread_mutex_lock", "made_worker"}, kHeap + 0x100);
@@ -298,7 +302,7 @@ TEST(InferredFork, LosesNoThreadThatIsYoungerThanTheChild) {
   };
   EXPECT_EQ(lost(4999, kHolder), 1U);
   EXPECT_EQ(lost(5001, kHolder), 0U);
-  // Within one clock tick the numbers decide.
+  // If both started within one clock tick, the thread ids decide.
   EXPECT_EQ(lost(5000, kHolder), 1U);
   EXPECT_EQ(lost(5000, kChild + 1), 0U);
   EXPECT_EQ(lost(0, kChild + 1), 1U);
@@ -336,8 +340,8 @@ TEST(InferredFork, OfAChildThatIsWellSaysNothing) {
   EXPECT_EQ(rules_of(build_model(subjects)), Rules{});
 }
 
-// A worker process with idle threads, one of whose own children hangs: that child matters, and what the worker's parent
-// does does not.
+// A worker process has idle threads, and one of its children hangs. The finding is about that child. It does not matter
+// what the parent of the worker process does.
 TEST(InferredFork, SaysNothingOfAnAwakeProcessWhoseChildHangs) {
   MutexScene scene;
   const std::uint64_t semaphore = kHeap + 0x200;
@@ -365,7 +369,7 @@ TEST(InferredFork, SaysNothingOfAnAwakeProcessWhoseChildHangs) {
   EXPECT_EQ(findings[0].process, 2U);
 }
 
-// Workers that the child started itself are idle while its first thread hangs: they are not the cause.
+// Workers that the child started itself are idle while its first thread hangs. They are not the cause.
 TEST(Orphan, IsToBlameAndNotTheIdleWorkersBesideIt) {
   MutexScene scene;
   const std::uint64_t semaphore = kHeap + 0x200;
@@ -384,13 +388,13 @@ TEST(Orphan, ThatSeveralThreadsOfOneChildWaitForIsToldOnce) {
   const auto findings = diagnose(scene.model());
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].tid, kChild);
-  // Another one is another matter.
+  // A second orphan gets a touch of its own.
   scene.child.add_thread(kChild + 3, {"pthread_mutex_lock", "made_worker"}, kHeap + 0x100);
   scene.child.put(kHeap + 0x100, test::mutex_memory(0, kHolder));
   EXPECT_EQ(scene.model().touches.size(), 2U);
 }
 
-// The kernel lists the first thread of a process until the last one has ended.
+// The kernel lists the first thread of a process, even after it has ended, until the last thread has ended.
 TEST(EndedOwner, MayBeTheFirstThread) {
   MadeProcess process(kParent, 1);
   const std::uint64_t mutex = address_of("made_mutex");
@@ -425,7 +429,7 @@ TEST(EndedOwner, IsToldOfAProcessThatIsNoFork) {
   EXPECT_EQ(findings[0].rule, "orphaned-mutex");
   EXPECT_EQ(findings[0].culprit.holder->tid, kHolder);
 
-  // The thread itself holds it, or no thread does, or another process may.
+  // The waiting thread itself holds the mutex, or no thread does, or a thread of another process may.
   process.put(mutex, test::mutex_memory(0, kParent));
   EXPECT_EQ(rules_of(build_model(subjects)), Rules{});
   process.put(mutex, test::mutex_memory(0, 0, 0));

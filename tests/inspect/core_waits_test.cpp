@@ -1,4 +1,4 @@
-// Who waits for whom in a core, from its memory only; also memory with false contents.
+// The memory of a core shows which thread waits for which. Some of these cores have memory with false contents.
 #include "inspect/core_waits.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ constexpr std::int32_t kPid = 4000;
 constexpr std::uint32_t kRobust = 0x10;
 constexpr std::uint64_t kJoinWait = FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME;
 
-// A core whose threads have the numbers from kPid on.
+// A core whose threads have the ids kPid, kPid + 1 and so on.
 struct MadeCore : MadeProcess {
   MadeCore() : MadeProcess(kPid, 1) { image.is_core = true; }
 
@@ -38,7 +38,7 @@ struct MadeCore : MadeProcess {
     put_word(at + 16, kind);
     for (std::uint64_t rest = 20; rest < sizeof(pthread_mutex_t); rest += 4) put_word(at + rest, 0);
   }
-  // Each thread holds the lock that the one before it waits for.
+  // Each thread holds the lock that the thread before it waits for. The first thread holds the lock of the last one.
   void add_ring(std::int32_t count) {
     for (std::int32_t i = 0; i < count; ++i) {
       wait(kPid + i, mutex_of((i + 1) % count));
@@ -100,7 +100,7 @@ TEST(CoreWaits, ARingOfLocksIsNamed) {
 TEST(CoreWaits, ARingBesideThreadsThatGoOnIsNamedAndTheyAreNotStuck) {
   MadeCore core;
   core.add_ring(2);
-  core.wait(kPid + 2, MadeCore::mutex_of(0));  // queues behind it
+  core.wait(kPid + 2, MadeCore::mutex_of(0));  // waits for a lock of the ring
   core.add_thread(kPid + 3, {"poll", "made_main"});
   const CoreWaits found = find_core_waits(core.image);
   EXPECT_FALSE(found.all_for_good);
@@ -168,7 +168,8 @@ TEST(CoreWaits, AnOwnerThatIsNotHereWakesNobodyAndProvesNoRing) {
   EXPECT_EQ(rules_of(core).find("cycle"), std::string::npos);
 }
 
-// A core does not show whether the owner of a shared lock lives, or whether it is the thread with that number here.
+// A core does not show whether the owner of a shared lock is alive. It does not show either whether the owner is the
+// thread of the core with the same id.
 TEST(CoreWaits, ASharedLockProvesNothing) {
   for (const std::uint32_t owner : {std::uint32_t{999'999}, static_cast<std::uint32_t>(kPid)}) {
     MadeCore core;
@@ -212,8 +213,8 @@ TEST(CoreWaits, WordsAtTheEndsOfMemoryAreNothing) {
   }
 }
 
-// Locks with any owner, threads that wait for any of them or for themselves, duplicate numbers: there must be an
-// answer, and no thread may be stuck because of a thread that does not exist.
+// Locks have random owners, threads wait for random locks or for themselves, and thread ids may occur twice. There must
+// be an answer, and no thread may be stuck because of a thread that does not exist.
 TEST(CoreWaits, WhateverMemorySaysAnAnswerComes) {
   constexpr int kRounds = 300;
   for (int round = 0; round < kRounds; ++round) {

@@ -1,5 +1,5 @@
-// Memory of a malicious process, or memory that changed during the read: whatever it contains, a model results, in
-// bounded time.
+// A malicious process may have any memory, and memory may change while it is read. Whatever it contains, the analyzer
+// must make a model in bounded time.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -22,7 +22,7 @@ using test::Names;
 
 constexpr int kRounds = 300;
 
-// Something else at each read; reads may be short.
+// Memory that has other contents at each read. A read may be short.
 class NoiseMemory final : public image::Memory {
  public:
   explicit NoiseMemory(std::uint32_t seed) : random_(seed) {}
@@ -30,7 +30,7 @@ class NoiseMemory final : public image::Memory {
   std::size_t read(std::uint64_t address, std::span<std::byte> bytes) const override {
     const std::size_t got = random_() % 8 == 0 ? random_() % (bytes.size() + 1) : bytes.size();
     for (std::size_t i = 0; i < got; ++i) bytes[i] = std::byte(random_() & 0xffU);
-    // Pointers that lead somewhere: into the stacks, or back to where they are.
+    // Some words are valid pointers: to their own address, or into the heap.
     for (std::size_t at = 0; at + 8 <= got && random_() % 2 == 0; at += 8) {
       const std::uint64_t word = random_() % 2 == 0 ? address + at : kHeap + random_() % 0x1000;
       std::memcpy(&bytes[at], &word, sizeof word);
@@ -113,7 +113,7 @@ TEST(Hostile, MemoryThatIsNoiseMakesAModelAllTheSame) {
   }
 }
 
-// One byte or word of a real scene is changed.
+// Three words of a sound scene are changed: one in the mutex, one in the stack, and one in the struct of the thread.
 TEST(Hostile, MemoryWithOneWrongWordMakesAModelAllTheSame) {
   std::minstd_rand random(815);
   const std::uint64_t mutex = address_of("made_mutex");

@@ -1,5 +1,5 @@
-// Other objects that a child may wait for and that its fork broke, one scene each: the object in the child's memory,
-// its lost thread in the parent, and exactly the rule that applies.
+// Other objects that a fork breaks and that the child may wait for. Each has a scene: the object in the child's memory,
+// the lost thread in the parent, and the only rule that applies.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,8 @@ using test::MadeProcess;
 using test::Names;
 
 struct Scene {
-  // The parent's worker and the child's first thread, each in its own call.
+  // `worker` is the stack of the parent's worker, and `stuck` that of the child's first thread. A word is that of a
+  // futex.
   Scene(const Names& worker, std::uint64_t worker_word, const Names& stuck, std::uint64_t stuck_word)
       : parent(kParent, 1), child(kChild, kParent) {
     parent.add_thread_at(kMainPointer, kParent, {"wait4", "made_main"});
@@ -86,11 +87,11 @@ TEST(LostObject, ASemaphoreThatIsEmptyHasNoOwner) {
   EXPECT_EQ(scene.model().locks.at(0).name, "made_semaphore");
   const Finding finding = diagnose(scene.model()).at(0);
   EXPECT_EQ(finding.harm, Certainty::kProven);
-  EXPECT_EQ(finding.cause, Certainty::kPossible) << "it may be a signal that nobody sends";
+  EXPECT_EQ(finding.cause, Certainty::kPossible) << "the semaphore may be a signal that no thread sends";
   EXPECT_EQ(finding.summary.find("held it"), std::string::npos) << finding.summary;
 }
 
-// A parent that never had a second thread lost none.
+// If the parent never had a second thread, the fork lost no thread.
 TEST(LostObject, WithoutAnOwnerNeedsAThreadThatWasLost) {
   const std::uint64_t semaphore = address_of("made_semaphore");
   Scene scene({"pause", "made_worker"}, 0, {"sem_wait", "made_main"}, semaphore);
@@ -103,7 +104,7 @@ TEST(LostObject, WithoutAnOwnerNeedsAThreadThatWasLost) {
   EXPECT_TRUE(reader.model().forks.at(0).held.empty());
 }
 
-// Daemons wait like this for the handler of SIGTERM to post it.
+// Daemons wait for a semaphore that the handler of SIGTERM posts.
 TEST(LostObject, ASemaphoreThatAHandlerMayPostIsNoFinding) {
   const std::uint64_t semaphore = address_of("made_semaphore");
   Scene scene({"pause", "made_worker"}, 0, {"sem_wait", "made_main"}, semaphore);
@@ -138,7 +139,7 @@ TEST(LostObject, ABarrierCountsWhoHadArrived) {
   const std::uint64_t barrier = kHeap + 0x100;
   Scene scene({"pthread_barrier_wait", "made_worker"}, barrier + 4, {"pthread_barrier_wait", "made_main"}, barrier + 4);
   scene.put(barrier, test::barrier_memory(1, 0));
-  scene.child.put(barrier, test::barrier_memory(2, 0));  // and itself
+  scene.child.put(barrier, test::barrier_memory(2, 0));  // the child has arrived, too
   const model::Model model = scene.model();
   EXPECT_EQ(only_held(model).waiters, 1U);
   EXPECT_EQ(model.threads[only_held(model).holder].tid, kHolder);
@@ -156,7 +157,8 @@ TEST(LostObject, AGuardIsWithWhomIsInsideOfTheSameFunction) {
   EXPECT_EQ(rules_of(scene), Rules{"interrupted-static-init"});
 }
 
-// If two threads are inside, or none, it is not known which one initialises it; it may also be a thread of the child.
+// If two threads are inside of the function, or none is, it is not known which thread initialises the static. It may
+// also be a thread of the child.
 TEST(LostObject, AGuardWithoutAKnownInitialiserIsLikely) {
   const std::uint64_t guard = address_of("made_guard");
   const Names waits = {"syscall", "__cxa_guard_acquire", "made_fill_cache", "made_worker"};
@@ -164,7 +166,7 @@ TEST(LostObject, AGuardWithoutAKnownInitialiserIsLikely) {
               {"syscall", "__cxa_guard_acquire", "made_fill_cache", "made_main"}, guard);
   scene.parent.add_thread(kHolder + 1, waits, guard);
   scene.put(guard, test::guard_memory(0x10100));
-  EXPECT_EQ(scene.model().threads[only_held(scene.model()).holder].tid, kHolder) << "who waits as well is not at it";
+  EXPECT_EQ(scene.model().threads[only_held(scene.model()).holder].tid, kHolder) << "a waiting thread does not hold it";
   EXPECT_EQ(diagnose(scene.model()).at(0).harm, Certainty::kProven);
 
   scene.parent.add_thread(kHolder + 2, {"pause", "made_fill_cache", "made_worker"});
@@ -227,14 +229,14 @@ TEST(LostObject, AFunctionOfLibcIsNotWithWhomWaitsForTheSameLock) {
   EXPECT_EQ(diagnose(model).at(0).harm, Certainty::kProven);
   EXPECT_NE(diagnose(model).at(0).summary.find("of its parent is inside of localtime_r"), std::string::npos);
 
-  // There are two candidates.
+  // A second thread is inside of a function with the same lock.
   scene.parent.add_thread(kHolder + 2, {"read", "mktime", "made_fill_cache", "made_worker"});
   model = scene.model();
   EXPECT_EQ(model.threads[model.forks.at(0).calls.at(0).thread].tid, 0);
   EXPECT_EQ(rules_of(scene), Rules{"libc-lock-in-flight"});
   EXPECT_EQ(diagnose(model).at(0).cause, Certainty::kLikely);
 
-  // One of the child's own.
+  // A thread of the child itself is inside of such a function.
   scene.child.add_thread(kChild + 1, {"read", "mktime", "made_fill_cache", "made_worker"});
   EXPECT_EQ(rules_of(scene), Rules{});
 }
@@ -260,7 +262,7 @@ TEST(LostObject, AStreamsLockProvesThatForkWasNotCalled) {
 TEST(LostObject, ATeamIsTheWorkersThatWereNotCopied) {
   Scene scene({"GOMP_parallel", "made_worker"}, kHeap + 0x100, {"GOMP_parallel", "made_fill_cache", "made_main"},
               kHeap + 0x100);
-  // libgomp's own threads start in it.
+  // The outermost function of a libgomp worker is one of libgomp.
   scene.parent.image.threads.pop_back();
   scene.parent.add_thread(kHolder, {"omp_get_wtime"}, kHeap + 0x100);
   const model::Model model = scene.model();

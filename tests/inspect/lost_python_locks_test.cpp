@@ -1,4 +1,4 @@
-// A lock of Python that a child waits for, and what shows which thread held it at the fork.
+// A child waits for a lock of Python. The tests show how the analyzer finds the thread that held the lock at the fork.
 #include "inspect/lost_python_locks.hpp"
 
 #include <gtest/gtest.h>

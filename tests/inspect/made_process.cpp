@@ -17,7 +17,8 @@
 #include "forksight/abi/thread.hpp"
 #include "symbols/symbols.hpp"
 
-// What the made processes run, and the globals that they lock. No two functions are alike, which would make them one.
+// The functions that the made-up processes run, and the globals that they lock. No two functions have the same code,
+// because the linker may merge functions with the same code.
 #define MADE_FUNCTION(name) \
   extern "C" __attribute__((noinline, used)) void name() { asm volatile("# " #name); }
 MADE_FUNCTION(made_main)
@@ -125,8 +126,8 @@ std::string path_of(const std::string& file_prefix) {
 
 namespace {
 
-// A return address in clone() from which nothing is to be unwound any further: where a thread begins. It depends on
-// the libc, so it is asked for.
+// Returns the return address in clone() at which a thread begins, and at which unwinding ends. The address depends on
+// the libc, so this function tries each offset.
 std::uint64_t find_thread_start() {
   constexpr std::uint64_t kMostBytes = 0x80;
   symbols::Symbolizer symbolizer(modules());
@@ -153,7 +154,7 @@ MadeProcess::MadeProcess(std::int32_t pid, std::int32_t ppid)
   image.exe = modules().front().path;
   image.modules = modules();
   image.memory = memory_;
-  image.libc = {{2, 36}, abi::ConditionKind::kWithReferences};  // what the tests write down
+  image.libc = {{2, 36}, abi::ConditionKind::kWithReferences};  // the tests write objects in this layout
   image.mappings = {mapping(kHeap, kHeapBytes), mapping(kSharedHeap, kHeapBytes, true),
                     mapping(kStacks, kMostStacks * kStackBytes)};
 }

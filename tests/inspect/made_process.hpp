@@ -1,6 +1,6 @@
-// Made-up processes, for the code that makes a model of processes. Their modules are the ELF files of this test;
-// everything else is written byte by byte. A thread's stack is a list of functions, each at its first instruction,
-// where nothing but the return address has been pushed.
+// Made-up processes, for tests of the code that makes a model of processes. Their modules are the ELF files of this
+// test. Everything else is written byte by byte. A thread's stack is a list of functions. Each function is at its first
+// instruction, where nothing but the return address has been pushed.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,14 @@ inline constexpr std::uint64_t kHeap = 0x7e00'0000'0000;        // private
 inline constexpr std::uint64_t kSharedHeap = 0x7e10'0000'0000;  // a shared mapping
 inline constexpr std::uint64_t kHeapBytes = 0x10'0000;
 
-// Run-time address of a function or object, by its symbol. Throws if there is none.
+// Returns the run-time address of the function or object with this symbol. Throws if there is none.
 std::uint64_t address_of(const std::string& symbol);
-// Path of the module that starts so: "libc.so".
+// Returns the path of the module whose file name starts with `file_prefix`, for example "libc.so".
 std::string path_of(const std::string& file_prefix);
 
 using Names = std::vector<std::string>;  // functions, innermost first
 
-// Where the struct pthread of a first thread is.
+// Addresses of a struct pthread: where a search of memory finds one, and that of a first thread.
 inline constexpr std::uint64_t kFoundPointer = kHeap + kHeapBytes - 0x1000;
 inline constexpr std::uint64_t kMainPointer = kHeap + 0x8'0000;
 
@@ -43,14 +43,14 @@ class MadeProcess {
  public:
   MadeProcess(std::int32_t pid, std::int32_t ppid);
 
-  // Sleeps in a futex of that word; 0: in pause().
+  // Adds a thread that sleeps in a futex wait for `word`, or in pause() if `word` is 0.
   image::Thread& add_thread(std::int32_t tid, const Names& stack, std::uint64_t word = 0);
-  // The same, with its struct pthread at `pointer`.
+  // Does the same, with the thread's struct pthread at `pointer`.
   image::Thread& add_thread_at(std::uint64_t pointer, std::int32_t tid, const Names& stack, std::uint64_t word = 0);
   void put(std::uint64_t address, std::span<const std::uint8_t> bytes) { memory_->put(address, bytes); }
   void put_word(std::uint64_t address, std::uint32_t word);
-  // A struct pthread at kFoundPointer, where a stack might end: with 0 as its tid that of a thread which fork() left
-  // behind.
+  // Writes a struct pthread at kFoundPointer, where a stack might end. With the tid 0 it is that of a thread that
+  // fork() left behind.
   void put_pthread(std::int32_t tid);
 
   image::Image image;
@@ -60,9 +60,9 @@ class MadeProcess {
   std::uint64_t next_stack_;
 };
 
-// A child that is dead by the futex proof, and its parent, which waits for it.
+// Returns the parent and the child as subjects. The child can never continue, and the parent waits for it.
 std::vector<inspect::Subject> family(const MadeProcess& parent, const MadeProcess& child);
-// Futex waits, one for each thread that has one.
+// Returns one wait for each thread. It is a futex wait if the thread sleeps in a futex.
 std::vector<model::Wait> waits_of(const image::Image& image);
 
 }  // namespace forksight::test

@@ -13,7 +13,7 @@ using test::MadeProcess;
 
 constexpr std::uint64_t kUsual = 0x2d0;
 
-// Threads at known places, whose tids are nowhere yet.
+// A process whose threads have their structs at known addresses. The structs have no tids yet.
 MadeProcess threads_without_tids() {
   MadeProcess process(1000, 1);
   for (int i = 0; i < 3; ++i) {
@@ -57,7 +57,8 @@ TEST(TidOffset, IsUnknownBeyondWhatIsSearchedAndWithoutPointers) {
   EXPECT_FALSE(find_tid_offset(process.image));
 }
 
-// As in a core that was made from outside of a container.
+// A process as in a core that was made from outside of its container: the structs of its threads have the ids inside of
+// the container, and the core lists the ids outside.
 struct Contained {
   explicit Contained(int count) : process(1000, 1) {
     for (int i = 0; i < count; ++i) {
@@ -161,13 +162,13 @@ TEST(ForkingThread, IsUnknownIfTheChildsIsNotInTheParentsMemory) {
 TEST(Layout, IsThatOfTheSameProgramAtTheSamePlaces) {
   Fork fork;
   EXPECT_TRUE(is_same_layout(fork.child.image, fork.parent.image));
-  // Something was loaded since.
+  // The child has loaded a library since the fork.
   symbols::Module late;
   late.path = "/usr/lib/late.so";
   late.bias = 0x1000;
   fork.child.image.modules.insert(fork.child.image.modules.begin(), late);
   EXPECT_TRUE(is_same_layout(fork.child.image, fork.parent.image));
-  // Run again, elsewhere.
+  // The same program was run again, at other addresses.
   for (symbols::Module& module : fork.child.image.modules) module.bias += 0x1000;
   EXPECT_FALSE(is_same_layout(fork.child.image, fork.parent.image));
 }

@@ -1,4 +1,4 @@
-// What a thread is in the middle of, with made-up frames and system calls.
+// Tests how the analyzer recognises the call that a thread is in. Frames and system calls are made up.
 #include "inspect/stuck_call.hpp"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ model::Frame frame(const char* function, const char* module = kApp) {
   return made;
 }
 
-// Inside of these functions of libc, called by the program.
+// Returns the stack of a program that called these functions of libc, the innermost first.
 model::Stack in_libc(std::initializer_list<const char*> functions) {
   model::Stack stack;
   for (const char* function : functions) stack.frames.push_back(frame(function, kLibc));
@@ -60,7 +60,7 @@ CalleeOf calls(const char* name) {
 struct Known {
   const char* function;
   CallKind kind;
-  std::uint64_t offset;  // of the word in the object
+  std::uint64_t offset;  // where the futex word is in the object
 };
 
 void PrintTo(const Known& known, std::ostream* out) { *out << known.function << " +" << known.offset; }
@@ -89,7 +89,7 @@ TEST(ConditionOfGlibc241, IsFoundByItsOwnLayout) {
   EXPECT_EQ(object_of("pthread_cond_wait", 32, k242), kWord);
   EXPECT_EQ(object_of("pthread_cond_timedwait", 36, k242), kWord);
   EXPECT_EQ(object_of("pthread_cond_destroy", 28, k242), kWord);
-  EXPECT_EQ(object_of("pthread_cond_signal", 16, k242), 0U) << "it waits for no group there";
+  EXPECT_EQ(object_of("pthread_cond_signal", 16, k242), 0U) << "pthread_cond_signal() of this libc waits for no group";
 }
 
 TEST(ObjectOfAnUnknownLibc, IsNotKnown) {
@@ -102,7 +102,8 @@ TEST(ObjectOfAnUnknownLibc, IsNotKnown) {
   }
 }
 
-// Without any names of its own, libc is asked by whom it was called.
+// A stripped libc has no names of functions. The call in the program's own frame shows which function of libc it
+// called.
 TEST_P(KnownCall, IsKnownByTheCalleeOfAStrippedLibc) {
   const auto& [function, kind, offset] = GetParam();
   const StuckCall call = recognise(in_futex(kWord + offset), in_libc({"", ""}), calls(function));
@@ -110,7 +111,7 @@ TEST_P(KnownCall, IsKnownByTheCalleeOfAStrippedLibc) {
   EXPECT_EQ(call.object, kWord);
 }
 
-// In a program that is linked statically there is no libc.so to be called.
+// A program that is linked statically has libc's functions in its own file, and no libc.so.
 TEST_P(KnownCall, IsKnownByNameAloneInAStaticProgram) {
   const auto& [function, kind, offset] = GetParam();
   model::Stack stack = in_libc({function});
@@ -203,7 +204,7 @@ TEST(StuckCall, AnEmptyStackIsAFutexOrNothing) {
   EXPECT_EQ(recognise({}, {}, no_callee).kind, CallKind::kUnknown);
 }
 
-// libc's functions take locks of their own by the same functions as programs do.
+// Functions of libc take libc's own locks. For that they call some of the functions by which programs take locks.
 TEST(LibcCall, IsTheFunctionThatTheProgramCalled) {
   const StuckCall call =
       recognise(in_futex(), in_libc({"__lll_lock_wait_private", "__tz_convert", "localtime_r"}), no_callee);
@@ -227,8 +228,8 @@ TEST(LibcCall, IsNotAMutexOfTheProgramsOwn) {
   EXPECT_EQ(call.libc_call.locks, 0U);
 }
 
-// Reading a file, or an answer from the network, is not a wait for a lock. A tree that another thread changed during
-// the read is not one of the kernel's waits.
+// A thread that reads a file, or an answer from the network, does not wait for a lock. A thread that runs may spin, for
+// example in a tree that another thread changed meanwhile.
 TEST(LibcCall, IsAWaitForALockOrASpin) {
   image::Thread reads = in_futex();
   reads.call->number = SYS_read;
@@ -240,7 +241,7 @@ TEST(LibcCall, IsAWaitForALockOrASpin) {
   EXPECT_EQ(recognise(spins, in_libc({"gettext"}), no_callee).kind, CallKind::kLibcCall);
 }
 
-// A callback of the program inside of libc is the program's own code again.
+// If libc calls back a function of the program, the frames of that function are the program's own code.
 TEST(LibcCall, EndsWhereTheProgramIsCalledBack) {
   model::Stack stack = in_libc({"pthread_mutex_lock"});
   stack.frames.insert(stack.frames.begin() + 2, frame("dl_iterate_phdr", kLibc));
@@ -281,7 +282,7 @@ TEST(Region, ABarrierInItsBodyBelongsToTheCallerOfTheRegion) {
   EXPECT_EQ(call.stack.frames.front().function, "sum");
 }
 
-// A mutex of the program's own, taken in the body of a region.
+// The body of the region waits for a mutex of the program.
 TEST(Region, ItsBodyMayWaitForSomethingElse) {
   model::Stack stack;
   stack.frames = {frame("pthread_mutex_lock", kLibc), frame("sum._omp_fn.0"), frame("GOMP_parallel", kLibgomp),
@@ -291,7 +292,7 @@ TEST(Region, ItsBodyMayWaitForSomethingElse) {
   EXPECT_EQ(call.stack.frames.front().function, "sum._omp_fn.0");
 }
 
-// Critical sections and OpenMP's locks are the program's: no team is waited for.
+// Critical sections and OpenMP's locks belong to the program. A thread that waits for one does not wait for a team.
 TEST(Region, IsNotALockOfTheProgramsOwn) {
   for (const char* function : {"GOMP_critical_start", "GOMP_critical_name_start", "omp_set_lock@@OMP_3.0",
                                "omp_set_nest_lock", "GOMP_atomic_start"}) {
@@ -312,11 +313,11 @@ TEST(InFork, IsSeenByAHandlerInTheFrameOfFork) {
     model::Stack stack = in_libc({"pthread_mutex_lock"});
     stack.frames.insert(stack.frames.begin() + 2, frame(fork, kLibc));
     EXPECT_TRUE(recognise(in_futex(), stack, no_callee).is_in_fork) << fork;
-    // Copying a big process takes its time.
+    // _Fork() runs no handler. It takes long if the process is big.
     EXPECT_FALSE(recognise(in_futex(), in_libc({"_Fork", fork}), no_callee).is_in_fork) << fork;
   }
   model::Stack own = in_libc({"pthread_mutex_lock"});
-  own.frames[1].function = "fork";  // of the program's own
+  own.frames[1].function = "fork";  // a function of the program with the name "fork"
   EXPECT_FALSE(recognise(in_futex(), own, no_callee).is_in_fork);
 }
 
