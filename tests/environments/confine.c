@@ -17,8 +17,8 @@
 
 enum { kMostCalls = 160, kNobody = 65534 };
 
-/* What glibc calls for a program that reads, writes, maps, makes threads, forks, execs, waits and talks. gettid, prctl
- * and uname are not among them. */
+/* The system calls that glibc makes for a program that reads and writes files, maps memory, makes threads, forks,
+ * executes programs, waits, and uses sockets. gettid, prctl and uname are not among them. */
 static const int kPlainCalls[] = {
     SYS_read,
     SYS_write,
@@ -144,7 +144,7 @@ static const char* install(struct sock_filter* steps, size_t count) {
   return NULL;
 }
 
-/* What a filter answers to each of `calls`, and to all others. */
+/* Installs a filter that answers `to_these` to each of `calls`, and `to_others` to all other calls. */
 static const char* filter_calls(const int* calls, size_t count, unsigned to_these, unsigned to_others) {
   struct sock_filter steps[2 * kMostCalls + 8];
   size_t at = 0;
@@ -202,7 +202,8 @@ static const char* limit_memory(unsigned long mebibytes, int* is_missing) {
   return limit(RLIMIT_AS, mebibytes);
 }
 
-/* CAP_IPC_LOCK lifts the limit. It is given up for what is executed next, too: a limit of root's is none. */
+/* CAP_IPC_LOCK lifts the limit, so it is given up. It is removed from the bounding set, too, because a program that
+ * root executes would get it back. */
 static const char* limit_locked(unsigned long mebibytes, int* is_missing) {
   struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   struct __user_cap_data_struct sets[2];

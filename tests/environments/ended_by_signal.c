@@ -1,4 +1,4 @@
-/* Ends by SIGSEGV. */
+/* A program that SIGSEGV ends. */
 #include <signal.h>
 #include <sys/resource.h>
 

@@ -1,15 +1,17 @@
 #!/usr/bin/python3
-"""Runs a program bare and under the shim, and compares what it says and how it ends.
+"""Runs a program bare and under the shim, and compares its output and its exit status.
 
   environments.py [OPTION...] -- PROGRAM [ARGUMENT...]
 
   --shim LIBRARY     the shim
-  --forksight EXE    run it under `forksight run`, too
-  --says TEXT        ... whose report has this text, with any blanks between its words; may be given more than once
-  --silent TEXT      ... and not this one
-  --on ENVIRONMENT   in this environment, by environment_confine beside the program; may be given more than once
-  --set NAME=VALUE   in its environment, under the shim; may be given more than once
+  --forksight EXE    also run the program by `forksight run`
+  --says TEXT        the report or the standard error of `forksight run` must have this text, with any blanks between its words
+  --silent TEXT      they must not have this text
+  --on ENVIRONMENT   run the program in this environment, by environment_confine in the folder of the program
+  --set NAME=VALUE   set this environment variable when the program runs with the shim
   --option OPTION    an option of `forksight run`
+
+All options but --shim and --forksight may be given more than once.
 
 A program that exits with 77 when it runs bare cannot run here, and the test is skipped.
 """
@@ -26,7 +28,7 @@ SKIPPED = 77
 
 
 def run(command, extra, timeout=TIMEOUT_S):
-    """(exit status, stdout, stderr); status "timeout" for a program that did not end."""
+    """Returns (exit status, stdout, stderr). The status is "timeout" if the program did not end."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("FORKSIGHT_")}
     environment.pop("LD_PRELOAD", None)
     environment.update(extra)
@@ -93,7 +95,7 @@ def main():
         print(bare[1] + bare[2])
         return SKIPPED
     problems = [f"bare: it did not end well: {bare}"] if bare[0] == "timeout" else []
-    # Whoever a program becomes may write there.
+    # A program may change its user, so every user may write to the folder.
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o777)
         shimmed = run(confined(options, options.command),

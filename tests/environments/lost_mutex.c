@@ -1,19 +1,19 @@
-// lost_mutex [semaphores] [CHANGE...]: a thread holds a mutex, the process changes as it is told, and forks; the child
-// waits for the mutex for a moment, as nobody there holds it. What the shim has to say of it depends on what it was
-// left with.
+// lost_mutex [semaphores] [CHANGE...]: a thread holds a mutex and a rwlock. The process makes the changes that the
+// arguments name, and forks. The child waits for the mutex for a moment, because the thread that holds it is lost. The
+// shim must report this with what the changes leave to it.
 //
-// "semaphores": the thread took 200 semaphores before, and never posts them. It holds a rwlock, too, for which the
-// child waits after the mutex: other than a mutex, it does not name its owner to the shim.
+// "semaphores": before it locks, the thread takes 200 semaphores, and never posts them. The child waits for the mutex,
+// and then for the rwlock. The shim reads the owner of a mutex from its memory, but not the owner of a rwlock.
 //
-// A change is an environment of confine.h, taken on by the process itself, or one of these:
+// A change is an environment of confine.h, which the process applies to itself, or one of these:
 //
 // - chroot: the root is a folder without files
-// - mlockall: all memory is locked, now and later
+// - mlockall: all present and later memory is locked
 // - gone: the memory of another mutex that the thread holds is unmapped
-// - slowly: nothing but a second goes by, as `forksight run` looks at its processes every now and then
-// - early-fork: a first fork, before the changes
+// - slowly: the process only sleeps for a second, because `forksight run` looks at its processes from time to time
+// - early-fork: the process forks a child that ends at once
 // - holders=N: N more threads hold 64 other locks each
-// - threads=N: N more threads are started, and the last of them is the one that forks
+// - threads=N: the process starts N more threads, and then one that forks
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -43,7 +43,7 @@ static void need(int ok, const char* what) {
   exit(2);
 }
 
-/* What the program is told to do with its own memory may not be what it was written for: stacks are small. */
+/* Stacks are small, because the environment may limit the memory, or the process may lock all of it. */
 static void start(pthread_t* thread, void* (*routine)(void*)) {
   pthread_attr_t small;
   need(pthread_attr_init(&small) == 0 && pthread_attr_setstacksize(&small, 64U << 10U) == 0, "attributes");
@@ -55,7 +55,7 @@ static void wait_for_semaphores(void) {
   for (int i = 0; i < kSemaphores; ++i) need(sem_wait(&g_semaphores[i]) == 0, "sem_wait");
 }
 
-/* Beyond those of lost_mutex itself. */
+/* A thread that holds kManyLocks locks of its own. */
 static void* hold_many(void* unused) {
   pthread_mutex_t locks[kManyLocks];
   char byte = 0;

@@ -3,10 +3,11 @@
 
   matrix.py SHIM FORKSIGHT CONFINE [--page FILE] [-j N] [--only TEXT]
 
-An environment is a compiler, a sanitizer or an allocator, and what environment_confine (CONFINE) takes away. A run is the
-same if exit status, standard output and what a sanitizer reports are the same. Where a program does not end by itself as it
-does when nothing is taken away, the environment is none for it. --page writes the table, --only takes the environments whose
-name has TEXT in it. Exit status: 0 all the same, 1 something differs.
+An environment has two parts: a compiler with a sanitizer, an allocator or neither, and what environment_confine (CONFINE)
+takes away. Two runs are the same if their exit status, standard output and sanitizer's report are the same. If a bare program
+ends otherwise when something is taken away, it cannot run in this environment, and is not compared. --page writes the table.
+--only selects the environments whose compiler, sanitizer or allocator has TEXT in its name. Exit status: 0 all runs are the
+same, 1 something differs, or nothing was compared.
 """
 import argparse
 import concurrent.futures
@@ -49,14 +50,14 @@ def run(command, variables):
 
 
 class Environment:
-    """One row: how the programs are built, and which allocator is preloaded."""
+    """One row of the table: how the programs are built, and which allocator is preloaded."""
 
     def __init__(self, compiler, sanitizer, allocator, library):
         self.compiler, self.sanitizer, self.library = compiler, sanitizer, library
         self.name = compiler + (f", {sanitizer} sanitizer" if sanitizer else f", {allocator}" if allocator else "")
 
     def build(self, folder):
-        """Program -> path, of those that can be built."""
+        """Builds the programs. Returns {source: path of the program} of those that can be built."""
         built = {}
         for source in PROGRAMS:
             if self.sanitizer in NEEDS_BUILT_RUNTIME.get(source, ()):
@@ -87,7 +88,8 @@ def environments():
 
 
 def compare(options, environment, program, confined, folder):
-    """None: the program cannot run there bare. Else the differences, and how many runs were compared."""
+    """Returns None if the bare program cannot run in the environment. Otherwise returns the differences, and the number of runs
+    that were compared."""
     command = ([options.confine, confined, "--"] if confined else []) + [program]
     bare = run(command, environment.variables(None, None))
     if confined and bare[:2] != run([program], environment.variables(None, None))[:2]:
@@ -101,7 +103,7 @@ def compare(options, environment, program, confined, folder):
 
 
 def cell_of(results):
-    """Text of a cell, out of the comparisons of all programs."""
+    """Returns the text of a cell, given the comparisons of all programs."""
     able = [result for result in results if result is not None]
     differ = sum(1 for problems, _ in able if problems)
     return "-" if not able else f"{len(able)}" if not differ else f"**{differ} of {len(able)} differ**"

@@ -1,4 +1,4 @@
-/* open_main LIBRARY...: opens each and calls its main(). The process starts without their runtimes. */
+/* open_main LIBRARY...: opens each library and calls its main(). The process starts without the libraries' runtimes. */
 #include <dlfcn.h>
 #include <stdio.h>
 

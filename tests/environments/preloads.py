@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""Compares programs under another preload library, without and with the shim, before and behind it.
+"""Runs programs with another preload library: without the shim, with the shim before it, and with the shim after it.
 
   preloads.py WHICH SHIM PROGRAM...
 
-WHICH is jemalloc, tcmalloc, mimalloc, the path of a library, or "itself": a second copy of the shim. A program's name before
-its first dot says which one it is. Exit status: 0 the same, 1 different, 77 the library is not installed.
+WHICH is jemalloc, tcmalloc, mimalloc, the path of a library, or "itself". "itself" is a second copy of the shim; then the runs
+without the shim have no preload library. A program whose name contains "threads" must leave a trace with the shim. Exit status:
+0 the runs are the same, 1 they differ, 77 the library is not installed.
 """
 import os
 import shutil
@@ -18,7 +19,7 @@ SECONDS = 60
 
 
 def find_library(which, shim, folder):
-    """Its path, None if it is not there."""
+    """Returns the path of the library, or None if it is not installed."""
     if which == "itself":
         return shutil.copy(shim, os.path.join(folder, "libsecond.so"))
     if which not in ALLOCATORS:

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Builds programs with a sanitizer and compares each run bare, under the shim, and by `forksight run`.
+"""Builds programs with a sanitizer, and runs each bare, under the shim, and by `forksight run`.
 
   sanitizers.py COMPILER SANITIZER SHIM [FORKSIGHT]
 
-COMPILER is gcc or clang, SANITIZER address, leak, memory, thread or undefined. A run is the same if exit status, standard
-output and what the sanitizer reports are the same, and if the shim was at work: a trace of the fork was written.
-Exit status: 0 the same, 1 different, 77 the compiler lacks the sanitizer.
+COMPILER is gcc or clang. SANITIZER is address, leak, memory, thread or undefined. The runs are the same if exit status, standard
+output and the sanitizer's report are the same. The sanitizer must report the defect of defect.c. The shim must write a trace of
+the fork of threads.c. Exit status: 0 the runs are the same, 1 they differ, 77 the compiler or the sanitizer is missing.
 """
 import os
 import re
@@ -15,7 +15,8 @@ import sys
 import tempfile
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
-# The runtimes of OpenMP and of C++ are not built with these sanitizers, which then report what is none of the program's.
+# The runtimes of OpenMP and of C++ are not built with these sanitizers. The sanitizers would report defects that the program
+# does not have.
 NEEDS_BUILT_RUNTIME = {"openmp.c": ("memory", "thread"), "guards.cpp": ("memory",)}
 SECONDS = 60
 
@@ -27,7 +28,7 @@ def build(compiler, sanitizer, source, program):
     options = ["-O1", "-g", "-pthread", "-w"] + ["-fopenmp"] * (source == "openmp.c")
     if sanitizer:
         options.append(f"-fsanitize={sanitizer}")
-    # gcc 12's own guards lose a wake-up when a constructor throws: without the shim, too, one run in 75 hangs.
+    # The guards of gcc 12 can lose a wake-up when a constructor throws. One run in 75 hangs, without the shim, too.
     if (compiler, sanitizer) == ("gcc", "thread"):
         options.append("-DNO_THROW")
     result = subprocess.run([command, *options, os.path.join(FOLDER, source), "-o", program], stderr=subprocess.PIPE, text=True)
@@ -40,7 +41,7 @@ def clean_environment():
 
 
 def report_kinds(text):
-    """What kind of defect, in which function; not at which address."""
+    """Returns the kinds of defects in a sanitizer's report, and their functions. Addresses are left out."""
     return re.findall(r"^SUMMARY: (\w+: [\w-]+).*?( in \w+)?$|(runtime error: [a-z ]+)", text, re.M)
 
 
@@ -55,7 +56,7 @@ def traces_in(folder):
 
 
 def ways_of(command, sanitizer, shim, forksight, folder):
-    """Name, result and folder of traces of each way to run under the shim."""
+    """Runs the command with the shim in each way. Yields the name of the way, the result, and the folder of traces or None."""
     out = os.path.join(folder, "traces")
     os.mkdir(out)
     variables = {"LD_PRELOAD": shim, "FORKSIGHT_OUT": out}

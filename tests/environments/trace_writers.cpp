@@ -1,7 +1,8 @@
-// trace_writers SCENE: a process whose forked child writes nonsense into the trace that both have mapped, as a child
-// with fewer rights could, or a stray store. Without a shim there is no trace, and the program does the same.
+// trace_writers SCENE: a process whose forked child writes nonsense into the trace that both have mapped. A child with
+// fewer rights or a stray store could do that. Without a shim there is no trace, and the program prints the same.
 //
-// The parent then goes on: it forks, locks and waits, and looks at a piece of its own memory that nobody writes to.
+// The parent then goes on: it forks, locks and waits. At the end it checks a piece of its own memory to which nobody
+// may have written.
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -50,7 +51,7 @@ struct Mapped {
   std::size_t size;  // of the file, as far as it is mapped
 };
 
-// Where the trace is mapped; no bytes where there is none.
+// Finds the mapping of the trace. `bytes` is null if there is no trace.
 Mapped find_trace() {
   char line[4096];
   Mapped found{nullptr, 0};
@@ -75,7 +76,7 @@ std::size_t end_of_records(const Mapped& trace) {
   return reinterpret_cast<const TraceHeader*>(trace.bytes)->tail.load();
 }
 
-// A record of no bytes: whoever walks the chain over it does not move.
+// Fills the free part of the trace with records whose size is 0. Code that goes from record to record would stay there.
 void spoil_sizes(const Mapped& trace) {
   constexpr std::uint64_t kNoBytes = std::uint64_t{1} << 48U;
   for (std::size_t at = end_of_records(trace); at + 8 <= trace.size; at += 8) {
@@ -83,7 +84,7 @@ void spoil_sizes(const Mapped& trace) {
   }
 }
 
-// The same, and the hint where the chain ends points before all of it.
+// Fills the whole trace after its header with 0xff. The hint where the records end points before all records.
 void spoil_all(const Mapped& trace) {
   std::memset(trace.bytes + sizeof(TraceHeader), 0xff, trace.size - sizeof(TraceHeader));
   reinterpret_cast<TraceHeader*>(trace.bytes)->tail.store(0);
@@ -91,7 +92,7 @@ void spoil_all(const Mapped& trace) {
 
 void spoil_header(const Mapped& trace) { std::memset(trace.bytes, 0xff, sizeof(TraceHeader)); }
 
-// The hint leads out of the file, to memory of the parent that is all zero, as a free place in the file is.
+// The hint points out of the file, to memory of the parent. That memory is all zero, like free space in the file.
 void aim_at_victim(const Mapped& trace) {
   auto* const header = reinterpret_cast<TraceHeader*>(trace.bytes);
   header->capacity = ~std::uint64_t{0};
@@ -99,7 +100,7 @@ void aim_at_victim(const Mapped& trace) {
   header->tail.store(reinterpret_cast<std::uint64_t>(g_victim) - reinterpret_cast<std::uint64_t>(trace.bytes));
 }
 
-// Every reference that a record may have to another one leads to where nothing is mapped.
+// Every reference that a record may have to another one points to an address at which nothing is mapped.
 void aim_references(const Mapped& trace) {
   constexpr std::uint64_t kReference = std::uint64_t{1} << 45U;
   const std::size_t end = end_of_records(trace);

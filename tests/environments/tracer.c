@@ -1,6 +1,6 @@
-/* Another preload library that traces: it stands before many functions, some of which the shim hooks, too, finds the
- * next ones by dlsym at their first call, and counts. From the environment TRACER_FILE it takes where to write the
- * counts. */
+/* Another preload library, which traces. It replaces many functions, some of which the shim hooks, too. It finds the
+ * next function of the same name by dlsym at the first call, and counts all calls. If the environment variable
+ * TRACER_FILE is set, it appends the count to that file at the end. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -20,7 +20,8 @@ static void* find(void** function, const char* name) {
   return *function;
 }
 
-/* Counts with a lock of its own, as tracers do: through the hooks of all who stand behind it. */
+/* Counts under a lock of its own, as tracers do. The calls for this lock go through the hooks of the libraries that are
+ * loaded after this one. */
 static void count(void) {
   static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   static void* lock;

@@ -1,4 +1,4 @@
-// Writers and readers that are killed, and what the others have of their bytes.
+// Writers and readers of a pool are killed. The tests check what the other processes can still read and write.
 #include <gtest/gtest.h>
 
 #include "support.hpp"
@@ -27,7 +27,7 @@ TEST_P(Death, OfAReaderGivesItsBufferBack) {
     must(pool.send(std::move(again), 5000, at.on, soon()));
     must(send_pool(second_way.ours(), pool, soon()));
     is_done.take();
-    // What the dead one had open does not count.
+    // The dead reader had the pool open. That does not count.
     must(pool.close());
     return 0;
   });
@@ -64,7 +64,7 @@ TEST_P(Death, OfAReaderWhoseReleasedWorkIsNotDoneHoldsNobodyUp) {
     gpu_pool pool = make_pool(small(GetParam(), 1), way.ours());
     send_filled(at, pool, 1);
     was_killed.take();
-    // Its event never comes true: the stream must not wait for it.
+    // The event of the dead reader never completes. The stream must not wait for it.
     send_filled(at, pool, 2);
     MUST(at.stream_synchronize(at.on) == 0);
     must(pool.close());
@@ -96,7 +96,7 @@ TEST_P(Death, OfAReaderGivesItsMessageToAnotherWhereThatIsAskedFor) {
     must(send_pool(second_way.ours(), pool, soon()));
     send_filled(at, pool, 3);
     is_done.take();
-    // The buffer has had a reader that died with it, and one that released it.
+    // One reader died while it held the buffer, and another one released it.
     send_filled(at, pool, 4);
     MUST(at.stream_synchronize(at.on) == 0);
     must(pool.close());
@@ -125,7 +125,8 @@ TEST_P(Death, OfAReaderGivesItsMessageToAnotherWhereThatIsAskedFor) {
   EXPECT_EQ(writer.wait(), 0);
 }
 
-// The reader, which tells by batons when it has the pool and hears by them that the writer has been killed.
+// The socket and the batons of a writer and its reader. The reader says that it has the pool, the writer that it has
+// sent all, and the test that the writer has been killed.
 struct stage {
   sockets way;
   baton is_open, is_sent, was_killed;
@@ -138,7 +139,7 @@ child start_writer(const stage& on, memory kind, bool is_finished) {
     send_filled(at, pool, 1);
     send_filled(at, pool, 2);
     MUST(at.stream_synchronize(at.on) == 0);
-    // Notes what has come true.
+    // acquire() notes which events have completed.
     if (is_finished) (void)must(pool.acquire(at.on, soon()));
     at.shut_gate();
     send_filled(at, pool, 3);
@@ -158,7 +159,7 @@ TEST(DeadWriter, WhatItHadFinishedIsStillReadAndWhatNotIsNotGivenOut) {
     gpu_message first = must(pool.receive(at.on, soon()));
     on.is_open.pass();
     on.was_killed.take();
-    // Received before, read after.
+    // The message was received before the writer died, and is read afterwards.
     MUST(at.is_filled(first.data(), 1, 5000));
     must(first.release(at.on));
     gpu_message second = must(pool.receive(at.on, soon()));

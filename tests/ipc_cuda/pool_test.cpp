@@ -1,4 +1,4 @@
-// Two processes that share a pool and live.
+// Processes that share a pool. None of them dies.
 #include <gtest/gtest.h>
 
 #include "support.hpp"
@@ -18,7 +18,7 @@ TEST_P(Pool, BytesArriveAndBuffersComeBack) {
     gpu_pool pool = make_pool(small(GetParam(), 3), way.ours());
     for (int i = 0; i < kMessages; ++i)
       send_filled(at, pool, static_cast<unsigned char>(i), 100 + static_cast<std::size_t>(i));
-    // Until the reader has closed it, and says so by its end.
+    // Waits until the reader has closed the pool, and says so by a byte.
     char byte = 0;
     MUST(read(way.ours(), &byte, 1) == 1);
     must(pool.close());
@@ -83,7 +83,7 @@ TEST_P(Pool, TheWritersStreamWaitsForTheReadersBeforeItWritesAgain) {
     gpu at;
     gpu_pool pool = make_pool(small(GetParam(), 1), way.ours());
     send_filled(at, pool, 1);
-    // The one buffer: given back while the reader's device still has work on it.
+    // The pool has one buffer. The reader released it while its device still has work on it.
     gpu_loan again = must(pool.acquire(at.on, soon()));
     at.fill(again.data(), 2, 5000);
     MUST(at.stream_query(at.on) == kNotReady);
@@ -257,7 +257,7 @@ TEST_P(Pool, ALoanThatIsNotSentGoesBackAndItsWorkIsWaitedFor) {
       const gpu_loan unsent = must(pool.acquire(at.on, soon()));
       at.fill(unsent.data(), 8, 5000);
     }
-    // By another stream: it waits for the first.
+    // The loan is for another stream, which waits for the first one.
     const gpu_loan next = must(pool.acquire(at.aside, soon()));
     MUST(at.stream_query(at.aside) == kNotReady);
     const unsigned open = 1;

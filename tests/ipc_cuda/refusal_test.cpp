@@ -1,4 +1,4 @@
-// What cannot work is refused with its reason, before the driver is asked.
+// forksight refuses what cannot work, and says why, before it asks the driver.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -48,13 +48,13 @@ TEST(Refusals, AForkedChildOfAProcessThatUsesCudaIsTold) {
       MUST(reader.receive(at.on).error().code == errc::used_after_fork);
       MUST(pool.close().error().code == errc::used_after_fork);
       MUST(got.release(at.on).error().code == errc::used_after_fork);
-      // The ends of all of them are without effect, too.
+      // Destructors have no effect in the child either.
       const gpu_loan no_loan = std::move(loan);
       const gpu_pool no_pool = std::move(pool), no_reader = std::move(reader);
       return 0;
     });
     MUST(forked.wait() == 0);
-    // The parent's are as they were.
+    // The child did not change the parent's pool, message and loan.
     MUST(at.is_filled(got.data(), 1, 5000));
     must(got.release(at.on));
     at.fill(loan.data(), 2, 5000);
@@ -177,7 +177,7 @@ TEST(Card, WhatIsNoneIsNotOpened) {
   auto unsealed = detail::card::open(ipc::detail::descriptor(dup(file)));
   EXPECT_EQ(unsealed.error().code, errc::untrusted);
   close(file);
-  // A queue alone is no pool.
+  // A socket that hands over two queues does not hand over a pool.
   const sockets way;
   auto made = ipc::queue::create({});
   ASSERT_TRUE(ipc::send_queue(way.ours(), *made));

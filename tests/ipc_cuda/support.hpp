@@ -1,4 +1,5 @@
-// Programs that use a device: always children of the test, forked before anything of CUDA was called, as CUDA wants it.
+// Helpers for programs that use a device. Each is a child of the test, forked before any call of CUDA, as CUDA
+// requires.
 #pragma once
 
 #include <dlfcn.h>
@@ -24,7 +25,7 @@ using namespace detail;
 using ipc::test::baton;
 using ipc::test::child;
 
-// In a child: says what is wrong, and ends it with a status that is not 0.
+// For use in a child: if the condition is false, prints it and ends the child with status 1.
 #define MUST(condition)                                                            \
   do {                                                                             \
     if (!(condition)) {                                                            \
@@ -62,7 +63,7 @@ class sockets {
   int ends_[2] = {-1, -1};
 };
 
-// The driver as the program sees it: each function by its name.
+// The functions of the driver, which a program finds by their names.
 struct functions {
 #define FORKSIGHT_CUDA_FUNCTION(member, symbol, parameters) int(*member) parameters = nullptr;
 #include "driver_functions.def"
@@ -83,7 +84,7 @@ struct functions {
   }
 };
 
-// A program's device, with a stream that does not wait for the default one.
+// A program's device, with two streams that do not wait for the default stream.
 struct gpu : functions {
   explicit gpu(int ordinal = 0) {
     MUST(init(0) == 0);
@@ -97,14 +98,14 @@ struct gpu : functions {
   void fill(device_address at, unsigned char value, std::size_t bytes) const {
     MUST(set_async(at, value, bytes, on) == 0);
   }
-  // After all that `on` was given; are all bytes so.
+  // Waits for all work of `on`. Tells whether all bytes then have this value.
   bool is_filled(device_address at, unsigned char value, std::size_t bytes) const {
     std::vector<unsigned char> seen(bytes, static_cast<unsigned char>(~value));
     MUST(copy_out_async(seen.data(), at, bytes, on) == 0);
     MUST(stream_synchronize(on) == 0);
     return seen == std::vector<unsigned char>(bytes, value);
   }
-  // `on` goes no further until open_gate().
+  // Stops the work of `on` until open_gate() is called.
   void shut_gate() {
     const unsigned shut = 0;
     MUST(copy_in_async(gate, &shut, sizeof shut, aside) == 0);
@@ -131,7 +132,7 @@ inline pool_options small(memory kind, std::uint32_t buffers = 2) {
   return wanted;
 }
 
-// A pool, handed over.
+// Makes a pool, and sends it over the socket.
 inline gpu_pool make_pool(const pool_options& wanted, int socket) {
   gpu_pool made = must(gpu_pool::create(wanted));
   must(send_pool(socket, made, soon()));

@@ -1,4 +1,5 @@
-// The rules that the test driver keeps, and the refusals that only it can bring about: not for a real driver.
+// Tests of the rules that the test driver keeps to, and of refusals that only the test driver can cause. They do not
+// run with a real driver.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int kAborted = 128 + SIGABRT;
 
-// What one process makes and another opens, in memory that both have.
+// Handles that one process makes and another opens. They are in memory that both processes share.
 struct shared {
   cu_ipc_handle memory, event;
   cu_address at;
@@ -29,7 +30,8 @@ void no_core() {
   setrlimit(RLIMIT_CORE, &none);
 }
 
-// Runs `exporter`, then `importer` while the first waits, then what `exporter` returned.
+// Runs `exporter` in one process, then `importer` in another one, then the function that `exporter` returned, in the
+// first.
 void between_two(const std::function<std::function<void(gpu&)>(gpu&, shared&)>& exporter,
                  const std::function<void(gpu&, shared&)>& importer, int exporters_end) {
   shared& both = common();
@@ -63,7 +65,7 @@ std::function<void(gpu&)> export_memory(gpu& at, shared& to) {
   at.fill(to.at, 1, 2048);
   at.fill(to.at + 2048, 2, 2048);
   MUST(at.stream_synchronize(at.on) == 0);
-  // From the middle: it is of the whole all the same.
+  // The address is in the middle. The handle is that of the whole allocation nevertheless.
   MUST(at.ipc_memory_handle(&to.memory, to.at + 2048) == 0);
   cu_address opened = 0;
   MUST(at.ipc_memory_open(&opened, to.memory, kLazyPeerAccess) == kInvalidContext);
@@ -223,7 +225,7 @@ TEST(TestDriver, MemoryWithoutAccessIsNotRead) {
     MUST(at.vmm_create(&handle, unit / 2, &of, 0) == kInvalidValue);
     MUST(at.vmm_create(&handle, unit, &of, 0) == 0);
     int fd = -1;
-    // It was not asked to be one that can be shared.
+    // The memory was not created as memory that can be shared.
     MUST(at.vmm_export(&fd, handle, kHandlePosixFd, 0) == kInvalidValue);
     MUST(at.vmm_reserve(&where, unit, 0, 0, 0) == 0);
     MUST(at.vmm_map(where, unit, 0, handle, 0) == 0);

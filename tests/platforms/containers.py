@@ -1,9 +1,9 @@
-"""containers.py --packages DIR --roots DIR: the command of the packages looks at a program that hangs in the root of another
-Debian release, in namespaces of its own: from outside, and from a container for debugging that shares its processes and
-has another libc. The roots and the programs are those of platforms.py, which makes them.
+"""containers.py --packages DIR --roots DIR: a program hangs in the root of a Debian release, in namespaces of its own. The
+command from the packages examines it from outside. It also does so from a container for debugging, which shares the
+program's processes and has another libc. platforms.py makes the roots and the programs.
 
-The hung program runs as root in a root of its own (mount, pid and network namespaces), or as nobody by bubblewrap (a user
-namespace, too). 77 says what is missing."""
+The hung program runs as root in a root of its own, with mount, pid and network namespaces. Or it runs as nobody, by
+bubblewrap, with a user namespace, too. If something is missing, the script prints what it is, and exits with 77."""
 import argparse
 import json
 import os
@@ -18,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 PROGRAM = "orphaned_mutex.O2"
 LIMIT_S = 60
 NOBODY = 65534
-# Where the program hangs, and from where it is looked at.
+# The release in whose root the program hangs, and the release of the container for debugging.
 PAIRS = (("bullseye", "trixie"), ("trixie", "bullseye"))
 
 
@@ -53,7 +53,7 @@ def descendants(pid):
 
 
 class Contained:
-    """The program, while it hangs: its number out here, and in there."""
+    """The hanging program. Gives its pid outside of its namespace, and its pid inside."""
 
     def __init__(self, argv):
         self.popen = subprocess.Popen([str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -73,7 +73,7 @@ class Contained:
         raise SystemExit(f"{PROGRAM} did not fork in {LIMIT_S} s (status {self.popen.poll()})")
 
     def __exit__(self, *_):
-        # The first process of the namespace takes all others with it.
+        # When the first process of a pid namespace ends, the kernel ends all others in it.
         for pid in descendants(self.popen.pid):
             if len(status_of(pid).get("NSpid", "").split()) > 1:
                 os.kill(pid, 9)
@@ -81,7 +81,7 @@ class Contained:
 
 
 def problem_of(argv):
-    """Empty, or what is wrong with the report. The program is where it stays after a moment."""
+    """Returns "", or what is wrong with the report. Tries again for a while, because the program needs a moment until it hangs."""
     last = time.monotonic() + LIMIT_S
     while True:
         done = subprocess.run([str(word) for word in argv], stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -92,7 +92,7 @@ def problem_of(argv):
             return f"no report (status {done.returncode}): {done.stderr}"
         told = [(one["rule"], one["hang"], one["culprit"]["name"]) for one in findings]
         if told == [("orphaned-mutex", "proven", "queue_mutex")]:
-            # By the program's own debug information, in its own root.
+            # The source line comes from the debug information of the program, which is in the program's root.
             return "" if "orphaned_mutex.cpp:" in findings[0]["summary"] else f"no line: {findings[0]['summary']}"
         if time.monotonic() > last:
             return f"found {told or 'nothing'}: {done.stderr}"
@@ -119,7 +119,7 @@ def main():
         why = ["why", "--format", "json"]
         for target, debugger in PAIRS:
             entered = [HERE / "enter.sh", arguments.roots / target, folder, f"/mnt/suite/bin/{PROGRAM}"]
-            # As rootless containers have it: nobody's own user namespace, and all others.
+            # Like rootless containers, this one has a user namespace of the user nobody, and all other namespaces.
             rootless = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "bwrap", "--unshare-all", "--ro-bind",
                         arguments.roots / target, "/", "--proc", "/proc", "--dev", "/dev", "--bind", folder, "/mnt",
                         f"/mnt/suite/bin/{PROGRAM}"]

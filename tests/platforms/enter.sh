@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# enter.sh [--network | --beside PID] ROOT FOLDER COMMAND...: runs a command in a root that was made by make_root.sh, as
-# root. FOLDER is /mnt there. All other changes are made in memory, and are lost at the end. Without --network there is
-# none.
+# enter.sh [--network | --beside PID] ROOT FOLDER COMMAND...: runs a command as root in a root that make_root.sh made.
+# FOLDER is /mnt there. Changes outside of FOLDER are made in memory, and are lost at the end. Without --network, the
+# command has no network.
 #
-# Mounts, processes and network are in namespaces of their own: they end with the command, whatever happens. With --beside
-# the processes are those of PID's namespace, as of a container for debugging, and the network is that of the caller.
+# Mounts and processes are in namespaces of their own, so they end with the command, whatever happens. With --beside, the
+# command is in the pid namespace of the process PID, like a container for debugging, and has the caller's network.
 set -euo pipefail
 if [ "$1" = --beside ]; then
   pid=$2
@@ -30,7 +30,7 @@ mount --rbind /dev "$place/root/dev"
 mount -t tmpfs tmpfs "$place/root/dev/shm"
 mount -t sysfs -o ro sysfs "$place/root/sys"
 mount --bind "$folder" "$place/root/mnt"
-# Not by exec: this shell waits for processes that lose their parent.
+# The shell does not exec the command, because it must wait for processes that lose their parent.
 status=0
 env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 chroot "$place/root" "$@" || status=$?
 exit "$status"

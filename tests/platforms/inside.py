@@ -1,7 +1,7 @@
-"""inside.py PACKAGE: installs a package (deb, tar or wheel) in the root of a system, and tries it there. Writes what came out
-to /mnt/result.json: for each step an empty text, or why it failed.
+"""inside.py PACKAGE: installs a package (deb, tar or wheel) in the root of a system, and tries it there. Writes the results to
+/mnt/result.json: for each step an empty text, or why the step failed.
 
-/mnt has the packages, what the demo needs of the repository, and suite/: some cases of the hazard suite."""
+/mnt has the packages, the files of the repository that the demo needs, and suite/, which has some cases of the hazard suite."""
 import json
 import os
 import shutil
@@ -14,7 +14,7 @@ from pathlib import Path
 HERE = Path("/mnt")
 COMPILERS = ("cc", "c89", "c99", "gcc", "g++", "c++", "clang", "clang++", "tcc", "as", "ld")
 LIMIT_S = 60
-# The child sleeps in libgomp, or spins in OpenBLAS, which waits for a part of the product. A spin is no proof.
+# The child sleeps in libgomp, or it spins in OpenBLAS, which waits for a part of the product. A spin proves no hang.
 NUMPY_HANGS = ("proven", "likely")
 COMPUTES = {**os.environ, "OMP_NUM_THREADS": "2"}
 
@@ -35,7 +35,7 @@ def output_of(*argv, expect=0, **options):
 
 
 def install(package):
-    """The folder whose bin/ has the command."""
+    """Installs the package. Returns the folder whose bin/ has the command. The root must have no compiler."""
     found = [name for name in COMPILERS if shutil.which(name)]
     if found:
         raise Failed(f"the root has {' '.join(found)}")
@@ -54,7 +54,7 @@ def install(package):
 
 
 class Hung:
-    """A program that hangs, while it is looked at."""
+    """A program that hangs. It is killed at the end of the `with` block."""
 
     def __init__(self, *argv):
         self.program = subprocess.Popen([str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -82,7 +82,7 @@ def expect_finding(report, rule, hang=("proven",)):
 
 
 def explain(forksight, rule, *argv, hang=("proven",)):
-    """`why` finds it, as soon as the program is where it stays."""
+    """`why` must report the rule. Tries again for a while, because the program needs a moment until it hangs."""
     with Hung(*argv) as pid:
         last = time.monotonic() + LIMIT_S
         while True:
@@ -115,7 +115,7 @@ def try_why_numpy(forksight, _):
 
 
 def try_run(forksight, _):
-    """With no cure numpy hangs, and with the default it ends."""
+    """Without a cure the numpy job hangs. With the default cure it ends."""
     job = ("python3", HERE / "numpy_job.py")
     report = Path("/tmp/report.json")
     output_of(forksight, "run", "--cure", "none", "--on-hang", "kill", "--kill-on", "likely", "--format", "json", "--report", report, "--", *job, expect=137, env=COMPUTES)
@@ -138,7 +138,7 @@ def try_core(forksight, _):
 
 
 def try_suite(forksight, _):
-    """What the root cannot run is red, too."""
+    """With --strict, a case that the root cannot run is red, too."""
     output_of(forksight, "suite", "run", "--strict", "--cases", HERE / "suite")
 
 

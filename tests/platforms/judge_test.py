@@ -1,4 +1,4 @@
-"""What tests/platforms/platforms.py makes of results: the table, and which of them fail it."""
+"""Tests the table that tests/platforms/platforms.py makes of results, and which results let it fail."""
 import unittest
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -1,4 +1,4 @@
-"""A job that hangs: a thread holds a lock while multiprocessing forks, and the child takes the lock."""
+"""A job that hangs: a thread holds a lock while multiprocessing forks, and the child waits for the lock."""
 import multiprocessing
 import threading
 

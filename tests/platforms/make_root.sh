@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# make_root.sh SUITE FOLDER: a minimal root of a Debian release, without a compiler, with what the tests of the packages
-# need there. It is made once, as root. The mirror is the one from which this machine's own packages come.
+# make_root.sh SUITE FOLDER: makes a minimal root of a Debian release. The root has no compiler, and has what the tests of
+# the packages need. Nothing is done if the root is there already. The script must run as root. It uses the mirror from
+# which this machine's own packages come.
 #
-# The mounts that the root needs meanwhile are made in a mount namespace of this script: they end with it, whatever happens.
+# The script makes the mounts that the root needs in a mount namespace of its own. So they end with it, whatever happens.
 set -euo pipefail
 if [ "${3:-}" != inside ]; then
   exec unshare --mount --propagation private "$0" "$1" "$2" inside
@@ -11,7 +12,7 @@ suite=$1
 root=$2
 [ ! -e "$root.done" ] || exit 0
 
-# The first archive that has Debian itself: not its updates, nor another vendor's.
+# The first archive that has Debian itself, and not its updates or packages of another vendor.
 # shellcheck disable=SC2016  # apt-get replaces what stands in $().
 mirror=$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(COMPONENT) $(REPO_URI) $(CODENAME)' 'Created-By: Packages' |
   awk '$1 == "Debian" && $2 == "Debian" && $3 == "main" && $5 !~ /-/ { print $4; exit }')
@@ -27,9 +28,9 @@ mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 mount -t sysfs -o ro sysfs "$root/sys"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
-# numpy on a BLAS that computes on libgomp; gcore, which makes core files; what unpacks and installs the packages.
+# The packages have numpy with a BLAS that computes on libgomp, gcore, and programs that unpack and install packages.
 needed=(python3-minimal python3-numpy python3-pip python3-venv libgomp1 libopenblas0-openmp libstdc++6 gdb zstd)
-# The list of an archive that nobody renews is out of date, and is read nonetheless.
+# Nobody renews the package lists of an old release, so apt must accept lists that are out of date.
 chroot "$root" apt-get -o Acquire::Check-Valid-Until=false update -q
 chroot "$root" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${needed[@]}"
 touch "$root.done"

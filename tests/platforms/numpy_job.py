@@ -1,5 +1,5 @@
-"""A job that hangs: a product of matrices in the parent, then the same in a child that multiprocessing forks. numpy computes
-on OpenBLAS, which computes on libgomp. Prints "done" if it ends."""
+"""A job that hangs: the parent computes a product of matrices, and then a child that multiprocessing forks does the same. numpy
+uses OpenBLAS, which uses libgomp. The job prints "done" if the child ends well."""
 import multiprocessing
 
 import numpy

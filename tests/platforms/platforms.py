@@ -1,9 +1,10 @@
 """platforms.py --packages DIR --build DIR --roots DIR [--page FILE] [RELEASE ...]: installs the packages of ./bootstrap package
-in minimal roots of Debian releases that have no compiler, tries them there, and writes the table of docs/platforms.md.
+in minimal roots of Debian releases that have no compiler, tries them there, and prints a table of the results. If all releases
+were tried, --page writes the table into FILE, which is docs/platforms.md.
 
-Needs root and debootstrap. Roots that are not there are made, from the mirror of this machine. --build names a configured build
-with tests: it knows how the cases of the hazard suite are compiled. Each cell that is red must be explained in EXPLAINED, and none else: otherwise the
-status is 1. 77 says that the packages, debootstrap or the rights of root are missing."""
+This needs root and debootstrap. Missing roots are made from the mirror of this machine. --build names a configured build with
+tests, which knows how the cases of the hazard suite are compiled. EXPLAINED must explain each red cell of the table, and no
+other cell. Otherwise the exit status is 1. It is 77 if the packages, debootstrap or the rights of root are missing."""
 import argparse
 import json
 import os
@@ -27,7 +28,7 @@ CASES = ("orphaned_mutex.O2", "orphaned_mutex.O0", "orphaned_mutex.repaired", "o
          "orphaned_recursive_mutex", "orphaned_rwlock_writer", "orphaned_rwlock_writer.repaired", "orphaned_semaphore", "orphaned_condvar",
          "self_held_lock", "lock_cycle", "lock_cycle.repaired", "lost_openmp_pool", "lost_openmp_pool.repaired")
 COMPILES = re.compile(r"&& \S*/(?P<compiler>g\+\+|gcc)(-\d+)? (?P<flags>.*) -MD -MF \S+ -MT \S+ (?P<source>\S+) -o \S+ (?P<libraries>.*?)( && |$)")
-# What is red, and why. The text goes below the table.
+# The red cells, and why they are red. The texts are printed below the table.
 EXPLAINED = {
     ("bullseye", "suite"): "Seven of the fifteen cases fail. In these cases the suite checks the report about a core of the child alone. "
                            "Before glibc 2.34 the child's memory does not show which threads `fork()` left behind. `core --parent-core` "
@@ -50,7 +51,7 @@ def ask(root, folder, *argv):
 
 
 def compile_command(build, case):
-    """How a build compiles a case, with /mnt/source instead of the repository."""
+    """Returns the command by which the build compiles a case, with /mnt/source instead of the path of the repository."""
     printed = run("ninja", "-C", build, "-t", "commands", f"repro/{case}", check=True, capture_output=True, text=True).stdout.splitlines()
     found = COMPILES.search(printed[-1])
     if not found:
@@ -60,8 +61,8 @@ def compile_command(build, case):
 
 
 def make_programs(build, roots, folder):
-    """Programs that run on each release: compiled on the oldest, in a copy of its root that has a compiler for that time. The
-    first case is what `why` and `core` are tried with, another is the demo's."""
+    """Makes programs that run on each release. They are compiled on the oldest release, in a copy of its root in which a compiler is
+    installed. `why` and `core` are tried with the first case, and the demo with another one."""
     programs = roots / "programs"
     if (programs / "done").exists():
         return programs
@@ -84,7 +85,7 @@ def make_programs(build, roots, folder):
 
 
 def try_package(release, package, arguments, programs, logs):
-    """{step: "" or why it failed} of one cell's row, and the version of its libc."""
+    """Returns one row of the table, {step: "" or why it failed}, and the version of the release's libc."""
     root = arguments.roots / release
     with tempfile.TemporaryDirectory(prefix="forksight-platform-") as name:
         folder = Path(name)
@@ -106,7 +107,7 @@ def explanation_of(release, step):
 
 
 def make_table(rows):
-    """Rows are (release, package, libc, {step: reason})."""
+    """Returns the table as Markdown. Rows are (release, package, libc, {step: reason})."""
     texts, lines = [], ["| system | glibc | package | " + " | ".join(COLUMNS.values()) + " |", "|---" * (len(COLUMNS) + 3) + "|"]
     for release, package, libc, result in rows:
         cells = []
@@ -124,7 +125,7 @@ def make_table(rows):
 
 
 def judge(rows):
-    """What is red and not explained, and what is explained and not red."""
+    """Returns the cells that are red and not explained, and those that are explained and not red."""
     problems = []
     for release, package, _, result in rows:
         for step, reason in result.items():

@@ -1,4 +1,4 @@
-/* One defect, which a sanitizer reports: address, leak, memory, thread or undefined. */
+/* defect KIND: a program with one defect, which a sanitizer reports: address, leak, memory, thread or undefined. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-// C++: statics that many threads initialise, one of them by a constructor that throws once, and a fork after it.
+// C++ statics that several threads initialise. The constructor of one of them throws once. Afterwards the program
+// forks.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,4 +1,5 @@
-/* Memory of all sizes, allocated by one thread and freed by another, grown, aligned, and used again in a child. */
+/* Blocks of memory of many sizes, and an aligned block. Two threads allocate the blocks and grow them. The first thread
+ * frees them, and a child uses and frees its copies. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

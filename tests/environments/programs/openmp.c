@@ -1,4 +1,4 @@
-/* A parallel region, and a fork whose child uses none. */
+/* Parallel regions, and a fork whose child runs none. */
 #include <omp.h>
 #include <stdio.h>
 #include <sys/wait.h>

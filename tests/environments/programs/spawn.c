@@ -1,4 +1,4 @@
-/* Other programs, started in each way that libc has, by a process with a second thread. */
+/* A process with a second thread starts other programs by posix_spawn, system, popen and vfork. */
 #include <pthread.h>
 #include <spawn.h>
 #include <stdio.h>

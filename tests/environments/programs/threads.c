@@ -1,4 +1,5 @@
-/* Threads that use each kind of lock, and a fork among them whose child allocates. Prints what both sides counted. */
+/* Threads use several kinds of locks. The process forks while they are alive, and the child allocates memory. Both
+ * processes print what they counted. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>

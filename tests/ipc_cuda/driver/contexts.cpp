@@ -17,7 +17,7 @@ struct CUctx_st {
 
 namespace forksight::test_driver {
 
-// Never destroyed: threads of the program may call while it ends.
+// The lock is never destroyed, because threads of the program may call the driver while the program ends.
 std::mutex& g_lock = *new std::mutex;
 std::atomic<pid_t> g_initialised_in{0};
 
@@ -37,7 +37,7 @@ std::vector<int> numbers_of(const char* name, const char* otherwise) {
 
 bool is_device(cu_device device) { return device >= 0 && device < static_cast<int>(g_visible.size()); }
 
-// Field 22 of /proc/PID/stat; 0: gone, or a zombie.
+// Returns the start time of a process, which is field 22 of /proc/PID/stat. 0: the process has gone, or is a zombie.
 std::uint32_t start_of(std::uint32_t pid) {
   const std::string path = "/proc/" + std::to_string(pid) + "/stat";
   std::FILE* const file = std::fopen(path.c_str(), "re");
@@ -93,7 +93,7 @@ int cuInit(unsigned flags) {
   const std::lock_guard held(g_lock);
   if (g_initialised_in == 0) {
     for (const int one : numbers_of("CUDA_VISIBLE_DEVICES", "0,1")) {
-      // As the real one: the list ends with what is no device.
+      // Like the real driver, this one ignores the rest of the list after a number that is no device.
       if (one < 0 || one >= kDevices) break;
       g_visible.push_back(one);
     }

@@ -1,4 +1,4 @@
-// Memory of the test driver: cuMemAlloc and its legacy handles, and what is behind a descriptor.
+// Memory of the test driver: cuMemAlloc with its legacy handles, and memory that is shared by a descriptor.
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -15,7 +15,7 @@ constexpr std::size_t kGranularity = 2u << 20;
 constexpr std::uint32_t kHandleMagic = 0x6c656761;
 constexpr char kVmmName[] = "forksight-test-driver-vmm";
 
-// In front of the bytes of an allocation of cuMemAlloc, in the same file: who has it open.
+// The processes that have an allocation of cuMemAlloc open. This list is in front of the bytes, in the same file.
 struct open_by {
   std::atomic<std::uint64_t> peers[64];
 };
@@ -56,7 +56,7 @@ std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1
 char* pointer_to(cu_address at) { return reinterpret_cast<char*>(at); }
 cu_address address_of(const void* at) { return reinterpret_cast<cu_address>(at); }
 
-// The range that has the address, or the end.
+// Returns the range that contains the address, or the end.
 auto find_range(cu_address at) {
   auto it = g_ranges.upper_bound(at);
   if (it == g_ranges.begin()) return g_ranges.end();
@@ -64,7 +64,7 @@ auto find_range(cu_address at) {
   return at - it->first < it->second.bytes ? it : g_ranges.end();
 }
 
-// Both the list of who has it open and the bytes.
+// Maps the bytes and the list of the processes that have them open.
 bool map_both(range& of, cu_address& base) {
   void* const list = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, of.fd, 0);
   void* const data = mmap(nullptr, round_up(of.bytes, kPage), PROT_READ | PROT_WRITE, MAP_SHARED, of.fd, kPage);
@@ -148,7 +148,7 @@ int cuIpcGetMemHandle(cu_ipc_handle* handle, cu_address memory) {
   REQUIRE_CONTEXT();
   REQUIRE(handle != nullptr, kInvalidValue);
   const std::lock_guard held(g_lock);
-  // Wherever in the allocation the address is, the handle is of all of it.
+  // The handle is that of the whole allocation, even if the address is not its beginning.
   const auto it = find_range(memory);
   REQUIRE(it != g_ranges.end() && it->second.what == range::kind::allocated, kInvalidValue);
   REQUIRE(!lacks(kPointerLegacyIpc), kNotSupported);
@@ -173,7 +173,8 @@ int cuIpcOpenMemHandle_v2(cu_address* memory, cu_ipc_handle handle, unsigned fla
     }, ours{};
     const std::string path = "/proc/" + std::to_string(of.exporter.pid) + "/fd/" + std::to_string(of.fd);
     if (stat(path.c_str(), &theirs) == 0 && fstat(known.fd, &ours) == 0 && theirs.st_ino == ours.st_ino) {
-      // One context a process may have it open; since CUDA 11 the same one may count. The older rule is kept here.
+      // Only one context of a process may have the memory open. Since CUDA 11 the driver may let the same context open
+      // it again, and count. This driver keeps to the older rule.
       return known.context == current() ? kAlreadyMapped : kInvalidContext;
     }
   }
@@ -233,7 +234,7 @@ int cuMemRelease(cu_allocation_handle handle) {
   const std::lock_guard held(g_lock);
   const auto it = g_allocations.find(handle);
   REQUIRE(it != g_allocations.end(), kInvalidValue);
-  // What is mapped of it stays; the kernel counts.
+  // Mappings of the memory stay, because the kernel counts the references to the file.
   close(it->second.fd);
   g_allocations.erase(it);
   return kSuccess;

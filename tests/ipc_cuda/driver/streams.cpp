@@ -1,5 +1,5 @@
-// Streams, events and copies of the test driver. A stream is a list of steps that a thread of the driver takes in
-// order; a step that cannot be taken yet holds up its stream.
+// Streams, events and copies of the test driver. A stream is a list of steps. A thread of the driver takes them in
+// order, and so does a call that waits for the stream. A step that cannot be taken yet holds up its stream.
 #include <sys/mman.h>
 
 #include <chrono>
@@ -54,7 +54,8 @@ bool has_steps() {
   return false;
 }
 
-// The device: it takes what can be taken, and looks again, for the events of other processes tell nobody.
+// The thread that is the device. It takes the steps that can be taken, and tries again after a moment, because no
+// notification comes when another process completes an event.
 [[noreturn]] void run_device() {
   std::unique_lock held(g_lock);
   for (;;) {
@@ -166,7 +167,7 @@ int cuCtxSynchronize() {
 
 int cuStreamWaitValue32_v2(cu_stream stream, cu_address at, unsigned value, unsigned flags) {
   REQUIRE_CONTEXT();
-  REQUIRE(flags == 0, kNotSupported);  // at least
+  REQUIRE(flags == 0, kNotSupported);  // flags 0: wait until the value is at least `value`
   const std::lock_guard held(g_lock);
   char* memory = nullptr;
   if (const int answer = find_memory(at, sizeof value, memory); answer != kSuccess) return answer;
@@ -193,7 +194,7 @@ int cuEventDestroy_v2(cu_event event) {
   const std::lock_guard held(g_lock);
   check_life(*event);
   if (!event->is_imported) event->page->is_destroyed = 1;
-  // Steps that wait for it have its page: it stays mapped.
+  // The page of the event stays mapped, because steps that wait for the event read it.
   close(event->fd);
   delete event;
   return kSuccess;
@@ -292,7 +293,7 @@ int cuMemsetD8Async(cu_address at, unsigned char value, std::size_t bytes, cu_st
   });
 }
 
-// Both wait for the default stream only, as if all others had been made to ignore it.
+// Both copies wait only for the default stream, as if all other streams had been made so that they ignore it.
 int cuMemcpyHtoD_v2(cu_address to, const void* from, std::size_t bytes) {
   if (const int answer = cuMemcpyHtoDAsync_v2(to, from, bytes, nullptr); answer != kSuccess) return answer;
   return cuStreamSynchronize(nullptr);

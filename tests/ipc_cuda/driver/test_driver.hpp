@@ -1,10 +1,11 @@
-// A test driver: a libcuda.so.1 without a device, for the sharing of memory between processes. The memory of its
-// devices is memfds, so whoever opens a handle sees the bytes; streams and events run on a thread of their own. It
-// keeps to the rules that NVIDIA documents, the strictest where editions differ, and answers as documented; what is
-// documented as undefined ends the process, with a sentence. cuDeviceGetName says what it is.
+// A test driver: a libcuda.so.1 that needs no device, for tests of memory that processes share. The memory of its
+// devices is in memfds, so each process that opens a handle sees the bytes. Streams and events run on a thread of their
+// own. The driver keeps to the rules that NVIDIA documents, and to the strictest one if editions differ. It answers as
+// documented. If a program does something that is documented as undefined, the driver prints a sentence and ends the
+// process. The driver names its device "forksight test driver".
 //
-// Driven by the environment: CUDA_VISIBLE_DEVICES, a list of 0 and 1, and FORKSIGHT_TEST_DRIVER_LACKS, a list of
-// numbers of attributes that are 0.
+// Two environment variables control the driver. CUDA_VISIBLE_DEVICES is a list of 0 and 1. FORKSIGHT_TEST_DRIVER_LACKS
+// is a list of numbers of attributes whose value is to be 0.
 #pragma once
 
 #include <unistd.h>
@@ -30,17 +31,18 @@ using namespace ipc_cuda::detail;
 
 constexpr int kDevices = 2;
 
-// Guards all state of this driver. A forked child never takes it: the driver refuses the child before that.
+// Guards all state of this driver. A forked child never takes the lock, because the driver refuses its calls before
+// that.
 extern std::mutex& g_lock;
 extern std::atomic<pid_t> g_initialised_in;
 
 [[noreturn]] void misuse(const std::string& what);
 bool lacks(int attribute);
-// The context of the calling thread, or null.
+// Returns the current context of the calling thread, or null.
 cu_context current();
 int device_of(cu_context context);
 
-// Another process, by pid and start time, in a word.
+// A process, known by its pid and its start time.
 struct peer {
   std::uint32_t pid;
   std::uint32_t start;
@@ -48,12 +50,13 @@ struct peer {
   bool is_alive() const;
 };
 
-// Bytes at a device address, if all of them may be touched; else the answer. What is undefined to touch is misuse.
+// Finds the bytes at a device address, if the program may use all of them. Otherwise returns the driver's answer. Ends
+// the process by misuse() if the use is undefined.
 int find_memory(cu_address at, std::size_t bytes, char*& memory);
 
-// A new memfd by that name and its size, or -1.
+// Makes a memfd with this name and size. Returns its descriptor, or -1.
 int make_file(const char* name, std::size_t bytes);
-// The descriptor of another process, or -1: it has gone or has closed it.
+// Opens the file of a descriptor of another process. Returns -1 if the process has gone or has closed the descriptor.
 int open_of_process(std::uint32_t pid, int fd);
 
 #define REQUIRE(condition, otherwise)   \
