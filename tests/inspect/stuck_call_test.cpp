@@ -229,7 +229,7 @@ TEST(LibcCall, IsNotAMutexOfTheProgramsOwn) {
 }
 
 // A thread that reads a file, or an answer from the network, does not wait for a lock. A thread that runs may spin, for
-// example in a tree that another thread changed meanwhile.
+// example in a tree that another thread changed during the read.
 TEST(LibcCall, IsAWaitForALockOrASpin) {
   image::Thread reads = in_futex();
   reads.call->number = SYS_read;

@@ -3,8 +3,8 @@
 # FOLDER is /mnt there. Changes outside of FOLDER are made in memory, and are lost at the end. Without --network, the
 # command has no network.
 #
-# Mounts and processes are in namespaces of their own, so they end with the command, whatever happens. With --beside, the
-# command is in the pid namespace of the process PID, like a container for debugging, and has the caller's network.
+# Mounts and processes are in namespaces of their own, so they end with the command, whatever happens. With --beside,
+# the command is in the pid namespace of the process PID, like a container for debugging, and has the caller's network.
 set -euo pipefail
 if [ "$1" = --beside ]; then
   pid=$2

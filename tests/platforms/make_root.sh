@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# make_root.sh SUITE FOLDER: makes a minimal root of a Debian release. The root has no compiler, and has what the tests of
-# the packages need. Nothing is done if the root is there already. The script must run as root. It uses the mirror from
-# which this machine's own packages come.
+# make_root.sh SUITE FOLDER: makes a minimal root of a Debian release. The root has no compiler, and has what the tests
+# of the packages need. Nothing is done if the root is there already. The script must run as root. It uses the mirror
+# from which this machine's own packages come.
 #
-# The script makes the mounts that the root needs in a mount namespace of its own. So they end with it, whatever happens.
+# The script makes the mounts that the root needs in a mount namespace of its own. So they end with it, whatever
+# happens.
 set -euo pipefail
 if [ "${3:-}" != inside ]; then
   exec unshare --mount --propagation private "$0" "$1" "$2" inside

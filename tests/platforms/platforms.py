@@ -23,7 +23,7 @@ OLDEST = "bullseye"
 PACKAGES = {"deb": "`.deb`", "tar": "`.tar.zst`", "wheel": "wheel"}
 COLUMNS = {"install": "installs", "version": "`--version`", "demo": "demo", "why": "`why`", "why python": "`why`, Python", "why numpy": "`why`, numpy",
            "run numpy": "`run`, numpy", "core": "`core`", "suite": "`suite run`"}
-# Cases of the hazard suite: each kind of lock, with repaired twins, and the pool of libgomp.
+# Cases of the hazard suite: several kinds of locks, some with repaired twins, and the pool of libgomp.
 CASES = ("orphaned_mutex.O2", "orphaned_mutex.O0", "orphaned_mutex.repaired", "orphaned_mutex_kinds.robust", "orphaned_mutex_kinds.pi",
          "orphaned_recursive_mutex", "orphaned_rwlock_writer", "orphaned_rwlock_writer.repaired", "orphaned_semaphore", "orphaned_condvar",
          "self_held_lock", "lock_cycle", "lock_cycle.repaired", "lost_openmp_pool", "lost_openmp_pool.repaired")

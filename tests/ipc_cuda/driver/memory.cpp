@@ -40,7 +40,7 @@ struct range {
   bool is_exported = false;
   peer exporter{};
   cu_context context = nullptr;
-  bool is_mapped = false, has_access = false;  // reserved
+  bool is_mapped = false, has_access = false;  // of a reserved range
 };
 std::map<cu_address, range>& g_ranges = *new std::map<cu_address, range>;
 

@@ -1,5 +1,5 @@
-// The workers of rayon's pool compute for the parent. The child does not have these workers. Repaired: the child makes a pool
-// of its own.
+// The workers of rayon's pool compute for the parent. The child does not have these workers. Repaired: the child makes
+// a pool of its own.
 use rayon::prelude::*;
 
 extern "C" {

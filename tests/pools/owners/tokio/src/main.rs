@@ -1,5 +1,5 @@
-// The workers of a tokio runtime run the parent's tasks. The child does not have these workers. Repaired: the child builds a
-// runtime of its own.
+// The workers of a tokio runtime run the parent's tasks. The child does not have these workers. Repaired: the child
+// builds a runtime of its own.
 use tokio::runtime::{Builder, Runtime};
 
 extern "C" {
