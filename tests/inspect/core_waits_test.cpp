@@ -38,7 +38,7 @@ struct MadeCore : MadeProcess {
     put_word(at + 16, kind);
     for (std::uint64_t rest = 20; rest < sizeof(pthread_mutex_t); rest += 4) put_word(at + rest, 0);
   }
-  // Each thread holds the lock that the thread before it waits for. The first thread holds the lock of the last one.
+  // Each thread holds the lock that the thread before it waits for. The last thread waits for the lock of the first.
   void add_ring(std::int32_t count) {
     for (std::int32_t i = 0; i < count; ++i) {
       wait(kPid + i, mutex_of((i + 1) % count));
