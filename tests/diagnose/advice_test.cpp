@@ -127,14 +127,14 @@ TEST(Advice, IsTestedForTheRuleOfItsCaseAlone) {
   Finding finding = finding_of(kPool);
   finding.rule = "python-lock-orphaned";
   add_advice(family(), finding);
-  EXPECT_FALSE(finding.fixes[0].verified) << "to end a process is no fix";
+  EXPECT_FALSE(finding.fixes[0].verified) << "the advice to end a process is not marked as tested";
   EXPECT_TRUE(finding.fixes[1].verified);
   finding = finding_of(kPool);
   add_advice(family(), finding);
   EXPECT_FALSE(finding.fixes[1].verified) << "no case tries this for " << finding.rule;
 }
 
-// A child that writes, and its parent, which waits for its end.
+// A parent that waits for the end of its child. The finding says that the child writes into a full pipe.
 model::Model full_pipe(std::string_view file) {
   model::Model model = family();
   model.processes[1].liveness = model::Liveness::kDead;
@@ -157,13 +157,13 @@ TEST(Advice, AFullPipeOfSubprocess) {
   ASSERT_EQ(texts.size(), 3U);
   EXPECT_NE(texts[0].find("end process 2000 (kill -9 2000): Popen.wait() in process 1000"), std::string::npos) << texts[0];
   EXPECT_NE(texts[1].find("communicate()"), std::string::npos) << texts[1];
-  EXPECT_EQ(advise(finding, full_pipe("/srv/jobs.py")).size(), 1U) << "it waits by itself";
+  EXPECT_EQ(advise(finding, full_pipe("/srv/jobs.py")).size(), 1U) << "the program waits without subprocess";
   model::Model model = full_pipe("/usr/lib/python3.11/subprocess.py");
   model.processes[1].waits[0].kind = model::WaitKind::kPipeRead;
-  EXPECT_EQ(advise(finding, model).size(), 1U) << "both read and write";
+  EXPECT_EQ(advise(finding, model).size(), 1U) << "the parent reads from a pipe, so it does not wait for the end of its child";
   model = full_pipe("/usr/lib/python3.11/subprocess.py");
   model.processes[0].ppid = 1;
-  EXPECT_EQ(advise(finding, model).size(), 1U) << "not its child";
+  EXPECT_EQ(advise(finding, model).size(), 1U) << "process 2000 is not a child of process 1000";
 }
 
 TEST(Advice, AFrameworkStandsBeforeWhatItIsBuiltOn) {
@@ -188,7 +188,7 @@ TEST(Advice, WithoutTheParentNobodyStartsAnotherWorker) {
   constexpr char kLost[] = "Now: end process 2000 (kill -9 2000). Its work is lost.";
   model::Model model = family();
   model.processes[0].ppid = 1;
-  EXPECT_EQ(advise(finding_of(kPool), model)[0], kLost) << "its parent has ended";
+  EXPECT_EQ(advise(finding_of(kPool), model)[0], kLost) << "the parent has ended";
   model = family();
   model.processes[1].exit_status = 0;
   EXPECT_EQ(advise(finding_of(kPool), model)[0], kLost);
@@ -207,7 +207,7 @@ TEST(Advice, OtherHangsHaveNoWordsOfAFramework) {
   finding.rule = "pipe-deadlock";
   EXPECT_TRUE(is_told_to_end(finding));
   finding = finding_of(kPool);
-  finding.fork->child = 3000;  // not the one that hangs
+  finding.fork->child = 3000;  // not the process that hangs
   EXPECT_TRUE(is_told_to_end(finding));
   finding = finding_of(kPool);
   finding.fork.reset();
@@ -218,7 +218,7 @@ TEST(Advice, OtherHangsHaveNoWordsOfAFramework) {
   finding = finding_of(kPool);
   finding.outcome = Outcome::kMayHang;
   finding.fork.reset();
-  EXPECT_EQ(advise(finding).size(), 1U) << "something may end it yet";
+  EXPECT_EQ(advise(finding).size(), 1U) << "something may still end the wait";
 }
 
 TEST(Advice, WhoWaitsForTheEndGoesOn) {
@@ -241,7 +241,7 @@ TEST(Advice, ProcessesThatHangByThemselvesAreAllToBeEnded) {
   ASSERT_EQ(texts.size(), 3U);
   EXPECT_EQ(texts[0], "Now: end processes 2000, 2001 (kill -9 2000 2001). Their work is lost.");
   finding.rule = "deadlock";
-  EXPECT_EQ(advise(finding, model).size(), 1U) << "to end one of them may be enough";
+  EXPECT_EQ(advise(finding, model).size(), 1U) << "it may be enough to end one of the processes";
 }
 
 }  // namespace

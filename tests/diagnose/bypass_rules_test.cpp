@@ -1,4 +1,4 @@
-// Forks that go past the handlers, out of a signal handler, and children that exit.
+// Forks that skip the atfork handlers, forks in a signal handler, and children that call exit().
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -151,7 +151,8 @@ TEST(InheritedExitHandlers, AreCertainOfAChildThatIsProvenDead) {
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
 }
 
-// A thread that was not copied was registering one: libc's list of them is locked.
+// At the fork, a lost thread was registering an exit handler. libc's list of exit handlers is therefore locked in the
+// child.
 TEST(InheritedExitHandlers, AreNotBlamedForTheLockOfTheirList) {
   const auto culprit_of = [](std::initializer_list<const char*> lines) {
     model::Model model = exited();
@@ -192,7 +193,7 @@ TEST(InheritedExitHandlers, AreSilentIfTheChildGotThrough) {
     model.processes[1].exit_status = status;
     EXPECT_TRUE(diagnose(model).empty()) << status;
   }
-  EXPECT_TRUE(diagnose(exited()).empty()) << "nobody saw how it ended";
+  EXPECT_TRUE(diagnose(exited()).empty()) << "how the child ended is not known";
 }
 
 TEST(InheritedExitHandlers, AreAnErrorIfTheChildCrashed) {

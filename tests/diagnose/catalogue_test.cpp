@@ -1,4 +1,4 @@
-// Rules, slugs and pages are one catalogue.
+// Each rule has a slug of its own, and each slug has a page in docs/hazards/.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -22,7 +22,7 @@ std::string read(const fs::path& path) {
 
 TEST(Catalogue, EachSlugHasAPageAndEachPageASlug) {
   std::set<std::string> slugs;
-  for (const Rule& rule : all_rules()) EXPECT_TRUE(slugs.insert(rule.slug).second) << rule.slug << " is there twice";
+  for (const Rule& rule : all_rules()) EXPECT_TRUE(slugs.insert(rule.slug).second) << rule.slug << " is the slug of two rules";
   std::set<std::string> pages;
   for (const auto& entry : fs::directory_iterator(FORKSIGHT_HAZARD_PAGES)) {
     if (entry.path().extension() == ".md") pages.insert(entry.path().stem().string());
@@ -49,7 +49,7 @@ TEST(Catalogue, EachPageTellsTheSame) {
           "\n## Fixes\n", "\n## What forksight can cure\n", "\n## False positives\n"}) {
       const std::size_t at = page.find(heading);
       EXPECT_NE(at, std::string::npos) << rule.slug << " has no" << heading;
-      EXPECT_GT(at, last) << rule.slug << ": in another order:" << heading;
+      EXPECT_GT(at, last) << rule.slug << ": this heading is in the wrong place:" << heading;
       last = at;
     }
   }

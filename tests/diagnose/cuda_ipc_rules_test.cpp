@@ -19,7 +19,7 @@ constexpr std::int32_t kImporter = 3000;
 constexpr std::uint64_t kHandle = 0xabcd;
 constexpr std::uint64_t kOther = 0xef01;
 
-// Times are in milliseconds; a call takes one.
+// Times are in milliseconds. Each call takes one millisecond.
 class Shared {
  public:
   Shared() {
@@ -79,14 +79,14 @@ TEST(CudaIpcExporterGone, IsCertainOfAFreeBetweenOpenAndClose) {
 
 TEST(CudaIpcExporterGone, KnowsThatTheImporterLivedOnByItsEnd) {
   EXPECT_EQ(Shared().exports(10).opens(20).frees(30).importer_ends(50).findings().size(), 1U);
-  // The process may have been killed before.
+  // If the end of the importer is not recorded, it may have been killed before the free.
   EXPECT_TRUE(Shared().exports(10).opens(20).frees(30).findings().empty());
   EXPECT_TRUE(Shared().exports(10).opens(20).importer_ends(25).frees(30).findings().empty());
 }
 
 TEST(CudaIpcExporterGone, IsSilentIfTheCloseHadBegun) {
   EXPECT_TRUE(Shared().exports(10).opens(20).closes(29).frees(30).importer_ends(50).findings().empty());
-  // Opened later: of another allocation at that address, or refused.
+  // The open came after the free. It opened another allocation at that address, or the driver refused it.
   EXPECT_TRUE(Shared().exports(10).frees(30).opens(31).closes(50).findings().empty());
 }
 
@@ -94,7 +94,7 @@ TEST(CudaIpcExporterGone, CountsHowOftenItIsOpen) {
   const auto twice = [] { return Shared().exports(10).opens(20).opens(22).closes(24); };
   EXPECT_EQ(twice().frees(30).closes(40).findings().size(), 1U);
   EXPECT_TRUE(twice().closes(26).frees(30).importer_ends(50).findings().empty());
-  // Again, after it was closed.
+  // The memory was closed, and opened again before the free.
   EXPECT_EQ(Shared().exports(10).opens(20).closes(22).opens(24).frees(30).closes(40).findings().size(), 1U);
 }
 
@@ -102,7 +102,7 @@ TEST(CudaIpcExporterGone, AContextTakesWhatItHadOpenAlong) {
   Shared scene;
   scene.exports(10).opens(20).add(scene.importer, CudaIpcKind::kContextGone, 25, 0, 0).frees(30).importer_ends(50);
   EXPECT_TRUE(scene.findings().empty());
-  // Not what was opened later.
+  // The end of a context does not close what was opened after it.
   Shared again;
   again.exports(10).opens(20).add(again.importer, CudaIpcKind::kContextGone, 25, 0, 0);
   EXPECT_EQ(again.opens(27).frees(30).importer_ends(50).findings().size(), 1U);
@@ -200,7 +200,7 @@ TEST(CudaIpcOpenedTwice, IsSilentOtherwise) {
   EXPECT_TRUE(Shared().exports(10).opens(20, kHandle, 0, 201).opens(22).closes(40).findings().empty());
 }
 
-// One allocation is freed, and the importer dies with the other one open.
+// The exporter frees one of two allocations. The other one is still open in the importer when the exporter ends.
 Shared limbo() {
   return Shared()
       .exports(10)

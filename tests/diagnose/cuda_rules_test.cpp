@@ -49,7 +49,7 @@ TEST(CudaUsedAfterFork, IsOneFindingAProcess) {
   const auto findings = diagnose(read_model(trace.trace));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_NE(findings[0].summary.find("called cuInit and got"), std::string::npos)
-      << "the first that is more than a look";
+      << "cuCtxGetCurrent only asks, so cuInit is the first call to report";
   EXPECT_NE(findings[0].chain[1].find("2 other functions"), std::string::npos) << findings[0].chain[1];
 }
 
@@ -63,18 +63,18 @@ TEST(CudaUsedAfterFork, IsLikelyByAnotherAnswer) {
 
 TEST(CudaUsedAfterFork, IsSilentWhereNothingIsWrong) {
   EXPECT_TRUE(diagnose(read_model(CudaTrace({}).trace)).empty()) << "no call in the child";
-  EXPECT_TRUE(diagnose(called("cuMemAlloc_v2", 0)).empty()) << "the driver did it";
+  EXPECT_TRUE(diagnose(called("cuMemAlloc_v2", 0)).empty()) << "the call succeeded";
   EXPECT_TRUE(diagnose(called("cuInit", 3, {.flags = trace::kCudaAsked})).empty()) << "not initialised at the fork";
   CudaTrace running({});
   running.call("cuMemAlloc_v2");
-  EXPECT_TRUE(diagnose(read_model(running.trace)).empty()) << "a call that is under way is no hang";
+  EXPECT_TRUE(diagnose(read_model(running.trace)).empty()) << "a call that has not returned yet is no hang";
 }
 
 TEST(CudaUsedAfterFork, MindsIncidentalCallsOnlyOfAChildThatFailed) {
   model::Model model = called("cuCtxGetCurrent", 3);
   EXPECT_TRUE(diagnose(model).empty());
   model.processes[model.touches[0].process].exit_status = 0;
-  EXPECT_TRUE(diagnose(model).empty()) << "an exit handler, and nobody minded";
+  EXPECT_TRUE(diagnose(model).empty()) << "the call failed in an exit handler, but the child exited with 0";
   model.processes[model.touches[0].process].exit_status = kExitedWithOne;
   ASSERT_EQ(diagnose(model).size(), 1U);
   EXPECT_EQ(diagnose(model)[0].harm, Certainty::kLikely);

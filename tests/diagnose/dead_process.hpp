@@ -1,4 +1,4 @@
-// Processes that are proven to hang, and models of nothing else.
+// Makes processes that are proven to hang, and models that consist of given processes.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Processes whose threads all wait for each other by objects without an owner.
+// Processes in which all threads wait for each other at objects that record no owner: semaphores, condition variables,
+// barriers and futures.
 #include <gtest/gtest.h>
 
 #include <signal.h>
@@ -110,7 +111,7 @@ TEST(Deadlock, SharedMemoryBindsProcesses) {
   const auto found = diagnose(model);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].processes.size(), 2U);
-  // One of the two is not proven dead to the same degree.
+  // A handler for Ctrl-C could end the wait of one of the two.
   model.processes[1].liveness = model::Liveness::kDeadButForSignal;
   EXPECT_EQ(diagnose(model).front().harm, Certainty::kLikely);
   model.processes[1].ways_out = {"a handler of SIGTERM"};
@@ -119,7 +120,7 @@ TEST(Deadlock, SharedMemoryBindsProcesses) {
   EXPECT_TRUE(diagnose(model).empty());
 }
 
-// An idle program that a signal tells to end looks the same.
+// An idle program that waits for a signal to tell it to end looks the same as a deadlock.
 TEST(Deadlock, IsSilentIfAHandlerCouldEndIt) {
   model::Model model = two_in_semaphores();
   model.processes[0].liveness = model::Liveness::kDeadButForSignal;
@@ -201,7 +202,7 @@ TEST(Deadlock, ABarrierLacksAParty) {
   const auto beside = diagnose(model_of({dead_process(100, {sleeper(100, 100, at_barrier), in_semaphore(100, 101)})}));
   ASSERT_EQ(beside.size(), 1U);
   EXPECT_FALSE(has_fix(beside[0], "as many threads as arrive at it"))
-      << "the other thread may be the party that is missing";
+      << "the barrier may wait for the other thread";
 }
 
 TEST(Deadlock, OwnersAreToldByTheirOwnRules) {

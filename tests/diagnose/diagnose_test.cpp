@@ -1,4 +1,4 @@
-// Merging, order and fingerprints.
+// How findings are merged, how they are ordered, and how their fingerprints are computed.
 #include "diagnose/diagnose.hpp"
 #include "diagnose/fingerprint.hpp"
 
@@ -16,7 +16,7 @@ void decorate(model::Model& model, const char* place) {
   for (model::Touch& touch : model.touches) touch.stack = test::make_stack({"pthread_mutex_lock libc.so.6", place});
 }
 
-// Ranks of one job: other pids, other hosts, one cause.
+// The ranks of one job. They have different pids and run on several hosts. One cause makes all of them hang.
 model::Model ranks(int count) {
   model::Model model;
   for (int rank = 0; rank < count; ++rank) {
@@ -110,7 +110,7 @@ TEST(Fingerprint, TellsProgramsAndScriptsApart) {
   Told one;
   Told other;
   other.model.processes[0].exe = "/tmp/x7/app";
-  EXPECT_EQ(other.print(), one.print()) << "another folder";
+  EXPECT_EQ(other.print(), one.print()) << "the same program in another folder";
   other.model.processes[0].exe = "/opt/a/server";
   EXPECT_NE(other.print(), one.print());
   one.model.processes[0].exe = other.model.processes[0].exe = "/usr/bin/python3.11";
@@ -127,7 +127,7 @@ TEST(Fingerprint, IsOfTheCulpritWhoeverLooks) {
   other.finding.culprit.name = "cache_mu (std::mutex)";
   other.finding.culprit.library = "/usr/lib/libcache.so.1.4.2";
   other.finding.culprit.stack = {};
-  EXPECT_EQ(other.print(), one.print()) << "`why` does not know where it was taken";
+  EXPECT_EQ(other.print(), one.print()) << "`why` does not know where the lock was taken";
   other.finding.culprit.name = "other_mu (mutex)";
   EXPECT_NE(other.print(), one.print());
 }

@@ -1,4 +1,4 @@
-// File locks that a fork leaves behind or shares.
+// File locks that a child does not inherit, and file locks that it shares with its parent.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -17,7 +17,7 @@ using trace::RecordType;
 
 constexpr std::uint32_t kByChild = trace::kFileChanged | trace::kWriterKnown | trace::kChildWrote;
 
-// A parent with one thread that forks with a lock.
+// A parent with one thread, which holds a file lock when it forks.
 struct FileLockTrace {
   FileLockTrace() {
     trace.as(test::kParent);

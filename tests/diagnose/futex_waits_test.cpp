@@ -1,4 +1,4 @@
-// What a futex wait is for, by the functions on its stack.
+// The functions on the stack of a futex wait show what the wait is for.
 #include "diagnose/futex_waits.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 std::string what(std::initializer_list<const char*> frames) { return find_purpose(test::make_stack(frames)).what; }
 
 TEST(FutexWaits, TheOutermostLibraryFunctionNamesIt) {
-  // As GCC 12 lays them out with debug information: what the user called lies outermost.
+  // GCC 12 with debug information gives these frames. The outermost library function is the one that the user called.
   EXPECT_EQ(what({"std::__atomic_futex_unsigned_base::_M_futex_wait_until libstdc++.so.6",
                   "std::__future_base::_State_baseV2::wait future:350", "std::shared_future<int>::get future:900",
                   "consume app.cpp:31"}),

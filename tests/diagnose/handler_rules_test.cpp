@@ -1,4 +1,4 @@
-// Atfork handlers that do not return: what the trace says about them, and what is known about their process.
+// Atfork handlers that do not return. The findings combine the trace with what is known about the process.
 #include <gtest/gtest.h>
 
 #include "diagnose/diagnose.hpp"
@@ -32,7 +32,7 @@ TEST(AtforkHandlerStuck, NamesTheHandlerAndItsPlace) {
   EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
   EXPECT_EQ(findings[0].culprit.kind, CulpritKind::kHandler);
-  // Registered first, so called last.
+  // libpool.so registered its handler first. Prepare handlers run in reverse order, so it is called last.
   EXPECT_EQ(findings[0].culprit.name, "prepare handler end_pool (2nd of 2)");
   EXPECT_EQ(findings[0].culprit.library, "/usr/lib/libpool.so");
   EXPECT_EQ(
@@ -117,8 +117,8 @@ model::Wait lock_wait(std::int32_t tid, std::uint64_t lock, std::int32_t owner) 
   return wait;
 }
 
-// The handler of libpool.so waits for something that the worker has, and the worker waits for `lock`, which the forking
-// thread holds.
+// The handler of libpool.so waits for a lock that the worker holds. The worker waits for `lock`. The forking thread
+// holds `lock`.
 model::Model inverted(std::uint64_t lock) {
   HandlerTrace scene;
   const std::uint64_t wait =
@@ -155,7 +155,7 @@ TEST(AtforkOrder, NamesBothHandlersAndBothLocks) {
       << findings[0].summary;
 }
 
-// A pipe in the ring: a signal handler could end that wait.
+// One wait of the ring is the wait for a pipe. A signal handler could end that wait.
 TEST(AtforkOrder, IsAsCertainAsTheWeakestOfItsWaits) {
   constexpr std::int32_t kReader = test::kHolder + 1;
   model::Model model = inverted(kEarlierLock);
@@ -178,7 +178,7 @@ TEST(AtforkOrder, IsAsCertainAsTheWeakestOfItsWaits) {
   EXPECT_EQ(findings[0].harm, Certainty::kLikely);
 }
 
-// The program itself held it when it forked, or the holder is not known: the order of the handlers is not the cause.
+// The order of the handlers is not the cause if no handler took the lock, or if the worker is not known to wait for it.
 TEST(AtforkOrder, IsSilentWhereNoHandlerTookTheLock) {
   const auto findings = diagnose(inverted(kEarlierLock + 0x40));
   ASSERT_EQ(findings.size(), 1U);
@@ -200,7 +200,7 @@ model::Model stuck_in_child(bool touches) {
   return model;
 }
 
-// One cause gives one finding: no lost-wakeup or orphaned-mutex besides it.
+// One cause gives one finding. There is no second finding lost-wakeup or orphaned-mutex.
 TEST(AtforkChildStuck, TellsOfWhatTheHandlerTouched) {
   const auto findings = diagnose(stuck_in_child(true));
   ASSERT_EQ(findings.size(), 1U);
@@ -212,7 +212,7 @@ TEST(AtforkChildStuck, TellsOfWhatTheHandlerTouched) {
   EXPECT_EQ(findings[0].fork->child, test::kChild);
 }
 
-// A handler that starts a parallel region, or ends the pool, in the child.
+// In the child, an atfork handler starts a parallel region or ends the pool.
 TEST(AtforkChildStuck, NamesTheLostPoolThatTheHandlerWaitsFor) {
   model::Model model = stuck_in_child(true);
   model::Touch& touch = model.touches.front();

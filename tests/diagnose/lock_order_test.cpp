@@ -1,4 +1,4 @@
-// Hangs that have not happened: orders of locks.
+// Findings about hangs that have not happened: threads took locks in opposite orders.
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -16,7 +16,7 @@ using test::TraceBuilder;
 using trace::LockKind;
 using trace::RecordType;
 
-// Threads of one process, and pairs of locks that they took. Locks go by their numbers.
+// Threads of one process, and the pairs of locks that they took. A number stands for each lock.
 struct Orders {
   Orders() { model.processes.emplace_back().pid = test::kParent; }
 
@@ -30,7 +30,8 @@ struct Orders {
   }
 
   LockOrder& add(model::LifeId life, std::uint64_t held, std::uint64_t taken) {
-    // A thread that was made makes and joins no other. A thread that was not made has made all others by then.
+    // A thread with a creator takes the pair at its birth. A thread without a creator takes it 1000 ticks later, when
+    // it has made all other threads.
     return add(life, held, taken, {model.lives[life].born + (model.lives[life].creator ? 0U : 1000U)});
   }
   LockOrder& add(model::LifeId life, std::uint64_t held, std::uint64_t taken, std::vector<std::uint64_t> moments) {
@@ -97,7 +98,7 @@ TEST(LockOrderInversion, NeedsAnotherThreadForEachLink) {
   scene.add(one, 2, 1);
   scene.add(other, 3, 4);
   EXPECT_EQ(scene.rings(), 0U);
-  // A ring of three locks by two threads.
+  // Two threads form a ring of three locks. One of them contributes two links.
   scene.add(other, 2, 3);
   scene.add(one, 3, 1);
   EXPECT_EQ(scene.rings(), 0U);
@@ -113,7 +114,7 @@ TEST(LockOrderInversion, OfMoreLocksIsFoundAndNotToldTwice) {
   scene.add(scene.life(3, one), 3, 1);
   ASSERT_EQ(scene.rings(), 1U);
   EXPECT_EQ(orders::find_rings(scene.model).found[0].size(), 3U);
-  // The shorter ring says it all.
+  // A ring of two of these locks replaces the ring of three.
   scene.add(scene.life(4, one), 2, 1);
   ASSERT_EQ(scene.rings(), 1U);
   EXPECT_EQ(orders::find_rings(scene.model).found[0].size(), 2U);
@@ -128,7 +129,7 @@ TEST(LockOrderInversion, AMazeOfOrdersIsGivenUpAndSaysSo) {
   }
   EXPECT_FALSE(orders::find_rings(scene.model).is_complete);
   scene.add(first, kLocks, kLocks - 1);
-  EXPECT_EQ(scene.rings(), 1U) << "short ones come first";
+  EXPECT_EQ(scene.rings(), 1U) << "short rings are searched first";
   EXPECT_EQ(conclude(scene.model).size(), 1U);
   ASSERT_EQ(scene.model.limits.size(), 1U);
   EXPECT_TRUE(scene.model.limits[0].starts_with("1226 orders of locks are too many to search"))
@@ -159,17 +160,17 @@ TEST(LockOrderInversion, ReadersDoNotWaitForReaders) {
   }
 }
 
-// Only births and joins put one thread before another, and only those between the two threads. The clock advances for
-// all threads of a process, so a later moment of another thread means nothing.
+// A thread's action comes before another thread's action only if the creation or the join of a thread orders the two.
+// All threads of a process share one clock. A later moment alone does not show that one action came after the other.
 TEST(LockOrderInversion, WhatAMakerDidBeforeIsApart) {
   Orders scene;
   const auto one = scene.life(1);
   const auto made_later = scene.life(10, one);
   scene.add(one, 1, 2, {9});
   scene.add(made_later, 2, 1);
-  EXPECT_EQ(scene.rings(), 0U) << "its maker did it before";
+  EXPECT_EQ(scene.rings(), 0U) << "the maker took the locks before it made the thread";
   scene.model.lock_orders[0].moments = {9, 10};
-  EXPECT_EQ(scene.rings(), 1U) << "before and after";
+  EXPECT_EQ(scene.rings(), 1U) << "the maker took the locks before and after it made the thread";
 
   Orders grandchild;
   const auto root = grandchild.life(1);
@@ -183,7 +184,7 @@ TEST(LockOrderInversion, WhatAMakerDidBeforeIsApart) {
   const auto maker = stranger.life(2, main);
   stranger.add(stranger.life(3, main), 1, 2, {3});
   stranger.add(stranger.life(10, maker), 2, 1);
-  EXPECT_EQ(stranger.rings(), 1U) << "another thread than its maker did it before";
+  EXPECT_EQ(stranger.rings(), 1U) << "the thread that took the locks earlier is not the maker";
 }
 
 TEST(LockOrderInversion, WhatIsJoinedBeforeIsApart) {
@@ -191,20 +192,21 @@ TEST(LockOrderInversion, WhatIsJoinedBeforeIsApart) {
   const auto main = scene.life(1);
   scene.add(scene.life(2, main, 5, main), 1, 2);
   scene.add(scene.life(6, main), 2, 1);
-  EXPECT_EQ(scene.rings(), 0U) << "joined before the other was made";
+  EXPECT_EQ(scene.rings(), 0U) << "the first thread was joined before the second one was made";
   scene.model.lives[1].joiner.reset();
-  EXPECT_EQ(scene.rings(), 1U) << "nobody knows by whom";
+  EXPECT_EQ(scene.rings(), 1U) << "the joiner is not known";
 
   Orders after_join;
   const auto joiner = after_join.life(1);
   after_join.add(after_join.life(2, joiner, 5, joiner), 1, 2);
   after_join.add(joiner, 2, 1, {5});
-  EXPECT_EQ(after_join.rings(), 0U) << "begun after the join";
+  EXPECT_EQ(after_join.rings(), 0U) << "the joiner took the locks after the join";
   after_join.model.lock_orders[1].moments = {2};
-  EXPECT_EQ(after_join.rings(), 1U) << "and before";
+  EXPECT_EQ(after_join.rings(), 1U) << "the joiner took the locks before the join";
 }
 
-// Two workers, of which the first is joined while the second still works: a later moment of the second means nothing.
+// The first of two workers is joined while the second one still works. A later moment of the second worker does not show
+// that it took its locks after the first one.
 TEST(LockOrderInversion, WhatComesAfterAnotherThreadsJoinIsNotApart) {
   Orders scene;
   const auto main = scene.life(1);
@@ -213,11 +215,11 @@ TEST(LockOrderInversion, WhatComesAfterAnotherThreadsJoinIsNotApart) {
   scene.add(first, 1, 2);
   scene.add(second, 2, 1, {20});
   EXPECT_EQ(scene.rings(), 1U);
-  // A thread that another thread makes after the join does not come after it either.
+  // The second worker makes a thread after the join. This thread is not ordered after the first worker either.
   scene.model.lock_orders.pop_back();
   scene.add(scene.life(6, second), 2, 1);
   EXPECT_EQ(scene.rings(), 1U);
-  // But a thread that the joiner makes does.
+  // The joiner makes a thread after the join. This thread is ordered after the first worker.
   scene.model.lock_orders.pop_back();
   scene.add(scene.life(7, main), 2, 1);
   EXPECT_EQ(scene.rings(), 0U);
@@ -229,12 +231,13 @@ TEST(LockOrderInversion, IsApartThroughOthers) {
   const auto helper = scene.life(2, main, 9, main);
   scene.add(scene.life(3, helper, 5, helper), 1, 2);
   scene.add(scene.life(10, main), 2, 1);
-  EXPECT_EQ(scene.rings(), 0U) << "joined by a helper that main joined";
+  EXPECT_EQ(scene.rings(), 0U) << "a helper joined the thread, and main joined the helper before it made the other thread";
   scene.model.lives[1].joined = 11;
   EXPECT_EQ(scene.rings(), 1U);
 }
 
-// Once before one thread and once after it, both times separate from it.
+// The main thread takes the locks once before it makes the other thread, and once after it has joined it. Neither time
+// overlaps with the other thread.
 TEST(LockOrderInversion, EachTimeCountsByItself) {
   Orders scene;
   const auto main = scene.life(1);
@@ -274,16 +277,17 @@ TEST(LockOrderInversion, AWriterBetweenTwoReadersClosesTheRing) {
   EXPECT_NE(findings[0].summary.find("may hang between lock_b and lock_c"), std::string::npos) << findings[0].summary;
   EXPECT_NE(findings[0].summary.find("takes lock_b to write"), std::string::npos) << findings[0].summary;
   scene.model.lock_orders[1].queues = false;
-  EXPECT_EQ(scene.rings(), 0U) << "it prefers readers";
+  EXPECT_EQ(scene.rings(), 0U) << "the rwlock prefers readers";
   scene.model.lock_orders[1].queues = true;
   scene.model.lock_orders[2].gates = {{2, false}};
-  EXPECT_EQ(scene.rings(), 0U) << "the writer comes with what the readers meet in";
+  EXPECT_EQ(scene.rings(), 0U) << "the writer holds lock_c, which one of the readers holds while it waits";
   scene.model.lock_orders[2].gates.clear();
   scene.model.lock_orders[2].life = reader;
-  EXPECT_EQ(scene.rings(), 0U) << "the writer is one of them";
+  EXPECT_EQ(scene.rings(), 0U) << "the writer is one of the two readers";
 }
 
-// Each comes after the one before it. This is true for all pairs, and must not take very long to find.
+// Each thread is joined before the next one is made. So all pairs of threads are ordered. The search must find this out
+// in a short time.
 TEST(LockOrderInversion, VeryManyThreadsOneAfterTheOther) {
   Orders scene;
   const auto main = scene.life(1);
@@ -369,7 +373,8 @@ TEST(LockOrderRecords, BecomeARing) {
   EXPECT_EQ(findings[0].culprit.address, 0x1040U);
 }
 
-// The joiner's record may come later; and a gate inside of the first lock is one more lock of the ring.
+// The record of a joiner may come after the record that names it. A gate that was taken after the first lock (inner = 1)
+// does not count as a gate.
 TEST(LockOrderRecords, SayWhoJoinedAndWhatIsNoGate) {
   OrderTrace scene;
   const std::uint64_t late = scene.trace.size() + sizeof(trace::RecordHeader) + 48;
@@ -399,7 +404,7 @@ TEST(LockOrderRecords, SayWhoJoinedAndWhatIsNoGate) {
 TEST(LockOrderRecords, ThatMakeNoSenseAreLeftOut) {
   OrderTrace scene;
   auto gates = order_record(scene.life, scene.thread, 1, 2);
-  gates.gates = 0xffff'ffff;  // more than its tail has
+  gates.gates = 0xffff'ffff;  // more gates than the record contains
   scene.trace.record(RecordType::kLockOrder, gates);
   auto kind = order_record(scene.life, scene.thread, 1, 2);
   kind.held_kind = 77;

@@ -59,8 +59,8 @@ TEST_P(OrphanedLock, IsOnlyLikelyWhereAHandlerMayRunByItself) {
   EXPECT_EQ(findings[0].harm, Certainty::kLikely);
 }
 
-// A process that ended before it was seen to hang may have been meant to wait until it is ended. If the kernel refused
-// every look, nobody could have seen the hang.
+// A run watched the process, and did not see it hang before it ended. The process may have been meant to wait until
+// something ends it. If the kernel refused every look, the run could not have seen a hang.
 TEST_P(OrphanedLock, IsNotToldOfAProcessThatARunWatchedAndNeverSawHang) {
   model::Model model = touched(GetParam().scene);
   model.command = {"program"};
@@ -195,7 +195,7 @@ TEST_P(OrphanedLock, IsOnlyLikelyIfRecordsAreMissing) {
   ASSERT_EQ(diagnose(model).size(), 1U);
   EXPECT_EQ(diagnose(model)[0].harm, Certainty::kLikely);
   model.processes[1].liveness = model::Liveness::kDead;
-  EXPECT_EQ(diagnose(model)[0].harm, Certainty::kProven) << "proved from outside";
+  EXPECT_EQ(diagnose(model)[0].harm, Certainty::kProven) << "the look from outside proves the hang";
 }
 
 TEST(OrphanedMutex, ThatIsRobustTellsOfADeadOwner) {
@@ -273,7 +273,7 @@ TEST(OrphanedSemaphore, IsNotReportedIfAHandlerMayPostIt) {
   EXPECT_EQ(findings[0].harm, Certainty::kLikely);
 }
 
-// The taker never goes on, so perhaps it was never going to post.
+// The thread that took the semaphore hangs, too. Perhaps it would never have posted the semaphore.
 TEST(OrphanedSemaphore, HasOnlyAPossibleCauseIfTheTakerHangsToo) {
   model::Model model = touched({.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)});
   const model::ProcessId parent = model.forks[0].process;
@@ -282,7 +282,8 @@ TEST(OrphanedSemaphore, HasOnlyAPossibleCauseIfTheTakerHangsToo) {
   EXPECT_EQ(diagnose(model).at(0).cause, Certainty::kPossible);
 }
 
-// The parent is itself a forked process. Its first thread may have taken the semaphore before it was copied.
+// The parent is itself a forked process. The original of its first thread may have taken the semaphore before that
+// earlier fork.
 TEST(OrphanedSemaphore, HasOnlyAPossibleCauseIfItMayHaveBeenTakenBeforeAnEarlierFork) {
   model::Model model = touched({.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)});
   const model::Fork& fork = model.forks[0];
@@ -347,7 +348,7 @@ TEST(SelfHeldLock, ALaterLockHangs) {
   scene.end(scene.touch(trace::TouchKind::kUnlockRefused), EPERM);
   scene.touch(trace::TouchKind::kLock);
   const auto findings = diagnose(read_model(scene.trace));
-  ASSERT_EQ(findings.size(), 1U) << "one cause, one finding";
+  ASSERT_EQ(findings.size(), 1U) << "one cause gives one finding";
   EXPECT_EQ(findings[0].rule, "self-held-lock");
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
   EXPECT_NE(findings[0].chain[0].find("refused (EPERM)"), std::string::npos) << findings[0].chain[0];

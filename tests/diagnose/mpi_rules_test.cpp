@@ -1,4 +1,4 @@
-// MPI and UCX after a fork: trace to finding.
+// MPI and UCX after a fork. Each test makes a trace, and checks the findings about it.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -17,7 +17,7 @@ using test::kParent;
 using test::read_model;
 
 constexpr std::uint64_t kBias = 0x7f10'0000'0000;
-constexpr std::uint32_t kAborted = 6;  // as wait() says it: SIGABRT
+constexpr std::uint32_t kAborted = 6;  // as wait() gives it: ended by SIGABRT
 
 class MpiTrace {
  public:
@@ -56,7 +56,7 @@ model::Model answered(const char* function, std::int32_t result, trace::MpiKind 
 
 TEST(MpiAfterFork, IsAFactOfItsFork) {
   MpiTrace scene(trace::MpiKind::kUcx, trace::kMpiLost);
-  // Twice: without a fork, and of an unknown kind.
+  // None of these three is kept: one repeats the fact, one has no fork, and one has an unknown kind.
   scene.trace.record(trace::RecordType::kMpi, trace::MpiRecord{scene.fork, kBias, trace::MpiKind::kUcx, 0});
   scene.trace.record(trace::RecordType::kMpi, trace::MpiRecord{0, kBias, trace::MpiKind::kMpi, 0});
   scene.trace.record(trace::RecordType::kMpi, trace::MpiRecord{scene.fork, kBias, static_cast<trace::MpiKind>(77), 0});
@@ -90,7 +90,7 @@ TEST(MpiAfterFork, IsLikelyWhereTheCallFailed) {
   MpiTrace scene;
   scene.call("MPI_Barrier");
   model::Model model = read_model(scene.trace);
-  EXPECT_TRUE(diagnose(model).empty());  // has not returned
+  EXPECT_TRUE(diagnose(model).empty());  // the call has not returned
   model.processes[1].exit_status = kAborted;
   const auto ended = diagnose(model);
   ASSERT_EQ(ended.size(), 1U);
@@ -113,7 +113,7 @@ TEST(MpiAfterFork, IsCertainWhereTheCallHangs) {
   EXPECT_NE(findings[0].summary.find("hangs in MPI_Barrier"), std::string::npos) << findings[0].summary;
 }
 
-// MPI spins while it waits for a message, and the cause of a victim's hang is elsewhere.
+// MPI spins while it waits for a message, so spinning is no fault. The hang of a victim has another cause.
 TEST(MpiAfterFork, IsNotWhereTheCallTakesLong) {
   for (const auto liveness : {model::Liveness::kSpinning, model::Liveness::kVictim}) {
     MpiTrace scene;

@@ -1,6 +1,7 @@
-// Every model of these tests is judged a second time without its names. What is found with names must not be missed by
-// code that first asks whether names are worth looking up (may_find_with_names). The linker puts this function in the
-// place of diagnose() (--wrap), so no test can forget it.
+// Checks may_find_with_names() on every model of these tests. Code that has looked up no names yet calls this function
+// to decide whether to look them up. So it must return true for each model that gives findings with names. The check
+// removes the names from the model first. The linker option --wrap replaces diagnose() by wrapped_diagnose() in all
+// tests.
 #include <gtest/gtest.h>
 
 #include "diagnose/diagnose.hpp"

@@ -58,7 +58,7 @@ TEST(LostOpenmpPool, NamesEverythingInOneLine) {
 }
 
 TEST(LostOpenmpPool, IsSilentWhereItDoesNotHang) {
-  EXPECT_TRUE(diagnose(touched({.workers = 3}, 1)).empty()) << "a team of one";
+  EXPECT_TRUE(diagnose(touched({.workers = 3}, 1)).empty()) << "the team has only one thread";
   EXPECT_TRUE(diagnose(touched({.workers = 0})).empty()) << "no worker was lost";
   EXPECT_TRUE(diagnose(touched({.kind = trace::RuntimeKind::kLibomp})).empty()) << "rebuilds itself";
   EXPECT_TRUE(diagnose(touched({.flags = trace::kRebuildsItself})).empty()) << "rebuilds itself";
@@ -88,7 +88,8 @@ TEST(LostOpenmpPool, IsCuredByEachMethod) {
   }
 }
 
-// After a quiesce the pool has no workers left to lose. Without it there would have been some.
+// A quiesce ends the workers before the fork, so the fork loses none. Without the quiesce, the fork would have lost
+// workers.
 TEST(LostOpenmpPool, IsCuredEvenIfNoWorkerIsLeftAtTheFork) {
   PoolTrace scene({.workers = 0});
   scene.cure(trace::CureMethod::kQuiesce, trace::CureResult::kApplied, true);
@@ -126,7 +127,7 @@ TEST(ForkInsideParallelRegion, IsFoundAtTheEndOfTheRegionByTheProof) {
   model.processes[1].liveness = model::Liveness::kDead;
   model.processes[1].waits = {test::futex_wait(test::kChild)};
   const auto findings = diagnose(model);
-  ASSERT_EQ(findings.size(), 1U);  // and no lost-wakeup beside it
+  ASSERT_EQ(findings.size(), 1U);  // there is no second finding lost-wakeup
   EXPECT_EQ(findings[0].rule, "fork-inside-parallel-region");
   EXPECT_EQ(findings[0].harm, Certainty::kProven);
 }

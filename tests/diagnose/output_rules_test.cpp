@@ -1,4 +1,4 @@
-// Bytes that a stream had at a fork, and who wrote them.
+// Bytes that were in the buffer of a stream at a fork, and the processes that wrote them out.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -14,7 +14,7 @@ using test::TraceBuilder;
 using trace::FlushKind;
 using trace::RecordType;
 
-// A parent with one thread that forks with "the job begins\n" in its stdout.
+// A parent with one thread. The buffer of its stdout contains "the job begins\n" when it forks.
 struct OutputTrace {
   explicit OutputTrace(std::string_view text = "the job begins\n", std::int32_t number = 1) {
     trace.as(test::kParent);
@@ -122,7 +122,7 @@ TEST(StdioDuplicated, ReadsNoKindThatItDoesNotKnow) {
   EXPECT_TRUE(scene.findings().empty());
   OutputTrace other;
   other.flush(test::kParent, 0);
-  other.flush(test::kChild, 12345);  // leads to no fork
+  other.flush(test::kChild, 12345);  // this is not the record of a fork
   EXPECT_TRUE(other.findings().empty());
 }
 

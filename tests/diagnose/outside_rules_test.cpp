@@ -1,4 +1,4 @@
-// Findings from outside: a dead child without a touch, and victims.
+// Findings from looks at living processes: a dead child without a touch, and victims.
 #include <gtest/gtest.h>
 
 #include "diagnose/diagnose.hpp"
@@ -95,7 +95,7 @@ TEST(LostWakeup, IsSilentInACoreIfAHandlerMayChangeTheWord) {
   model.processes[1].waits = {test::futex_wait(test::kChild)};
   EXPECT_EQ(diagnose(model).size(), 1U);
   model.processes[1].is_core = true;
-  EXPECT_EQ(diagnose(model).size(), 1U);  // a future, which no handler sets
+  EXPECT_EQ(diagnose(model).size(), 1U);  // it waits for a future, which no signal handler sets
   model.touches[0].stack.frames.clear();
   EXPECT_TRUE(diagnose(model).empty());
 }
@@ -128,7 +128,7 @@ TEST(LostWakeup, IsLikelyIfOnlyTheShimSawIt) {
 TEST(LostWakeup, IsSilentAboutWaitsThatMayEnd) {
   EXPECT_TRUE(diagnose(waiting_child(trace::kTouchHandlers)).empty());
   EXPECT_TRUE(diagnose(waiting_child(0, true)).empty());
-  // Seen from outside, but not proven: it was about to be proven when the run ended.
+  // The child was seen from outside, but the run ended before the hang was proven.
   model::Model awake = waiting_child();
   awake.processes[1].liveness = model::Liveness::kAwake;
   EXPECT_TRUE(diagnose(awake).empty());

@@ -1,4 +1,4 @@
-// Children that wait for a pool which their fork left behind.
+// Children that wait for a thread pool that their fork lost.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ using test::LockTrace;
 using test::PoolTrace;
 using test::read_model;
 
-// A dead child of a parent whose other threads are of the given owners: one pool each.
+// A dead child. Its parent had one thread pool for each given owner, and no other threads.
 model::Model dead_child(std::initializer_list<std::pair<Owner, std::size_t>> pools) {
   LockTrace scene({});
   model::Model model = read_model(scene.trace);
@@ -74,12 +74,12 @@ TEST(LostThreadPool, IsLikelyWhereAHandlerCouldWake) {
   EXPECT_EQ(findings[0].harm, Certainty::kLikely);
   EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
   model.processes[1].ways_out = {"a handler of SIGTERM"};
-  EXPECT_TRUE(diagnose(model).empty()) << "a worker that waits to be told to end";
+  EXPECT_TRUE(diagnose(model).empty()) << "it may be an idle worker that SIGTERM ends";
 }
 
 TEST(LostThreadPool, TakesOwnThreadsForAPoolIfSeveralWereMadeAtOnePlace) {
   EXPECT_EQ(only_rule(dead_child({{Owner::kStdThread, 2}})), "lost-thread-pool");
-  EXPECT_EQ(only_rule(dead_child({{Owner::kUnknown, 3}})), "lost-wakeup") << "a program's threads may be anything";
+  EXPECT_EQ(only_rule(dead_child({{Owner::kUnknown, 3}})), "lost-wakeup") << "threads of an unknown owner may be anything";
   EXPECT_EQ(only_rule(dead_child({{Owner::kStdThread, 1}})), "lost-wakeup");
   EXPECT_EQ(only_rule(dead_child({{Owner::kUnknown, 1}})), "lost-wakeup");
   model::Model apart = dead_child({{Owner::kStdThread, 2}});
@@ -88,16 +88,16 @@ TEST(LostThreadPool, TakesOwnThreadsForAPoolIfSeveralWereMadeAtOnePlace) {
 }
 
 TEST(LostThreadPool, DoesNotGuess) {
-  EXPECT_EQ(only_rule(dead_child({{Owner::kFftw, 2}, {Owner::kTbb, 2}})), "lost-wakeup") << "which one is not known";
+  EXPECT_EQ(only_rule(dead_child({{Owner::kFftw, 2}, {Owner::kTbb, 2}})), "lost-wakeup") << "it is not known which pool the child waits for";
   model::Model with_unknown = dead_child({{Owner::kFftw, 2}});
   with_unknown.forks[0].unknown_threads = 1;
   EXPECT_EQ(only_rule(with_unknown), "lost-wakeup");
   model::Model with_rebuilt = dead_child({{Owner::kFftw, 2}, {Owner::kLibomp, 3}});
   with_rebuilt.forks[0].thread_pools[1].state = PoolState::kRebuilds;
-  EXPECT_EQ(only_rule(with_rebuilt), "lost-thread-pool") << "a pool that is made anew is no loss";
+  EXPECT_EQ(only_rule(with_rebuilt), "lost-thread-pool") << "a pool that the runtime rebuilds is not lost";
 }
 
-// In the runtime of LLVM, whose fork handler is to make the pool anew.
+// A child that hangs in an OpenMP runtime whose atfork handler should have rebuilt the pool.
 model::Model dead_in_openmp(Owner owner, const char* library) {
   model::Model model = dead_child({{owner, 3}});
   model.forks[0].thread_pools[0].state = PoolState::kRebuilds;
@@ -145,10 +145,10 @@ TEST(LostOpenmpPool, IsNotBlamedForWhatARegionWaitsFor) {
   EXPECT_EQ(only_rule(in_body), "lost-wakeup");
   model::Model with_workers = dead_in_openmp(Owner::kLibomp, "/usr/lib/libomp.so.5");
   with_workers.processes[1].waits.push_back(with_workers.processes[1].waits[0]);
-  EXPECT_EQ(only_rule(with_workers), "lost-wakeup") << "the child has threads that may be a pool made anew";
+  EXPECT_EQ(only_rule(with_workers), "lost-wakeup") << "the other thread of the child may belong to a rebuilt pool";
   model::Model without_pool = dead_in_openmp(Owner::kFftw, "/usr/lib/libomp.so.5");
   without_pool.forks[0].thread_pools[0].library = "/usr/lib/libfftw3_threads.so.3";
-  EXPECT_EQ(only_rule(without_pool), "lost-wakeup") << "its fork left no thread of this runtime behind";
+  EXPECT_EQ(only_rule(without_pool), "lost-wakeup") << "the fork lost no thread of this runtime";
 }
 
 TEST(LostThreadPool, NeedsTheProof) {
@@ -191,11 +191,12 @@ model::Model hung_region(bool with_libomp) {
   return model;
 }
 
-// OpenBLAS ends its pool before a fork and starts it afterwards: threads that exist now do not show a loss.
+// OpenBLAS ends its pool before a fork and starts it afterwards. The threads that the parent has now do not show that the
+// fork lost any.
 TEST(PoolState, DependsOnWhenTheThreadsWereSeen) {
   model::ThreadPool pool{Owner::kOpenblas, "libopenblas.so.0", {1}, 1, PoolState::kLost};
   model::Fork fork;
-  EXPECT_EQ(find_pool_state(pool, fork), PoolState::kLost) << "a trace saw them after the handlers";
+  EXPECT_EQ(find_pool_state(pool, fork), PoolState::kLost) << "the trace recorded the threads after the prepare handlers had run";
   fork.is_inferred = true;
   EXPECT_EQ(find_pool_state(pool, fork), PoolState::kHandled);
   pool.threads.clear();
@@ -217,7 +218,7 @@ TEST(MixedOpenmpRuntimes, IsSilentIfNothingHangs) {
   model.touches[0].returned = true;
   EXPECT_TRUE(diagnose(model).empty());
   model.touches[0].cured = true;
-  EXPECT_EQ(only_rule(model), "lost-openmp-pool") << "cured: one way out suffices";
+  EXPECT_EQ(only_rule(model), "lost-openmp-pool") << "a region that was cured is reported as the lost pool";
 }
 
 }  // namespace

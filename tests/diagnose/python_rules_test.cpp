@@ -1,4 +1,4 @@
-// Locks of Python, with Python lines in the place of the interpreter's own frames.
+// Findings about locks of Python. They give lines of Python instead of the interpreter's own frames.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using test::read_model;
 
 const test::LockScene kPythonLock{.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)};
 
-// The rule knows such a lock by the interpreter's function that waits for it.
+// The rule recognises a lock of Python by the function of the interpreter that waits for it.
 void put_interpreter_below(model::Model& model) {
   auto& frames = model.touches[0].stack.frames;
   const auto native = test::make_stack({"__new_sem_wait libc.so.6", "PyThread_acquire_lock_timed python3.11"});
@@ -45,7 +45,7 @@ struct Scene {
       "  File \"/usr/lib/python3.11/queue.py\", line 133 in put\n"
       "  File \"/app/worker.py\", line 12 in work\n"
       "  File \"/app/train.py\", line 51 in <module>\n";
-  // Thread 0x7f00003e9000 is the holder's.
+  // Thread 0x7f00003e9000 is the holder of the lock.
   static constexpr std::string_view kAtFork =
       "Stack (most recent call first):\n"
       "  File \"/app/train.py\", line 50 in main\n"
@@ -92,7 +92,7 @@ TEST(PythonLockOrphaned, IsCertainWithPythonsOwnHandler) {
   EXPECT_EQ(findings[0].harm, Certainty::kProven);
 }
 
-// It may raise an exception, which ends the wait.
+// A handler of the program may raise an exception, which ends the wait.
 TEST(PythonLockOrphaned, IsOnlyLikelyWithAHandlerOfTheProgramsOwn) {
   model::Model model = Scene().model(model::Liveness::kDeadButForSignal);
   model.processes[1].ways_out = {"a handler of SIGALRM"};
@@ -131,7 +131,8 @@ TEST(PythonLockOrphaned, DoesWithoutStacksOfPython) {
             "process 1000 forked");
 }
 
-// A PyMutex is recognised as a lock of Python by itself, whatever the names on the stack. It was seen from outside.
+// The kind of a PyMutex shows that it is a lock of Python, whatever names are on the stack. In this model, the fork and
+// the lock were seen from outside.
 TEST(PythonLockOrphaned, IsToldOfALockThatIsNoSemaphore) {
   model::Model model = Scene().model();
   model.touches[0].stack.frames.erase(model.touches[0].stack.frames.begin(), model.touches[0].stack.frames.begin() + 2);
@@ -157,11 +158,12 @@ TEST(PythonLockOrphaned, IsToldOfALockThatIsNoSemaphore) {
   }
   findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].cause, Certainty::kLikely) << "it does not name its owner";
+  EXPECT_EQ(findings[0].cause, Certainty::kLikely) << "the lock does not name its owner";
   EXPECT_TRUE(says("does not record its holder"));
 }
 
-// An interpreter that is stripped, and has no frame of _PyEval_EvalFrameDefault: its lines come before its own frames.
+// A stripped interpreter has no frame named _PyEval_EvalFrameDefault. Then the lines of Python come before the
+// interpreter's own frames.
 TEST(PythonLockOrphaned, IsKnownWithoutTheNamesOfTheInterpretersFunctions) {
   const auto rule_with = [](std::initializer_list<const char*> native) {
     model::Model model = Scene().model();
@@ -177,7 +179,7 @@ TEST(PythonLockOrphaned, IsKnownWithoutTheNamesOfTheInterpretersFunctions) {
   };
   EXPECT_EQ(rule_with({"? python3.14", "main python3.14"}), "python-lock-orphaned");
   EXPECT_EQ(rule_with({"? libpython3.14.so.1.0"}), "python-lock-orphaned");
-  // A semaphore of an extension module, or of a program of another kind.
+  // The semaphore belongs to an extension module, or to a program that is not Python.
   EXPECT_EQ(rule_with({"acquire _ring.cpython-314-x86_64-linux-gnu.so", "? python3.14"}), "orphaned-semaphore");
   EXPECT_EQ(rule_with({"main server"}), "orphaned-semaphore");
   EXPECT_EQ(rule_with({}), "orphaned-semaphore");
@@ -218,7 +220,7 @@ TEST(PythonLockOrphaned, IsAnErrorIfItTimesOut) {
   EXPECT_NE(findings[0].summary.find("gave up"), std::string::npos) << findings[0].summary;
 }
 
-// A dead child without a touch: its own stack, and what its lost thread was doing.
+// A dead child without a touch. The trace has the Python stacks of the child and of its lost thread.
 model::Model asked(std::string_view child, std::string_view partner, std::string_view other_thread = "") {
   LockTrace scene(kPythonLock);
   scene.trace.exe("/usr/bin/python3.11", std::string_view("python3\0-m\0app\0", 15));
@@ -230,7 +232,7 @@ model::Model asked(std::string_view child, std::string_view partner, std::string
   scene.trace.as(test::kParent);
   const auto python = scene.trace.python(trace::PythonMoment::kFork, thread(test::kHolder, partner), test::kParent);
   scene.trace.record(trace::RecordType::kPythonAtFork, trace::PythonAtForkRecord{scene.fork, python});
-  std::string text = thread(test::kParent, child);  // the child's thread goes on with the pointer of the forking one
+  std::string text = thread(test::kParent, child);  // the child's thread keeps the forking thread's pointer
   if (!other_thread.empty()) text += thread(77, other_thread);
   scene.trace.as(test::kChild).python(trace::PythonMoment::kRequest, text, test::kParent);
   model::Model model = read_model(scene.trace);

@@ -1,4 +1,4 @@
-// Locks that a child took by luck.
+// Locks that a child could take only because no thread happened to hold them at the fork.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -106,7 +106,8 @@ TEST(RacyOrphan, IsNotToldBesideAHangAtTheSameLock) {
 
 // --- the odds
 
-// A process that forks once a second, while a second thread has a lock for a part of each tenth of a second.
+// A process that forks once a second. A second thread holds a lock for a part of each tenth of the time since the
+// start.
 struct Forks {
   Forks(std::size_t count, double (*share_at)(double)) {
     model.processes.emplace_back();
@@ -178,7 +179,7 @@ TEST(Odds, AreThoseOfTheForksWhereTheseContradictTheTime) {
   Forks fits(40, half);
   fits.find_taken(18);
   EXPECT_FALSE(fits.odds().is_by_forks);
-  // Where records are missing nothing is known of the forks.
+  // If records are missing, the counts of forks are not used.
   Forks gaps(40, half);
   gaps.model.processes[0].has_gaps = true;
   EXPECT_FALSE(gaps.odds().is_by_forks);

@@ -1,4 +1,4 @@
-// What both sides of a fork use as if each had it alone.
+// Parent and child both go on to use an epoll instance, a connection or a random state, as if each had it alone.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -22,7 +22,7 @@ using trace::ShareUseKind;
 
 constexpr std::int32_t kSecond = test::kChild + 1;
 
-// A parent with one thread that forks with an open file.
+// A parent with one thread, which has an open file when it forks.
 struct ShareTrace {
   explicit ShareTrace(ShareKind kind, const void* peer = nullptr, std::uint32_t peer_bytes = 0) {
     trace.as(test::kParent);
@@ -203,11 +203,11 @@ TEST(ConnectionShared, NamesThePeer) {
   std::strcpy(path.sun_path, "/run/db.sock");
   EXPECT_EQ(peer_of(&path, 2 + 13), "/run/db.sock");
   EXPECT_EQ(peer_of(&path, 2), "");
-  EXPECT_EQ(peer_of(&path, sizeof path), "/run/db.sock") << "longer than what a record keeps";
+  EXPECT_EQ(peer_of(&path, sizeof path), "/run/db.sock") << "the address is longer than the part of it that a record keeps";
   path.sun_path[0] = '\0';
   EXPECT_EQ(peer_of(&path, 2 + 4), "@run");
   path.sun_path[1] = '\x1b';
-  EXPECT_EQ(peer_of(&path, 2 + 4), "") << "not for a terminal";
+  EXPECT_EQ(peer_of(&path, 2 + 4), "") << "a control character must not reach a terminal";
 }
 
 TEST(Shares, AreUsedInLinesOfPython) {
@@ -224,8 +224,8 @@ TEST(Shares, AreUsedInLinesOfPython) {
 
 TEST(Shares, RecordsThatMakeNoSenseAreLeftOut) {
   ShareTrace other(ShareKind::kEpoll);
-  other.use(test::kChild, other.fork, ShareUseKind::kSent);                    // of a connection
-  other.use(test::kChild, 12345, ShareUseKind::kRemoved, trace::kOwnerWaits);  // leads to no fork
+  other.use(test::kChild, other.fork, ShareUseKind::kSent);                    // a use of connections only
+  other.use(test::kChild, 12345, ShareUseKind::kRemoved, trace::kOwnerWaits);  // not the record of a fork
   other.use(test::kChild, other.fork, static_cast<ShareUseKind>(9));
   EXPECT_TRUE(test::read_model(other.trace).shares[0].uses.empty());
   ShareTrace unknown(static_cast<ShareKind>(7));

@@ -69,7 +69,7 @@ TEST(SignalThreadLost, IsNotTheCauseOfASleepThatAnotherLostThreadMayEnd) {
 
 TEST(SignalThreadLost, IsSilentWithoutSuchASignalOrSuchAThread) {
   EXPECT_TRUE(diagnose(awake_child(0)).empty());
-  EXPECT_TRUE(diagnose(awake_child(1U)).empty());  // of another thread
+  EXPECT_TRUE(diagnose(awake_child(1U)).empty());  // SIGHUP, for which the lost thread did not wait
   model::Model waits_for_lock = awake_child();
   waits_for_lock.forks[0].lost_waits[0].kind = model::AwaitedKind::kSemaphore;
   EXPECT_TRUE(diagnose(waits_for_lock).empty());

@@ -1,5 +1,5 @@
-// Suspects: findings that only `forksight why` reports, as a guess, on models of what was seen from outside; also
-// healthy programs that look the same.
+// Suspects: findings that only `forksight why` reports, as a guess. The models contain what was seen from outside. Some
+// models are healthy programs that look similar.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -55,7 +55,7 @@ model::Process awake_process(std::int32_t pid, std::int32_t ppid, model::Wait wa
   return process;
 }
 
-// A reader that has waited for a child, and one that sleeps and has the only writing end.
+// A process that has waited for a child reads from a pipe. A second process sleeps, and has the only writing end.
 model::Model held_open() {
   model::Wait reads = wait_of(kReader, WaitKind::kPipeRead);
   reads.path = "pipe:[7]";
@@ -132,7 +132,7 @@ TEST(HeldOpenBySleeper, IsSilentOfAWorkerThatWaitsForTheReader) {
 
 TEST(HeldOpenBySleeper, IsSilentIfSomebodyElseCouldWrite) {
   model::Model model = held_open();
-  reads(model).enders.push_back(writer(kBystander));  // of whom nothing else is known
+  reads(model).enders.push_back(writer(kBystander));  // nothing else is known about this process
   EXPECT_TRUE(diagnose(model).empty());
   model = held_open();
   reads(model).enders.push_back(other(EnderKind::kAnybody));
@@ -141,7 +141,7 @@ TEST(HeldOpenBySleeper, IsSilentIfSomebodyElseCouldWrite) {
   reads(model).enders.push_back(other(EnderKind::kTimer));
   EXPECT_TRUE(diagnose(model).empty());
   model = held_open();
-  reads(model).enders[0].pid = kReader;  // its own end
+  reads(model).enders[0].pid = kReader;  // the reader itself has the writing end
   EXPECT_TRUE(diagnose(model).empty());
 }
 
@@ -168,7 +168,7 @@ TEST(FifoWithoutPeer, OfABrotherToo) {
   model::Model model = opens_fifo();
   model.processes[0].ppid = kBystander;
   model.processes.push_back(awake_process(kBystander, 1, wait_of(kBystander, WaitKind::kWaitChild)));
-  model.processes[1].zombies = {{101, "date", false}};  // a program that was started
+  model.processes[1].zombies = {{101, "date", false}};  // it called exec, so it is another program
   EXPECT_TRUE(diagnose(model).empty());
   model.processes[1].zombies[0].is_fork = true;
   EXPECT_EQ(diagnose(model).size(), 1U);
@@ -229,7 +229,7 @@ TEST(SemaphoreAbandoned, IsSilentElse) {
   semaphore.last_is_gone = false;
   EXPECT_TRUE(diagnose(model).empty());
   semaphore = abandoned;
-  semaphore.value = 1;  // whoever ended has given
+  semaphore.value = 1;  // the process that ended has posted the semaphore
   semaphore.operation = -2;
   EXPECT_TRUE(diagnose(model).empty());
   semaphore = abandoned;
@@ -264,7 +264,7 @@ TEST(ChildEndMissed, IsSilentElse) {
   model.processes[0].waits[0].woken_by = 1ULL << (SIGTERM - 1);
   EXPECT_TRUE(diagnose(model).empty());
   model = pauses();
-  model.processes[0].waits[0].for_ms = 3;  // it may be on its way
+  model.processes[0].waits[0].for_ms = 3;  // the signal may still be on its way
   EXPECT_TRUE(diagnose(model).empty());
   model = pauses();
   model.processes[0].waits[0].has_timeout = true;

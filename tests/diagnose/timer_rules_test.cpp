@@ -14,7 +14,7 @@ constexpr std::uint64_t kAlarm = 1U << 13U;
 constexpr std::uint64_t kUser1 = 1U << 9U;
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
-// A parent with one thread that forks while a timer is armed; its child waits for `signals`.
+// A parent with one thread forks while the timer of signal `armed` runs. Its child waits for `signals`.
 struct TimerTrace {
   explicit TimerTrace(std::uint64_t signals = kAlarm, std::int32_t armed = 14) {
     trace.as(test::kParent);

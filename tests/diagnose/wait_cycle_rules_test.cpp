@@ -67,7 +67,7 @@ TEST(LockCycle, IsCertainWhateverTheOtherThreadsDo) {
   EXPECT_TRUE(diagnose(model).empty());
 }
 
-// Its handler may jump out of the wait for the lock.
+// A signal handler may jump out of the wait for the lock.
 TEST(LockCycle, IsOnlyLikelyWhereAHandlerMayRunByItself) {
   model::Model model = model_of({dead_process(100, {mutex(101, 102), mutex(102, 101)})});
   model.processes[0].liveness = model::Liveness::kDeadButForSignal;
@@ -86,11 +86,11 @@ TEST(LockCycle, IsOnlyLikelyWhereAThreadMayBeCancelledAnywhere) {
   EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
 }
 
-// The mutex is the program's own to mend, wherever the ring begins.
+// Wherever the ring begins, the finding blames the mutex and not the GIL, because the program can change only the mutex.
 TEST(LockCycle, GoesThroughTheLockOfAnInterpreter) {
   model::Model model =
       model_of({dead_process(100, {futex(101, FutexUse::kGil, {100, 102, -1, "GIL"}), mutex(102, 101, "cache_lock")})});
-  model.processes[0].liveness = model::Liveness::kAwake;  // who waits for a GIL wakes up again and again
+  model.processes[0].liveness = model::Liveness::kAwake;  // a thread that waits for a GIL wakes up again and again
   const Finding found = only_finding(model);
   EXPECT_EQ(found.rule, "lock-cycle");
   EXPECT_EQ(found.harm, Certainty::kProven);
@@ -98,7 +98,7 @@ TEST(LockCycle, GoesThroughTheLockOfAnInterpreter) {
   EXPECT_EQ(found.culprit.holder->tid, 101);
   EXPECT_NE(found.summary.find("thread 101 \"app\" waits for Python's GIL"), std::string::npos) << found.summary;
   EXPECT_NE(found.fixes.front().text.find("Py_BEGIN_ALLOW_THREADS"), std::string::npos);
-  model.processes[0].waits[0].may_be_cancelled = true;  // by a thread that goes on
+  model.processes[0].waits[0].may_be_cancelled = true;  // by a thread that is awake
   EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
 }
 
@@ -119,7 +119,7 @@ TEST(JoinCycle, OfAThreadThatNeedsTheGil) {
   EXPECT_EQ(found.harm, Certainty::kProven);
   EXPECT_EQ(found.culprit.name, "Python's GIL");
   EXPECT_NE(found.fixes.front().text.find("Py_BEGIN_ALLOW_THREADS"), std::string::npos);
-  model.processes[0].waits[1].may_be_cancelled = true;  // a thread goes on
+  model.processes[0].waits[1].may_be_cancelled = true;  // by a thread that is awake
   EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
 }
 
@@ -212,7 +212,7 @@ TEST(SelfDeadlock, IsARingOfOne) {
   EXPECT_EQ(found.harm, Certainty::kProven);
 }
 
-// A thread that goes on could unlock it, although it must not.
+// A thread that is awake could unlock the mutex, although only the owner may do so.
 TEST(SelfDeadlock, IsLikelyWhereTheProcessGoesOn) {
   model::Model model = model_of({dead_process(100, {mutex(101, 101, "table_lock")})});
   model.processes[0].liveness = model::Liveness::kAwake;
@@ -232,7 +232,7 @@ TEST(RwlockUpgrade, ItsCauseIsProvenOnlyOfALoneThread) {
   EXPECT_EQ(only_finding(lone).harm, Certainty::kProven);
   EXPECT_EQ(only_finding(lone).cause, Certainty::kProven);
   lone.processes[0].is_lone = false;
-  EXPECT_EQ(only_finding(lone).cause, Certainty::kPossible) << "a reader that has ended";
+  EXPECT_EQ(only_finding(lone).cause, Certainty::kPossible) << "the reader may be a thread that has ended";
   const auto beside = model_of({dead_process(100, {upgrade, futex(101, FutexUse::kUnknown, {100, 0, -1, "futex"})})});
   EXPECT_EQ(only_finding(beside).rule, "rwlock-upgrade");
   EXPECT_EQ(only_finding(beside).harm, Certainty::kProven);
@@ -260,7 +260,7 @@ TEST(JoinCycle, WithAndWithoutALock) {
   EXPECT_EQ(ring.culprit.kind, CulpritKind::kThread);
 }
 
-// pthread_cancel() ends a join.
+// A thread that is awake could call pthread_cancel(), which ends a join.
 TEST(JoinCycle, IsLikelyWhereTheProcessGoesOn) {
   model::Model model = model_of({dead_process(100, {futex(100, FutexUse::kJoin, {100, 101, -1, "join"}),
                                                     futex(101, FutexUse::kJoin, {100, 100, -1, "join"})})});
@@ -328,9 +328,9 @@ TEST(PipeDeadlock, IsOnlyLikelyWhereAHandlerCouldEndIt) {
   model.processes[0].liveness = model::Liveness::kDeadButForSignal;
   EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
   model.processes[0].ways_out = {"a handler of SIGALRM"};
-  EXPECT_TRUE(diagnose(model).empty()) << "a self-pipe";
+  EXPECT_TRUE(diagnose(model).empty()) << "the handler may write into this pipe (a self-pipe)";
   model.processes[0].liveness = model::Liveness::kVictim;
-  EXPECT_TRUE(diagnose(model).empty()) << "another one is the cause";
+  EXPECT_TRUE(diagnose(model).empty()) << "another process is the cause";
 }
 
 TEST(AbandonedSharedLock, IsOneFindingForAllWhoWant) {
@@ -437,7 +437,7 @@ TEST(PipeDeadlock, IsOfAnEventLoopOnlyWhereTheLoopItselfPolls) {
   EXPECT_FALSE(is_told_of_an_event_loop(WaitKind::kPoll, {{"fetch", "/app/fetch.py"}, {"_run_once", kLoop}}));
 }
 
-// A worker of an executor that was made before the fork would have set the future: nobody knows.
+// The event loop may wait for a worker of an executor that was made before the fork. Nothing shows whether it does.
 TEST(PipeDeadlock, IsAGuessOfAnEventLoopInAChildThatLostThreads) {
   model::Wait polls = wait(200, WaitKind::kPoll, {{200, 0, 5, "socket"}});
   polls.stack = python_lines(
@@ -462,7 +462,7 @@ TEST(PipeDeadlock, IsAGuessOfAnEventLoopInAChildThatLostThreads) {
       std::ranges::any_of(found.fixes, [](const Fix& fix) { return fix.text.starts_with("Make each executor"); }));
 }
 
-// The parent waits for a result and polls its workers; the worker reads its next task.
+// One thread of the parent waits for a result. Another one polls the workers. The worker reads its next task.
 model::Model pool_without_a_task() {
   model::Wait result = wait(100, WaitKind::kFutex, {{100, 0, -1, "futex"}});
   result.stack = python_lines({{"wait", "pool.py"}, {"get", "pool.py"}, {"apply", "pool.py"}});
@@ -481,7 +481,7 @@ TEST(LostTask, IsWhereAllWorkersWaitForTasksAndSomebodyForAResult) {
   EXPECT_EQ(found.harm, Certainty::kProven);
   EXPECT_EQ(found.cause, Certainty::kLikely);
   EXPECT_EQ(found.processes.size(), 2U);
-  // A worker that is at a task has it.
+  // A worker that works on a task has this task, so no task is lost.
   model.processes[1].waits[0].stack = python_lines({{"read", "connection.py"}, {"worker", "pool.py"}});
   EXPECT_EQ(only_finding(model).rule, "pipe-deadlock");
 }
