@@ -1,4 +1,7 @@
-"""busy_programs.py FORKSIGHT BUSY BUSY_BLAS: forked children that work without a pause are not taken for ones that spin."""
+"""busy_programs.py FORKSIGHT BUSY BUSY_BLAS: forksight does not report forked children that compute without a pause.
+
+They must not be mistaken for children that spin on a lock.
+"""
 import subprocess
 import sys
 

@@ -1,7 +1,8 @@
-"""idle_minutes.py FORKSIGHT WAYS_OUT NO_LIBC [SECONDS]: real programs that idle, and daemons with signal handlers, for ten minutes.
+"""idle_minutes.py FORKSIGHT WAYS_OUT NO_LIBC [SECONDS]: idle programs for SECONDS (ten minutes).
 
-All of them run at once, each under `forksight run --on-hang kill`. `forksight why` is asked about each of them ten times.
-Neither finds anything in any of them, none is killed, and each does its work when it is asked to at the end.
+They are real programs that wait for input, and daemons with signal handlers. All of them run at once, each under
+`forksight run --on-hang kill`. The test runs `forksight why` ten times on each of them. Neither command may report a
+finding. `run` must kill none of them. At the end, each program must still do its work.
 """
 import os
 import subprocess
@@ -21,7 +22,7 @@ LIMIT_S = 60
 
 
 class Filter(Started):
-    """Reads its input for ever. A line of input makes it print a line, and the end of the input ends it."""
+    """A program that reads its input. It prints a line for a line of input, and ends at the end of its input."""
 
     def __init__(self, name, argv, question=b"idle\n", answer=b"idle\n", status=0):
         self.question, self.answer, self.status = question, answer, status
@@ -48,7 +49,7 @@ class Follower(Started):
 
 
 class Waiter(Started):
-    """A shell that waits for a child; the child reads a FIFO."""
+    """A shell that waits for its child. The child reads a FIFO."""
 
     def __init__(self, folder):
         self.path = Path(folder, "fifo")
@@ -62,7 +63,7 @@ class Waiter(Started):
 
 
 class Daemon(Started):
-    """Exits with 7 when a signal tells it to."""
+    """A program that exits with status 7 when it gets the signal `end`."""
 
     def __init__(self, name, argv, end):
         self.end_signal = end
@@ -104,7 +105,7 @@ def daemons(ways_out, no_libc):
 
 
 def command_of(program):
-    """The program, below `forksight run`."""
+    """The pid of the program that `forksight run` started; 0 if it has ended."""
     children = read_or_empty(f"/proc/{program.pid}/task/{program.pid}/children").split()
     return int(children[0]) if children else 0
 
@@ -118,7 +119,7 @@ def ask(forksight, program):
 
 
 def check_report(path):
-    """`run` writes a report even if it found nothing: one line, the summary."""
+    """Returns the report if it tells of a hang. `run` writes a report of one line, the summary, even if it found nothing."""
     said = path.read_text(errors="replace")
     return [f"{path.stem}: {said}"] if any(word in said for word in ("HANG", "unexplained", "withdrawn")) else []
 

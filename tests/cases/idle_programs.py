@@ -1,7 +1,8 @@
-"""idle_programs.py FORKSIGHT WAITS: programs that are well, and have nothing to do. `forksight why` finds nothing in any
-of them, and none notices that it was looked at: what they waited for comes, and not a call fails.
+"""idle_programs.py FORKSIGHT WAITS: correct programs that wait for something. `forksight why` examines each of them
+while it waits, and must report nothing.
 
-All are looked at while they wait.
+The examination must not disturb the programs. Afterwards the test lets what they wait for happen. Then none of their calls
+may fail.
 """
 import concurrent.futures
 import os
@@ -52,7 +53,7 @@ def by_answer(program):
         client.sendall(b"x")
 
 
-# The wait, what ends it, and what it says then.
+# The name of the wait, the function that ends it, and what the program prints then.
 WAITS = [
     ("epoll", by_byte, "1 0"),
     ("poll", by_byte, "1 0"),
@@ -112,8 +113,8 @@ def has_settled(program):
 
 
 def look_at(forksight, program):
-    """The errors in the report, one in each line."""
-    wait_for(lambda: has_settled(program), SETTLE_S, None)  # a server may have timers that let it never quite rest
+    """Runs `forksight why` several times. Returns lines about each unexpected exit status."""
+    wait_for(lambda: has_settled(program), SETTLE_S, None)  # no failure: a server may have timers, so that it never rests
     lines = []
     for _ in range(LOOKS):
         done = subprocess.run([forksight, "why", str(program.pid)], capture_output=True, text=True, timeout=LIMIT_S, check=False)
@@ -142,7 +143,7 @@ def main():
             with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as looks:
                 for found in looks.map(lambda program: look_at(forksight, program), list(started)):
                     lines += found
-            # Those whose time runs are started as it is their turn, one by one.
+            # The waits with a timeout are started one by one, because the timeout runs from the start of the program.
             for wait in WAITS:
                 if wait[1] is at_once:
                     lines += start_and_look_at(wait)

@@ -1,5 +1,7 @@
-"""Idle servers and interpreters, each with a request that it must answer after forksight has examined it. packages.txt installs
-them all."""
+"""Idle servers and interpreters. Each of them must still answer a request after forksight has examined it.
+
+packages.txt lists the packages of all of them.
+"""
 import os
 import pty
 import pwd
@@ -24,7 +26,7 @@ def ask(path, question, length=4096):
 
 
 class Redis(Started):
-    """Its event loop has a timer, its threads wait for jobs. A client is blocked in BLPOP meanwhile."""
+    """Redis has an event loop with a timer, and threads that wait for jobs. A client waits in BLPOP."""
 
     def __init__(self, folder):
         self.path = str(Path(folder, "redis.sock"))
@@ -44,7 +46,7 @@ class Redis(Started):
 
 
 class Nginx(Started):
-    """A first process in sigsuspend, and two workers in epoll_wait."""
+    """The master process of nginx waits in sigsuspend, and its two workers wait in epoll_wait."""
 
     def __init__(self, folder):
         folder = Path(folder, "nginx")
@@ -65,7 +67,7 @@ class Nginx(Started):
 
 
 class Terminal(Started):
-    """An interpreter that waits for a line, on a terminal."""
+    """An interpreter that waits for a line from a terminal."""
 
     def __init__(self, name, argv, question, answer):
         self.fd, theirs = pty.openpty()
@@ -102,7 +104,7 @@ def python_at_a_terminal(_folder):
 
 
 class Script(Started):
-    """Prints a line when it is idle; a line of input makes it work, and end."""
+    """A script that prints "idle" before it waits for input. After a line of input it prints its result and ends."""
 
     def __init__(self, name, argv, **more):
         super().__init__(name, argv, **more)
@@ -198,7 +200,10 @@ class Node(Script):
 
 
 class Java(Started):
-    """A dozen threads of the machine's own, and one that reads a password. keytool is what a bare runtime has to run."""
+    """A JVM with about a dozen internal threads, and one thread that reads a password.
+
+It runs keytool, because a bare Java runtime without a compiler contains keytool.
+"""
 
     def __init__(self, folder):
         store = str(Path(folder, "keystore"))
@@ -215,7 +220,7 @@ class Java(Started):
 
 
 class Postgres(Started):
-    """A postmaster with its writers and launchers; it will not run as root."""
+    """A postmaster with its writer and launcher processes. It refuses to run as root."""
 
     def __init__(self, folder):
         tools, user = self.find_tools(), self.find_user()

@@ -1,4 +1,4 @@
-"""Programs that a test starts, each in a session of its own, and their end. Only these are signalled, by their pids."""
+"""Starts programs, each in a session of its own, and ends them. It signals only these programs, by their pids."""
 import os
 import signal
 import subprocess
@@ -10,7 +10,10 @@ LIMIT_S = 30
 
 
 def wait_for(condition, limit_s, failure):
-    """True once `condition` is. After `limit_s` False, or `failure` is raised where it is one."""
+    """Waits until `condition` is true, and returns True. After `limit_s` it raises an error with the text `failure`.
+
+    If `failure` is None, it returns False instead.
+    """
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline:
         if condition():
@@ -34,7 +37,7 @@ def parent_of(pid):
 class Started:
     """A program with pipes to its input and from its output. Its standard error is ignored."""
 
-    wrap = None  # maps a name and a command to the command that is started in its place
+    wrap = None  # a function of a name and a command; it returns the command that is started instead
 
     def __init__(self, name, argv, **more):
         self.name = name
@@ -54,11 +57,14 @@ class Started:
         return sorted(mine)
 
     def go_on(self):
-        """Checks that it still works as before; returns lines with errors."""
+        """Checks that the program still works as before. Returns lines with errors."""
         return []
 
     def end(self):
-        """Asks a server to end first, because it may have files and shared memory to remove."""
+        """Ends the program and its descendants.
+
+        SIGTERM comes first, because a server may have to remove files and shared memory.
+        """
         tree = self.tree()
         if self.popen.poll() is None:
             self.popen.send_signal(signal.SIGTERM)
@@ -67,7 +73,7 @@ class Started:
             except subprocess.TimeoutExpired:
                 pass
         for pid in tree:
-            # Orphans of these are our children now: no other process has their pids until we have waited for them.
+            # An orphan of these processes is now a child of this test. Its pid is not reused until the test has waited for it.
             if pid == self.pid or parent_of(pid) in (os.getpid(), self.pid, *tree):
                 try:
                     os.kill(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""A program under observation, from outside: its state and its end. Only processes that were started here are signalled."""
+"""Observes a program from outside: the states of its threads, and its end. Only processes that were started here are signalled."""
 import ctypes
 import os
 import shutil
@@ -11,12 +11,12 @@ from pathlib import Path
 PR_SET_CHILD_SUBREAPER = 36
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 LOOK_EVERY_S = 0.02
-QUIET_S = 1.0  # all threads asleep and none of them scheduled once, for so long: a hang
-SPIN_S = 1.0   # CPU time that one thread takes while all others are quiet: a spin
+QUIET_S = 1.0  # a hang: for this time all threads sleep, and none of them is scheduled
+SPIN_S = 1.0   # a spin: one thread takes this CPU time, while all sleeping threads stay asleep
 
 
 def become_reaper():
-    """Orphans of what we start become our children, so that none is lost."""
+    """Makes orphaned descendants children of this process, so that it can find and reap all of them."""
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
@@ -29,12 +29,12 @@ def read_or_empty(path):
 
 
 def stat_fields(path):
-    """Fields of a stat file from field 3 (state) on; empty if the task is gone."""
+    """The fields of a stat file from field 3 (state) on. Empty if the task has ended."""
     return read_or_empty(path).rpartition(")")[2].split()
 
 
 def descendants():
-    """Pids of everything below this process, zombies included."""
+    """The pids of all descendants of this process, zombies included."""
     parents = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -58,7 +58,10 @@ class Task:
 
 
 def is_in_vfork(pid, tid):
-    """State D otherwise is not a sleep to rely on. Here it lasts until the child execs or ends."""
+    """Whether a thread waits in vfork(), system call 58, until the child calls exec or ends.
+
+    The thread is then in state D. In other calls, state D ends soon by itself.
+    """
     return read_or_empty(f"/proc/{pid}/task/{tid}/syscall").startswith("58 ")
 
 
@@ -82,7 +85,7 @@ def look(pids):
 
 
 def stacks(pids):
-    """For people: where every thread is, from gdb if it is installed, else from the kernel."""
+    """Text for people that says where each thread is. It comes from gdb if gdb is installed, and from /proc otherwise."""
     text = []
     for pid in pids:
         text.append(f"--- process {pid}: {read_or_empty(f'/proc/{pid}/cmdline').replace(chr(0), ' ')}")
@@ -98,7 +101,7 @@ def stacks(pids):
 
 
 def is_being_killed(pid):
-    """SIGKILL has been sent and has not taken effect yet. On a busy machine that takes until the process gets a processor."""
+    """Whether SIGKILL was sent and has not taken effect yet. On a busy machine, the process must first get a processor."""
     for line in read_or_empty(Path(f"/proc/{pid}/status")).splitlines():
         name, _, value = line.partition(":")
         if name in ("SigPnd", "ShdPnd") and int(value, 16) >> (signal.SIGKILL - 1) & 1:
@@ -107,7 +110,7 @@ def is_being_killed(pid):
 
 
 class Program:
-    """One program and its descendants, in a session of their own. Output goes to files in `folder`."""
+    """One program and its descendants, in a session of their own. Their output goes to files in `folder`."""
 
     def __init__(self, argv, folder):
         self.stdout_path, self.stderr_path = Path(folder, "stdout"), Path(folder, "stderr")
@@ -121,12 +124,12 @@ class Program:
         return read_or_empty(self.stderr_path)
 
     def status(self):
-        """The exit status as in a shell; None while it runs."""
+        """The exit status as a shell gives it. None while the program runs."""
         code = self.popen.poll()
         return 128 - code if code is not None and code < 0 else code
 
     def watch(self, limit_s):
-        """ok, error, hang or spin; "undecided" after `limit_s`."""
+        """Waits until the program ends, hangs or spins. Returns "ok", "error", "hang" or "spin"; "undecided" after `limit_s`."""
         deadline = time.monotonic() + limit_s
         before, since, first = {}, time.monotonic(), {}
         while time.monotonic() < deadline:
@@ -155,7 +158,7 @@ class Program:
         return self.status()
 
     def end(self):
-        """Kills and reaps all that is left. True if a process was left."""
+        """Kills and reaps all descendants. True if one was alive to which no SIGKILL had been sent yet."""
         left = False
         while True:
             alive = [pid for pid in descendants() if stat_fields(f"/proc/{pid}/stat")[:1] not in ([], ["Z"])]

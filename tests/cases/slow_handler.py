@@ -1,7 +1,7 @@
-"""slow_handler.py FORKSIGHT WAYS_OUT: an atfork handler that takes fourteen seconds is not ended by `run --on-hang kill`.
+"""slow_handler.py FORKSIGHT WAYS_OUT: `run --on-hang kill` does not kill a program whose atfork handler takes fourteen seconds.
 
-A handler that has taken ten seconds is reported as likely to hang, whatever `--hang-after` says. The finding is withdrawn when
-the handler returns, in the exit status, too. One handler sleeps, another computes.
+After ten seconds, `run` reports that the handler is likely to hang, whatever `--hang-after` says. When the handler returns, it
+withdraws the finding. Its exit status is then that of the program. One handler sleeps, the other computes.
 """
 import subprocess
 import sys

@@ -1,6 +1,7 @@
 """ways_out.py FORKSIGHT WAYS_OUT NO_LIBC: programs whose processes all sleep until a handler, an alarm or time wakes them.
-`forksight run --on-hang kill` finds nothing in them and leaves them alone, `forksight why` finds nothing and says what they
-wait for and what could end that. Their twins, which nothing can wake, are told, and killed.
+
+`forksight run --on-hang kill` must report nothing about them, and must not kill them. `forksight why` must report nothing, too.
+It must say what they wait for, and what could end the wait. Nothing can wake their twins. `run` must report each twin, and kill it.
 """
 import os
 import re
@@ -15,7 +16,7 @@ from pathlib import Path
 from processes import become_reaper
 
 HANG_AFTER = "0.2"
-IDLE_S = 3.0  # how long `run` watches each one after it is ready: fifteen times the time that it waits for a hang
+IDLE_S = 3.0  # how long `run` watches a program that is ready: fifteen times HANG_AFTER
 LIMIT_S = 60
 FOUND = 9
 AT_ONCE = 4
@@ -81,7 +82,7 @@ if child == 0:
 os._exit(os.waitpid(child, 0)[1] >> 8)
 """
 
-# What was reported about these before they went on is withdrawn. It was never reported as proven.
+# `run` may report a hang of these programs, but not as proven. When they go on, it withdraws the finding.
 JUMPS = ["alarm_jumps", "alarm_unlocks", "alarm_cancels", "timer_jumps", "childs_end_jumps", "ready_descriptor_jumps", "alarm_jumps_out_of_orphan"]
 TAKEN_BACK = {"slow_atfork", "busy_atfork", "lost_lock_alarm", "cancelled_anywhere", *JUMPS}
 
@@ -146,7 +147,10 @@ def python(script):
 
 
 def programs(ways_out, no_libc):
-    """Name, command, the signal that ends the wait, and the pattern that the answer of `why` must match."""
+    """Each program: its name, its command, the signal that ends its wait, and a pattern that the output of `why` must match.
+
+    Without a signal, the wait ends by itself. Without a pattern, `why` is not run.
+    """
     return [
         ("self_pipe", [ways_out, "self_pipe"], signal.SIGTERM, "a handler of SIGTERM"),
         ("signal_32_without_libc", [no_libc], 32, r"could be ended by: .*\n +a handler of signal 32\n"),
@@ -193,7 +197,7 @@ TWINS = [
 
 
 def start(forksight, folder, name, command):
-    """Returns the run when its program is ready."""
+    """Starts `forksight run` with the command. Returns its process when the program is ready."""
     where = Path(folder, name)
     where.mkdir()
     argv = [forksight, "run", "--hang-after", HANG_AFTER, "--on-hang", "kill", "--error-exitcode", str(FOUND), "--fail-on",

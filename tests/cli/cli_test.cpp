@@ -20,7 +20,7 @@ using test::run_forksight;
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// One line that says what is wrong, and nothing on standard output.
+// The run printed one error line on standard error, and nothing on standard output.
 void expect_error(const Finished& run, int status, const std::string& line) {
   EXPECT_EQ(run.status, status);
   EXPECT_EQ(run.err, "forksight: error: " + line + "\n");
@@ -73,7 +73,7 @@ TEST_F(Cli, ReportUsesWhatIsReadable) {
 
 TEST_F(Cli, ReportPrintsNoColourIntoAFile) { EXPECT_FALSE(has(run_forksight({"report", at("hang")}).out, "\x1b")); }
 
-// The width of a terminal is asked in tests/render/terminal_test.cpp.
+// tests/render/terminal_test.cpp tests the width that a terminal gives.
 TEST_F(Cli, ReportIsWrappedAtTheColumnsOfTheEnvironment) {
   const char* const kept = std::getenv("COLUMNS");
   const std::string before = kept == nullptr ? "" : kept;
@@ -253,11 +253,11 @@ TEST_F(Cli, ExplainFindsBySymptom) {
   const Finished run = run_forksight({"explain", "--search", "GUNICORN", "timeout"});
   EXPECT_EQ(run.status, 0);
   EXPECT_TRUE(run.out.starts_with("gunicorn: WORKER TIMEOUT\n\n  - Make sure:")) << run.out;
-  EXPECT_FALSE(has(run.out, "](")) << "no link is left";
+  EXPECT_FALSE(has(run.out, "](")) << "a link of Markdown was printed";
   const Finished cuda = run_forksight({"explain", "--search", "Cannot re-initialize CUDA in forked subprocess"});
   EXPECT_TRUE(cuda.out.starts_with("Cannot re-initialize CUDA in forked subprocess\n")) << cuda.out;
   EXPECT_TRUE(has(cuda.out, "\n  cuda-used-after-fork: ")) << cuda.out;
-  // What users see, as they would type it, and the begin of the title of what they are to find.
+  // A symptom as a user would type it, and the first words of the title that the search must find.
   constexpr std::pair<const char*, const char*> kSeen[] = {
       {"pool.join() never returns", "pool.join()"},
       {"DataLoader worker hangs", "DataLoader"},

@@ -33,7 +33,7 @@ std::string take_file(const std::string& name) {
 
 Finished run_forksight(const std::vector<std::string>& arguments, const std::string& out_path,
                        const std::string& folder) {
-  // Files, not pipes: nothing can fill up, nothing must be read at the same time.
+  // The output goes to files. A pipe could fill up, and both pipes would have to be read at the same time.
   const std::string out = out_path.empty() ? make_file() : out_path;
   const std::string err = make_file();
   posix_spawn_file_actions_t actions;

@@ -7,12 +7,13 @@
 namespace forksight::test {
 
 struct Finished {
-  int status = -1;  // its exit status; 128 + signal if one ended it
+  int status = -1;  // the exit status, or 128 + the signal that ended the command
   std::string out;
   std::string err;
 };
 
-// `out_path`: a file to be its standard output instead of a pipe. `folder`: where it runs, "": here.
+// `out_path`: the file that gets the standard output; `out` is then empty. `folder`: the working folder of the command;
+// "" means the current one.
 Finished run_forksight(const std::vector<std::string>& arguments, const std::string& out_path = "",
                        const std::string& folder = "");
 

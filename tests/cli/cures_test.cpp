@@ -1,4 +1,4 @@
-// The list of --cure, as the command and the shim read it.
+// How the command and the shim read the list of cures in the option --cure.
 #include <gtest/gtest.h>
 
 #include <string>

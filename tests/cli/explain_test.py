@@ -1,4 +1,7 @@
-"""explain_test.py FORKSIGHT: pages are laid out for a terminal, and go through a pager where they are longer than it."""
+"""explain_test.py FORKSIGHT: `forksight explain` lays pages out for the terminal.
+
+If a page is longer than the terminal, it goes through a pager.
+"""
 import fcntl
 import os
 import pty
@@ -21,7 +24,7 @@ def read_until_closed(terminal):
     while True:
         try:
             part = os.read(terminal, 65536)
-        except OSError:  # the last process that had it has ended
+        except OSError:  # the last process that had the terminal open has ended
             return text.decode()
         if not part:
             return text.decode()
@@ -29,7 +32,7 @@ def read_until_closed(terminal):
 
 
 def on_terminal(words, rows=24, columns=80, **environment):
-    """Exit status, and what the terminal shows."""
+    """Returns the exit status, and what the terminal shows."""
     terminal, line = pty.openpty()
     fcntl.ioctl(line, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     settings = {"PATH": "/usr/bin:/bin", "TERM": "xterm", "LC_ALL": "C.UTF-8", **environment}

@@ -1,5 +1,8 @@
-"""`forksight generate`: the manual page of each verb, and the completion for each shell, have every option that the help of
-that verb has; and bash completes with them."""
+"""generated_test.py FORKSIGHT: `forksight generate` writes manual pages, and completion for shells.
+
+The page of a verb and the completion for each shell must have each option that the help of the verb has. bash must complete
+words with the generated file.
+"""
 import re
 import shutil
 import subprocess
@@ -20,9 +23,9 @@ def run(*words, **options):
 
 
 def read_help(path=()):
-    """[(words of a verb, its options)], for all verbs below this one, from what --help prints."""
+    """[(words of a verb, its options)] for this verb and all verbs below it, as --help prints them."""
     text = run(*path, "--help").stdout
-    # From the first group of options on: examples are above. Below are the footer, and the verbs.
+    # Examples come before the first group of options. The verbs and the footer come after the options.
     body = text[text.index("\nOptions:\n"):]
     body, _, verbs = body.partition("\nSubcommands:\n")
     names = sorted({name for head in OPTION.findall(body) for name in head.split(",") if name.startswith("-")})
@@ -70,7 +73,7 @@ class Generated(unittest.TestCase):
         heads = {name for line in re.findall(r"^\.TP\n(.*)$", text, re.MULTILINE)
                  for name in re.findall(r"\\fB(\\-[^\\]*(?:\\-[^\\]*)*)\\fR", line)}
         self.assertLessEqual({name.replace("-", "\\-") for name in options}, heads)
-        # Only what man(7) knows, and no line that roff would take for a request.
+        # The page has only requests of man(7). No line of text begins like a request of roff.
         requests = {line.split()[0] for line in text.splitlines() if line.startswith((".", "'"))}
         self.assertLessEqual(requests, {'.\\"', ".TH", ".SH", ".SS", ".TP", ".PP", ".nh", ".ad"})
         self.assertEqual([line for line in text.splitlines() if not line.strip()], [])
@@ -99,7 +102,7 @@ class Generated(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stderr), (0, ""), shell)
 
     def complete(self, *words):
-        """The words that bash offers for the last of these words."""
+        """The completions that bash offers for the last of `words`."""
         script = ('. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}; _forksight; '
                   'printf "%s\\n" "${COMPREPLY[@]}"')
         done = subprocess.run(["bash", "--norc", "-c", script, str(self.folder / "forksight"), *words], capture_output=True, text=True,

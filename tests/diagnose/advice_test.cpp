@@ -160,7 +160,8 @@ TEST(Advice, AFullPipeOfSubprocess) {
   EXPECT_EQ(advise(finding, full_pipe("/srv/jobs.py")).size(), 1U) << "the program waits without subprocess";
   model::Model model = full_pipe("/usr/lib/python3.11/subprocess.py");
   model.processes[1].waits[0].kind = model::WaitKind::kPipeRead;
-  EXPECT_EQ(advise(finding, model).size(), 1U) << "the parent reads from a pipe, so it does not wait for the end of its child";
+  EXPECT_EQ(advise(finding, model).size(), 1U)
+      << "the parent reads from a pipe, so it does not wait for the end of its child";
   model = full_pipe("/usr/lib/python3.11/subprocess.py");
   model.processes[0].ppid = 1;
   EXPECT_EQ(advise(finding, model).size(), 1U) << "process 2000 is not a child of process 1000";

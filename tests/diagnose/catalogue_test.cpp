@@ -22,7 +22,8 @@ std::string read(const fs::path& path) {
 
 TEST(Catalogue, EachSlugHasAPageAndEachPageASlug) {
   std::set<std::string> slugs;
-  for (const Rule& rule : all_rules()) EXPECT_TRUE(slugs.insert(rule.slug).second) << rule.slug << " is the slug of two rules";
+  for (const Rule& rule : all_rules())
+    EXPECT_TRUE(slugs.insert(rule.slug).second) << rule.slug << " is the slug of two rules";
   std::set<std::string> pages;
   for (const auto& entry : fs::directory_iterator(FORKSIGHT_HAZARD_PAGES)) {
     if (entry.path().extension() == ".md") pages.insert(entry.path().stem().string());

@@ -201,8 +201,7 @@ TEST(Deadlock, ABarrierLacksAParty) {
   EXPECT_TRUE(has_fix(found[0], "as many threads as arrive at it"));
   const auto beside = diagnose(model_of({dead_process(100, {sleeper(100, 100, at_barrier), in_semaphore(100, 101)})}));
   ASSERT_EQ(beside.size(), 1U);
-  EXPECT_FALSE(has_fix(beside[0], "as many threads as arrive at it"))
-      << "the barrier may wait for the other thread";
+  EXPECT_FALSE(has_fix(beside[0], "as many threads as arrive at it")) << "the barrier may wait for the other thread";
 }
 
 TEST(Deadlock, OwnersAreToldByTheirOwnRules) {

@@ -205,8 +205,8 @@ TEST(LockOrderInversion, WhatIsJoinedBeforeIsApart) {
   EXPECT_EQ(after_join.rings(), 1U) << "the joiner took the locks before the join";
 }
 
-// The first of two workers is joined while the second one still works. A later moment of the second worker does not show
-// that it took its locks after the first one.
+// The first of two workers is joined while the second one still works. A later moment of the second worker does not
+// show that it took its locks after the first one.
 TEST(LockOrderInversion, WhatComesAfterAnotherThreadsJoinIsNotApart) {
   Orders scene;
   const auto main = scene.life(1);
@@ -231,7 +231,8 @@ TEST(LockOrderInversion, IsApartThroughOthers) {
   const auto helper = scene.life(2, main, 9, main);
   scene.add(scene.life(3, helper, 5, helper), 1, 2);
   scene.add(scene.life(10, main), 2, 1);
-  EXPECT_EQ(scene.rings(), 0U) << "a helper joined the thread, and main joined the helper before it made the other thread";
+  EXPECT_EQ(scene.rings(), 0U)
+      << "a helper joined the thread, and main joined the helper before it made the other thread";
   scene.model.lives[1].joined = 11;
   EXPECT_EQ(scene.rings(), 1U);
 }
@@ -373,8 +374,8 @@ TEST(LockOrderRecords, BecomeARing) {
   EXPECT_EQ(findings[0].culprit.address, 0x1040U);
 }
 
-// The record of a joiner may come after the record that names it. A gate that was taken after the first lock (inner = 1)
-// does not count as a gate.
+// The record of a joiner may come after the record that names it. A gate with `inner` set was taken after the first
+// lock. It does not count as a gate.
 TEST(LockOrderRecords, SayWhoJoinedAndWhatIsNoGate) {
   OrderTrace scene;
   const std::uint64_t late = scene.trace.size() + sizeof(trace::RecordHeader) + 48;

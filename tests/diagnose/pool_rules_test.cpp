@@ -79,7 +79,8 @@ TEST(LostThreadPool, IsLikelyWhereAHandlerCouldWake) {
 
 TEST(LostThreadPool, TakesOwnThreadsForAPoolIfSeveralWereMadeAtOnePlace) {
   EXPECT_EQ(only_rule(dead_child({{Owner::kStdThread, 2}})), "lost-thread-pool");
-  EXPECT_EQ(only_rule(dead_child({{Owner::kUnknown, 3}})), "lost-wakeup") << "threads of an unknown owner may be anything";
+  EXPECT_EQ(only_rule(dead_child({{Owner::kUnknown, 3}})), "lost-wakeup")
+      << "threads of an unknown owner may be anything";
   EXPECT_EQ(only_rule(dead_child({{Owner::kStdThread, 1}})), "lost-wakeup");
   EXPECT_EQ(only_rule(dead_child({{Owner::kUnknown, 1}})), "lost-wakeup");
   model::Model apart = dead_child({{Owner::kStdThread, 2}});
@@ -88,7 +89,8 @@ TEST(LostThreadPool, TakesOwnThreadsForAPoolIfSeveralWereMadeAtOnePlace) {
 }
 
 TEST(LostThreadPool, DoesNotGuess) {
-  EXPECT_EQ(only_rule(dead_child({{Owner::kFftw, 2}, {Owner::kTbb, 2}})), "lost-wakeup") << "it is not known which pool the child waits for";
+  EXPECT_EQ(only_rule(dead_child({{Owner::kFftw, 2}, {Owner::kTbb, 2}})), "lost-wakeup")
+      << "it is not known which pool the child waits for";
   model::Model with_unknown = dead_child({{Owner::kFftw, 2}});
   with_unknown.forks[0].unknown_threads = 1;
   EXPECT_EQ(only_rule(with_unknown), "lost-wakeup");
@@ -191,12 +193,13 @@ model::Model hung_region(bool with_libomp) {
   return model;
 }
 
-// OpenBLAS ends its pool before a fork and starts it afterwards. The threads that the parent has now do not show that the
-// fork lost any.
+// OpenBLAS ends its pool before a fork and starts it afterwards. The threads that the parent has now do not show that
+// the fork lost any.
 TEST(PoolState, DependsOnWhenTheThreadsWereSeen) {
   model::ThreadPool pool{Owner::kOpenblas, "libopenblas.so.0", {1}, 1, PoolState::kLost};
   model::Fork fork;
-  EXPECT_EQ(find_pool_state(pool, fork), PoolState::kLost) << "the trace recorded the threads after the prepare handlers had run";
+  EXPECT_EQ(find_pool_state(pool, fork), PoolState::kLost)
+      << "the trace recorded the threads after the prepare handlers had run";
   fork.is_inferred = true;
   EXPECT_EQ(find_pool_state(pool, fork), PoolState::kHandled);
   pool.threads.clear();

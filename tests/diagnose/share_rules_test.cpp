@@ -203,7 +203,8 @@ TEST(ConnectionShared, NamesThePeer) {
   std::strcpy(path.sun_path, "/run/db.sock");
   EXPECT_EQ(peer_of(&path, 2 + 13), "/run/db.sock");
   EXPECT_EQ(peer_of(&path, 2), "");
-  EXPECT_EQ(peer_of(&path, sizeof path), "/run/db.sock") << "the address is longer than the part of it that a record keeps";
+  EXPECT_EQ(peer_of(&path, sizeof path), "/run/db.sock")
+      << "the address is longer than the part of it that a record keeps";
   path.sun_path[0] = '\0';
   EXPECT_EQ(peer_of(&path, 2 + 4), "@run");
   path.sun_path[1] = '\x1b';

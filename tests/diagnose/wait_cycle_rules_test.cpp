@@ -86,7 +86,8 @@ TEST(LockCycle, IsOnlyLikelyWhereAThreadMayBeCancelledAnywhere) {
   EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
 }
 
-// Wherever the ring begins, the finding blames the mutex and not the GIL, because the program can change only the mutex.
+// Wherever the ring begins, the finding blames the mutex and not the GIL, because the program can change only the
+// mutex.
 TEST(LockCycle, GoesThroughTheLockOfAnInterpreter) {
   model::Model model =
       model_of({dead_process(100, {futex(101, FutexUse::kGil, {100, 102, -1, "GIL"}), mutex(102, 101, "cache_lock")})});

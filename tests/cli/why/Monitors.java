@@ -1,4 +1,4 @@
-// Two threads that wait for each other's monitor ("ring"), or that sleep in wait() ("idle"). A byte says that both do.
+// "ring": two threads wait for each other's monitor. "idle": two threads sleep in wait(). A byte says that both wait.
 class Monitors {
   static final Object ONE = new Object();
   static final Object OTHER = new Object();
@@ -40,7 +40,7 @@ class Monitors {
     for (Thread thread : threads) {
       while (thread.getState() != wanted) Thread.onSpinWait();
     }
-    // Before both came to the barrier they were in a wait, too.
+    // A thread at the barrier is in state WAITING. So in mode "ring" only BLOCKED shows that it waits for a monitor.
     System.out.write('x');
     System.out.flush();
     System.in.read();

@@ -1,13 +1,20 @@
-"""container_test.py FORKSIGHT COMPARE CASES WAY CASE: a case of the suite in the folder CASES hangs in a pid namespace of
-its own, and `forksight why` says the same of it as anywhere else. COMPARE is the suite's comparison.
+"""container_test.py FORKSIGHT COMPARE CASES WAY CASE: `forksight why` reports the same about a case in a pid
+namespace of its own as about the case without one.
 
-WAY is from where it is looked at: `outside` of the namespace; `netted`: the same, with a network namespace, too; `mapped`:
-the same, with a user namespace, too; `inside`; `rooted`: from outside, where the program has another root directory, too,
-and lies there under a path that is another program's here; `beside`: from a container for debugging, which shares the pid
-namespace and nothing else, and whose root has another program under the program's path. The process that made the
-namespace and waits for its end is left out of the victims.
+CASES is the folder of the suite's cases. COMPARE is the suite's program that compares findings. WAY says where the case and
+`forksight why` run:
 
-Exit status 77 where namespaces cannot be made: with the reason.
+outside  `why` runs outside of the namespace.
+netted   The same. The case also has its own network namespace.
+mapped   The same as outside. The case also has its own user namespace.
+inside   `why` runs in the namespace.
+rooted   The same as outside. The case also has its own root directory. Its path there is the path of another program outside.
+beside   `why` runs in a container for debugging. It shares only the pid namespace with the case. In its root directory, the
+         path of the case is the path of another program.
+
+The process that made the namespace waits for its end. The comparison leaves this process out of the victims.
+
+If namespaces cannot be made, the test prints the reason and exits with status 77.
 """
 import json
 import os
@@ -20,7 +27,7 @@ from pathlib import Path
 from namespaces import NAMESPACES, can_map, find_right
 from observed import LIMIT_S, processes
 
-# A root folder with only the program and its libraries.
+# Runs the program in a root folder that has only the program and its libraries.
 ROOTED = """
 set -e
 mount -t tmpfs forksight-root "$1"
@@ -31,7 +38,7 @@ mount -t proc proc "$1/proc"
 exec chroot "$1" "$4"
 """
 
-# A root of its own with nothing but forksight and its libraries.
+# Runs forksight in a root folder that has only forksight, its libraries, and /bin/true under the path of the case.
 BESIDE = """
 set -e
 mount -t tmpfs forksight-root "$1"
@@ -49,13 +56,13 @@ def libraries_of(case):
 
 
 def find_case(forksight, cases, name):
-    """The expectations of the suite."""
+    """The command and the expectations of the case, as the suite lists them."""
     argv = [forksight, "suite", "list", "--cases", cases, "--format", "json", name]
     return json.loads(subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=True).stdout)["cases"][0]
 
 
 def compare_findings(compare, report, expected, folder):
-    """A line for each difference."""
+    """Compares the findings of two reports. Returns lines that tell the differences."""
     paths = [Path(folder, name) for name in ("expected.json", "report.json")]
     for path, value in zip(paths, (expected, report)):
         path.write_text(json.dumps(value))
@@ -97,7 +104,7 @@ def look(forksight, way, right, pid, case, folder):
 
 
 def look_at_core(forksight, folder):
-    """A core of the process that hangs, made outside of the container, with the numbers there."""
+    """Makes a core of the hanging process outside of the container, and examines it. The core has the pids of the outside."""
     pid = max(processes.descendants())
     subprocess.run(["gcore", "-o", str(Path(folder, "core")), str(pid)], capture_output=True, timeout=LIMIT_S, check=True)
     argv = [forksight, "core", str(Path(folder, f"core.{pid}")), "--format", "json"]
@@ -105,7 +112,10 @@ def look_at_core(forksight, folder):
 
 
 def as_contained(findings):
-    """It is not known which number the forking thread had inside of the container, so it may have been the owner itself."""
+    """The expected findings for a core that was made outside of the container.
+
+    The core does not say which thread id the forking thread had inside. So the forking thread may itself be the owner.
+    """
     return [{**one, "certainty": "proven/possible" if one["rule"].startswith("orphaned") else one["certainty"], "stacks": {},
              "fields": {key: value for key, value in one["fields"].items() if key != "start"}} for one in findings]
 
@@ -121,7 +131,7 @@ def main():
         if not can_map():
             return 77
         right = []
-    # The files of another mount namespace and the sockets of another network can be seen by root only.
+    # Only root can see the files of another mount namespace and the sockets of another network namespace.
     if right and way in ("rooted", "netted"):
         print(f"skipped: {way}: from outside, only root can look into it")
         return 77

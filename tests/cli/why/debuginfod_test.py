@@ -1,5 +1,8 @@
-"""debuginfod_test.py FORKSIGHT CASE: a stripped program hangs in a ring of locks, and its debug file is on a server, which
-this is: `forksight why` and `forksight core` get it from there, if the server is named, and do without it else."""
+"""debuginfod_test.py FORKSIGHT CASE: `forksight why` and `forksight core` get debug files from a debuginfod server.
+
+A stripped program hangs in a ring of locks. This test is the server that has its debug file. If DEBUGINFOD_URLS names the
+server, the commands use the file. Otherwise they work without it.
+"""
 import http.server
 import json
 import os
@@ -20,7 +23,7 @@ LINE = "lock_cycle.c"
 
 
 class Server:
-    """Serves files by their paths and notes the requests. It answers no request while `gate` is not set."""
+    """Serves files by their paths, and records the requests. It answers no request while `gate` is not set."""
 
     def __init__(self):
         self.files, self.asked, self.gate, self.came = {}, [], threading.Event(), threading.Event()
@@ -40,7 +43,7 @@ class Server:
                     self.end_headers()
                     self.wfile.write(content)
                 except ConnectionError:
-                    pass  # it gave up
+                    pass  # the client gave up
 
             do_HEAD = do_GET
 
@@ -108,7 +111,7 @@ class Debuginfod(unittest.TestCase):
         self.assertEqual(self.why("cache", self.server.url), (True, True))
         self.assertIn(self.key + "/debuginfo", self.server.asked)
         self.server.asked.clear()
-        self.assertEqual(self.why("cache", self.server.url), (True, True))  # kept by libdebuginfod
+        self.assertEqual(self.why("cache", self.server.url), (True, True))  # libdebuginfod has kept the file
         self.assertNotIn(self.key + "/debuginfo", self.server.asked)
 
     def test_without_an_answer_the_rest_is_told(self):
@@ -116,7 +119,7 @@ class Debuginfod(unittest.TestCase):
         self.assertEqual(self.why("cache", self.server.url), (False, False))
         self.assertIn(self.key + "/debuginfo", self.server.asked)
         url = self.server.url
-        self.server.end()  # from here on nobody listens there
+        self.server.end()  # from here on, no server listens at this address
         self.server.end = lambda: None
         self.assertEqual(self.why("another", url), (False, False))
 

@@ -1,5 +1,8 @@
-"""enders_test.py FORKSIGHT SCHEMA: of each thread that waits `forksight why` tells what it waits for, since when, where, and
-who or what could end that, in its text and in its document."""
+"""enders_test.py FORKSIGHT SCHEMA: `forksight why` describes each waiting thread.
+
+It says what the thread waits for, since when, where, and who or what could end the wait. The text and the JSON report both
+say this.
+"""
 import json
 import os
 import signal
@@ -32,7 +35,7 @@ class Enders(unittest.TestCase):
         report, status = FORKSIGHT.report(program.pid)
         self.assertEqual(status, 0)
         jsonschema.validate(report, json.loads(Path(SCHEMA).read_text()))
-        # Once more without the breaks of long lines.
+        # The text comes twice. The second copy has no line breaks, so that a pattern finds wrapped lines.
         return done.stdout + "\n" + " ".join(done.stdout.split()), report
 
     def look(self, argv):
@@ -66,7 +69,7 @@ class Enders(unittest.TestCase):
 
     def test_a_reader_of_a_pipe_and_who_has_the_other_end(self):
         text, report = self.look(shell("exec cat"))
-        # Standard input is a pipe that this test has the other end of.
+        # Standard input is a pipe. This test has the other end of it.
         self.assertRegex(text, rf"in read: pipe:\[\d+\]\n(.*\n)*? +could be ended by: process {os.getpid()} by its descriptor \d+, [^:]+: ")
         wait = self.wait_of(report, self.pid)
         self.assertEqual((wait["kind"], wait["fd"]), ("pipe-read", 0))

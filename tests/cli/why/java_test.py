@@ -1,5 +1,8 @@
-"""java_test.py FORKSIGHT JAVA: a ring of two monitors of a real JVM. Its holder is known to the JVM alone: `why` says how many threads
-wait, and which command names the holder. Of threads in wait() it says nothing of the kind."""
+"""java_test.py FORKSIGHT JAVA: two threads of a JVM wait for each other's monitor.
+
+Only the JVM knows who holds a monitor. So `why` says how many threads wait, and which command names the holder. It must not
+say this about threads that sleep in wait().
+"""
 import sys
 import unittest
 from pathlib import Path

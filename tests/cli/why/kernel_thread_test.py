@@ -1,4 +1,4 @@
-"""kernel_thread_test.py FORKSIGHT PID: of a thread of the kernel there is nothing to be explained."""
+"""kernel_thread_test.py FORKSIGHT PID: `why` refuses to examine a thread of the kernel."""
 import sys
 
 from observed import Command

@@ -1,4 +1,4 @@
-"""locals_test.py FORKSIGHT PYTHON CASE: `--locals` names the variables of the innermost Python frames of what hangs."""
+"""locals_test.py FORKSIGHT PYTHON CASE: `--locals` names the variables of the innermost Python frames of a hanging process."""
 import sys
 import tempfile
 

@@ -1,4 +1,4 @@
-// A child waits for a mutex that another thread of its parent holds. For musl-gcc: it has musl's own loader.
+// A child waits for a mutex that another thread of its parent holds. musl-gcc builds it, so musl's loader runs it.
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>

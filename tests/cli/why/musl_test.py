@@ -1,5 +1,8 @@
-"""musl_test.py FORKSIGHT PROGRAM: a program on musl hangs. `forksight why` proves it from outside; `forksight run` starts
-it without the shim, with which it would not start, says so in one line, and finds the same."""
+"""musl_test.py FORKSIGHT PROGRAM: a program that uses musl hangs.
+
+`forksight why` proves the hang from outside. With the shim, the program would not start. So `forksight run` starts it
+without the shim, and says so in one line. It also proves the hang.
+"""
 import subprocess
 import sys
 import tempfile
@@ -22,7 +25,7 @@ def look(forksight, program):
             process.end()
     if seen != "hang":
         return [f"expected a hang, seen {seen}"]
-    # Who holds it, no memory of musl tells: it is not proven that the lost thread does.
+    # A mutex of musl does not record its owner. So it is not proven that the lost thread holds it.
     return [] if hangs_of(report) == [("lost-wakeup", "proven", "possible")] else [f"why: {report['findings']}"]
 
 

@@ -1,4 +1,4 @@
-"""Finds out whether and how namespaces can be made here."""
+"""Finds out whether namespaces can be made here, and with which options."""
 import subprocess
 
 from observed import LIMIT_S
@@ -7,7 +7,7 @@ NAMESPACES = ["--pid", "--fork", "--mount"]
 
 
 def find_right():
-    """The options with which namespaces can be made; None if they cannot, after the reason is printed."""
+    """Returns the options of `unshare` with which namespaces can be made. If none can, prints the reason and returns None."""
     reason = ""
     for more in ([], ["--user", "--map-root-user"]):
         try:
@@ -24,7 +24,7 @@ def find_right():
 
 
 def can_map():
-    """Whether user namespaces can be made; if not, the reason is printed."""
+    """Whether user namespaces can be made. If not, prints the reason."""
     tried = subprocess.run(["unshare", "--user", "--map-root-user", *NAMESPACES, "--mount-proc", "true"], capture_output=True,
                            text=True, timeout=LIMIT_S, check=False)
     if tried.returncode != 0:

@@ -1,4 +1,4 @@
-"""no_stop_test.py FORKSIGHT CASE RULE...: a case of the suite hangs, and is named without stopping any thread."""
+"""no_stop_test.py FORKSIGHT CASE RULE...: `forksight why --no-stop` names the hazard of a hanging case without ptrace()."""
 import sys
 import tempfile
 

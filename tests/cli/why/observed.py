@@ -1,5 +1,7 @@
-"""What the tests of `forksight why` share: programs to examine, and the command itself. Only processes that were started here are
-signalled, by its pid."""
+"""Functions that the tests of `forksight why` share: they start programs to examine, and the command.
+
+Only processes that were started here are signalled, by their pids.
+"""
 import ctypes
 import json
 import os
@@ -21,7 +23,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def forbid_ptrace():
-    """Runs in the new process: from here on ptrace() kills it."""
+    """Runs in a new process before exec. Afterwards, a call of ptrace() kills the process."""
     class Rule(ctypes.Structure):
         _fields_ = [("code", ctypes.c_ushort), ("jt", ctypes.c_ubyte), ("jf", ctypes.c_ubyte), ("k", ctypes.c_uint)]
 
@@ -33,12 +35,12 @@ def forbid_ptrace():
     program = Program(4, rules)
     if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 or libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program)) != 0:
         os._exit(99)
-    # For a forksight built with AddressSanitizer, whose search for leaks traces, too.
+    # The search for leaks of AddressSanitizer uses ptrace(), too. It matters if forksight is built with it.
     os.environ["ASAN_OPTIONS"] = "detect_leaks=0"
 
 
 class Program:
-    """A program in a session of its own, with a pipe to its input. It has written its first byte."""
+    """A program in a session of its own, with a pipe to its input. The constructor waits for its first byte."""
 
     def __init__(self, argv):
         self.popen = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
@@ -55,7 +57,7 @@ class Program:
         self.popen.stdin.flush()
 
     def wait_quiet(self):
-        """Waits until each of its threads sleeps, and none has run for a while."""
+        """Waits until all threads of the program and its descendants have slept for 0.3 s without a run."""
         deadline = time.monotonic() + LIMIT_S
         before, since = None, time.monotonic()
         while time.monotonic() < deadline:
@@ -98,7 +100,7 @@ def end_all(programs):
 
 
 def tree_of(pid):
-    """`pid` and all that descend from it."""
+    """`pid` and the pids of all its descendants."""
     parents = {}
     for entry in os.listdir("/proc"):
         fields = processes.stat_fields(f"/proc/{entry}/stat") if entry.isdigit() else []
@@ -111,7 +113,7 @@ def tree_of(pid):
 
 
 def reap_orphans():
-    """This process is the subreaper: children of killed processes become its children, and soon are zombies."""
+    """Waits for all children. This process is the subreaper, so the children of killed processes become its children."""
     deadline = time.monotonic() + LIMIT_S
     while time.monotonic() < deadline:
         try:
@@ -142,7 +144,7 @@ class Command:
             raise AssertionError(f"no report (status {done.returncode}): {error}: {done.stderr}") from error
 
     def copy_for_everybody(self):
-        """A folder that another user may read, with the command in it."""
+        """Returns a folder that any user may read, and the path of a copy of the command in it."""
         folder = tempfile.TemporaryDirectory(prefix="forksight-why-")
         os.chmod(folder.name, 0o755)
         path = Path(folder.name, "forksight")

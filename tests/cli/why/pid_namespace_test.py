@@ -1,6 +1,6 @@
-"""pid_namespace_test.py FORKSIGHT: `why` recognises a number, and a /proc, of another pid namespace.
+"""pid_namespace_test.py FORKSIGHT: `why` recognises a pid of another pid namespace, and a /proc that shows another one.
 
-The exit status is 77, with the reason, if no namespaces can be made.
+If namespaces cannot be made, the test prints the reason and exits with status 77.
 """
 import os
 import subprocess
@@ -15,7 +15,7 @@ RIGHT = find_right() if __name__ == "__main__" else []
 
 
 def free_number():
-    """A pid that no process has here."""
+    """A pid that no process in this namespace has."""
     taken = {int(entry) for entry in os.listdir("/proc") if entry.isdigit()}
     most = int(processes.read_or_empty("/proc/sys/kernel/pid_max"))
     return next(number for number in range(min(most, 32000) - 1, 300, -1) if number not in taken)

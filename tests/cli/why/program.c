@@ -1,14 +1,14 @@
-// program MODE: waits in the way of its mode, for `forksight why` to examine it. It writes a byte when it is ready, and
-// hangs once it can read a byte.
+// program MODE: waits as MODE says, so that `forksight why` can examine it. It writes a byte when it is ready.
 //
-//   wait    is in read()
-//   private the same, protected from its own user
-//   hang    forks while a thread holds a mutex; after a byte the child locks it
-//   chain   the same, with one process more between the first and the one that hangs
-//   In the following modes it waits without having read a byte, and somebody could still end the wait:
+// In these modes it goes on when it reads a byte:
+//   wait    waits in read()
+//   private the same; the process is not dumpable, which protects it from its own user
+//   hang    forks while a thread holds a mutex; when the child has read a byte, it locks the mutex and hangs
+//   chain   the same, with one more process between the first process and the one that hangs
+// In these modes it reads no byte, and something could still end the wait:
 //
-//   mutex      locks a mutex that another thread holds, which waits for a signal
-//   semaphore  wants 2 of a System V semaphore to which a child gave 1 before it ended
+//   mutex      locks a mutex; the thread that holds it waits for a signal
+//   semaphore  takes 2 from a System V semaphore to which a child added 1 before the child ended
 //   messages   receives from a System V queue
 //   queue      receives from a POSIX queue whose name it has removed
 //   fifo PATH  makes a FIFO, and opens it for reading

@@ -1,4 +1,4 @@
-"""waiting_test.py FORKSIGHT PROGRAM: of a process that can still be woken it is told what each of its threads waits for."""
+"""waiting_test.py FORKSIGHT PROGRAM: `why` says what the threads of a process wait for that something could still wake."""
 import re
 import sys
 import tempfile
@@ -12,7 +12,7 @@ IPC_RMID = 0
 
 
 def joined(text):
-    """The text without the line breaks inside of long lines."""
+    """The text in one line: each sequence of spaces and line breaks is one space."""
     return " ".join(text.split())
 
 

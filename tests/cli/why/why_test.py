@@ -1,4 +1,4 @@
-"""why_test.py FORKSIGHT PROGRAM SCHEMA: what `forksight why` says of processes that it cannot explain, or only in part."""
+"""why_test.py FORKSIGHT PROGRAM SCHEMA: processes that hang, that do not hang, or that cannot be examined."""
 import contextlib
 import json
 import os
@@ -21,7 +21,7 @@ NOBODY = 65534
 
 @contextlib.contextmanager
 def for_a_user():
-    """(what runs a command as a user without rights, the command and the program where that user may read them)"""
+    """Gives a prefix that runs a command as a user without rights, and copies of forksight and PROGRAM that this user may read."""
     folder, path = FORKSIGHT.copy_for_everybody()
     with folder:
         program = shutil.copy(PROGRAM, folder.name)
@@ -30,7 +30,7 @@ def for_a_user():
 
 
 class Refused(unittest.TestCase):
-    """One line on standard error, nothing on standard output."""
+    """`why` prints an error on standard error, and nothing on standard output."""
 
     def expect(self, done, status, *parts):
         self.assertEqual((done.returncode, done.stdout), (status, ""), done.stderr)
@@ -81,7 +81,7 @@ class Refused(unittest.TestCase):
         self.expect(done, 3, "is forksight itself")
 
     def test_processes_of_another_user(self):
-        """The user of the tests is root, who may examine everything, or may not examine process 1."""
+        """As root, the test runs `why` as another user. As another user than root, the test may not examine process 1."""
         if os.geteuid() != 0:
             self.expect(FORKSIGHT.run(1), 3, "process 1: ")
             return
@@ -182,7 +182,7 @@ class Looked(unittest.TestCase):
             self.addCleanup(end_all, [private, hung])
             hung.go_on()
             hung.wait_quiet()
-            for words in (["--all"], [private.pid, hung.pid]):  # one that cannot be examined does not hide the others
+            for words in (["--all"], [private.pid, hung.pid]):  # a process that cannot be examined does not hide the others
                 report, _ = FORKSIGHT.report(*words, before=as_user, path=path)
                 about = [one["pid"] for finding in report["findings"] for one in finding["processes"]]
                 self.assertIn(tree_of(hung.pid)[1], about)
@@ -201,7 +201,7 @@ class Looked(unittest.TestCase):
     def test_without_a_stop_nothing_is_traced(self):
         program = self.hung()
         self.assertEqual(rules(self.report(program.pid, "--no-stop", preexec_fn=forbid_ptrace)), ["orphaned-mutex"])
-        # The filter works: without the option there is a call for which it kills.
+        # This shows that the filter works. Without --no-stop, forksight calls ptrace(), and the filter kills it.
         self.assertEqual(FORKSIGHT.run(program.pid, preexec_fn=forbid_ptrace).returncode, -signal.SIGSYS)
 
     def test_one_that_is_traced_already(self):
@@ -233,7 +233,7 @@ class Looked(unittest.TestCase):
 class Watching(unittest.TestCase):
     def start(self, *words):
         watcher = FORKSIGHT.start(*words, "--watch")
-        # Between two looks it sleeps for a second, and is in no other call for long.
+        # Between two looks it sleeps for a second. It stays in no other system call for long.
         deadline = time.monotonic() + LIMIT_S
         seen = 0
         while seen < 3 and time.monotonic() < deadline:
