@@ -1,5 +1,5 @@
-// What happens to operations on a condition variable that counts lost waiters, with either layout. With the layout of
-// this libc the prediction is compared with what libc's own functions do.
+// foresee() predicts what an operation on a condition variable with lost waiters does. The tests check both layouts.
+// For the layout of this libc, they compare the prediction with what libc's own functions do.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -23,7 +23,7 @@ class EachLayout : public testing::TestWithParam<Layout> {
  protected:
   const abi::ConditionLayout& layout() const { return GetParam().layout; }
 
-  // `lost` waiters have come, were never signalled, and no longer exist.
+  // A condition variable with `lost` waiters that were never signalled and no longer exist.
   abi::Condition with_lost(std::uint32_t lost) const {
     abi::Condition condition{};
     condition.wseq = std::uint64_t{lost} << 1U;
@@ -62,8 +62,8 @@ TEST_P(EachLayout, DestroyBlocksWhileWaitersAreCounted) {
   EXPECT_EQ(foresee(none, SyncOperation::kDestroy, 0, 0, 0), Fate::kPasses);
 }
 
-// The first signal makes the lost waiters the group G1. Then one more waiter comes, a real one: signals go to the lost
-// ones first. The cases differ in which operation switches the groups again.
+// The first signal makes the lost waiters the group G1. Then a real waiter comes. The second signal goes to a lost
+// waiter. The third signal must switch the groups again. Only with the layout that has references does it block.
 TEST_P(EachLayout, SignalsGoToTheLostFirst) {
   abi::Condition at = with_lost(2);
   EXPECT_EQ(foresee(at, SyncOperation::kSignal, 2, 0, 0), Fate::kPasses);
@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(Condition, EachLayout,
                                          Layout{"WithoutReferences", abi::kConditionWithoutReferences}),
                          [](const auto& about) { return about.param.name; });
 
-// Signals of the real libc, to a condition variable whose waiters do not exist.
+// The real libc signals a condition variable whose waiters do not exist.
 TEST(Foreseen, IsWhatThisLibcDoes) {
   const abi::ConditionLayout* const layout = abi::layout_of(test::this_libc().condition);
   ASSERT_NE(layout, nullptr);

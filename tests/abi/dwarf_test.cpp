@@ -1,5 +1,5 @@
-// Compares each offset in the headers of abi/ with the one in the debug information of a libc: of the installed one, or,
-// with FORKSIGHT_LIBC_ROOT=FOLDER, of the one that is unpacked there with the package of its debug information.
+// Compares each offset in the headers of abi/ with the debug information of a libc. This is the installed libc. With
+// FORKSIGHT_LIBC_ROOT=FOLDER it is the libc that is unpacked in FOLDER together with its debug information.
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
@@ -51,12 +51,12 @@ std::string path_of_this_libc() {
 
 // A libc, and where its debug information is.
 struct Libraries {
-  std::vector<std::string> files;  // libc, and libpthread where that is a library of its own
-  std::string debug;               // "" for where debuggers look
+  std::vector<std::string> files;  // libc, and libpthread if it is a library of its own
+  std::string debug;               // the folder; "" means where debuggers look
   Libc libc;
 };
 
-// As the analyzer reads it out of files.
+// Finds out the version and the layout from files, in the same way as the analyzer.
 Libraries find_unpacked(const std::filesystem::path& root) {
   Libraries found;
   found.debug = root / "usr/lib/debug";
@@ -86,7 +86,7 @@ const Libraries& libraries() {
 class DebugInformation {
  public:
   DebugInformation() {
-    // Libraries are told from what is installed by their build id: only those in this folder are taken.
+    // The build id must match. So libdwfl takes the files in this folder, and not those of the installed libc.
     std::string search = libraries().debug;
     char* path = search.empty() ? nullptr : search.data();
     const Dwfl_Callbacks callbacks{dwfl_build_id_find_elf, dwfl_standard_find_debuginfo, dwfl_offline_section_address,
@@ -182,7 +182,7 @@ const DebugInformation& debug_information() {
 class LibcDwarf : public testing::Test {
  protected:
   void SetUp() override {
-    // What was unpacked for this is there, or something is wrong.
+    // An unpacked libc comes with its debug information. If that is missing, the test fails.
     if (std::getenv("FORKSIGHT_LIBC_ROOT") != nullptr) {
       ASSERT_TRUE(debug_information().is_there());
       ASSERT_TRUE(libc_.version.is_known());

@@ -1,4 +1,4 @@
-// What the layouts mean for locks in each of their states.
+// What the functions of the layouts say about locks in different states.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -110,7 +110,7 @@ TEST(Rwlock, IsFreeInTheWritePhaseThatItsLastWriterLeft) {
   pthread_rwlock_unlock(&real);
   lock = load<Rwlock>(&real);
   EXPECT_FALSE(lock.is_taken());
-  EXPECT_NE(lock.readers, 0U) << "the write phase, in glibc of today";
+  EXPECT_NE(lock.readers, 0U) << "in this glibc, the bit of the write phase stays set";
 }
 
 TEST(Defaults, AreOfFreeLocks) {
@@ -128,7 +128,7 @@ TEST(Spinlock, IsHeldByWhoTookTheOne) {
   EXPECT_FALSE(load<Spinlock>(const_cast<int*>(&real)).is_held());
   pthread_spin_lock(&real);
   EXPECT_TRUE(load<Spinlock>(const_cast<int*>(&real)).is_held());
-  EXPECT_TRUE((Spinlock{-3}).is_held()) << "three wait for it";
+  EXPECT_TRUE((Spinlock{-3}).is_held()) << "three threads wait for it";
 }
 
 }  // namespace

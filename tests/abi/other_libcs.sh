@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# other_libcs.sh FOLDER ABI_TESTS: unpacks libc6 and libc6-dbg of four Debian releases into FOLDER, once, and compares the
-# layouts of abi/ with their debug information. The mirror is the one from which this machine's own packages come. 77: it
-# has none.
+# other_libcs.sh FOLDER ABI_TESTS: compares the layouts of abi/ with the debug information of four Debian releases. It
+# unpacks their packages libc6 and libc6-dbg into FOLDER, unless they are there. They come from the mirror that apt uses on
+# this machine. If apt knows no such mirror, or if the mirror lacks the packages, the exit status is 77.
 set -euo pipefail
 folder=$1
 tests=$2
 
-# The first archive that has Debian itself: not its updates, nor another vendor's.
+# The first archive of a Debian release. Archives of updates and of other vendors do not count.
 # shellcheck disable=SC2016  # apt-get replaces what stands in $().
 mirror=$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(COMPONENT) $(REPO_URI) $(CODENAME)' 'Created-By: Packages' |
   awk '$1 == "Debian" && $2 == "Debian" && $3 == "main" && $5 !~ /-/ { print $4; exit }')

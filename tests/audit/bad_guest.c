@@ -1,5 +1,6 @@
-/* A preload library that breaks the rules which the audits check: one export too many, a library beside libc, dynamic
- * TLS; and, one at a time, an allocation in a hook, a lost errno, a descriptor left open. Each audit must turn red. */
+/* A preload library that breaks the rules which the audits check. It always has one export too many, a library besides
+ * libc, and dynamic TLS. BAD_GUEST chooses one more: an allocation in a hook, a lost errno, or a descriptor that stays
+ * open. Each audit of this library must fail. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,14 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
-__thread int bad_counter; /* general dynamic: imports __tls_get_addr */
+__thread int bad_counter; /* the general dynamic model, which imports __tls_get_addr */
 double bad_export(double value) { return cos(value) + bad_counter; }
 
 pid_t fork(void) {
   pid_t (*next)(void) = (pid_t(*)(void))dlsym(RTLD_NEXT, "fork");
   const char* rule = getenv("BAD_GUEST"); /* which rule to break */
   if (rule != NULL && strcmp(rule, "allocation") == 0) {
-    void* volatile memory = malloc(16); /* volatile: the compiler may drop a pair that nobody looks at */
+    void* volatile memory = malloc(16); /* volatile, so that the compiler does not drop malloc and free */
     free(memory);
   }
   if (rule != NULL && strcmp(rule, "descriptor") == 0 && open("/dev/null", O_RDONLY) < 0) abort();

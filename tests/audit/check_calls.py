@@ -1,7 +1,8 @@
-"""Every system call that the shim makes is in preload/guest/shim_calls.def, and no other: what is not there is not asked
-for under a seccomp filter.
+"""Checks that preload/guest/shim_calls.def lists exactly the system calls that the shim makes.
 
-  check_calls.py PRELOAD [--without NAME]   NAME: as if it were not in the list
+Under a seccomp filter, the shim makes only calls that it has found to be harmless. It can find this only for listed calls.
+
+  check_calls.py PRELOAD [--without NAME]   treats NAME as if it were not in the list
 """
 import re
 import sys
@@ -10,8 +11,7 @@ from pathlib import Path
 CALLS = re.compile(r"(?<!raw_)\bcall\(\s*SYS_(\w+)")
 RAW_CALLS = re.compile(r"\braw_call\(\s*SYS_(\w+)")
 LISTED = re.compile(r"^FORKSIGHT_(?:LOADER_)?CALL\(SYS_(\w+)\)", re.MULTILINE)
-# The only file that may make calls outside of the list, because the program itself makes the same
-# call there.
+# The only file that may use raw_call(). There the shim makes a call for the program, and need not list it.
 RAW_FILE = Path("guest/confinement.cpp")
 AS_THE_PROGRAM = {"clone", "clone3"}
 

@@ -20,14 +20,17 @@ def needed(library, _):
 
 
 def lists_of_hooks(hooks):
-    """The text of hooks.def, and of the list of libc's functions with locks. CUDA and MPI are not exported."""
+    """The texts of the two lists of exported hooks: hooks.def, and libc's functions with locks.
+
+    The hooks of CUDA and MPI are not exported.
+    """
     for part in ("hooks.def", "../trace/include/forksight/trace/libc_calls.def"):
         with open(os.path.join(os.path.dirname(hooks), part), encoding="utf-8") as file:
             yield file.read()
 
 
 def listed_versions(hooks):
-    """Hook -> its symbol versions, of those that have any."""
+    """{hook: its symbol versions}, for the hooks that have versions."""
     found = [row for text in lists_of_hooks(hooks)
              for row in re.findall(r'^FORKSIGHT_(?:[A-Z]+_)?HOOK\((\w+), [^"\n]*"([^"\n]*)"(?:, .*\),$|\)$|, k)', text, re.M)]
     return {name: set(versions.split()) for name, versions in found if versions}
@@ -41,7 +44,7 @@ def exports(library, hooks):
     exported, seen, visible = set(), {}, []
     for line in readelf("--dyn-syms", library).splitlines():
         fields = line.split()
-        # ABS: the names of versions
+        # A symbol in section ABS is the name of a version.
         if len(fields) < 8 or fields[4] not in ("GLOBAL", "WEAK") or fields[6] in ("UND", "ABS"):
             continue
         name, at, version = re.match(r"(\w+)(@*)(.*)", fields[7]).groups()
@@ -60,7 +63,8 @@ def tls(library, _):
 
 
 def versions(library, hooks):
-    """What the lists of hooks say of LIBRARY, a real one: all versions that have the address of the default one, no other."""
+    """LIBRARY is a real one, such as libc. The lists of hooks must name those versions of its functions that have the address of
+    the default version, and no others."""
     listed = listed_versions(hooks)
     addresses = {}
     for line in readelf("--dyn-syms", library).splitlines():
@@ -78,7 +82,7 @@ def versions(library, hooks):
 
 
 def imports(library, _):
-    """What the shim may import: the names in imports.txt, each with its reason."""
+    """The shim imports only names in imports.txt. Each name there has a reason."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "imports.txt")
     lines = [line.split(None, 1) for line in open(path, encoding="utf-8") if line.strip() and not line.startswith("#")]
     without = [f"imports.txt gives no reason for {fields[0]}" for fields in lines if len(fields) < 2]
@@ -88,7 +92,7 @@ def imports(library, _):
 
 
 def floor(library, _):
-    """No import is of a later glibc than the oldest one that the shim is for."""
+    """No import needs a later glibc than 2.28, the oldest one for which the shim is built."""
     found = re.findall(r"(\w+)@+GLIBC_(\d+)\.(\d+)", readelf("--dyn-syms", library))
     imported = {line.split()[7].split("@")[0] for line in readelf("--dyn-syms", library).splitlines()
                 if len(line.split()) >= 8 and line.split()[6] == "UND"}

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Runs the probe bare and under a preload library and compares everything that the program can see.
+"""Runs the probe without and with a preload library. Exit status and output must be the same.
 
   check_guest.py SCENE PROBE LIBRARY [COUNTER]
 
 Scenes: plain, allocations, missing, read-only, not-a-folder, full, tiny-file, no-descriptors.
-Exit status: 0 the same, 1 different, 77 the scene cannot be set up here.
+Exit status: 0 if they are the same, 1 if they differ, 77 if the scene cannot be set up here.
 """
 import os
 import resource
@@ -39,10 +39,10 @@ def compare(bare, under):
 
 
 def in_tiny_tmpfs(scene_arguments):
-    """Again, inside of a mount namespace with 64 KiB of tmpfs."""
+    """Runs this script again, in a mount namespace where the folder for the traces is a tmpfs of 64 KiB."""
     script = 'mount -t tmpfs -o size=64k none "$1" && shift && exec "$@"'
     with tempfile.TemporaryDirectory() as folder:
-        # Root makes one by its own right, another user within a user namespace.
+        # Root may make a mount namespace. Another user needs a user namespace, too.
         for right in ([], ["--user", "--map-root-user"]):
             mounted = ["unshare", *right, "--mount", "sh", "-c", script, "sh", folder]
             probe = subprocess.run([*mounted, "true"], stderr=subprocess.PIPE, text=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""What hooks use of the caller's stack, beyond what the bare functions do.  check_stack.py PROBE LIBRARY
+"""check_stack.py PROBE LIBRARY: measures how much more stack a call needs with a hook than without.
 
-A thread may have 16 KiB in all, and call from wherever it is: 1 KiB for a hook.
+The whole stack of a thread may be only 16 KiB, and most of it may be in use. So a hook may use 1 KiB.
 """
 import os
 import subprocess

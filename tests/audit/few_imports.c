@@ -1,4 +1,4 @@
-/* A library that imports what the shim may import, and with ONE_MORE one function of libc besides. */
+/* A library that imports only what the shim may import. With ONE_MORE it imports one more function of libc. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
-/* Does a bit of everything that the shim interposes and prints what it sees: results, errno, order of handlers, open
- * descriptors. Run bare and under the shim, the output and the exit status (7) must be the same to the letter.
+/* Calls functions that the shim interposes, and prints what it sees: results, errno, the order of handlers, the number
+ * of open descriptors. The output and the exit status (7) must be identical without and with the shim.
  *
- * With an argument it does that with the shim in trouble: "no-descriptors" leaves no free descriptor before the forks.
+ * With the argument "no-descriptors", no descriptor is free during the forks. The shim must cope with that.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A value that no call leaves behind by itself. */
+/* A value of errno that no call sets. */
 enum { kSentinel = 4711 };
 
 #define SHOW(expression)                                         \
@@ -141,7 +141,7 @@ static void show_conditions_and_cancellation(void) {
   pthread_mutex_unlock(&g_mutex);
   pthread_create(&thread, NULL, wait_for_condition, NULL);
   while (!atomic_load(&g_waiting)) sched_yield();
-  pthread_mutex_lock(&g_mutex); /* given back only inside of the wait */
+  pthread_mutex_lock(&g_mutex); /* succeeds only when the thread waits, and has unlocked it */
   pthread_mutex_unlock(&g_mutex);
   pthread_cancel(thread);
   join_and_show("condition wait", thread);
@@ -211,7 +211,7 @@ static void child_two(void) { atomic_store(&g_child_order, atomic_load(&g_child_
 static int g_hold[2];
 static void* sleep_in_pipe(void* unused) {
   char byte;
-  pthread_mutex_lock(&g_mutex); /* held over every fork below: no child touches it */
+  pthread_mutex_lock(&g_mutex); /* held during each fork below; no child touches it */
   atomic_store(&g_waiting, 1);
   if (read(g_hold[0], &byte, 1) != 0) abort();
   pthread_mutex_unlock(&g_mutex);

@@ -1,4 +1,4 @@
-/* A library that needs glibc 2.34: the shim may not. */
+/* A library that needs glibc 2.34. The shim must not need it. */
 #define _GNU_SOURCE
 #include <unistd.h>
 

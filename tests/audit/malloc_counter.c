@@ -1,5 +1,6 @@
-/* Counts the calls to the allocator of the process and of its forked children; the main program's destructors print the
- * sum to descriptor 2 as "allocations N". Preloaded before the shim: what the shim allocates is counted, too. */
+/* Counts the calls to the allocator in the process and in its forked children. At the end of the first process, it
+ * prints the sum to descriptor 2 as "allocations N". It is preloaded before the shim, so it counts the shim's calls,
+ * too. */
 #define _GNU_SOURCE
 #include <stdatomic.h>
 #include <stddef.h>

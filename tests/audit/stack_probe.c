@@ -1,5 +1,6 @@
-/* How much stack hooked functions use: each line is a name and the bytes below the caller's frame that were written
- * during the call, found by painting them before. For a thread, on a stack of its own. */
+/* Measures how much stack hooked functions use. It paints the stack below the caller's frame before the call, and finds
+ * out how far down the call has written. Each line of output is a name and this number of bytes. The calls are made in
+ * a thread with a stack of its own. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -95,7 +96,7 @@ static void wait_for_timer(void) {
   sigwait(&set, &number);
 }
 
-/* Inlined, so that what is painted is below the frame of its caller, up to the stack pointer. */
+/* Inlined, so that it paints the stack directly below the stack pointer of its caller. */
 __attribute__((always_inline)) static inline unsigned char* paint(void) {
   unsigned char* below = NULL;
   __asm__ volatile("movq %%rsp, %0" : "=r"(below));
@@ -114,7 +115,8 @@ __attribute__((noinline)) static long measure(void (*call)(void)) {
   return used(below);
 }
 
-/* Prepare handlers in the parent; in the child also what its handlers did. */
+/* In the parent, it measures the call of fork(), with the prepare handlers. In the child, the child handlers are added.
+ */
 __attribute__((noinline)) static void measure_fork(void) {
   const unsigned char* const below = paint();
   int results[2];

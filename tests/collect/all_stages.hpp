@@ -1,4 +1,5 @@
-// Passes bytes through all stages, for the fuzz tests. Touches every string of the result.
+// For the fuzz tests: passes the bytes of a trace through the reader, the rules and the renderers. The renderers read
+// every string of the result.
 #pragma once
 
 #include <cstddef>

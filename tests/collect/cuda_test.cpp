@@ -35,13 +35,13 @@ TEST(CudaRecords, BecomeFactsOfTheirFork) {
 TEST(CudaRecords, AreNotGuessedAt) {
   CudaTrace trace({});
   trace.trace.as(trace.child);
-  // A call of a function without a record.
+  // A call whose function has no record.
   trace.trace.record(trace::RecordType::kTouch,
                      trace::TouchRecord{trace.fork, trace::TouchKind::kCudaCall, trace::TouchAction::kNone, 0,
                                         trace.fork, 0, 0, 0, 0, 0, 0});
-  // A driver without a fork.
+  // A record of the driver that belongs to no fork.
   trace.trace.record(trace::RecordType::kCuda, trace::CudaRecord{});
-  // A name without an end.
+  // A name of a function without a terminating NUL.
   trace::CudaFunctionRecord endless{1, {}};
   std::memset(endless.name, 'x', sizeof endless.name);
   const auto name = trace.trace.record(trace::RecordType::kCudaFunction, endless);

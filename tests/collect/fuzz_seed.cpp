@@ -1,4 +1,4 @@
-// fuzz_seed FOLDER: good traces for the fuzzer to start from.
+// fuzz_seed FOLDER: writes good traces, from which the fuzzer starts.
 #include <filesystem>
 
 #include "support/cuda_scene.hpp"

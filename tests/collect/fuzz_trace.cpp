@@ -1,4 +1,4 @@
-// libFuzzer: any bytes through all stages.
+// The target for libFuzzer: it passes any bytes through all stages.
 #include "collect/all_stages.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

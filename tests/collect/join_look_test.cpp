@@ -14,7 +14,8 @@ model::Stack stack_at(int line) {
   return stack;
 }
 
-// Child 20 locked what thread 11 of process 10 held, at line 5; its thread was seen at line 7.
+// Thread 11 of process 10 held a lock at the fork. The trace says that child 20 locked it at line 5. A look saw the
+// child's thread at line 7, and thread 11 at line 9. Both wait for the futex at `word`.
 model::Model made(model::LockKind kind, std::uint64_t word) {
   model::Model model;
   model.processes.resize(2);
@@ -56,7 +57,7 @@ TEST(JoinLook, AnOpenTouchIsWhereItsThreadIsSeen) {
   model::Model model = made(model::LockKind::kMutex, kLock);
   join_look(model);
   EXPECT_EQ(model.touches[0].stack.frames[0].line, 7);
-  EXPECT_FALSE(model.forks[0].held[0].holder_now.known()) << "that it has it still was not seen";
+  EXPECT_FALSE(model.forks[0].held[0].holder_now.known()) << "no look showed that the holder still holds the lock";
 }
 
 TEST(JoinLook, WhoWaitsForSomethingElseIsNotThere) {

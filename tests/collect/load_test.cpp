@@ -42,7 +42,7 @@ TEST_F(LoadRun, ReadsFoldersOfFolders) {
   ASSERT_TRUE(model.ok());
   EXPECT_EQ(model->processes.size(), 4U);
   EXPECT_EQ(model->touches.size(), 2U);
-  // Indices of the second trace do not run into the first one's.
+  // The indices in the second trace were shifted. They refer to the second trace's own processes and forks.
   EXPECT_EQ(model->processes[model->touches[1].process].pid, 2500);
   EXPECT_EQ(model->forks[model->touches[1].fork].process, 2U);
 }

@@ -1,5 +1,5 @@
-// A good trace with flipped bytes, overwritten words, removed records and a cut end, 30,000 times, the same in each
-// run. Sanitizers see what a plain build would not.
+// Damages good traces 30,000 times: it flips bits, overwrites bytes and words, and cuts off the end. The damage is the
+// same in each run. A build with sanitizers finds more errors than a plain one.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -179,7 +179,7 @@ void mutate(const std::vector<std::byte>& good) {
     std::vector<std::byte> bytes = good;
     const std::size_t changes = 1 + below(4);
     for (std::size_t change = 0; change < changes; ++change) {
-      // Mostly in the records: the header is a page, and most of it is text.
+      // Most changes are in the records, because the header is a whole page, and most of it is text.
       const std::size_t at = below(8) == 0 ? below(256) : trace::kHeaderBytes + below(records);
       if (at >= bytes.size()) continue;
       switch (below(4)) {
@@ -197,7 +197,7 @@ void mutate(const std::vector<std::byte>& good) {
     }
     accepted += test::run_all_stages(std::move(bytes)) > 0 ? 1U : 0U;
   }
-  // If all of them were refused at once, nothing would have been tested.
+  // If the reader refused most files at once, the test would test too little.
   EXPECT_GT(accepted, static_cast<std::size_t>(kRounds) / 2);
 }
 

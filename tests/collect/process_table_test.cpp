@@ -63,7 +63,7 @@ TEST(ProcessTable, TheSamePidOnTwoHostsIsTwoProcesses) {
 }
 
 TEST(ProcessTable, AChildThatExecsKeepsItsIdentity) {
-  // In either order of reading.
+  // The order in which the traces are read does not matter.
   Table table;
   const auto parent = info(10, 1, 500, 1000, "/parent");
   table.processes.enter_creator(parent);

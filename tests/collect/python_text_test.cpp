@@ -1,4 +1,4 @@
-// The text of CPython's dumper, as 3.8, 3.11 and 3.14 write it, and as nobody does.
+// The text that CPython's dumper of stacks writes in versions 3.8, 3.11 and 3.14, and texts that no version writes.
 #include "collect/python_text.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Handlers, the threads that they end, and whose threads are whose.
+// Atfork handlers, the threads that they end, and the library to which a thread belongs.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -46,12 +46,12 @@ TEST(Owners, OfGeneralStartRoutinesAreWhoMadeThem) {
   EXPECT_EQ(find_owning_library(thread), "/opt/app/app");
 }
 
-// What is compiled into the program has no library of its own.
+// A runtime that is linked statically has no library of its own. The stack that made the thread shows the owner.
 TEST(Owners, AreKnownByWhatMakesTheirThreads) {
   model::Thread thread = thread_of("/opt/app/app", "std::sys::thread::unix::{impl#2}::new::thread_start");
   thread.created_at = test::make_stack({"std::thread::Builder::spawn_unchecked app", "rayon_core::registry::Registry::new app",
                                         "tokio::runtime::blocking::pool::Inner::run app", "main app"});
-  EXPECT_EQ(find_owner(thread), Owner::kRayon) << "the innermost one called what makes threads";
+  EXPECT_EQ(find_owner(thread), Owner::kRayon) << "the innermost runtime on the stack made the thread";
   thread.created_at = test::make_stack({"std::thread::Builder::spawn_unchecked app", "app::start app"});
   EXPECT_EQ(find_owner(thread), Owner::kUnknown);
   thread = thread_of("/usr/lib/libstdc++.so.6", "execute_native_thread_routine");
@@ -65,26 +65,29 @@ TEST(Owners, AreKnownByWhatTheirThreadsAreInsideOf) {
   const model::Stack worker = test::make_stack({"app::work app", "rayon_core::registry::Registry::in_worker app",
                                                 "tokio::runtime::scheduler::multi_thread::worker::run app",
                                                 "std::sys::thread::unix::{impl#2}::new::thread_start app"});
-  EXPECT_EQ(find_owner(rust, worker), Owner::kTokio) << "a worker of tokio, which calls rayon";
+  EXPECT_EQ(find_owner(rust, worker), Owner::kTokio) << "this is a worker of tokio, which calls rayon";
   const model::Stack user = test::make_stack({"tokio::runtime::runtime::Runtime::block_on app", "app::main_loop app"});
-  EXPECT_EQ(find_owner(rust, user), Owner::kUnknown) << "a thread of the program's own, which calls tokio";
+  EXPECT_EQ(find_owner(rust, user), Owner::kUnknown) << "this is the program's own thread, which calls tokio";
   const model::Thread cpp = thread_of("/usr/lib/libstdc++.so.6", "execute_native_thread_routine");
   EXPECT_EQ(find_owner(cpp, test::make_stack({"work app", "arrow::Loop libarrow.so.1400", "execute_native_thread_routine libstdc++.so.6"})),
             Owner::kArrow);
-  EXPECT_EQ(find_owner(cpp, test::make_stack({"arrow::Loop libarrow.so.1400", "work app", "execute_native_thread_routine libstdc++.so.6"})),
-            Owner::kStdThread) << "a thread of the program's own, which calls Arrow";
+  EXPECT_EQ(find_owner(cpp, test::make_stack({"arrow::Loop libarrow.so.1400", "work app",
+                                              "execute_native_thread_routine libstdc++.so.6"})),
+            Owner::kStdThread)
+      << "this is the program's own thread, which calls Arrow";
 }
 
 TEST(Owners, HaveKeysOfTheirOwn) {
   std::set<std::string> keys{model::info_of(Owner::kUnknown).key};
   for (const model::OwnerInfo& info : model::all_owners()) {
     EXPECT_TRUE(keys.insert(info.key).second) << info.key;
-    EXPECT_EQ(model::info_of(info.owner).key, info.key) << "the table is in the order of the enumeration";
+    EXPECT_EQ(model::info_of(info.owner).key, info.key) << "the table must be in the order of the enumeration";
     EXPECT_STRNE(info.fix, "") << info.key;
   }
 }
 
-// A parent with a worker of a library: before the fork, and, depending on the test, after its handlers.
+// The parent has a worker of a library before the fork. `survives` says whether it still exists after the prepare
+// handlers.
 model::ThreadPool pool_after(const char* library, bool survives) {
   constexpr std::uint64_t kBias = 0x7f00'0000'0000;
   test::TraceBuilder trace;
@@ -148,12 +151,12 @@ TEST(Handlers, RunLastInFirstOutBeforeTheFork) {
 
 TEST(Handlers, AreNotBelievedBlindly) {
   HandlerTrace scene;
-  scene.run(trace::HandlerPhase::kPrepare, 2);  // there are two
+  scene.run(trace::HandlerPhase::kPrepare, 2);  // there are only two, 0 and 1
   scene.run(static_cast<trace::HandlerPhase>(7), 0);
   scene.wait(12345, trace::HandlerWaitKind::kLock, scene.worker);
   const model::Model model = read_model(scene.trace);
   EXPECT_TRUE(model.handler_runs.empty());
-  EXPECT_FALSE(model.limits.empty()) << "a reference that leads nowhere is said";
+  EXPECT_FALSE(model.limits.empty()) << "a reference to no record must be reported";
 }
 
 }  // namespace

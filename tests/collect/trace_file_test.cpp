@@ -113,7 +113,7 @@ TEST(TraceFile, StopsAtWordsThatNoWriterWrites) {
   const std::uint64_t strange[] = {
       trace::pack_word(16, thread, committed),                            // smaller than a header
       trace::pack_word(100, thread, committed),                           // not aligned
-      trace::pack_word(trace::kMaxRecordBytes + 16, thread, committed),   // larger than any
+      trace::pack_word(trace::kMaxRecordBytes + 16, thread, committed),   // larger than any record
       trace::pack_word(96, thread, static_cast<trace::RecordState>(3)),   // no such state
       trace::pack_word(96, thread, committed) | std::uint64_t{1} << 60U,  // high byte in use
   };
@@ -186,7 +186,7 @@ TEST(TraceFile, KnowsThatRecordsMayBeMissing) {
   EXPECT_TRUE(has_gaps(unfinished.bytes()));
   TraceBuilder other;
   other.record(trace::RecordType::kForked, trace::ForkedRecord{}, trace::RecordState::kWriting);
-  EXPECT_FALSE(has_gaps(other.bytes())) << "no call came back by that";
+  EXPECT_FALSE(has_gaps(other.bytes())) << "a missing kForked record says nothing about the return of a call";
   TraceBuilder damaged;
   damaged.end_with(0x1234);
   EXPECT_TRUE(has_gaps(damaged.bytes()));

@@ -216,7 +216,7 @@ TEST(TraceReader, AGuardThatSaysDoneIsNotHeld) {
     LockTrace scene({.kind = trace::LockKind::kGuard, .memory = test::guard_memory(done)});
     EXPECT_TRUE(read_model(scene.trace).forks[0].held.empty()) << done;
   }
-  // libc++ says "under way" in another bit of the same byte.
+  // libc++ sets another bit of the same byte while the initialisation is under way.
   for (const std::uint64_t busy : {0x100ULL, 0x10100ULL, 0x200ULL}) {
     LockTrace scene({.kind = trace::LockKind::kGuard, .memory = test::guard_memory(busy)});
     EXPECT_EQ(read_model(scene.trace).forks[0].held.size(), 1U) << busy;
@@ -246,11 +246,11 @@ TEST(TraceReader, IgnoresReferencesThatLeadNowhere) {
         trace::RecordType::kTouch,
         trace::TouchRecord{fork, trace::TouchKind::kLock, trace::TouchAction::kNone, held, 0, 0, 0, 0, 0, 0, 0});
   };
-  record(scene.fork, scene.fork);             // another type
-  record(scene.fork + 8, scene.held);         // inside of a record
-  record(scene.fork, 0xffff'ffff'ffff'fff0);  // beyond the file
-  record(scene.fork, scene.trace.size());     // itself
-  record(scene.fork, touch + 1'000);          // further on
+  record(scene.fork, scene.fork);             // `held` is a record of another type
+  record(scene.fork + 8, scene.held);         // `fork` lies inside of a record
+  record(scene.fork, 0xffff'ffff'ffff'fff0);  // `held` lies beyond the end of the file
+  record(scene.fork, scene.trace.size());     // `held` is this record itself
+  record(scene.fork, touch + 1'000);          // `held` lies after this record
   scene.trace.record(trace::RecordType::kTouchEnd, trace::TouchEndRecord{scene.held, 0, 0});
   const model::Model model = read_model(scene.trace);
   EXPECT_EQ(model.touches.size(), 1U);

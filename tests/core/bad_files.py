@@ -1,4 +1,7 @@
-"""What `forksight core` prints for files that it cannot read: one line each, exit status 3, nothing on standard output."""
+"""bad_files.py FORKSIGHT: `forksight core` prints one error line for each file that it cannot read.
+
+The exit status is 3, or 2 for wrong arguments. Nothing is on standard output.
+"""
 import gzip
 import os
 import shutil
@@ -13,7 +16,7 @@ EM_AARCH64 = 183
 
 
 def make_core(folder):
-    """A core of a process of ours, by gcore; None without gdb."""
+    """Returns a core that gcore made of a process that is started here. Returns None if gcore is not installed."""
     if not shutil.which("gcore"):
         return None
     victim = subprocess.Popen(["/bin/sleep", "1000"], stdin=subprocess.DEVNULL)

@@ -1,6 +1,6 @@
-// A core of two threads that wait for each other's mutex, and the same core with wrong words where the explanation
-// reads: mutexes, structs of threads, stacks, notes. Whatever the words are, there must be a report. The damage is the
-// same in each run.
+// Two threads wait for each other's mutex. The test writes a core of their process, and puts wrong words into it where
+// forksight reads: mutexes, structs of threads, stacks, notes. Whatever the words are, forksight must not crash. The
+// damage is the same in each run.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -37,7 +37,7 @@ pthread_mutex_t g_second = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&g_second);
     pthread_mutex_lock(&g_first);
   }).detach();
-  // Until the other thread has its first lock.
+  // Wait until the other thread has its first lock.
   while (pthread_mutex_trylock(&g_second) == 0) {
     pthread_mutex_unlock(&g_second);
     sched_yield();
@@ -50,7 +50,7 @@ bool is_asleep(const image::Thread& thread) {
   return thread.state == 'S' && thread.call && thread.call->number == SYS_futex;
 }
 
-// The core of a child, and what the test wants to damage in it: offsets in the file.
+// The core of a child, and the offsets in the core around which the test damages it.
 struct Victim {
   std::vector<std::byte> core;
   std::vector<std::size_t> places;
@@ -61,7 +61,7 @@ Victim make_victim() {
   if (child == 0) hang();
   Victim victim;
   std::vector<std::uint64_t> pointers;
-  for (bool is_there = false; !is_there;) {  // no longer than the test may take
+  for (bool is_there = false; !is_there;) {  // the time limit of the test ends this loop
     const auto live = image::open_live(child);
     if (!live) continue;
     is_there = live->threads.size() == 2 && std::ranges::all_of(live->threads, is_asleep);
@@ -97,7 +97,8 @@ std::string rules_of(const std::vector<std::byte>& core) {
   return all;
 }
 
-// The parent's other thread, which goes on, holds the lock. The child has its parent's memory and number.
+// A child of vfork() locks a mutex that another thread of its parent holds. This thread still runs. The child uses its
+// parent's memory, in which its thread has the parent's thread id.
 [[noreturn]] void block_in_vfork() {
   std::thread([] {
     pthread_mutex_lock(&g_first);
@@ -124,7 +125,7 @@ TEST(CoreOfAVforkedChild, TellsOfNoFork) {
   if (parent == 0) block_in_vfork();
   std::vector<std::byte> core;
   pid_t child = 0;
-  while (core.empty()) {  // no longer than the test may take
+  while (core.empty()) {  // the time limit of the test ends this loop
     child = only_child_of(parent);
     const auto live = child != 0 ? image::open_live(child) : Result<image::Image>(Error{"none yet"});
     if (live && std::ranges::all_of(live->threads, is_asleep)) core = test::make_core(live.value());
@@ -145,7 +146,8 @@ TEST(DamagedCore, IsExplainedOrNotButNeverABadEnd) {
     std::vector<std::byte> core = victim.core;
     const int changes = 1 + static_cast<int>(random() % 3);
     for (int i = 0; i < changes; ++i) {
-      // Near the words that are read: within a mutex, anywhere in a struct of a thread, or in the notes at the head.
+      // The change is near words that forksight reads: in a mutex, in a struct of a thread, or in the notes at the
+      // head.
       const std::size_t from = random() % 4 == 0 ? random() % 4096 : victim.places[random() % victim.places.size()];
       const std::size_t reach = random() % 2 == 0 ? 48 : 0x6a0;
       const std::size_t size = std::size_t{1} << (random() % 4);
@@ -155,7 +157,7 @@ TEST(DamagedCore, IsExplainedOrNotButNeverABadEnd) {
     }
     if (rules_of(core) != "lock-cycle") ++others;
   }
-  EXPECT_GT(others, 0);  // it does reach what is read
+  EXPECT_GT(others, 0);  // some damage changes what forksight reads
   EXPECT_LT(others, kRounds);
 }
 

@@ -18,7 +18,7 @@
 namespace forksight::inspect {
 namespace {
 
-// A child that pauses, or becomes sleep(1), until the end of the scope.
+// A child that pauses, or that becomes sleep(1) by exec. The destructor kills it.
 class Child {
  public:
   enum class Kind { kFork, kBareFork, kSystemCall, kThread, kExec };
@@ -46,7 +46,7 @@ class Child {
     }
     ::close(ends[1]);
     char byte = 0;
-    EXPECT_EQ(::read(ends[0], &byte, 1), 0);  // its end is closed, by the exec or by itself
+    EXPECT_EQ(::read(ends[0], &byte, 1), 0);  // the child has closed its end, or its exec has
     ::close(ends[0]);
   }
   ~Child() {
@@ -74,7 +74,7 @@ TEST(WasForked, IsCountedByLibc) {
   EXPECT_EQ(ask(child.look()), true);
   const Child other(Child::Kind::kExec);
   auto answer = ask(other.look());
-  while (!answer) answer = ask(other.look());  // until libc is loaded; no longer than the test may take
+  while (!answer) answer = ask(other.look());  // until libc is loaded; the time limit of the test ends this loop
   EXPECT_EQ(answer, false);
 }
 
@@ -97,7 +97,7 @@ TEST(LostPthreads, AreInTheChildsMemory) {
   other.join();
 }
 
-// _Fork() leaves them unchanged: with the tids of threads that do not exist here.
+// _Fork() leaves the structs of lost threads unchanged. They keep the tids of threads that do not exist in the child.
 TEST(LostPthreads, OfABareForkHaveTheirTids) {
   std::binary_semaphore end{0};
   std::atomic<pid_t> tid{0};
@@ -118,7 +118,8 @@ TEST(LostPthreads, OfABareForkHaveTheirTids) {
     EXPECT_NE(lost.threads.front().start_routine, 0U);
   }
   {
-    // Its first thread has the number of its parent's, as in a child of vfork(): nothing can be concluded.
+    // After the bare system call, the struct of the child's thread has the parent's tid, as after vfork(). This does
+    // not show that the fork was bypassed.
     const Child child(Child::Kind::kSystemCall);
     EXPECT_FALSE(find_lost_pthreads(child.look()).bypassed);
   }

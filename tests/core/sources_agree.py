@@ -1,5 +1,8 @@
-"""sources_agree.py FORKSIGHT PROGRAM START CASES: one hang, seen in three ways: the trace that the shim wrote, the live
-processes, a core of the child. All three must tell the same story, but for what a source cannot know."""
+"""sources_agree.py FORKSIGHT PROGRAM START CASES: three sources show the same hang.
+
+The sources are the trace that the shim wrote, the living processes, and a core of the child. All three reports must contain
+the same facts, except for facts that a source does not have.
+"""
 import json
 import os
 import shutil
@@ -13,13 +16,13 @@ LIMIT_S = 40
 
 
 def stack_of(finding, program):
-    """The program's own frames."""
+    """The frames of the stack that belong to the program."""
     return [(frame["function"], os.path.basename(frame["file"]), frame["line"]) for frame in finding["stack"]
             if os.path.basename(frame["module"] or "") == program]
 
 
 def story(report, program):
-    """The facts that every source knows."""
+    """The facts of a report that are to be compared."""
     findings = report["findings"]
     assert len(findings) == 1, [finding["summary"] for finding in findings]
     finding = findings[0]
@@ -38,7 +41,7 @@ def story(report, program):
         "holder_name": holder["name"],
         "stack": stack_of(finding, program),
         "fork": (finding["fork"]["pid"], finding["fork"]["child"]),
-        # The trace counts every held lock; the others count those for which a thread waits.
+        # The trace counts every held lock. The other sources count only locks for which a thread waits.
         "forks": [tuple(fork[key] for key in ("pid", "child", "tid", "threads_before", "lost_threads", "error")) for fork in report["forks"]],
         "held": report["forks"][0]["held_locks"] > 0,
         "lineage": [(process["pid"], process["ppid"]) for process in report["processes"] if process["pid"] == finding["process"]["pid"]],
@@ -59,7 +62,7 @@ def children(pid):
 
 
 def wait_for_hang(runner, folder):
-    """(parent, child) as soon as the child sleeps in its futex: one thread, the same place at two looks."""
+    """Waits until the child is at the same place in a futex wait at two looks. Returns the pids of parent and child."""
     deadline = time.monotonic() + LIMIT_S / 2
     before = ""
     while time.monotonic() < deadline and runner.poll() is None:
@@ -84,7 +87,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="forksight-agree-") as folder:
         out = str(Path(folder, "out"))
         runner = processes.Program([forksight, "run", "--omp=observe", "--on-hang", "report", "--out", out, "--",
-                                     "setsid", program], folder)  # it leads its process group, as in a shell
+                                     "setsid", program], folder)  # the program leads a process group, as in a shell
         try:
             parent, child = wait_for_hang(runner.popen, folder)
             live = explain([forksight, "why", str(parent), "--format", "json"])
@@ -96,8 +99,8 @@ def main():
     name = os.path.basename(program)
     stories = {"trace": story(trace, name), "why": story(live, name), "core": story(core, name)}
     assert stories["trace"]["pid"] == child and stories["trace"]["stack"], stories["trace"]
-    # A core has no thread names, because the kernel keeps them. The start routine of a thread is the shim's function
-    # here.
+    # A core has no names of threads, because only the kernel has them. It has no start routine, because under the shim
+    # this is a function of the shim.
     assert stories["core"].pop("holder_name") == ""
     assert stories["core"].pop("start") == ("", "")
     assert stories["why"].pop("start") == stories["trace"].pop("start") == (start, name)

@@ -1,4 +1,4 @@
-// What std::threads were to run, read in a child that lost them.
+// Finds out which function a std::thread was to run, from the memory of a child that lost the thread.
 #include "inspect/std_threads.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 namespace forksight::inspect {
 namespace {
 
-// A sanitizer starts threads by a function of its own.
+// A sanitizer starts threads with a function of its own, which hides the one of libstdc++.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kAreStartedByLibstdcxx = false;
 #else
@@ -41,7 +41,7 @@ struct Functor {
   void operator()() const { g_end.acquire(); }
 };
 
-// Starts a thread, and looks for it in a forked child.
+// Starts a thread, and finds its function in the memory of a forked child.
 class StdThreads : public testing::Test {
  protected:
   template <class... Arguments>
@@ -102,7 +102,7 @@ TEST_F(StdThreads, AFunctorIsNamedByItsType) {
   EXPECT_EQ(start_of(Functor{}), unless_sanitized("forksight::inspect::(anonymous namespace)::Functor"));
 }
 
-// Nothing shows which of the two it is, the thread or its argument.
+// The memory does not show whether the thread runs one function or the other, which is only its argument.
 TEST_F(StdThreads, WhatMayBeEitherIsNotNamed) {
   EXPECT_EQ(start_of(
                 +[](void (*)()) { g_end.acquire(); }, run_nothing),
