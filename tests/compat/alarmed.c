@@ -1,4 +1,4 @@
-// A reader of a pipe that its own process has open, whose alarm ends the wait: no hang, though nobody writes.
+// Reads from a pipe of which only this process has the writing end. Nobody writes, but an alarm ends the wait: no hang.
 #include <errno.h>
 #include <signal.h>
 #include <unistd.h>

@@ -1,13 +1,14 @@
 #!/usr/bin/python3
-"""Compares other people's tests bare, under the shim alone, by `forksight run`, and by `forksight run --cure=auto`.
+"""Compares other projects' tests bare, under the shim alone, by `forksight run`, and by `forksight run --cure=auto`.
 
   compat.py run --build BUILD [--cache DIR] [--results DIR] [--jobs N] [--unit PATTERN] SUITE...
   compat.py page --build BUILD [--cache DIR] [--results DIR] [--commit DIGEST=COMMIT]... FILE
 
-`run` installs or builds what a suite needs (Debian packages and source packages; it needs root for this, and for the
-namespaces that each test gets), makes the runs that are missing in the folder of results, and says what differs. `page`
-writes the page from the results; --commit names a build in it. SUITE is `all` or a folder's module: see suites/. Exit status of `run`: 0 nothing differs and
-each finding is explained, 1 otherwise, 77 a suite cannot be had here.
+`run` installs or builds what a suite needs from Debian packages and source packages. It makes the runs that are missing in
+the folder of results, and says what differs. It needs root to install packages, and to make the namespaces of each test.
+`page` writes FILE from the results. --commit gives the commit of a build, which the page then names. SUITE is `all` or a name
+in suites/__init__.py. Exit status of `run`: 0 if nothing differs and each finding is explained, 77 if something that a suite
+needs is not available here, 1 otherwise.
 """
 import argparse
 import fnmatch

@@ -1,8 +1,9 @@
-"""Runs units of foreign tests in four modes and keeps each run as a line of JSON.
+"""Runs units of other projects' tests in four modes, and keeps each run as a line of JSON.
 
-A suite yields units. A unit is one command, whose output is parsed into a result for each test. The modes: `bare`, `shim`
-(LD_PRELOAD alone), `run` (`forksight run`) and `cure` (`forksight run --cure=auto`). A run that is kept is not made again,
-so a comparison that was cut off goes on; lines of another build of forksight are ignored, those of bare runs are not.
+A suite yields units. A unit is one command. Its output gives a result for each test. The modes are `bare`, `shim` (LD_PRELOAD
+alone), `run` (`forksight run`) and `cure` (`forksight run --cure=auto`). A run that is kept is not made again. So a comparison
+that was interrupted goes on where it stopped. Kept runs of another build of forksight are ignored. Kept bare runs are always
+used.
 """
 import concurrent.futures
 import dataclasses
@@ -17,32 +18,32 @@ from pathlib import Path
 
 MODES = ("bare", "shim", "run", "cure")
 BARE_RUNS = 2
-# A result that differs from bare is tried again so often, in bare runs and in those of its mode.
+# If a result differs from the bare one, the unit is run this many times more, bare and in the mode that differs.
 TRIES_AGAIN = 2
 TIMEOUT_S = 20
 KEPT_OUTPUT = 4000
-# Besides these, a test sees the environment of its unit only.
+# A test gets these variables and those of its unit, and no others.
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/tmp",
                "TMPDIR": "/tmp", "USER": "root", "TERM": "dumb"}
 
 
 @dataclasses.dataclass
 class Unit:
-    """`parse` makes {test: result} out of the output and the end of the command; without one the unit is one test."""
+    """One command. `parse` makes {test: result} from its output and its end. Without `parse`, the unit is one test."""
     name: str
     command: list
     folder: str = "/tmp"
     environment: dict = dataclasses.field(default_factory=dict)
     seconds: int = TIMEOUT_S
     parse: object = None
-    # Modes that would say nothing new of it.
+    # The modes in which the unit is run.
     modes: tuple = MODES
-    # A script that puts the words of a mode before the programs that it starts: they are its arguments.
+    # The command is a script. It gets the words of the mode as arguments, and puts them before the programs that it starts.
     words_last: bool = False
 
 
 class Tools:
-    """What is compared: the shim, the command, and the program that isolates a test."""
+    """The files that a comparison needs: the shim, the command, and the program that isolates a test."""
 
     def __init__(self, build):
         build = Path(build).resolve()
@@ -57,7 +58,7 @@ class Tools:
         self.build = digest.hexdigest()[:16]
 
     def check(self):
-        """The shim is in a program that is isolated: a tool below /tmp would not be there, and nothing would be compared."""
+        """Checks that an isolated program loads the shim. Otherwise all tests would run bare, as with a shim below /tmp."""
         with tempfile.TemporaryDirectory() as folder:
             command = [str(self.isolate), "30", f"{folder}/end", "env", f"LD_PRELOAD={self.shim}", "cat", "/proc/self/maps"]
             maps = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
@@ -65,7 +66,7 @@ class Tools:
             raise SystemExit(f"compat: {self.shim} is not in a program that is isolated: {maps.stderr.strip()}")
 
     def words(self, mode, out):
-        """What stands before a command in a mode."""
+        """The words that a mode puts before a command."""
         if mode == "bare":
             return []
         if mode == "shim":
@@ -79,7 +80,7 @@ def findings_in(report, end):
     try:
         text = report.read_text()
         if end == "timeout" and not text:
-            return []  # it was ended while it was about to write
+            return []  # forksight was killed before it wrote the report
         findings = json.loads(text)["findings"]
     except FileNotFoundError:
         return []
@@ -94,7 +95,7 @@ def placed(unit, words):
 
 
 def run_unit(tools, unit, mode, scratch):
-    """One run, as what is kept of it."""
+    """Makes one run, and returns what is kept of it."""
     out = Path(tempfile.mkdtemp(prefix="run-", dir=scratch))
     (out / "traces").mkdir()
     os.chmod(out, 0o777)
@@ -120,7 +121,10 @@ def run_unit(tools, unit, mode, scratch):
 
 
 class Kept:
-    """The runs of one suite, in a file of JSON lines: those of a build, or of the newest build that a unit was run with."""
+    """The kept runs of one suite, in a file of JSON lines.
+
+    They are the bare runs and those of `build`. If `build` is None, they are those of the last build with which a unit was run.
+    """
 
     def __init__(self, path, build):
         self.path = Path(path)
@@ -148,7 +152,7 @@ class Kept:
 
 
 def differences(bare_runs, runs):
-    """Tests whose result in the last run of a mode is in no bare run: {test: (results bare, result)}."""
+    """{test: (bare results, result)} for the tests whose result in the last run of a mode is none of their bare results."""
     last = runs[-1]
     names = {name for run in bare_runs for name in run["tests"]}
     found = {}
@@ -164,7 +168,10 @@ def differences(bare_runs, runs):
 
 
 def compare_unit(tools, unit, kept, scratch):
-    """All runs of a unit that are not there yet. Where a result differs, bare and the mode are run again: chance shows."""
+    """Makes the runs of a unit that are missing.
+
+    If a result differs, the unit is run again, bare and in this mode. This shows whether the difference is chance.
+    """
     while len(kept.of(unit.name, "bare")) < BARE_RUNS:
         kept.add(run_unit(tools, unit, "bare", scratch))
     for mode in unit.modes[1:]:

@@ -1,4 +1,4 @@
-"""The frame sees what it is there for: results that a mode changes, findings that nobody explained, runs that are kept."""
+"""Tests of frame.py and judge.py: they must notice changed results and findings without a reason, and reuse kept runs."""
 import sys
 import tempfile
 import unittest
@@ -12,7 +12,7 @@ from suites import marked, tap  # noqa: E402
 
 
 class FakeTools:
-    """A mode is a word before the command, which shows it as $MODE. `isolate` runs a command without isolation."""
+    """Tools for the tests. The command gets its mode in the variable $MODE. `isolate` runs a command without isolation."""
     build = "one"
 
     def __init__(self, folder):

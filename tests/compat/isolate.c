@@ -1,8 +1,9 @@
-// isolate SECONDS RESULT CMD [ARG…]: runs CMD where it meets no other test, and where nothing of it survives.
+// isolate SECONDS RESULT CMD [ARG…]: runs CMD apart from other tests. No process and no file in /tmp survives it.
 //
-// CMD gets namespaces of its own for processes, mounts, System V and POSIX message queues, and the network, with an empty
-// /tmp and /dev/shm, and the loopback device up. The build that this program is of stays visible if it is below /tmp. The file RESULT says how it ended: its exit status, 128 plus a signal, or
-// "timeout". Process 1 of the namespace waits for CMD and then ends, whereupon the kernel ends all that CMD left behind.
+// CMD gets namespaces of its own for processes, mounts, System V and POSIX message queues, and the network. /tmp and
+// /dev/shm are empty, and the loopback device is up. If the build with this program is below /tmp, it stays visible there.
+// The file RESULT says how CMD ended: its exit status, 128 plus a signal, or "timeout". Process 1 of the namespace waits
+// for CMD and then ends. The kernel then kills all processes that CMD left behind.
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -38,7 +39,7 @@ static void bring_up_loopback(void) {
   close(descriptor);
 }
 
-// The path of the build, which has this program in bin/; where it is below /tmp, it is open as *descriptor.
+// Finds the path of the build, which has this program in bin/. If the path is below /tmp, *descriptor is open for it.
 static void find_build(char *path, size_t size, int *descriptor) {
   const ssize_t length = readlink("/proc/self/exe", path, size - 1);
   if (length < 0)
@@ -83,7 +84,7 @@ static void say(int descriptor, const char *text) {
     fail("result");
 }
 
-// Process 1: waits for CMD, and reaps what is left to it meanwhile.
+// Process 1 of the namespace. It waits for CMD, and reaps orphaned processes meanwhile.
 static void be_init(int result, int seconds, char **command) {
   mount_own();
   bring_up_loopback();

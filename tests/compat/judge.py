@@ -1,4 +1,8 @@
-"""What the runs of a suite show: tests that end as bare, that are not stable bare, that differ; findings, and why they are true."""
+"""Judges the runs of a suite.
+
+It finds out which tests have the same result as bare, which have several bare results, and which differ. It also lists the
+findings, each with the reason why it is true.
+"""
 import collections
 import dataclasses
 import fnmatch
@@ -7,7 +11,7 @@ from pathlib import Path
 
 import frame
 
-# The end of a bare run whose command was not found, or whose namespaces could not be had: it compares nothing.
+# The ends of a bare run whose command was not found, or for which no namespaces could be made. Such a run compares nothing.
 NOT_STARTED = ("127", "126", "125", "lost")
 EXPLAINED = Path(__file__).with_name("explained.json")
 
@@ -22,7 +26,7 @@ class Difference:
     runs: list
 
     def happened_once(self):
-        """The same mode gave the bare result, too: chance decides, or a time limit under load."""
+        """Whether another run in the same mode had the bare result. Then the cause is chance, or a time limit under load."""
         return any(result in self.bare for result in self.runs)
 
 
@@ -71,7 +75,7 @@ def explanations():
 
 
 def explanation(kind, suite, unit, what):
-    """The reason that is written down for a finding of a rule, or for the difference of a test; "" if there is none."""
+    """The reason in explained.json for a finding of a rule, or for the difference of a test. "" if there is none."""
     for entry in explanations()[kind + "s"]:
         if entry["suite"] == suite and fnmatch.fnmatchcase(unit, entry["unit"]) and fnmatch.fnmatchcase(what, entry["what"]):
             return entry["reason"]
@@ -98,7 +102,7 @@ def judge_mode(judged, unit, kept, mode, stable):
 
 
 def judge_suite(name, kept, units=None):
-    """`units` are those that must be there; else those that were run in all modes."""
+    """Judges the units in `units`, all of which must have been run. Without `units`, judges those that were run in all modes."""
     judged = Judged(name)
     for unit in units if units is not None else sorted({unit for unit, _ in kept.runs}):
         modes = [mode for mode in frame.MODES[1:] if kept.of(unit, mode)]

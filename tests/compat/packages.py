@@ -1,4 +1,4 @@
-"""Debian packages and source packages, for the suites. Nothing comes from elsewhere."""
+"""Gets Debian packages and source packages for the suites. They need nothing else."""
 import os
 import shutil
 import subprocess
@@ -8,7 +8,7 @@ MIRROR = "http://deb.debian.org/debian"
 
 
 class NotHere(Exception):
-    """What a suite needs cannot be had here."""
+    """Something that a suite needs is not available here."""
 
 
 def release():
@@ -19,7 +19,7 @@ def release():
 
 
 def version_of(package):
-    """Of an installed one, or None."""
+    """The version of an installed package. None if the package is not installed."""
     asked = subprocess.run(["dpkg-query", "-W", "-f=${db:Status-Status} ${Version}", package], capture_output=True, text=True, check=False)
     status, _, version = asked.stdout.partition(" ")
     return version if status == "installed" else None
@@ -37,7 +37,7 @@ def install(packages):
 
 
 def apt_for_sources(cache):
-    """apt-get with a list of sources of its own: that of the machine stays as it is."""
+    """The words of an apt-get that uses a list of sources in `cache`. It does not change the list of the machine."""
     lists = cache / "lists"
     (lists / "partial").mkdir(parents=True, exist_ok=True)
     sources = cache / "sources.list"
@@ -46,7 +46,7 @@ def apt_for_sources(cache):
 
 
 def fetch_source(package, cache):
-    """The folder with the unpacked source package."""
+    """Downloads and unpacks a source package, unless it is there. Returns its folder."""
     folder = cache / "sources" / package
     if not (folder / "unpacked").exists():
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Writes the page of the comparison out of the runs that are kept."""
+"""Writes docs/compatibility.md from the kept runs."""
 import collections
 import time
 from pathlib import Path
@@ -8,7 +8,7 @@ import packages
 from judge import explanation, judge_suite
 from suites import SUITES
 
-# As the suites say that a test passed, did not apply, or failed bare already.
+# The results with which the suites say that a test passed, or that it was skipped. All other results are failures.
 PASSED = ("0", "ok", "PASS")
 SKIPPED = ("skipped", "SKIP", "4", "5", "77")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Runs a program bare and under the shim: exit status and output must be the same, and a trace must be there if asked.
+"""Runs a program without and with the shim. Exit status and output must be the same. The shim must leave TRACES trace files.
 
   compare.py SHIM TRACES PROGRAM [ARGUMENT...]     TRACES: how many trace files the shim must leave
 """

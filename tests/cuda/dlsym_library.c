@@ -1,5 +1,5 @@
-/* A library that asks dlsym about things that depend on who asks. It defines one function that the program defines,
- * too, and is opened with RTLD_LOCAL. */
+/* A library that calls dlsym() where the answer depends on the caller. One of its functions has the same name as a
+ * function of the program. The program opens the library with RTLD_LOCAL. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Asks dlsym about everything that it can answer and prints what comes: names of what was found, and dlerror(). Bare
- * and under the shim the output must be the same to the letter. */
+/* Calls dlsym() in many ways, and prints the answers: the library that has the symbol, and the text of dlerror(). The
+ * output must be identical without and with the shim. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,7 +20,8 @@ static const char* base(const char* path) {
   return slash != NULL ? slash + 1 : path;
 }
 
-/* Where it was found; of a function that the shim interposes that is the shim, so only the libraries' own are asked. */
+/* Prints which library has the symbol. For a function that the shim interposes, this is the shim. So the calls ask only
+ * for functions that it does not interpose. */
 static void show(const char* what, void* handle, const char* name) {
   Dl_info info;
   dlerror();
@@ -30,7 +31,7 @@ static void show(const char* what, void* handle, const char* name) {
   const char* const text = dlerror();
   printf("%s %s: ", what, name);
   if (found == NULL) {
-    /* The object that was searched is named in front; the program's is a path. */
+    /* The text begins with the name of the object that was searched. It is left out, because it may be a path. */
     const char* const colon = text != NULL ? strrchr(text, ':') : NULL;
     printf("none,%s", colon != NULL ? colon + 1 : " no text");
   } else if (dladdr(found, &info) != 0) {
@@ -73,7 +74,7 @@ static void show_by_caller(const char* path) {
   printf("the library's own, from the program: %s\n", dlsym(RTLD_DEFAULT, "only_here") != NULL ? "found" : "none");
 }
 
-/* A name that ends where its page ends: not a byte more of it may be read. */
+/* Each name ends at the end of its page. The next page is not mapped, so nothing after the name may be read. */
 static void show_at_page_end(void) {
   const long page = sysconf(_SC_PAGESIZE);
   char* const memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -101,7 +102,7 @@ static void* in_thread(void* unused) {
   return unused;
 }
 
-/* dlsym works before main, before the shim, perhaps. */
+/* Calls dlsym() before main(), perhaps also before the shim is ready. */
 __attribute__((constructor)) static void before_main(void) {
   show("constructor", RTLD_DEFAULT, "shared_name");
   show("constructor", RTLD_DEFAULT, "cuInit");

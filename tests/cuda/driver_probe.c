@@ -1,9 +1,9 @@
-/* Calls the driver by each of the three ways, in the parent and in children, and prints every answer. Bare and under
- * the shim the output must be the same to the letter.
+/* Calls the CUDA driver in the parent and in children, and prints each answer. The output must be identical without and
+ * with the shim. A macro chooses how the program gets the driver:
  *
- *   linked   the program is linked with the driver
- *   opened   it opens it, without letting others see it
- *   absent   there is none: nothing may be found, nor answer
+ *   LINKED   it is linked with the driver
+ *   OPENED   it opens the driver with RTLD_LOCAL, and finds the functions by dlsym() and cuGetProcAddress()
+ *   ABSENT   it has no driver; dlsym() must find none
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -24,7 +24,8 @@
     printf("%s = %lld, errno %d\n", #expression, result_, errno); \
   } while (0)
 
-/* The "kernel" below is one for the test driver alone; memory addresses are for nobody. */
+/* The real driver runs. launch() is then not called, because only the test driver accepts its arguments. Memory addresses
+ * are never printed, because they may differ. */
 static int on_real_driver;
 
 struct functions {
@@ -90,7 +91,7 @@ static void use_in_child(const struct functions* cuda) {
   const pid_t child = fork();
   if (child == 0) {
     use(cuda);
-    use(cuda); /* each function again */
+    use(cuda); /* the second call of each function */
     fflush(stdout);
     _exit(0);
   }
@@ -160,7 +161,7 @@ static struct functions by_proc_address(void* driver) {
   SHOW(get("cuInit", NULL, 12000, 0, NULL));
   void** const out = (void**)&cuda;
   for (unsigned i = 0; i < sizeof names / sizeof *names; ++i) SHOW(get(names[i], &out[i], 12000, 0, &what));
-  /* The same question has the same answer. */
+  /* The second call with the same name gives the same function. */
   SHOW(get("cuMemAlloc", &found, 12000, 0, NULL));
   SHOW(found == *(void**)&cuda.allocate);
   return cuda;

@@ -1,4 +1,4 @@
-// Damaged traces: each bad place is one line with its offset, and what is behind it is shown.
+// Dumps of damaged traces. Each bad place gives one line with its offset. The dump also shows the records after it.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -80,8 +80,8 @@ std::set<std::string> offsets(const std::vector<dump::Json>& lines) {
   return found;
 }
 
-// However one byte is changed, no record but the one that it is in is lost. If that is one of the four bytes of a
-// size, the record may take in those behind it: their bytes are shown as its own.
+// If one byte of a trace is changed, only the record with this byte may be lost. A byte of a record's size is an
+// exception, which is not checked: the record may then include the records after it.
 void flip_each_byte(const std::vector<std::byte>& good) {
   const std::set<std::string> all = offsets(dumped_lines(good));
   std::set<std::size_t> sizes;

@@ -1,4 +1,4 @@
-// What the dump shows of whole records.
+// What the dump shows of undamaged records.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -17,7 +17,7 @@ using test::dumped;
 using test::dumped_lines;
 using test::TraceBuilder;
 
-// Behind the header, whose fields are many.
+// The dump of the records, without the long dump of the header.
 std::string records_of(const TraceBuilder& trace) {
   const std::string text = dumped(trace.bytes()).text;
   return text.substr(text.find("\n0x1000 ") + 1);
@@ -120,7 +120,7 @@ TEST(Dump, JsonLinesHaveTheSame) {
   EXPECT_EQ(lines[2]["says"], "1 records, 0 unfinished, 0 bad");
 }
 
-// Every record of records.def, with two elements of each of its tails.
+// Makes a record of each type in records.def, with two elements in each of its tails.
 TEST(Dump, KnowsEachRecord) {
   TraceBuilder trace;
   std::map<std::string, std::set<std::string>> tails;
@@ -153,7 +153,7 @@ TEST(Dump, KnowsEachRecord) {
 TEST(Dump, ShowsWhatItDoesNotKnow) {
   TraceBuilder trace;
   trace.append(static_cast<trace::RecordType>(999), {std::byte{0xab}, std::byte{1}});
-  trace.append(trace::RecordType::kModuleGone, std::vector<std::byte>(48, std::byte{7}));  // of a newer writer
+  trace.append(trace::RecordType::kModuleGone, std::vector<std::byte>(48, std::byte{7}));  // of a newer writer: too long
   trace.record(trace::RecordType::kTouchEnd, trace::TouchEndRecord{}, trace::RecordState::kWriting);
   trace.record(trace::RecordType::kNote, trace::NoteRecord{static_cast<trace::NoteCode>(99), 5, 3});
   const std::string text = records_of(trace);

@@ -1,4 +1,4 @@
-// The bytes of a trace through the dump.
+// Dumps the bytes of a trace, as text or as JSON lines.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Programs that were built in the folder $BUILT, whose runtimes bring threads of their own.
+# Programs that were built in the folder $BUILT. Their runtimes start threads.
 # shellcheck disable=SC1091,SC2016,SC2154
 . "$(dirname "$0")/lib.sh"
 set -eu

@@ -1,4 +1,4 @@
-// Threads that take locks, and forks of a process with threads, whose children touch none of them. There is no defect in it.
+// Threads take locks. The process forks while it has threads. The children touch no lock. The program has no defect.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# gdb and valgrind on a program under the shim: $BUILT/debugged has threads, forks, locks, and no defect.
+# gdb and valgrind on the program $BUILT/debugged under the shim. It has threads, forks and locks, and no defect.
 # shellcheck disable=SC1091,SC2016,SC2154
 . "$(dirname "$0")/lib.sh"
 set -eu
 program=$BUILT/debugged
 ends plain "$@" "$program"
 gdb=(gdb -nx -batch -iex 'set debuginfod enabled off' -iex 'set debug-file-directory /nowhere' -iex 'set auto-load safe-path /')
-# shown: the names of the program's own functions that the debugger shows
+# The results contain names of the program's own functions, as gdb shows them.
 ends gdb-run sh -c '"$@" 2>&1 | grep -oE "exited normally|child: [a-z]+|SIG[A-Z]+" | sort' sh "$@" "${gdb[@]}" -ex run "$program"
 ends gdb-thread sh -c '"$@" 2>&1 | grep -oE "in (add_one|worker)|[#]0 +(add_one|worker)|exited normally|SIG[A-Z]+"' sh "$@" "${gdb[@]}" \
   -ex 'break add_one' -ex run -ex 'bt 1' -ex delete -ex continue "$program"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sourced by the programs' scripts. A script gets the words that stand before a command in a mode ("$@": none, `env LD_PRELOAD=…`
-# or `forksight run … --`) and prints a line `@@ TEST RESULT` for each of its tests.
+# The scripts of the programs source this file. A script gets the words of its mode as "$@": none, `env LD_PRELOAD=…`, or
+# `forksight run … --`. It puts them before its commands, and prints a line `@@ TEST RESULT` for each of its tests.
 set -eu
 cd /tmp
 sources=$(dirname "$0")
@@ -11,7 +11,7 @@ result() {
   printf '\n@@ %s %s\n' "$1" "$2"
 }
 
-# ends TEST COMMAND...: the result is the exit status, and a sum of the output.
+# ends TEST COMMAND...: the result is the exit status and a checksum of the output.
 ends() {
   name=$1
   shift
@@ -21,7 +21,7 @@ ends() {
   result "$name" "$status:$(cksum < "out.$$" | cut -d ' ' -f 1)"
 }
 
-# until_true COMMAND...: waits for a server that starts.
+# until_true COMMAND...: repeats COMMAND until it succeeds, for example until a server is ready.
 until_true() {
   for _ in $(seq 200); do
     if "$@" > /dev/null 2>&1; then
@@ -34,7 +34,7 @@ until_true() {
   return 1
 }
 
-# stops TEST PID SIGNAL: the result is how it ends.
+# stops TEST PID SIGNAL: sends SIGNAL to the process. The result is its exit status.
 stops() {
   kill "-$3" "$2"
   status=0

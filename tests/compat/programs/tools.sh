@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Programs of every day that use threads, children and pipes. The shim is in all of what a tool starts.
+# Everyday programs that use threads, children and pipes. The shim is also in all programs that they start.
 # shellcheck disable=SC1091,SC2016,SC2154
 . "$(dirname "$0")/lib.sh"
 set -eu

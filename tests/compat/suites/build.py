@@ -1,4 +1,4 @@
-"""Many small C programs, built side by side."""
+"""Builds many small C programs in parallel."""
 import concurrent.futures
 import json
 import subprocess
@@ -13,7 +13,7 @@ def build_one(job):
 
 
 def build_programs(jobs, index):
-    """Runs each command of [(program, command)]; keeps the names of the programs that were built in `index`."""
+    """Runs each command of [(program, command)]. Writes the names of the programs that were built into the file `index`."""
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
         built = [program for program in pool.map(build_one, jobs) if program]
     index.write_text(json.dumps(sorted(built)))

@@ -1,4 +1,4 @@
-"""CPython's own tests: a file is a unit, each of its methods a test."""
+"""CPython's own tests. A file is a unit, and each of its test methods is a test."""
 from pathlib import Path
 
 from frame import Unit

@@ -1,4 +1,7 @@
-"""cpython_runner.py MODULE: runs a module of CPython's tests; a line `@@ TEST RESULT` a test, and `began` before each."""
+"""cpython_runner.py MODULE: runs a module of CPython's tests.
+
+It prints a line `@@ TEST began` before each test, and a line `@@ TEST RESULT` after it.
+"""
 import os
 import sys
 import unittest
@@ -10,7 +13,7 @@ PROCESS = os.getpid()
 
 
 def say(test, result):
-    # A child that a test forked may come here, too: its results are not the module's.
+    # A child that a test forked may come here, too. Its results do not count.
     if os.getpid() == PROCESS:
         os.write(OUTPUT, f"\n@@ {test.id().replace(' ', '_')} {result}\n".encode())
 
@@ -50,7 +53,7 @@ class Result(unittest.TextTestResult):
         super().addUnexpectedSuccess(test)
 
 
-# A virtual machine's socket has no other end here: the test would wait for ever.
+# The socket of a virtual machine has no other end here. The test would wait for ever.
 WITHOUT = "VSOCK"
 
 
@@ -63,7 +66,10 @@ def tests_in(suite):
 
 
 def without(suite, part):
-    """Fixtures of classes and modules are kept: they go by the class of each test."""
+    """The suite without the tests whose id contains `part`.
+
+    Fixtures of classes and modules still run, because unittest finds them by the class of each test.
+    """
     return unittest.TestSuite(test for test in tests_in(suite) if part not in test.id())
 
 

@@ -1,4 +1,4 @@
-"""GLib's installed tests: a program is a unit, each path of it a test."""
+"""GLib's installed tests. A program is a unit, and each path of its test tree is a test."""
 import shlex
 from pathlib import Path
 

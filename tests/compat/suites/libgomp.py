@@ -1,4 +1,4 @@
-"""libgomp's tests in C: those that DejaGnu would run, built with the options that they ask for."""
+"""libgomp's tests in C that DejaGnu would run. They are built with the options that their comments ask for."""
 import re
 import subprocess
 from pathlib import Path
@@ -19,7 +19,7 @@ SECONDS = 60
 
 
 def unpack(cache):
-    """libgomp's tests, out of the archive in the source package."""
+    """Unpacks libgomp's tests from the archive in the source package. Returns their folder."""
     archives = list(fetch_source("gcc-12", cache).glob("gcc-*.tar.*"))
     if not archives:
         raise NotHere("no gcc-*.tar.* in the source package gcc-12")

@@ -1,4 +1,4 @@
-"""libuv's tests: each by itself, as its runner does it."""
+"""libuv's tests. Each one runs in a process of its own, as libuv's runner does it."""
 import subprocess
 
 from frame import Unit

@@ -1,9 +1,9 @@
-"""Lines `@@ TEST RESULT`, which the runners of this folder print."""
+"""Reads lines `@@ TEST RESULT`, which cpython_runner.py and the scripts in programs/ print."""
 MARK = "@@ "
 
 
 def parse(text, end):
-    """A test that began and did not end is known by the end of the unit."""
+    """{test: result}. The result of a test that began and did not end contains the end of the unit."""
     tests = {}
     for line in text.splitlines():
         if line.startswith(MARK):

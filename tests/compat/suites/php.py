@@ -1,4 +1,4 @@
-"""PHP's own tests, by its own runner: a folder is a unit, each file a test."""
+"""PHP's own tests, run by PHP's runner. A folder is a unit, and each file is a test."""
 import re
 
 from frame import Unit

@@ -1,4 +1,7 @@
-"""Open POSIX conformance tests: one program a test; 0 is passed, 1 failed, 2 unresolved, 4 unsupported, 5 untested."""
+"""Open POSIX conformance tests. Each program is a test.
+
+Its exit status is 0 for passed, 1 for failed, 2 for unresolved, 4 for unsupported, 5 for untested.
+"""
 import re
 from pathlib import Path
 

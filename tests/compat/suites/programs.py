@@ -1,4 +1,4 @@
-"""Servers, language runtimes, tools, a browser and debuggers: a script a unit, each with a few results that it compares."""
+"""Servers, language runtimes, tools, a browser and debuggers. Each script in programs/ is a unit, and prints a few results."""
 import os
 import subprocess
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Our own cases, repaired, built with sanitizers of gcc and clang: each program as it is under the sanitizer alone."""
+"""Repaired cases of the hazard suite, built with the sanitizers of gcc and clang.
+
+With forksight, each program must end as it does with the sanitizer alone.
+"""
 from pathlib import Path
 
 from frame import Unit
@@ -17,7 +20,8 @@ locks/orphaned_semaphore locks/orphaned_spinlock locks/orphaned_barrier locks/se
 deadlocks/join_cycle deadlocks/lock_cycle deadlocks/rwlock_upgrade atfork/handler_order libc/exit_in_child
 """.split()
 SANITIZERS = {"gcc": ("address", "thread", "undefined", "leak"), "clang": ("address", "thread", "undefined", "memory")}
-# The order in which libraries come is checked by ASan as a library: `run` places the shim, LD_PRELOAD alone cannot.
+# ASan, as a library, checks that it comes before other libraries. `run` puts the shim after it. With LD_PRELOAD alone, the shim
+# comes first, so this check is switched off.
 ENVIRONMENT = {"ASAN_OPTIONS": "verify_asan_link_order=0"}
 SECONDS = 60
 

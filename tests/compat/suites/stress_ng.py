@@ -1,4 +1,4 @@
-"""stress-ng: a stressor with a fixed number of its operations, and its own checks."""
+"""stress-ng. Each stressor is a unit. It makes a fixed number of operations, and checks them itself."""
 from frame import Unit
 
 ABOUT = "stress-ng's stressors, each with its own checks"

@@ -1,11 +1,11 @@
-"""Results of the Test Anything Protocol."""
+"""Reads results in the Test Anything Protocol."""
 import re
 
 LINE = re.compile(r"^(ok|not ok) \d+ *-? *(.*)$", re.M)
 
 
 def parse(text, end):
-    """{name: ok, failed or skipped}. Tests of one name are told apart by their order."""
+    """{name: ok, failed or skipped}. If several tests have one name, the later ones get a number."""
     tests = {}
     for result, rest in LINE.findall(text):
         name, _, directive = rest.partition(" # ")
