@@ -30,8 +30,8 @@ struct Orders {
   }
 
   LockOrder& add(model::LifeId life, std::uint64_t held, std::uint64_t taken) {
-    // A thread with a creator takes the pair at its birth. A thread without a creator takes it 1000 ticks later, when
-    // it has made all other threads.
+    // A thread with a creator takes the pair at its birth. A thread without a creator takes it at a moment 1000 later.
+    // It has made all other threads by then.
     return add(life, held, taken, {model.lives[life].born + (model.lives[life].creator ? 0U : 1000U)});
   }
   LockOrder& add(model::LifeId life, std::uint64_t held, std::uint64_t taken, std::vector<std::uint64_t> moments) {
