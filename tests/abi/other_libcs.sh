@@ -31,7 +31,7 @@ mkdir -p "$folder"
 status=0
 for suite in bullseye bookworm trixie sid; do
   echo "== $suite"
-  unpack "$suite" || { echo "skipped: the packages of $suite cannot be had from $mirror"; exit 77; }
+  unpack "$suite" || { echo "skipped: the packages of $suite cannot be downloaded from $mirror"; exit 77; }
   FORKSIGHT_LIBC_ROOT=$folder/$suite "$tests" --gtest_filter='LibcDwarf.*' || status=1
 done
 exit "$status"

@@ -51,8 +51,8 @@ def exports(library, hooks):
         exported.add(name)
         seen.setdefault(name, set()).add(version)
         if name in versions and at != "@":
-            visible.append(f"exports {fields[7]}, which references without a version see")
-    wrong = [f"exports {name} as {sorted(seen[name])}, its row has {sorted(of)}" for name, of in sorted(versions.items())
+            visible.append(f"exports {fields[7]}, to which a reference without a version binds")
+    wrong = [f"exports {name} with the versions {sorted(seen[name])}, but its row has {sorted(of)}" for name, of in sorted(versions.items())
              if name in seen and seen[name] != of]
     return visible + wrong + [f"exports {name}, not in the list" for name in sorted(exported - listed)] + [
         f"does not export {name}" for name in sorted(listed - exported)]
@@ -77,7 +77,7 @@ def versions(library, hooks):
         default = [address for address, is_default in addresses.get(name, {}).values() if is_default]
         same = {version for version, (address, _) in addresses.get(name, {}).items() if address in default}
         if default and same - {"VERSION"} != of - {"VERSION"}:
-            problems.append(f"{name} has {sorted(same)}, its row {sorted(of)}")
+            problems.append(f"{name} has the versions {sorted(same)} in the library, and {sorted(of)} in its row")
     return problems if addresses.keys() & listed.keys() else ["has none of the functions"]
 
 

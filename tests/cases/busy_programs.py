@@ -23,7 +23,7 @@ def check(forksight, program, name):
                 return [f"{name}: `forksight why` ends with {done.returncode}:", done.stdout, done.stderr]
         busy.popen.stdin.write(b"x")
         said = communicate(busy.popen, LIMIT_S)
-        return [] if said == "7 0" else [f"{name}: its child gave \"{said}\""]
+        return [] if said == "7 0" else [f"{name}: the program printed \"{said}\""]
     finally:
         busy.end()
 

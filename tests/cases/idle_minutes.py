@@ -113,7 +113,7 @@ def command_of(program):
 def ask(forksight, program):
     pid = command_of(program)
     if pid == 0:
-        return [f"{program.name}: it is gone"]
+        return [f"{program.name}: the program has ended"]
     done = subprocess.run([forksight, "why", str(pid)], capture_output=True, text=True, timeout=LIMIT_S, check=False)
     return [] if done.returncode == 0 else [f"{program.name}: `why` ends with {done.returncode}: {done.stdout}{done.stderr}"]
 

@@ -103,7 +103,7 @@ class Wait(Started):
         if self.listener:
             self.listener.close()
         return [] if said == self.expected and self.popen.returncode == 0 else [
-            f"{self.name}: its wait gave \"{said}\", not \"{self.expected}\" (status {self.popen.returncode})"]
+            f"{self.name}: the program printed \"{said}\", not \"{self.expected}\" (status {self.popen.returncode})"]
 
 
 def has_settled(program):

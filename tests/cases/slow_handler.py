@@ -25,11 +25,11 @@ def run(forksight, folder, ways_out, handler, options):
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     problems = []
     if done.returncode != WELL:
-        problems.append(f"it ends with {done.returncode}")
+        problems.append(f"`run` exits with {done.returncode}")
     if "CERTAIN HANG" in done.stderr:
-        problems.append("it is reported as proven")
+        problems.append("the hang is reported as proven")
     if "withdrawn" not in done.stderr:
-        problems.append("nothing is withdrawn")
+        problems.append("`run` withdraws no finding")
     return [f"{handler} {' '.join(options)}: {problem}: {done.stderr}" for problem in problems]
 
 

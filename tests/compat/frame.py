@@ -63,7 +63,7 @@ class Tools:
             command = [str(self.isolate), "30", f"{folder}/end", "env", f"LD_PRELOAD={self.shim}", "cat", "/proc/self/maps"]
             maps = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
         if str(self.shim) not in maps.stdout:
-            raise SystemExit(f"compat: {self.shim} is not in a program that is isolated: {maps.stderr.strip()}")
+            raise SystemExit(f"compat: an isolated program does not load {self.shim}: {maps.stderr.strip()}")
 
     def words(self, mode, out):
         """The words that a mode puts before a command."""

@@ -58,7 +58,7 @@ def main():
 
         core = make_core(folder)
         if core is None:
-            print("without gcore (package gdb) there is no core")
+            print("gcore (package gdb) is not installed, so no core can be made")
             return 1
         whole = core.read_bytes()
         at("cut").write_bytes(whole[:1000])

@@ -79,7 +79,7 @@ def wait_for_hang(runner, folder):
 def main():
     forksight, program, start, cases = sys.argv[1:5]
     if not shutil.which("gcore"):
-        print("without gcore (package gdb) there is no core")
+        print("gcore (package gdb) is not installed, so no core can be made")
         return 1
     sys.path.insert(0, cases)
     import processes

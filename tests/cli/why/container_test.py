@@ -146,7 +146,7 @@ def main():
             children = processes.read_or_empty(f"/proc/{program.popen.pid}/task/{program.popen.pid}/children").split()
             numbers = processes.read_or_empty(f"/proc/{children[0]}/status").partition("NSpid:")[2].split("\n")[0].split()
             if len(numbers) != 2 or numbers[1] != "1":
-                print(f"process {children[0]} is of no namespace of its own: {numbers}")
+                print(f"process {children[0]} is not process 1 of a pid namespace of its own: {numbers}")
                 return 1
             report = look(forksight, way, right, int(children[0]), case["command"][0], folder)
             core = look_at_core(forksight, folder) if way == "outside" and expected["core"] else None

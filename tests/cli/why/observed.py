@@ -67,7 +67,7 @@ class Program:
             elif time.monotonic() - since > 0.3:
                 return
             time.sleep(0.02)
-        raise RuntimeError("it does not come to rest")
+        raise RuntimeError("the threads of the program do not come to rest")
 
     def kill(self):
         for pid in reversed(tree_of(self.pid)):
@@ -121,7 +121,7 @@ def reap_orphans():
                 time.sleep(0.005)
         except ChildProcessError:
             return
-    raise RuntimeError("something that was killed does not end")
+    raise RuntimeError("a process that was killed does not end")
 
 
 class Command:

@@ -240,7 +240,7 @@ class Watching(unittest.TestCase):
             fields = processes.read_or_empty(f"/proc/{watcher.pid}/syscall").split()
             seen = seen + 1 if fields[:1] in (["230"], ["35"]) else 0
             time.sleep(0.1)
-        self.assertEqual(seen, 3, "it does not wait")
+        self.assertEqual(seen, 3, "`why --watch` does not sleep between its looks")
         return watcher
 
     def end_of(self, watcher):
