@@ -113,7 +113,7 @@ def has_settled(program):
 
 
 def look_at(forksight, program):
-    """Runs `forksight why` several times. Returns lines about each unexpected exit status."""
+    """Runs `forksight why` several times. Returns lines about the first unexpected exit status."""
     wait_for(lambda: has_settled(program), SETTLE_S, None)  # no failure: a server may have timers, so that it never rests
     lines = []
     for _ in range(LOOKS):

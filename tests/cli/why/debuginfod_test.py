@@ -142,7 +142,7 @@ class Debuginfod(unittest.TestCase):
         pid = self.program.popen.pid
         subprocess.run(["gcore", "-o", str(self.folder / "core"), str(pid)], capture_output=True, timeout=LIMIT_S, check=True)
         self.stripped.unlink()
-        self.server.gate.clear()  # it never answers: libdebuginfod's own limit ends the request
+        self.server.gate.clear()  # the server never answers, so libdebuginfod's own limit ends the request
         environment = {**self.environment("cache", self.server.url), "DEBUGINFOD_TIMEOUT": "6",
                        "DEBUGINFOD_RETRY_LIMIT": "0"}
         done = subprocess.run([FORKSIGHT.path, "core", str(self.folder / f"core.{pid}"), "--format", "json"],

@@ -57,7 +57,7 @@ class Program:
         self.popen.stdin.flush()
 
     def wait_quiet(self):
-        """Waits until all threads of the program and its descendants have slept for 0.3 s without a run."""
+        """Waits until no thread of the program and its descendants has run for 0.3 s."""
         deadline = time.monotonic() + LIMIT_S
         before, since = None, time.monotonic()
         while time.monotonic() < deadline:

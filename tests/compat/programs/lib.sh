@@ -6,7 +6,7 @@ cd /tmp
 sources=$(dirname "$0")
 export sources
 
-# result TEST WORD
+# result TEST WORD: prints a result.
 result() {
   printf '\n@@ %s %s\n' "$1" "$2"
 }
