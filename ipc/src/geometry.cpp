@@ -25,6 +25,15 @@ void place(geometry& shape) {
                                             : round_up(shape.payload_at + shape.buffers * shape.buffer_bytes, kPage);
 }
 
+// What another layout has or lacks.
+const char* difference_of(std::uint16_t major) {
+  switch (major) {
+    case 1: return "layout 1 has no lock for each member, which tells who lives, and keeps the slot of a held message";
+    case 2: return "layout 2 keeps the slot of a message as long as a consumer holds it, layout 3 empties it at once";
+    default: return "this version does not know that layout";
+  }
+}
+
 bool is_count(std::uint64_t value, std::uint64_t least, std::uint64_t most) { return value >= least && value <= most; }
 
 result<void> check_counts(const geometry& shape, errc code) {
@@ -62,6 +71,7 @@ std::uint32_t abi_hash(std::size_t pointer_bytes) {
       static_cast<std::uint32_t>(pointer_bytes),
       offsetof(header, tail),
       offsetof(header, head),
+      offsetof(header, returns),
       offsetof(header, waiting),
       offsetof(header, status),
       offsetof(header, looked_ns),
@@ -69,6 +79,8 @@ std::uint32_t abi_hash(std::size_t pointer_bytes) {
       offsetof(participant, wake),
       offsetof(slot, buffer),
       offsetof(buffer, since_ns),
+      offsetof(buffer, length),
+      offsetof(buffer, consumers),
       std::endian::native == std::endian::little ? 1u : 2u,
       kPage,
       kLine,
@@ -110,9 +122,8 @@ result<geometry> plan(const options& wanted) {
 result<void> check(const geometry& shape, std::size_t bytes) {
   if (shape.major != kMajor) {
     return failure(errc::abi_mismatch,
-                   "segment: made by version %u.%u, this is %u.%u: major versions must agree (version 1 has no lock "
-                   "for each member, by which version 2 knows who lives): build all programs with one version",
-                   shape.major, shape.minor, kMajor, kMinor);
+                   "segment: its layout is %u.%u, ours is %u.%u: %s. Build all programs with one version",
+                   shape.major, shape.minor, kMajor, kMinor, difference_of(shape.major));
   }
   if (shape.abi != abi_hash()) {
     return failure(

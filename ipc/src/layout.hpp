@@ -14,8 +14,9 @@
 namespace forksight::ipc::detail {
 
 constexpr std::uint64_t kMagic = 0x31717069746b7366;  // "fsktipq1"
-// 2: a lock for each member, instead of its start time.
-constexpr std::uint16_t kMajor = 2;
+// 2: a lock for each member, instead of its start time. 3: a held message takes no slot; length and producer of a
+// message are in the buffer's entry.
+constexpr std::uint16_t kMajor = 3;
 constexpr std::uint16_t kMinor = 0;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLine = 64;
@@ -24,6 +25,7 @@ constexpr std::uint32_t kMaxBuffers = 1u << 20;
 constexpr std::uint32_t kMaxParticipants = 255;
 constexpr std::size_t kMapWords = 4;  // one bit for each participant
 constexpr std::uint32_t kNoBuffer = ~0u;
+constexpr std::uint32_t kRememberedConsumers = 6;  // of one message, the last ones
 
 // Whose: the index of a participant + 1, and how often that entry was given on, so that what a former owner left
 // undone is never taken for the present one's. 0: nobody's.
@@ -61,29 +63,36 @@ struct state_word {
 };
 
 // Of position n, which is at index n modulo the number of slots: empty(n) -> writing(n, P) -> ready(n) ->
-// reading(n, C) -> empty(n + slots). skip(n): its producer died before it had put anything there.
+// reading(n, C) -> empty(n + slots). A consumer empties the slot as soon as it has the buffer. skip(n): its producer died
+// before it had put anything there.
 enum class slot_state : std::uint16_t { empty = 1, writing, ready, reading, skip };
-// free(g) -> loaned(g, P) -> queued(n) -> held(n, C) -> free(g + 1). parked(n): killed too many consumers.
-enum class buffer_state : std::uint16_t { free = 1, loaned, queued, held, parked };
+// free(g) -> loaned(g, P) -> queued(n) -> held(n, C) -> free(g + 1).
+// returned(n): its consumer died; the next receive() takes it, without a slot. A requeued message is returned, too.
+// parked(n): it has killed too many consumers, or a consumer has parked it. withdrawn(n, C): C has taken it out of the
+// parked ones; if C dies it is parked again. n stays the position at which the message was sent.
+enum class buffer_state : std::uint16_t { free = 1, loaned, queued, held, parked, returned, withdrawn };
 using slot_word = state_word<slot_state>;
 using buffer_word = state_word<buffer_state>;
 
 struct alignas(kLine) slot {
   shared_word<std::uint64_t> word;
-  // Written by the owner while writing, read while reading.
-  shared_word<std::uint64_t> length;
-  shared_word<std::uint32_t> buffer;
-  shared_word<std::uint32_t> producer;  // pid
+  shared_word<std::uint32_t> buffer;  // written by the owner while writing, read while reading
 };
-static_assert(sizeof(slot) == 64 && offsetof(slot, buffer) == 16);
+static_assert(sizeof(slot) == 64 && offsetof(slot, buffer) == 8);
 
+// All but the word is written by the owner only, and read by the owner or by who recovers it.
 struct alignas(kLine) buffer {
   shared_word<std::uint64_t> word;
   shared_word<std::uint32_t> generation;  // g, while not free
   shared_word<std::uint32_t> deliveries;
   shared_word<std::uint64_t> since_ns;  // CLOCK_MONOTONIC, to 4 ms; of the last transition
+  shared_word<std::uint64_t> length;    // of the message, in bytes
+  shared_word<std::uint32_t> producer;  // pid
+  // The rest only tells people what happened.
+  shared_word<std::uint32_t> parked_by;                        // pid of the consumer that parked it; 0: none did
+  shared_word<std::uint32_t> consumers[kRememberedConsumers];  // pids; of delivery d: at (d - 1) % kRememberedConsumers
 };
-static_assert(sizeof(buffer) == 64 && offsetof(buffer, since_ns) == 16);
+static_assert(sizeof(buffer) == 64 && offsetof(buffer, since_ns) == 16 && offsetof(buffer, consumers) == 40);
 
 // free -> joining -> live -> free. Whose it is is in the word itself, from the instant that an entry is taken on. The
 // nonce differs between any two that had the entry.
@@ -108,6 +117,7 @@ struct identity {
 
 constexpr std::uint32_t kProducerRole = 1;
 constexpr std::uint32_t kConsumerRole = 2;
+constexpr std::uint32_t kCaretakerRole = 4;
 
 // What may be waited for; each participant has one futex for each.
 enum class wait_kind : std::uint8_t { message, slot, buffer };
@@ -147,6 +157,9 @@ struct header {
   geometry shape;
   alignas(kLine) shared_word<std::uint32_t> tail;  // a hint, perhaps late: every position below was claimed
   alignas(kLine) shared_word<std::uint32_t> head;  // a hint, perhaps late: every position below was consumed
+  // Raised after messages have become `returned`. 0: none ever has. A consumer that has found none of them looks again
+  // only when this number has changed.
+  shared_word<std::uint64_t> returns;
   alignas(kLine) shared_word<std::uint64_t> waiting[kWaitKinds][kMapWords];
   alignas(kLine) shared_word<std::uint32_t> status;  // kShutdown, ...
   shared_word<std::uint32_t> roles_seen;

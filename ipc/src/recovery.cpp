@@ -3,9 +3,6 @@
 namespace forksight::ipc::detail {
 namespace {
 
-// More than there are steps, each of which somebody does: only who writes at random could keep us longer.
-constexpr int kMaxRounds = 64;
-
 // Is the entry still the dead one's. Asked after a word that names the owner was read: an incarnation has 8 bits, and a
 // survivor that was stopped meanwhile must not take what is the next one's by now.
 bool is_still(const ring& of, owner_id owner, identity dead) {
@@ -14,74 +11,60 @@ bool is_still(const ring& of, owner_id owner, identity dead) {
 
 }  // namespace
 
-void recovery::recover_slot(const ring& of, std::uint32_t index, owner_id dead, identity who, std::uint64_t now_ns,
-                            recovered& what) {
+void recovery::recover_slot(const ring& of, std::uint32_t index, owner_id dead, identity who, recovered& what) {
   slot& entry = of.slots[index];
-  // Again where another survivor was faster: what it left decides.
-  for (int round = 0; round < kMaxRounds; ++round) {
-    std::uint64_t seen = entry.word.load();
-    const slot_word word = slot_word::of(seen);
-    if (!(word.owner == dead)) return;
-    const std::uint32_t position = word.seq;
-    const slot_word ready{position, {}, slot_state::ready};
-    const slot_word empty{position + of.slot_count, {}, slot_state::empty};
-    const std::uint32_t at = entry.buffer.load_relaxed();
-    const bool has_buffer = at < of.buffer_count;
-    const buffer_word from = has_buffer ? buffer_word::of(of.buffers[at].word.load()) : buffer_word{};
-    if (!is_still(of, dead, who)) return;
-    const bool is_queued = from == buffer_word{position, {}, buffer_state::queued};
+  std::uint64_t seen = entry.word.load();
+  const slot_word word = slot_word::of(seen);
+  if (!(word.owner == dead)) return;
+  const std::uint32_t position = word.seq;
+  const slot_word ready{position, {}, slot_state::ready};
+  const std::uint32_t at = entry.buffer.load_relaxed();
+  const bool has_buffer = at < of.buffer_count;
+  const buffer_word from = has_buffer ? buffer_word::of(of.buffers[at].word.load()) : buffer_word{};
+  if (!is_still(of, dead, who)) return;
+  const bool is_queued = from == buffer_word{position, {}, buffer_state::queued};
 
-    if (word.state == slot_state::writing) {
-      const slot_word skip{position, {}, slot_state::skip};
-      if (entry.word.exchange_if(seen, (is_queued ? ready : skip).bits())) what.skipped += is_queued ? 0 : 1;
-      return;
-    }
-    if (word.state != slot_state::reading) return;
-    if (is_queued) {
-      if (entry.word.exchange_if(seen, ready.bits())) ++what.requeued;
-      return;
-    }
-    if (!(from == buffer_word{position, dead, buffer_state::held})) {
-      (void)entry.word.exchange_if(seen, empty.bits());
-      return;
-    }
-    if (!of.redelivers) {
-      if (of.free_buffer(at, from, of.buffers[at].generation.load_relaxed(), now_ns) == step_result::done) {
-        ++what.lost;
-        ++what.buffers;
-      }
-      (void)entry.word.exchange_if(seen, empty.bits());
-      return;
-    }
-    std::uint64_t held = from.bits();
-    if (of.buffers[at].deliveries.load_relaxed() > of.max_redeliver) {
-      if (of.buffers[at].word.exchange_if(held, buffer_word{position, {}, buffer_state::parked}.bits())) ++what.parked;
-    } else {
-      (void)of.buffers[at].word.exchange_if(held, buffer_word{position, {}, buffer_state::queued}.bits());
-    }
+  // Failing: another survivor was faster, and did the same.
+  if (word.state == slot_state::writing) {
+    const slot_word skip{position, {}, slot_state::skip};
+    if (entry.word.exchange_if(seen, (is_queued ? ready : skip).bits())) what.skipped += is_queued ? 0 : 1;
+  } else if (word.state == slot_state::reading) {
+    const slot_word empty{position + of.slot_count, {}, slot_state::empty};
+    if (entry.word.exchange_if(seen, (is_queued ? ready : empty).bits())) what.requeued += is_queued ? 1 : 0;
   }
 }
 
 void recovery::recover_buffer(const ring& of, std::uint32_t index, owner_id dead, identity who, std::uint64_t now_ns,
                               recovered& what) {
   buffer& entry = of.buffers[index];
-  const buffer_word word = buffer_word::of(entry.word.load());
+  std::uint64_t seen = entry.word.load();
+  const buffer_word word = buffer_word::of(seen);
   if (!(word.owner == dead)) return;
   const bool is_loaned = word.state == buffer_state::loaned;
-  if (!is_loaned && word.state != buffer_state::held) return;
+  const bool is_held = word.state == buffer_state::held;
+  const bool is_withdrawn = word.state == buffer_state::withdrawn;
+  if (!is_loaned && !is_held && !is_withdrawn) return;
   if (!is_still(of, dead, who)) return;
-  const std::uint32_t generation = is_loaned ? word.seq : entry.generation.load_relaxed();
-  if (of.free_buffer(index, word, generation, now_ns) != step_result::done) return;
-  ++what.buffers;
-  if (!is_loaned) ++what.lost;
+  if (is_loaned || (is_held && !of.redelivers)) {
+    const std::uint32_t generation = is_loaned ? word.seq : entry.generation.load_relaxed();
+    if (of.free_buffer(index, word, generation, now_ns) != step_result::done) return;
+    ++what.buffers;
+    what.lost += is_held ? 1 : 0;
+    return;
+  }
+  const bool is_parked = is_withdrawn || entry.deliveries.load_relaxed() > of.max_redeliver;
+  const buffer_word then{word.seq, {}, is_parked ? buffer_state::parked : buffer_state::returned};
+  if (!entry.word.exchange_if(seen, then.bits()) || is_withdrawn) return;
+  ++(is_parked ? what.parked : what.requeued);
 }
 
 bool recovery::recover(const ring& of, std::uint32_t index, identity dead, std::uint64_t now_ns, recovered& what) {
   participant& entry = of.participants[index];
   if (dead.state == entry_state::live) {
     const owner_id owner(index, dead.incarnation);
-    for (std::uint32_t i = 0; i < of.slot_count; ++i) recover_slot(of, i, owner, dead, now_ns, what);
+    for (std::uint32_t i = 0; i < of.slot_count; ++i) recover_slot(of, i, owner, dead, what);
     for (std::uint32_t i = 0; i < of.buffer_count; ++i) recover_buffer(of, i, owner, dead, now_ns, what);
+    (void)of.head->returns.fetch_add(1);
     for (auto& kind : of.head->waiting) kind[index / 64].fetch_and(~(std::uint64_t{1} << (index % 64)));
     // Before the entry is free, so that who sees no producer any more sees how the last one went.
     if ((entry.roles.load() & kProducerRole) != 0 && entry.word.load() == dead.bits()) {

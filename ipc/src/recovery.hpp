@@ -2,14 +2,15 @@
 // killed meanwhile, and then by the next. Each step is one compare-exchange from a word that names the dead one to a
 // word that depends on nothing else, so it happens once, whoever does it.
 //
-//   slot writing(n, dead)   its buffer queued(n): -> ready(n); else -> skip(n)
-//   slot reading(n, dead)   its buffer queued(n): not delivered yet, -> ready(n)
-//                           its buffer held(n, dead): drop: buffer -> free, slot -> empty(n + slots)
-//                             redeliver: buffer -> queued(n), slot -> ready(n); too often: buffer -> parked(n), slot ->
-//                             empty
-//                           its buffer anything else: it was released, -> empty(n + slots)
-//   buffer loaned(g, dead)  -> free(g + 1)
-//   buffer held(n, dead)    -> free; its slot was given on already (drop)
+//   slot writing(n, dead)      its buffer queued(n): -> ready(n); else -> skip(n)
+//   slot reading(n, dead)      its buffer queued(n): not delivered yet, -> ready(n)
+//                              its buffer anything else: delivered, -> empty(n + slots)
+//   buffer loaned(g, dead)     -> free(g + 1)
+//   buffer held(n, dead)       drop: -> free
+//                              redeliver: -> returned(n); too often: -> parked(n)
+//   buffer withdrawn(n, dead)  -> parked(n)
+// After the buffers header::returns is raised, so that consumers look for returned messages. That is done whoever has
+// died and whatever was found: a dead one may have returned a message and not have come to raise it.
 // The entry of the participant is freed last: until then every survivor begins anew.
 #pragma once
 
@@ -32,8 +33,7 @@ struct recovery {
   static bool recover(const ring& of, std::uint32_t index, identity dead, std::uint64_t now_ns, recovered& what);
 
  private:
-  static void recover_slot(const ring& of, std::uint32_t index, owner_id dead, identity who, std::uint64_t now_ns,
-                           recovered& what);
+  static void recover_slot(const ring& of, std::uint32_t index, owner_id dead, identity who, recovered& what);
   static void recover_buffer(const ring& of, std::uint32_t index, owner_id dead, identity who, std::uint64_t now_ns,
                              recovered& what);
 };

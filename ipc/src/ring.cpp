@@ -46,6 +46,7 @@ bool ring::claim_one(owner_id owner, std::uint64_t now_ns, std::uint32_t index, 
   if (!entry.word.exchange_if(seen, buffer_word{word.seq, owner, buffer_state::loaned}.bits())) return false;
   entry.generation.store_relaxed(word.seq);
   entry.deliveries.store_relaxed(0);
+  entry.parked_by.store_relaxed(0);
   __builtin_prefetch(&at(head->tail.peek()), 1);  // where it will be published, probably
   entry.since_ns.store_relaxed(now_ns);
   out = {index, word.seq};
@@ -128,9 +129,9 @@ step_result ring::publish(owner_id owner, std::uint32_t pid, const claimed& buff
     advance(head->tail, position + 1);
 
     entry.buffer.store_relaxed(buffer.buffer);
-    entry.length.store_relaxed(length);
-    entry.producer.store_relaxed(pid);
     ipc::detail::buffer& from = buffers[buffer.buffer];
+    from.length.store_relaxed(length);
+    from.producer.store_relaxed(pid);
     from.since_ns.store_relaxed(now_ns);
     std::uint64_t loaned = buffer_word{buffer.generation, owner, buffer_state::loaned}.bits();
     if (!from.word.exchange_if(loaned, buffer_word{position, {}, buffer_state::queued}.bits())) {
@@ -151,7 +152,74 @@ std::uint32_t ring::first_ready(std::uint32_t from, std::uint32_t to) const {
   return from;
 }
 
-step_result ring::take(owner_id owner, std::uint64_t now_ns, taken& out) const {
+// The message is the caller's. What its entry says is written down for it, and in the entry that it was delivered.
+step_result ring::deliver(std::uint32_t pid, std::uint64_t now_ns, taken& message) const {
+  buffer& from = buffers[message.buffer];
+  message.generation = from.generation.load_relaxed();
+  message.producer = from.producer.load_relaxed();
+  message.length = from.length.load_relaxed();
+  if (message.length > buffer_bytes) return found_corrupt(&from.length);
+  message.deliveries = from.deliveries.load_relaxed();
+  from.since_ns.store_relaxed(now_ns);
+  if (message.is_withdrawn) return step_result::done;
+  from.consumers[message.deliveries % kRememberedConsumers].store_relaxed(pid);
+  from.deliveries.store_relaxed(++message.deliveries);
+  return step_result::done;
+}
+
+// The oldest buffer that is `from` becomes `to`. Who loses a message to another looks again, a few times. Then one pass
+// takes any: so it ends however many others take, and what it says is true. If the pass takes nothing, each buffer was
+// in another state when the pass came to it, or was taken by another at that instant.
+step_result ring::take_from(buffer_state from, buffer_state to, owner_id owner, taken& out) const {
+  constexpr int kRounds = 8;
+  for (int round = 0; round <= kRounds; ++round) {
+    const bool takes_any = round == kRounds;
+    std::uint32_t found = kNoBuffer;
+    std::uint64_t seen = 0;
+    for (std::uint32_t i = 0; i < buffer_count; ++i) {
+      std::uint64_t bits = buffers[i].word.load();
+      const buffer_word word = buffer_word::of(bits);
+      if (word.state != from) continue;
+      if (takes_any) {
+        if (!buffers[i].word.exchange_if(bits, buffer_word{word.seq, owner, to}.bits())) continue;
+        out.position = word.seq;
+        out.buffer = i;
+        return step_result::done;
+      }
+      if (found != kNoBuffer && ahead(word.seq, buffer_word::of(seen).seq) >= 0) continue;
+      found = i;
+      seen = bits;
+    }
+    if (found == kNoBuffer) return step_result::none;
+    const std::uint32_t position = buffer_word::of(seen).seq;
+    if (!buffers[found].word.exchange_if(seen, buffer_word{position, owner, to}.bits())) continue;
+    out.position = position;
+    out.buffer = found;
+    return step_result::done;
+  }
+  return step_result::none;
+}
+
+step_result ring::take(owner_id owner, std::uint32_t pid, std::uint64_t now_ns, take_hint& hint, taken& out) const {
+  for (std::uint32_t rounds = 0; rounds <= step_limit(); ++rounds) {
+    // Before the search: what is returned during the search raises this number afterwards.
+    const std::uint64_t returns = head->returns.load();
+    if (returns != hint.searched.load(std::memory_order_relaxed)) {
+      taken message;
+      if (take_from(buffer_state::returned, buffer_state::held, owner, message) == step_result::done) {
+        const step_result delivered = deliver(pid, now_ns, message);
+        out = message;
+        return delivered;
+      }
+      hint.searched.store(returns, std::memory_order_relaxed);
+    }
+    const step_result queued = take_queued(owner, pid, now_ns, out);
+    if (queued != step_result::none || head->returns.load() == returns) return queued;
+  }
+  return step_result::none;
+}
+
+step_result ring::take_queued(owner_id owner, std::uint32_t pid, std::uint64_t now_ns, taken& out) const {
   std::uint32_t position = head->head.load_relaxed();
   bool all_before_consumed = true;
   std::uint32_t first_passed = position;
@@ -198,39 +266,72 @@ step_result ring::take(owner_id owner, std::uint64_t now_ns, taken& out) const {
     if (!entry.word.exchange_if(seen, reading.bits())) continue;
 
     const std::uint32_t index = entry.buffer.load_relaxed();
-    const std::uint64_t length = entry.length.load_relaxed();
     if (index >= buffer_count) return found_corrupt(&entry.buffer);
     __builtin_prefetch(payload + index * buffer_bytes);  // comes while we go on
-    if (length > buffer_bytes) return found_corrupt(&entry.length);
     buffer& from = buffers[index];
     std::uint64_t queued = buffer_word{position, {}, buffer_state::queued}.bits();
     if (!from.word.exchange_if(queued, buffer_word{position, owner, buffer_state::held}.bits())) {
       return slot_word::of(entry.word.load()) == reading ? found_corrupt(&from.word) : step_result::evicted;
     }
-    const std::uint32_t deliveries = from.deliveries.load_relaxed() + 1;
-    from.deliveries.store_relaxed(deliveries);
-    from.since_ns.store_relaxed(now_ns);
-    out = {position, index, from.generation.load_relaxed(), entry.producer.load_relaxed(), deliveries, length};
-    if (!redelivers) {
-      std::uint64_t ours = reading.bits();
-      if (!entry.word.exchange_if(ours, slot_word{position + slot_count, {}, slot_state::empty}.bits())) {
-        return step_result::evicted;
-      }
-      if (all_before_consumed) advance(head->head, position + 1);
+    taken message;
+    message.position = position;
+    message.buffer = index;
+    if (const step_result delivered = deliver(pid, now_ns, message); delivered != step_result::done) return delivered;
+    // The slot after the buffer: until the buffer is held, only the slot leads to the message.
+    std::uint64_t ours = reading.bits();
+    if (!entry.word.exchange_if(ours, slot_word{position + slot_count, {}, slot_state::empty}.bits())) {
+      return step_result::evicted;
     }
+    if (all_before_consumed) advance(head->head, position + 1);
+    out = message;
     return step_result::done;
   }
 }
 
+namespace {
+
+buffer_word word_of(owner_id owner, const taken& message) {
+  return {message.position, owner, message.is_withdrawn ? buffer_state::withdrawn : buffer_state::held};
+}
+
+}  // namespace
+
 step_result ring::release(owner_id owner, const taken& message, std::uint64_t now_ns) const {
-  // The buffer first: a slot that is still being read, with its buffer gone, is one whose message was acknowledged.
-  const step_result freed =
-      free_buffer(message.buffer, {message.position, owner, buffer_state::held}, message.generation, now_ns);
-  if (freed != step_result::done || !redelivers) return freed;
-  std::uint64_t ours = slot_word{message.position, owner, slot_state::reading}.bits();
-  // Failing: taken for dead in between, and another has done it.
-  (void)at(message.position)
-      .word.exchange_if(ours, slot_word{message.position + slot_count, {}, slot_state::empty}.bits());
+  return free_buffer(message.buffer, word_of(owner, message), message.generation, now_ns);
+}
+
+step_result ring::park(owner_id owner, std::uint32_t pid, const taken& message, std::uint64_t now_ns) const {
+  buffer& entry = buffers[message.buffer];
+  const buffer_word ours = word_of(owner, message);
+  std::uint64_t seen = entry.word.load();
+  if (seen != ours.bits()) return step_result::evicted;
+  if (!message.is_withdrawn) entry.parked_by.store_relaxed(pid);
+  entry.since_ns.store_relaxed(now_ns);
+  const buffer_word parked{message.position, {}, buffer_state::parked};
+  return entry.word.exchange_if(seen, parked.bits()) ? step_result::done : step_result::evicted;
+}
+
+step_result ring::withdraw(owner_id owner, std::uint64_t now_ns, taken& out) const {
+  taken message;
+  message.is_withdrawn = true;
+  const step_result got = take_from(buffer_state::parked, buffer_state::withdrawn, owner, message);
+  if (got != step_result::done) return got;
+  const step_result delivered = deliver(0, now_ns, message);
+  out = message;
+  return delivered;
+}
+
+step_result ring::requeue(owner_id owner, const taken& message, std::uint64_t now_ns) const {
+  buffer& entry = buffers[message.buffer];
+  std::uint64_t seen = entry.word.load();
+  if (seen != word_of(owner, message).bits()) return step_result::evicted;
+  entry.deliveries.store_relaxed(0);
+  entry.parked_by.store_relaxed(0);
+  entry.since_ns.store_relaxed(now_ns);
+  const buffer_word returned{message.position, {}, buffer_state::returned};
+  if (!entry.word.exchange_if(seen, returned.bits())) return step_result::evicted;
+  // After the message is there: see take(). If we die before this, who recovers us raises the number.
+  (void)head->returns.fetch_add(1);
   return step_result::done;
 }
 
@@ -239,11 +340,22 @@ bool ring::is_drained(owner_id me) const {
   for (std::uint32_t steps = 0; steps <= step_limit(); ++steps) {
     const slot_word word = slot_word::of(at(position).word.load());
     const std::int32_t lap = ahead(word.seq, position);
-    if (lap < 0 || (lap == 0 && word.state == slot_state::empty)) return true;
-    if (lap == 0 && (word.state != slot_state::reading || (word.owner != me && redelivers))) return false;
+    if (lap < 0 || (lap == 0 && word.state == slot_state::empty)) return has_none_to_come(me);
+    if (lap == 0 && (word.state != slot_state::reading || word.owner != me)) return false;
     position = later(first_unconsumed(word), position + 1);
   }
   return false;
+}
+
+// Asked after the slots: a message never goes back from here into a slot that was seen empty.
+bool ring::has_none_to_come(owner_id me) const {
+  if (!redelivers && head->returns.load() == 0) return true;
+  for (std::uint32_t i = 0; i < buffer_count; ++i) {
+    const buffer_word word = buffer_word::of(buffers[i].word.load());
+    if (word.state == buffer_state::returned) return false;
+    if (redelivers && word.state == buffer_state::held && word.owner != me) return false;
+  }
+  return true;
 }
 
 }  // namespace forksight::ipc::detail

@@ -2,7 +2,8 @@
 // two instructions. No waiting, no clock of its own, no system call.
 //
 // The life of a message: claim() a buffer, publish() it at the next position, take() it, release() it; or give_back()
-// the buffer unsent. The order of the steps is what recovery relies on; see recovery.hpp.
+// the buffer unsent. A message that was taken can be park()ed instead; then it is withdraw()n, and released, parked
+// again or requeue()d. The order of the steps is what recovery relies on; see recovery.hpp.
 #pragma once
 
 #include <atomic>
@@ -27,7 +28,7 @@ struct claimed {
   std::uint32_t generation = 0;
 };
 
-// A message that the caller has taken.
+// A message that the caller has taken or withdrawn.
 struct taken {
   std::uint32_t position = 0;
   std::uint32_t buffer = kNoBuffer;
@@ -35,6 +36,7 @@ struct taken {
   std::uint32_t producer = 0;    // pid
   std::uint32_t deliveries = 0;  // this one included
   std::uint64_t length = 0;
+  bool is_withdrawn = false;
 };
 
 // Where a producer looks for a buffer first: in turn among as many of the first ones as it has needed at once so far.
@@ -42,6 +44,12 @@ struct taken {
 struct claim_hint {
   std::atomic<std::uint32_t> next{0};
   std::atomic<std::uint32_t> window{1};
+};
+
+// Up to which value of header::returns the returned messages were searched, and none was found. A handle's own; its
+// threads may write it at once, for each value that any of them writes is true.
+struct take_hint {
+  std::atomic<std::uint64_t> searched{0};
 };
 
 struct ring {
@@ -70,10 +78,21 @@ struct ring {
   // On `none` the buffer is still the caller's.
   step_result publish(owner_id owner, std::uint32_t pid, const claimed& buffer, std::uint64_t length,
                       std::uint64_t now_ns) const;
-  step_result take(owner_id owner, std::uint64_t now_ns, taken& out) const;
+  // Returned messages first, the oldest of them; then what is queued.
+  step_result take(owner_id owner, std::uint32_t pid, std::uint64_t now_ns, take_hint& hint, taken& out) const;
+  // Only what is queued: a slot is empty afterwards.
+  step_result take_queued(owner_id owner, std::uint32_t pid, std::uint64_t now_ns, taken& out) const;
   step_result release(owner_id owner, const taken& message, std::uint64_t now_ns) const;
 
-  // Nothing is queued, and nothing can come back: no position is being written, none (redeliver) read by another.
+  // `pid`: of the consumer, which is recorded.
+  step_result park(owner_id owner, std::uint32_t pid, const taken& message, std::uint64_t now_ns) const;
+  // Takes the oldest parked message. It is no delivery.
+  step_result withdraw(owner_id owner, std::uint64_t now_ns, taken& out) const;
+  // A withdrawn message goes to the next receive(), with no deliveries so far.
+  step_result requeue(owner_id owner, const taken& message, std::uint64_t now_ns) const;
+
+  // Nothing is queued or returned, and nothing can come back: no position is being written, none is being taken by
+  // another, and (redeliver) none is held by another.
   bool is_drained(owner_id me) const;
 
   // Of the word that made the last step say `corrupt`; set by the calling thread.
@@ -81,9 +100,12 @@ struct ring {
 
  private:
   friend struct recovery;
+  bool has_none_to_come(owner_id me) const;
   bool claim_one(owner_id owner, std::uint64_t now_ns, std::uint32_t index, claimed& out) const;
   step_result free_buffer(std::uint32_t index, buffer_word from, std::uint32_t generation, std::uint64_t now_ns) const;
   step_result found_corrupt(const void* where) const;
+  step_result take_from(buffer_state from, buffer_state to, owner_id owner, taken& out) const;
+  step_result deliver(std::uint32_t pid, std::uint64_t now_ns, taken& message) const;
   // Positions that one call looks at before it says `none`, whatever the others do meanwhile.
   std::uint32_t step_limit() const { return 4 * slot_count + 1024; }
   // Of the positions from `from` on and before `to`; `to`: none.
