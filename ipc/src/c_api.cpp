@@ -78,9 +78,12 @@ int tell_delivery(const ipc::queue& of, const ipc::result<ipc::delivery>& outcom
   return outcome ? FORKSIGHT_QUEUE_OK : tell(outcome.error(), error);
 }
 
-bool is_role(int role) { return role >= FORKSIGHT_QUEUE_ANY && role <= FORKSIGHT_QUEUE_CONSUMER; }
+bool is_role(int role) { return role >= FORKSIGHT_QUEUE_ANY && role <= FORKSIGHT_QUEUE_CARETAKER; }
 ipc::error bad_role(int role) {
-  return ipc::detail::failure(ipc::errc::bad_option, "role is %d: it can be 0 to 2", role);
+  return ipc::detail::failure(ipc::errc::bad_option, "role is %d: it can be 0 to 3", role);
+}
+ipc::error null_argument(const char* name) {
+  return ipc::detail::failure(ipc::errc::bad_option, "%s is NULL", name);
 }
 
 }  // namespace
@@ -176,7 +179,46 @@ const void* forksight_message_data(const forksight_message* message) { return me
 uint64_t forksight_message_size(const forksight_message* message) { return message->held.size(); }
 uint32_t forksight_message_producer(const forksight_message* message) { return message->held.producer(); }
 uint32_t forksight_message_deliveries(const forksight_message* message) { return message->held.deliveries(); }
-void forksight_message_release(forksight_message* message) { delete message; }
+void forksight_message_release(forksight_message* message) {
+  // The end of a parked message without a release would park it again.
+  if (message != nullptr) (void)message->held.release();
+  delete message;
+}
+
+int forksight_queue_receive_parked(forksight_queue* queue, forksight_message** message, forksight_queue_error* error) {
+  return guarded(error, [&] {
+    if (queue == nullptr) return tell(null_argument("queue"), error);
+    if (message == nullptr) return tell(null_argument("message"), error);
+    return give(queue->held.receive_parked(), message, error);
+  });
+}
+
+int forksight_queue_requeue(forksight_queue* queue, size_t* count, forksight_queue_error* error) {
+  return guarded(error, [&] {
+    if (queue == nullptr) return tell(null_argument("queue"), error);
+    const auto requeued = queue->held.requeue();
+    if (count != nullptr) *count = requeued ? requeued.value() : 0;
+    return requeued ? FORKSIGHT_QUEUE_OK : tell(requeued.error(), error);
+  });
+}
+
+int forksight_message_park(forksight_message* message, forksight_queue_error* error) {
+  return guarded(error, [&] {
+    if (message == nullptr) return tell(null_argument("message"), error);
+    const int outcome = done(message->held.park(), error);
+    if (outcome == FORKSIGHT_QUEUE_OK) delete message;
+    return outcome;
+  });
+}
+
+int forksight_message_requeue(forksight_message* message, forksight_queue_error* error) {
+  return guarded(error, [&] {
+    if (message == nullptr) return tell(null_argument("message"), error);
+    const int outcome = done(message->held.requeue(), error);
+    if (outcome == FORKSIGHT_QUEUE_OK) delete message;
+    return outcome;
+  });
+}
 
 int forksight_queue_flush(forksight_queue* queue, int64_t timeout_ms, forksight_queue_delivery* told,
                           forksight_queue_error* error) {

@@ -28,6 +28,16 @@ double seconds_since(std::uint64_t start_ns) { return static_cast<double>(coarse
 
 error cancelled() { return failure(errc::cancelled, "queue: cancel() was called on this handle"); }
 
+std::uint32_t roles_of(role as) {
+  switch (as) {
+    case role::any: break;
+    case role::producer: return kProducerRole;
+    case role::consumer: return kConsumerRole;
+    case role::caretaker: return kCaretakerRole;
+  }
+  return 0;
+}
+
 const char* what_lacks(wait_kind kind) {
   switch (kind) {
     case wait_kind::message: return "no message";
@@ -62,7 +72,7 @@ result<std::shared_ptr<core>> core::open(segment memory, role as) {
   made->as_ = as;
   const std::int32_t asked = made->memory_.shape().spin_us;
   made->spin_us_ = asked >= 0 ? static_cast<std::uint32_t>(asked) : (usable_cpus() > 1 ? 20 : 0);
-  const std::uint32_t roles = as == role::producer ? kProducerRole : as == role::consumer ? kConsumerRole : 0;
+  const std::uint32_t roles = roles_of(as);
   const segment& mapped = made->memory_;
   if (auto joined = made->who_.join(mapped.view(), roles, mapped.fd(), mapped.name()); !joined) return joined.error();
   // From here on gc() sees us by the lock that goes with our life, and a child of fork() does not keep it.
@@ -71,7 +81,7 @@ result<std::shared_ptr<core>> core::open(segment memory, role as) {
   // The first look: who died before us.
   made->who_.sweep();
   const std::uint32_t unlink_at = made->memory_.shape().unlink_at;
-  if (unlink_at != 0 && made->who_.count() >= unlink_at) made->memory_.remove_name();
+  if (unlink_at != 0 && as != role::caretaker && made->who_.count_users() >= unlink_at) made->memory_.remove_name();
   return made;
 }
 
@@ -123,11 +133,14 @@ result<void> core::check_usable() const {
   return {};
 }
 
-result<void> core::begin(std::uint32_t role) {
+result<void> core::begin(std::uint32_t wanted) {
   if (auto usable = check_usable(); !usable) return usable;
   if (is_cancelled()) return cancelled();
+  if (as_ == role::caretaker) {
+    return failure(errc::role, "queue: this handle is attached as a caretaker, it can neither send nor receive");
+  }
   const header& head = *memory_.view().head;
-  if (role == kProducerRole) {
+  if (wanted == kProducerRole) {
     if (as_ == role::consumer)
       return failure(errc::role, "queue: this handle is attached as a consumer, it cannot send");
     if (producer_closed_.load(std::memory_order_relaxed)) {
@@ -137,7 +150,7 @@ result<void> core::begin(std::uint32_t role) {
   } else if (as_ == role::producer) {
     return failure(errc::role, "queue: this handle is attached as a producer, it cannot receive");
   }
-  who_.take_role(role);
+  who_.take_role(wanted);
   return {};
 }
 
@@ -230,10 +243,14 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
   return outcome;
 }
 
-bool core::discard_oldest() {
+// A returned message has no slot, so only a queued one makes room where a slot lacks.
+bool core::discard_oldest(wait_kind for_what) {
   const ring& view = memory_.view();
   taken oldest;
-  if (view.take(who_.me(), coarse_ns(), oldest) != step_result::done) return false;
+  const step_result got = for_what == wait_kind::slot
+                              ? view.take_queued(who_.me(), who_.pid(), coarse_ns(), oldest)
+                              : view.take(who_.me(), who_.pid(), coarse_ns(), take_hint_, oldest);
+  if (got != step_result::done) return false;
   if (view.release(who_.me(), oldest, coarse_ns()) != step_result::done) return false;
   view.head->dropped.count(1);
   return true;
@@ -259,7 +276,7 @@ result<loan> core::acquire(const std::shared_ptr<core>& self, deadline until) {
   claimed got;
   const auto attempt = [&](std::uint64_t now_ns) {
     step_result outcome = view.claim(who_.me(), now_ns, claim_hint_, got);
-    while (outcome == step_result::none && mode == full::drop_oldest && discard_oldest()) {
+    while (outcome == step_result::none && mode == full::drop_oldest && discard_oldest(wait_kind::buffer)) {
       outcome = view.claim(who_.me(), now_ns, claim_hint_, got);
     }
     return outcome;
@@ -289,7 +306,7 @@ result<void> core::send(loan& from, std::size_t bytes, deadline until) {
   const claimed buffer{from.buffer_, from.generation_};
   const auto attempt = [&](std::uint64_t now_ns) {
     step_result outcome = view.publish(who_.me(), who_.pid(), buffer, bytes, now_ns);
-    while (outcome == step_result::none && mode == full::drop_oldest && discard_oldest()) {
+    while (outcome == step_result::none && mode == full::drop_oldest && discard_oldest(wait_kind::slot)) {
       outcome = view.publish(who_.me(), who_.pid(), buffer, bytes, now_ns);
     }
     return outcome;
@@ -336,20 +353,24 @@ result<message> core::receive(const std::shared_ptr<core>& self, deadline until)
   const auto attempt = [&](std::uint64_t now_ns) {
     waited = !std::exchange(is_first, false);
     if ((view.head->status.load_relaxed() & kAborted) != 0) return step_result::none;
-    return view.take(who_.me(), now_ns, got);
+    return view.take(who_.me(), who_.pid(), now_ns, take_hint_, got);
   };
   const auto outcome =
       repeat(wait_kind::message, until, view.head->blocked_receive_ns, attempt, [&] { return check_can_receive(); });
   if (!outcome.has_value()) return outcome.error();
   if (outcome.value() != step_result::done) return after_step(outcome.value());
-  if (!view.redelivers) wake_one(view, wait_kind::slot);
+  wake_one(view, wait_kind::slot);
   who_.entry().received.count_own(1);
   // How many were queued at most is seen by who takes, not by who sends, for whom the consumers' line is a cache miss a
   // message; and not by who waited, and found the first.
   if (!waited) {
-    const std::uint32_t length = view.head->tail.peek() - view.head->head.peek() + (view.redelivers ? 0 : 1);
+    const std::uint32_t length = view.head->tail.peek() - view.head->head.peek() + 1;
     if (length <= view.slot_count) view.head->high_water.raise_to(length);
   }
+  return message_of(self, got);
+}
+
+message core::message_of(const std::shared_ptr<core>& self, const taken& got) const {
   message made;
   made.core_ = self;
   made.data_ = memory_.payload(got.buffer);
@@ -359,6 +380,7 @@ result<message> core::receive(const std::shared_ptr<core>& self, deadline until)
   made.position_ = got.position;
   made.producer_ = got.producer;
   made.deliveries_ = got.deliveries;
+  made.is_withdrawn_ = got.is_withdrawn;
   return made;
 }
 
@@ -369,14 +391,95 @@ void core::give_back(loan& from) {
   }
 }
 
+taken core::taken_of(const message& from) {
+  return {from.position_, from.buffer_, from.generation_, 0, 0, 0, from.is_withdrawn_};
+}
+
 result<void> core::release(message& from) {
   if (!is_ours()) return check_usable();
   const ring& view = memory_.view();
-  const taken message{from.position_, from.buffer_, from.generation_, 0, 0, 0};
-  if (view.release(who_.me(), message, coarse_ns()) != step_result::done) return evicted();
+  if (view.release(who_.me(), taken_of(from), coarse_ns()) != step_result::done) return evicted();
   wake_one(view, wait_kind::buffer);
-  if (view.redelivers) wake_one(view, wait_kind::slot);
+  wake_who_waits_for_the_end();
   return {};
+}
+
+// With redeliver a consumer waits for the messages that others hold, and then for nothing.
+void core::wake_who_waits_for_the_end() {
+  const ring& view = memory_.view();
+  if (!view.redelivers) return;
+  const bool may_end = view.head->last_producer.load_relaxed() != 0 || view.head->status.load_relaxed() != 0;
+  if (!may_end) return;
+  if ((view.head->status.load() & kShutdown) != 0 || !who_.has(kProducerRole)) wake_all(view, wait_kind::message);
+}
+
+// Parked messages have nothing to do with the roles of who looks after them.
+result<void> core::begin_caretaking() {
+  if (auto usable = check_usable(); !usable) return usable;
+  if (is_cancelled()) return cancelled();
+  // Without this a process whose place was given to another would take what nobody could recover.
+  if (who_.is_evicted()) return evicted();
+  return {};
+}
+
+result<message> core::receive_parked(const std::shared_ptr<core>& self) {
+  if (auto good = begin_caretaking(); !good) return good.error();
+  const ring& view = memory_.view();
+  taken got;
+  const auto attempt = [&] { return view.withdraw(who_.me(), coarse_ns(), got); };
+  step_result outcome = attempt();
+  // What a dead process had withdrawn is parked again.
+  if (outcome == step_result::none && who_.sweep() != 0) outcome = attempt();
+  if (outcome == step_result::none) return failure(errc::timeout, "queue: no message is parked");
+  if (outcome != step_result::done) return after_step(outcome);
+  if (who_.is_evicted()) {
+    (void)view.park(who_.me(), who_.pid(), got, coarse_ns());
+    return evicted();
+  }
+  return message_of(self, got);
+}
+
+result<void> core::park(message& from) {
+  if (auto usable = check_usable(); !usable) return usable;
+  const ring& view = memory_.view();
+  if (view.park(who_.me(), who_.pid(), taken_of(from), coarse_ns()) != step_result::done) return evicted();
+  if (!from.is_withdrawn_) view.head->parked.count(1);
+  wake_who_waits_for_the_end();
+  return {};
+}
+
+result<void> core::requeue(message& from) {
+  if (auto usable = check_usable(); !usable) return usable;
+  const ring& view = memory_.view();
+  if (view.requeue(who_.me(), taken_of(from), coarse_ns()) != step_result::done) return evicted();
+  wake_one(view, wait_kind::message);
+  return {};
+}
+
+step_result core::requeue_withdrawn(const taken& got) {
+  const ring& view = memory_.view();
+  if (!who_.is_evicted()) return view.requeue(who_.me(), got, coarse_ns());
+  (void)view.park(who_.me(), who_.pid(), got, coarse_ns());
+  return step_result::evicted;
+}
+
+result<std::size_t> core::requeue_all() {
+  if (auto good = begin_caretaking(); !good) return good.error();
+  const ring& view = memory_.view();
+  who_.sweep();
+  std::size_t count = 0;
+  step_result outcome = step_result::none;
+  for (std::uint32_t i = 0; i < view.buffer_count; ++i) {
+    taken got;
+    outcome = view.withdraw_from(i, who_.me(), coarse_ns(), got);
+    if (outcome == step_result::none) continue;
+    if (outcome == step_result::done) outcome = requeue_withdrawn(got);
+    if (outcome != step_result::done) break;
+    ++count;
+  }
+  if (count != 0) wake_all(view, wait_kind::message);
+  if (outcome == step_result::evicted || outcome == step_result::corrupt) return after_step(outcome);
+  return count;
 }
 
 void core::close_producer() {

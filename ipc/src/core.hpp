@@ -36,6 +36,13 @@ class core {
   result<message> receive(const std::shared_ptr<core>& self, deadline until);
   void give_back(loan& from);
   result<void> release(message& from);
+  // The oldest parked message; timeout: there is none.
+  result<message> receive_parked(const std::shared_ptr<core>& self);
+  // Each leaves `from` without a message, unless it was refused before anything was done.
+  result<void> park(message& from);
+  result<void> requeue(message& from);
+  // All that are parked now. Returns how many.
+  result<std::size_t> requeue_all();
 
   void close_producer();
   void shutdown(bool drain);
@@ -52,7 +59,12 @@ class core {
  private:
   explicit core(segment memory) : memory_(std::move(memory)) {}
   result<void> begin(std::uint32_t role);
-  bool discard_oldest();
+  bool discard_oldest(wait_kind for_what);
+  result<void> begin_caretaking();
+  step_result requeue_withdrawn(const taken& got);
+  void wake_who_waits_for_the_end();
+  static taken taken_of(const message& from);
+  message message_of(const std::shared_ptr<core>& self, const taken& got) const;
   error corrupt_at(const void* word);
   error evicted() const;
   error after_step(step_result outcome);
@@ -77,6 +89,7 @@ class core {
   std::atomic<bool> is_joined_{false};
   std::uint32_t spin_us_ = 0;
   claim_hint claim_hint_;
+  take_hint take_hint_;
   std::array<std::atomic<std::uint32_t>, kWaitKinds> threads_waiting_{};
 };
 

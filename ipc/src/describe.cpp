@@ -63,6 +63,7 @@ snapshot::participant participant_at(const ring& of, std::uint32_t index) {
   const std::uint32_t roles = entry.roles.load();
   seen.is_producer = (roles & kProducerRole) != 0;
   seen.is_consumer = (roles & kConsumerRole) != 0;
+  seen.is_caretaker = (roles & kCaretakerRole) != 0;
   const auto waits = [&](wait_kind kind) {
     return (of.head->waiting[static_cast<std::size_t>(kind)][index / 64].load() >> (index % 64) & 1) != 0;
   };
@@ -86,7 +87,9 @@ snapshot::buffer_state public_state(buffer_state state) {
     case buffer_state::loaned: return snapshot::buffer_state::loaned;
     case buffer_state::queued: return snapshot::buffer_state::queued;
     case buffer_state::held: return snapshot::buffer_state::held;
+    case buffer_state::returned: return snapshot::buffer_state::returned;
     case buffer_state::parked: return snapshot::buffer_state::parked;
+    case buffer_state::withdrawn: return snapshot::buffer_state::withdrawn;
   }
   return snapshot::buffer_state::corrupt;
 }
@@ -96,6 +99,22 @@ std::uint32_t pid_of(const ring& of, owner_id owner) {
   if (owner.is_nobody() || owner.index() >= of.participant_count) return 0;
   const identity who = identity::of(of.participants[owner.index()].word.load());
   return who.state != entry_state::free && who.incarnation == owner.incarnation() ? who.pid : 0;
+}
+
+void tell_message(const buffer& entry, buffer_word word, snapshot::buffer& told) {
+  told.bytes = entry.length.load_relaxed();
+  told.producer = entry.producer.load_relaxed();
+  told.position = word.seq;
+  if (told.deliveries == 0) return;
+  // The consumer of the last delivery has it still, or has parked it.
+  const std::uint32_t last = entry.consumers[(told.deliveries - 1) % kRememberedConsumers].load_relaxed();
+  const std::uint32_t parker = entry.parked_by.load_relaxed();
+  if (parker == last && word.state != buffer_state::held) told.parked_by = parker;
+  const std::uint32_t died = told.deliveries - (word.state == buffer_state::held || told.parked_by != 0 ? 1 : 0);
+  const std::uint32_t first = told.deliveries > kRememberedConsumers ? told.deliveries - kRememberedConsumers : 0;
+  for (std::uint32_t i = first; i < died; ++i) {
+    told.killed.push_back(entry.consumers[i % kRememberedConsumers].load_relaxed());
+  }
 }
 
 struct holding {
@@ -112,8 +131,8 @@ std::string describe_process(const ring& of, std::uint32_t index) {
 
 std::string describe_buffers(const ring& of) {
   const std::uint64_t now = coarse_ns();
-  std::map<std::uint16_t, holding> loaned, held;
-  std::uint32_t queued = 0, parked = 0, free = 0;
+  std::map<std::uint16_t, holding> loaned, held, withdrawn;
+  std::uint32_t queued = 0, returned = 0, parked = 0, free = 0;
   for (std::uint32_t i = 0; i < of.buffer_count; ++i) {
     const buffer_word word = buffer_word::of(of.buffers[i].word.load());
     const auto add = [&](std::map<std::uint16_t, holding>& to) {
@@ -124,7 +143,9 @@ std::string describe_buffers(const ring& of) {
     switch (word.state) {
       case buffer_state::loaned: add(loaned); break;
       case buffer_state::held: add(held); break;
+      case buffer_state::withdrawn: add(withdrawn); break;
       case buffer_state::queued: ++queued; break;
+      case buffer_state::returned: ++returned; break;
       case buffer_state::parked: ++parked; break;
       case buffer_state::free: ++free; break;
     }
@@ -148,6 +169,8 @@ std::string describe_buffers(const ring& of) {
   tell(held, "HELD");
   text += ", " + std::to_string(queued) + " QUEUED";
   tell(loaned, "LOANED");
+  if (returned != 0) text += ", " + std::to_string(returned) + " RETURNED";
+  if (!withdrawn.empty()) tell(withdrawn, "WITHDRAWN");
   if (parked != 0) text += ", " + std::to_string(parked) + " PARKED";
   return text + ", " + std::to_string(free) + " FREE";
 }
@@ -184,6 +207,7 @@ snapshot take_snapshot(const ring& of, const geometry& shape, const std::string&
   seen.max_participants = shape.participants;
   seen.buffer_bytes = shape.buffer_bytes;
   seen.segment_bytes = shape.bytes;
+  seen.payload_inode = shape.payload_inode;
   for (std::uint32_t i = 0; i < of.participant_count; ++i) {
     snapshot::participant who = participant_at(of, i);
     if (who.pid != 0) seen.participants.push_back(std::move(who));
@@ -198,11 +222,19 @@ snapshot take_snapshot(const ring& of, const geometry& shape, const std::string&
       case snapshot::buffer_state::loaned: ++seen.loaned; break;
       case snapshot::buffer_state::queued: ++seen.queued; break;
       case snapshot::buffer_state::held: ++seen.held; break;
+      case snapshot::buffer_state::returned: ++seen.returned; break;
       case snapshot::buffer_state::parked: ++seen.parked; break;
+      case snapshot::buffer_state::withdrawn: ++seen.withdrawn; break;
       case snapshot::buffer_state::corrupt: break;
     }
-    seen.in_use.push_back({i, state, pid_of(of, word.owner), entry.deliveries.load_relaxed(),
-                           age_ms(entry.since_ns.load_relaxed(), now)});
+    snapshot::buffer one;
+    one.index = i;
+    one.state = state;
+    one.pid = pid_of(of, word.owner);
+    one.deliveries = entry.deliveries.load_relaxed();
+    one.age_ms = age_ms(entry.since_ns.load_relaxed(), now);
+    if (state != snapshot::buffer_state::loaned) tell_message(entry, word, one);
+    seen.in_use.push_back(std::move(one));
   }
   const header& head = *of.head;
   seen.dropped = head.dropped.peek();

@@ -144,13 +144,14 @@ struct geometry {
   std::uint64_t buffer_bytes;
   std::uint64_t participants_at, slots_at, buffers_at, free_map_at, payload_at, bytes;
   std::uint64_t creator_namespace;
+  std::uint64_t payload_inode;  // of a payload in a file of its own; 0: it is in this one
   std::uint32_t creator_uid;
   std::int32_t spin_us;
   std::uint8_t strategy, feed, on_death, full, atfork_handlers, readonly_payload, reserved[2];
   std::uint32_t unlink_at;  // 0: never; else of a named queue
   std::uint32_t crc;  // CRC32C of all before it
 };
-static_assert(sizeof(geometry) == 128 && offsetof(geometry, crc) == 124);
+static_assert(sizeof(geometry) == 136 && offsetof(geometry, crc) == 132);
 
 struct header {
   shared_word<std::uint64_t> magic;  // stored last

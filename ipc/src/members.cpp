@@ -130,10 +130,12 @@ void members::drop_role(std::uint32_t role) {
   for (const wait_kind kind : kAllKinds) wake_all(ring_, kind);
 }
 
-std::uint32_t members::count() const {
+std::uint32_t members::count_users() const {
   std::uint32_t attached = 0;
   for (std::uint32_t i = 0; i < ring_.participant_count; ++i) {
-    if (identity::of(ring_.participants[i].word.load()).state == entry_state::live) ++attached;
+    const participant& entry = ring_.participants[i];
+    const bool is_there = identity::of(entry.word.load()).state == entry_state::live;
+    if (is_there && (entry.roles.load() & kCaretakerRole) == 0) ++attached;
   }
   return attached;
 }

@@ -36,8 +36,8 @@ class members {
   void take_role(std::uint32_t role);
   void drop_role(std::uint32_t role);
 
-  // How many are attached, ourselves included.
-  std::uint32_t count() const;
+  // How many are attached, ourselves included, but no caretakers.
+  std::uint32_t count_users() const;
   // Is any live participant of that role, ourselves included.
   bool has(std::uint32_t role);
 

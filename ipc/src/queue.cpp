@@ -17,6 +17,8 @@ error not_open() {
   return detail::failure(errc::closed, "queue: this handle is empty: create() or attach() makes one");
 }
 
+error no_message() { return detail::failure(errc::bad_option, "queue: the message is empty, or was released"); }
+
 result<detail::descriptor> copy_of(int fd) {
   const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
   if (own >= 0) return detail::descriptor(own);
@@ -48,7 +50,7 @@ void loan::reset() {
 message::message(message&& other) noexcept { *this = std::move(other); }
 message& message::operator=(message&& other) noexcept {
   if (this == &other) return *this;
-  (void)release();
+  end();
   core_ = std::move(other.core_);
   data_ = std::exchange(other.data_, nullptr);
   size_ = std::exchange(other.size_, 0);
@@ -57,15 +59,44 @@ message& message::operator=(message&& other) noexcept {
   position_ = other.position_;
   producer_ = other.producer_;
   deliveries_ = other.deliveries_;
+  is_withdrawn_ = other.is_withdrawn_;
   return *this;
 }
-message::~message() { (void)release(); }
-result<void> message::release() {
-  if (!core_) return {};
-  const std::shared_ptr<detail::core> from = std::move(core_);
-  auto done = from->release(*this);
+message::~message() { end(); }
+// What was parked is nobody's to throw away by leaving a scope.
+void message::end() {
+  if (!core_) return;
+  if (is_withdrawn_) {
+    (void)core_->park(*this);
+    forget();
+  } else {
+    (void)release();
+  }
+}
+void message::forget() {
+  core_.reset();
   data_ = nullptr;
   size_ = 0;
+}
+result<void> message::release() {
+  if (!core_) return {};
+  auto done = core_->release(*this);
+  forget();
+  return done;
+}
+result<void> message::park() {
+  if (!core_) return no_message();
+  auto done = core_->park(*this);
+  if (done) forget();
+  return done;
+}
+result<void> message::requeue() {
+  if (!core_) return no_message();
+  if (!is_withdrawn_) {
+    return detail::failure(errc::bad_option, "queue: requeue() is for a message of receive_parked()");
+  }
+  auto done = core_->requeue(*this);
+  if (done) forget();
   return done;
 }
 
@@ -78,7 +109,7 @@ result<queue> queue::open(result<detail::segment> memory, role as) {
   queue handle;
   handle.core_ = std::move(made).value();
   const detail::geometry& shape = handle.core_->memory().shape();
-  if (shape.feed == static_cast<std::uint8_t>(feed::thread) && as != role::consumer) {
+  if (shape.feed == static_cast<std::uint8_t>(feed::thread) && (as == role::any || as == role::producer)) {
     handle.feeder_ = std::make_shared<detail::feeder>(handle.core_, shape.atfork_handlers != 0);
   }
   return handle;
@@ -125,6 +156,16 @@ result<void> queue::send(loan&& from, std::size_t bytes, deadline until) {
 result<message> queue::receive(deadline until) {
   if (!core_) return not_open();
   return core_->receive(core_, until);
+}
+
+result<message> queue::receive_parked() {
+  if (!core_) return not_open();
+  return core_->receive_parked(core_);
+}
+
+result<std::size_t> queue::requeue() {
+  if (!core_) return not_open();
+  return core_->requeue_all();
 }
 
 result<void> queue::send_copy(const void* data, std::size_t bytes, deadline until) {

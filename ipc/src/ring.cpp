@@ -321,6 +321,21 @@ step_result ring::withdraw(owner_id owner, std::uint64_t now_ns, taken& out) con
   return delivered;
 }
 
+step_result ring::withdraw_from(std::uint32_t buffer, owner_id owner, std::uint64_t now_ns, taken& out) const {
+  std::uint64_t seen = buffers[buffer].word.load();
+  const buffer_word word = buffer_word::of(seen);
+  if (word.state != buffer_state::parked) return step_result::none;
+  const buffer_word ours{word.seq, owner, buffer_state::withdrawn};
+  if (!buffers[buffer].word.exchange_if(seen, ours.bits())) return step_result::none;
+  taken message;
+  message.is_withdrawn = true;
+  message.position = word.seq;
+  message.buffer = buffer;
+  const step_result delivered = deliver(0, now_ns, message);
+  out = message;
+  return delivered;
+}
+
 step_result ring::requeue(owner_id owner, const taken& message, std::uint64_t now_ns) const {
   buffer& entry = buffers[message.buffer];
   std::uint64_t seen = entry.word.load();

@@ -88,6 +88,8 @@ struct ring {
   step_result park(owner_id owner, std::uint32_t pid, const taken& message, std::uint64_t now_ns) const;
   // Takes the oldest parked message. It is no delivery.
   step_result withdraw(owner_id owner, std::uint64_t now_ns, taken& out) const;
+  // The message of that buffer, if it is parked; else `none`.
+  step_result withdraw_from(std::uint32_t buffer, owner_id owner, std::uint64_t now_ns, taken& out) const;
   // A withdrawn message goes to the next receive(), with no deliveries so far.
   step_result requeue(owner_id owner, const taken& message, std::uint64_t now_ns) const;
 

@@ -132,7 +132,6 @@ result<segment> segment::create(const options& wanted) {
   if (random != sizeof shape.id) return failed_call(errno, "segment: getrandom");
   shape.creator_namespace = own_pid_namespace();
   shape.creator_uid = geteuid();
-  shape.crc = crc32c(&shape, offsetof(geometry, crc));
   const std::uint64_t payload_bytes = shape.readonly_payload != 0 ? shape.buffers * shape.buffer_bytes : 0;
   if (auto room = check_control_group(shape.bytes + payload_bytes); !room) return room.error();
 
@@ -152,7 +151,11 @@ result<segment> segment::create(const options& wanted) {
     auto payload = make_memfd("forksight-payload", payload_bytes);
     if (!payload) return give_up(payload.error());
     made.payload_fd_ = std::move(payload).value();
+    struct stat payload_about {};
+    if (fstat(made.payload_fd_.get(), &payload_about) != 0) return give_up(failed_call(errno, "segment: its payload"));
+    shape.payload_inode = payload_about.st_ino;
   }
+  shape.crc = crc32c(&shape, offsetof(geometry, crc));
   if (auto mapped = made.map(access::all); !mapped) return give_up(mapped.error());
   // After our own mapping, which goes on to be writable.
   if (payload_bytes != 0 && fcntl(made.payload_fd_.get(), F_ADD_SEALS, kSeals | F_SEAL_FUTURE_WRITE) != 0) {
@@ -228,6 +231,9 @@ result<segment> segment::open(descriptor fd, descriptor payload, access how) {
     if (static_cast<std::uint64_t>(payload_about.st_size) != shape.buffers * shape.buffer_bytes) {
       return failure(errc::corrupt, "segment: its payload has %lld bytes",
                      static_cast<long long>(payload_about.st_size));
+    }
+    if (payload_about.st_ino != shape.payload_inode) {
+      return failure(errc::bad_option, "segment: the second descriptor is the payload of another queue");
     }
   }
   if (auto mapped = found.map(how); !mapped) return mapped.error();

@@ -271,7 +271,7 @@ TEST_F(Errors, ALateLetter) {
   // After that deadline: the next call has it, whole.
   ASSERT_TRUE(send_queue(sockets[0], q));
   EXPECT_TRUE(receive_queue(sockets[1]));
-  ASSERT_EQ(write(sockets[0], "fkho\2\0\1\0", 8), 8);
+  ASSERT_EQ(write(sockets[0], "fkho\3\0\1\0", 8), 8);
   expect_error(receive_queue(sockets[1]), errc::untrusted, socket + ": a queue was sent without its descriptors");
   // Half of it, and then nothing.
   ASSERT_EQ(write(sockets[0], "fkho", 4), 4);
@@ -285,11 +285,17 @@ TEST_F(Errors, AnotherVersionOrKindOfBuild) {
   const queue q = make();
   stolen memory(q);
   detail::geometry& shape = memory.head().shape;
-  shape.major = 1;
-  memory.make_crc_good();
-  expect_error(queue::attach(q.fd()), errc::abi_mismatch,
-               "segment: made by version 1.0, this is 2.0: major versions must agree (version 1 has no lock for each "
-               "member, by which version 2 knows who lives): build all programs with one version");
+  const auto expect_layout = [&](std::uint16_t major, const std::string& difference) {
+    shape.major = major;
+    memory.make_crc_good();
+    const std::string said = "segment: its layout is " + std::to_string(major) + ".0, ours is 3.0: " + difference +
+                             ". Build all programs with one version";
+    expect_error(queue::attach(q.fd()), errc::abi_mismatch, said);
+    expect_error(inspect(q.fd()), errc::abi_mismatch, said);
+  };
+  expect_layout(1, "layout 1 has no lock for each member, which tells who lives, and keeps the slot of a held message");
+  expect_layout(2, "layout 2 keeps the slot of a message as long as a consumer holds it, layout 3 empties it at once");
+  expect_layout(4, "this version does not know that layout");
   shape.major = detail::kMajor;
   // As a process of 32 bits would make it.
   shape.abi = detail::abi_hash(4);
@@ -388,12 +394,41 @@ TEST_F(Errors, AHandleThatMayNot) {
   detail::recovered what;
   ASSERT_TRUE(detail::recovery::recover(again->view(), 0, who, 0, what));
   EXPECT_EQ(what.buffers, 1u);
-  expect_error(q.send(std::move(*lent), 1, deadline::now()), errc::evicted,
-               "queue: process " + std::to_string(getpid()) +
-                   " was taken for dead by another participant, which gave its place and its buffers to the others; "
-                   "nothing is damaged: attach again");
+  const std::string evicted =
+      "queue: process " + std::to_string(getpid()) +
+      " was taken for dead by another participant, which gave its place and its buffers to the others; nothing is "
+      "damaged: attach again";
+  expect_error(q.send(std::move(*lent), 1, deadline::now()), errc::evicted, evicted);
+  expect_error(q.receive_parked(), errc::evicted, evicted);
+  expect_error(q.requeue(), errc::evicted, evicted);
   q.shutdown(false);
   expect_error(consumer->receive(deadline::now()), errc::closed, "queue: was shut down");
+}
+
+// What one who was taken for dead had in hand is the others': it can neither free nor give it on.
+TEST_F(Errors, OneWhoIsTakenForDeadWithAParkedMessage) {
+  for (int call = 0; call < 4; ++call) {
+    queue q = make();
+    ASSERT_TRUE(q.send_copy("x", 1));
+    auto consumer = queue::attach(q.fd(), role::consumer);
+    ASSERT_TRUE(consumer);
+    ASSERT_TRUE(consumer->receive()->park());
+    auto keeper = queue::attach(q.fd(), role::caretaker);
+    ASSERT_TRUE(keeper);
+    auto held = keeper->receive_parked();
+    ASSERT_TRUE(held);
+    auto again = detail::segment::open(detail::descriptor(dup(q.fd())));
+    ASSERT_TRUE(again);
+    const detail::identity who = detail::identity::of(again->view().participants[2].word.load());
+    detail::recovered what;
+    ASSERT_TRUE(detail::recovery::recover(again->view(), 2, who, 0, what));
+    EXPECT_EQ(q.inspect().parked, 1u);
+    if (call == 0) EXPECT_EQ(held->release().error().code, errc::evicted);
+    if (call == 1) EXPECT_EQ(held->park().error().code, errc::evicted);
+    if (call == 2) EXPECT_EQ(held->requeue().error().code, errc::evicted);
+    if (call == 3) *held = message();
+    EXPECT_EQ(q.inspect().parked, 1u) << call;
+  }
 }
 
 }  // namespace

@@ -82,6 +82,15 @@ void use(queue& one) {
       sum = static_cast<char>(sum + static_cast<const char*>(got->data())[i]);
     (void)got->release();
   });
+  in_time("park", [&] {
+    auto got = one.receive(deadline::now());
+    if (got) (void)got->park();
+  });
+  in_time("receive_parked", [&] {
+    auto got = one.receive_parked();
+    if (got) (void)got->requeue();
+  });
+  in_time("requeue", [&] { (void)one.requeue(); });
   in_time("acquire", [&] { (void)one.acquire(deadline::after(kPatience)); });
   in_time("recover", [&] { (void)one.recover(); });
   in_time("inspect", [&] { (void)one.inspect(); });
@@ -180,7 +189,8 @@ TEST(Hostile, WordsWrittenAtRandomWhileOthersWork) {
         const auto until = i % 16 == 0 ? deadline::after(1ms) : deadline::now();
         const auto sent = own->send_copy("abc", 3, until);
         auto got = own->receive(until);
-        if (got) (void)got->release();
+        if (got) (void)(i % 8 == 0 ? got->park() : got->release());
+        if (i % 16 == 0) (void)own->requeue();
         if (i % 32 == 0) (void)own->inspect();
         done += 2;
         if (sent || got) ++succeeded;

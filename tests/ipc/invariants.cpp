@@ -19,8 +19,8 @@ detail::segment open_again(const queue& of) {
 std::string check_at_rest(const queue& survivor) {
   const snapshot now = survivor.inspect();
   if (now.is_poisoned) return "the queue is poisoned at " + std::to_string(now.poisoned_offset);
-  if (now.loaned != 0 || now.held != 0) return "a dead process still has a buffer";
-  if (now.free + now.queued + now.parked != now.buffers) return "buffers are not conserved";
+  if (now.loaned != 0 || now.held != 0 || now.withdrawn != 0) return "a dead process still has a buffer";
+  if (now.free + now.queued + now.returned + now.parked != now.buffers) return "buffers are not conserved";
   if (now.participants.size() != 1) return "the entry of a dead process is not free";
   if (now.od == on_death::redeliver && now.lost != 0) return "a message was lost that nobody had acknowledged";
   const words memory(survivor);
@@ -30,6 +30,25 @@ std::string check_at_rest(const queue& survivor) {
     }
   }
   return {};
+}
+
+// All that is queued or returned, or all that is parked.
+std::string take_all(queue& survivor, bool parked, std::vector<std::uint32_t>& numbers) {
+  const std::uint32_t most = survivor.inspect().buffers;
+  for (;;) {
+    auto got = parked ? survivor.receive_parked() : survivor.receive(deadline::now());
+    if (!got) {
+      const errc code = got.error().code;
+      if (code == errc::timeout || code == errc::producer_died || code == errc::closed) return {};
+      return "receive: " + got.error().text;
+    }
+    std::uint32_t number = 0;
+    if (got->size() != sizeof number) return "a message has " + std::to_string(got->size()) + " bytes";
+    std::memcpy(&number, got->data(), sizeof number);
+    numbers.push_back(parked ? number + kParked : number);
+    if (numbers.size() > most) return "more messages came than there are buffers";
+    if (auto done = got->release(); !done) return "release: " + done.error().text;
+  }
 }
 
 // Every free buffer can be had, and none twice.
@@ -82,30 +101,15 @@ leftovers check_survivor(queue& survivor) {
   if (left.broken.empty()) left.broken = check_at_rest(survivor);
   if (!left.broken.empty()) return left;
   const snapshot before = survivor.inspect();
-  for (;;) {
-    auto got = survivor.receive(deadline::now());
-    if (!got) {
-      if (got.error().code != errc::timeout && got.error().code != errc::producer_died &&
-          got.error().code != errc::closed) {
-        left.broken = "receive: " + got.error().text;
-        return left;
-      }
-      break;
-    }
-    std::uint32_t number = 0;
-    if (got->size() != sizeof number) {
-      left.broken = "a message has " + std::to_string(got->size()) + " bytes";
-      return left;
-    }
-    std::memcpy(&number, got->data(), sizeof number);
-    left.numbers.push_back(number);
-    if (left.numbers.size() > before.buffers) {
-      left.broken = "more messages came than there are buffers";
-      return left;
-    }
+  left.broken = take_all(survivor, false, left.numbers);
+  if (left.broken.empty() && left.numbers.size() != before.queued + before.returned) {
+    left.broken = "a queued or returned buffer is behind no message that comes";
   }
-  if (left.numbers.size() != before.queued) left.broken = "a queued buffer is behind no message that comes";
-  const std::size_t buffers = before.buffers - before.parked;
+  if (left.broken.empty()) left.broken = take_all(survivor, true, left.numbers);
+  if (left.broken.empty() && left.numbers.size() != before.queued + before.returned + before.parked) {
+    left.broken = "a parked message does not come";
+  }
+  const std::size_t buffers = before.buffers;
   if (left.broken.empty()) left.broken = claim_all(survivor, buffers);
   for (int round = 0; round < 2 && left.broken.empty(); ++round) {
     left.broken = fill_and_empty(survivor, buffers, before.slots);

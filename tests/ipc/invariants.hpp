@@ -28,8 +28,11 @@ class words {
 // A message that is told by a number.
 bool send_number(queue& to, std::uint32_t number, deadline until = deadline::now());
 
+// Of a message that is parked: what its number is counted as.
+constexpr std::uint32_t kParked = 100;
+
 struct leftovers {
-  std::vector<std::uint32_t> numbers;  // in the order in which they came
+  std::vector<std::uint32_t> numbers;  // in the order in which they came, then those that were parked, plus kParked
   std::string broken;                  // the first invariant that does not hold; empty: all do
 };
 // Recovers, takes all that is left, and then fills and empties the queue twice.

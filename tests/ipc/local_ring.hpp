@@ -47,4 +47,10 @@ inline detail::step_result claim(const detail::ring& of, detail::owner_id owner,
   return of.claim(owner, 0, none, out);
 }
 
+// By who has not searched yet.
+inline detail::step_result take(const detail::ring& of, detail::owner_id owner, detail::taken& out) {
+  detail::take_hint none;
+  return of.take(owner, 100 + owner.index(), 0, none, out);
+}
+
 }  // namespace forksight::ipc::test

@@ -12,10 +12,11 @@ using namespace detail;
 std::string key_of(const suspended& what, std::uint8_t window) {
   const actor_view& view = what.view;
   std::string key{static_cast<char>(window)};
-  for (const bool one : {view.is_over, view.has_sent, view.has_taken, view.has_released, view.saw_corrupt}) {
+  for (const bool one : {view.is_over, view.has_sent, view.has_taken, view.has_released, view.has_put_back,
+                         view.saw_end, view.saw_corrupt}) {
     key += one ? '1' : '0';
   }
-  key += std::to_string(view.number) + (what.next == nullptr ? '.' : '>');
+  key += std::to_string(view.number) + ',' + std::to_string(view.searched) + (what.next == nullptr ? '.' : '>');
   key.append(reinterpret_cast<const char*>(&what.next), sizeof what.next);
   return key + what.bytes;
 }
@@ -90,8 +91,14 @@ automaton::transition automaton::run(local_id from, value_id found) {
   // No more than that word, or the table would be wrong.
   const std::size_t offset = static_cast<std::size_t>(word.at - reinterpret_cast<char*>(&g_world.memory));
   std::memcpy(reinterpret_cast<char*>(&before) + offset, word.at, word.size);
-  for (std::uint32_t i = 0; i < kBuffers; ++i)
-    before.buffers[i].since_ns.store_relaxed(g_world.memory.buffers[i].since_ns.peek());
+  for (std::uint32_t i = 0; i < kBuffers; ++i) {
+    // What is_ignored() tells.
+    detail::buffer& to = before.buffers[i];
+    const detail::buffer& now = g_world.memory.buffers[i];
+    to.since_ns.store_relaxed(now.since_ns.peek());
+    to.parked_by.store_relaxed(now.parked_by.peek());
+    for (std::uint32_t k = 0; k < kRememberedConsumers; ++k) to.consumers[k].store_relaxed(now.consumers[k].peek());
+  }
   if (std::memcmp(&before, &g_world.memory, sizeof before) != 0) broken_ = "one step changed more than one word";
   local made;
   made.recovers = locals_[from].recovers;

@@ -2,7 +2,8 @@
 // meanwhile: on a ring of two slots, from its first step to the last. The state machine's sources are compiled with
 // FORKSIGHT_IPC_MODEL: before each access to shared memory they call model_step() (model_fiber.cpp).
 //
-//   model_check                    up to two producers, two consumers and a kill, and two who recover beside three
+//   model_check                    up to two producers, two consumers and a kill, and two who recover beside three; a
+//                                  message that is returned or parked, consumers that park, and who looks after those
 //   model_check --large            the former with a message queued before, and with two who recover
 //   model_check --agree [--large]  with and without the reductions, which must agree on every end there is
 //   --first                        stops at the first that is broken
@@ -27,20 +28,57 @@ void begin(const plan_of_run& plan) {
   g_world.plan = plan;
   std::memset(static_cast<void*>(&g_world.memory), 0, sizeof g_world.memory);
   g_world.view = g_world.memory.begin(plan.redelivers);
+  if (plan.parks_at_once) g_world.view.max_redeliver = 0;
   // By whom does not matter: it is nobody's now.
   const owner_id first(0, 0);
-  claimed before;
+  if (plan.first == first_message::none) return;
+  const ring& of = g_world.view;
   constexpr std::uint32_t kNoUser = 77;
-  if (plan.queued != 0 && (test::claim(g_world.view, first, before) != step_result::done ||
-                           g_world.view.publish(first, kNoUser, before, kProducers + 1, 0) != step_result::done)) {
-    std::abort();
+  const auto need = [](step_result outcome) {
+    if (outcome != step_result::done) std::abort();
+  };
+  claimed before;
+  need(test::claim(of, first, before));
+  need(of.publish(first, kNoUser, before, kProducers + 1, 0));
+  if (plan.first == first_message::queued) return;
+  taken message;
+  need(test::take(of, first, message));
+  need(of.park(first, kNoUser, message, 0));
+  if (plan.first == first_message::parked) return;
+  need(of.withdraw(first, 0, message));
+  need(of.requeue(first, message, 0));
+}
+
+const char* in_words(act what) {
+  switch (what) {
+    case act::consume: return "consumes";
+    case act::park: return "parks";
+    case act::clear: return "releases what is parked";
+    case act::requeue: return "requeues";
   }
+  return "";
+}
+
+const char* in_words(first_message what) {
+  switch (what) {
+    case first_message::none: return "none";
+    case first_message::queued: return "one queued";
+    case first_message::returned: return "one returned";
+    case first_message::parked: return "one parked";
+  }
+  return "";
 }
 
 std::string in_words(const plan_of_run& plan) {
-  return std::to_string(plan.producers) + " producers, " + std::to_string(plan.consumers) + " consumers, " +
-         std::to_string(plan.queued) + " queued, victim " + std::to_string(plan.victim) + ", " +
-         std::to_string(plan.recoverers) + " recoverers, " + (plan.redelivers ? "redeliver" : "drop");
+  std::string text = std::to_string(plan.producers) + " producers, " + std::to_string(plan.consumers) + " consumers, " +
+                     in_words(plan.first) + ", victim " + std::to_string(plan.victim) + ", " +
+                     std::to_string(plan.recoverers) + " recoverers, " + (plan.redelivers ? "redeliver" : "drop");
+  for (std::uint32_t i = 0; i < plan.consumers; ++i) {
+    if (plan.acts[i] == act::consume) continue;
+    text += ", consumer " + std::to_string(i) + " " + in_words(plan.acts[i]);
+  }
+  if (plan.parks_at_once) text += ", parked at once";
+  return text + (plan.asks_for_end ? ", who finds nothing asks for the end" : "");
 }
 
 exploration report(const plan_of_run& plan, const reductions& by, const char* how) {
@@ -84,7 +122,10 @@ bool agree(const plan_of_run& plan, std::uint64_t& states) {
 }
 
 struct size {
-  std::uint32_t producers, consumers, recoverers, queued;
+  std::uint32_t producers, consumers, recoverers;
+  first_message first;
+  std::array<act, kConsumers> acts{};
+  bool parks_at_once = false, asks_for_end = false;
 };
 
 std::vector<plan_of_run> plans_of(const std::vector<size>& sizes) {
@@ -92,7 +133,9 @@ std::vector<plan_of_run> plans_of(const std::vector<size>& sizes) {
   for (const size& one : sizes) {
     for (const bool redelivers : {false, true}) {
       for (const int victim : {-1, 0, static_cast<int>(kProducers)}) {
-        plans.push_back({redelivers, one.recoverers, victim, one.producers, one.consumers, one.queued});
+        if (victim == 0 && one.producers == 0) continue;
+        plans.push_back({redelivers, one.recoverers, victim, one.producers, one.consumers, one.first, one.acts,
+                         one.parks_at_once, one.asks_for_end});
       }
     }
   }
@@ -115,10 +158,29 @@ int main_of(int count, char** arguments) {
     }
   }
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  std::vector<size> sizes = {{1, 1, 2, 0}, {1, 1, 1, 1}, {1, 2, 1, 0}, {1, 2, 1, 1}};
-  const std::vector<size> larger = {{2, 1, 1, 0}, {2, 2, 1, 0}, {1, 2, 2, 1}};
+  constexpr first_message none = first_message::none, queued = first_message::queued,
+                          returned = first_message::returned, parked = first_message::parked;
+  std::vector<size> sizes = {{1, 1, 2, none},
+                             {1, 1, 1, queued},
+                             {1, 2, 1, none},
+                             {1, 2, 1, queued},
+                             {0, 2, 1, queued, {}, true, true},
+                             {0, 2, 1, queued, {act::park, act::clear}},
+                             {0, 2, 1, returned, {}, false, true},
+                             {0, 2, 1, parked, {act::requeue, act::consume}},
+                             {0, 2, 1, parked, {act::consume, act::requeue}},
+                             {0, 2, 1, parked, {act::clear, act::requeue}},
+                             {0, 2, 1, parked, {act::clear, act::consume}}};
+  const std::vector<size> larger = {{2, 1, 1, none},
+                                    {2, 2, 1, none},
+                                    {1, 2, 2, queued},
+                                    {0, 2, 2, returned, {}, true, true},
+                                    {0, 2, 2, parked, {act::requeue, act::consume}},
+                                    {1, 2, 1, returned},
+                                    {1, 2, 1, queued, {}, true},
+                                    {1, 2, 1, parked, {act::requeue, act::consume}}};
   if (large && !agrees) {
-    sizes = {{2, 2, 1, 1}, {2, 2, 2, 0}};
+    sizes = {{2, 2, 1, queued}, {2, 2, 2, none}};
   } else if (large) {
     sizes = larger;
   } else if (!agrees) {

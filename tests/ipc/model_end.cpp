@@ -11,39 +11,87 @@ namespace {
 
 struct counts {
   int of[kProducers + 2] = {};
+  int delivered[kProducers + 2] = {};  // those of them that were taken as a delivery
 };
 
-// What is left, by a consumer that comes now.
+// What is left, by a consumer that comes now; then what is parked.
 std::string take_the_rest(const owner_id& me, counts& so_far) {
   const ring& of = g_world.view;
-  taken message;
-  step_result got;
-  while ((got = of.take(me, 0, message)) == step_result::done) {
-    if (message.length == 0 || message.length > kProducers + 1) return "a message that nobody sent is queued";
-    ++so_far.of[message.length];
-    if (of.release(me, message, 0) != step_result::done) return "what was queued could not be released";
+  for (const bool parked : {false, true}) {
+    taken message;
+    step_result got;
+    while ((got = parked ? of.withdraw(me, 0, message) : test::take(of, me, message)) == step_result::done) {
+      if (message.length == 0 || message.length > kProducers + 1) return "a message that nobody sent is queued";
+      ++so_far.of[message.length];
+      if (!parked) ++so_far.delivered[message.length];
+      if (of.release(me, message, 0) != step_result::done) return "what was queued could not be released";
+    }
+    if (got != step_result::none) return "what is left is corrupt";
   }
-  return got == step_result::none ? "" : "what is left is corrupt";
+  return {};
+}
+
+// May the victim have taken the message of that number with it.
+bool may_be_gone(const plan_of_run& plan, const actor_view& victim, std::uint32_t number) {
+  if (plan.victim < static_cast<int>(kProducers)) return false;
+  switch (plan.act_of(static_cast<std::uint32_t>(plan.victim))) {
+    // drop: any that it had begun to take; redeliver: only what it had taken and begun to acknowledge.
+    case act::consume: return !plan.redelivers || victim.number == number;
+    case act::park: return !plan.redelivers;
+    case act::clear: return victim.number == number;
+    case act::requeue: return false;
+  }
+  return false;
 }
 
 std::string check_counts(const ending& what, const counts& found) {
   const plan_of_run& plan = g_world.plan;
   const actor_view* const victim = what.is_dead ? &what.views[plan.victim] : nullptr;
-  bool may_lose =
-      victim != nullptr && plan.victim >= static_cast<int>(kProducers) && (!plan.redelivers || victim->number != 0);
+  bool may_lose = victim != nullptr;
   for (std::uint32_t i = 0; i <= kProducers; ++i) {
     const int count = found.of[i + 1];
-    const bool was_sent = i < kProducers ? what.views[i].has_sent : plan.queued != 0;
+    const bool was_sent = i < kProducers ? what.views[i].has_sent : plan.first != first_message::none;
     const bool by_victim = what.is_dead && static_cast<int>(i) == plan.victim;
     if (count > 1) return "message " + std::to_string(i + 1) + " was doubled";
     if (count == 1 && !was_sent && !by_victim) return "a message came that was not sent";
     if (count == 1 || !was_sent) continue;
-    // One may be gone with the consumer that died: by drop any that it had begun to take, by redeliver only what it
-    // had taken and begun to acknowledge.
-    if (!may_lose || (plan.redelivers && victim->number != i + 1)) {
-      return "message " + std::to_string(i + 1) + " was lost";
-    }
+    // One may be gone with the consumer that died.
+    if (!may_lose || !may_be_gone(plan, *victim, i + 1)) return "message " + std::to_string(i + 1) + " was lost";
     may_lose = false;
+  }
+  if (plan.first == first_message::parked && !plan.has(act::requeue) && found.delivered[kProducers + 1] != 0) {
+    return "a parked message was delivered, and nobody had requeued it";
+  }
+  return {};
+}
+
+// Who has searched for returned messages searches again if there is one.
+std::string check_searches(const ending& what) {
+  const plan_of_run& plan = g_world.plan;
+  const ring& of = g_world.view;
+  bool has_returned = false;
+  for (std::uint32_t i = 0; i < of.buffer_count; ++i) {
+    has_returned |= buffer_word::of(of.buffers[i].word.load()).state == buffer_state::returned;
+  }
+  const std::uint64_t returns = of.head->returns.load();
+  for (std::uint32_t i = 0; i < kUsers; ++i) {
+    const actor_view& one = what.views[i];
+    if (what.is_dead && static_cast<int>(i) == plan.victim) continue;
+    if (has_returned && one.searched == returns) return "a consumer will not look for a returned message";
+  }
+  return {};
+}
+
+// Only a requeued message comes after the end.
+std::string check_told_end(const ending& what, const counts& left) {
+  const plan_of_run& plan = g_world.plan;
+  for (std::uint32_t i = 0; i < kUsers; ++i) {
+    const actor_view& one = what.views[i];
+    if (what.is_dead && static_cast<int>(i) == plan.victim) continue;
+    if (!one.saw_end || plan.has(act::requeue)) continue;
+    for (const int count : left.delivered) {
+      if (count != 0) return "a consumer was told that nothing comes, and something came";
+    }
   }
   return {};
 }
@@ -58,7 +106,7 @@ std::string fill_and_empty(const owner_id& me) {
       if (of.publish(me, 0, one, 7, 0) != step_result::done) return "a slot is stuck";
     }
     for (std::uint32_t i = 0; i < kBuffers; ++i) {
-      if (of.take(me, 0, message) != step_result::done) return "a message is stuck";
+      if (test::take(of, me, message) != step_result::done) return "a message is stuck";
       if (of.release(me, message, 0) != step_result::done) return "a message cannot be released";
     }
   }
@@ -77,7 +125,8 @@ std::string check_end(const ending& what) {
     if (one.saw_corrupt) return "actor " + std::to_string(i) + " was refused, or lost what it must not";
     if (!one.has_taken) continue;
     if (one.number == 0 || one.number > kProducers + 1) return "a message that nobody sent was taken";
-    ++found.of[one.number];
+    if (!one.has_put_back) ++found.of[one.number];
+    if (g_world.plan.act_of(i) == act::consume || g_world.plan.act_of(i) == act::park) ++found.delivered[one.number];
   }
   if (victim >= 0 && g_world.memory.participants[victim].word.load() ==
                          memory_of_ring::identity_of(static_cast<std::uint32_t>(victim)).bits()) {
@@ -85,10 +134,19 @@ std::string check_end(const ending& what) {
   }
   for (std::uint32_t i = 0; i < of.buffer_count; ++i) {
     const buffer_word word = buffer_word::of(of.buffers[i].word.load());
-    if (word.state != buffer_state::free && word.state != buffer_state::queued) return "a buffer is nobody's";
+    const bool is_somewhere = word.state == buffer_state::free || word.state == buffer_state::queued ||
+                              word.state == buffer_state::returned || word.state == buffer_state::parked;
+    if (!is_somewhere) return "a buffer is nobody's";
   }
   const owner_id me(victim == 3 ? 2 : 3, 0);
-  std::string broken = take_the_rest(me, found);
+  counts left;
+  std::string broken = check_searches(what);
+  if (broken.empty()) broken = take_the_rest(me, left);
+  if (broken.empty()) broken = check_told_end(what, left);
+  for (std::uint32_t i = 0; i <= kProducers + 1; ++i) {
+    found.of[i] += left.of[i];
+    found.delivered[i] += left.delivered[i];
+  }
   if (broken.empty()) broken = check_counts(what, found);
   if (broken.empty()) broken = fill_and_empty(me);
   return broken;

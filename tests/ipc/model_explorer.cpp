@@ -34,7 +34,8 @@ class explorer {
     for (std::size_t i = 0; i < words_.size(); ++i) first_.words[i] = table_.intern(read_word(words_[i]));
     for (std::uint32_t i = 0; i < actors_; ++i) first_.actors[i] = table_.start(i);
     can_swap_[0] = plan.producers == 2 && (plan.victim < 0 || plan.victim >= static_cast<int>(kProducers));
-    can_swap_[1] = plan.consumers == 2 && plan.victim < static_cast<int>(kProducers);
+    can_swap_[1] =
+        plan.consumers == 2 && plan.acts[0] == plan.acts[1] && plan.victim < static_cast<int>(kProducers);
   }
 
   exploration run();
@@ -235,6 +236,7 @@ std::uint64_t explorer::hash_of_end(const state& at, unsigned swaps) {
     const actor_view& one = table_[actors[i]].at.view;
     hash = mixed(hash, one.number * 16u + (one.has_sent ? 1u : 0u) + (one.has_taken ? 2u : 0u) +
                            (one.has_released ? 4u : 0u) + (one.saw_corrupt ? 8u : 0u));
+    hash = mixed(hash, one.searched * 4u + (one.has_put_back ? 1u : 0u) + (one.saw_end ? 2u : 0u));
   }
   return hash;
 }

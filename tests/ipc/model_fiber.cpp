@@ -42,16 +42,30 @@ void produce(std::uint32_t index) {
 
 void consume(std::uint32_t index) {
   const ring& of = g_world.view;
+  const act what = g_world.plan.act_of(index);
   const owner_id me(index, 0);
   taken message;
-  const step_result got = of.take(me, 0, message);
+  take_hint hint;
+  const bool is_caretaker = what == act::clear || what == act::requeue;
+  const step_result got = is_caretaker ? of.withdraw(me, 0, message) : of.take(me, index, 0, hint, message);
+  g_view.searched = hint.searched.load();
   g_view.saw_corrupt |= got == step_result::corrupt || got == step_result::evicted;
+  if (got == step_result::none && g_world.plan.asks_for_end) g_view.saw_end = of.is_drained(me);
   if (got != step_result::done) return;
   g_view.has_taken = true;
   g_view.number = static_cast<std::uint32_t>(message.length);
-  const step_result freed = of.release(me, message, 0);
-  g_view.saw_corrupt |= freed != step_result::done;
-  g_view.has_released = freed == step_result::done;
+  // What has killed too many is parked.
+  if (!is_caretaker) g_view.saw_corrupt |= message.deliveries > of.max_redeliver + 1;
+  step_result put = step_result::none;
+  switch (what) {
+    case act::consume:
+    case act::clear: put = of.release(me, message, 0); break;
+    case act::park: put = of.park(me, index, message, 0); break;
+    case act::requeue: put = of.requeue(me, message, 0); break;
+  }
+  g_view.saw_corrupt |= put != step_result::done;
+  g_view.has_put_back = put == step_result::done && (what == act::park || what == act::requeue);
+  g_view.has_released = put == step_result::done && !g_view.has_put_back;
 }
 
 void recover_victim() {

@@ -24,17 +24,18 @@ word_table::word_table() {
   memory_of_ring& memory = g_world.memory;
   add(memory.head.tail, word_kind::common);
   add(memory.head.head, word_kind::common);
+  add(memory.head.returns, word_kind::common);
   add(memory.free_map[0], word_kind::common);
   for (detail::slot& one : memory.slots) {
     const int guard = add(one.word, word_kind::guard, carried::owner);
     add(one.buffer, word_kind::fact, carried::nothing, guard);
-    add(one.length, word_kind::fact, carried::number, guard);
-    add(one.producer, word_kind::fact, carried::pid, guard);
   }
   for (detail::buffer& one : memory.buffers) {
     const int guard = add(one.word, word_kind::guard, carried::owner);
     add(one.generation, word_kind::fact, carried::nothing, guard);
     add(one.deliveries, word_kind::fact, carried::nothing, guard);
+    add(one.length, word_kind::fact, carried::number, guard);
+    add(one.producer, word_kind::fact, carried::pid, guard);
   }
   for (auto& kind : memory.head.waiting) add(kind[0], word_kind::recovery);
   add(memory.head.last_producer, word_kind::recovery);
@@ -55,7 +56,10 @@ int word_table::find(const void* at) const {
 
 bool word_table::is_ignored(const void* at) {
   for (const detail::buffer& one : g_world.memory.buffers) {
-    if (at == &one.since_ns) return true;
+    if (at == &one.since_ns || at == &one.parked_by) return true;
+    for (const auto& consumer : one.consumers) {
+      if (at == &consumer) return true;
+    }
   }
   return false;
 }

@@ -15,12 +15,29 @@ constexpr std::uint32_t kSlots = 2, kBuffers = 2;
 
 using memory_of_ring = local_ring<kSlots, kBuffers, kUsers>;
 
+// What a consumer does: takes a message and releases it, or parks it; takes a parked message and releases it, or
+// requeues it.
+enum class act : std::uint8_t { consume, park, clear, requeue };
+// What is there before anybody moves: nothing, or a message of number kProducers + 1.
+enum class first_message : std::uint8_t { none, queued, returned, parked };
+
 struct plan_of_run {
   bool redelivers = false;
   std::uint32_t recoverers = 1;
   int victim = -1;  // -1: nobody dies
   std::uint32_t producers = kProducers, consumers = kConsumers;
-  std::uint32_t queued = 0;  // messages that are there before anybody moves; number kProducers + 1
+  first_message first = first_message::none;
+  std::array<act, kConsumers> acts{};
+  bool parks_at_once = false;  // a message is parked when the first consumer has died with it
+  bool asks_for_end = false;   // a consumer that finds nothing asks whether something can still come
+
+  act act_of(std::uint32_t user) const { return acts[user - kProducers]; }
+  bool has(act one) const {
+    for (std::uint32_t i = 0; i < consumers; ++i) {
+      if (acts[i] == one) return true;
+    }
+    return false;
+  }
 
   bool takes_part(std::uint32_t user) const {
     return user < kProducers ? user < producers : user - kProducers < consumers;

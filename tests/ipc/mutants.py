@@ -1,6 +1,6 @@
 """Plants one fault into a copy of a source of the queue: mutants.py NAME SOURCE_FOLDER OUTPUT; mutants.py --list.
 
-Each is one replacement. A text that is not there exactly once is an error, so that no mutant rots.
+Each is one replacement or two. A text that is not there exactly once is an error, so that no mutant rots.
 """
 
 import pathlib
@@ -30,29 +30,81 @@ MUTANTS = {
         "  (void)entry.word.exchange_if(early, identity{0, 0, static_cast<std::uint8_t>(dead.incarnation + 1),\n"
         "                                               entry_state::free}.bits());\n",
     ),
-    # redeliver: a message that was acknowledged is delivered again, or stuck.
-    "release_slot_first": (
+    # Whoever dies in between leaves a queued message that no slot leads to.
+    "take_empties_slot_first": (
         "ring.cpp",
-        "  // The buffer first: a slot",
-        "  if (redelivers) {\n"
-        "    std::uint64_t early = slot_word{message.position, owner, slot_state::reading}.bits();\n"
-        "    (void)at(message.position)\n"
-        "        .word.exchange_if(early, slot_word{message.position + slot_count, {}, slot_state::empty}.bits());\n"
-        "  }\n"
-        "  // The buffer first: a slot",
+        "    std::uint64_t queued = buffer_word{position, {}, buffer_state::queued}.bits();\n",
+        "    std::uint64_t early = reading.bits();\n"
+        "    (void)entry.word.exchange_if(early, slot_word{position + slot_count, {}, slot_state::empty}.bits());\n"
+        "    std::uint64_t queued = buffer_word{position, {}, buffer_state::queued}.bits();\n",
     ),
     # The head passes a message that its consumer may die with before it has it.
     "take_moves_head_first": (
         "ring.cpp",
-        "    const std::uint32_t index = entry.buffer.load_relaxed();\n    const std::uint64_t length",
-        "    advance(head->head, position + 1);\n"
-        "    const std::uint32_t index = entry.buffer.load_relaxed();\n    const std::uint64_t length",
+        "    const std::uint32_t index = entry.buffer.load_relaxed();\n",
+        "    advance(head->head, position + 1);\n    const std::uint32_t index = entry.buffer.load_relaxed();\n",
+    ),
+    # Two consumers have one returned message.
+    "take_without_claim": (
+        "ring.cpp",
+        "    if (!buffers[found].word.exchange_if(seen, buffer_word{position, owner, to}.bits())) continue;\n",
+        "    (void)buffers[found].word.exchange_if(seen, buffer_word{position, owner, to}.bits());\n",
+    ),
+    # A consumer is told that nothing comes any more while another holds what may come back.
+    "end_without_held": (
+        "ring.cpp",
+        "    if (redelivers && word.state == buffer_state::held && word.owner != me) return false;\n",
+        "",
+    ),
+    # What is returned during the search is never searched for.
+    "take_looks_at_number_late": (
+        "ring.cpp",
+        "      hint.searched.store(returns, std::memory_order_relaxed);\n",
+        "      hint.searched.store(head->returns.load(), std::memory_order_relaxed);\n",
+    ),
+    # No consumer looks for what the dead one had.
+    "recovery_tells_nobody": (
+        "recovery.cpp",
+        "    (void)of.head->returns.fetch_add(1);\n",
+        "",
+    ),
+    "recovery_tells_early": (
+        "recovery.cpp",
+        "    (void)of.head->returns.fetch_add(1);\n",
+        "",
+        "    const owner_id owner(index, dead.incarnation);\n",
+        "    const owner_id owner(index, dead.incarnation);\n    (void)of.head->returns.fetch_add(1);\n",
+    ),
+    "requeue_tells_early": (
+        "ring.cpp",
+        "  (void)head->returns.fetch_add(1);\n",
+        "",
+        "  entry.deliveries.store_relaxed(0);\n  entry.parked_by",
+        "  (void)head->returns.fetch_add(1);\n  entry.deliveries.store_relaxed(0);\n  entry.parked_by",
+    ),
+    # A message that kills each consumer kills all there are.
+    "recovery_never_parks": (
+        "recovery.cpp",
+        "is_withdrawn || entry.deliveries.load_relaxed() > of.max_redeliver",
+        "is_withdrawn",
+    ),
+    # Who looks after parked messages dies with one, and consumers get it.
+    "recovery_returns_withdrawn": (
+        "recovery.cpp",
+        "is_withdrawn || entry.deliveries.load_relaxed() > of.max_redeliver",
+        "entry.deliveries.load_relaxed() > of.max_redeliver",
+    ),
+    # redeliver: what the dead one had is gone with it.
+    "recovery_frees_held": (
+        "recovery.cpp",
+        "(is_held && !of.redelivers)",
+        "is_held",
     ),
     # What a dead producer was still writing is taken for sent, or what it had sent is not.
     "recovery_without_queued_check": (
         "recovery.cpp",
-        "    const bool is_queued = from == buffer_word{position, {}, buffer_state::queued};",
-        "    const bool is_queued = has_buffer && word.state == slot_state::writing;",
+        "  const bool is_queued = from == buffer_word{position, {}, buffer_state::queued};",
+        "  const bool is_queued = has_buffer && word.state == slot_state::writing;",
     ),
     "recovery_skips_what_was_sent": (
         "recovery.cpp",
@@ -67,19 +119,31 @@ MUTANTS = {
     ),
 }
 
+# Those that no death shows, only an order of the steps of several.
+ONLY_BY_ORDERS = {
+    "end_without_held",
+    "recovery_tells_early",
+    "requeue_tells_early",
+    "take_looks_at_number_late",
+    "take_without_claim",
+}
+
 
 def main(arguments):
     if arguments == ["--list"]:
-        print(";".join(f"{name}={MUTANTS[name][0]}" for name in MUTANTS), end="")
+        by = {name: "orders" if name in ONLY_BY_ORDERS else "deaths" for name in MUTANTS}
+        print(";".join(f"{name}={MUTANTS[name][0]}={by[name]}" for name in MUTANTS), end="")
         return 0
     name, folder, output = arguments
-    source, text, instead = MUTANTS[name]
-    original = (pathlib.Path(folder) / source).read_text(encoding="utf-8")
-    found = original.count(text)
-    if found != 1:
-        print(f"mutants.py: {name}: its text is {found} times in {source}: bring the mutant up to date", file=sys.stderr)
-        return 1
-    pathlib.Path(output).write_text(original.replace(text, instead), encoding="utf-8")
+    source, *texts = MUTANTS[name]
+    mutated = (pathlib.Path(folder) / source).read_text(encoding="utf-8")
+    for text, instead in zip(texts[::2], texts[1::2], strict=True):
+        found = mutated.count(text)
+        if found != 1:
+            print(f"mutants.py: {name}: its text is {found} times in {source}: bring the mutant up to date", file=sys.stderr)
+            return 1
+        mutated = mutated.replace(text, instead)
+    pathlib.Path(output).write_text(mutated, encoding="utf-8")
     return 0
 
 

@@ -72,7 +72,8 @@ bool take_first(std::uint64_t sent_steps, std::uint64_t taken_steps, bool redeli
   });
   fiber consumer([&] {
     taken message;
-    const step_result got = of.take(owner_id(1, 0), 0, message);
+    take_hint none;
+    const step_result got = of.take(owner_id(1, 0), 1, 0, none, message);
     ASSERT_TRUE(got == step_result::done || got == step_result::none);
     first = got == step_result::done ? message.length : 0;
   });

@@ -18,7 +18,7 @@ step_result pass_one(const ring& of) {
   if (const step_result got = test::claim(of, kFirst, buffer); got != step_result::done) return got;
   if (const step_result sent = of.publish(kFirst, 100, buffer, 1, 0); sent != step_result::done) return sent;
   taken message;
-  if (const step_result got = of.take(kSecond, 0, message); got != step_result::done) return got;
+  if (const step_result got = test::take(of, kSecond, message); got != step_result::done) return got;
   return of.release(kSecond, message, 0);
 }
 
@@ -47,7 +47,7 @@ TEST(Ring, AHintThatIsFarBehindHidesNoMessage) {
     memory.head.head.store_relaxed(late);
     EXPECT_FALSE(of.is_drained(kSecond));
     taken message;
-    EXPECT_EQ(of.take(kSecond, 0, message), step_result::done) << late;
+    EXPECT_EQ(test::take(of, kSecond, message), step_result::done) << late;
     EXPECT_TRUE(of.is_drained(kSecond));
   }
 }
@@ -77,7 +77,7 @@ TEST(Ring, ALateSurvivorTakesNothingFromTheNextOwner) {
     ASSERT_EQ(test::claim(of, kFirst, sent), step_result::done);
     ASSERT_EQ(of.publish(kFirst, 100, sent, 1, 0), step_result::done);
     taken message;
-    ASSERT_EQ(of.take(kFirst, 0, message), step_result::done);
+    ASSERT_EQ(test::take(of, kFirst, message), step_result::done);
     ASSERT_EQ(test::claim(of, kFirst, lent), step_result::done);
     recovered what;
     EXPECT_FALSE(recovery::recover(of, 0, before, 0, what));

@@ -25,13 +25,18 @@ struct tally {
   int broken = 0;
 };
 
-queue make(const geometry_of_test& shape, on_death policy, full when_full, std::uint32_t queued) {
+void need_here(bool good) {
+  if (!good) std::exit(2);
+}
+
+queue make(const geometry_of_test& shape, on_death policy, const scenario& what) {
   options wanted;
   wanted.slots = shape.slots;
   wanted.buffers = shape.buffers;
   wanted.buffer_bytes = 64;
   wanted.od = policy;
-  wanted.fl = when_full;
+  wanted.fl = what.when_full;
+  wanted.max_redeliver = what.max_redeliver;
   wanted.spin_us = 0;
   wanted.max_participants = 4;
   auto made = queue::create(wanted);
@@ -41,10 +46,13 @@ queue make(const geometry_of_test& shape, on_death policy, full when_full, std::
   }
   queue q = std::move(made).value();
   for (std::uint32_t i = 0; i < shape.laps; ++i) {
-    if (!send_number(q, 0) || !q.receive(deadline::now())) std::exit(2);
+    need_here(send_number(q, 0) && q.receive(deadline::now()));
   }
-  for (std::uint32_t i = 1; i <= queued; ++i) {
-    if (!send_number(q, i)) std::exit(2);
+  for (std::uint32_t i = 1; i <= what.queued; ++i) need_here(send_number(q, i));
+  if (what.before != scenario::first::queued) {
+    auto first = q.receive(deadline::now());
+    need_here(first && first->park());
+    if (what.before == scenario::first::returned) need_here(q.requeue().has_value());
   }
   return q;
 }
@@ -90,7 +98,7 @@ std::string where_it_died(const scenario& what, const geometry_of_test& shape, o
 // False: the operation was complete before.
 bool kill_once(const scenario& what, const geometry_of_test& shape, on_death policy, const killing_point& at,
                tally& so_far) {
-  queue q = make(shape, policy, what.when_full, what.queued);
+  queue q = make(shape, policy, what);
   const words memory(q);
   hands of;
   stepped victim([&] { what.prepare(of, q); }, [&] { what.operate(of, q); });
@@ -111,7 +119,7 @@ bool kill_once(const scenario& what, const geometry_of_test& shape, on_death pol
 // The second victim dies while it recovers the first, which died in `what`.
 bool kill_recoverer(const scenario& what, const geometry_of_test& shape, on_death policy, const killing_point& first,
                     const killing_point& second, bool& first_is_complete, tally& so_far) {
-  queue q = make(shape, policy, what.when_full, what.queued);
+  queue q = make(shape, policy, what);
   const words memory(q);
   hands of_second;
   stepped recoverer([&] { join(of_second, q); }, [&] { of_second.handle.recover(); });
@@ -205,7 +213,7 @@ struct recorded {
 // The operation, or, `first` given, the recovery of one that died there.
 recorded walk_through(const scenario& what, const geometry_of_test& shape, on_death policy, const killing_point* first,
                       tally& so_far) {
-  queue q = make(shape, policy, what.when_full, what.queued);
+  queue q = make(shape, policy, what);
   const words memory(q);
   hands of_first, of_second;
   recorded way;

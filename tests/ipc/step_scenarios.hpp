@@ -24,12 +24,14 @@ struct hands {
 
 struct scenario {
   const char* name;
-  std::uint32_t queued;  // messages 1, 2, ... are queued before
+  std::uint32_t queued;  // messages 1, 2, ... are queued before; see `before` for what becomes of message 1 then
   full when_full;
   void (*prepare)(hands&, const queue& inherited);
   void (*operate)(hands&, const queue& inherited);
   // What may be left, the victim having died on the way; and what, having died after it.
   std::vector<numbers> left_by_drop, left_by_redeliver, after_drop, after_redeliver;
+  enum class first : std::uint8_t { queued, parked, returned } before = first::queued;
+  std::uint32_t max_redeliver = 3;
 };
 
 template <class T>
@@ -47,6 +49,7 @@ inline void send_nine(hands& of, const queue&) {
   need(of.handle.send_copy(&nine, sizeof nine));
 }
 inline void receive_one(hands& of, const queue&) { of.messages.push_back(need(of.handle.receive())); }
+inline void receive_parked(hands& of, const queue&) { of.messages.push_back(need(of.handle.receive_parked())); }
 
 inline const std::vector<scenario> kScenarios = {
     {"send", 1, full::block, join, send_nine, {{1}, {1, 9}}, {{1}, {1, 9}}, {{1, 9}}, {{1, 9}}},
@@ -122,6 +125,74 @@ inline const std::vector<scenario> kScenarios = {
      {{1, 9}},
      {{1, 9}},
      {{1, 9}}},
+    {"receive what kills",
+     2,
+     full::block,
+     join,
+     receive_one,
+     {{1, 2}, {2}},
+     {{1, 2}, {2, 101}},
+     {{2}},
+     {{2, 101}},
+     scenario::first::queued,
+     0},
+    {"receive a returned message",
+     2,
+     full::block,
+     join,
+     receive_one,
+     {{1, 2}, {2}},
+     {{1, 2}},
+     {{2}},
+     {{1, 2}},
+     scenario::first::returned},
+    {"park",
+     2,
+     full::block,
+     [](hands& of, const queue& q) {
+       join(of, q);
+       receive_one(of, q);
+     },
+     [](hands& of, const queue&) { need(of.messages.back().park()); },
+     {{2}, {2, 101}},
+     {{1, 2}, {2, 101}},
+     {{2, 101}},
+     {{2, 101}}},
+    {"receive a parked message",
+     2,
+     full::block,
+     join,
+     receive_parked,
+     {{2, 101}},
+     {{2, 101}},
+     {{2, 101}},
+     {{2, 101}},
+     scenario::first::parked},
+    {"release a parked message",
+     2,
+     full::block,
+     [](hands& of, const queue& q) {
+       join(of, q);
+       receive_parked(of, q);
+     },
+     [](hands& of, const queue&) { need(of.messages.back().release()); },
+     {{2}, {2, 101}},
+     {{2}, {2, 101}},
+     {{2}},
+     {{2}},
+     scenario::first::parked},
+    {"requeue",
+     2,
+     full::block,
+     join,
+     [](hands& of, const queue&) {
+       if (need(of.handle.requeue()) != 1) _exit(9);
+     },
+     {{1, 2}, {2, 101}},
+     {{1, 2}, {2, 101}},
+     {{1, 2}},
+     {{1, 2}},
+     scenario::first::parked},
 };
 
 struct geometry_of_test {
@@ -131,7 +202,10 @@ constexpr geometry_of_test kShapes[] = {{2, 3, 0}, {4, 2, 5}};
 
 inline bool is_long(const scenario& what) { return what.name == "attach"sv || what.name == "receive in vain"sv; }
 inline bool is_recovered_by_victims(const scenario& what) {
-  return what.name == "send"sv || what.name == "receive"sv || what.name == "release"sv;
+  for (const std::string_view name : {"send", "receive", "release", "receive what kills", "requeue"}) {
+    if (what.name == name) return true;
+  }
+  return false;
 }
 
 }  // namespace forksight::ipc::test

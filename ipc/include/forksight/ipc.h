@@ -61,7 +61,12 @@ typedef struct forksight_queue forksight_queue;
 typedef struct forksight_loan forksight_loan;
 typedef struct forksight_message forksight_message;
 
-enum forksight_queue_role { FORKSIGHT_QUEUE_ANY = 0, FORKSIGHT_QUEUE_PRODUCER = 1, FORKSIGHT_QUEUE_CONSUMER = 2 };
+enum forksight_queue_role {
+  FORKSIGHT_QUEUE_ANY = 0,
+  FORKSIGHT_QUEUE_PRODUCER = 1,
+  FORKSIGHT_QUEUE_CONSUMER = 2,
+  FORKSIGHT_QUEUE_CARETAKER = 3 /* looks after parked messages; can neither send nor receive */
+};
 
 int forksight_queue_create(const struct forksight_queue_options* options, forksight_queue** queue,
                            struct forksight_queue_error* error);
@@ -100,6 +105,22 @@ uint32_t forksight_message_producer(const forksight_message* message);
 uint32_t forksight_message_deliveries(const forksight_message* message);
 /* Its buffer goes back to the pool. NULL is allowed. */
 void forksight_message_release(forksight_message* message);
+
+/* Parked messages: those that killed max_redeliver + 1 consumers, and those that a consumer parked. In these four
+ * functions NULL for `queue` or `message` is BAD_OPTION. All of them may return USED_AFTER_FORK, EVICTED and CORRUPT,
+ * the first two CANCELLED as well.
+ *
+ * Takes the oldest parked message, without waiting; it is no delivery. TIMEOUT: no message is parked. If this process
+ * dies before it has released, parked or requeued the message, the message is parked again. */
+int forksight_queue_receive_parked(forksight_queue* queue, forksight_message** message,
+                                   struct forksight_queue_error* error);
+/* All parked messages go to the next receive(), with no deliveries so far. `count`, if it is not NULL: how many. */
+int forksight_queue_requeue(forksight_queue* queue, size_t* count, struct forksight_queue_error* error);
+/* Puts a message aside that a consumer cannot handle, or a parked one back. OK: the message is gone. Else it stays the
+ * caller's. */
+int forksight_message_park(forksight_message* message, struct forksight_queue_error* error);
+/* The same for one message of receive_parked(): it goes to the next receive(). Another message is BAD_OPTION. */
+int forksight_message_requeue(forksight_message* message, struct forksight_queue_error* error);
 
 /* What became of the messages of a queue with `thread` that send_copy() of this handle has accepted. They have the
  * numbers 0, 1, 2, ... See forksight/ipc/delivery.hpp. */

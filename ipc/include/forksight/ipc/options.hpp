@@ -19,8 +19,10 @@ enum class on_death : std::uint8_t { drop, redeliver };
 // What send() and acquire() do when there is no room. block: wait. fail: time out at once. drop_oldest: the oldest
 // message that nobody has taken yet is dropped, and counted.
 enum class full : std::uint8_t { block, fail, drop_oldest };
-// any: becomes a producer with its first acquire(), a consumer with its first receive().
-enum class role : std::uint8_t { any, producer, consumer };
+// any: becomes a producer with its first acquire(), a consumer with its first receive(). caretaker: looks after parked
+// messages, and can neither send nor receive; it does not count for unlink_at, nor for who waits for producers or
+// consumers.
+enum class role : std::uint8_t { any, producer, consumer, caretaker };
 
 struct options {
   std::uint32_t slots = 64;              // messages in the queue; rounded up to a power of two, 2 to 2^20

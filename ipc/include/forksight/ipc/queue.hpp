@@ -49,7 +49,8 @@ class loan {
   std::uint32_t generation_ = 0;
 };
 
-// A message to read. Its buffer goes back to the pool with it; with on_death::redeliver that acknowledges it.
+// A message to read. Its buffer goes back to the pool with it; with on_death::redeliver that acknowledges it. Except for
+// a message of receive_parked(): only release() frees its buffer, else it is parked again.
 class message {
  public:
   message() = default;
@@ -62,20 +63,30 @@ class message {
   std::size_t size() const { return size_; }
   // Its pid. The process may have ended.
   std::uint32_t producer() const { return producer_; }
-  // 1, or how many consumers got it, the others having died with it.
+  // 1, or how many consumers got it, the others having died with it. Of a parked message: how many got it before.
   std::uint32_t deliveries() const { return deliveries_; }
   explicit operator bool() const { return data_ != nullptr; }
   std::uint32_t index() const { return buffer_; }
   // Now rather than at the end. evicted: others had taken us for dead, and may have given the message to another.
   result<void> release();
+  // Puts the message aside: nobody receives it until it is requeued. For a consumer that cannot handle it.
+  // Errors of this and of requeue(), after which the message is still the caller's: evicted, used_after_fork, corrupt,
+  // bad_option (the message is empty, or was released).
+  result<void> park();
+  // Of a message of receive_parked(), else bad_option: the next receive() gets it, with deliveries() 1. It comes before
+  // all that was sent after it.
+  result<void> requeue();
 
  private:
   friend class queue;
   friend class detail::core;
+  void end();
+  void forget();
   std::shared_ptr<detail::core> core_;
   const void* data_ = nullptr;
   std::size_t size_ = 0;
   std::uint32_t buffer_ = 0, generation_ = 0, position_ = 0, producer_ = 0, deliveries_ = 0;
+  bool is_withdrawn_ = false;
 };
 
 class queue {
@@ -110,6 +121,15 @@ class queue {
   // once; what goes wrong later is returned by the next call, whose own message is then not accepted, and by flush()
   // and close_producer().
   result<void> send_copy(const void* data, std::size_t bytes, deadline until = deadline::never());
+
+  // Parked messages: those that killed max_redeliver + 1 consumers, and those that a consumer parked. Any handle may
+  // look after them, whatever its role. Errors of both: used_after_fork, cancelled, evicted, corrupt, closed (this
+  // handle is empty).
+  // The oldest parked message, without waiting. It is no delivery: deliveries() stays what it was. Also timeout: no
+  // message is parked. If its holder dies, it is parked again.
+  result<message> receive_parked();
+  // Requeues all parked messages, as message::requeue() does. Returns how many there were.
+  result<std::size_t> requeue();
 
   // Waits until the feeder has sent, or lost, all that was accepted before. feed::direct: returns at once.
   // undelivered: some of all that this handle has ever accepted was lost. Also timeout, used_after_fork.
