@@ -25,6 +25,9 @@ void use(queue& one) {
       sum = static_cast<char>(sum + static_cast<const char*>(got->data())[i]);
     (void)got->release();
   }
+  if (auto second = one.receive(deadline::now()); second) (void)second->park();
+  (void)one.receive_parked();
+  (void)one.requeue();
   (void)one.acquire(deadline::now());
   (void)one.recover();
   (void)one.inspect();
