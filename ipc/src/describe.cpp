@@ -104,7 +104,7 @@ std::uint32_t pid_of(const ring& of, owner_id owner) {
 void tell_message(const buffer& entry, buffer_word word, snapshot::buffer& told) {
   told.bytes = entry.length.load_relaxed();
   told.producer = entry.producer.load_relaxed();
-  told.position = word.seq;
+  told.number = word.seq;
   if (told.deliveries == 0) return;
   // The consumer of the last delivery has it still, or has parked it.
   const std::uint32_t last = entry.consumers[(told.deliveries - 1) % kRememberedConsumers].load_relaxed();

@@ -245,7 +245,7 @@ TEST(Parked, WhatKilledItsConsumersIsTakenAndFreed) {
   EXPECT_EQ(q.acquire(deadline::now()).error().code, errc::timeout);
   const snapshot seen = q.inspect();
   EXPECT_EQ(seen.parked, 2u);
-  const snapshot::buffer& last = seen.in_use.at(seen.in_use.at(0).position > seen.in_use.at(1).position ? 0 : 1);
+  const snapshot::buffer& last = seen.in_use.at(seen.in_use.at(0).number > seen.in_use.at(1).number ? 0 : 1);
   EXPECT_EQ(last.deliveries, 2u);
   EXPECT_EQ(last.killed, dead);
   EXPECT_EQ(last.parked_by, 0u);

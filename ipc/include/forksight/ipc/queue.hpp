@@ -67,6 +67,9 @@ class message {
   std::uint32_t deliveries() const { return deliveries_; }
   explicit operator bool() const { return data_ != nullptr; }
   std::uint32_t index() const { return buffer_; }
+  // Its place in the order in which all messages of the queue were sent, modulo 2^32. It stays the same when the message
+  // is delivered again, parked or requeued.
+  std::uint32_t number() const { return position_; }
   // Now rather than at the end. evicted: others had taken us for dead, and may have given the message to another.
   result<void> release();
   // Puts the message aside: nobody receives it until it is requeued. For a consumer that cannot handle it.

@@ -35,10 +35,10 @@ struct snapshot {
     std::uint64_t age_ms = 0;  // since the last transition
     // Of a message; 0 of a loan.
     std::uint64_t bytes = 0;
-    std::uint32_t producer = 0;            // pid
-    std::uint32_t position = 0;            // how many were sent before it, modulo 2^32
-    std::uint32_t parked_by = 0;           // pid of the consumer that parked it; 0: it has killed too many
-    std::vector<std::uint32_t> killed;     // pids of the consumers that died with it, the last six
+    std::uint32_t producer = 0;         // pid
+    std::uint32_t number = 0;           // as of message::number()
+    std::uint32_t parked_by = 0;        // pid of the consumer that parked it; 0: it has killed too many
+    std::vector<std::uint32_t> killed;  // pids of the consumers that died with it, the last six
   };
 
   std::string id;    // 32 hex digits
