@@ -12,6 +12,7 @@
 #include "command/output.hpp"
 #include "command/queue_bench.hpp"
 #include "command/queue_find.hpp"
+#include "command/queue_parked.hpp"
 #include "command/queue_view.hpp"
 #include "command/show_report.hpp"
 #include "forksight/ipc/handover.hpp"
@@ -19,12 +20,16 @@
 namespace forksight {
 namespace {
 
-constexpr char kQueueDescription[] = "Look at shared-memory queues, and remove those that were left behind";
+constexpr char kQueueDescription[] =
+    "Look at shared-memory queues, at what is parked in them, and remove those that were left behind";
 
 constexpr char kQueueExamples[] = R"(Examples:
   forksight queue inspect 4242           the queues that process 4242 has open: who holds what, who is dead, who waits
   forksight queue inspect /forksight-0f3c...
-                                         the same for a named queue
+                                         the same of a named queue
+  forksight queue parked 4242            its parked messages: those that killed their consumers, or were parked by one
+  forksight queue drain 4242 --to FOLDER each parked message into a file; then its buffer is free again
+  forksight queue requeue 4242           parked messages go to the consumers again
   forksight queue gc --dry-run           named queues that nobody uses any more
   forksight queue gc --watch NAME &      removes this queue as soon as its last user has ended, in whatever way
   forksight queue bench                  what a message costs on this machine
@@ -32,11 +37,12 @@ constexpr char kQueueExamples[] = R"(Examples:
 )";
 
 constexpr char kQueueFooter[] = R"(
-Exit status: 0 all went well, 2 invalid command line, 3 the queue could not be read.)";
+Exit status: 0 all went well, 2 invalid command line, 3 the queue could not be read, or a message not be drained.)";
 
 struct QueueLine {
   std::string what;
   std::string format = "text";
+  std::string folder;
   bool dry_run = false;
   std::string watched;
 };
@@ -65,6 +71,25 @@ ExitStatus inspect_queues(const QueueLine& line) {
   return show(line.format == "json" ? all.dump(2) + "\n" : text);
 }
 
+ExitStatus list_parked(const QueueLine& line) {
+  auto found = find_queues(line.what);
+  if (!found) return refuse(found.error());
+  if (line.format == "text") return show(parked_text(*found));
+  nlohmann::json all = nlohmann::json::array();
+  for (const ipc::snapshot& seen : *found) all.push_back(parked_json(seen));
+  return show(all.dump(2) + "\n");
+}
+
+ExitStatus drain(const QueueLine& line) {
+  auto done = drain_parked(line.what, line.folder);
+  return done ? ExitStatus::kNothingFound : refuse(done.error());
+}
+
+ExitStatus requeue(const QueueLine& line) {
+  auto count = requeue_parked(line.what);
+  return count ? show(fmt::format("{} requeued\n", count_messages(*count))) : refuse(count.error());
+}
+
 ExitStatus watch(const std::string& name) {
   auto removed = ipc::remove_when_unused(name.starts_with('/') ? name : "/" + name);
   if (!removed) return refuse(removed.error());
@@ -90,20 +115,41 @@ ExitStatus bench() {
   return text ? show(*text) : refuse(text.error());
 }
 
+void add_queue_argument(CLI::App& verb, QueueLine& line) {
+  verb.add_option("QUEUE", line.what, "A pid, a name, or /proc/PID/fd/N")->required()->type_name("");
+}
+
 }  // namespace
 
 void add_queue_command(CLI::App& app, int& status) {
   auto line = std::make_shared<QueueLine>();
   CLI::App* const verb = app.add_subcommand("queue", kQueueDescription);
-  verb->formatter(std::make_shared<ExampleFormatter>("forksight queue inspect|gc|bench [OPTIONS]", kQueueExamples));
+  verb->formatter(std::make_shared<ExampleFormatter>("forksight queue inspect|parked|drain|requeue|gc|bench [OPTIONS]",
+                                                     kQueueExamples));
   verb->footer(kQueueFooter);
   verb->require_subcommand(1);
 
-  CLI::App* const look =
-      verb->add_subcommand("inspect", "Show who takes part, who holds which buffers for how long, and what was lost");
-  look->add_option("QUEUE", line->what, "A pid, a name, or /proc/PID/fd/N")->required()->type_name("");
+  CLI::App* const look = verb->add_subcommand("inspect", "Who takes part, who holds what since when, what was lost");
+  add_queue_argument(*look, *line);
   add_format_option(*look, line->format);
   look->callback([line, &status] { status = as_int(inspect_queues(*line)); });
+
+  CLI::App* const parked = verb->add_subcommand("parked", "List parked messages, and the consumers that they killed");
+  add_queue_argument(*parked, *line);
+  add_format_option(*parked, line->format);
+  parked->callback([line, &status] { status = as_int(list_parked(*line)); });
+
+  CLI::App* const drainer = verb->add_subcommand("drain", "Write parked messages into files, and free their buffers");
+  add_queue_argument(*drainer, *line);
+  drainer->add_option("--to", line->folder, "The folder for the files, which must exist; no file is overwritten")
+      ->required()
+      ->check([](const std::string& folder) { return folder.empty() ? std::string("names no folder") : std::string(); })
+      ->type_name("DIR");
+  drainer->callback([line, &status] { status = as_int(drain(*line)); });
+
+  CLI::App* const again = verb->add_subcommand("requeue", "Let consumers receive parked messages again");
+  add_queue_argument(*again, *line);
+  again->callback([line, &status] { status = as_int(requeue(*line)); });
 
   CLI::App* const collect = verb->add_subcommand("gc", "Remove named queues that no process has open");
   collect->add_flag("--dry-run", line->dry_run, "Only list these queues; remove nothing");

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,15 +19,41 @@ namespace fs = std::filesystem;
 
 ipc::error failure(ipc::errc code, std::string text) { return {code, 0, 0, std::move(text)}; }
 
-ipc::result<ipc::snapshot> look_behind(const fs::path& link) {
-  const int fd = open(link.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return failure(ipc::errc::not_found, fmt::format("{}: {}", link.string(), std::strerror(errno)));
-  auto seen = ipc::inspect(fd);
-  close(fd);
-  return seen;
+class File {
+ public:
+  explicit File(const fs::path& path, int flags) : fd_(open(path.c_str(), flags | O_CLOEXEC)) {}
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+ipc::error not_opened(const fs::path& link) {
+  return failure(ipc::errc::not_found, fmt::format("{}: {}", link.string(), std::strerror(errno)));
 }
 
-ipc::result<std::vector<ipc::snapshot>> queues_of(const std::string& pid) {
+ipc::result<ipc::snapshot> look_behind(const fs::path& link) {
+  const File file(link, O_RDONLY);
+  if (file.fd() < 0) return not_opened(link);
+  return ipc::inspect(file.fd());
+}
+
+bool is_pid(const std::string& what) {
+  return !what.empty() && what.find_first_not_of("0123456789") == std::string::npos;
+}
+
+struct Found {
+  fs::path link;
+  ipc::snapshot seen;
+};
+
+// The descriptors of a process that lead to queues, one for each queue.
+ipc::result<std::vector<Found>> queues_of(const std::string& pid) {
   std::error_code refused;
   std::vector<fs::path> links;
   for (const auto& entry : fs::directory_iterator("/proc/" + pid + "/fd", refused)) links.push_back(entry.path());
@@ -37,7 +64,7 @@ ipc::result<std::vector<ipc::snapshot>> queues_of(const std::string& pid) {
                     refused == std::errc::no_such_file_or_directory ? "there is no such process" : refused.message()));
   }
   std::ranges::sort(links);
-  std::vector<ipc::snapshot> found;
+  std::vector<Found> found;
   std::set<std::string> ids;
   std::string why;
   for (const fs::path& link : links) {
@@ -47,7 +74,7 @@ ipc::result<std::vector<ipc::snapshot>> queues_of(const std::string& pid) {
     if (!seen) {
       why = seen.error().text;
     } else if (ids.insert(seen->id).second) {
-      found.push_back(std::move(seen).value());
+      found.push_back({link, std::move(seen).value()});
     }
   }
   if (!found.empty()) return found;
@@ -55,13 +82,63 @@ ipc::result<std::vector<ipc::snapshot>> queues_of(const std::string& pid) {
                  why.empty() ? fmt::format("{}: has no queue open", pid) : fmt::format("{}: {}", pid, why));
 }
 
+// The file of a read-only payload, among the descriptors beside `link`; empty: it is not there.
+fs::path payload_beside(const fs::path& link, std::uint64_t inode) {
+  std::error_code refused;
+  for (const auto& entry : fs::directory_iterator(link.parent_path(), refused)) {
+    const fs::path target = fs::read_symlink(entry.path(), refused);
+    struct stat about {};
+    if (refused || !target.string().starts_with("/memfd:forksight-payload")) continue;
+    if (stat(entry.path().c_str(), &about) == 0 && about.st_ino == inode) return entry.path();
+  }
+  return {};
+}
+
+ipc::result<ipc::queue> attach_behind(const fs::path& link) {
+  const File file(link, O_RDWR);
+  if (file.fd() < 0) return not_opened(link);
+  auto seen = ipc::inspect(file.fd());
+  if (!seen) return seen.error();
+  if (seen->payload_inode == 0) return ipc::queue::attach(file.fd(), ipc::role::caretaker);
+  const File payload(payload_beside(link, seen->payload_inode), O_RDONLY);
+  return ipc::queue::attach(file.fd(), ipc::role::caretaker, payload.fd());
+}
+
+std::string with_slash(const std::string& name) { return name.starts_with('/') ? name : "/" + name; }
+
 }  // namespace
 
 ipc::result<std::vector<ipc::snapshot>> find_queues(const std::string& what) {
-  if (!what.empty() && what.find_first_not_of("0123456789") == std::string::npos) return queues_of(what);
-  auto seen = what.starts_with("/proc/") ? look_behind(what) : ipc::inspect(what.starts_with('/') ? what : "/" + what);
+  std::vector<ipc::snapshot> all;
+  if (is_pid(what)) {
+    auto found = queues_of(what);
+    if (!found) return found.error();
+    for (Found& one : *found) all.push_back(std::move(one.seen));
+    return all;
+  }
+  auto seen = what.starts_with("/proc/") ? look_behind(what) : ipc::inspect(with_slash(what));
   if (!seen) return seen.error();
-  return std::vector<ipc::snapshot>{std::move(seen).value()};
+  all.push_back(std::move(seen).value());
+  return all;
+}
+
+ipc::result<std::vector<ipc::queue>> attach_queues(const std::string& what) {
+  std::vector<ipc::queue> all;
+  if (is_pid(what)) {
+    auto found = queues_of(what);
+    if (!found) return found.error();
+    for (const Found& one : *found) {
+      auto attached = attach_behind(one.link);
+      if (!attached) return attached.error();
+      all.push_back(std::move(attached).value());
+    }
+    return all;
+  }
+  auto attached =
+      what.starts_with("/proc/") ? attach_behind(what) : ipc::queue::attach(with_slash(what), ipc::role::caretaker);
+  if (!attached) return attached.error();
+  all.push_back(std::move(attached).value());
+  return all;
 }
 
 }  // namespace forksight

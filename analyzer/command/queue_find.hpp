@@ -4,12 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "forksight/ipc/snapshot.hpp"
+#include "forksight/ipc/queue.hpp"
 
 namespace forksight {
 
 // `what`: a pid, a name such as "/forksight-<32 hex>", or /proc/PID/fd/N. Returns at least one queue, or the reason why
 // there is none.
 ipc::result<std::vector<ipc::snapshot>> find_queues(const std::string& what);
+
+// The same queues, attached to as a caretaker. All of them, or the reason why one of them could not be.
+ipc::result<std::vector<ipc::queue>> attach_queues(const std::string& what);
 
 }  // namespace forksight

@@ -1,9 +1,10 @@
 #include "command/queue_view.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -27,7 +28,9 @@ const char* word_for(snapshot::buffer_state state) {
     case snapshot::buffer_state::loaned: return "loaned";
     case snapshot::buffer_state::queued: return "queued";
     case snapshot::buffer_state::held: return "held";
+    case snapshot::buffer_state::returned: return "returned";
     case snapshot::buffer_state::parked: return "parked";
+    case snapshot::buffer_state::withdrawn: return "withdrawn";
     case snapshot::buffer_state::corrupt: return "corrupt";
   }
   return "corrupt";
@@ -40,6 +43,7 @@ std::string life_of(const snapshot::participant& who) {
 }
 
 std::string roles_of(const snapshot::participant& who) {
+  if (who.is_caretaker) return "looks after parked messages";
   if (who.is_producer && who.is_consumer) return "producer and consumer";
   return who.is_producer ? "producer" : who.is_consumer ? "consumer" : "neither sent nor received yet";
 }
@@ -79,13 +83,61 @@ std::string holdings_of(const snapshot& seen) {
   return text;
 }
 
+std::string join_pids(const std::vector<std::uint32_t>& pids) { return fmt::format("{}", fmt::join(pids, ", ")); }
+
+std::string message_text(const snapshot::buffer& one) {
+  std::string text = fmt::format("  message {}: {} from {}, {}", one.number, count_bytes(one.bytes), one.producer,
+                                 count_deliveries(one.deliveries));
+  if (!one.killed.empty()) text += fmt::format(", killed {}", join_pids(one.killed));
+  if (one.state == snapshot::buffer_state::withdrawn) {
+    return text + (one.pid != 0 ? fmt::format("; {} is taking it out\n", one.pid) : "; somebody is taking it out\n");
+  }
+  const std::string parker = one.parked_by != 0 ? fmt::format(" by {}", one.parked_by) : "";
+  return text + fmt::format(", parked{} {} ago\n", parker, seconds(one.age_ms));
+}
+
+bool is_parked(const snapshot::buffer& one) {
+  return one.state == snapshot::buffer_state::parked || one.state == snapshot::buffer_state::withdrawn;
+}
+
+nlohmann::json buffer_json(const snapshot::buffer& one) {
+  return {{"index", one.index},           {"state", word_for(one.state)}, {"pid", one.pid},
+          {"deliveries", one.deliveries}, {"age_ms", one.age_ms},         {"bytes", one.bytes},
+          {"producer", one.producer},     {"number", one.number},         {"parked_by", one.parked_by},
+          {"killed", one.killed}};
+}
+
 }  // namespace
 
+std::string count_messages(std::size_t count) { return fmt::format("{} message{}", count, count == 1 ? "" : "s"); }
+
+std::string parked_text(const std::vector<snapshot>& queues) {
+  std::string text;
+  for (const snapshot& seen : queues) {
+    text += fmt::format("queue {}{}: {} parked\n", seen.id, seen.name.empty() ? "" : " (" + seen.name + ")",
+                        count_messages(seen.parked + seen.withdrawn));
+    std::vector<snapshot::buffer> parked;
+    std::ranges::copy_if(seen.in_use, std::back_inserter(parked), is_parked);
+    // Numbers wrap, so they are compared by how far they are from one of them.
+    const std::uint32_t least = parked.empty() ? 0 : parked.front().number - 0x8000'0000;
+    std::ranges::sort(parked, {}, [&](const snapshot::buffer& one) { return one.number - least; });
+    for (const snapshot::buffer& one : parked) text += message_text(one);
+  }
+  return text;
+}
+
+std::string count_bytes(std::uint64_t count) { return fmt::format("{} byte{}", count, count == 1 ? "" : "s"); }
+
+std::string count_deliveries(std::uint32_t count) {
+  return count == 1 ? "delivered once" : fmt::format("delivered {} times", count);
+}
+
 std::string queue_text(const snapshot& seen) {
-  std::string text = fmt::format(
-      "queue {}{}: {} of {} buffers free, {} queued, {} held, {} loaned{}; {} bytes each, {} slots\n", seen.id,
-      seen.name.empty() ? "" : " (" + seen.name + ")", seen.free, seen.buffers, seen.queued, seen.held, seen.loaned,
-      seen.parked != 0 ? fmt::format(", {} parked", seen.parked) : "", seen.buffer_bytes, seen.slots);
+  std::string text =
+      fmt::format("queue {}{}: {} of {} buffers free, {} queued, {} held, {} loaned{}{}; {} bytes each, {} slots\n",
+                  seen.id, seen.name.empty() ? "" : " (" + seen.name + ")", seen.free, seen.buffers, seen.queued,
+                  seen.held, seen.loaned, seen.returned != 0 ? fmt::format(", {} returned", seen.returned) : "",
+                  seen.parked != 0 ? fmt::format(", {} parked", seen.parked) : "", seen.buffer_bytes, seen.slots);
   if (seen.is_poisoned)
     text += fmt::format("  POISONED: offset {} holds a value that no operation writes\n", seen.poisoned_offset);
   if (seen.is_shut_down) text += "  shut down\n";
@@ -100,12 +152,21 @@ std::string queue_text(const snapshot& seen) {
         "  processes that died: {}; messages: {} lost with them, {} given to another, {} dropped for lack of room\n",
         seen.recovered, seen.lost, seen.redelivered, seen.dropped);
   }
-  if (seen.parked != 0)
-    text += "  parked messages: each consumer that got one died; look at what these messages contain\n";
+  for (const snapshot::buffer& one : seen.in_use) {
+    if (is_parked(one)) text += message_text(one);
+  }
   const auto dead = std::ranges::count(seen.participants, snapshot::life::dead, &snapshot::participant::lives);
   if (dead != 0)
     text += "  buffers of dead processes are recovered when a living process waits next, or calls recover()\n";
   return text;
+}
+
+nlohmann::json parked_json(const snapshot& seen) {
+  nlohmann::json messages = nlohmann::json::array();
+  for (const snapshot::buffer& one : seen.in_use) {
+    if (is_parked(one)) messages.push_back(buffer_json(one));
+  }
+  return {{"id", seen.id}, {"name", seen.name}, {"parked", std::move(messages)}};
 }
 
 nlohmann::json queue_json(const snapshot& seen) {
@@ -117,6 +178,7 @@ nlohmann::json queue_json(const snapshot& seen) {
                             {"state", who.state == 0 ? "" : std::string(1, who.state)},
                             {"producer", who.is_producer},
                             {"consumer", who.is_consumer},
+                            {"caretaker", who.is_caretaker},
                             {"waits_for", who.waits_for_message  ? "message"
                                           : who.waits_for_buffer ? "buffer"
                                           : who.waits_for_slot   ? "slot"
@@ -125,11 +187,7 @@ nlohmann::json queue_json(const snapshot& seen) {
                             {"received", who.received}});
   }
   for (const snapshot::buffer& buffer : seen.in_use) {
-    buffers.push_back({{"index", buffer.index},
-                       {"state", word_for(buffer.state)},
-                       {"pid", buffer.pid},
-                       {"deliveries", buffer.deliveries},
-                       {"age_ms", buffer.age_ms}});
+    buffers.push_back(buffer_json(buffer));
   }
   return {{"id", seen.id},
           {"name", seen.name},
@@ -144,7 +202,9 @@ nlohmann::json queue_json(const snapshot& seen) {
           {"queued", seen.queued},
           {"loaned", seen.loaned},
           {"held", seen.held},
+          {"returned", seen.returned},
           {"parked", seen.parked},
+          {"withdrawn", seen.withdrawn},
           {"dropped", seen.dropped},
           {"redelivered", seen.redelivered},
           {"lost", seen.lost},

@@ -1,8 +1,10 @@
-// A queue as text and as JSON.
+// A queue as text and as JSON, and its parked messages.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "forksight/ipc/snapshot.hpp"
 
@@ -10,5 +12,15 @@ namespace forksight {
 
 std::string queue_text(const ipc::snapshot& seen);
 nlohmann::json queue_json(const ipc::snapshot& seen);
+
+// Of each queue: its parked messages, and those that somebody is taking out.
+std::string parked_text(const std::vector<ipc::snapshot>& queues);
+nlohmann::json parked_json(const ipc::snapshot& seen);
+
+// "1 message", "2 messages"; "1 byte", "2 bytes".
+std::string count_messages(std::size_t count);
+std::string count_bytes(std::uint64_t count);
+// "delivered once", "delivered 4 times".
+std::string count_deliveries(std::uint32_t count);
 
 }  // namespace forksight
