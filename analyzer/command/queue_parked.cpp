@@ -147,6 +147,14 @@ ipc::result<void> drain_parked(const std::string& what, const std::string& folde
   if (!to) return to.error();
   auto queues = attach_queues(what);
   if (!queues) return queues.error();
+  for (const ipc::queue& from : *queues) {
+    const ipc::snapshot seen = from.inspect();
+    if (!seen.holds_references) continue;
+    return ipc::error{ipc::errc::bad_option, 0, 0,
+                      fmt::format("queue {}: its messages refer to memory outside of it, which would be lost: requeue "
+                                  "them, or take them in a program that knows what they are",
+                                  seen.id)};
+  }
   const NoSizeSignal guard;
   std::size_t count = 0;
   for (ipc::queue& from : *queues) {

@@ -208,6 +208,7 @@ snapshot take_snapshot(const ring& of, const geometry& shape, const std::string&
   seen.buffer_bytes = shape.buffer_bytes;
   seen.segment_bytes = shape.bytes;
   seen.payload_inode = shape.payload_inode;
+  seen.holds_references = shape.holds_references != 0;
   for (std::uint32_t i = 0; i < of.participant_count; ++i) {
     snapshot::participant who = participant_at(of, i);
     if (who.pid != 0) seen.participants.push_back(std::move(who));

@@ -107,6 +107,7 @@ result<geometry> plan(const options& wanted) {
   shape.spin_us = wanted.spin_us;
   shape.atfork_handlers = wanted.atfork_handlers ? 1 : 0;
   shape.readonly_payload = wanted.readonly_payload ? 1 : 0;
+  shape.holds_references = wanted.holds_references ? 1 : 0;
   shape.unlink_at = wanted.unlink_at;
   if (auto good = check_counts(shape, errc::bad_option); !good) return good.error();
   if (wanted.unlink_at != 0 && wanted.st != strategy::named) {
@@ -136,7 +137,8 @@ result<void> check(const geometry& shape, std::size_t bytes) {
     return failure(errc::corrupt, "segment: the CRC of its header is %08x, not %08x", crc, shape.crc);
   }
   if (auto good = check_counts(shape, errc::corrupt); !good) return good;
-  if (shape.strategy > 1 || shape.feed > 1 || shape.on_death > 1 || shape.full > 2 || shape.readonly_payload > 1) {
+  if (shape.strategy > 1 || shape.feed > 1 || shape.on_death > 1 || shape.full > 2 || shape.readonly_payload > 1 ||
+      shape.holds_references > 1) {
     return failure(errc::corrupt, "segment: its header holds an option that there is not");
   }
   geometry placed = shape;

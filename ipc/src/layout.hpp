@@ -147,7 +147,7 @@ struct geometry {
   std::uint64_t payload_inode;  // of a payload in a file of its own; 0: it is in this one
   std::uint32_t creator_uid;
   std::int32_t spin_us;
-  std::uint8_t strategy, feed, on_death, full, atfork_handlers, readonly_payload, reserved[2];
+  std::uint8_t strategy, feed, on_death, full, atfork_handlers, readonly_payload, holds_references, reserved;
   std::uint32_t unlink_at;  // 0: never; else of a named queue
   std::uint32_t crc;  // CRC32C of all before it
 };

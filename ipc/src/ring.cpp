@@ -201,7 +201,9 @@ step_result ring::take_from(buffer_state from, buffer_state to, owner_id owner, 
 }
 
 step_result ring::take(owner_id owner, std::uint32_t pid, std::uint64_t now_ns, take_hint& hint, taken& out) const {
-  for (std::uint32_t rounds = 0; rounds <= step_limit(); ++rounds) {
+  // Each further round means that others have recovered a dead process or requeued a message since the last one.
+  constexpr int kMostRounds = 64;
+  for (int round = 0; round < kMostRounds; ++round) {
     // Before the search: what is returned during the search raises this number afterwards.
     const std::uint64_t returns = head->returns.load();
     if (returns != hint.searched.load(std::memory_order_relaxed)) {

@@ -79,8 +79,9 @@ MUTANTS = {
         "ring.cpp",
         "  (void)head->returns.fetch_add(1);\n",
         "",
-        "  entry.deliveries.store_relaxed(0);\n  entry.parked_by",
-        "  (void)head->returns.fetch_add(1);\n  entry.deliveries.store_relaxed(0);\n  entry.parked_by",
+        "  entry.deliveries.store_relaxed(0);\n  entry.parked_by.store_relaxed(0);\n  entry.since_ns",
+        "  (void)head->returns.fetch_add(1);\n"
+        "  entry.deliveries.store_relaxed(0);\n  entry.parked_by.store_relaxed(0);\n  entry.since_ns",
     ),
     # A message that kills each consumer kills all there are.
     "recovery_never_parks": (

@@ -3,10 +3,12 @@
 Usage: parked_test.py LIBRARY FORKSIGHT"""
 import ctypes
 import json
+import mmap
 import os
 import random
 import resource
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -42,6 +44,15 @@ def load(path):
     for name in ("close", "fd", "recover"):
         getattr(lib, "forksight_queue_" + name).argtypes = [ctypes.c_void_p]
     return lib
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
 
 
 class Queue:
@@ -269,6 +280,19 @@ class Parked(unittest.TestCase):
         self.run_good("parked", queue.name)
         self.run_good("drain", queue.name, "--to", self.folder)
         self.assertTrue(os.path.exists("/dev/shm" + queue.name))
+
+    def test_what_only_refers_to_data_is_not_drained(self):
+        queue = self.make()
+        queue.park(b"a reference")
+        # As a pool of device memory makes its queue: layout.hpp says where that stands.
+        with mmap.mmap(queue.fd, 4096) as head:
+            head[8 + 126] = 1
+            head[8 + 132:8 + 136] = struct.pack("<I", crc32c(head[8:8 + 132]))
+        done = forksight("drain", os.getpid(), "--to", self.folder)
+        self.assertEqual(done.returncode, 3, done)
+        self.assertIn("its messages refer to memory outside of it", done.stderr)
+        self.assertEqual((len(self.parked(queue)), self.files()), (1, []))
+        self.assertEqual(self.run_good("requeue", os.getpid()), "1 message requeued\n")
 
     def test_what_is_no_queue_is_said(self):
         for verb in (["parked"], ["requeue"], ["drain", "--to", str(self.folder)]):

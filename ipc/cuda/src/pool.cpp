@@ -64,6 +64,7 @@ result<std::shared_ptr<pool>> pool::create(const pool_options& wanted) {
   shape.fl = wanted.fl;
   shape.max_participants = wanted.max_participants;
   shape.as = ipc::role::producer;
+  shape.holds_references = true;
   if (shape.slots < 2) shape.slots = 2;
   const std::shared_ptr<pool> made(new pool);
   made->is_creator_ = true;
@@ -284,6 +285,8 @@ result<void> pool::close() {
   std::uint32_t first = 0;
   bool is_self_seen = false;
   for (const auto& one : seen.participants) {
+    // It has the queue open, not the memory of the device.
+    if (one.is_caretaker) continue;
     if (one.pid == me && !is_self_seen) {
       is_self_seen = true;
       continue;

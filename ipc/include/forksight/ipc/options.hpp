@@ -38,6 +38,7 @@ struct options {
   std::uint32_t unlink_at = 0;          // strategy::named: that many handles attached, the name is removed; 0: never
   bool atfork_handlers = false;         // feed::thread: the feeder's lock is taken across fork()
   bool readonly_payload = false;        // only the creator may write into buffers
+  bool holds_references = false;        // what a message says is elsewhere: `forksight queue drain` refuses the queue
   role as = role::any;                  // of the creator's own handle
 };
 

@@ -55,7 +55,7 @@ struct snapshot {
   std::vector<buffer> in_use;  // all that are not free
   std::uint64_t dropped = 0, redelivered = 0, lost = 0, recovered = 0, high_water = 0;
   std::uint64_t blocked_send_ms = 0, blocked_receive_ms = 0;
-  bool is_shut_down = false, is_poisoned = false;
+  bool is_shut_down = false, is_poisoned = false, holds_references = false;
   std::uint64_t poisoned_offset = 0;
 };
 
