@@ -126,6 +126,7 @@ struct size {
   first_message first;
   std::array<act, kConsumers> acts{};
   bool parks_at_once = false, asks_for_end = false;
+  bool spares_producers = false;  // only a consumer is killed
 };
 
 std::vector<plan_of_run> plans_of(const std::vector<size>& sizes) {
@@ -133,7 +134,7 @@ std::vector<plan_of_run> plans_of(const std::vector<size>& sizes) {
   for (const size& one : sizes) {
     for (const bool redelivers : {false, true}) {
       for (const int victim : {-1, 0, static_cast<int>(kProducers)}) {
-        if (victim == 0 && one.producers == 0) continue;
+        if (victim == 0 && (one.producers == 0 || one.spares_producers)) continue;
         plans.push_back({redelivers, one.recoverers, victim, one.producers, one.consumers, one.first, one.acts,
                          one.parks_at_once, one.asks_for_end});
       }
@@ -173,14 +174,14 @@ int main_of(int count, char** arguments) {
                              {0, 2, 1, parked, {act::clear, act::consume}}};
   const std::vector<size> larger = {{2, 1, 1, none},
                                     {2, 2, 1, none},
-                                    {1, 2, 2, queued},
+                                    {1, 2, 2, queued, {}, false, false, true},
                                     {0, 2, 2, returned, {}, true, true},
                                     {0, 2, 2, parked, {act::requeue, act::consume}},
                                     {1, 2, 1, returned},
                                     {1, 2, 1, queued, {}, true},
                                     {1, 2, 1, parked, {act::requeue, act::consume}}};
   if (large && !agrees) {
-    sizes = {{2, 2, 1, queued}, {2, 2, 2, none}};
+    sizes = {{1, 2, 2, queued}, {2, 2, 1, queued}, {2, 2, 2, none}};
   } else if (large) {
     sizes = larger;
   } else if (!agrees) {
