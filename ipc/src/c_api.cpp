@@ -82,9 +82,7 @@ bool is_role(int role) { return role >= FORKSIGHT_QUEUE_ANY && role <= FORKSIGHT
 ipc::error bad_role(int role) {
   return ipc::detail::failure(ipc::errc::bad_option, "role is %d: it can be 0 to 3", role);
 }
-ipc::error null_argument(const char* name) {
-  return ipc::detail::failure(ipc::errc::bad_option, "%s is NULL", name);
-}
+ipc::error null_argument(const char* name) { return ipc::detail::failure(ipc::errc::bad_option, "%s is NULL", name); }
 
 }  // namespace
 

@@ -123,8 +123,8 @@ result<geometry> plan(const options& wanted) {
 result<void> check(const geometry& shape, std::size_t bytes) {
   if (shape.major != kMajor) {
     return failure(errc::abi_mismatch,
-                   "segment: its layout is %u.%u, ours is %u.%u: %s. Build all programs with one version",
-                   shape.major, shape.minor, kMajor, kMinor, difference_of(shape.major));
+                   "segment: its layout is %u.%u, ours is %u.%u: %s. Build all programs with one version", shape.major,
+                   shape.minor, kMajor, kMinor, difference_of(shape.major));
   }
   if (shape.abi != abi_hash()) {
     return failure(

@@ -1,9 +1,9 @@
-// What a segment looks like: header page | participants | slots | buffers | free map | payload. Offsets, never
-// pointers; all of it 64-bit little-endian x86-64 or AArch64 with the sizes below, which the ABI hash of the header
-// tells.
+// What a segment looks like: header page | participants | slots | buffers | free map | payload. It holds offsets, never
+// pointers. It is for 64-bit little-endian machines, x86-64 or AArch64. The ABI hash of the header is made of the sizes
+// and offsets below.
 //
-// The words of slots, buffers and participants each change by one compare-exchange that also says who did it, so that
-// a process which dies between any two instructions leaves a state that names it (recovery.hpp).
+// The words of slots, buffers and participants change by one compare-exchange each, which also stores who did it. So a
+// process that dies between any two instructions leaves a state that names it (recovery.hpp).
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,8 @@ constexpr std::size_t kMapWords = 4;  // one bit for each participant
 constexpr std::uint32_t kNoBuffer = ~0u;
 constexpr std::uint32_t kRememberedConsumers = 6;  // of one message, the last ones
 
-// Whose: the index of a participant + 1, and how often that entry was given on, so that what a former owner left
-// undone is never taken for the present one's. 0: nobody's.
+// Who owns something: the index of a participant + 1, and how often the entry of that index was given to a new owner.
+// So what a former owner left is never attributed to the present one. 0: nobody.
 class owner_id {
  public:
   constexpr owner_id() = default;
@@ -62,9 +62,9 @@ struct state_word {
   friend constexpr bool operator==(const state_word&, const state_word&) = default;
 };
 
-// Of position n, which is at index n modulo the number of slots: empty(n) -> writing(n, P) -> ready(n) ->
-// reading(n, C) -> empty(n + slots). A consumer empties the slot as soon as it has the buffer. skip(n): its producer died
-// before it had put anything there.
+// The states of the slot of position n, which has the index n modulo the number of slots: empty(n) -> writing(n, P) ->
+// ready(n) -> reading(n, C) -> empty(n + slots). A consumer empties the slot as soon as it has the buffer. skip(n): its
+// producer died before it had put anything there.
 enum class slot_state : std::uint16_t { empty = 1, writing, ready, reading, skip };
 // free(g) -> loaned(g, P) -> queued(n) -> held(n, C) -> free(g + 1).
 // returned(n): its consumer died; the next receive() takes it, without a slot. A requeued message is returned, too.
@@ -94,15 +94,15 @@ struct alignas(kLine) buffer {
 };
 static_assert(sizeof(buffer) == 64 && offsetof(buffer, since_ns) == 16 && offsetof(buffer, consumers) == 40);
 
-// free -> joining -> live -> free. Whose it is is in the word itself, from the instant that an entry is taken on. The
-// nonce differs between any two that had the entry.
+// The states of a participant's entry: free -> joining -> live -> free. From the instant that an entry is taken, its
+// word says whose it is. The nonce differs between any two owners of the entry.
 enum class entry_state : std::uint8_t { free, joining, live };
 struct identity {
   std::uint32_t pid = 0;    // at most 2^22, kernel/pid.h; in the pid namespace of the member
   std::uint32_t nonce = 0;  // 31 bits
   std::uint8_t incarnation = 0;
   entry_state state{};
-  bool has_lock = true;  // it holds the lock of its entry as long as it lives (life.hpp); false: nobody can tell
+  bool has_lock = true;  // it holds the lock of its entry as long as it lives (life.hpp); false: its death is not seen
 
   constexpr std::uint64_t bits() const {
     return std::uint64_t{pid & 0x3fffff} | std::uint64_t{incarnation} << 22 | static_cast<std::uint64_t>(state) << 30 |
@@ -135,7 +135,7 @@ struct alignas(2 * kLine) participant {
 };
 static_assert(sizeof(participant) == 128 && offsetof(participant, wake) == 28 && offsetof(participant, name) == 56);
 
-// What never changes, copied to private memory when attaching, and believed only from there.
+// What never changes. It is copied to private memory and checked when a process attaches, and only the copy is used.
 struct geometry {
   std::uint16_t major, minor;
   std::uint32_t abi;
@@ -149,7 +149,7 @@ struct geometry {
   std::int32_t spin_us;
   std::uint8_t strategy, feed, on_death, full, atfork_handlers, readonly_payload, holds_references, reserved;
   std::uint32_t unlink_at;  // 0: never; else of a named queue
-  std::uint32_t crc;  // CRC32C of all before it
+  std::uint32_t crc;        // CRC32C of all before it
 };
 static_assert(sizeof(geometry) == 136 && offsetof(geometry, crc) == 132);
 
@@ -164,9 +164,9 @@ struct header {
   alignas(kLine) shared_word<std::uint64_t> waiting[kWaitKinds][kMapWords];
   alignas(kLine) shared_word<std::uint32_t> status;  // kShutdown, ...
   shared_word<std::uint32_t> roles_seen;
-  shared_word<std::uint64_t> last_producer;  // pid | kDied
-  shared_word<std::uint64_t> poisoned;       // offset + 1 of what is corrupt
-  shared_word<std::uint64_t> poisoned_by;    // pid
+  shared_word<std::uint64_t> last_producer;             // pid | kDied
+  shared_word<std::uint64_t> poisoned;                  // offset + 1 of what is corrupt
+  shared_word<std::uint64_t> poisoned_by;               // pid
   alignas(kLine) shared_word<std::uint64_t> looked_ns;  // when somebody last looked who lives
   shared_word<std::uint32_t> look_from;                 // where the next look begins
   alignas(kLine) shared_word<std::uint64_t> dropped, redelivered, parked, recovered, lost;

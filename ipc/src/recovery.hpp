@@ -1,6 +1,6 @@
-// What a dead participant left undone is finished, or taken back, by any survivor; by several at once; by one that is
-// killed meanwhile, and then by the next. Each step is one compare-exchange from a word that names the dead one to a
-// word that depends on nothing else, so it happens once, whoever does it.
+// Any survivor finishes or takes back what a dead participant left undone. Several survivors may do it at once. If one
+// is killed meanwhile, the next one begins anew. Each step is one compare-exchange, from a word that names the dead
+// participant to a word that depends on nothing else. So it happens once, whoever does it.
 //
 //   slot writing(n, dead)      its buffer queued(n): -> ready(n); else -> skip(n)
 //   slot reading(n, dead)      its buffer queued(n): not delivered yet, -> ready(n)

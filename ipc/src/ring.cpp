@@ -21,7 +21,7 @@ step_result ring::found_corrupt(const void* where) const {
 }
 
 void ring::advance(shared_word<std::uint32_t>& hint, std::uint32_t to) const {
-  // Two who store at once may leave the lower one: still true, found out by the next.
+  // If two store at once, the lower value may stay. It is true, too, and the next one raises it.
   if (ahead(to, hint.load_relaxed()) > 0) hint.store_relaxed(to);
 }
 
@@ -61,7 +61,8 @@ step_result ring::claim(owner_id owner, std::uint64_t now_ns, claim_hint& hint, 
   const std::uint32_t window = hint.window.load(std::memory_order_relaxed);
   const std::uint32_t next = hint.next.load(std::memory_order_relaxed);
   if (claim_one(owner, now_ns, next, out)) return found(next, window);
-  // Then by the map, whose bits stay while buffers come and go, and are cleared here by who finds one that is taken.
+  // Then by the map. Its bits stay set while buffers are taken and freed. Whoever finds that a buffer is taken clears
+  // the bit here.
   for (std::uint32_t w = 0; w < map_words(); ++w) {
     std::uint64_t bits = free_map[w].load();
     while (bits != 0) {
@@ -74,7 +75,8 @@ step_result ring::claim(owner_id owner, std::uint64_t now_ns, claim_hint& hint, 
         hint.window.store(wider, std::memory_order_relaxed);
         return found(index, wider);
       }
-      // Whoever frees it looks at the bit after that, as we look at it after the bit was cleared: one of us sets it.
+      // Who frees the buffer looks at the bit afterwards. We look at the buffer after we have cleared the bit. So one
+      // of us sets the bit.
       (void)free_map[w].fetch_and(~bit);
       if (buffer_word::of(buffers[index].word.load()).state == buffer_state::free) (void)free_map[w].fetch_or(bit);
     }

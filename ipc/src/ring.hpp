@@ -1,5 +1,5 @@
-// The state machine of slots and buffers, on memory that anybody may have corrupted and whose users may die between any
-// two instructions. No waiting, no clock of its own, no system call.
+// The state machine of slots and buffers. Any user of the memory may have corrupted it, and may die between any two
+// instructions. The state machine does not wait, asks no clock and makes no system call.
 //
 // The life of a message: claim() a buffer, publish() it at the next position, take() it, release() it; or give_back()
 // the buffer unsent. A message that was taken can be park()ed instead; then it is withdraw()n, and released, parked
@@ -39,15 +39,15 @@ struct taken {
   bool is_withdrawn = false;
 };
 
-// Where a producer looks for a buffer first: in turn among as many of the first ones as it has needed at once so far.
-// Its own; its threads may write it at once, it decides nothing.
+// Where a producer looks for a buffer first: in turn among the first `window` buffers, which is as many as it has
+// needed at once so far. It is private to a handle. Its threads may write it at once, for nothing is decided by it.
 struct claim_hint {
   std::atomic<std::uint32_t> next{0};
   std::atomic<std::uint32_t> window{1};
 };
 
-// Up to which value of header::returns the returned messages were searched, and none was found. A handle's own; its
-// threads may write it at once, for each value that any of them writes is true.
+// The value of header::returns before the last search for returned messages that found none. It is private to a handle.
+// Its threads may write it at once, because each value that one of them writes is true.
 struct take_hint {
   std::atomic<std::uint64_t> searched{0};
 };
@@ -65,12 +65,12 @@ struct ring {
   std::uint32_t max_redeliver = 0;
   bool redelivers = false;
   const char* payload = nullptr;  // of the first buffer; its address is used, not what is there
-  life_view lives;                // not of the state machine: for who looks and who tells
+  life_view lives;                // not used by the state machine, but by those who look for deaths or report them
 
   slot& at(std::uint32_t position) const { return slots[position & (slot_count - 1)]; }
   std::uint32_t map_words() const { return (buffer_count + 63) / 64; }
 
-  // Everything free and empty. Before anybody else knows of the segment.
+  // Makes everything free and empty, before any other process knows of the segment.
   void initialise() const;
 
   step_result claim(owner_id owner, std::uint64_t now_ns, claim_hint& hint, claimed& out) const;
@@ -97,7 +97,7 @@ struct ring {
   // another, and (redeliver) none is held by another.
   bool is_drained(owner_id me) const;
 
-  // Of the word that made the last step say `corrupt`; set by the calling thread.
+  // The word that made the last step of the calling thread return `corrupt`.
   static thread_local const void* corrupt_at;
 
  private:
@@ -108,14 +108,14 @@ struct ring {
   step_result found_corrupt(const void* where) const;
   step_result take_from(buffer_state from, buffer_state to, owner_id owner, taken& out) const;
   step_result deliver(std::uint32_t pid, std::uint64_t now_ns, taken& message) const;
-  // Positions that one call looks at before it says `none`, whatever the others do meanwhile.
+  // How many positions one call looks at, at most, before it returns `none`.
   std::uint32_t step_limit() const { return 4 * slot_count + 1024; }
   // Of the positions from `from` on and before `to`; `to`: none.
   std::uint32_t first_ready(std::uint32_t from, std::uint32_t to) const;
   void advance(shared_word<std::uint32_t>& hint, std::uint32_t to) const;
-  // What a slot's word tells of all positions, so that a hint may be late by any number of them: the one that the slot
-  // had a lap before was consumed; it was claimed when all below it were, and each of those once its own slot was
-  // consumed the lap before that.
+  // What the word of one slot tells of all positions. It is enough even if a hint is late by any number of positions.
+  // The position that this slot had a lap before was consumed. It was claimed after all positions below it, and each of
+  // those was claimed after the position of its own slot another lap before was consumed.
   std::uint32_t first_unclaimed(slot_word word) const;
   std::uint32_t first_unconsumed(slot_word word) const;
 };

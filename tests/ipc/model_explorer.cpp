@@ -34,8 +34,7 @@ class explorer {
     for (std::size_t i = 0; i < words_.size(); ++i) first_.words[i] = table_.intern(read_word(words_[i]));
     for (std::uint32_t i = 0; i < actors_; ++i) first_.actors[i] = table_.start(i);
     can_swap_[0] = plan.producers == 2 && (plan.victim < 0 || plan.victim >= static_cast<int>(kProducers));
-    can_swap_[1] =
-        plan.consumers == 2 && plan.acts[0] == plan.acts[1] && plan.victim < static_cast<int>(kProducers);
+    can_swap_[1] = plan.consumers == 2 && plan.acts[0] == plan.acts[1] && plan.victim < static_cast<int>(kProducers);
   }
 
   exploration run();

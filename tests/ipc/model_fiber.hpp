@@ -11,9 +11,9 @@ namespace forksight::ipc::test {
 // What an actor has done, of its own view.
 struct actor_view {
   bool is_over = false, has_sent = false, has_taken = false, has_released = false, saw_corrupt = false;
-  bool has_put_back = false;  // what it has taken: parked or requeued
-  bool saw_end = false;       // nothing can come any more, it was told
-  std::uint32_t number = 0;   // of what it has taken
+  bool has_put_back = false;   // what it has taken: parked or requeued
+  bool saw_end = false;        // nothing can come any more, it was told
+  std::uint32_t number = 0;    // of what it has taken
   std::uint64_t searched = 0;  // of its take_hint
 };
 

@@ -40,9 +40,7 @@ queue make(const options& wanted) {
 
 void send(queue& to, char letter) { ASSERT_TRUE(to.send_copy(&letter, 1, deadline::after(10s))); }
 
-char letter_of(const message& from) {
-  return from.size() == 1 ? *static_cast<const char*>(from.data()) : '?';
-}
+char letter_of(const message& from) { return from.size() == 1 ? *static_cast<const char*>(from.data()) : '?'; }
 
 // The next message, or the name of the error.
 std::string next_of(queue& from, deadline until = deadline::now()) {

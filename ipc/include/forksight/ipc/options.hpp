@@ -7,17 +7,18 @@
 
 namespace forksight::ipc {
 
-// memfd: a sealed memfd, handed over by inheritance or SCM_RIGHTS; the kernel frees it with its last user.
-// named: a file of shm_open() with a random name; what nobody uses any more is removed by gc().
+// memfd: a sealed memfd. Another process gets it by inheritance or SCM_RIGHTS. The kernel frees it with its last user.
+// named: a file of shm_open() with a random name. gc() removes the files that nobody uses any more.
 enum class strategy : std::uint8_t { memfd, named };
-// direct: send() puts the message into the segment itself; no thread, no lock. thread: a feeder thread does, from an
-// unbounded private list, as CPython's multiprocessing.Queue does, with the same hazards at fork() and _exit().
+// direct: send() itself puts the message into the segment, without a thread or a lock. thread: a feeder thread puts it
+// there, from an unbounded private list. CPython's multiprocessing.Queue works so, with the same hazards at fork() and
+// _exit().
 enum class feed : std::uint8_t { direct, thread };
-// What becomes of a message whose consumer died with it. drop: it is lost, at most once. redeliver: another consumer
-// gets it, at least once; release() acknowledges.
+// What becomes of a message whose consumer died with it. drop: the message is lost; it is delivered at most once.
+// redeliver: another consumer gets it; it is delivered at least once, and release() acknowledges it.
 enum class on_death : std::uint8_t { drop, redeliver };
-// What send() and acquire() do when there is no room. block: wait. fail: time out at once. drop_oldest: the oldest
-// message that nobody has taken yet is dropped, and counted.
+// What send() and acquire() do when there is no room. block: they wait. fail: they return `timeout` at once.
+// drop_oldest: they drop the oldest message that no consumer has now, and count it.
 enum class full : std::uint8_t { block, fail, drop_oldest };
 // any: becomes a producer with its first acquire(), a consumer with its first receive(). caretaker: looks after parked
 // messages, and can neither send nor receive; it does not count for unlink_at, nor for who waits for producers or
@@ -33,12 +34,12 @@ struct options {
   on_death od = on_death::drop;
   full fl = full::block;
   std::int32_t spin_us = -1;            // before sleeping; -1: 0 where the process has one CPU, else 20
-  std::uint32_t max_redeliver = 3;      // second deliveries of one message; after as many it is parked
+  std::uint32_t max_redeliver = 3;      // how often a message is delivered again; then it is parked
   std::uint32_t max_participants = 16;  // handles attached at the same time, 2 to 255
-  std::uint32_t unlink_at = 0;          // strategy::named: that many handles attached, the name is removed; 0: never
+  std::uint32_t unlink_at = 0;          // strategy::named: remove the name when so many are attached; 0: never
   bool atfork_handlers = false;         // feed::thread: the feeder's lock is taken across fork()
   bool readonly_payload = false;        // only the creator may write into buffers
-  bool holds_references = false;        // what a message says is elsewhere: `forksight queue drain` refuses the queue
+  bool holds_references = false;        // messages refer to other memory: `forksight queue drain` refuses the queue
   role as = role::any;                  // of the creator's own handle
 };
 
@@ -48,9 +49,9 @@ class deadline {
   using clock = std::chrono::steady_clock;
   constexpr deadline(clock::time_point at) : at_(at) {}
   static constexpr deadline never() { return deadline(clock::time_point::max()); }
-  // Does not wait. What there is not is said in a word, within a microsecond: inspect() says who has it.
+  // A call with this does not wait. Its error only says what is missing; inspect() says who has it.
   static constexpr deadline now() { return deadline(clock::time_point::min()); }
-  // However long: what no clock reaches is never().
+  // A span that ends later than the clock can tell is never().
   static deadline after(clock::duration span) {
     const clock::time_point start = clock::now();
     return span > clock::time_point::max() - start ? never() : deadline(start + span);

@@ -17,8 +17,8 @@ enum class errc : std::uint8_t {
   producer_died,    // no producer is left, and the last one did not leave but died; pid: of it
   no_consumer,      // there were consumers, and none is left
   used_after_fork,  // the handle is the parent's: reattach_after_fork()
-  role,             // attached for the other role
-  evicted,          // declared dead by others: the handle is of no more use, nothing is damaged
+  role,             // attached for the other role, or as a caretaker
+  evicted,          // others took this process for dead: the handle is of no more use, nothing is damaged
   too_large,        // more bytes than a buffer has
   no_space,         // no memory, or no room in the file system of the segment
   cgroup_limit,     // the memory limit of the control group is too low for the segment

@@ -1,5 +1,5 @@
-// A queue at one glance: who takes part, who holds what since when, what was lost. Read without stopping anybody, so
-// its parts may be of slightly different instants.
+// The state of a queue: who takes part, who holds what since when, what was lost. It is read while others go on, so its
+// parts may be of slightly different instants.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct snapshot {
   struct participant {
     std::uint32_t index = 0;
     std::uint32_t pid = 0;
-    life lives = life::unknown;  // unknown: it attached where there is no /proc
+    life lives = life::unknown;          // unknown: it attached where there is no /proc
     bool is_of_other_namespace = false;  // its pid is not ours to look up
     char state = 0;                      // of /proc/PID/stat: R, S, D, T, Z; 0: not known
     bool is_producer = false, is_consumer = false, is_caretaker = false;
@@ -59,10 +59,12 @@ struct snapshot {
   std::uint64_t poisoned_offset = 0;
 };
 
-// Of a path as /proc shows it: fd/N's link, or a line of maps. Of one that has been removed, too.
+// Is this the path of a queue's file, as a link in /proc/PID/fd or a line of /proc/PID/maps shows it. True of a removed
+// file, too.
 bool is_queue_file(std::string_view path);
 
-// Of the segment behind a descriptor, or of a named queue, without taking part. Maps it read-only.
+// The state of the queue behind a descriptor, or of that name. The caller does not take part: the segment is mapped
+// read-only.
 result<snapshot> inspect(int fd);
 result<snapshot> inspect(const std::string& name);
 
