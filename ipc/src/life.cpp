@@ -93,12 +93,10 @@ result<void> life_lock::open(int segment, const std::string& name) {
   if (!file_ && !name.empty()) file_ = descriptor(shm_open(name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0));
   if (!file_) {
     // A want that will pass is said: without the lock nobody would ever learn of our death.
-    if (why == EMFILE || why == ENFILE || why == ENOMEM)
-      return failed_call(why, "queue: a second description of its file");
+    if (why == EMFILE || why == ENFILE || why == ENOMEM) return failed_call(why, "queue: a second description of its file");
     return {};
   }
-  struct stat mine {
-  }, segments{};
+  struct stat mine {}, segments {};
   if (fstat(file_.get(), &mine) != 0 || fstat(segment, &segments) != 0 || mine.st_dev != segments.st_dev ||
       mine.st_ino != segments.st_ino) {
     file_.reset();  // a /proc of another pid namespace, in which another process has our number
