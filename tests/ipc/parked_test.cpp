@@ -438,6 +438,31 @@ TEST(Parked, ACaretakerIsNoProducerEither) {
   EXPECT_EQ(next_of(consumer), "closed");
 }
 
+// The payload of a queue whose payload is read-only lies in a file of its own.
+TEST(Parked, APayloadOfAnotherQueueIsRefused) {
+  options wanted = shape_of(on_death::redeliver);
+  wanted.readonly_payload = true;
+  wanted.holds_references = true;
+  queue q = make(wanted);
+  const queue other = make(wanted);
+  send(q, 'a');
+  park_next(q);
+  const auto refused = queue::attach(q.fd(), role::caretaker, other.payload_fd());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::bad_option);
+  EXPECT_THAT(refused.error().text, HasSubstr("is the payload of another queue"));
+  auto keeper = queue::attach(q.fd(), role::caretaker, q.payload_fd());
+  ASSERT_TRUE(keeper) << keeper.error().text;
+  auto got = keeper->receive_parked();
+  ASSERT_TRUE(got) << got.error().text;
+  EXPECT_EQ(letter_of(*got), 'a');
+  struct stat about {};
+  ASSERT_EQ(fstat(q.payload_fd(), &about), 0);
+  EXPECT_EQ(q.inspect().payload_inode, about.st_ino);
+  EXPECT_TRUE(q.inspect().holds_references);
+  EXPECT_EQ(make(shape_of(on_death::drop)).inspect().payload_inode, 0u);
+}
+
 TEST(Parked, InC) {
   forksight_queue_options wanted{};
   wanted.slots = wanted.buffers = 2;
