@@ -19,12 +19,12 @@ namespace fs = std::filesystem;
 
 ipc::error failure(ipc::errc code, std::string text) { return {code, 0, 0, std::move(text)}; }
 
-class File {
+class QueueFile {
  public:
-  explicit File(const fs::path& path, int flags) : fd_(open(path.c_str(), flags | O_CLOEXEC)) {}
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File() {
+  explicit QueueFile(const fs::path& path, int flags) : fd_(open(path.c_str(), flags | O_CLOEXEC)) {}
+  QueueFile(const QueueFile&) = delete;
+  QueueFile& operator=(const QueueFile&) = delete;
+  ~QueueFile() {
     if (fd_ >= 0) close(fd_);
   }
   int fd() const { return fd_; }
@@ -38,7 +38,7 @@ ipc::error not_opened(const fs::path& link) {
 }
 
 ipc::result<ipc::snapshot> look_behind(const fs::path& link) {
-  const File file(link, O_RDONLY);
+  const QueueFile file(link, O_RDONLY);
   if (file.fd() < 0) return not_opened(link);
   return ipc::inspect(file.fd());
 }
@@ -47,13 +47,13 @@ bool is_pid(const std::string& what) {
   return !what.empty() && what.find_first_not_of("0123456789") == std::string::npos;
 }
 
-struct Found {
+struct FoundQueue {
   fs::path link;
   ipc::snapshot seen;
 };
 
 // The descriptors of a process that lead to queues, one for each queue.
-ipc::result<std::vector<Found>> queues_of(const std::string& pid) {
+ipc::result<std::vector<FoundQueue>> queues_of(const std::string& pid) {
   std::error_code refused;
   std::vector<fs::path> links;
   for (const auto& entry : fs::directory_iterator("/proc/" + pid + "/fd", refused)) links.push_back(entry.path());
@@ -64,7 +64,7 @@ ipc::result<std::vector<Found>> queues_of(const std::string& pid) {
                     refused == std::errc::no_such_file_or_directory ? "there is no such process" : refused.message()));
   }
   std::ranges::sort(links);
-  std::vector<Found> found;
+  std::vector<FoundQueue> found;
   std::set<std::string> ids;
   std::string why;
   for (const fs::path& link : links) {
@@ -95,12 +95,12 @@ fs::path payload_beside(const fs::path& link, std::uint64_t inode) {
 }
 
 ipc::result<ipc::queue> attach_behind(const fs::path& link) {
-  const File file(link, O_RDWR);
+  const QueueFile file(link, O_RDWR);
   if (file.fd() < 0) return not_opened(link);
   auto seen = ipc::inspect(file.fd());
   if (!seen) return seen.error();
   if (seen->payload_inode == 0) return ipc::queue::attach(file.fd(), ipc::role::caretaker);
-  const File payload(payload_beside(link, seen->payload_inode), O_RDONLY);
+  const QueueFile payload(payload_beside(link, seen->payload_inode), O_RDONLY);
   return ipc::queue::attach(file.fd(), ipc::role::caretaker, payload.fd());
 }
 
@@ -113,7 +113,7 @@ ipc::result<std::vector<ipc::snapshot>> find_queues(const std::string& what) {
   if (is_pid(what)) {
     auto found = queues_of(what);
     if (!found) return found.error();
-    for (Found& one : *found) all.push_back(std::move(one.seen));
+    for (FoundQueue& one : *found) all.push_back(std::move(one.seen));
     return all;
   }
   auto seen = what.starts_with("/proc/") ? look_behind(what) : ipc::inspect(with_slash(what));
@@ -127,7 +127,7 @@ ipc::result<std::vector<ipc::queue>> attach_queues(const std::string& what) {
   if (is_pid(what)) {
     auto found = queues_of(what);
     if (!found) return found.error();
-    for (const Found& one : *found) {
+    for (const FoundQueue& one : *found) {
       auto attached = attach_behind(one.link);
       if (!attached) return attached.error();
       all.push_back(std::move(attached).value());

@@ -22,14 +22,14 @@ ipc::error failed(int why, const std::string& what) {
   return {ipc::errc::system, why, 0, fmt::format("{}: {}", what, std::strerror(why))};
 }
 
-class File {
+class OpenFile {
  public:
-  explicit File(int fd) : fd_(fd) {}
-  File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  File& operator=(File&&) = delete;
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File() {
+  explicit OpenFile(int fd) : fd_(fd) {}
+  OpenFile(OpenFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  OpenFile& operator=(OpenFile&&) = delete;
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() {
     if (fd_ >= 0) close(fd_);
   }
   int fd() const { return fd_; }
@@ -46,9 +46,9 @@ std::string temporary_name() {
 }
 
 // The files of one folder, by a descriptor: it stays that folder even if it is renamed.
-class Folder {
+class DrainFolder {
  public:
-  Folder(int fd, std::string path) : folder_(fd), path_(std::move(path)), temporary_(temporary_name()) {}
+  DrainFolder(int fd, std::string path) : folder_(fd), path_(std::move(path)), temporary_(temporary_name()) {}
 
   // Returns the path of a new file with these bytes, which is on the disk and has never had less of them. The name is
   // `name`, or has a number behind it if there is such a file already. Upon an error there is no such file.
@@ -71,7 +71,7 @@ class Folder {
  private:
   ipc::result<void> write_temporary(std::span<const char> bytes) const {
     const std::string path = path_ + "/" + temporary_;
-    const File file(openat(folder_.fd(), temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    const OpenFile file(openat(folder_.fd(), temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (file.fd() < 0) return failed(errno, path);
     while (!bytes.empty()) {
       const ssize_t written = write(file.fd(), bytes.data(), bytes.size());
@@ -91,15 +91,15 @@ class Folder {
     }
   }
 
-  File folder_;
+  OpenFile folder_;
   std::string path_;
   std::string temporary_;
 };
 
-ipc::result<Folder> open_folder(const std::string& path) {
+ipc::result<DrainFolder> open_folder(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return failed(errno, path);
-  return Folder(fd, path);
+  return DrainFolder(fd, path);
 }
 
 // A write over the limit of file sizes is an error like any other.
@@ -115,7 +115,7 @@ class NoSizeSignal {
 };
 
 // False: none is left.
-ipc::result<bool> drain_one(ipc::queue& from, const Folder& to, const std::string& id) {
+ipc::result<bool> drain_one(ipc::queue& from, const DrainFolder& to, const std::string& id) {
   auto got = from.receive_parked();
   if (!got && got.error().code == ipc::errc::timeout) return false;
   if (!got) return got.error();
