@@ -26,7 +26,7 @@ constexpr char kQueueDescription[] =
 constexpr char kQueueExamples[] = R"(Examples:
   forksight queue inspect 4242           the queues that process 4242 has open: who holds what, who is dead, who waits
   forksight queue inspect /forksight-0f3c...
-                                         the same of a named queue
+                                         the same for a named queue
   forksight queue parked 4242            its parked messages: those that killed their consumers, or were parked by one
   forksight queue drain 4242 --to FOLDER each parked message into a file; then its buffer is free again
   forksight queue requeue 4242           parked messages go to the consumers again
@@ -129,7 +129,8 @@ void add_queue_command(CLI::App& app, int& status) {
   verb->footer(kQueueFooter);
   verb->require_subcommand(1);
 
-  CLI::App* const look = verb->add_subcommand("inspect", "Who takes part, who holds what since when, what was lost");
+  CLI::App* const look =
+      verb->add_subcommand("inspect", "Show who takes part, who holds which buffers for how long, and what was lost");
   add_queue_argument(*look, *line);
   add_format_option(*look, line->format);
   look->callback([line, &status] { status = as_int(inspect_queues(*line)); });
