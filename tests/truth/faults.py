@@ -3,8 +3,8 @@
   faults.py --build FOLDER --player BIN [--page FILE] [FAULT...]
 
 Each fault is a changed copy of one source file of the analyzer. It is compiled and linked in a temporary folder, with the
-commands of the build; nothing of it is in the build. All commands with a fault, and the sound one, are asked about the same
-hanging programs. A fault is found when its command claims something false that the sound one does not claim.
+build's own commands. The build itself does not change. All copies of `forksight` with a fault, and the copy without a fault, are
+asked about the same hanging programs. A fault is found when its copy makes a false claim that the copy without a fault does not make.
 """
 import argparse
 import json
@@ -28,7 +28,7 @@ from page import write_part  # noqa: E402
 from stage import Disagrees, Performance, ask_why, become_reaper  # noqa: E402
 from verdict import is_tolerated, judge  # noqa: E402
 
-MOST = 2000  # scenarios
+MOST = 2000  # the largest number of scenarios that are tried
 LIBRARY = "forksight_diagnose"
 RULES = "analyzer/diagnose/rules/"
 
@@ -37,8 +37,8 @@ RULES = "analyzer/diagnose/rules/"
 class Fault:
     rule: str
     file: str
-    sound: str   # text of the file, each time it stands there
-    faulty: str  # what stands in its place
+    sound: str   # text of the file; every occurrence is replaced
+    faulty: str  # the text that replaces it
     what: str
 
 
@@ -78,7 +78,7 @@ def included(file):
 
 
 class Plants:
-    """The commands with a fault, in a folder of their own."""
+    """Builds copies of `forksight` with a fault, in a folder of their own."""
 
     def __init__(self, build, folder):
         self.build, self.folder = build, Path(folder)
@@ -87,7 +87,7 @@ class Plants:
         return subprocess.run(["ninja", "-C", self.build, "-t", "commands", "-s", target], capture_output=True, text=True, check=True).stdout
 
     def unit_of(self, source):
-        """The source file that the compiler gets to compile this file (the file itself, or a batch with others), and the words of its command."""
+        """The file that the compiler is called with to compile this source (the source itself, or a batch of several), and the words of that command."""
         entries = json.loads((self.build / "compile_commands.json").read_text())
         for entry in entries:
             unit = Path(entry["file"])
@@ -98,7 +98,7 @@ class Plants:
         raise SystemExit(f"{self.build / 'compile_commands.json'} does not say how {source} becomes a part of {LIBRARY}")
 
     def plant(self, fault):
-        """The command with this fault."""
+        """Builds a copy of `forksight` with this fault, and returns its path."""
         source = SOURCE / fault.file
         text = source.read_text()
         if fault.sound not in text:
@@ -108,7 +108,7 @@ class Plants:
         compiled, binary = self.folder / f"{fault.rule}.o", self.folder / fault.rule
         unit, words = self.unit_of(source)
         if unit != source:
-            # The whole batch is compiled. The linker then has all its functions already, and takes no object from the library.
+            # The whole batch is compiled. The linker then has all functions of the batch, and does not take the batch's object from the library.
             batch = self.folder / f"{fault.rule}.batch.cpp"
             batch.write_text(unit.read_text().replace(included(source), included(changed)))
             changed = batch
@@ -120,7 +120,7 @@ class Plants:
         link = link[link.index("&&") + 1:]
         link = link[:link.index("&&")]
         at = link.index("-o")
-        self.call([*link[:at], str(compiled), "-s", "-o", str(binary), *link[at + 2:]])  # before the library, whose object is not taken then
+        self.call([*link[:at], str(compiled), "-s", "-o", str(binary), *link[at + 2:]])  # before the library: then the linker does not take the library's object
         return binary
 
     def call(self, words):
@@ -129,7 +129,7 @@ class Plants:
 
 
 def without_times(text):
-    """Two commands that report the same hang report it at different times."""
+    """Replaces the times in a text, because two copies report the same hang at different times."""
     return re.sub(r"\bN(?:\.N)? (?:ms|s|min)\b", "N s", without_numbers(text))
 
 
@@ -146,10 +146,10 @@ class Search:
     def __init__(self, sound, faulty, player):
         self.sound, self.open, self.player = sound, dict(faulty), player
         self.lock = threading.Lock()
-        self.found = {}  # rule -> (seed, what was claimed)
+        self.found = {}  # rule -> (seed, the false claim)
 
     def claims(self, scenario, truth):
-        """The false claims, by rule, of the commands whose fault is not found yet."""
+        """The pairs (rule, false claim) of the copies whose fault is not found yet."""
         with Performance(scenario, truth, self.player) as performance:
             performance.settle()
             claims = {rule: false_claims(truth, ask_why(performance, binary)) for rule, binary in list(self.open.items())}
@@ -164,7 +164,7 @@ class Search:
             claims = self.claims(scenario, truth)
         except Disagrees:
             return
-        with self.lock:  # of two seeds that show it the first counts: it began when the fault was not found
+        with self.lock:  # several seeds that run at once may show the same fault: the smallest seed counts
             for rule, claimed in claims:
                 self.open.pop(rule, None)
                 if rule not in self.found or seed < self.found[rule][0]:
@@ -201,7 +201,7 @@ def main():
     faults = [fault for fault in FAULTS if not arguments.rules or fault.rule in arguments.rules]
     with tempfile.TemporaryDirectory(prefix="truth-faults-") as folder:
         plants = Plants(arguments.build.resolve(), folder)
-        sound = shutil.copy(arguments.build / "bin/forksight", Path(folder) / "sound")  # the build may go on meanwhile
+        sound = shutil.copy(arguments.build / "bin/forksight", Path(folder) / "sound")  # a copy, because the build may replace the file meanwhile
         search = Search(sound, {fault.rule: plants.plant(fault) for fault in faults}, arguments.player.resolve())
         search.run(arguments.jobs)
     if arguments.page:

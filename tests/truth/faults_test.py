@@ -1,4 +1,4 @@
-"""A fault is planted into its file, whether the build compiles the file alone or in a batch."""
+"""Tests that a fault is planted into its file, both if the build compiles the file alone and if it compiles the file in a batch."""
 import json
 import sys
 import tempfile
@@ -15,7 +15,7 @@ FLAGS = "c++ -O2 -g -g1 -Wall -o analyzer/diagnose/CMakeFiles/forksight_diagnose
 
 
 class Recorder(Plants):
-    """Compiles and links nothing. It only keeps the commands that it would call."""
+    """Compiles and links nothing. It only records the commands that Plants would call."""
 
     def __init__(self, build, folder):
         super().__init__(build, folder)

@@ -1,12 +1,12 @@
 """Searches for false verdicts: see README.md in this folder.
 
   fuzz.py play FILE|SEED...      one scenario, with its truth and what each mode says of it
-  fuzz.py seeds FIRST COUNT      many of them; a line for each verdict that is wrong, and the figures. With --results FILE
-                                 it may be stopped (Ctrl-C, SIGTERM, power) and goes on when it is called again
-  fuzz.py reduce FILE|SEED MODE  a smaller scenario of which the same is wrong; --keep puts it into known_wrong/
+  fuzz.py seeds FIRST COUNT      many scenarios; a line for each verdict that is wrong, and the figures. With --results FILE
+                                 the command may be stopped (Ctrl-C, SIGTERM, power failure). When called again, it goes on
+  fuzz.py reduce FILE|SEED MODE  a smaller scenario with the same wrong verdict; --keep puts it into known_wrong/
   fuzz.py record COUNT           chooses the scenarios of the default test, and writes seeds.scenarios
-  fuzz.py check                  plays them: no verdict may be worse than it was
-  fuzz.py known                  plays known_wrong/: each must still be wrong, or its file is deleted
+  fuzz.py check                  plays the scenarios of the default test: no verdict may be worse than the recorded one
+  fuzz.py known                  plays known_wrong/: each verdict must still be wrong. Delete the file of a verdict that is right now
 """
 import argparse
 import re
@@ -30,7 +30,7 @@ from verdict import ORDER, judge  # noqa: E402
 SEEDS = HERE / "seeds.scenarios"
 KNOWN = HERE / "known_wrong"
 MENDED = HERE / "mended"
-MUST_BE_RIGHT = "# must be: right\n"  # in a file of that folder; without it the verdict must not be wrong
+MUST_BE_RIGHT = "# must be: right\n"  # a line of a file in mended/; in a file without this line the verdict must only not be wrong
 BAD = ("wrong", "harmed", "disagrees")
 
 
@@ -49,8 +49,8 @@ def compare(result, bare, truth, mode):
 
 
 def play_all(scenario, truth, modes, tools):
-    """mode -> (verdict, judged findings, note). The bare play comes first: if it does not do what it should, no tool is asked.
-    `why` and `core` examine that play when nothing moves in it any more; `run` plays the scenario again."""
+    """mode -> (verdict, judged findings, note). The bare play comes first. If it disagrees with the oracle, forksight is not asked.
+    `why` and `core` examine the bare play when all its threads have come to rest. `run` plays the scenario again."""
     try:
         bare, looked = play_bare(scenario, truth, tools, modes)
     except Disagrees as disagreement:
@@ -116,7 +116,7 @@ def seeds(arguments):
 
 
 def expectations():
-    """(seed, {mode: verdict} as it was when they were recorded, scenario), ..."""
+    """(seed, {mode: verdict when it was recorded}, scenario), ..."""
     found = []
     for text in SEEDS.read_text().split("# seed ")[1:]:
         head, _, scenario = text.partition("\n")
@@ -130,11 +130,11 @@ def expectations():
 
 
 def check_seed(seed, expected, scenario, arguments):
-    """The verdicts that are worse than before."""
+    """The verdicts that are worse than the recorded ones, each as a line of text."""
     truth = find_truth(scenario)
     results = play_all(scenario, truth, list(expected), arguments)
     if not truth.is_healthy() and any(step.operation in ("handle", "alarm") for step in scenario.steps):
-        expected = dict.fromkeys(expected, "silent")  # what a handler does cannot be known: not to say a thing is fair
+        expected = dict.fromkeys(expected, "silent")  # nobody can know what a handler will do: so no finding is needed
     return [f"seed {seed} {mode}: {verdict}, was {expected.get(mode, 'right')}: {'; '.join(map(str, judged))} {note}"
             for mode, (verdict, judged, note) in results.items() if verdict not in ORDER or is_worse(verdict, expected.get(mode, "right"))]
 
@@ -150,8 +150,8 @@ def conclude(problems):
 
 
 def check(arguments):
-    """Plays the worse ones once more, each alone: a busy machine is slow, and a descriptor that another play is just sending may
-    belong to any pipe, as far as can be seen from outside."""
+    """Plays the scenarios with a worse verdict once more, one at a time. On a busy machine a play is slow. Other plays that run at once
+    may also change a verdict: a descriptor that such a play is sending may belong to any pipe, as far as can be seen from outside."""
     known = expectations()
     with ThreadPoolExecutor(arguments.jobs) as pool:
         worse = [one for one, found in zip(known, pool.map(lambda one: check_seed(*one, arguments), known)) if found]
@@ -161,7 +161,7 @@ def check(arguments):
 
 
 def record(arguments):
-    """The first `count` seeds whose verdicts are all right today. They are kept as text: a changed generator makes other scenarios of these numbers."""
+    """The first `count` seeds whose verdicts are all right today. They are stored as text, because a changed generator makes other scenarios from the same seeds."""
     found = {}
 
     def one(seed, scenario, truth):
@@ -184,7 +184,7 @@ def says_falsely(entry, sentence):
 
 
 def is_still_wrong(scenario, mode, what, sentence, arguments):
-    """(whether it still is wrong, what was said instead)"""
+    """(whether the verdict or the sentence is still wrong, what the mode reports now)"""
     results = play_all(scenario, find_truth(scenario), [mode], arguments)
     if "bare" in results:
         return False, f"the program disagrees with the oracle: {results['bare'][2]}"
@@ -195,7 +195,7 @@ def is_still_wrong(scenario, mode, what, sentence, arguments):
 
 
 def check_known(path, arguments):
-    """Checks that what is known to be wrong still is; otherwise the file must be deleted. On a busy machine it tries up to four times."""
+    """Checks that a verdict of known_wrong/ is still wrong. If it is not, the file must be deleted. Up to four plays are tried, for a busy machine."""
     text = path.read_text()
     line = next(line for line in text.splitlines() if line.startswith("# wrong:"))
     mode, what = (word.rstrip(",:") for word in line.split()[2:4])
@@ -215,7 +215,7 @@ def known(arguments):
 
 
 def begin_of(text):
-    """A sentence up to its first number."""
+    """The part of a sentence before its first number."""
     return re.split(r" [^ ]*\d", text)[0]
 
 

@@ -1,4 +1,4 @@
-"""The judge and the shrinker, on made-up findings: each false claim is recognised, and each true one passes."""
+"""Tests the judge and the shrinker with made-up findings. The judge must reject each false claim, and accept each true one."""
 import io
 import sys
 import tempfile
@@ -23,7 +23,7 @@ TWO = "sem s 0\nmutex m\n--\nmain lock m\nmain fork p\nmain fork q\nfree\np swai
 
 
 class Scene:
-    """A scenario with pids: the first thread is 100, the next 101, ...; a process has the number of its first thread."""
+    """A scenario with numbers: the tids of its threads are 100, 101, ... in order. The pid of a process is the tid of its first thread."""
 
     def __init__(self, text):
         self.scenario = parse(text)
@@ -32,7 +32,7 @@ class Scene:
         self.slots = {}
         for index, name in enumerate(names):
             if ("t", name) not in self.truth.state:
-                continue  # its fork has not come back
+                continue  # the fork that makes it has not returned
             process = self.truth.state["t", name][0]
             self.slots[name] = {"pid": 100 + names.index(process), "tid": 100 + index, "process": names.index(process)}
 
@@ -169,7 +169,7 @@ NAME = "truth::(anonymous namespace)::g_private"
 
 
 class Sentences(unittest.TestCase):
-    """Threads are 100, 101, ...; objects are 64 bytes each at 0x1000 and, shared, at 0x2000; descriptors are from 100."""
+    """The tids are 100, 101, .... Private objects lie at 0x1000, shared ones at 0x2000, 64 bytes each. Descriptors start at 100."""
 
     def answer(self, text, thread, *sentences, scene=None):
         scene = scene or Scene(text)
@@ -180,7 +180,7 @@ class Sentences(unittest.TestCase):
         return answers[-1]
 
     def holds(self, text, thread, true, false):
-        """The one sentence is true and the other is false."""
+        """Checks that the judge calls the first sentence true and the second one false."""
         for sentence, expected in ((true, "true"), (false, "false")):
             sentences = sentence if isinstance(sentence, tuple) else (sentence,)
             self.assertEqual(self.answer(text, thread, *sentences), expected, sentences[-1])
@@ -228,14 +228,14 @@ class Sentences(unittest.TestCase):
         about = "Thread 100 reads from pipe:[7] (its descriptor 100), which its own process has open for writing (descriptor 101 there)."
         self.holds(READER, "main", (about, f"{head} the reader itself (descriptor 101), process 101 (descriptor 101)."),
                    (about, f"{head} the reader itself (descriptor 101), process 101 (descriptor 101), process 102 (descriptor 101)."))
-        self.assertEqual(self.answer(READER, "main", about, f"{head} the reader itself (descriptor 101)."), "false")  # one is missing
+        self.assertEqual(self.answer(READER, "main", about, f"{head} the reader itself (descriptor 101)."), "false")  # the sentence leaves out a descriptor
 
     def test_who_has_a_lock_of_a_file(self):
         text = "file f\n--\nmain fork p\nmain fork r\nmain {0} f\nfree\np {0} f\nmain wait p\nmain wait r\nr nap\n"
         for operation in ("flock", "olock", "plock"):
             head = "Process 101 waits for a lock of /tmp/f (its descriptor 3), which process"
             self.holds(text.format(operation), "p", f"{head} 100 holds (descriptor 3 there).", f"{head} 102 holds (descriptor 3 there).")
-            self.assertEqual(self.answer(text.format(operation), "p", f"{head} 101 holds (descriptor 3 there)."), "false")  # it waits itself
+            self.assertEqual(self.answer(text.format(operation), "p", f"{head} 101 holds (descriptor 3 there)."), "false")  # thread 101 waits itself
 
     def test_what_is_at_the_place_of_another(self):
         text = "mutex m\nmutex n recursive at m\nsem s 0\n--\nmain drop m\nmain make n\nmain create t\nt lock n\nfree\nt swait s\nmain lock n\n"
@@ -353,7 +353,7 @@ class Sentences(unittest.TestCase):
 
     def test_a_number_that_an_exec_handed_on(self):
         scene = Scene(ORPHAN)
-        scene.slots["p"]["tid"] = 101  # as if t had had it before
+        scene.slots["p"]["tid"] = 101  # as if thread t had had this tid before
         sentences = (f"Thread 101 waits for {NAME}.", "At the fork the lock was held by thread 101 of its parent.")
         self.assertEqual([self.answer("", "p", *sentences[:count], scene=scene) for count in (1, 2)], ["true", "true"])
 
@@ -383,7 +383,7 @@ class Campaign(unittest.TestCase):
         judged = judge(self.scene.truth, {"report": {"findings": [self.scene.finding("orphaned-mutex", "p")]}, "slots": self.scene.slots}, "why")
         self.results().add(7, self.scene.truth, {"why": (*judged, "")})
         with open(self.file, "a", encoding="utf-8") as file:
-            file.write('{"seed": 8, "hea')  # it was killed here
+            file.write('{"seed": 8, "hea')  # as if the campaign was killed while it wrote this line
         again = self.results()
         self.assertEqual(list(again.entries), [7])
         self.assertEqual(verdicts_of(again.entries[7]), {"why": (*judged, "")})

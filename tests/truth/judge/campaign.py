@@ -1,5 +1,5 @@
-"""Plays many seeds. Scenarios are made by processes of their own, since the search for them is what costs a core; plays sleep
-most of the time, and are many at once. With a file of results a campaign may be stopped at any moment and goes on later."""
+"""Plays many seeds. Other processes generate the scenarios, because the search for a scenario keeps a core busy. A play sleeps most of
+the time, so many plays run at once. A campaign with a file of results may be stopped at any moment, and continued later."""
 import ctypes
 import hashlib
 import json
@@ -24,7 +24,7 @@ def digest(*files):
 
 
 class Results:
-    """A file with a line for each seed; the first line says of which command and of which modes they are."""
+    """A file with a line for each seed. The first line says which command and which modes gave the results."""
 
     def __init__(self, path, forksight, modes):
         self.path, self.lock, self.entries = path, threading.Lock(), {}
@@ -34,7 +34,7 @@ class Results:
             if json.loads(lines[0]) != head:
                 raise SystemExit(f"{path}: these results are of another forksight, another oracle, or of other modes: choose a new file")
             self.entries = {entry["seed"]: entry for entry in map(read_entry, lines[1:]) if entry}
-            path.write_text("\n".join([json.dumps(head), *map(json.dumps, self.entries.values())]) + "\n")  # without half a line
+            path.write_text("\n".join([json.dumps(head), *map(json.dumps, self.entries.values())]) + "\n")  # drops a last line that was cut off
         elif path:
             path.write_text(json.dumps(head) + "\n")
 
@@ -52,11 +52,11 @@ def read_entry(line):
     try:
         return json.loads(line)
     except ValueError:
-        return None  # cut off when the campaign was stopped
+        return None  # the line was cut off when the campaign was stopped
 
 
 def verdicts_of(entry):
-    """mode -> (verdict, judged findings, note), as they were played."""
+    """mode -> (verdict, judged findings, note), from an entry of the results."""
     return {mode: (one["verdict"], [Judged(**judged | {"sentences": tuple(map(tuple, judged["sentences"]))}) for judged in one["judged"]], one["note"])
             for mode, one in entry["results"].items()}
 
@@ -64,7 +64,7 @@ def verdicts_of(entry):
 def leave_signals_to_the_campaign():
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # if it is killed, they end, too
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # if the campaign is killed, its generating processes end, too
 
 
 def stop_on_signal():
@@ -76,7 +76,7 @@ def stop_on_signal():
 
 
 def stream(seeds, jobs, play, make=generate, is_enough=lambda: False):
-    """Calls play(seed, *make(seed)) for each seed, `jobs` at once, started in order. If interrupted, it finishes what has started."""
+    """Calls play(seed, *make(seed)) for each seed, `jobs` at once, started in order. If interrupted, it waits for the calls that have started."""
     room = threading.BoundedSemaphore(jobs)
 
     def one(seed, made):

@@ -14,10 +14,10 @@ class Figures:
     def __init__(self):
         self.scenarios = 0
         self.verdicts = collections.Counter()  # (mode, healthy, verdict)
-        self.claims = collections.Counter()    # (mode, "hang" or "cause", certainty, true)
-        self.rules = collections.Counter()     # (mode, rule, wrong claim, its certainty)
-        self.sentences = collections.Counter()  # (mode, true, plain, false or unknown)
-        self.texts = collections.Counter()     # (false or unknown, rule, sentence without its numbers)
+        self.claims = collections.Counter()    # (mode, "hang" or "cause", certainty, whether the claim is true)
+        self.rules = collections.Counter()     # (mode, rule, the wrong claim, the certainty of that claim)
+        self.sentences = collections.Counter()  # (mode, answer: true, plain, false or unknown)
+        self.texts = collections.Counter()     # (answer: false or unknown, rule, sentence without its numbers)
 
     def add(self, healthy, results):
         self.scenarios += 1

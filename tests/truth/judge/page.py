@@ -1,4 +1,4 @@
-"""docs/truth.md: each command writes its own part, and leaves those of the others alone."""
+"""Writes docs/truth.md. Each command replaces its own part of the page, and does not change the other parts."""
 
 
 def write_part(page, name, lines):

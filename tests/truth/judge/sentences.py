@@ -1,8 +1,8 @@
 """The sentences of a finding's "Why", each compared with the oracle.
 
-A sentence is taken apart by the forms below: who waits for what, who holds it, which process has which descriptor, whom a fork
-left behind. What it says of these must be so at the end of the scenario. Sentences without names are known by their text. What
-no form knows is handed back, to be counted."""
+The forms below match a sentence: who waits for what, who holds it, which process has which descriptor, which threads a fork lost.
+What the sentence says must be true at the end of the scenario. Sentences without names are recognised by their text. A sentence
+that matches no form has the answer "unknown", and the judge counts it."""
 import re
 
 from ancestry import ancestry, copy_of
@@ -23,7 +23,7 @@ class Contradiction(Exception):
 
 
 class NotKnown(Exception):
-    """The sentence names something that the scenario does not know."""
+    """The sentence names something that is not part of the scenario."""
 
 
 def expect(condition, otherwise):
@@ -32,14 +32,14 @@ def expect(condition, otherwise):
 
 
 class Scene:
-    """The names of a scenario behind the numbers of one play of it."""
+    """Maps the numbers in one play (pids, tids, addresses, descriptors) to the names in its scenario."""
 
     def __init__(self, truth, result, names, process):
         self.truth, self.state, self.scenario = truth, truth.state, result["scenario"]
-        self.at = result["at"]  # where the private and the shared objects are, and the size of one
+        self.at = result["at"]  # (address of the private objects, address of the shared ones, size of one object)
         self.objects = [entry.name for entry in self.scenario.objects]  # in the order of their addresses
         self.processes, self.threads = names
-        self.memory = process  # in which the names of objects are looked up
+        self.memory = process  # the process in whose memory objects are looked up
 
     def thread(self, number):
         name = self.threads.get(int(number))
@@ -54,7 +54,7 @@ class Scene:
         return name
 
     def object(self, text):
-        """The name in the scenario of what a report names by its variable or its address."""
+        """The scenario's name of an object that the report names by a variable or an address."""
         private, shared, size = self.at
         named, at = NAMED.match(text), AT.match(text)
         if named:
@@ -71,21 +71,21 @@ class Scene:
         return self.now_at(self.objects[index])
 
     def now_at(self, name):
-        """The object that is in this memory now: it may have been destroyed, and another made there."""
+        """The object that lies in the memory of this object now. It is another one if this object was destroyed and another was made there."""
         there = [entry.name for entry in self.scenario.objects if entry.at == name]
         return next((other for other in there if ("m", self.memory, other) in self.state), name)
 
     def end(self, descriptor):
-        """(object, end) of a descriptor's number."""
+        """(object, end) that the descriptor with this number belongs to."""
         index = (int(descriptor) - FIRST_DESCRIPTOR) // 2
         if not 0 <= index < len(self.objects):
             raise NotKnown(f"descriptor {descriptor}")
         return self.objects[index], "rw"[int(descriptor) % 2]
 
-    # -- what is so
+    # -- what is true at the end of the scenario
 
     def owners(self, process, name):
-        """The threads that have the lock, as the memory of this process, or shared memory, says."""
+        """The threads that hold the lock, according to the memory of this process or to shared memory."""
         value = self.state.get(("m", "", name), self.state.get(("m", process, name)))
         if self.scenario.object(name).kind == "cond":
             return set()
@@ -98,7 +98,7 @@ class Scene:
         return set(self.state.get(("took", "", name), self.state.get(("took", process, name), ())))
 
     def holds(self, process, name, thread):
-        """The thread has the lock, or it is a copy, made by a fork, of the thread that has it."""
+        """Whether the thread holds the lock, or is the copy that a fork made of the thread that holds it."""
         owners = self.owners(process, name)
         return thread in owners or any(copy_of(self.state, process, owner) == ("copy", thread) for owner in owners)
 
@@ -119,7 +119,7 @@ class Scene:
         expect(name in (wait.name, self.condition_of(thread)), f"{thread} waits for {wait.kind} {wait.name}")
 
     def condition_of(self, thread):
-        """A thread that was signalled waits for the mutex, and is still inside of the wait for the condition."""
+        """The condition variable in whose wait the thread is. A signalled thread that waits for the mutex is still in that wait."""
         wait = self.truth.waits[thread]
         return self.scenario.steps[wait.step].arguments[0] if wait.operation == "cwait" and wait.step >= 0 else None
 
@@ -133,7 +133,7 @@ class Scene:
 
 
 class Reading:
-    """One finding's sentences, in their order: `it` is what the one before was about, and `who` the thread that it named."""
+    """Reads the sentences of one finding in order. `about` is the object of the sentence before, `who` the thread that it named."""
 
     def __init__(self, scene, process):
         self.scene, self.process, self.about, self.who = scene, process, None, None
@@ -147,7 +147,7 @@ class Reading:
         return wait
 
     def wait_before(self):
-        """The wait that the sentence before told of."""
+        """The wait that the previous sentence described."""
         if self.who is None:
             raise NotKnown("whose wait, no sentence before it said")
         return self.scene.wait_of(self.who)
@@ -162,7 +162,7 @@ class Reading:
         self.waits(found, self.scene.object(found["o"]))
 
     def waits_in(self, found):
-        """The object has no name: what can be checked is that the thread waits, and in which kind of call."""
+        """The sentence does not name the object. It can only be checked that the thread waits, and in which kind of call."""
         thread = self.worker_or_thread(found)
         if thread is None:
             return
@@ -173,7 +173,7 @@ class Reading:
         expect(kind is None or kind == wait.kind or wait.operation == "cwait", f"{thread} waits for {wait.kind} {wait.name}")
 
     def worker_or_thread(self, found):
-        """The thread that is named; nothing if it must be a worker of libgomp, which no scenario names, and which waits in a futex."""
+        """The named thread; None if it must be a worker of libgomp. No scenario names such a worker, and it waits in a futex."""
         try:
             return self.scene.thread(found["t"])
         except NotKnown:
@@ -184,7 +184,7 @@ class Reading:
         return None
 
     def sleeps_until(self, found):
-        """A future has its word on the heap, where the scenario knows no object."""
+        """The futex word of a future lies on the heap, where no object of the scenario is."""
         try:
             self.waits_for_object(found)
         except NotKnown:
@@ -247,14 +247,14 @@ class Reading:
         expect(wait.operation in ("fork", "atfork child"), f"{wait.thread} is in {wait.operation}")
 
     def handlers_of(self, phase):
-        """(the number of the handler that has not come back, how many there are): prepare handlers go backwards."""
+        """(the number of the handler that has not returned, the number of handlers). Prepare handlers run in reverse order."""
         wait = self.wait_before()
         stage = self.scene.state["t", wait.thread][2]
         expect(stage[0] == {"prepare": "prepare", "child": "handler"}[phase], f"{wait.thread} is in a handler of the other kind")
         handlers = self.scene.state["atfork", wait.process]
         if phase == "child":
             return stage[1] + 1, len(handlers)
-        # The player also registers a prepare handler for "atfork child", one that does nothing.
+        # For "atfork child" the player also registers a prepare handler, which does nothing.
         places = [place for place, (kind, _) in enumerate(reversed(handlers), 1) if kind != "child"]
         return places[stage[1]], len(handlers)
 
@@ -316,7 +316,7 @@ class Reading:
         other = self.process_of(found) if found.get("own") else self.scene.process(found["q"])
         expect(other in holders, f"{sorted(holders)} have it")
 
-    # -- the past
+    # -- what was true at a fork, or before
 
     def held_at_fork(self, found):
         holder = self.scene.thread(found["h"])
@@ -325,14 +325,14 @@ class Reading:
                f"{holder} does not hold {self.about}: {sorted(self.scene.owners(self.process, self.about))}")
 
     def original_owners(self):
-        """The threads whose copies, in the processes between, are named as the owners."""
+        """The threads of ancestors that are copies of a recorded owner: each fork between the owner and this process made such a copy."""
         state = self.scene.state
         owners = self.scene.owners(self.process, self.about)
         return {now for owner in owners for elder in ancestry(state, self.process)[:-1] for kind, now in [copy_of(state, elder, owner)] if kind == "copy"}
 
     def check_parent_thread(self, thread, number):
         if number is None:
-            return  # "of its parent": the memory says no more
+            return  # the sentence says only "of its parent", because the memory does not show more
         expect(self.scene.state["t", thread][0] == self.scene.process(number), f"{thread} is of process {self.scene.state['t', thread][0]}")
 
     def had_arrived(self, found):
@@ -342,7 +342,7 @@ class Reading:
         expect(thread in arrived, f"{sorted(arrived)} had arrived at {self.about}")
 
     def waited_on_it(self, found):
-        """A condition variable in whose memory threads wait that a fork left behind."""
+        """The memory of a condition variable still counts waiters that a fork lost."""
         expect(self.about is not None and self.scene.scenario.object(self.about).kind == "cond", f"{self.about} is no condition variable")
         lost = set(lost_waiters(self.scene.state, ("m", self.process, self.about)))
         told = {self.scene.thread(number) for number in re.findall(r"thread (\d+)", found["l"])}
@@ -376,7 +376,7 @@ class Reading:
         workers = self.scene.state.get(("workers", self.process), 0)
         numbers = [int(number) for number in re.findall(r"(?<!end of )thread (\d+)", found["l"])]
         strangers = [number for number in numbers if number not in self.scene.threads]
-        if len(strangers) > workers:  # those of libgomp have no name in the scenario
+        if len(strangers) > workers:  # only workers of libgomp have no name in the scenario
             raise NotKnown(f"threads {strangers}")
         told = {self.scene.thread(number) for number in numbers if number not in strangers}
         names = {name for name, _, _ in lost}
@@ -439,14 +439,14 @@ class Reading:
         self.check_forks(found, self.scene.state.get(("way", self.process), ())[-1:])
 
     def check_forks(self, found, way):
-        """The named thread, or one of the named process, made one of these forks."""
+        """Checks that the named thread, or a thread of the named process, made one of these forks."""
         forks = [(parent, forker) for parent, forker, _, _ in way]
         expect(found["n"] in (None, "1"), "a pool has 1 worker")
         owner = self.scene.process(found["p"]) if found["p"] else None
         holder = self.scene.thread(found["h"]) if found.get("h") else None
         expect(any(owner in (None, parent) and holder in (None, forker) for parent, forker in forks), f"the forks were made by {forks}")
 
-    # -- whether it goes on
+    # -- whether the process may continue
 
     def asleep(self, found):
         threads = [thread for thread, wait in self.scene.truth.waits.items() if wait.process == self.process]
@@ -455,7 +455,7 @@ class Reading:
 
     def nobody_can(self, found):
         self.asleep(found)
-        # An alarm() without a handler ends a process, perhaps the awaited one. Nobody can see that alarm from outside.
+        # An alarm() without a handler ends a process, perhaps the one that is waited for. Nobody can see that alarm from outside.
         unseen = {"alarm"} if found["u"] else set()
         hopeful = [wait.thread for wait in self.scene.truth.waits.values() if wait.process == self.process and set(wait.open_by) - unseen]
         expect(not hopeful, f"of {hopeful} something may still end the wait")
@@ -576,7 +576,7 @@ def check_sentence(reading, sentence):
 
 
 def check_by_any(readings, sentence):
-    """(answer, why it is false). It is true if it is so by one way to read its numbers."""
+    """(answer, why the sentence is false). A sentence is true if it is true by at least one way to read its numbers."""
     why = ""
     answers = []
     for reading in readings:
@@ -590,14 +590,14 @@ def check_by_any(readings, sentence):
 
 
 def ways_to_read(names, slots):
-    """An exec by another thread gives it the first one's number: a sentence may mean the one or the other."""
+    """A thread that calls exec gets the number of its process' first thread. So a number in a sentence may mean either of these two threads."""
     processes, threads = names
     others = {slot["tid"]: name for name, slot in slots.items() if threads.get(slot["tid"], name) != name}
     return [names, (processes, threads | others)] if others else [names]
 
 
 def check_sentences(truth, result, names, process, chain):
-    """((answer, text, why it is false), ...): the answer is true, plain, unknown or false. Of what is right no text is kept."""
+    """((answer, text, why it is false), ...): the answer is true, plain, unknown or false. The text is empty for true and plain sentences."""
     readings = [Reading(Scene(truth, result, way, process), process) for way in ways_to_read(names, result["slots"])]
     answers = []
     for sentence in chain:

@@ -1,4 +1,4 @@
-"""Makes a scenario smaller while the same is still wrong of it."""
+"""Makes a scenario smaller as long as its verdict is wrong in the same way."""
 from explore import TooMany
 from oracle import judge
 from scenario import Object, Scenario, Step
@@ -18,7 +18,7 @@ def of_thread(scenario, name):
 
 
 def plainer(scenario):
-    """The same with one object of the plainest kind."""
+    """Variants of the scenario: in each, one object loses its attributes and is not shared."""
     for index, entry in enumerate(scenario.objects):
         if entry.attributes or entry.shared:
             objects = list(scenario.objects)
@@ -27,7 +27,7 @@ def plainer(scenario):
 
 
 def with_less_forced(scenario):
-    """The same with the last forced step free."""
+    """The scenario with its last forced step made free."""
     if scenario.forced > 0 and scenario.steps[scenario.forced - 1].operation != "done":
         last = scenario.steps[scenario.forced - 1]
         steps = list(scenario.steps)
@@ -53,7 +53,7 @@ def size(scenario):
 
 
 def shrink(scenario, is_still_wrong, budget=150):
-    """The smallest scenario found with at most `budget` plays. is_still_wrong(scenario, truth) plays one."""
+    """The smallest scenario that is found with at most `budget` calls of is_still_wrong(scenario, truth). Each call plays one scenario."""
     tried = set()
     while True:
         for candidate in smaller(scenario):

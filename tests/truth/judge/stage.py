@@ -1,4 +1,4 @@
-"""Plays a scenario: alone, under `forksight run`, or looked at by `why` and `core`. All processes that were started are ended."""
+"""Plays a scenario: alone, under `forksight run`, or examined by `why` and `core`. Ends all processes that it started."""
 import contextlib
 import ctypes
 import json
@@ -16,18 +16,18 @@ PR_SET_CHILD_SUBREAPER = 36
 HARD_LIMIT_S = 60
 SETTLE_S = 20
 HANG_AFTER_S = 0.5
-FINDING_TAKES_S = 2.5                  # after the threads came to stand: what a finding takes, on a calm machine
-NOTHING_TAKES_S = 1.2                  # after so long without a finding none comes
-GROWS_FOR_S = 0.5                      # a report may grow for so long after its first finding
+FINDING_TAKES_S = 2.5                  # on an idle machine a finding comes within this time after the threads came to rest
+NOTHING_TAKES_S = 1.2                  # if no finding came within this time, none will come
+GROWS_FOR_S = 0.5                      # a report may get more findings for this time after its first one
 LOOK_EVERY_S = 0.03
-SETTLED_LOOKS, SETTLED_EVERY_S = 4, 0.015  # so often each thread is asleep where it should be
+SETTLED_LOOKS, SETTLED_EVERY_S = 4, 0.015  # this many looks in a row must find each thread asleep in its final step
 HEAD, SLOT = 32, 32
 CORE_PATTERN, CORE_USES_PID = Path("/proc/sys/kernel/core_pattern"), Path("/proc/sys/kernel/core_uses_pid")
 BEFORE, IN_STEP, ENDED = 1, 2, 3
 
 
 class Disagrees(Exception):
-    """The program did not do what the oracle says: one of the two is wrong, and no verdict is judged."""
+    """The program did not do what the oracle says. The player or the oracle is wrong, so the findings are not judged."""
 
 
 def become_reaper():
@@ -36,7 +36,7 @@ def become_reaper():
 
 
 def thread_names(scenario):
-    """In the order in which the player numbers them."""
+    """The names of the threads, in the order in which the player numbers them."""
     names = ["main"]
     for step in scenario.steps:
         for name in (step.thread, *(step.arguments[:1] if step.operation in ("create", "fork") else ())):
@@ -46,7 +46,7 @@ def thread_names(scenario):
 
 
 def task_state(pid, tid, groups):
-    """Empty if it has ended: its number may belong to another process now, which is in another process group."""
+    """The state of a task; "" if it has ended. Its number may belong to a new process now. Such a process is in another process group."""
     try:
         state, _, its_group = Path(f"/proc/{pid}/task/{tid}/stat").read_text().rpartition(")")[2].split()[:3]
     except (OSError, ValueError):
@@ -68,7 +68,7 @@ class Performance:
             prefix = [word.replace("FOLDER", str(self.folder)) for word in prefix]
             self.process = subprocess.Popen(["timeout", "-s", "KILL", str(HARD_LIMIT_S), *prefix, str(player), str(self.folder / "scenario"),
                                              str(self.control)], stdin=subprocess.PIPE, stdout=out, stderr=errors, cwd=self.folder,
-                                            start_new_session=True)  # `why` looks at the session: other plays are none of its business
+                                            start_new_session=True)  # `why` examines the whole session: it must not examine other plays
 
     def __enter__(self):
         return self
@@ -78,7 +78,7 @@ class Performance:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def end(self):
-        """`timeout` leads a process group, and all that it started is in there, but for what made a session of its own."""
+        """Kills the play. `timeout` leads a process group, which contains all processes of the play except those that made their own session."""
         pids, groups = self.pids(), self.groups(self.slots())
         self.end_sessions()
         try:
@@ -96,7 +96,7 @@ class Performance:
         return {slot["pid"] for slot in self.slots().values() if slot["pid"] > 0}
 
     def groups(self, slots):
-        """That of the play, and those of its sessions: their leaders have the numbers of processes of it."""
+        """The process groups of the play: its first one, and one for each session that its processes made. A group has the pid of its leader."""
         return {self.process.pid, *(slots[name]["pid"] for name in self.leaders if name in slots)}
 
     def end_sessions(self):
@@ -109,7 +109,7 @@ class Performance:
         return task_state(slot["pid"], slot["tid"], self.groups(self.slots()))
 
     def reap(self, pid, groups, deadline):
-        """A process that lost its parent is our child; before that its parent has it, and is ended first."""
+        """Waits until the process is gone. It becomes our child, which we reap, when its parent ends. Until then only its parent can reap it."""
         while time.monotonic() < deadline:
             try:
                 if os.waitpid(pid, os.WNOHANG)[0] == pid:
@@ -120,7 +120,7 @@ class Performance:
             time.sleep(0.002)
 
     def reap_group(self, deadline):
-        """What else became ours when its parent was killed: helpers of `run`. Many thousand zombies would use up all numbers."""
+        """Reaps the helpers of `run`, which became our children when `run` was killed. Thousands of zombies would use up all pids."""
         try:
             while time.monotonic() < deadline:
                 if os.waitpid(-self.process.pid, os.WNOHANG)[0] == 0:
@@ -129,7 +129,7 @@ class Performance:
             return
 
     def slots(self):
-        """thread -> what the control file says of it."""
+        """thread -> what the control file says about it."""
         try:
             data = self.control.read_bytes()
         except OSError:
@@ -143,12 +143,12 @@ class Performance:
         return found
 
     def objects_at(self):
-        """(address of the private objects, of the shared ones, size of one)"""
+        """(address of the private objects, address of the shared objects, size of one object)"""
         _, _, private, shared, size = struct.unpack("<IIQQQ", self.control.read_bytes()[:HEAD])
         return private, shared, size
 
     def is_settled(self):
-        """Each thread is where the oracle has it at the end, and asleep."""
+        """Whether each thread is asleep in the step, or has come to the end, that the oracle computed."""
         slots = self.slots()
         for thread, wait in self.truth.waits.items():
             slot = slots.get(thread)
@@ -196,12 +196,12 @@ def read_report(path):
 
 
 def slowness(most):
-    """How many times longer things take while others use the machine."""
+    """An estimate, from the load, of how many times longer a play takes than on an idle machine; at most `most`."""
     return min(max(os.getloadavg()[0] / (2 * (os.cpu_count() or 1)), 1), most)
 
 
 def await_report(path, hangs):
-    """The contents of the report when it does not grow any more."""
+    """The report, when no more findings are expected in it."""
     window = HANG_AFTER_S + (FINDING_TAKES_S * slowness(4) if hangs else NOTHING_TAKES_S * slowness(2))
     begin = time.monotonic()
     found_at = None
@@ -223,8 +223,8 @@ def result_of(performance, report, status):
 
 
 def play_bare(scenario, truth, tools, modes=()):
-    """(what it does alone, what each of these modes says of it then). Of what ends by itself there is nothing to look at. A core
-    comes last: the process does not survive it."""
+    """(what the scenario does alone, the report of each of these modes about it). A scenario that ends by itself has no such reports.
+    `core` comes last, because it ends the processes."""
     with Performance(scenario, truth, tools.player) as performance:
         if truth.is_over():
             return result_of(performance, None, performance.await_end()), {}
@@ -261,16 +261,16 @@ def ask_why(performance, forksight):
 
 
 def leaves_core_files():
-    """The kernel writes a core into the folder of the process. If it hands it to a program instead, gdb makes ours."""
+    """Whether the kernel writes cores into the folder of the process. If it passes cores to a program instead, gdb makes the core."""
     return CORE_PATTERN.read_text().strip() == "core" and CORE_USES_PID.read_text().strip() == "0"
 
 
 def core_by_kernel(performance, pid):
-    """Quick, and the process ends with it. It was stopped, as the others are, so that none of them sees the end of another."""
+    """Makes a core by SIGABRT, which is quick but ends the process. All processes are stopped before, so that none notices the end of another."""
     path = performance.folder / "core"
     resource.prlimit(pid, resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     os.kill(pid, signal.SIGABRT)
-    with contextlib.suppress(ProcessLookupError):  # a process that waited for another one may have ended
+    with contextlib.suppress(ProcessLookupError):  # it may have ended already
         os.kill(pid, signal.SIGCONT)
     deadline = time.monotonic() + SETTLE_S
     while task_state(pid, pid, performance.groups(performance.slots())) not in ("", "Z") and time.monotonic() < deadline:
@@ -285,7 +285,7 @@ def core_by_gdb(performance, pid):
 
 
 def cores_of(performance, pids):
-    """Of each process in turn. By the kernel none outlives it."""
+    """Makes a core of each process in turn. If the kernel makes the cores, it ends the processes."""
     if not leaves_core_files():
         return [core_by_gdb(performance, pid) for pid in pids]
     live = [slot["pid"] for slot in performance.slots().values() if slot["pid"] > 0 and performance.state_of(slot) not in ("", "Z")]
@@ -295,7 +295,7 @@ def cores_of(performance, pids):
 
 
 def youngest_first(truth, processes):
-    """A child before its parent: what becomes of an orphan, its core would tell of another parent."""
+    """Each child before its parent: if its parent ended first, the child's core would show another parent."""
     def age(process):
         parent = truth.state["p", process][0]
         return 1 + age(parent) if parent else 0
@@ -304,7 +304,7 @@ def youngest_first(truth, processes):
 
 
 def ask_core(performance, forksight):
-    """A core of each process that hangs for a cause of its own."""
+    """Asks about a core of each process that hangs and is not a victim. In a healthy scenario, of each process that waits."""
     result = result_of(performance, None, performance.process.poll())
     truth, slots, findings = performance.truth, performance.slots(), []
     processes = sorted({wait.process for wait in truth.waits.values() if truth.is_healthy() or wait.cause not in ("", "victim")})

@@ -1,5 +1,5 @@
-"""Compares what forksight reported about a scenario with its truth. Each finding makes two claims: that it hangs, and why.
-And each sentence of its "Why" says something: sentences.py."""
+"""Compares what forksight reported about a scenario with its truth. Each finding makes two claims: that a
+process hangs, and why. sentences.py checks each sentence of the finding's "Why"."""
 from dataclasses import dataclass, replace
 
 from ancestry import ancestry
@@ -21,7 +21,7 @@ def is_byte_ring(wait):
     return wait.cause == "ring" and bool(wait.ring_kinds & BYTES)
 
 
-# rule -> of which waits it is the cause
+# rule -> whether the rule names the cause of a wait
 RIGHT = {
     "orphaned-mutex": lambda wait: wait.kind == "mutex" and wait.cause in ("orphan", ENDED_HOLDER),
     "orphaned-rwlock": lambda wait: wait.kind == "rwlock" and wait.cause in ("orphan", ENDED_HOLDER),
@@ -49,7 +49,7 @@ RIGHT = {
     "pipe-deadlock": is_byte_ring,
     "deadlock": lambda wait: wait.cause in ("no-waker", "ring") and not is_lock_ring(wait),
 }
-# rule -> of which waits it says less than could be said, and nothing false
+# rule -> whether the rule, of a wait, says nothing false but less than could be known
 WEAKER = {
     "deadlock": lambda wait: True,
     "lost-wakeup": lambda wait: wait.cause == "orphan",
@@ -67,13 +67,13 @@ ABOUT_SIGNALS = ("timer-lost", "signal-thread-lost")
 class Judged:
     """One finding: what it reports, with which certainty, and whether it is right."""
     rule: str
-    hang: str       # how sure it is that it hangs
-    cause: str      # how sure it is why
+    hang: str       # certainty that the process hangs
+    cause: str      # certainty of the cause
     process: str
     thread: str
-    worth: str      # right, weaker, wrong
-    wrong: str      # which claim is wrong: "", "hang", "cause"
-    sentences: tuple = ()  # of its "Why": (answer, text, why it is false), as sentences.py gives them
+    worth: str      # right, weaker, wrong; other: the finding reports no hang
+    wrong: str      # which claim is wrong: "" (none), "hang", "cause"
+    sentences: tuple = ()  # the sentences of its "Why": (answer, text, why it is false), from sentences.py
 
     def false_sentences(self):
         return [f"\"{text}\": {why}" for answer, text, why in self.sentences if answer == "false"]
@@ -85,7 +85,7 @@ class Judged:
 
 
 def names_of(slots, truth):
-    """pid -> process, tid -> thread. After an exec by another thread two have had one number: the one that lives counts."""
+    """(pid -> process, tid -> thread). After an exec by another thread than the first, two threads have had one tid: the live one counts."""
     by_number = list(slots)
     processes = {slot["pid"]: by_number[slot["process"]] for slot in slots.values() if slot["pid"] > 0}
     ordered = sorted(slots, key=lambda name: name in truth.waits)
@@ -97,13 +97,13 @@ def certainties(finding):
 
 
 def is_best_guess(rule, cause, wait, truth, mode):
-    """Nobody is left to end the wait, and threads were lost: whether one of those was to end it, no memory tells. A candidate is all
-    that can be said."""
+    """Whether lost threads as a `possible` cause are all that can be known. Nobody is left to end the wait, and memory does not show
+    whether one of the lost threads would have ended it."""
     if cause != "possible" or not lost_of(truth.state, wait.process):
         return False
     if rule == "orphaned-semaphore":  # a lost thread had taken it, or was to post it
         return wait.kind == "sem" and wait.cause in ("no-waker", "ring", LOST)
-    if rule == "orphaned-rwlock":  # its memory counts readers, and does not name them; the shim knows them
+    if rule == "orphaned-rwlock":  # a rwlock counts its readers and does not name them; only the shim knows them
         return mode != "run" and wait.kind == "rwlock" and not has_writer(truth.state, wait) and wait.cause in ("relock", "upgrade", ENDED_HOLDER)
     return rule in ("lost-wakeup", "lost-thread-pool") and (wait.cause == "no-waker" or wait.kind in WITHOUT_OWNER)
 
@@ -141,13 +141,13 @@ def judge_finding(finding, truth, slots, mode):
         return Judged(rule, hang, cause, healthy[0], "?", "wrong", "hang")
     worth = worth_of(rule, cause, (here or stuck) + beside_victims(here, stuck), truth, mode)
     if worth == "wrong" and cause == "possible" and hang != "possible":
-        return Judged(rule, hang, cause, process, thread, "weaker", "")  # that it hangs is true, and the rest is a candidate
+        return Judged(rule, hang, cause, process, thread, "weaker", "")  # the hang is true, and the cause is only a candidate
     return Judged(rule, hang, cause, process, thread, worth, "cause" if worth == "wrong" else "")
 
 
 def is_ended_by_unseen_alarm(finding, truth, process):
-    """The finding says that the hang lasts unless a signal ends the other process, and just that can happen: an alarm() without a handler,
-    which no file shows (docs/proven.md). The finding states its condition, so it is true."""
+    """Whether the finding says that the hang lasts unless a signal ends another process, and an alarm() without a handler can end that
+    process. No file of /proc shows such an alarm (docs/proven.md). The finding states its condition, so it is true."""
     waits = [wait for wait in truth.waits.values() if wait.process == process]
     states_it = any(", unless a signal ends " in sentence for sentence in finding.get("chain", ()))
     handled = any(key[0] == "h" and key[2] == "alrm" for key in truth.state)
@@ -155,18 +155,18 @@ def is_ended_by_unseen_alarm(finding, truth, process):
 
 
 def beside_victims(here, stuck):
-    """Of two threads that wait at one object either may be named: the cause of the one is that of the other, which the oracle calls its victim."""
+    """Other waits at an object at which a named thread is a victim. A finding may name either thread, because both waits have the same cause."""
     objects = {(wait.kind, wait.name) for wait in here if wait.cause == "victim"}
     return [wait for wait in stuck if (wait.kind, wait.name) in objects and wait not in here]
 
 
 def merged(finding, processes):
-    """The processes of which equal findings were merged into this one."""
+    """The processes whose equal findings were merged into this one; none if it is about one process."""
     return {processes[entry["pid"]] for entry in finding.get("processes", []) if entry["pid"] in processes} if finding.get("count", 1) > 1 else set()
 
 
 def with_sentences(judged, finding, truth, result):
-    """The finding with what each sentence of its "Why" is worth, if there is a play to hold it against."""
+    """The finding together with the answers about its sentences, if the result contains the play that they can be compared with."""
     if "scenario" not in result or judged.worth == "other":
         return judged
     names = names_of(result["slots"], truth)
@@ -174,34 +174,34 @@ def with_sentences(judged, finding, truth, result):
 
 
 def mentioned(finding, slots, truth):
-    """The processes that a finding is about, including one of several and victims."""
+    """All processes that a finding is about: its own, those of merged findings, and the victims."""
     processes, _ = names_of(slots, truth)
     pids = [finding["process"]["pid"], *(entry["pid"] for entry in finding.get("processes", []) + finding.get("victims", []))]
     return {processes[pid] for pid in pids if pid in processes}
 
 
 def is_in_one_memory(truth, wait):
-    """Whether the core of its process alone can show why it hangs."""
+    """Whether the core of this process, without cores of others, can show why it hangs."""
     ring = [truth.waits[peer].process for peer in wait.peers if peer in truth.waits]
     return wait.kind in IN_MEMORY and not wait.shared and all(process == wait.process for process in ring)
 
 
 WITHOUT_OWNER = ("once", "guard")  # the memory does not name the thread that initialises
-OF_ONE_OWNER = ("mutex", "thread", "child", "pool")  # what is waited for names who could end it
+OF_ONE_OWNER = ("mutex", "thread", "child", "pool")  # kinds whose object names the one thread or process that could end the wait
 
 
 def could_go_on(wait):
-    """As seen from outside: it is not stuck itself, or it waits for something that another finding reports."""
+    """Whether, as seen from outside, the thread may continue: it is not stuck, or its wait ends if another hang ends."""
     return bool(wait.open_by) or wait.cause == "victim"
 
 
 def is_open_to_anybody(wait):
-    """Any process may open a FIFO by its name."""
+    """Whether any process could end the wait: anybody may open a FIFO by its name."""
     return wait.kind == "fifo" and wait.operation == "open"
 
 
 def is_end_in_a_queue(truth, wait):
-    """No process has the other end: a descriptor of it waits in the queue of a socket, where nobody can see it."""
+    """Whether no live process has the other end: then its only descriptor is in the queue of a socket, where nobody can see it."""
     if wait.kind not in ("pipe", "fifo") or wait.operation not in ("read", "fill"):
         return False
     other = (wait.name, "w" if wait.operation == "read" else "r")
@@ -209,7 +209,7 @@ def is_end_in_a_queue(truth, wait):
 
 
 def may_end_it(truth, wait, process):
-    """Whether a thread, or a handler, of this process could end the wait, as far as can be seen from outside."""
+    """Whether, as seen from outside, a thread or a signal handler of this process could end the wait."""
     state = truth.state
     if wait.kind == "file":
         return process in file_holders(state, wait)
@@ -219,8 +219,8 @@ def may_end_it(truth, wait, process):
 
 
 def is_hidden(truth, wait):
-    """Nobody could know that it hangs without knowing what the program will do: a thread that may go on could end the wait, or a
-    signal handler. A thread in a hidden wait may go on, too."""
+    """Whether nobody can know that the thread hangs without knowing what the program will do: a signal handler, or a thread that may
+    continue, could end the wait. A thread in a hidden wait counts as one that may continue."""
     hidden = getattr(truth, "hidden", None)
     if hidden is None:
         hidden = truth.hidden = find_hidden(truth)
@@ -247,7 +247,7 @@ def may_be_ended(truth, wait, hidden):
 
 
 def is_plain(truth, wait):
-    """A mutex that does not check which thread unlocks it: some programs unlock it in another thread, like a semaphore."""
+    """Whether it is a mutex that does not check which thread unlocks it. Some programs use it like a semaphore, and unlock it in another thread."""
     return wait.kind == "mutex" and not {"recursive", "errorcheck", "robust"} & set(truth.attributes.get(wait.name, ()))
 
 
@@ -256,19 +256,19 @@ def has_writer(state, wait):
 
 
 def is_of_orphan(truth, process):
-    """Its parent has ended, so `why`, asked about `main`, does not find it."""
+    """Whether an ancestor of the process has ended: then `why`, asked about `main`, does not find the process."""
     parents = ancestry(truth.state, process)[:-1]
     return any(parent in truth.ended for parent in parents)
 
 
 def has_hidden_link(truth, wait):
-    """A ring is known if each of its waits is."""
+    """Whether a wait of the ring is hidden. A mode can know a ring only if it can know each of the ring's waits."""
     return wait.cause == "ring" and any(is_hidden(truth, truth.waits[peer]) for peer in wait.peers
                                         if peer in truth.waits and truth.waits[peer].cause == "ring")
 
 
 def root_groups(truth, mode):
-    """Sets of processes that hang for one cause: of each one must be told, if this mode can know it."""
+    """Sets of processes that hang for one cause. A report must have a finding about each set that this mode can know."""
     groups = []
     for wait in truth.stuck():
         if mode == "core" and not is_in_one_memory(truth, wait) or is_hidden(truth, wait) or has_hidden_link(truth, wait):
@@ -287,23 +287,24 @@ def root_groups(truth, mode):
 
 
 def is_about_several(group, finding):
-    return len(group) > 1 or finding.get("count", 1) > 1 or finding["rule"] == "abandoned-shared-lock"  # tells of all who wait
+    return len(group) > 1 or finding.get("count", 1) > 1 or finding["rule"] == "abandoned-shared-lock"  # this rule reports all waiting processes
 
 
 def is_victim_of(truth, process, victims):
-    """The process could end what these wait for, if it did not hang itself. That they could do so themselves, too, makes it a ring for
-    the oracle."""
+    """Whether the process could end a wait of one of these victims if it did not hang itself. If the victim could end it, too, the oracle
+    calls the cause a ring."""
     return any(wait.process in victims and (may_end_it(truth, wait, process) or any(
         truth.waits[peer].process == process for peer in wait.peers if peer in truth.waits)) for wait in truth.stuck() if wait.process != process)
 
 
 def is_tolerated(entry, mode):
-    """A candidate is no claim; and `why` and `core`, asked about an idle program, may name what it waits for. A core has no handlers."""
+    """Whether a wrong finding is only a candidate, which is no claim. `why` and `core` may say `possible` of the hang of an idle program, and
+    name what it waits for. A core does not show the signal handlers."""
     return mode in ("why", "core") and entry.wrong != "" and entry.hang == "possible" or entry.wrong == "cause" and entry.cause == "possible"
 
 
 def judge(truth, result, mode):
-    """(verdict: right, weaker, hidden, silent, wrong; the findings as judged)"""
+    """(verdict, judged findings). The verdict is right, weaker, hidden, silent or wrong."""
     findings = (result["report"] or {"findings": []})["findings"]
     judged = [with_sentences(judge_finding(finding, truth, result["slots"], mode), finding, truth, result) for finding in findings]
     tolerated = [entry for entry in judged if is_tolerated(entry, mode)]

@@ -1,13 +1,13 @@
-"""Of which processes' memory a process's memory is a copy, and what became of their threads."""
+"""The processes of whose memory a process has a copy, and what became of the threads of these processes."""
 
 
 def ancestry(state, process):
-    """The processes whose memory this one's is a copy of, the eldest first, and itself."""
+    """The processes of whose memory this process has a copy, the eldest first; the last one is the process itself."""
     return [*(parent for parent, _, _, _ in state.get(("way", process), ())), process]
 
 
 def copy_of(state, process, holder):
-    """What became of a thread of an ancestor, as the process' memory knows it: ("copy", thread of it), or lost, or ended."""
+    """What became of an ancestor's thread in this process: ("copy", the thread that is its copy), ("lost", ...) or ("ended", ...)."""
     elders = ancestry(state, process)
     at, now = state["t", holder][0], holder
     if at not in elders:
