@@ -1,4 +1,4 @@
-"""Compares the oracle with scenarios whose truth was worked out by hand: each line says which thread is blocked, and why."""
+"""Compares the oracle with scenarios whose truth was worked out by hand: which threads are blocked, and why."""
 import sys
 import unittest
 from pathlib import Path
@@ -36,7 +36,7 @@ class Oracle(unittest.TestCase):
 
     def test_what_a_lost_thread_would_have_made(self):
         text = "word w 0\n--\nmain create t\nt fork p\nmain create u\nfree\np fwait w 0\nu fset w 1\nt wait p\nmain wait p\n"
-        with self.assertRaises(Undefined):  # two that wait for one child
+        with self.assertRaises(Undefined):  # two threads wait for one child
             truth_of(text)
         self.assertEqual(causes(text.replace("main wait p\n", "main join t\n"))["p"], "lost-waker")
 
@@ -72,7 +72,7 @@ class Oracle(unittest.TestCase):
 
     def test_a_child_copies_no_list_of_robust_mutexes(self):
         text = "mutex m robust\n--\nmain create t\nt lock m\nmain fork p\nt alarm\nfree\np lock m\nmain wait p\n"
-        self.assertEqual(causes(text), {"p": "orphan", "main": "victim"})  # the alarm that ends its parent changes nothing
+        self.assertEqual(causes(text), {"p": "orphan", "main": "victim"})  # the alarm ends the parent, but does not end this wait
 
     def test_a_ring(self):
         text = "mutex a\nmutex b\n--\nmain create t\nmain lock a\nt lock b\nfree\nmain lock b\nt lock a\n"
@@ -116,14 +116,14 @@ class Oracle(unittest.TestCase):
     def test_a_fifo_is_opened_by_two(self):
         self.assertEqual(causes("fifo f\n--\nfree\nmain open f r\n"), {"main": "no-waker"})
         both = "fifo f\n--\nmain fork p\nfree\np open f w\nmain open f r\nmain read f\nmain wait p\n"
-        self.assertTrue(truth_of(both).is_over())  # the writer ends: end of file
+        self.assertTrue(truth_of(both).is_over())  # the writer ends, so the reader gets end of file
         self.assertEqual(causes(both.replace("p open f w\n", "p open f w\np pause\n")), {"main": "until signal", "p": "until signal"})
         self.assertEqual(causes("fifo f\n--\nmain create t\nfree\nt open f w\nmain open f r\nmain read f\nmain join t\n"), {"main": "ring"})
         lost = "fifo f\n--\nmain create t\nt ! open f r\nmain fork p\nfree\nt nap\np {}\nmain wait p\n"
-        self.assertEqual(causes(lost.format("open f r"))["p"], "no-waker")  # the parent's reader is none
+        self.assertEqual(causes(lost.format("open f r"))["p"], "no-waker")  # the reading end that a thread of the parent is opening does not count
         self.assertTrue("p" not in causes(lost.format("open f w")))
         with self.assertRaises(Undefined):
-            truth_of(lost.format("read f"))  # the child does not have what was being opened
+            truth_of(lost.format("read f"))  # the child does not have the end that the lost thread was opening
 
     def test_a_timer_that_is_a_descriptor(self):
         self.assertEqual(causes("timerfd d\n--\nmain arm d\nfree\nmain read d\n"), {"main": "until timer"})
@@ -176,9 +176,9 @@ class Oracle(unittest.TestCase):
         text = "mutex m\nmutex n at m\n--\nmain create t\nt lock m\nmain fork p\np {} m\np make n\nfree\nt unlock m\np lock n\n{}main wait p\n"
         self.assertTrue(truth_of(text.format("drop", "p unlock n\n")).is_over())
         self.assertEqual(causes(text.format("drop", "p lock n\n"))["p"], "self-deadlock")
-        with self.assertRaises(Undefined):  # what is not there any more
+        with self.assertRaises(Undefined):  # the object does not exist any more
             truth_of(text.format("drop", "p lock m\n"))
-        with self.assertRaises(Undefined):  # what is there still
+        with self.assertRaises(Undefined):  # the object at that place still exists
             truth_of(text.replace("p {} m\n", "").format("", ""))
 
     def test_what_somebody_uses_is_not_destroyed(self):
@@ -189,7 +189,7 @@ class Oracle(unittest.TestCase):
 
     def test_a_routine_that_was_in_progress_at_the_fork(self):
         text = "once o\n--\nmain create t\nt obegin o\nmain fork p {}\nfree\nt oend o\np obegin o\np oend o\nmain wait p\n"
-        self.assertTrue(truth_of(text.format("fork")).is_over())  # fork() makes the child begin it anew
+        self.assertTrue(truth_of(text.format("fork")).is_over())  # after fork() the child starts the routine again
         self.assertEqual(causes(text.format("_Fork").replace("p oend o\n", "")), {"p": "orphan", "main": "victim"})
 
     def test_a_routine_that_needs_itself(self):
@@ -199,35 +199,35 @@ class Oracle(unittest.TestCase):
         text = "once o\n--\nmain create t\nt obegin o\n{}free\nmain obegin o\nmain oend o\nmain join t\n"
         self.assertTrue(truth_of(text.format("t end\n")).is_over())
 
-    # -- descriptors on their way
+    # -- descriptors in the queue of a socket
 
     def test_a_writing_end_that_is_on_its_way(self):
         head = "pipe q\nchannel x\nsem s 0\n--\nmain fork p\nmain close x r\np close q w\nmain send x q w\nmain close q w\n"
         self.assertEqual(causes(head + "free\np swait s\nmain read q\nmain wait p\n"), {"p": "no-waker", "main": "victim"})
         self.assertTrue(truth_of(head + "p receive x\np write q\np close q w\nfree\nmain read q\nmain wait p\n").is_over())
-        self.assertTrue(truth_of(head + "p close x r\nfree\nmain read q\nmain wait p\n").is_over())  # the kernel closes what nobody gets
+        self.assertTrue(truth_of(head + "p close x r\nfree\nmain read q\nmain wait p\n").is_over())  # the kernel closes an end that nobody can receive
         self.assertEqual(causes(head + "free\np read stdin\np receive x\nmain read q\nmain wait p\n"), {"p": "until input", "main": "until input"})
 
     def test_nothing_comes_through_a_channel(self):
         text = "channel x\n--\nmain fork p\n{}free\np receive x\nmain wait p\n"
-        self.assertEqual(causes(text.format("")), {"p": "ring", "main": "ring"})  # its own end is one that could send
+        self.assertEqual(causes(text.format("")), {"p": "ring", "main": "ring"})  # it has an end itself that could send
         self.assertTrue(truth_of(text.format("main close x w\np close x w\n")).is_over())
 
     # -- locks of files
 
     def test_locks_of_files_and_who_inherits_them(self):
         head = "file f\n--\nmain {} f\nmain fork p\nfree\np {} f\nmain wait p\n"
-        self.assertTrue(truth_of(head.format("flock", "flock")).is_over())  # the same open file
+        self.assertTrue(truth_of(head.format("flock", "flock")).is_over())  # parent and child share the open file
         self.assertTrue(truth_of(head.format("olock", "olock")).is_over())
         self.assertEqual(causes(head.format("plock", "plock")), {"p": "ring", "main": "ring"})
         self.assertEqual(causes(head.format("plock", "olock")), {"p": "ring", "main": "ring"})
-        self.assertTrue(truth_of(head.format("flock", "plock")).is_over())  # they do not know each other
+        self.assertTrue(truth_of(head.format("flock", "plock")).is_over())  # flock() and fcntl() locks do not exclude each other
 
     def test_a_ring_of_locks_of_files(self):
         text = "file f\nfile g\n--\nmain fork p\nmain {0} f\np {0} g\nfree\nmain {0} g\np {0} f\n"
         self.assertEqual(causes(text.format("flock")), {"p": "ring", "main": "ring"})
         self.assertEqual(causes(text.format("olock")), {"p": "ring", "main": "ring"})
-        with self.assertRaises(Undefined):  # the kernel refuses it
+        with self.assertRaises(Undefined):  # the kernel refuses such a ring
             truth_of(text.format("plock"))
 
     def test_a_lock_of_a_process_goes_with_it(self):
@@ -241,7 +241,7 @@ class Oracle(unittest.TestCase):
         text = "mutex m{}\n--\nmain create t\nmain atfork {} m\n{}free\nmain fork p{}\np lock m\np unlock m\nmain wait p\nt nap\n"
         self.assertNotIn("p", causes(text.format("", "keep", "", "")))
         held = text.replace("t nap", "t read q").replace("mutex", "pipe q\nmutex").format("", "keep", "t lock m\n", "")
-        self.assertEqual(causes(held), {"main": "ring", "t": "ring"})  # no child is made
+        self.assertEqual(causes(held), {"main": "ring", "t": "ring"})  # the prepare handler waits, so there is no child
         self.assertNotIn("p", causes(text.format(" errorcheck", "renew", "", "")))
         self.assertEqual(causes(text.format(" recursive", "keep", "", ""))["p"], "self-held")
 
@@ -250,7 +250,7 @@ class Oracle(unittest.TestCase):
         self.assertEqual(causes(text.format("keep", "")), {"main": "victim", "t": "no-waker"})
         self.assertEqual(truth_of(text.format("keep", "")).waits["main"].name, "m")
         self.assertEqual(causes(text.format("child", "")), {"main": "victim", "p": "orphan", "t": "no-waker"})
-        self.assertTrue(truth_of(text.format("child", " _Fork")).is_over())  # it calls no handlers
+        self.assertTrue(truth_of(text.format("child", " _Fork")).is_over())  # _Fork() calls no handlers
         wait = truth_of(text.format("child", "")).waits["p"]
         self.assertEqual((wait.operation, wait.kind, wait.name), ("atfork child", "mutex", "m"))
 
@@ -283,7 +283,7 @@ class Oracle(unittest.TestCase):
         with self.assertRaises(Undefined):
             truth_of("--\nmain fork d daemon\nfree\nd nap\n")
 
-    # -- libraries that know threads
+    # -- libraries that keep data about threads
 
     def test_a_pool_of_libgomp(self):
         text = "--\nmain {}\nmain fork p{}\nfree\np region\nmain wait p\n"
@@ -292,13 +292,13 @@ class Oracle(unittest.TestCase):
         self.assertTrue(truth_of(text.format("say a", "")).is_over())
         self.assertTrue(truth_of(text.format("region", " vfork")).is_over())
         other = "--\nmain create t\nt region\nmain fork p\nfree\np region\nmain wait p\nt nap\n"
-        self.assertTrue(truth_of(other).is_over())  # the pool is that of the other thread
+        self.assertTrue(truth_of(other).is_over())  # the pool belongs to the other thread
 
     def test_signals_to_lost_waiters(self):
         head = "mutex m\ncond c\nsem s 0\n--\nmain create t\nt lock m\nt ! cwait c m\nmain fork p\n"
         woken = head + "p create u\nu lock m\nu ! cwait c m\np signal c\nu done\nfree\nu unlock m\np join u\nt nap\n"
-        self.assertNotIn("u", causes(woken))  # the kernel wakes the one that is there
-        self.assertNotIn("p", causes(head + "free\np signal c\np signal c\nmain wait p\n"))  # its group takes them
+        self.assertNotIn("u", causes(woken))  # the kernel wakes the live waiter
+        self.assertNotIn("p", causes(head + "free\np signal c\np signal c\nmain wait p\n"))  # the group of the lost waiter takes the signals
         stuck = head + "p signal c\np create u\nu lock m\nu ! cwait c m\nfree\np signal c\nmain wait p\n"
         self.assertEqual(causes(stuck)["p"], "lost-waiter")
         self.assertEqual(causes(head + "free\np destroy c\nmain wait p\n")["p"], "lost-waiter")

@@ -270,7 +270,7 @@ def core_by_kernel(performance, pid):
     path = performance.folder / "core"
     resource.prlimit(pid, resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     os.kill(pid, signal.SIGABRT)
-    with contextlib.suppress(ProcessLookupError):  # it may have ended already
+    with contextlib.suppress(ProcessLookupError):  # the process may have ended, because a process that it waited for has ended
         os.kill(pid, signal.SIGCONT)
     deadline = time.monotonic() + SETTLE_S
     while task_state(pid, pid, performance.groups(performance.slots())) not in ("", "Z") and time.monotonic() < deadline:

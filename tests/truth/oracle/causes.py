@@ -2,17 +2,17 @@
 
   self-deadlock  it holds the lock itself, and locked it in this process
   upgrade        it holds the rwlock for reading, and wants to write
-  self-held      its lock remembers the thread that it was before its own fork, and cannot be given back
-  relock         it held the lock before its own fork, gave it not back, and locks it again
-  orphan         a thread holds the lock that a fork left behind; of a semaphore: it had taken it
+  self-held      it held the lock at its own fork. The lock records the parent's thread id, so the child cannot unlock it
+  relock         it held the lock at its own fork, has not unlocked it, and locks it again
+  orphan         a lost thread holds the lock, or had taken the semaphore
   ended-holder   the thread that held the lock has ended
   abandoned      the process that held the lock has ended
-  lost-waker     a thread that a fork left behind would have ended the wait: in a world with that thread it goes on
-  ring           it waits for a thread that waits, in the end, for it
-  victim         it waits for a thread that is blocked for ever, for another cause
-  lost-pool      a pool of libgomp whose workers a fork left behind
+  lost-waker     a lost thread would have ended the wait: in a world in which forks lose no thread, the waiting thread goes on
+  ring           it waits for a thread that waits, directly or through others, for it
+  victim         it waits for a thread that is blocked for ever by another cause
+  lost-pool      it starts a region in a pool of libgomp whose workers a fork lost
   lost-waiter    a signal to a condition variable waits until lost threads leave it
-  no-waker       nobody is there who would ever end the wait, and no fork took them away
+  no-waker       no thread would ever end the wait, and no lost thread would have ended it
 """
 from ancestry import copy_of
 from condition_operations import lost_waiters
@@ -38,14 +38,14 @@ def holders(state, wait, machine):
 
 
 def knows_its_owner(state, wait, attributes):
-    """Whether the lock does not recognise the child's thread as its owner. A rwlock does not record its readers."""
+    """Whether the lock records its owner's thread id, so that a child cannot unlock it. A rwlock records its writer, not its readers."""
     if wait.kind == "rwlock":
         return state["m", wait.process, wait.name][1] is not None
     return any(kind in attributes for kind in ("recursive", "errorcheck", "robust"))
 
 
 def cause_by_holder(machine, state, wait):
-    """The cause of the wait, and the live threads that it waits for."""
+    """(the cause of the wait, the live threads that hold the lock, the lost threads that hold it). The cause is "" if a live thread holds it."""
     shared = machine.objects[wait.name].shared
     attributes = machine.objects[wait.name].attributes
     live, lost = [], []
@@ -107,7 +107,7 @@ def could_end(machine, state, wait):
 
 
 def file_holders(state, wait):
-    """The processes that hold the awaited lock: one process for a process' lock, all that share the open file for its lock."""
+    """The processes that hold the lock of a file. Such a lock belongs to one process, or to an open file, which several processes may share."""
     held = state.get(("fcntl" if wait.operation in OF_FCNTL else "flock", wait.name))
     if wait.operation in OF_FCNTL:
         kind, held = held
@@ -122,7 +122,7 @@ def lost_of(state, process):
 
 
 def lost_wakers(wait, ghosts, state):
-    """The lost threads of the wait's process, if the wait ends in the world of ghosts."""
+    """The threads that forks of the wait's process lost, if the wait ends in the world in which forks lose no thread; otherwise none."""
     lost = lost_of(state, wait.process)
     if not lost:
         return ()

@@ -1,14 +1,14 @@
-"""Condition variables, as glibc 2.36 makes them: functions as in memory_operations.py.
+"""Condition variables as in glibc 2.36. The functions are of the kind that memory_operations.py describes.
 
-Waiters come into the second group. A signal goes to the first group while that has waiters without one; else the second group
-becomes the first one. Before that, the caller waits until all waiters have left the first group: a waiter that a fork left
-behind never leaves it. A value is (who is in the first group, how many of them lack a signal, who is in the second group)."""
+A new waiter joins the second group. A signal goes to the first group as long as that group has waiters without a signal. After that,
+the second group becomes the first one. Before this, the caller waits until all waiters have left the first group. A lost waiter
+never leaves it. A value is (threads in the first group, how many of them lack a signal, threads in the second group)."""
 from memory_operations import begun, check_waiters_live, lock, on_through, place
 from undefined import Undefined
 
 
 def is_here(state, store, thread):
-    """Whether a waiter is a thread of this memory, not one that a fork left behind."""
+    """Whether a waiter is a live thread that uses this memory, and not a lost thread."""
     process, _, _, status = state["t", thread]
     return status == "live" and store in ("", process)
 
@@ -41,7 +41,7 @@ def cwait(machine, state, thread, step, stage):
 
 
 def signalled(machine, state, key, first, lacking, second):
-    """What follows when one of the first group gets a signal: each of those that are here may be the one; else it is lost."""
+    """The states after a signal to the first group: each live waiter of the group may get it. If there is none, the signal is lost."""
     takers = [name for name in first if is_here(state, key[1], name)]
     following = []
     for taker in takers:
@@ -56,7 +56,7 @@ def signalled(machine, state, key, first, lacking, second):
 
 
 def is_stuck(state, key):
-    """Somebody is inside of a signal that never returns, and has the lock that is inside of the condition variable."""
+    """Whether a thread is in a signal call that never returns, and so holds the internal lock of the condition variable."""
     return ("stuck", *key[1:]) in state
 
 
@@ -107,7 +107,7 @@ def broadcast(machine, state, thread, step, stage):
 
 
 def wake(machine, state, key, names):
-    """Those that are here get a signal and leave; who is left is lost."""
+    """Sends a signal to each live waiter. Returns the lost waiters, which stay in the group."""
     for name in names:
         if is_here(state, key[1], name):
             machine.set_stage(state, name, "signalled")

@@ -1,11 +1,11 @@
-"""All states that a scenario can reach: by the forced steps, then by every order of the free steps, then by events from outside."""
+"""Finds all states that a scenario can reach: by the forced steps, by all orders of the free steps, and by events from outside."""
 from machine import Machine
 from scenario import STDIN
 from undefined import Undefined
 
 MAX_STATES = 6000
 MAX_CLOSURE = 1500
-ENOUGH = 3  # bytes or posts from outside, of one kind
+ENOUGH = 3  # the largest count of bytes or posts to one object that events from outside make
 
 
 class TooMany(Exception):
@@ -17,7 +17,7 @@ def key_of(state):
 
 
 def finish(machine, state, thread, step):
-    """Takes the forced step. It must have exactly one result."""
+    """Takes a forced step, which must have exactly one result."""
     following = machine.moves(state, thread)
     if len(following) != 1:
         raise Undefined(f"{step}: {len(following)} ways on")
@@ -25,7 +25,7 @@ def finish(machine, state, thread, step):
 
 
 def settle_handlers(machine, state, thread):
-    """A fork goes on through its handlers as far as it can."""
+    """Runs the prepare handlers of a fork, until one waits or all have returned."""
     while isinstance(state["t", thread][2], tuple) and state["t", thread][2][0] == "prepare":
         following = machine.moves(state, thread)
         if not following:
@@ -71,7 +71,7 @@ def force(machine, state, index):
 
 
 def check_awoken(machine, state, index):
-    """A thread that was asleep and can go on moves next; otherwise the order would be luck."""
+    """If the step woke a sleeping thread, the next line must be that thread's `done`. Otherwise the order would depend on luck."""
     awoken = [thread for thread in machine.live_threads(state)
               if "@" not in thread and state["t", thread][2] is not None and machine.moves(state, thread)]
     if not awoken or index + 1 == machine.scenario.forced:
@@ -93,13 +93,13 @@ SEE_ENDS = {"fork", "init", "destroy", "drop", "make", "exec", "signal", "broadc
 
 
 def is_quiet(machine, state, thread):
-    """The thread's next move is its end, and no other move affects that end or is affected by it: their order makes no difference."""
+    """Whether the thread's next move is its end, and the order of this move and all others makes no difference."""
     process, _, stage, _ = state["t", thread]
     first = state["p", process][4]
     if stage is not None or machine.step_of(state, thread) is not None or first == thread or state["p", process][3]:
         return False
     if state["t", first][3] != "live":
-        return False  # it may be the last one, with which the process ends
+        return False  # this thread may be the last one: its end ends the process
     return not any(machine.rest_of(state, other) & SEE_ENDS for other in machine.live_threads(state, process) if other != thread)
 
 
@@ -114,7 +114,7 @@ def next_states(machine, state):
 
 
 def terminals(machine, start, is_enough=lambda ends: False):
-    """The states in which nothing moves any more, by all orders of the free steps."""
+    """The states in which no thread can move, as reached by all orders of the free steps."""
     seen, frontier, ends = {key_of(start)}, [start], []
     while frontier:
         state = frontier.pop()
@@ -155,7 +155,7 @@ def woken(state):
 
 
 def end_paused(machine, state, process, thread):
-    """A process that pauses without a handler waits for the signal that ends it."""
+    """A process that pauses and has no handler is ended by the signal that it waits for."""
     machine.advance(state, thread)
     machine.end_process(state, process, 143)
 
@@ -166,7 +166,7 @@ def expire(state, name):
 
 
 def outside_events(machine, state):
-    """(name of the event, the states that follow): all events that may still happen in a state in which nothing moves."""
+    """All events from outside that may still happen in this state: (name, function that changes a copy of the state)."""
     events = []
     for process in machine.processes(state):
         signals = {key[2] for key in state if key[0] == "h" and key[1] == process}
@@ -193,20 +193,20 @@ def outside_events(machine, state):
 
 
 def limit(state):
-    """Signals may come without end; posts beyond the needed number change nothing."""
+    """Limits counters, because signals may come without end. Posts and bytes beyond the needed number change nothing."""
     for key, value in list(state.items()):
         if key[0] in ("k", "m") and isinstance(value, int) and ENOUGH < value < 1000:
             state[key] = ENOUGH
 
 
 def has_gone_on(machine, state, thread, place):
-    """Whether the thread is past its step, or, if it was at the end of its list, has ended."""
+    """Whether the thread is past the step at `place`. A thread that was at the end of its list must have ended."""
     _, _, _, status = state["t", thread]
     return machine.place_of(state, thread) > place or status != "live" and machine.step_of(state, thread) is None
 
 
 def freed_by(machine, end, event_names):
-    """The threads that some sequence of these events and of moves brings past their present step."""
+    """The threads that can get past their present step by some sequence of moves and of these events."""
     waiting = {thread: machine.place_of(end, thread) for thread in machine.live_threads(end)}
     freed, seen, frontier = set(), {key_of(end)}, [end]
     while frontier and len(freed) < len(waiting):
@@ -231,7 +231,7 @@ def freed_by(machine, end, event_names):
 
 
 def moves_of_ghosts(scenario):
-    """The ends of the world in which no fork loses a thread; none if that world is not well defined."""
+    """(machine, final states) of the world in which no fork loses a thread. No states if that world is undefined or too large."""
     machine = Machine(scenario, ghosts=True)
     try:
         return machine, terminals(machine, after_forced(machine))

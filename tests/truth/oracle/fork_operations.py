@@ -1,8 +1,9 @@
-"""The ways to make a process, and the handlers that fork() calls: functions as in memory_operations.py.
+"""The ways to make a process, and the handlers that fork() calls. The functions are of the kind that memory_operations.py describes.
 
-`fork P WAY`: fork (the default), _Fork, forkpty, daemon; vfork and spawn make a process that is this program anew, as after
-`exec`, since a child of vfork() may do nothing else. `atfork keep M`: the prepare handler locks, the other two unlock.
-`atfork renew M`: the child handler initialises it instead. `atfork child M`: a child handler locks and unlocks, no other does."""
+`fork P WAY`: WAY is fork (the default), _Fork, forkpty, daemon, vfork or spawn. vfork and spawn start this program again, as `exec` does,
+because a child of vfork() may do nothing else. `atfork keep M`: the prepare handler locks M, the parent and child handlers unlock it.
+`atfork renew M`: the same, but the child handler initialises M. `atfork child M`: only the child handler does something: it locks and
+unlocks M."""
 from memory_operations import begun, lock, on_through, place, unlock
 from scenario import Step
 from undefined import Undefined
@@ -28,7 +29,7 @@ def atfork(machine, state, thread, step, _stage):
 
 
 def is_in_prepare(state, thread):
-    """The thread is in fork(), in a prepare handler. That fork calls the handlers that were registered before it."""
+    """Whether the thread is in a prepare handler of its fork(). A fork calls only the handlers that were registered before it began."""
     stage = state["t", thread][2]
     return isinstance(stage, tuple) and stage[0] == "prepare"
 
@@ -38,7 +39,7 @@ def handlers_of(state, thread, step):
 
 
 def prepare(machine, state, thread, step, at):
-    """The next prepare handler; they run in reverse order. None: all have returned."""
+    """The states after the next prepare handler; None if all have returned. Prepare handlers run in reverse order."""
     names = [name for kind, name in reversed(handlers_of(state, thread, step)) if kind != "child"]
     if at == len(names):
         return None
@@ -55,7 +56,7 @@ def prepare(machine, state, thread, step, at):
 
 
 def handler_mutex(state, thread, step):
-    """The mutex for which a handler waits, in a thread that forks, or in the child."""
+    """The mutex for which an atfork handler waits: a prepare handler in the forking thread, or a child handler in the child."""
     stage, process = state["t", thread][2], state["t", thread][0]
     if stage[0] == "prepare":
         return [name for kind, name in reversed(handlers_of(state, thread, step)) if kind != "child"][stage[1]]
@@ -114,7 +115,7 @@ def unlock_in_handler(machine, state, thread, name):
 
 
 def run_all_child_handlers(machine, state, child):
-    """The child has no other thread: its handlers run until one waits."""
+    """Runs the child handlers until one waits. The child has no other thread at that time."""
     while machine.is_in_handler(state, child):
         following = run_child_handlers(machine, dict(state), child)
         if not following:
@@ -167,7 +168,7 @@ def copy_memory(machine, state, forker, child, others):
 
 
 def raise_ghosts(machine, state, child, forker, others):
-    """Makes a ghost: a copy of each thread that the fork loses, also of ghosts from earlier forks. The copy owns what the lost thread owned."""
+    """Makes ghosts: a copy of each thread that the fork loses, also of ghosts of earlier forks. A ghost owns what the lost thread owned."""
     new_name = {name: f"{machine.ghost_of(name)}@{child}" for name in others}
     for name, ghost in new_name.items():
         state["t", ghost] = (child, *state["t", name][1:])
@@ -190,7 +191,7 @@ def rename(value, new_name):
 
 
 def become_anew(machine, state, process):
-    """A program that has just started. Nothing is left of the old memory and of the files that were open for locks."""
+    """Makes the process a program that has just started. Its old memory and its files that were open for locks are gone."""
     machine.drop_file(state, process)
     machine.drop_process_locks(state, process)
     for key in [key for key in state if key[0] in ("m", "h", "took", "stuck") and key[1] == process]:

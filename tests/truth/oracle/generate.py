@@ -1,6 +1,7 @@
-"""Scenarios by seed: a random walk through the machine, then random free steps; the oracle says which of them have a truth.
+"""Generates a scenario from a seed: forced steps by a random walk through the machine, then random free steps. The oracle says which
+scenarios have a truth.
 
-Each seed draws its own weights, many of them zero: so each kind of step meets each other one often, and alone.
+Each seed draws its own weights, many of which are zero. So any two kinds of step often occur together without many other kinds.
 Seeds that 3 divides give healthy scenarios. All other seeds give scenarios that hang."""
 import random
 from dataclasses import dataclass
@@ -13,9 +14,9 @@ from undefined import Undefined
 
 MAX_THREADS = 4
 MAX_PROCESSES = 4
-MAX_HANDLERS = 4  # as many as the player has functions for
+MAX_HANDLERS = 4  # the player has functions for this many
 TRIES = 2000
-PATIENCE = 200  # attempts after which a seed that finds not what it looks for looks for less
+PATIENCE = 200  # after this many attempts a seed drops its special subject; after twice as many, forks and threads
 MUTEX_KINDS = ((), (), (), ("recursive",), ("errorcheck",), ("adaptive",), ("robust",))
 SIGNALS = ("usr1", "term", "alrm")
 
@@ -28,9 +29,9 @@ WEIGHTS = {
     "itimer": 0.3, "arm": 1, "open": 3, "plock": 1, "punlock": 0.5, "olock": 1, "ounlock": 0.5, "send": 2, "receive": 2,
     "obegin": 2, "oend": 1, "atfork": 1, "region": 0.7, "destroy": 1, "drop": 1, "make": 4,
 }
-# Ways to fork; () is fork() itself. Ways that start a new program are rare, because a copy leads to more odd states.
+# Ways to fork; () is fork() itself. Ways that start a new program are rare, because a child that is a copy leads to more unusual states.
 WAYS = ((),) * 12 + (("_Fork",),) * 3 + (("forkpty",), ("daemon",), ("vfork",), ("spawn",))
-REUSED = ("mutex", "rwlock", "sem", "cond", "barrier", "word", "guard", "future")  # kinds whose objects may be made where another object was
+REUSED = ("mutex", "rwlock", "sem", "cond", "barrier", "word", "guard", "future")  # kinds whose objects may be made in the memory of a destroyed object
 TAKES = {
     "lock": ("mutex",), "unlock": ("mutex",), "rdlock": ("rwlock",), "wrlock": ("rwlock",), "rwunlock": ("rwlock",), "swait": ("sem",),
     "post": ("sem",), "signal": ("cond",), "broadcast": ("cond",), "arrive": ("barrier",), "write": ("pipe", "socket", "eventfd", "fifo"),
@@ -42,7 +43,7 @@ TAKES = {
 HANDLERS = ("keep", "keep", "renew", "child")
 
 
-# What each cause, and each end that may still come, needs: (kinds of objects, steps). A walk that looks for it has them all.
+# What each special subject (a cause, or an event that may still come) needs: (kinds of objects, steps). A walk for the subject has all of them.
 NEEDS = {
     "self-deadlock": ((), ("lock",)), "upgrade": (("rwlock",), ("rdlock", "wrlock")), "self-held": ((), ("lock", "fork")),
     "relock": ((), ("lock", "fork")), "orphan": ((), ("lock", "create", "fork")), "ended-holder": ((), ("lock", "create", "end")),
@@ -55,7 +56,7 @@ NEEDS = {
 }
 
 
-# Steps that many walks for a subject begin with. "main" is the first thread, "T" the thread created last, "P" the process made last.
+# Steps with which many walks for a subject begin. "main" is the first thread, "T" the newest thread, "P" the newest process.
 # Steps that need objects which the walk does not have are left out.
 PRELUDES = {
     "lost-waiter": ("main create T", "T lock m0", "T cwait c0 m0", "main fork P", "P signal c0", "P create T", "T lock m0", "T cwait c0 m0"),
@@ -84,7 +85,7 @@ class Walk:
         self.count = 0
 
     def machine(self):
-        """The machine of the scenario as it is now."""
+        """The machine for the present scenario."""
         if self.runner.scenario is not self.scenario:
             self.runner = Machine(self.scenario)
         return self.runner
@@ -160,7 +161,7 @@ class Walk:
     # -- forced steps
 
     def try_step(self, step):
-        """Appends the step and the steps of the threads that it wakes, if there is exactly one way to go on. False: not appended."""
+        """Appends the step, and a `done` for each thread that it wakes, if that has exactly one result. Returns False if nothing was appended."""
         scenario, state = self.scenario, self.state
         for begins in (False, True):
             self.scenario = Scenario(scenario.objects, scenario.steps + [Step(step.thread, step.operation, step.arguments, begins)])
@@ -189,7 +190,7 @@ class Walk:
         raise Undefined("too many are awoken")
 
     def begin(self, special):
-        """The prelude, as far as it is possible."""
+        """Appends the steps of the prelude that are possible."""
         now = {"main": "main"}
         for text in PRELUDES.get(special, ()):
             words = text.split()
@@ -216,7 +217,7 @@ class Walk:
     # -- free steps
 
     def held_by(self, thread):
-        """Steps that give back what the thread holds."""
+        """Steps that release all locks that the thread holds, and end the initialisations and routines that it is in."""
         steps = []
         for key, value in self.state.items():
             if key[0] == "m" and self.scenario.object(key[2]).kind == "mutex" and value[0] == thread:
@@ -232,13 +233,13 @@ class Walk:
         return steps + [Step(thread, "oend", (name,)) for name in reversed(self.state.get(("once", thread), ()))]
 
     def files_of(self, thread, name):
-        """The owners of locks of this file that a thread's process is."""
+        """The values that the state has for locks of this file that the thread's process holds."""
         process = self.state["t", thread][0]
         description = self.state.get(("desc", process, name), "none")
         return description, ("process", process), ("file", description)
 
     def wants_of(self, thread):
-        """Steps that would wait in the present state: for a held lock, a semaphore at zero, bytes."""
+        """Steps that may wait in the present state: for example for a held lock, a semaphore at zero or a barrier."""
         process = self.state["t", thread][0]
         wanted = [("flock", key[1]) for key, value in self.state.items() if key[0] == "flock" and value != self.state.get(("desc", process, key[1]))]
         wanted += [(self.rng.choice(("plock", "olock")), key[1]) for key, value in self.state.items()
@@ -269,7 +270,7 @@ class Walk:
         return [Step(thread, words[0], words[1:]) for words in wanted]
 
     def answers_to(self, thread, asked):
-        """Steps of this thread that end waits of others, some of which will not reach them."""
+        """Steps of this thread that would end waits of other threads. Some do not, for example because the threads share no memory."""
         asked = [step for step in asked if not (step.operation == "read" and step.arguments[0] in self.names("timerfd"))]
         answer = {"swait": "post", "arrive": "arrive", "read": "write", "cwait": "signal", "await": "fulfil"}
         steps = [Step(thread, "send", (step.arguments[0], *self.rng.choice(ends))) for step in asked
@@ -294,7 +295,7 @@ class Walk:
         return steps + self.awaited_by(thread, steps)
 
     def awaited_by(self, thread, steps):
-        """A first thread mostly waits for the children, and often for the threads, of its process."""
+        """Steps by which a first thread waits: usually for the children, and often for the other threads, of its process."""
         rng = self.rng
         process = self.state["t", thread][0]
         if self.state["p", process][4] != thread:
@@ -311,7 +312,7 @@ class Walk:
         self.rng.shuffle(threads)
         asked = [step for step in self.scenario.steps if step.begins]
         lists = {}
-        for thread in sorted(threads, key=lambda name: name[0] != "p"):  # children ask, their parents' threads answer
+        for thread in sorted(threads, key=lambda name: name[0] != "p"):  # children first, so that threads of their parents can end their waits
             lists[thread] = self.free_steps_of(thread, asked)
             asked += lists[thread]
         steps = [step for thread in threads for step in lists[thread] if step.operation not in ("create", "fork")]
@@ -319,7 +320,7 @@ class Walk:
 
 
 def random_objects(rng, needed=()):
-    """Objects of many random kinds, and always of the needed kinds."""
+    """Objects of random kinds, and of all needed kinds."""
     shared = lambda: rng.random() < (0.6 if "shared" in needed else 0.15)  # noqa: E731
 
     def count(kind, *counts):
@@ -345,7 +346,7 @@ def random_objects(rng, needed=()):
 
 
 def reusing(rng, objects, certainly):
-    """Objects that get the memory of others."""
+    """At most one object that gets the memory of another one."""
     places = [entry for entry in objects if entry.kind in REUSED and not entry.shared]
     if not places or not certainly and rng.random() < 0.6:
         return []
@@ -356,7 +357,7 @@ def reusing(rng, objects, certainly):
 
 
 def used(scenario):
-    """Without the objects that no step names."""
+    """The scenario without the objects that no step uses."""
     names = {word for step in scenario.steps for word in step.arguments}
     names |= {entry.at for entry in scenario.objects if entry.name in names}
     return Scenario([entry for entry in scenario.objects if entry.name in names], scenario.steps, scenario.forced)
@@ -365,7 +366,7 @@ def used(scenario):
 CAUSES = ("self-deadlock", "upgrade", "self-held", "relock", "orphan", "orphan", "ended-holder", "abandoned", "lost-waker", "lost-waker",
           "ring", "ring", "no-waker", "no-waker", "lost-pool", "lost-waiter", "files", "bytes", "passing", "reuse", "handler", "once", "condition")
 ENDS = ("over", "over", "input", "signal", "timer", "alarm", "continue", "files", "passing", "reuse", "handler", "once", "condition", "lost-pool")
-USED = {  # the steps of which one is enough to say that a scenario is about the subject
+USED = {  # subject -> steps: a scenario with one of these steps is about the subject
     "passing": {"send"}, "reuse": {"make"}, "handler": {"atfork"}, "once": {"obegin"}, "condition": {"cwait"}, "barrier": {"arrive"},
     "lost-pool": {"region"},
 }
@@ -373,14 +374,14 @@ USED = {  # the steps of which one is enough to say that a scenario is about the
 
 @dataclass(frozen=True)
 class Wish:
-    """What a seed looks for. What is not found in many attempts is wished no more, but whether it is healthy."""
+    """What a seed looks for. After many attempts it drops its wishes one by one, except whether the scenario is healthy."""
     healthy: bool
     fork: bool
     threads: bool
     special: str
 
     def may_be_granted(self, scenario, attempt):
-        """As far as it can be told before the truth is known."""
+        """Whether the scenario may fulfil the wish, as far as its steps alone show. The truth costs more."""
         operations = {step.operation for step in scenario.steps}
         if len(scenario.steps) < 3 or attempt < 2 * PATIENCE and (self.fork and "fork" not in operations or self.threads and "create" not in operations):
             return False
@@ -396,7 +397,7 @@ class Wish:
 
 
 def specials(scenario, truth):
-    """What a truth is about: causes, what may still come, and what its steps are."""
+    """The special subjects of a scenario: its causes, the events that may still come, and subjects of its steps and objects."""
     found = {wait.cause for wait in truth.stuck()} | {event for wait in truth.waits.values() for event in wait.open_by}
     found |= {special for special, steps in USED.items() if any(step.operation in steps for step in scenario.steps) and special != "lost-pool"}
     kinds = {wait.kind for wait in truth.stuck()}
@@ -416,7 +417,7 @@ def wish_for(seed):
 
 
 def scenario_of(seed, attempt, wish):
-    """The scenario of one attempt; nothing if its steps are not well defined."""
+    """The scenario of one attempt. Its free steps may be undefined: truth_of() then has no truth for it."""
     rng = random.Random(f"{seed} {attempt}")
     walk = Walk(rng, wish.special if rng.random() < 0.8 else "")
     if rng.random() < 0.5:
@@ -434,7 +435,7 @@ def truth_of(scenario, wish):
 
 
 def find(seed):
-    """The first attempt that grants the seed's wish: (its number, scenario, truth)."""
+    """The first attempt that fulfils the wish of the seed: (its number, scenario, truth)."""
     wish = wish_for(seed)
     for attempt in range(TRIES):
         scenario = scenario_of(seed, attempt, wish)
@@ -445,7 +446,7 @@ def find(seed):
 
 
 def generate(seed):
-    """(scenario, its truth) of "SEED", or, without the search, of "SEED.ATTEMPT". The same for the same seed, always."""
+    """(scenario, truth) of "SEED", or of "SEED.ATTEMPT", which needs no search. The result for a seed never changes."""
     seed, _, attempt = str(seed).partition(".")
     if not attempt:
         return find(int(seed))[1:]

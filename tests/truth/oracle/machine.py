@@ -1,32 +1,34 @@
-"""The machine that a scenario runs on: POSIX and glibc as far as the steps reach, one step a move.
+"""The machine that a scenario runs on: a model of POSIX and glibc for the steps of the language. Each move takes one step.
 
-A state is a plain dictionary; moves make copies of it. Its keys:
+A state is a plain dictionary. A move changes a copy of it. Its keys:
   ("t", thread)        (process, next step of its list, stage, status): status live, ended, gone (with its process)
   ("p", process)       (parent, status, exit code, stopped, first thread): status live, zombie, reaped
-  ("fork", process)    (parent, thread that forked, threads that were lost): what its memory remembers; gone with an exec
+  ("fork", process)    (parent, thread that forked, threads that were lost): what its memory records. An exec removes this key
   ("way", process)     (parent, thread that forked, threads that were lost, workers that were lost) of each fork that led to it, the
-                       eldest first; an exec of an ancestor, later on, changes nothing of that
+                       eldest first. A later exec of an ancestor does not change this
   ("m", store, object) a lock, a semaphore, ...: store is a process, or "" for shared memory
   ("fd", process)      the descriptors that it has open: (object, end)
-  ("k", object)        bytes in a pipe, the count of an eventfd, the ends of pipes that are on their way through a channel
-  ("atfork", process)  its handlers: (kind, mutex); ("once", thread) the routines of pthread_once() that it is in
-  ("pool", thread)     of libgomp: "live", or "lost" where a fork made the thread; ("workers", process) how many a fork left behind
+  ("k", object)        bytes in a pipe, the count of an eventfd, the ends of pipes that are in the queue of a channel
+  ("atfork", process)  its handlers: (kind, mutex)
+  ("once", thread)     the routines of pthread_once() that it is in
+  ("pool", thread)     its pool of libgomp: "live", or "lost" if a fork lost the workers
+  ("workers", process) how many workers of libgomp its fork lost
   ("h", process, signal), ("alarm", process), ("desc", process, file), ("flock", file), ("fcntl", file), ("took", store, sem),
   ("forks", process), ("pty", process), ("said", word)
-A stage says how far a step is that has begun: "begun" for most; ("handler", N) of a child whose fork() has not returned.
-Where the behaviour is undefined, or hangs on luck that is not modelled, Undefined is raised: no scenario may go there.
+A stage says how far a begun step is. It is "begun" for most steps, and ("handler", N) in a child whose fork() has not returned.
+The machine raises Undefined if the behaviour is undefined, or depends on luck that it does not model. A scenario must not do this.
 """
 from fork_operations import run_child_handlers
 from operations import OPERATIONS
 from scenario import DESCRIPTORS
 from undefined import Undefined
 
-# A ghost stops at a step that would change other processes or end its own process: a world of ghosts is one process' memory.
+# A ghost stops at a step that would change other processes or end its own process: ghosts may only change the memory of their process.
 NOT_FOR_GHOSTS = ("fork", "wait", "kill", "stop", "exec", "exit", "_exit")
 
 
 def fresh_value(entry):
-    """The value of a new object; nothing if the object is not in memory."""
+    """The value of a new object; None if the object is not in memory."""
     return {"mutex": (None, 0, False), "rwlock": ((), None, ()), "sem": entry.number, "cond": ((), 0, ()), "barrier": ((), False),
             "word": entry.number, "guard": ("free", None), "once": ("free", None, 0), "future": 0}.get(entry.kind)
 
@@ -36,13 +38,13 @@ class Machine:
 
     def __init__(self, scenario, ghosts=False):
         self.scenario = scenario
-        self.ghosts = ghosts  # the world in which a fork copies all threads: to see whether a lost one mattered
+        self.ghosts = ghosts  # whether a fork copies all threads. This shows whether a lost thread matters
         self.objects = {entry.name: entry for entry in scenario.objects}
         self.lists = {}
         for index, step in enumerate(scenario.steps):
             self.lists.setdefault(step.thread, []).append(index)
 
-    # -- looks at a state
+    # -- questions about a state
 
     def initial(self):
         state = {("t", "main"): ("main", 0, None, "live"), ("p", "main"): (None, "live", 0, False, "main")}
@@ -93,7 +95,7 @@ class Machine:
         return self.store_of(state, state["t", thread][0], name)
 
     def store_of(self, state, process, name):
-        """Whose memory the object is in, for this process; "" for shared memory."""
+        """The memory in which this process finds the object: the process itself, or "" for shared memory."""
         if not self.objects[name].shared:
             return process
         if ("noshared", process) in state:
@@ -109,13 +111,13 @@ class Machine:
                 for process in self.openers(state, key[1], "r")]
 
     def drop_unreachable(self, state):
-        """The kernel closes the descriptors in a channel that nobody can receive from."""
+        """Empties channels that no process can receive from: the kernel closes the descriptors in them."""
         for key, value in list(state.items()):
             if key[0] == "k" and isinstance(value, tuple) and value and not self.openers(state, key[1], "r"):
                 state[key] = ()
 
     def workers(self, state, process):
-        """How many threads libgomp made that live in this process."""
+        """The number of live workers of libgomp in this process."""
         return sum(1 for key, value in state.items() if key[0] == "pool" and value == "live" and state["t", key[1]][0] == process
                    and state["t", key[1]][3] == "live")
 
@@ -124,11 +126,11 @@ class Machine:
         return isinstance(state["t", thread][2], tuple) and state["t", thread][2][0] == "handler"
 
     def place_of(self, state, thread):
-        """The progress of the thread, as a number that grows."""
+        """The progress of the thread, as a number that only grows."""
         return 2 * state["t", thread][1] + (0 if self.is_in_handler(state, thread) else 1)
 
     def opening(self, state, process, but=None):
-        """The ends that threads of the process are opening: the kernel counts them, and nobody can use them yet."""
+        """The ends of FIFOs that threads of the process are opening. The kernel counts these ends, but no thread can use them yet."""
         steps = [self.step_of(state, thread) for thread in self.live_threads(state, process)
                  if thread != but and state["t", thread][2] is not None and not self.is_in_handler(state, thread)]
         return {step.arguments for step in steps if step and step.operation == "open"}
@@ -144,7 +146,7 @@ class Machine:
         state["t", thread] = (process, count, stage, status)
 
     def robust_death(self, state, process, threads):
-        """Copies of a mutex in the memory of children are in no list that the kernel goes through."""
+        """The kernel releases the robust mutexes of ended threads. It does not release copies of them in the memory of children."""
         for key, value in list(state.items()):
             if key[0] == "m" and key[1] in ("", process) and self.objects[key[2]].kind == "mutex" and value[0] in threads:
                 if "robust" in self.objects[key[2]].attributes:
@@ -163,7 +165,7 @@ class Machine:
             del state[key]
 
     def check_terminals(self, state, process):
-        """The end of a terminal's owner, or of its session's leader, sends SIGHUP to others."""
+        """Refuses the end of a process if that sends SIGHUP to others: the end of the owner of a terminal, or of its session's leader."""
         for other in self.processes(state):
             if other != process and process in state.get(("pty", other), ()):
                 raise Undefined("a terminal that hangs up")
@@ -190,18 +192,18 @@ class Machine:
     def end_thread(self, state, thread):
         process, count, _, _ = state["t", thread]
         if state.get(("pool", thread)) == "lost":
-            raise Undefined("libgomp ends the workers of a thread that ends")  # and hangs, if there are none
+            raise Undefined("libgomp ends the workers of a thread that ends")  # libgomp hangs if a fork lost these workers
         if state.get(("pool", thread)) == "live":
             state["pool ended", process] = True
         for name in state.pop(("once", thread), ()):
-            state["m", process, name] = ("free", None, 0)  # pthread_once() undoes what pthread_exit() leaves
+            state["m", process, name] = ("free", None, 0)  # if pthread_exit() leaves a routine, pthread_once() makes it free again
         state["t", thread] = (process, count, None, "ended")
         self.robust_death(state, process, [thread])
         if not self.live_threads(state, process):
             self.end_process(state, process, 0)
 
     def deliver(self, state, process, signal):
-        """A signal comes to a process. Its handler runs at once."""
+        """Delivers a signal to a process. Its handler runs at once. Without a handler the process ends."""
         handler = state.get(("h", process, signal))
         if handler is None:
             self.end_process(state, process, 128 + {"usr1": 10, "usr2": 12, "term": 15, "alrm": 14}[signal])
@@ -242,7 +244,7 @@ class Machine:
     # -- moves
 
     def moves(self, state, thread):
-        """All states that one move of this thread may lead to; none if it is blocked, stopped or at its end."""
+        """All states that may follow from one move of this thread; none if it is blocked, stopped or has ended."""
         process, _, stage, status = state["t", thread]
         if status != "live" or state["p", process][3]:
             return []

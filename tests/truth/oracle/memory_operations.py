@@ -1,7 +1,7 @@
-"""Steps over memory: one function for each.
+"""Steps that use objects in memory: one function for each step.
 
-It gets the machine, a copy of the state to change, the thread, the step, and its stage so far, and gives the states that
-may follow; none means that the thread is blocked there."""
+A function gets the machine, a copy of the state that it may change, the thread, the step, and the stage of the step. It returns the
+states that may follow. If there is none, the step blocks the thread."""
 from ancestry import copy_of
 from undefined import Undefined
 
@@ -58,7 +58,7 @@ def unlock(machine, state, thread, step, _stage):
 
 
 def is_own_copy(_machine, state, thread, key, owner):
-    """The thread held the mutex when it called fork() itself: the child may unlock a mutex that does not check its owner."""
+    """Whether the thread is the child's copy of the owner, which called fork(). It may unlock a mutex that does not check its owner."""
     process = state["t", thread][0]
     record = state.get(("fork", process))
     return key[1] != "" and record is not None and state["p", process][4] == thread and record[1] == owner
@@ -165,7 +165,7 @@ def gbegin(machine, state, thread, step, _stage):
     key = place(machine, state, thread, step)
     status, owner = state[key]
     if status == "busy" and (owner == thread or copy_of(state, state["t", thread][0], owner) == ("copy", thread)):
-        raise Undefined("a static that needs itself")  # libstdc++ throws, or hangs once there were two threads
+        raise Undefined("a static that needs itself")  # libstdc++ throws, or hangs if the process has had two threads
     if status == "busy":
         return []
     if status == "free":
@@ -183,7 +183,7 @@ def gend(machine, state, thread, step, _stage):
 
 
 def obegin(machine, state, thread, step, _stage):
-    """pthread_once(): the steps in between are its routine. A forked child starts again each routine that other threads were running."""
+    """pthread_once(). The steps up to `oend` are its routine. A child of fork() starts a routine again that was in progress at the fork."""
     key = place(machine, state, thread, step)
     status, _, forks = state[key]
     mine = state.get(("forks", state["t", thread][0]), 0)
@@ -209,7 +209,7 @@ def oend(machine, state, thread, step, _stage):
 
 
 def region(machine, state, thread, _step, stage):
-    """A parallel region of two threads, in libgomp: the other one stays asleep in the pool of this thread."""
+    """A parallel region of two threads in libgomp. After it, the second thread sleeps in the pool of this thread."""
     if state.get(("pool", thread)) == "lost":
         if ("stacks", state["t", thread][0]) in state:
             raise Undefined("libgomp writes into the stack of a lost worker, which another thread has now")
@@ -236,7 +236,7 @@ def destroy(machine, state, thread, step, stage):
         if other != thread and theirs and key[2] in theirs.arguments and state["t", other][2] is not None:
             raise Undefined("somebody waits for what is destroyed")
     if entry.kind == "cond" and step.operation == "destroy" and names_in(state[key]):
-        return begun(machine, state, thread, "stuck") if stage is None else []  # libc waits for the lost waiters
+        return begun(machine, state, thread, "stuck") if stage is None else []  # pthread_cond_destroy() waits for the lost waiters
     if key[2] in state.get(("once", thread), ()):
         raise Undefined("a routine whose control is destroyed")
     del state[key]

@@ -1,4 +1,4 @@
-"""Steps over descriptors, threads and processes: functions as in memory_operations.py."""
+"""Steps that use descriptors, threads and processes. The functions are of the kind that memory_operations.py describes."""
 from condition_operations import CONDITION_OPERATIONS
 from fork_operations import FORK_OPERATIONS
 from memory_operations import MEMORY_OPERATIONS, begun, on_through
@@ -19,7 +19,7 @@ def read(machine, state, thread, step, _stage):
         state["k", name] = 0 if machine.objects[name].kind in COUNTERS else state["k", name] - 1
         return on_through(machine, state, thread)
     if machine.objects[name].kind not in COUNTERS and not machine.openers(state, name, "w") and not machine.carriers(state, (name, "w")):
-        return on_through(machine, state, thread)  # the end of the file
+        return on_through(machine, state, thread)  # the read returns 0: end of file
     return []
 
 
@@ -33,7 +33,7 @@ def write(machine, state, thread, step, _stage):
 
 
 def fill(machine, state, thread, step, stage):
-    """Writes more bytes than a pipe holds and all readers of a scenario take."""
+    """Writes more bytes than a pipe holds. The number is also larger than what all readers of a scenario take."""
     if not machine.openers(state, step.arguments[0], "r") and not machine.carriers(state, (step.arguments[0], "r")):
         raise Undefined("write to a pipe without readers")
     if stage is not None:
@@ -77,7 +77,7 @@ def close(machine, state, thread, step, _stage):
 
 
 def send(machine, state, thread, step, _stage):
-    """SCM_RIGHTS: sends an end of a pipe through a channel. Until it is received, this copy is open, and no process has it."""
+    """SCM_RIGHTS: sends an end of a pipe through a channel. Until a process receives it, this copy of the end is open, but belongs to no process."""
     channel, end, process = step.arguments[0], tuple(step.arguments[1:3]), state["t", thread][0]
     if machine.objects[end[0]].kind not in ("pipe", "socket") or not {(channel, "w"), end} <= state["fd", process]:
         raise Undefined("what is closed is sent, or by what is closed")
@@ -125,7 +125,7 @@ def funlock(machine, state, thread, step, _stage):
 
 
 def fcntl_lock(machine, state, thread, step, _stage):
-    """`plock`: a lock of the process, which no child inherits. `olock`: one of the open file, which all its children share."""
+    """`plock`: a lock of the process, which a child does not inherit. `olock`: a lock of the open file, which children share."""
     name, process = step.arguments[0], state["t", thread][0]
     of_file = ("file", description(state, process, name))
     mine = ("process", process) if step.operation == "plock" else of_file
@@ -139,7 +139,7 @@ def fcntl_lock(machine, state, thread, step, _stage):
 
 
 def is_awaited_by(machine, state, held, process):
-    """Whether the kernel finds a ring: from this holder back to the process, each process waits for a process' lock."""
+    """Whether the kernel would find a ring: the holder waits for a lock of a process, and so on, back to this process."""
     found, frontier = set(), [held]
     while frontier:
         owner = frontier.pop()
@@ -150,7 +150,7 @@ def is_awaited_by(machine, state, held, process):
         found.add(owner)
         for other in machine.live_threads(state, owner[1]):
             step = machine.step_of(state, other)
-            if step and step.operation == "plock":  # it may wait there now, or soon
+            if step and step.operation == "plock":  # the thread waits there, or will soon
                 frontier.append(state.get(("fcntl", step.arguments[0])))
         frontier = [entry for entry in frontier if entry is not None]
     return False
@@ -165,7 +165,7 @@ def fcntl_unlock(machine, state, thread, step, _stage):
 
 
 def own_name(thread, name):
-    """A ghost makes and joins ghosts."""
+    """The name of the thread that a thread creates or joins by this name. For a ghost it is the name of a ghost."""
     _, at, process = thread.partition("@")
     return f"{name}{at}{process}"
 
@@ -180,7 +180,7 @@ def create(machine, state, thread, step, _stage):
 def join(machine, state, thread, step, _stage):
     other = own_name(thread, step.arguments[0])
     if "@" in thread and state["fork", state["t", thread][0]][1] == step.arguments[0]:
-        other = state["t", thread][0]  # the thread that forked: of it the child's first thread is the copy
+        other = state["t", thread][0]  # a ghost joins the thread that forked: its copy is the first thread of the child
     if ("t", other) not in state or state["t", other][0] != state["t", thread][0] or other == thread or state["t", other][3] == "gone":
         raise Undefined("join of a thread that is not there")
     if state.setdefault(("join", other), thread) != thread:
@@ -218,7 +218,7 @@ def kill(machine, state, thread, step, _stage):
     if ("p", process) not in state or state["p", process][1] != "live" or state["p", process][3]:
         raise Undefined("signal to what does not run")
     if process == state["t", thread][0] and ("h", process, signal_name) not in state:
-        raise Undefined("a process that kills itself")  # as `exit`, but nobody would be there to say that it is done
+        raise Undefined("a process that kills itself")  # such a step would never be reported as done
     machine.advance(state, thread)
     machine.deliver(state, process, signal_name)
     return [state]

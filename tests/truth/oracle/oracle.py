@@ -1,4 +1,4 @@
-"""Who is blocked for ever, on what, because of which loss or ring, and who could still end it."""
+"""The truth of a scenario: which threads are blocked for ever, in what and why; and which waits may still end."""
 from dataclasses import dataclass, field
 
 from explore import after_forced, check_one_end, freed_by, moves_of_ghosts, outside_events, terminals
@@ -16,22 +16,22 @@ class Wait:
     process: str
     step: int                                   # index into the scenario's steps
     operation: str
-    kind: str                                   # of the object: "mutex", ..., "thread", "child"
-    name: str                                   # of the object
+    kind: str                                   # kind of the object: "mutex", ..., "thread", "child"
+    name: str                                   # name of the object
     shared: bool = False                        # whether it lies in shared memory
-    open_by: tuple = ()                         # what from outside could still end it; empty: it is blocked for ever
-    cause: str = ""                             # of what is blocked for ever; causes.py says which there are
-    lost: tuple = ()                            # lost threads that have to do with it
-    peers: tuple = ()                           # live threads that could end it, were they not blocked themselves
-    ring_kinds: frozenset = frozenset()         # of a ring: the kinds of its waits
+    open_by: tuple = ()                         # events from outside that could still end it; empty: it is blocked for ever
+    cause: str = ""                             # why it is blocked for ever; causes.py lists the causes
+    lost: tuple = ()                            # lost threads that are part of the cause
+    peers: tuple = ()                           # live threads that could end it if they were not blocked themselves
+    ring_kinds: frozenset = frozenset()         # the kinds of the waits in its ring
 
 
 @dataclass
 class Truth:
-    waits: dict = field(default_factory=dict)   # thread -> Wait, of all that are blocked at the end
-    ended: dict = field(default_factory=dict)   # process -> exit code, of those that ended
+    waits: dict = field(default_factory=dict)   # thread -> Wait, of all threads that have not ended
+    ended: dict = field(default_factory=dict)   # process -> exit code, of all processes that have ended
     state: dict = field(default_factory=dict)
-    attributes: dict = field(default_factory=dict)  # object -> the words after its name
+    attributes: dict = field(default_factory=dict)  # object -> the words after its name in the scenario
 
     def stuck(self):
         return [wait for wait in self.waits.values() if not wait.open_by]
@@ -71,7 +71,7 @@ def wait_of(machine, state, thread):
 
 
 def wait_in_handler(machine, state, thread):
-    """A fork() that has not returned in the parent, or in the child; then the child's own steps have not started."""
+    """The wait of an atfork handler: fork() has not returned in the parent, or has not returned in the child."""
     step = machine.step_of(state, thread)
     name = handler_mutex(state, thread, step)
     if machine.is_in_handler(state, thread):
@@ -81,8 +81,8 @@ def wait_in_handler(machine, state, thread):
 
 
 def judge(scenario, is_wanted=lambda truth: True):
-    """The truth of a scenario. Undefined if the order of the free steps changes the truth. The causes are
-    left out if the truth is not wanted, because they cost most."""
+    """The truth of a scenario. Raises Undefined if the order of the free steps changes the truth.
+    Does not compute the causes if is_wanted() returns False, because they cost most."""
     from causes import find_causes  # causes.py uses the classes above
 
     machine = Machine(scenario)

@@ -1,8 +1,8 @@
-"""A scenario as text, and back. README.md beside this folder has the grammar."""
+"""Reads a scenario from text, and writes it as text. ../README.md has the grammar."""
 from dataclasses import dataclass, field
 
 DESCRIPTORS = ("pipe", "socket", "eventfd", "timerfd", "fifo", "channel")
-COUNTERS = ("eventfd", "timerfd")  # one descriptor, and a count in the kernel
+COUNTERS = ("eventfd", "timerfd")  # kinds with one descriptor, and a count in the kernel
 STDIN = "stdin"
 
 
@@ -13,7 +13,7 @@ class Object:
     attributes: tuple = ()
     shared: bool = False
     number: int = 0
-    at: str = ""  # the object whose memory it gets, once that one is destroyed
+    at: str = ""  # the object whose memory this one gets when that object is destroyed
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What no scenario may do."""
+"""The exception for what no scenario may do."""
 
 
 class Undefined(Exception):
