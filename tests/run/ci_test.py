@@ -1,5 +1,5 @@
-"""ci_test.py FORKSIGHT FIXTURE HAZARD JUNIT_XSD: `forksight ci` as a CI system calls it: what it tells before the limit, what
-it ends, what it exits with."""
+"""ci_test.py FORKSIGHT FIXTURE HAZARD JUNIT_XSD: tests `forksight ci` as a CI system calls it: what it reports before the
+limit, which processes it ends, and its exit status."""
 import json
 import os
 import re
@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 FORKSIGHT, FIXTURE, HAZARD, XSD = sys.argv[1:5]
 LIMIT_S = 50
-# GitHub's variables reach a test only if it sets them.
+# The environment without GitHub's variables: a test that needs them sets them.
 BARE = {name: value for name, value in os.environ.items() if not name.startswith("GITHUB_")}
 DEADLOCK = """import threading
 one, other, both = threading.Lock(), threading.Lock(), threading.Barrier(2)
@@ -47,8 +47,8 @@ class Job(unittest.TestCase):
         if github:
             variables |= {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(self.folder / "summary.md"),
                           "GITHUB_WORKSPACE": str(self.folder)}
-        # The output goes to files: processes that are left behind must not hold a pipe that the test
-        # waits for.
+        # The output goes to files: a process that is left behind must not keep a pipe open that the test
+        # reads.
         with open(self.folder / "out", "wb") as out, open(self.folder / "err", "wb") as err:
             return subprocess.Popen([FORKSIGHT, "ci", *words], cwd=self.folder, stdout=out, stderr=err, env=variables)
 
@@ -72,7 +72,7 @@ class Job(unittest.TestCase):
         return (self.folder / "out").read_text()
 
     def read_junit(self, name="junit.xml"):
-        """The element of the one test case that says how it ended; None if it passed."""
+        """The element inside the only test case that says how it failed; None if it passed."""
         checked = subprocess.run(["xmllint", "--noout", "--schema", XSD, str(self.folder / name)], capture_output=True,
                                  text=True, check=False, timeout=LIMIT_S)
         self.assertEqual(checked.returncode, 0, checked.stderr)
@@ -92,7 +92,7 @@ class Job(unittest.TestCase):
 
     def test_a_hang_is_told_and_ended_before_the_limit(self):
         err = self.ci("--timeout", "6s", "--junit", "junit.xml", "--", HAZARD, "hang", status=124, github=True)
-        # The parent ends with 0 as soon as the child has ended: a quarter of the limit is left.
+        # forksight ends the child when a quarter of the limit is left. The parent then ends with 0, before the limit.
         self.assertNotIn("at the limit", err)
         self.assertIn("CERTAIN HANG: orphaned-mutex", err)
         child = re.search(r"these processes can never go on; forksight ends them: (\d+) \(run_hazard\)\n", err)
@@ -141,7 +141,7 @@ class Job(unittest.TestCase):
     def test_annotations_name_the_line(self):
         (self.folder / "checks").mkdir()
         (self.folder / "checks" / "deadlock.py").write_text(DEADLOCK)
-        # Python has a handler for SIGINT: nothing is proven, and nothing is ended before the limit.
+        # Python has a handler for SIGINT, so the hang is not proven. forksight ends nothing before the limit.
         err = self.ci("--timeout", "5s", "--", sys.executable, "checks/deadlock.py", status=124, github=True)
         self.assertRegex(err, r"::error file=checks/deadlock.py,line=6,title=forksight deadlock::process \d+ hangs")
         self.assertIn("the job was ended at the limit; the hangs are reported above", err)
@@ -182,7 +182,7 @@ class Job(unittest.TestCase):
         self.assertIn("could be ended by: its time limit", err)
 
     def test_nothing_is_left_behind(self):
-        # The daemon has a session of its own, no parent in the job, and ignores SIGTERM.
+        # The daemon has its own session and no parent in the job. It ignores SIGTERM.
         daemon = "setsid sh -c 'trap \"\" TERM; echo $$ >&3; while :; do sleep 1; done' &"
         script = f"( {daemon} ) 3>pids; while ! [ -s pids ]; do sleep 0.1; done; "
         err = self.ci("--timeout", "30s", "--grace", "1s", "--", "sh", "-c", script + "exit 4", status=4)
@@ -196,7 +196,7 @@ class Job(unittest.TestCase):
         self.assert_gone([(self.folder / "pids").read_text().strip()])
 
     def test_an_orphan_that_hangs_is_explained(self):
-        # The shell that started it has ended, and its environment is gone.
+        # The shell that started the fixture has ended, and the environment of the fixture is empty.
         script = f"( env -i {shlex.quote(FIXTURE)} dead >/dev/null & ); sleep 600"
         err = self.ci("--timeout", "6s", "--no-preload", "--", "sh", "-c", script, status=124)
         self.assertIn("CERTAIN HANG, cause unknown: deadlock", err)
@@ -209,7 +209,7 @@ class Job(unittest.TestCase):
         end = time.monotonic() + LIMIT_S
         while self.out() != "r" and time.monotonic() < end:
             time.sleep(0.05)
-        time.sleep(2)  # it hangs when it is ready; a hang is proven after two looks at it
+        time.sleep(2)  # the job hangs when it is ready; forksight needs two looks at it to prove the hang
         job.send_signal(signal.SIGTERM)
         self.assertIn("CERTAIN HANG: orphaned-mutex", self.wait(job, 128 + signal.SIGTERM))
         self.assertEqual(self.read_report()["findings"][0]["rule"], "orphaned-mutex")

@@ -1,4 +1,4 @@
-// Who could end a wait, as far as texts show it; also for this process itself, whose threads wait as the tests say.
+// Who could end a wait: from made-up texts of /proc, and for threads of this process, which wait as the tests need.
 #include "watch/enders.hpp"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ TEST(Enders, TimersOfDescriptors) {
   EXPECT_FALSE(parse_timer_left("it_value: (4\n"));
 }
 
-// A thread of this process that waits in `call`, as the test says.
+// Runs `call` in a thread of this process, and returns the wait of that thread in the system call `number`.
 template <class Call>
 model::Wait look_at(std::int64_t number, const Call& call) {
   std::atomic<std::int32_t> tid{0};

@@ -1,5 +1,5 @@
-/* A program that hangs, or does not, in the way that its argument names. It writes one byte to standard output when its
- * processes have reached, or are one call away from, the state that they stay in. */
+/* A program that hangs, or does not hang, in the way that its argument names. It writes one byte to standard output
+ * when its processes are in their final state, or one call before it. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -64,7 +64,7 @@ static void* lock_twice(void* unused) {
   return unused;
 }
 
-/* One thread is stuck, and the one that joins it; the first waits for signals. */
+/* One thread is stuck, and so is the thread that joins it. The first thread waits for signals. */
 static void* join_it(void* thread) {
   pthread_join(*(pthread_t*)thread, NULL);
   return NULL;
@@ -121,7 +121,7 @@ static int run_sibling(void* unused) {
   return 0;
 }
 
-/* Not a thread, yet it could wake us: it has our memory. */
+/* Hangs. A process that shares our memory, and is not one of our threads, could wake us. */
 static void vm_sibling(void) {
   clone(run_sibling, sibling_stack + sizeof sibling_stack, CLONE_VM | SIGCHLD, NULL);
   dead();
@@ -227,7 +227,7 @@ static void pipe_healthy(void) {
   if (read(ends[0], &byte, 1) < 0) _exit(98);
 }
 
-/* Its child fills a pipe that it never reads, because it hangs. */
+/* The child writes into a pipe until it is full. The parent hangs, so it never reads the pipe. */
 static void pipe_full(void) {
   int ends[2];
   static char bytes[1 << 20];
@@ -241,13 +241,13 @@ static void pipe_full(void) {
   hang();
 }
 
-/* The parent ends, the hung child lives on. */
+/* The parent ends. Its hung child continues to exist. */
 static void orphan(void) {
   fork_hung();
   say_ready();
 }
 
-/* The parent ends, a healthy child lives on. */
+/* The parent ends. Its healthy child continues to run. */
 static void leave_daemon(void) {
   if (fork() == 0) {
     for (;;) pause();
@@ -324,7 +324,7 @@ static void be_asked(int signal) {
   if (write(STDOUT_FILENO, "asked", 5) != 5) _exit(99);
 }
 
-/* Answers, or does not answer, all real-time signals itself. */
+/* Hangs, with its own handler for each real-time signal. The handler writes "asked". */
 static void dead_with_handlers(void) {
   for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) {
     struct sigaction action;
@@ -339,7 +339,7 @@ static void dead_with_handlers(void) {
 int main(int argc, char** argv) {
   if (argc < 2) return 99;
   if (strcmp(argv[1], "dead-with-handlers") == 0) dead_with_handlers();
-  if (strcmp(argv[1], "ignore-children") == 0 && argc > 2) { /* and become another program */
+  if (strcmp(argv[1], "ignore-children") == 0 && argc > 2) { /* and then become another program */
     signal(SIGCHLD, SIG_IGN);
     execvp(argv[2], argv + 2);
     return 99;

@@ -1,4 +1,4 @@
-/* What the halves of the fixture share. */
+/* Declarations that both source files of the fixture use. */
 #pragma once
 
 #include <stdint.h>
@@ -6,12 +6,12 @@
 #include <time.h>
 
 struct mode {
-  const char* name; /* NULL: the end of the table */
+  const char* name; /* NULL at the end of the table */
   void (*run)(void);
 };
-extern const struct mode kernel_modes[]; /* that wait for objects of the kernel: sockets, locks, shared memory */
+extern const struct mode kernel_modes[]; /* modes that wait for objects of the kernel: sockets, locks, shared memory */
 
-extern uint32_t word; /* that nobody wakes */
+extern uint32_t word; /* a futex word that nobody wakes */
 
 void say_ready(void);
 void wait_on(uint32_t* address, int operation, const struct timespec* timeout);

@@ -1,4 +1,4 @@
-/* The modes of the fixture that wait for objects of the kernel: each once for the dead and once for the living. */
+/* Modes of the fixture that wait for objects of the kernel. Most come in pairs: one hangs, and one is healthy. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -130,7 +130,7 @@ static void idle_accept(void) {
   memset(&address, 0, sizeof address);
   address.sun_family = AF_UNIX;
   const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
-  /* By its family alone the kernel picks an abstract name. */
+  /* The address has only the family: the kernel then chooses an abstract name. */
   if (bind(listener, (struct sockaddr*)&address, sizeof address.sun_family) != 0 || listen(listener, 1) != 0) _exit(96);
   struct pollfd one = {listener, POLLIN, 0};
   say_ready();
@@ -145,7 +145,7 @@ static void eventfd_victim(void) {
   if (read(event, &count, sizeof count) < 0) _exit(98);
 }
 
-/* Nobody but itself could write to it. */
+/* Only the waiting process itself could write to the eventfd. */
 static void eventfd_self(void) {
   uint64_t count;
   const int event = eventfd(0, 0);
@@ -153,8 +153,8 @@ static void eventfd_self(void) {
   if (read(event, &count, sizeof count) < 0) _exit(98);
 }
 
-/* Reads from its own pipe. A process that is none of its tree, and cannot be seen to have the pipe, writes to it after
- * three seconds: it opens it by /proc. */
+/* Reads from its own pipe. After three seconds, a process that is not in its tree writes to the pipe. Until then that
+ * process does not have the pipe open: it opens the pipe through /proc. */
 static void woken_by_proc(void) {
   int ends[2];
   char byte;
@@ -210,7 +210,7 @@ static void poll_victim(void) { poll_pipe(0, 0); }
 static void epoll_victim(void) { poll_pipe(1, 0); }
 static void select_victim(void) { poll_pipe(0, 1); }
 
-/* The child takes the lock by a file of its own and hangs, or idles. */
+/* The child opens the file itself, takes the lock, and then hangs or idles. */
 static void flock_after(void (*then)(void)) {
   char path[] = "/tmp/forksight-fixture-XXXXXX";
   char byte;
@@ -252,7 +252,7 @@ static void fcntl_victim(void) {
   fcntl(file, F_SETLKW, &lock);
 }
 
-/* The parent sleeps in vfork() until its child is gone, which hangs instead. */
+/* The parent sleeps in vfork() until its child ends. The child hangs. */
 static void vfork_victim(void) {
   say_ready();
   if (vfork() == 0) syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, word, NULL, NULL, 0);

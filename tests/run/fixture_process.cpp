@@ -14,7 +14,7 @@
 namespace forksight::test {
 
 FixtureProcess::FixtureProcess(const std::vector<std::string>& command, bool capture, const std::string& folder) {
-  // A process that loses its parent becomes our child, so we can wait for it.
+  // A descendant whose parent ends becomes our child, so we can wait for it.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return;
@@ -48,7 +48,7 @@ FixtureProcess::~FixtureProcess() {
   if (error_ >= 0) ::close(error_);
 }
 
-// Orphans are our children too; ECHILD when none is left.
+// A process of the group whose parent has ended is our child, too. waitpid() fails with ECHILD when none is left.
 void FixtureProcess::wait_group_end() {
   for (;;) {
     const pid_t ended = ::waitpid(-pid_, nullptr, 0);
@@ -105,7 +105,7 @@ bool FixtureProcess::wait_stderr(const std::string& text) {
     const bool ended =
         ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
     if (ended) return stderr_text().find(text) != std::string::npos;
-    ::poll(nullptr, 0, 10);  // the pace of looking, not an assumption about when
+    ::poll(nullptr, 0, 10);  // the time between two looks; no result depends on it
   }
 }
 

@@ -1,4 +1,4 @@
-// Starts a program in a process group of its own, and leaves no process behind.
+// Starts a program in a new process group, and leaves no process of the group behind.
 #pragma once
 
 #include <sys/types.h>
@@ -10,25 +10,25 @@ namespace forksight::test {
 
 class FixtureProcess {
  public:
-  // With `capture`, standard error goes to a file of its own, which stderr_text() reads; else it is the test's.
-  // `folder`, if given, is the working directory.
+  // With `capture`, standard error goes to a file, which stderr_text() reads. Otherwise it is that of the test.
+  // If `folder` is not empty, it is the working directory.
   explicit FixtureProcess(const std::vector<std::string>& command, bool capture = false,
                           const std::string& folder = "");
-  // Kills the group, and reaps all of its descendants.
+  // Kills the group, and reaps all of its processes.
   ~FixtureProcess();
   FixtureProcess(const FixtureProcess&) = delete;
   FixtureProcess& operator=(const FixtureProcess&) = delete;
 
   pid_t pid() const { return pid_; }
-  // Blocks until the program wrote a byte, or closed its output: then false.
+  // Blocks until the program has written a byte. Returns false if the program closed its output instead.
   bool wait_ready();
-  // Blocks until the first process ended; its status as of wait(2).
+  // Blocks until the first process has ended. Returns its status as wait(2) gives it.
   int wait_end();
   std::string stdout_text();        // to the end of file
   std::string stderr_text() const;  // so far
-  // Blocks until all of its descendants have ended.
+  // Blocks until all processes of the group have ended, and reaps them.
   void wait_group_end();
-  // Blocks until `text` stands in standard error, or the first process ended: then false.
+  // Blocks until standard error contains `text`. Returns false if the first process ended without writing it.
   bool wait_stderr(const std::string& text);
 
  private:

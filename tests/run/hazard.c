@@ -1,4 +1,4 @@
-/* A child that locks a mutex which another thread held at the fork, and a parent that does what the argument says. */
+/* The child locks a mutex that a lost thread held at the fork. The argument says what the parent does. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
     waitpid(fork_child(&past), NULL, 0);
     return 5;
   }
-  if (strcmp(mode, "killed") == 0) { /* whether the call would have come back nobody will know: likely */
+  if (strcmp(mode, "killed") == 0) { /* nobody knows whether the call would have returned: likely */
     const pid_t child = fork_child(&far);
     wait_blocked(child);
     kill(child, SIGKILL);
@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
   }
   const pid_t child = fork_child(NULL);
   wait_blocked(child);
-  if (strcmp(mode, "orphan") == 0) return 4; /* the hung child lives on */
+  if (strcmp(mode, "orphan") == 0) return 4; /* the hung child continues to exist */
   say_ready();
   waitpid(child, NULL, 0);
   return 0;

@@ -1,4 +1,4 @@
-// Each test violates one condition of the proof: then there must be no verdict.
+// Tests of the proof of a hang. Most tests violate one condition of the proof: then there must be no proof.
 #include "watch/proof.hpp"
 #include "proc/process_traits.hpp"
 #include "proc/thread_sample.hpp"
@@ -57,7 +57,7 @@ ProcessEvidence evidence_of(std::vector<proc::ThreadSample> threads) {
   return evidence;
 }
 
-// Changes a thread in both rounds alike.
+// Makes the same change to a thread in both rounds.
 template <class Change>
 void change_both(ProcessEvidence& evidence, std::size_t index, const Change& change) {
   change(evidence.first.threads[index]);
@@ -219,7 +219,7 @@ TEST(Proof, APlainFutexNeedsAPrivateMapping) {
   EXPECT_TRUE(prove(evidence).lasting);
   evidence.facts[0].mapping = WordMapping::kUnknown;
   expect_open(evidence, "shared memory");
-  // It is known which processes have it mapped: the question is passed on to them.
+  // It is known which processes map the word: the proof names them as wakers.
   evidence.facts[0].mapping = WordMapping::kShared;
   evidence.facts[0].wakers_known = true;
   evidence.facts[0].wakers = {{200, "shared memory"}};

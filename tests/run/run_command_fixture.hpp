@@ -1,4 +1,4 @@
-// What the tests of `forksight run` from outside share: a folder of their own, and the outcome of a command.
+// What the tests that start `forksight run` as a program share: a temporary folder, and the outcome of a command.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ constexpr char kHazard[] = FORKSIGHT_HAZARD;
 constexpr char kSlug[] = "orphaned-mutex";
 
 struct Outcome {
-  int status = 0;  // as of wait(2)
+  int status = 0;  // as wait(2) gives it
   std::string output;
   std::string error;
 };
@@ -66,7 +66,7 @@ class RunCommand : public testing::Test {
     Outcome outcome;
     outcome.status = process.wait_end();
     outcome.error = process.stderr_text();
-    // Processes that live on hold the pipe: end them first.
+    // Processes that still exist keep the pipe open: end them first.
     ::kill(-process.pid(), SIGKILL);
     process.wait_group_end();
     outcome.output = process.stdout_text();
@@ -74,12 +74,13 @@ class RunCommand : public testing::Test {
   }
   Outcome run(const Words& options, const Words& program) const { return execute(command(options, program)); }
 
-  // A program that writes a byte and then waits. SIGTERM ends it after several looks, unless it was ended before.
+  // Runs a program that writes a byte and then waits. After several looks of forksight, sends SIGTERM to forksight,
+  // unless it has ended before.
   Outcome run_idle(const Words& options, const Words& program) const { return run_idle(command(options, program)); }
   Outcome run_idle(const Words& words) const {
     FixtureProcess process(words, true, folder_.string());
     EXPECT_TRUE(process.wait_ready());
-    // The number of context switches of the waiting command counts its looks.
+    // forksight sleeps between its looks, so its voluntary context switches count them.
     const auto looks = [&] {
       const auto status = proc::parse_status(proc::read_file(proc::proc_path(process.pid(), "status")).text);
       return status ? std::optional(status->voluntary) : std::nullopt;

@@ -1,4 +1,4 @@
-// `forksight run` from outside: exit statuses, streams, signals, and what stays on disk.
+// Starts `forksight run` as a program: exit statuses, streams, signals, and what remains on disk.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -34,7 +34,7 @@ TEST_F(RunCommand, PassesTheStatusAndTheStreams) {
   EXPECT_FALSE(fs::exists(out()));
 }
 
-// A file lock that is held at a fork is recorded. If nothing came of it, the record is not worth keeping.
+// The trace records a file lock that is held at a fork. If the lock causes no finding, forksight removes the trace.
 TEST_F(RunCommand, WhatCameToNothingIsNotKept) {
   const std::string lock = (folder_ / "lock").string();
   const Outcome outcome = run({}, {"flock", lock, "sh", "-c", "true; true"});
@@ -50,9 +50,9 @@ TEST_F(RunCommand, AFolderThatWasThereStays) {
   EXPECT_TRUE(run_folders().empty());
 }
 
-// The child of a Python that answers a signal becomes another program. That program is not signalled, whether it
-// handles the signal or has the default action for it, which would end it. The fork does not explain why it hangs
-// either: it hangs by itself.
+// Python answers a signal by which forksight asks for its stacks. Its child becomes another program. forksight must not
+// send that signal to the new program: a program without a handler would end. The program hangs by itself, so the fork
+// must not be reported as the cause either.
 TEST_F(RunCommand, AProgramAfterAnExecIsNotAskedForPythonStacks) {
   const std::string script =
       "import os, sys, threading\n"
@@ -160,7 +160,7 @@ TEST_F(RunCommand, AHangIsNamedAtOnceAndKilledOnDemand) {
   RecordProperty("seconds_to_report", std::to_string(took.count()));
   EXPECT_LT(took.count(), 10.0);
   EXPECT_EQ(exit_code(process.wait_end()), 128 + SIGKILL);
-  process.wait_group_end();  // nothing of the tree is left, or this test runs into its timeout
+  process.wait_group_end();  // if a process of the group were left, the test would not end
   const std::string error = process.stderr_text();
   EXPECT_EQ(error.find("CERTAIN HANG"), error.rfind("CERTAIN HANG")) << error;
   EXPECT_NE(last_line(error).find("1 finding (1 certain)"), std::string::npos) << error;
@@ -171,14 +171,14 @@ TEST_F(RunCommand, AHangIsWaitedForByDefault) {
   FixtureProcess process(command({"--hang-after", "0.2"}, {kHazard, "hang"}), true, folder_.string());
   ASSERT_TRUE(process.wait_stderr(kSlug)) << process.stderr_text();
   EXPECT_EQ(::kill(process.pid(), 0), 0);
-  // Not reported a second time while it lasts: the run log goes on, the text does not.
+  // While the hang lasts, it is not reported a second time.
   ASSERT_EQ(::kill(process.pid(), SIGTERM), 0);
   EXPECT_EQ(exit_code(process.wait_end()), 128 + SIGTERM);
   const std::string error = process.stderr_text();
   EXPECT_EQ(error.find("CERTAIN HANG"), error.rfind("CERTAIN HANG")) << error;
 }
 
-// The rule that would explain it is muted.
+// The rule that would explain the hang is muted.
 TEST_F(RunCommand, ADeadProcessThatNoRuleExplainsIsSaidAndNotKilled) {
   Words words = command({"--on-hang", "kill", "--hang-after", "0.2"}, {kFixture, "eventfd-self"});
   words[0] = FORKSIGHT_MUTANT;
@@ -214,7 +214,7 @@ TEST_F(RunCommand, WhatIsOnlyLikelyIsKilledOnDemand) {
   EXPECT_EQ(exit_code(killed.status), 128 + SIGKILL) << killed.error;
 }
 
-// Nothing guarantees that /proc shows its parent's end of the pipe.
+// The hang is reported first: no process that /proc shows could write to the pipe except the reader itself.
 TEST_F(RunCommand, WhatGoesOnIsTakenBack) {
   const Outcome outcome = run({"--hang-after", "0.2", "--error-exitcode", "9"}, {kFixture, "woken-by-proc"});
   EXPECT_EQ(exit_code(outcome.status), 5) << outcome.error;
@@ -234,7 +234,7 @@ TEST_F(RunCommand, AnInterruptPrintsTheDiagnosisFirst) {
   EXPECT_LT(error.find(kSlug), error.find("interrupted"));
 }
 
-// As a terminal does it: both get the signal, and CMD is faster.
+// A terminal sends the signal to both forksight and CMD. CMD ends before forksight has acted.
 TEST_F(RunCommand, AnInterruptThatKillsCmdStillGetsADiagnosis) {
   FixtureProcess process(command({"--hang-after", "3600"}, {kHazard, "hang"}), true, folder_.string());
   ASSERT_TRUE(process.wait_ready());
@@ -277,7 +277,7 @@ TEST_F(RunCommand, ADaemonIsNotWaitedFor) { EXPECT_EQ(exit_code(run({"-q"}, {kFi
 
 TEST_F(RunCommand, TheReportGoesWhereItIsSent) {
   const fs::path file = folder_ / "report.txt";
-  std::ofstream(file) << std::string(100'000, 'x');  // an old one, longer
+  std::ofstream(file) << std::string(100'000, 'x');  // an old report, longer than the new one
   const Outcome outcome = run({"--report", "report.txt"}, {kHazard, "failed"});
   EXPECT_EQ(outcome.error.find("CERTAIN"), std::string::npos) << outcome.error;
   EXPECT_NE(last_line(outcome.error).find("report in report.txt"), std::string::npos) << outcome.error;
@@ -301,7 +301,7 @@ TEST_F(RunCommand, AReportFileIsWholeWhileTheHangLasts) {
   EXPECT_EQ(process.stderr_text(), "");
 }
 
-// The program writes to both of its streams: a document among its lines could not be read by anybody.
+// The program writes to both standard streams. Nobody could read a JSON document among its lines.
 TEST_F(RunCommand, JsonNeedsAPlaceOfItsOwn) {
   const Outcome outcome = run({"--format", "json"}, {kFixture, "write"});
   EXPECT_EQ(exit_code(outcome.status), 2);
@@ -317,7 +317,7 @@ TEST_F(RunCommand, JsonOnStandardOutputStandsAlone) {
   const Outcome outcome = run({"--format", "json", "--report", "-"}, {kFixture, "write", "3"});
   EXPECT_EQ(exit_code(outcome.status), 3);
   EXPECT_TRUE(nlohmann::json::parse(outcome.output, nullptr, false).is_object()) << outcome.output;
-  // The order in which the program writes to its streams is up to the program.
+  // The program may write to its streams in any order.
   for (const char* line : {"line one\n", "line two\n"})
     EXPECT_NE(outcome.error.find(line), std::string::npos) << outcome.error;
   EXPECT_TRUE(outcome.error.ends_with("\nforksight: nothing found in 1 process\n")) << outcome.error;
@@ -335,7 +335,7 @@ TEST_F(RunCommand, JsonOfAHangIsOneDocument) {
   EXPECT_EQ(quiet.error, "");
 }
 
-// As `>>` does: what is already in the file stays.
+// As with `>>` in a shell, the file keeps its old contents.
 TEST_F(RunCommand, AReportOnStandardOutputIsAppended) {
   std::ofstream(folder_ / "all.txt") << "before\n";
   const Outcome outcome =

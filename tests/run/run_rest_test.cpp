@@ -1,5 +1,5 @@
-// Ctrl-C while no hang is proven and nothing is done either: forksight prints what each process waits for before it
-// ends.
+// Ctrl-C while no hang is proven, but no process does anything: before it ends, forksight prints what each process
+// waits for.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -14,10 +14,10 @@ namespace {
 
 using namespace test;
 
-// Reads from a pipe whose other end its child has, which waits for a signal.
+// In this mode the program reads from a pipe. Its child has the writing end, and waits for a signal.
 constexpr char kMode[] = "pipe-healthy";
 
-// forksight looks every quarter of a second: after this number of looks it knows that the program rests.
+// forksight looks every quarter of a second. After this number of looks it knows that the program does nothing.
 void wait_until_rest_is_known(const FixtureProcess& process) {
   constexpr std::uint64_t kLooks = 16;
   const auto looks = [&] {
@@ -39,7 +39,8 @@ void expect_waits(const std::string& text, pid_t reader, pid_t writer) {
 
 class Rest : public RunCommand {
  protected:
-  // The program, its reader and its writer, when forksight knows that all of them rest.
+  // Starts forksight, finds the reader (the program) and the writer (its child), and waits until forksight knows that
+  // both do nothing.
   void start(const Words& options) {
     process_.emplace(command(options, {kFixture, kMode}), true, folder_.string());
     ASSERT_TRUE(process_->wait_ready());
@@ -71,7 +72,7 @@ TEST_F(Rest, AnInterruptTellsWhatEachProcessWaitsFor) {
   EXPECT_LT(error.find("Not proven to be stuck"), error.find("the command was ended by signal 2 (SIGINT)")) << error;
 }
 
-// As a terminal does it: all get the signal, and the program is faster.
+// A terminal sends the signal to all processes. The program ends before forksight has acted.
 TEST_F(Rest, AnInterruptThatEndsTheProgramFirstTellsItToo) {
   start({});
   ASSERT_EQ(::kill(-process_->pid(), SIGINT), 0);

@@ -1,4 +1,4 @@
-// What CMD gets under `forksight run`: environment, preloads, arguments, signals, standard input.
+// What CMD inherits from `forksight run`: environment, preloads, arguments, signals, standard input.
 #include <gtest/gtest.h>
 
 #include <iterator>
@@ -42,7 +42,7 @@ TEST_F(RunCommand, WhatIsToBeForeseenIsAskedOfTheShim) {
       lines_of(execute({"env", FORKSIGHT_COMMAND, "run", "-q", "--lock-order", "--predict", "--", "env"}).output);
   EXPECT_TRUE(all.contains("FORKSIGHT_LOCK_ORDER=1"));
   EXPECT_TRUE(all.contains("FORKSIGHT_PREDICT=1"));
-  // The environment asks for it already.
+  // The environment of forksight already asks for it.
   const auto one =
       lines_of(execute({"env", "FORKSIGHT_PREDICT=1", FORKSIGHT_COMMAND, "run", "-q", "--", "env"}).output);
   EXPECT_TRUE(one.contains("FORKSIGHT_PREDICT=1"));
@@ -81,7 +81,7 @@ TEST_F(RunCommand, TheShimStandsInFrontOfOtherPreloads) {
   EXPECT_TRUE(outcome.output.ends_with("/libforksight.so:libc.so.6\n")) << outcome.output;
 }
 
-// LD_PRELOAD ends a path at a blank and at a colon, and the loader replaces "$LIB".
+// In LD_PRELOAD a path ends at a blank or a colon, and the loader replaces "$LIB". So forksight makes a symbolic link.
 TEST_F(RunCommand, ForksightMayLieInAFolderThatLdPreloadCannotName) {
   const fs::path build = fs::path(FORKSIGHT_COMMAND).parent_path();
   const fs::path bin = folder_ / "my tools: $LIB" / "bin";
@@ -96,7 +96,7 @@ TEST_F(RunCommand, ForksightMayLieInAFolderThatLdPreloadCannotName) {
     words.insert(words.end(), program.begin(), program.end());
     return execute(words);
   };
-  // Twice: the second run finds the link of the first one.
+  // Runs twice: the second run finds the symbolic link that the first one made.
   for (int round = 0; round < 2; ++round) {
     const Outcome maps = run_there({"cat", "/proc/self/maps"});
     EXPECT_NE(maps.output.find(shim.string()), std::string::npos) << maps.output << maps.error;

@@ -1,2 +1,2 @@
-/* The loader, and with it the shim, has no part in this one. */
+/* A static program: no loader runs, so the shim is not preloaded. */
 int main(void) { return 0; }

@@ -1,4 +1,4 @@
-// The supervisor with real processes. The time is a parameter: polls follow each other as fast as possible.
+// The supervisor with real processes. The tests pass the time as a parameter, so they poll as fast as possible.
 #include "watch/supervisor.hpp"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ class Watch {
     supervisor_.poll(now_);
   }
 
-  // Polls until `count` processes are stuck: the byte of readiness is written just before the last call.
+  // Polls until `count` processes are stuck. The fixture writes its byte shortly before the call in which it hangs.
   bool wait_stuck(std::size_t count) {
     const auto limit = Clock::now() + std::chrono::seconds(20);
     while (Clock::now() < limit) {
@@ -48,8 +48,8 @@ class Watch {
     return false;
   }
 
-  // Polls until every thread of the first process sleeps, then many times more; returns the largest number of stuck
-  // processes.
+  // Polls until every thread of the first process sleeps, and then many more times. Returns the largest number of stuck
+  // processes that a poll found.
   std::size_t stuck_at_most() {
     const auto limit = Clock::now() + std::chrono::seconds(20);
     bool sleeps = false;
@@ -75,7 +75,7 @@ class Watch {
     }
     return nullptr;
   }
-  // The one stuck process that is not the first.
+  // The verdict about a stuck process that is not the first one.
   const Verdict* other() const {
     for (const auto& [key, verdict] : supervisor_.verdicts()) {
       if (key.pid != pid()) return &verdict;
@@ -237,12 +237,12 @@ TEST(Supervisor, ALastWordNeedsNoAge) {
   Watch watch("dead");
   const auto limit = Clock::now() + std::chrono::seconds(20);
   while (watch.supervisor().verdicts().empty() && Clock::now() < limit) {
-    watch.supervisor().poll_at_any_age(watch.now());  // time stands still
+    watch.supervisor().poll_at_any_age(watch.now());  // the time does not advance
   }
   EXPECT_EQ(watch.supervisor().verdicts().size(), 1U);
 }
 
-// A handler gets the process out of its wait, and the process blocks again: the time starts again.
+// A handler ends the wait of the process, and the process blocks again. Then its time as stuck begins again.
 TEST(Supervisor, AProcessThatRanIsLookedAtAnew) {
   Watch watch("dead-caught");
   ASSERT_TRUE(watch.wait_stuck(1));

@@ -32,7 +32,7 @@ TEST(ThreadGraph, WhoeverQueuesBehindARingIsItsVictim) {
   EXPECT_EQ(judged[0].threads, (Fates{kVictim, kRoot, kRoot}));
 }
 
-// The ring is in one process. The other process waits for it, and it waits for the other by one more thread.
+// The ring is in process 100. Process 200 waits for process 100. A third thread of process 100 waits for process 200.
 TEST(ThreadGraph, AProcessThatIsWaitedForInTurnIsStillAVictim) {
   const auto judged = judge_threads(
       {{100, {waits(100, {{200, "wait4"}}), waits(101, {{100, "mutex", 102}}), waits(102, {{100, "mutex", 101}})}},
@@ -53,7 +53,8 @@ TEST(ThreadGraph, ARingAcrossProcessesIsACause) {
   EXPECT_EQ(judged[1].waits_for, 0U);
 }
 
-// Descriptors on their way, and the reader's own end of a socket, keep a wait from being proven. They are no cause.
+// A descriptor in the queue of a socket may end a wait, and so may the reader's own end of a socket. If their process
+// is awake, the wait is not proven. They are never the cause of a hang.
 TEST(ThreadGraph, NobodyWaitsForOneThatCouldOnlyEndTheWait) {
   for (const char* via : {model::kViaReceiving, model::kViaShutdown}) {
     const auto judged = judge_threads({{100, {waits(100, {{200, via}})}}, {200, {waits(200, {})}}});

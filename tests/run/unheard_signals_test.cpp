@@ -1,4 +1,4 @@
-// Which signals no thread of a process takes, as a pure function.
+// Tests the pure function that finds the signals that no thread of a process takes.
 #include "watch/unheard_signals.hpp"
 #include "proc/thread_sample.hpp"
 

@@ -47,7 +47,7 @@ TEST(WaitGraph, VictimsOfVictimsPointTowardsTheCause) {
   EXPECT_EQ(judgements[2].waits_for, 1U);
 }
 
-// A process that could end a wait, although nobody waits for it.
+// The node, with more processes that could end its wait. The node does not wait for these processes.
 Node may_be_ended_by(Node node, std::initializer_list<std::size_t> targets) {
   for (const std::size_t target : targets) node.edges.push_back({target, "SCM_RIGHTS", false});
   return node;
@@ -95,7 +95,7 @@ TEST(WaitGraph, ADeepChainNeedsNoDeepStack) {
   EXPECT_EQ(judgements.back().fate, kVictim);
 }
 
-// The definitions, taken literally: reachability by repeated passes over a matrix.
+// Computes the fates directly from their definitions: reachability by a matrix.
 Fates judge_naively(const std::vector<Node>& nodes) {
   const std::size_t count = nodes.size();
   std::vector<std::vector<bool>> reaches(count, std::vector<bool>(count, false));

@@ -1,4 +1,4 @@
-// What can still end a wait, as far as texts and numbers tell.
+// What can still end a wait, computed from texts of /proc and from numbers.
 #include "watch/ways_out.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The decisions of a run, without a program and without the command line: whether and which processes of the tree are
-// ended, what is withdrawn, and the exit status.
+// The decisions of a run, without a program and without a command line: which processes of the tree are ended, which
+// findings are withdrawn, and the exit status.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -54,7 +54,7 @@ class RunDecides : public testing::Test {
   bool ends(const std::vector<Finding>& findings, Certainty least = Certainty::kProven) const {
     return has_hang_to_end(verdicts_, model_, findings, least);
   }
-  // CMD ended by itself, with 3.
+  // The exit status of the run if CMD ended by itself with status 3.
   int status_at_the_end(const std::vector<Finding>& last) const {
     return exit_status(options_, said_.has_at_least(options_.fail_on, last), 3 << 8);
   }
@@ -158,7 +158,7 @@ TEST_F(RunDecides, ToTakeBackWhatWasNeverProvenAndIsNotFoundAnyMore) {
   EXPECT_EQ(status_at_the_end({}), 3);
 }
 
-// A handler let it out of the wait, and it ended before the next look.
+// A signal handler ended the wait of the process, and the process ended before the next look.
 TEST_F(RunDecides, ToTakeBackALikelyHangThatIsNotFoundAnyMore) {
   stick(kChild, Liveness::kDeadButForSignal);
   said_.note(verdicts_, model_, {finding(Certainty::kLikely, "interrupted")});

@@ -1,4 +1,5 @@
-// What run.json keeps about a process that was stuck and no longer is: nothing, unless it was ended in the meantime.
+// What run.json keeps about a process that was stuck. If the process is no longer stuck, run.json keeps nothing about
+// the hang, unless the process has ended in the meantime.
 #include "session/history.hpp"
 
 #include <gtest/gtest.h>
@@ -43,7 +44,7 @@ class Sleeper {
   pid_t pid_;
 };
 
-// One, and a supervisor that has looked at it once.
+// A Sleeper, and a supervisor that has looked at it once.
 struct WatchedSleeper {
   WatchedSleeper() { supervisor.poll(Clock::now()); }
 
@@ -94,8 +95,8 @@ model::Wait wait_of(std::int32_t tid, model::WaitKind kind) {
   return wait;
 }
 
-// What is kept about a process whose thread waited as in `sampled` when it was judged, and as in `seen` when it was
-// looked at.
+// The wait that is kept about a process whose thread waited as in `sampled` when the process was judged, and as in
+// `seen` in a later look.
 model::Wait join_looks(model::Liveness liveness, model::WaitKind sampled, model::WaitKind seen) {
   const WatchedSleeper sleeper;
   const auto& [child, key, supervisor] = sleeper;
@@ -118,7 +119,7 @@ model::Wait join_looks(model::Liveness liveness, model::WaitKind sampled, model:
   return {};
 }
 
-// A spinning thread is seen running, ready to run, or stopped by an examiner.
+// A look may find a spinning thread running, ready to run, or stopped by a process that examines it.
 TEST(RunHistory, KeepsTheStackOfAThreadThatSpinsHoweverEachSampleCaughtIt) {
   for (const auto liveness : {model::Liveness::kStalled, model::Liveness::kSpinning}) {
     const model::Wait kept = join_looks(liveness, model::WaitKind::kOther, model::WaitKind::kRunning);
@@ -133,7 +134,7 @@ TEST(RunHistory, KeepsNoStackOfAnotherWait) {
   EXPECT_TRUE(kept.stack.frames.empty());
 }
 
-// It pauses, in a call that others may end, so it is awake.
+// The sleeper is in pause(), which a signal of another process may end. So it is awake.
 TEST(RunHistory, TakesAProofBackOnceItsProcessHasBeenAwakeForAWhile) {
   const WatchedSleeper sleeper;
   const auto& [child, key, supervisor] = sleeper;

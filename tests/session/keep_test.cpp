@@ -1,4 +1,4 @@
-// Which runs of a folder are removed, and that nothing else ever is.
+// Which runs of a folder are removed. Nothing else may ever be removed.
 #include "session/keep.hpp"
 
 #include <fcntl.h>
@@ -178,7 +178,7 @@ TEST_F(Keep, ARunThatGoesOnStays) {
   const std::string locked = make_run(5);
   const int fd = ::open((root_ / locked).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   ASSERT_EQ(::flock(fd, LOCK_SH), 0);
-  // forksight has ended in another run, but a process of that run goes on.
+  // In another run forksight has ended, but a process of that run still runs.
   const std::string named = make_run(6);
   std::string variable = "FORKSIGHT_OUT=" + (root_ / named).string();
   char* const environment[] = {variable.data(), nullptr};

@@ -1,4 +1,4 @@
-// outside.json: forksight reads back what it writes, and nothing that it does not understand.
+// outside.json: forksight reads back what it writes, and refuses what it does not understand.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -16,7 +16,7 @@ std::vector<KeptFinding> make_kept() {
   kept[0].processes[0].start_ticks = 34;
   kept[0].processes[1].host = "node-1";
   kept[0].finding.rule = "lock-cycle";
-  // What it was in the model of the run is of no meaning here.
+  // Indices into the model of the run. They have no meaning after reading.
   kept[0].finding.process = 70;
   kept[0].finding.processes = {70, 71};
   kept[1].processes = {kept[0].processes[0]};

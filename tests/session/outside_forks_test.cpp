@@ -1,4 +1,4 @@
-// A fork that was seen from outside gets what the traces know about it.
+// A fork that was inferred from outside is completed with what the traces record about it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ model::Model family() {
   return model;
 }
 
-// As seen from outside: the lock names its holder, and nothing shows where the holder was at the fork.
+// The model as seen from outside: the lock names its holder, but nothing shows where the holder was at the fork.
 model::Model seen_from_outside() {
   model::Model seen = family();
   model::Lock& lock = seen.locks.emplace_back();

@@ -1,4 +1,4 @@
-// A whole run with the real shim, with given options: no command line is parsed.
+// Whole runs with the real shim and given options. No command line is parsed.
 #include "session/session.hpp"
 
 #include <gtest/gtest.h>

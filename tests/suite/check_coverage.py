@@ -1,4 +1,4 @@
-"""docs/coverage.md ends with what `forksight suite list --format markdown` prints. With --update it gets that.
+"""Checks that docs/coverage.md ends with what `forksight suite list --format markdown` prints. With --update it writes that part.
 
   check_coverage.py FORKSIGHT CASES PAGE [--update]
 """

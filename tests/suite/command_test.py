@@ -1,5 +1,5 @@
-"""command_test.py FORKSIGHT SCHEMA XSD: `forksight suite` as it is called: exit statuses, formats that others read, skips,
-and its end by a signal, on a small suite that is made here."""
+"""command_test.py FORKSIGHT SCHEMA XSD: tests `forksight suite` as a command, with a small suite that the test makes: exit statuses,
+formats that other programs read, skipped cases, and the end by a signal."""
 import copy
 import json
 import os
@@ -136,7 +136,7 @@ class Suite(unittest.TestCase):
         self.suite("run", "--label", "gpu", status=2)
 
     def test_missing_library(self):
-        """A program that needs a library which the loader does not find is skipped, and the library is named."""
+        """A program that needs a library which the loader does not find is skipped, and the result names the library."""
         source = self.folder / "empty.c"
         for name, text in (("needed", "int needed(void) { return 0; }\n"), ("uses", "int needed(void); int main(void) { return needed(); }\n")):
             source.write_text(text)
@@ -150,16 +150,16 @@ class Suite(unittest.TestCase):
         self.assertIn("libomp.so.9", case["lines"][0])
 
     def stopped(self, number):
-        """Starts a run that hangs and ends it by a signal to it alone. Checks what it leaves, its status and its report."""
+        """Starts a run of a case that hangs, and sends a signal to forksight alone. Checks that no process is left, the status and the report."""
         pids = self.folder / "pids"
         os.mkfifo(self.folder / "started")
         self.add("hangs", f"# EXPECT-BARE: hang\n# EXPECT-NONE\nsetsid sleep 1000 & echo $! $$ > {pids}; echo > {self.folder}/started\n"
                           "while :; do sleep 0.01; done\n")
-        # In the order of the manifest: "hangs" is the last, but the first to be run.
+        # Results come in the order of the manifest. There "hangs" is the last case, but it is run first.
         argv = self.argv("run", "--format", "json", "-j", "1", "good", "hangs")
         run = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
-            (self.folder / "started").read_text()  # until the program opens and writes it
+            (self.folder / "started").read_text()  # returns when the program has opened and written it
             run.send_signal(number)
             out = run.communicate(timeout=LIMIT_S)[0]
         finally:
@@ -183,7 +183,7 @@ class Suite(unittest.TestCase):
             time.sleep(0.05)
 
     def test_terminal_shows_progress(self):
-        """On a terminal there is one line that changes, and a line for what is red."""
+        """On a terminal the suite prints one line that changes, and one line for each red case."""
         if not shutil.which("script"):
             self.fail("there is no script, which comes with bsdutils")
         words = " ".join(f"'{word}'" for word in self.argv("run", "--format", "tap", "--report", str(self.folder / "tap")))

@@ -1,6 +1,7 @@
 // compare_report EXPECTED REPORT [RUN]: the suite's comparison alone, for tests that get their reports in another way.
-// EXPECTED is a list of findings as `forksight suite list --format json` has them; RUN one of its runs, whose end is
-// then what is compared. Prints each difference; exit status 1 if there is one, 2 if a file makes no sense.
+// EXPECTED is a list of findings in the format of `forksight suite list --format json`. RUN is one of the runs in that
+// list: with it, the comparison also uses the end that RUN expects. Prints each difference. The exit status is 1 if
+// there is a difference, and 2 if a file cannot be understood.
 #include <cstdio>
 #include <exception>
 #include <fstream>

@@ -1,4 +1,4 @@
-// Expectations as they are read from a source.
+// Reads expectations from the comments of a source file.
 #include "suite/expectations.hpp"
 
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ TEST(SuiteExpectations, AreReadWhole) {
   ASSERT_EQ(expected.runs.size(), 1U);
   EXPECT_THAT(expected.runs[0].options, ElementsAre("--omp=rebuild"));
   EXPECT_THAT(expected.runs[0].printed, ElementsAre("child: 2 threads"));
-  // From outside nobody knows where the lock was taken.
+  // `why` examines from outside: it cannot know where the lock was taken.
   ASSERT_EQ(expected.why.size(), 1U);
   EXPECT_THAT(expected.why[0].stacks, IsEmpty());
   EXPECT_FALSE(expected.core.has_value());

@@ -1,7 +1,8 @@
-"""fingerprints_test.py FORKSIGHT CASES: the fingerprint of a hang names its cause, whoever tells it and whenever.
+"""fingerprints_test.py FORKSIGHT CASES: the fingerprint of a finding is the same in every run, and differs between causes.
 
-`forksight why` is asked twice about each case of SAMPLE, in two runs: it says the same fingerprints. Two cases share none, though
-most are of one interpreter and one rule. That `run`, `why` and `core` say the same of one case is what each case.* judges.
+`forksight why` is asked about each case of SAMPLE in two runs. Both runs must report the same fingerprints. Two cases must not share a
+fingerprint, although many cases have the same interpreter and the same rule. The tests case.* check that `run`, `why` and `core` report
+the same fingerprint for one case.
 """
 import json
 import subprocess

@@ -1,5 +1,5 @@
-"""The suite as it is installed: from a fresh prefix alone, it finds itself, its libraries and scripts, and its cases are
-what they are in the build tree."""
+"""Tests the installed suite. From a fresh prefix alone, it finds its cases, libraries and scripts, and its cases have the same results as
+in the build tree."""
 import argparse
 import json
 import os
@@ -48,7 +48,7 @@ def check(options, scratch):
     problems = find_build_paths(suite, options.build)
     links = [path for path in suite.rglob("*") if path.is_symlink()]
     problems += [f"{path} is a link" for path in links]
-    # Nothing of the build's environment, and nothing may be written into the prefix.
+    # Uses nothing of the build's environment. Nothing may be written into the prefix.
     forksight = prefix / options.bindir / "forksight"
     environment = {"PATH": os.environ["PATH"], "HOME": str(scratch), "TMPDIR": str(scratch)}
     listed = run([forksight, "suite", "list", "--format", "json"], env=environment, cwd=scratch)

@@ -1,5 +1,5 @@
-// Tests of the judge: it is red for each kind of wrong verdict, and green for the right one. The programs are scripts,
-// and the reports are made up by a stand-in for forksight, which prints what the test gives it.
+// Tests of the judge: it is red for each kind of wrong verdict, and green for the right one. The programs are scripts.
+// A script also stands in for forksight: it prints the reports that the test gives it.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -176,7 +176,7 @@ TEST(Judge, EndsWhatHangs) {
   EXPECT_EQ(count, 3);
 }
 
-// The stand-in leaves a process in a session of its own; it is ended, and told.
+// The stand-in leaves a process behind, in a session of its own. The judge ends this process and reports it.
 TEST(Judge, IsRedForAProcessThatIsLeftBehind) {
   MadeSuite made;
   made.stand_in = "if [ \"$1\" = run ]; then setsid sleep infinity & echo $! >> \"$(dirname \"$0\")/pids\"; fi\n";
@@ -194,7 +194,7 @@ TEST(Judge, ComparesWhatWhyAndCoreSay) {
   made.source.replace(made.source.find("BARE: ok"), 8, "BARE: hang");
   made.source += "// EXPECT-CORE: orphaned-mutex proven hang\n";
   made.parts = {"bare", "why", "core"};
-  // The core itself is made up, too.
+  // A script stands in for gcore, too. The core is an empty file.
   made.write("gcore", "#!/usr/bin/env bash\ntouch \"$2.$3\"\n", true);
   made.environment = {{"PATH", made.folder().string() + ":" + std::getenv("PATH")}};
   expect_green(made.judge(), 3);
@@ -207,7 +207,7 @@ TEST(Judge, ComparesWhatWhyAndCoreSay) {
   expect_red(made.judge(), {"no report"});
 }
 
-// Without gcore the core is not judged, and the case does not pass.
+// Without gcore there is no core to judge. Then the case must not pass.
 TEST(Judge, DoesNotPassWhatItCouldNotJudge) {
   MadeSuite made;
   made.program = "exec /bin/sleep infinity";

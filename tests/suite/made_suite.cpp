@@ -23,7 +23,8 @@ inner();  // MARK: here
 outer();  // MARK: there
 )";
 
-// Writes the report for the options that it is called with, and is the program, whose status it passes on.
+// Stands in for forksight: writes the report that belongs to its options, and then becomes the program, so its exit
+// status is that of the program.
 constexpr char kStandIn[] = R"(
 folder=$(dirname "$0")
 case $1 in why|core) cat "$folder/$1.json"; exit 1 ;; esac

@@ -1,4 +1,5 @@
-// A suite of one case that a test makes up: its program is a script, and so is the forksight that is judged by it.
+// A suite of one case that a test makes. The program of the case is a script. Another script stands in for the
+// forksight that is judged.
 #pragma once
 
 #include <filesystem>
@@ -11,10 +12,10 @@
 
 namespace forksight::test {
 
-// The finding that the stand-in reports, as the case expects it.
+// A finding that is as the case expects it. The stand-in reports it.
 nlohmann::json good_finding();
 
-// With the value at a path like "/culprit/holder/name" replaced.
+// The finding with another value at a path like "/culprit/holder/name".
 nlohmann::json changed(nlohmann::json finding, const char* path, nlohmann::json value);
 
 nlohmann::json report_of(std::vector<nlohmann::json> findings);
@@ -26,7 +27,7 @@ class MadeSuite {
   MadeSuite(const MadeSuite&) = delete;
   MadeSuite& operator=(const MadeSuite&) = delete;
 
-  // What the case expects, what it does, and what is reported about it.
+  // The source (what the case expects), the program (what it does), and the reports about it.
   std::string source;
   std::string program = "echo 'child: 2 threads'";
   std::string variant;
@@ -40,9 +41,9 @@ class MadeSuite {
   std::set<std::string> parts;
   std::vector<std::pair<std::string, std::string>> environment;
 
-  // Reads the expectations; the error is theirs.
+  // Reads the expectations; the error says what is wrong in them.
   Result<suite::Expectations> read() const;
-  // Judges in a worker process. The expectations must make sense.
+  // Judges the case in a worker process. The expectations must be valid.
   suite::CaseResult judge();
 
   const std::filesystem::path& folder() const { return folder_; }
@@ -53,7 +54,7 @@ class MadeSuite {
   suite::Case case_;
 };
 
-// Everything that is reported about it, in one text.
+// All lines of the result in one text.
 std::string all_lines(const suite::CaseResult& result);
 
 }  // namespace forksight::test

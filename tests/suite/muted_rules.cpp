@@ -1,5 +1,5 @@
-// The catalogue of rules as in analyzer/diagnose/rules.cpp, but for the one that FORKSIGHT_MUTED_RULE names: it finds
-// nothing. Linked into a command of the tests alone, in place of the other.
+// The same list of rules as analyzer/diagnose/rules.cpp has, except that the rule that FORKSIGHT_MUTED_RULE names finds
+// nothing. This file replaces rules.cpp only in forksight_mutant, which only tests use.
 #include <array>
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,6 @@
-// nameless DIR...: checks for each folder of a run that a first look without names does not miss what is found with
-// names. Prints one line "DIR RULE..." for each; ends with 1 if something is missed, 3 if a folder cannot be read.
+// nameless DIR...: checks each folder of a run. If the diagnosis with names of functions has a finding, the first look
+// without names must say that there may be one. Prints one line "DIR RULE..." for each folder. The exit status is 1 if
+// the first look misses a finding, and 3 if a folder cannot be read.
 #include <cstdio>
 #include <filesystem>
 

@@ -1,7 +1,7 @@
-"""nameless_test.py FORKSIGHT NAMELESS RULES CASES: a run looks up no names where nothing is to be told, and passes nothing over.
+"""nameless_test.py FORKSIGHT NAMELESS RULES CASES: a run may skip looking up names of functions without missing a finding.
 
-For each rule of RULES (rules.def) the cheapest case that expects its finding is run under observation alone, and its traces
-are kept. NAMELESS (nameless.cpp) judges each folder with names and without.
+For each rule of RULES (rules.def) the test runs the cheapest case that expects a finding of the rule, only with observation, and keeps
+its traces. NAMELESS (nameless.cpp) diagnoses each folder of traces with names and without.
 """
 import json
 import subprocess
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rule_mutants import LIMIT_S, RULE, cheapest
 
-FEWEST_RULES = 30  # that speak in the traces: some rules speak of what only a look from outside shows
+FEWEST_RULES = 30  # at least so many rules must have a finding in the traces. Some rules need an examination from outside
 
 
 def main():

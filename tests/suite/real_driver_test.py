@@ -1,5 +1,5 @@
-"""real_driver_test.py FORKSIGHT CASES DRIVER: cases of the label gpu run on the machine's driver, and are skipped without one.
-The machine's driver is here a copy of the test driver DRIVER that goes by another name."""
+"""real_driver_test.py FORKSIGHT CASES DRIVER: cases with the label gpu run on the machine's CUDA driver, and are skipped if it has none.
+In this test a copy of the test driver DRIVER under another name plays the part of the machine's driver."""
 import json
 import os
 import subprocess
@@ -12,7 +12,7 @@ CASE = "gpu.cuda_by_symbol"
 
 
 def run(forksight, cases, folder, *words):
-    """The judged case, with `folder` first in the loader's path."""
+    """The result of the case, run with `folder` first in the loader's search path."""
     argv = [forksight, "suite", "run", CASE, "--format", "json", "--cases", cases, *words]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=100, check=False, env={**os.environ, "LD_LIBRARY_PATH": str(folder)})
     return done.returncode, json.loads(done.stdout)["cases"][0]

@@ -1,8 +1,9 @@
-"""rule_mutants.py MUTANT RULES CASES: a rule that finds nothing is noticed by the suite.
+"""rule_mutants.py MUTANT RULES CASES: the suite notices if a rule finds nothing.
 
-For each rule of RULES (rules.def) the cheapest case that expects its finding is run under observation alone by MUTANT (of a
-rule that guesses, for who asks only, it is asked by `forksight why` alone), which is forksight with the rule that FORKSIGHT_MUTED_RULE names muted. The case must be red, because that finding is missing, or
-because nobody ends the hang, which no rule explains any more. A rule without a case is red. That the cases are green with all rules is what the tests case.* say; of MUTANT one shows it.
+MUTANT is a build of forksight that mutes the rule that FORKSIGHT_MUTED_RULE names. For each rule of RULES (rules.def) the test runs the
+cheapest case that expects a finding of the rule, with MUTANT and only with observation. If only `forksight why` reports the finding, the
+test asks only `why`. The case must be red: either the finding is missing, or nobody ends the hang because no rule explains it any more. A
+rule without a case makes the test fail. The tests case.* show that the cases are green with all rules. For MUTANT one case shows it.
 """
 import json
 import os
@@ -23,7 +24,7 @@ def expected_of(case):
 
 
 def cost(case):
-    """Time limits: a hang takes time, an interpreter starts slowly, and findings that only `why` reports take longer."""
+    """A sort key for the time that a case takes. A hang takes time, and so does the start of an interpreter. Then fewer findings come first."""
     expected = case["expected"]
     return ({"ok": 0, "error": 0, "hang": 2, "spin": 3}[expected["bare"]] + (1 if case["command"][1:] else 0), len(expected_of(case)))
 
@@ -34,7 +35,7 @@ def cheapest(cases, slug):
 
 
 def judge(mutant, cases, case, muted):
-    """(green, what is said of it)"""
+    """(whether the case is green, the lines of its result)"""
     environment = {key: value for key, value in os.environ.items() if key != "FORKSIGHT_MUTED_RULE"}
     if muted:
         environment["FORKSIGHT_MUTED_RULE"] = muted
@@ -73,7 +74,7 @@ def main():
     green, said = judge(mutant, cases, first, "")
     if not green:
         sys.exit(f"{first['name']} is not green with all rules:\n{said}")
-    # Nobody ends a hang that no rule explains: most of the time is spent asleep.
+    # Nobody ends a hang that no rule explains, so the cases sleep most of the time and many can run at once.
     with ThreadPoolExecutor(4 * len(os.sched_getaffinity(0))) as pool:
         problems = [problem for problem in pool.map(lambda slug: check(mutant, cases, listed, slug), slugs) if problem]
     print("\n".join(problems) or f"all {len(slugs)} rules are noticed")

@@ -1,4 +1,4 @@
-// Which cases are chosen, and what a manifest may not be.
+// Which cases are selected, and which manifests are refused.
 #include "suite/select.hpp"
 
 #include <gmock/gmock.h>

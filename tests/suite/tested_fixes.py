@@ -1,12 +1,12 @@
-"""tested_fixes.py FORKSIGHT DIAGNOSE CASES: each fix that a source of DIAGNOSE marks as tested is tested by the case named here.
+"""tested_fixes.py FORKSIGHT DIAGNOSE CASES: each fix that a source of DIAGNOSE marks as tested must be tested by the case in a row of the table.
 
-A row is the begin of the fix's text; then, for each rule that says it, the case, and what makes that case end well: "repaired",
-its twin; another variant of which nothing is found; options of `forksight run`; or "silent": the case itself is a program of
-which nothing is found. The case expects a finding of that rule. That it ends well so is what the test of the case shows. Red is
-a mark without a row, a row without a mark, and a row that the cases do not bear out.
+A row has the beginning of the fix's text. Then, for each rule that gives this fix, it has the case, and what makes the case end well:
+"repaired" (the twin), another variant about which nothing is reported, options of `forksight run`, or "silent" (nothing is reported about
+the case itself). A case that is not "silent" must expect a finding of the rule. The test of the case itself shows that it ends well. This
+test fails for a mark without a row, for a row without a mark, and for a row that does not agree with the expectations of its cases.
 
-The table of contexts in advice.cpp names its cases itself: the case whose name is the same without its last part has a finding of
-the rule, and of the case that does what the remedy says nothing is found.
+The table of contexts in advice.cpp names its cases itself. It names a variant, which does what the remedy says: nothing may be reported
+about it. The case without the last part of that name must expect a finding of the rule.
 """
 import json
 import re
@@ -27,7 +27,7 @@ TESTED = {
         tuple((rule, "exec_with_locks_held", "silent") for rule in sorted({rule for rule, _ in ORPHANS})),
     "To keep a job running for now: `forksight run --on-orphan=recover": tuple((*orphan, RECOVER) for orphan in ORPHANS),
     "To fail at once instead of hanging: `forksight run --on-orphan=abort": tuple((*orphan, ABORT) for orphan in ORPHANS),
-    # of one rule each
+    # fixes that only one rule gives
     "Keep running under `{}`: it cures this at each fork.": SELF_HELD,
     "Run it under `{}`: the child's thread becomes the lock's owner.": SELF_HELD,
     "Re-initialise {} in the child, in a pthread_atfork() child handler": (("self-held-lock", "self_held_kinds.recursive", "repaired"),),
@@ -86,7 +86,7 @@ MARK = re.compile(r",\s*(?:true|is_tested\w*(?:\([^()]*\))?)\s*$")
 
 
 def marked_fixes(folder):
-    """(slug of the rule, "" where several share it; text) of each fix that is marked as tested."""
+    """(slug of the rule, text) of each fix that is marked as tested. The slug is "" if several rules share the source."""
     for path in sorted(Path(folder).rglob("*.cpp")):
         slug = path.stem.replace("_", "-") if path.parent.name == "rules" else ""
         for found in FIX.finditer(path.read_text()):
@@ -98,7 +98,7 @@ CONTEXT_TEST = re.compile(r'Test\{"([^"]*)",\s*"([^"]*)"\}')
 
 
 def problems_of_contexts(cases, text):
-    """Of the tests that the table of contexts names."""
+    """The errors in the tests that the table of contexts names."""
     tests = CONTEXT_TEST.findall(text)
     problems = [] if len(tests) > 7 else [f"only {len(tests)} tests of contexts are read"]
     for rule, by in tests:
@@ -112,7 +112,7 @@ def is_silent(case):
 
 
 def twin_of(cases, name, variant):
-    """The case itself may be a variant: its twin is the source's."""
+    """The given variant of a case. If the case is a variant itself, the given variant of its source."""
     names = (f"{name}.{variant}", f"{name.rpartition('.')[0]}.{variant}")
     return next((cases[one] for one in names if one in cases), None)
 
@@ -150,7 +150,7 @@ def problems_of_marks(fixes, tested):
 
 
 def self_check(cases):
-    """What must be refused."""
+    """The wrong rows, marks and contexts that the checks above do not refuse."""
     wrong = (("orphaned-mutex", "no_such_case", "repaired"), ("orphaned-rwlock", "orphaned_mutex.O2", "repaired"),
              ("orphaned-mutex", "orphaned_mutex.O2", "silent"), ("orphaned-mutex", "orphaned_mutex.O2", "no-such-twin"),
              ("orphaned-mutex", "orphaned_mutex.O2", "--cure=condvars"), ("fork-inside-parallel-region", "fork_inside_region", "--omp=rebuild"))

@@ -1,4 +1,4 @@
-// What is said of a run, in each format.
+// What each format prints about a run of the suite.
 #include "suite/views.hpp"
 
 #include <gmock/gmock.h>

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kLooksAsleep = 3;
 
-// The state of a task as /proc tells it, '\0' if there is none.
+// The state of a task as /proc shows it; '\0' if there is no such task.
 char state_of(const char* path) {
   char text[512];
   const long fd = raw_call(SYS_openat, AT_FDCWD, reinterpret_cast<long>(path), O_RDONLY | O_CLOEXEC);

@@ -1,5 +1,5 @@
-// The one order of the forced steps, in memory that all processes of a scenario share and that the judge reads.
-// It is kept by system calls of its own: no library sees them, so no part of it looks like a part of the scenario.
+// Keeps the order of the forced steps, in memory that all processes of a scenario share. The judge reads this memory.
+// This code makes its system calls without libc. So no library, and not the shim, sees them as calls of the scenario.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@ namespace truth {
 
 inline constexpr int kMaxThreads = 24;
 inline constexpr int kSignals = 32;
-inline constexpr unsigned kFarSeconds = 1000;  // longer than any scenario is watched
+inline constexpr unsigned kFarSeconds = 1000;  // longer than any scenario is played
 
 enum Phase : int32_t { kUnborn, kBefore, kInStep, kEnded };
 
@@ -21,14 +21,14 @@ struct Slot {
   std::atomic<int32_t> process;   // the slot of this process' first thread
   std::atomic<int32_t> handled;   // for a first thread: how many signals its process has handled
   std::atomic<int32_t> handlers;  // for a first thread: a bit for each signal with a handler
-  std::atomic<int32_t> result;    // of the last step: what libc answered
+  std::atomic<int32_t> result;    // what libc returned in the last step
 };
 static_assert(sizeof(Slot) == 32);
 
 struct Control {
-  std::atomic<uint32_t> turn;  // all forced steps before this one are done, or begun
+  std::atomic<uint32_t> turn;  // the forced step whose turn it is: all before it are done, or have begun
   uint32_t reserved;
-  std::atomic<uint64_t> private_objects;  // addresses, so that a report's can be told by name
+  std::atomic<uint64_t> private_objects;  // addresses: the judge maps those of a report to names
   std::atomic<uint64_t> shared_objects;
   uint64_t object_size;
   Slot slots[kMaxThreads];

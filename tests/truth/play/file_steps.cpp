@@ -91,7 +91,7 @@ int fcntl_step(const Step& step, int command, short type) {
   return answer(returned);
 }
 
-// One byte, with a control message that carries one descriptor, or has room for one.
+// A message of one byte, with a control message that carries one descriptor or has room for one.
 struct Passing {
   unsigned char byte = 0;
   iovec part{&byte, 1};

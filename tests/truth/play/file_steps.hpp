@@ -1,4 +1,4 @@
-// Steps over descriptors: pipes, socket pairs, eventfds, locks of files.
+// Steps that use descriptors: pipes, socket pairs, eventfds, locks of files.
 #pragma once
 
 #include "scenario.hpp"

@@ -21,7 +21,7 @@ constexpr int kMaxHandlers = 4;
 const Step* g_handlers[kMaxHandlers];
 int g_handler_count = 0;
 
-// The fork that this thread is making: the child's slot, the step, and the signals that its process handles.
+// The fork that this thread is making: the child's slot, the step, and the signals that the parent process handles.
 struct Making {
   int slot = -1;
   int step = -1;
@@ -31,7 +31,7 @@ thread_local Making t_making;
 
 Control& control() { return *g_play->control; }
 
-// The child's first thread takes its place: in the first handler that runs there, or after fork().
+// Registers the child's first thread under its own slot: in the first handler that runs in the child, or after fork().
 void enter_child() {
   if (t_here.slot == t_making.slot) return;
   control().slots[t_making.slot].handlers.store(t_making.signals);
@@ -85,7 +85,7 @@ pid_t make_copy(const std::string& way) {
   return fork();
 }
 
-// The command that starts this program again for a slot. The list holds the text that the words point to.
+// The command that starts this program again for a slot. `words` points into the strings of `numbers`.
 struct Command {
   std::array<std::string, 3> numbers;
   std::array<char*, 7> words{};
@@ -132,14 +132,14 @@ int fork_child(int index, const Step& step) {
   if (child < 0) return errno;
   if (child == 0) {
     enter_child();
-    if (way != "daemon") t_here.step = -1;  // its parent is the one that tells that the step is done
+    if (way != "daemon") t_here.step = -1;  // the parent reports that the step is done
     Slot& mine = control().slots[other];
     mine.step.store(-1);
     mine.phase.store(kBefore);
     return 0;
   }
   await_birth(other);
-  await_asleep(control().slots[other], index);  // its handlers have come back, or wait
+  await_asleep(control().slots[other], index);  // the child's handlers have returned, or one waits
   return 0;
 }
 

@@ -1,12 +1,12 @@
-// Steps that make processes, and the handlers that fork() calls then.
+// Steps that make processes, and the atfork handlers that fork() calls.
 #pragma once
 
 #include "scenario.hpp"
 
 namespace truth {
 
-// Returns false if the step is not of this kind. The child of `fork` returns from this function, too, as another
-// thread: see Here. `exec` does not return.
+// Returns false if the step is not of this kind. In a child of `fork` this function returns, too. There the calling
+// thread has another slot (see Here). `exec` does not return.
 bool perform_fork_step(int index, int* result);
 
 // Whether the step makes a daemon. Then the process that made it ends.

@@ -1,4 +1,4 @@
-// The objects of a scenario, in memory: private ones are copied by a fork, shared ones are not.
+// The objects of a scenario in memory. A fork copies private objects, and does not copy shared ones.
 #pragma once
 
 #include <cxxabi.h>
@@ -15,7 +15,7 @@
 namespace truth {
 
 inline constexpr int kMaxObjects = 48;
-inline constexpr int kFirstDescriptor = 100;  // object N has its ends at 100 + 2N and 101 + 2N
+inline constexpr int kFirstDescriptor = 100;  // the ends of object N are the descriptors 100 + 2N and 101 + 2N
 
 struct Promise {
   std::promise<void> promise;
@@ -32,14 +32,14 @@ union Object {
   abi::__guard guard;
   pthread_once_t once;
   Promise* promise;
-  int descriptor;  // of a file: -1 until this process opens it
+  int descriptor;  // of a locked file: -1 until this process opens it
   char room[64];
 };
 static_assert(sizeof(Object) == 64);
 
 void make_objects(const Scenario& scenario, Control& control, bool after_exec);
 void init_object(const ObjectSpec& spec, int index);
-// Does what a program does before it frees the memory. For kinds that libc never waits for, it calls nothing.
+// Calls the destroy function of libc for a mutex, rwlock, semaphore or condition variable. Other kinds: does nothing.
 void destroy_object(const ObjectSpec& spec, int index);
 Object& object_at(const Scenario& scenario, int index);
 

@@ -1,6 +1,6 @@
-// truth_play SCENARIO CONTROL: plays a scenario. Its forced steps happen in the order in which they are written; then
-// all threads run free, and what blocks, blocks. CONTROL is a file that the player creates; the judge reads there how far
-// each thread is. With SLOT PROCESS STEP it goes on after an exec.
+// truth_play SCENARIO CONTROL: plays a scenario. Its forced steps happen in the order in which they are written. Then
+// each thread takes its free steps, as far as it can. CONTROL is a file that the player creates. The judge reads from
+// it how far each thread is. With the arguments SLOT PROCESS STEP the program goes on there after an exec.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ truth::Control* map_control(const char* path, bool make) {
 int main(int argc, char** argv) {
   if (argc != 3 && argc != 6) truth::fail("truth_play SCENARIO CONTROL [SLOT PROCESS STEP]");
   const bool after_exec = argc == 6;
-  auto* play = new truth::Play;  // never destroyed: other threads use it until the last moment
+  auto* play = new truth::Play;  // never destroyed: other threads may use it until the process ends
   play->scenario = truth::read_scenario(argv[1]);
   play->scenario_path = argv[1];
   play->control_path = argv[2];

@@ -37,7 +37,7 @@ int signal_of(const std::string& name) {
   return numbers->at(name);
 }
 
-// The process slot of this process, for signal handlers: a handler does not know the number of its thread.
+// The slot of this process, for signal handlers. A handler cannot know in which thread it runs.
 int g_process_slot = 0;
 
 bool write_one(const ObjectSpec& spec, int index) {
@@ -163,7 +163,7 @@ void await_thread_end(const Slot& slot) {
   char path[64];
   const int32_t pid = slot.pid.load(), tid = slot.tid.load();
   if (pid == tid) {
-    await_process_state(pid, 'Z');  // a first thread that ended stays, as a zombie
+    await_process_state(pid, 'Z');  // a first thread that has ended remains as a zombie
     return;
   }
   snprintf(path, sizeof path, "/proc/%d/task/%d", pid, tid);
@@ -171,7 +171,7 @@ void await_thread_end(const Slot& slot) {
 }
 
 void leave_list() {
-  await_turn(control(), static_cast<uint32_t>(g_play->scenario.forced));  // the end of a list comes when all are free
+  await_turn(control(), static_cast<uint32_t>(g_play->scenario.forced));  // a thread ends only after all forced steps
   control().slots[t_here.slot].phase.store(kEnded);
   if (t_here.is_first_of_process) exit(0);
 }

@@ -1,4 +1,4 @@
-// Steps that make, end, await and signal threads and processes.
+// Steps that create, end, wait for and signal threads and processes.
 #pragma once
 
 #include "control.hpp"
@@ -11,10 +11,10 @@ bool perform_process_step(int index, int* result);
 
 void await_thread_end(const Slot& slot);
 
-// Until the thread or process has come to be.
+// Waits until the thread or process exists.
 void await_birth(int slot);
 
-// The calling thread has no step more. The first thread of a process calls exit(0).
+// Ends the list of the calling thread, which has no more steps. The first thread of a process calls exit(0).
 void leave_list();
 
 }  // namespace truth

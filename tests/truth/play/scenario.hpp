@@ -1,4 +1,4 @@
-// A scenario as it is written: objects, and steps in one order. tests/truth/README.md has the grammar.
+// A scenario as its file has it: objects, and steps in one order. tests/truth/README.md has the grammar.
 #pragma once
 
 #include <string>
@@ -29,9 +29,9 @@ struct ObjectSpec {
   ObjectKind kind;
   std::string name;
   std::vector<std::string> attributes;
-  bool shared = false;  // in memory that children have too
-  int number = 0;       // a count, a value
-  std::string at = {};  // the object whose memory it gets when it is made; it is not there at the begin
+  bool shared = false;  // in memory that a fork does not copy: parent and child share it
+  int number = 0;       // the count or value that follows the kind
+  std::string at = {};  // if not empty: the object whose memory this one gets when `make` makes it
 
   bool has(const char* attribute) const;
 };
@@ -53,7 +53,7 @@ struct Scenario {
   int object_of(const std::string& name) const;
 };
 
-// Ends the process with a message if the file is not a scenario: the generator and the tests write them.
+// Ends the process with a message if the file is not a scenario.
 Scenario read_scenario(const char* path);
 
 [[noreturn]] void fail(const std::string& message);

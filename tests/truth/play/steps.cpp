@@ -71,7 +71,7 @@ int set_word(const Step& step) {
 }
 
 int begin_guard(const Step& step) {
-  abi::__cxa_guard_acquire(&named(step).guard);  // who is the one to initialise it, the oracle knows
+  abi::__cxa_guard_acquire(&named(step).guard);  // the oracle knows which thread initialises it
   return 0;
 }
 
@@ -90,7 +90,7 @@ int fulfil(const Step& step) {
   return 0;
 }
 
-// The routine goes on with the thread's steps, up to the one that ends it.
+// The routine takes the next steps of the thread, up to `oend`.
 int call_once(const Step& step) { return pthread_once(&named(step).once, run_routine); }
 
 using Parallel = void (*)(void (*)(void*), void*, unsigned, unsigned);
@@ -151,7 +151,7 @@ const std::map<std::string, Operation>& memory_operations() {
   return *table;
 }
 
-// What the step before this one began is really asleep, and what it ended is really gone.
+// Waits until a thread that the step at `index` put to sleep sleeps, and until what that step ended is gone.
 void await_step_before(int index) {
   const Step& before = g_play->scenario.steps[static_cast<size_t>(index)];
   const Slot& slot = g_play->control->slots[before.thread];
@@ -182,7 +182,7 @@ void publish_after(int index) {
   }
 }
 
-// The step is done; in the child of a fork there is none.
+// Marks the step as done. The child of a fork has no step that it could mark.
 void finish_step() {
   if (t_here.step < 0) return;
   g_play->control->slots[t_here.slot].phase.store(kBefore);
@@ -198,7 +198,7 @@ int next_step() {
   return -1;
 }
 
-// Steps of the calling thread, until its list or a routine of pthread_once() ends. False: the list.
+// Takes steps of the calling thread until its list ends (returns false) or a routine of pthread_once() ends (true).
 bool play_on() {
   for (int index = next_step(); index >= 0; index = next_step()) {
     const Step& step = g_play->scenario.steps[static_cast<size_t>(index)];
@@ -216,7 +216,7 @@ bool play_on() {
   return false;
 }
 
-// A thread whose list ends inside of a routine ends there.
+// The routine of pthread_once(). A thread whose list ends inside the routine ends there.
 void run_routine() {
   finish_step();
   if (play_on()) return;
@@ -248,9 +248,9 @@ void load_openmp(const Scenario& scenario) {
   const bool is_used = std::any_of(scenario.steps.begin(), scenario.steps.end(),
                                    [](const Step& step) { return step.operation == "region"; });
   if (!is_used) return;
-  setenv("GOMP_SPINCOUNT", "0", 1);  // a worker that waits sleeps, and can be looked at
+  setenv("GOMP_SPINCOUNT", "0", 1);  // a waiting worker sleeps instead of spinning, so it can be examined
   if (dlopen("libgomp.so.1", RTLD_NOW | RTLD_GLOBAL) == nullptr) fail("no libgomp.so.1");
-  g_parallel = reinterpret_cast<Parallel>(dlvsym(RTLD_DEFAULT, "GOMP_parallel", "GOMP_4.0"));  // as a program links it
+  g_parallel = reinterpret_cast<Parallel>(dlvsym(RTLD_DEFAULT, "GOMP_parallel", "GOMP_4.0"));  // as linked programs do
 }
 
 }  // namespace truth

@@ -13,14 +13,14 @@ struct Play {
   const char* control_path = nullptr;
 };
 
-// The play of this process. Its memory is copied by a fork as everything else is.
+// The play of this process. It lies in private memory, so a fork copies it.
 extern Play* g_play;
 
-// Where the calling thread is in its scenario. A fork makes the copy of the thread another one.
+// Where the calling thread is in the scenario. In a child of a fork, the copy of the thread gets another slot.
 struct Here {
   int slot = -1;
-  int next = 0;   // the step from which its next one is looked for
-  int step = -1;  // that it is in
+  int next = 0;   // the index from which the search for its next step begins
+  int step = -1;  // the step that it is in, or -1
   bool is_first_of_process = false;
 };
 extern thread_local Here t_here;
@@ -31,10 +31,10 @@ void perform(int index);
 // Registers the calling thread under its slot, with the step that it is in already, or -1.
 void enter(int slot, int process, int step = -1);
 
-// The rest of the calling thread's steps. For the first thread of a process it does not return.
+// Takes the remaining steps of the calling thread. Does not return in the first thread of a process.
 void play_thread();
 
-// Only where it is needed: an OpenMP runtime is something that a verdict may depend on.
+// Loads libgomp only if the scenario needs it, because a verdict may depend on a loaded OpenMP runtime.
 void load_openmp(const Scenario& scenario);
 
 }  // namespace truth
