@@ -1,6 +1,6 @@
-"""check_odds.py FORKSIGHT PREDICT_ODDS FORKS LEAST [PROGRAM...]: what `forksight run --predict` says of a few forks is held
-against FORKS forks of the same program without it. Of the programs (all if none is named) LEAST must be right: the part of
-those forks that found the lock taken is within the odds, or next to nothing where nothing is said.
+"""check_odds.py FORKSIGHT PREDICT_ODDS FORKS LEAST [PROGRAM...]: compares the odds that `forksight run --predict` reports after
+a few forks with FORKS forks of the same program without forksight. For at least LEAST programs the odds must be right: they contain the
+share of those forks that found the lock taken, or there are no odds and this share is almost zero. Without a PROGRAM, all are run.
 """
 import json
 import subprocess
@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 LIMIT_S = 120
 AT_ONCE = 2
-SEEN = 100        # forks
+SEEN = 100        # forks under --predict
 NEXT_TO_NOTHING = 0.005
-WIDEST = 30       # times from one end of a range to the other, where it says more than "at most"
+WIDEST = 30       # the largest ratio of the ends of a range; a range from 0 ("at most") may have any width
 
 PROGRAMS = ["rare", "a_tenth", "half", "most", "three_workers", "irregular", "phases", "burst_before", "begins_late", "short_lived",
             "writer", "reader", "gate_left_early", "when_idle", "after_a_job"]

@@ -1,4 +1,4 @@
-// Orders of locks that look like a ring and cannot close. Nothing may be reported about any of them.
+// Lock orders that look like a ring but cannot lead to a deadlock. Nothing may be reported about any of them.
 #include <errno.h>
 
 #include "orders.h"
@@ -27,7 +27,7 @@ static void* go_in_turn(void* unused) {
   return unused;
 }
 
-// --- under something that keeps one out while the other is in
+// --- something lets only one of the two threads take its locks at a time
 
 static void* go_gated(void* unused) {
   pthread_mutex_lock(&gate_mu);
@@ -88,7 +88,7 @@ static void* come_as_writer(void* unused) {
 }
 static void writer_gate(void) { TAKE_TURNS(go_as_reader, come_as_writer); }
 
-// Main holds the gate since before there was another thread.
+// Main took the gate before there was another thread.
 static void* come_late(void* unused) {
   baton_wait(idle_done);
   pthread_mutex_lock(&gate_mu);
@@ -106,7 +106,7 @@ static void early_gate(void) {
   end(thread);
 }
 
-// --- one over before the other begins
+// --- one thread has ended before the other begins
 
 static void joined(void) {
   const pthread_t other = begin_idle();
@@ -114,7 +114,7 @@ static void joined(void) {
   end_idle(other);
 }
 
-// A thread that lives on in between has the id of a thread that was joined.
+// A thread lives until after the join of the first one. A later thread may get the id of the joined thread.
 static struct baton second_done;
 static void* wait_for_second(void* unused) {
   baton_wait(second_done);
@@ -169,7 +169,7 @@ static void before_and_after(void) {
   end_idle(other);
 }
 
-// The threads of a child are its own, although they have the ids of its parent's threads.
+// The threads of a child are other threads than those of its parent, although they have the same ids.
 static void in_child(void) {
   const pthread_t other = begin_idle();
   run(go);
@@ -184,7 +184,7 @@ static void in_child(void) {
   end_idle(other);
 }
 
-// --- nobody waits
+// --- no thread can wait for a lock
 
 static void* go_to_read(void* unused) {
   pthread_rwlock_rdlock(&table_rw);
@@ -210,7 +210,7 @@ static void* write_alone(void* unused) {
 }
 static void readers(void) { TAKE_TURNS(go_to_read, come_to_read, write_alone); }
 
-// They would wait behind a writer; there is none.
+// The readers would wait behind a waiting writer, but no thread writes.
 static void* read_both(void* unused) {
   pthread_rwlock_rdlock(&table_rw);
   pthread_rwlock_rdlock(&index_rw);

@@ -1,5 +1,5 @@
-// Orders of locks that can close to a ring some day. Each must be reported, with the locks in its line of
-// check_orders.py.
+// Lock orders that can lead to a deadlock. Each must be reported, with the locks that its line in check_orders.py
+// names.
 #include <stdint.h>
 
 #include "orders.h"
@@ -32,9 +32,10 @@ static void* come_in_turn(void* unused) {
 }
 static void plain(void) { TAKE_TURNS(go_in_turn, come_in_turn); }
 
-// --- apart by chance alone
+// --- only chance keeps the two threads apart
 
-// The second thread does its part when the first has been joined, which the second does not know.
+// The second thread takes its locks after the first thread has been joined. The program does not order these two by
+// anything that the shim watches.
 static struct baton joined_first;
 static void* come_when_joined(void* unused) {
   baton_wait(joined_first);
@@ -57,7 +58,7 @@ static void after_a_join(void) {
   end(second);
 }
 
-// The first thread has been joined when the second is made, by a thread that does not know of the join.
+// The second thread is made after the first one has been joined. The thread that makes it does not know of the join.
 static void* make_when_joined(void* unused) {
   baton_wait(joined_first);
   turns_over = baton_make();
@@ -76,7 +77,7 @@ static void made_by_another(void) {
   end(maker);
 }
 
-// Threads come and go with the same ids while another one lives on.
+// Threads with the same id follow one another, while another thread lives all the time.
 static void id_used_again(void) {
   joined_first = baton_make();
   const pthread_t lasting = begin(come_when_joined);
@@ -107,7 +108,7 @@ static void in_child_too(void) {
   end_idle(other);
 }
 
-// --- more than two
+// --- more than two locks
 
 static void* second_to_third(void* unused) {
   take_both(&to_mu, &third_mu);
@@ -160,7 +161,7 @@ static void queued_writer(void) {
   TAKE_TURNS(read_then_lock, lock_then_read, write_alone);
 }
 
-// --- gates that are none
+// --- locks that are not gates, although they look like gates
 
 static void* go_as_reader(void* unused) {
   pthread_rwlock_rdlock(&gate_rw);
@@ -197,7 +198,7 @@ static void* come_left_early(void* unused) {
 }
 static void gate_left_early(void) { TAKE_TURNS(go_left_early, come_left_early); }
 
-// Each holds its first lock when it comes to the semaphore.
+// Each thread already holds its first lock when it waits for the semaphore.
 static void enter_late(pthread_mutex_t* first, pthread_mutex_t* second) {
   pthread_mutex_lock(first);
   sem_wait(&inner_sem);
@@ -220,7 +221,7 @@ static void gate_entered_late(void) {
   TAKE_TURNS(go_entered_late, come_entered_late);
 }
 
-// A semaphore that lets two in.
+// The semaphore lets two threads in.
 static void* go_counted(void* unused) {
   sem_wait(&items_sem);
   forwards();
@@ -240,7 +241,7 @@ static void counting_semaphore(void) {
   TAKE_TURNS(go_counted, come_counted);
 }
 
-// --- taken again after a wait
+// --- a mutex that is taken again after the wait for a condition
 
 static void* wait_in_between(void* unused) {
   struct timespec past = {0, 0};
@@ -254,14 +255,14 @@ static void* wait_in_between(void* unused) {
 }
 static void condition(void) { TAKE_TURNS(go_in_turn, wait_in_between); }
 
-// --- a pool
+// --- a pool of threads
 
 enum { kWorkers = 3, kJobs = 12 };
 static pthread_mutex_t queue_mu = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t queue_cv = PTHREAD_COND_INITIALIZER;
 static int allowed;
 
-// Each worker gets every third job, and jobs of both kinds.
+// Each worker does every third job. So each worker does jobs of both kinds.
 static void* work_off(void* number) {
   for (int job = (int)(intptr_t)number; job < kJobs; job += kWorkers) {
     pthread_mutex_lock(&queue_mu);

@@ -1,5 +1,5 @@
-// predict_odds PROGRAM FORKS: forks that many times, while other threads hold a lock that the children need. A child
-// tries the lock first, so that none ever hangs. Prints how many children found it taken.
+// predict_odds PROGRAM FORKS: forks FORKS times, while other threads hold a lock that the children need. A child tries
+// the lock first, so no child ever hangs. Prints how many children found the lock taken.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>

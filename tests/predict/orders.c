@@ -1,4 +1,4 @@
-// predict_orders SCENE: takes locks in the orders that the scene is named after. It ends in every scene.
+// predict_orders SCENE: takes locks in the orders of the scene. No scene hangs.
 #include "orders.h"
 
 static void play(const struct scene* of, const char* name) {

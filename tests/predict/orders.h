@@ -1,5 +1,6 @@
-// What programs with known lock orders share. Pipes put the threads one after the other, and the shim does not watch
-// these pipes. So nothing ever hangs, and only locks, births and joins decide which orders could meet.
+// What programs with known lock orders share. The threads run one after the other, by pipes that the shim does not
+// watch. So nothing ever hangs. The shim sees only locks, starts and joins of threads. These alone show which lock
+// orders could occur at the same time.
 #pragma once
 
 #include <pthread.h>
@@ -26,10 +27,11 @@ static inline pthread_t begin(work of) {
 static inline void end(pthread_t thread) {
   if (pthread_join(thread, NULL) != 0) abort();
 }
-// Made, and in half of the runs joined before it has run its first instruction.
+// Makes and joins a thread. About half of the time pthread_join() is called before the thread runs its first
+// instruction.
 static inline void run(work of) { end(begin(of)); }
 
-// A second thread, so that the locks of main count from the beginning.
+// A second thread. While the process has one, the locks of main count.
 static struct baton idle_done;
 static inline void* idle(void* unused) {
   baton_wait(idle_done);
@@ -44,7 +46,7 @@ static inline void end_idle(pthread_t thread) {
   end(thread);
 }
 
-// One after the other, both alive all the time.
+// Each thread takes its locks after the one before it. All threads live until the end.
 static struct baton turn_done, turns_over;
 static inline void end_turn(void) {
   baton_pass(turn_done);

@@ -1,5 +1,5 @@
-// predict_scoped: std::scoped_lock takes several mutexes at once, in any order: it tries all but the first, and
-// releases the first one if a try fails.
+// predict_scoped: std::scoped_lock takes several mutexes, in any order. It waits only for the first one, tries the
+// others, and releases what it has taken if a try fails.
 #include <mutex>
 #include <thread>
 

@@ -1,4 +1,4 @@
-// Locks as glibc lays them out, and what only looks like one.
+// Locks with the layout that glibc gives them, and other words that look like a lock.
 #include "proc/futex_word.hpp"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST(FutexWord, AMutexNamesItsOwner) {
   EXPECT_FALSE(word.owner_is_gone);
 }
 
-// A lock of the program's own may have the very words of a mutex.
+// A lock that the program implements itself may have the same words as a mutex.
 TEST(FutexWord, WhatIsWaitedForBySyscallIsNoMutex) {
   Scene scene = mutex(2, 101, 1, 0);
   scene.pc = 0x9007;
@@ -88,7 +88,7 @@ TEST(FutexWord, APriorityCeilingIsNoPartOfTheState) {
   EXPECT_EQ(mutex(word, 101, 1, 0).identify(kAt, kWaitPrivate, word).use, model::FutexUse::kUnknown);
 }
 
-// The lock of a FILE: its owner is the address of a struct pthread.
+// The lock of a FILE. It records the address of a struct pthread as its owner.
 Scene stream(std::uint64_t owner, std::uint32_t tid) {
   Scene scene;
   scene.memory = {{kAt, 2},
@@ -129,7 +129,7 @@ Scene rwlock(std::uint32_t readers, std::uint32_t phase, std::uint32_t writers, 
   return {{{kAt, readers}, {kAt + 8, phase}, {kAt + 12, writers}, {kAt + 24, writer}}};
 }
 
-// As measured with glibc 2.36.
+// The values were measured with glibc 2.36.
 TEST(FutexWord, ARwlockTellsReadersFromWriters) {
   const Scene read_held = rwlock(0xa, 2, 3, 0);
   FutexWord word = read_held.identify(kAt + 8, kWaitBitsetPrivate, 2);
@@ -154,7 +154,7 @@ TEST(FutexWord, AJoinIsTheTidInAThread) {
   EXPECT_EQ(word.owner, 101);
   EXPECT_EQ(scene.identify(kAt + 720, kJoinWait | 0x80, 101).use, model::FutexUse::kUnknown);
   EXPECT_EQ(scene.identify(kAt + 720, kJoinWait, 102).use, model::FutexUse::kUnknown);
-  // There a thread is joined by another word.
+  // In glibc 2.43 pthread_join() waits on another word.
   scene.libc = {2, 43};
   EXPECT_EQ(scene.identify(kAt + 720, kJoinWait, 101).use, model::FutexUse::kUnknown);
   scene.libc = {2, 36};

@@ -146,7 +146,7 @@ TEST(Mappings, NameTheModuleAndTheSharedFileOfAWord) {
         "7000-8000 rw-s 00002000 00:01 9 /dev/zero (deleted)"}) {
     mappings.push_back(parse_mapping(line).value());
   }
-  const ProcessMemory none(0);  // no process has this number
+  const ProcessMemory none(0);  // no process has the pid 0
   EXPECT_EQ(find_module(none, mappings, 0x2800).path, "/no/such/app");
   EXPECT_EQ(find_module(none, mappings, 0x3800).path, "/no/such/app") << ".bss";
   EXPECT_EQ(find_module(none, mappings, 0x3800).bias, 0x1000U);

@@ -33,7 +33,7 @@ TEST(LastRun, HasNoDigitsLeftOut) {
 
 TEST(LastRun, OfOneselfIsNow) {
   const auto rest = resting_time(getpid());
-  // A kernel without CONFIG_SCHED_DEBUG does not tell: neither of this process nor of another.
+  // A kernel without CONFIG_SCHED_DEBUG does not have this file for any process.
   EXPECT_EQ(rest.has_value(), access("/proc/self/sched", R_OK) == 0);
   EXPECT_LT(rest.value_or(std::chrono::milliseconds(0)).count(), 10'000);
 }

@@ -26,7 +26,7 @@ TEST(ParseSyscall, ReadsNumberArgumentsStackAndCode) {
   EXPECT_EQ(call->pc, 0x7f5a79c0012bU);
 }
 
-// What poll(fds, 4, -1) shows after a debugger has stopped its thread for a moment, on Linux 6.18.
+// What /proc/PID/syscall of Linux 6.18 shows for poll(fds, 4, -1) after a debugger has stopped the thread for a moment.
 constexpr char kRestartedLine[] =
     "219 0x7f8086a72950 0x4 0xffffffff 0x7f80b37f68d0 0x0 0xa563c8 0x7f80915fe910 0x7f80b38e426f\n";
 
@@ -72,7 +72,7 @@ TEST(ParseSyscall, KnowsBlockedOutsideOfACall) {
 TEST(ParseSyscall, RefusesWhatIsCutOrStrange) {
   const std::string whole = kFutexLine;
   for (std::size_t length = 0; length + 2 < whole.size(); ++length) {
-    // A cut last number is still a number: only cuts before it must be seen.
+    // A last number that is cut off is still a number. Only a text that is cut before it must be refused.
     if (length > whole.rfind("0x")) break;
     EXPECT_FALSE(parse_syscall(whole.substr(0, length))) << length;
   }

@@ -1,4 +1,4 @@
-// What a proof needs to know of a process: who shares its memory, and what it has mapped.
+// What a proof needs to know about a process: which processes share its memory, and what it has mapped.
 #include "proc/process_traits.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 alignas(16) std::byte g_stack[64U << 10U];
 
-// A process of its own that has the memory of the test, until it is killed.
+// Starts a process that shares the memory of the test until it is killed.
 pid_t start_sharer() {
   const auto sleep = [](void*) -> int {
     for (;;) ::pause();
@@ -69,7 +69,7 @@ TEST(MemorySharers, KnowsNothingOfAThreadThatHasEnded) {
   MemorySharers memories;
   end(ended);
   std::vector<std::int32_t> found;
-  // As if `ended` were a thread of the sharer: nothing is known, so the other side must be compared, too.
+  // Asks as if `ended` were a thread of the sharer. Nothing is known then, so a caller must compare another thread.
   EXPECT_EQ(memories.find(sharer, ended, found), Sharing::kUnknown);
   EXPECT_EQ(memories.find(::getpid(), ::getpid(), found), Sharing::kShared);
   EXPECT_EQ(found, std::vector<std::int32_t>{sharer});

@@ -1,4 +1,4 @@
-// The GIL of an interpreter, made by hand as CPython 3.11 on glibc 2.36 has it.
+// The GIL of a made-up interpreter, with the layout of CPython 3.11 on glibc 2.36.
 #include "proc/python_gil.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ struct GilInterpreter {
     set8(kGil + 8, kState);
     set4(kGil + 16, 1);
     set4(kGil + 32 + 36, 1U << 3U | 2U);  // one waiter, a monotonic clock
-    set4(kGil + 80 + 16, 0);              // the mutex' kind
+    set4(kGil + 80 + 16, 0);              // the kind of the mutex
     for (std::uint64_t at = kState; at < kState + 512; at += 8) set8(at, 1);
     set8(kState + 152, kThread);
     set8(kState + 160, kHolderTid);
@@ -75,7 +75,7 @@ TEST(PythonGil, AnotherWaitIsNone) {
   const GilInterpreter interpreter;
   EXPECT_FALSE(interpreter.find(waits_for(kWord + 8)).has_value());
   Syscall call = waits_for(kWord);
-  call.args[3] = 0;  // without a timeout: nobody waits so for a GIL
+  call.args[3] = 0;  // without a timeout: no thread waits for a GIL in this way
   EXPECT_FALSE(interpreter.find(call).has_value());
   call = waits_for(kWord);
   call.args[1] = FUTEX_WAKE | FUTEX_PRIVATE_FLAG;

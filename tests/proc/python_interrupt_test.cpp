@@ -1,4 +1,4 @@
-// The interpreter's table of handlers, made by hand.
+// A made-up table of signal handlers of an interpreter.
 #include "proc/python_interrupt.hpp"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ struct Interpreter {
 
 TEST(PythonInterrupt, KnowsTheDefaultHandler) { EXPECT_EQ(Interpreter().find(), true); }
 
-// Without the GIL objects have a longer head.
+// In CPython without the GIL the head of an object is longer.
 TEST(PythonInterrupt, KnowsTheDefaultHandlerWithoutTheGil) {
   Interpreter other;
   other.memory = {{kHandler, 1},          {kHandler + 8, 2},        {kHandler + 16, 3},

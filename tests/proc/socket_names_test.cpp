@@ -1,4 +1,4 @@
-// What sockets are called, out of the tables of /proc/net.
+// The names that forksight gives sockets, from the tables of /proc/net.
 #include "proc/socket_names.hpp"
 
 #include <gtest/gtest.h>

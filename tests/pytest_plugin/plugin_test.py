@@ -1,4 +1,4 @@
-"""Sessions of pytest under the plugin: which tests fail, with which explanation, and that no process stays behind."""
+"""Runs sessions of pytest with the plugin: checks which tests fail, the explanations, and that no process is left behind."""
 import argparse
 import os
 import re
@@ -13,7 +13,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 LIMIT = 100
 
-# By test: what its explanation tells. A lock of Python does not know its holder: of two of them the places are told.
+# Test -> a pattern that its explanation must match. A lock of Python does not record its holder. So for two locks the explanation gives
+# the lines where the threads wait.
 HANGS = {
     "test_child_of_a_held_lock": "HANG[^\n]*: python-lock-orphaned",
     "test_pool_join": "HANG[^\n]*: python-lock-orphaned",
@@ -46,7 +47,7 @@ class Session:
         shutil.rmtree(self.folder)
 
     def failure(self, name):
-        """What the document says about a test that failed; an `error` is one whose worker ended."""
+        """What junit.xml says about a failed test; None if it passed. It has an `error` if the worker of the test has ended."""
         found = [one for one in self.cases[name] if one.tag in ("failure", "error")]
         return f"{found[0].get('message')}\n{found[0].text}" if found else None
 
@@ -54,7 +55,7 @@ class Session:
         return sorted(path.name for path in (self.folder / "out").glob("pytest-*.txt"))
 
     def find_left(self):
-        """Processes of this session that still run."""
+        """The command lines of processes of this session that still exist."""
         left = []
         for path in Path("/proc").glob("[0-9]*/environ"):
             try:
@@ -94,7 +95,7 @@ def check_xdist(line):
 
 
 def check_native(line):
-    """A session without workers ends, with a report and a document; of two workers only the hung one ends."""
+    """A session without workers ends, with a report and junit.xml. With one worker only the hung worker ends, and the session goes on."""
     with Session(line, "native", "--forksight=observe") as session:
         assert session.status == -9, session.status
         assert "cannot be interrupted: the session is ended by SIGKILL" in session.log
@@ -111,7 +112,7 @@ def check_native(line):
 
 
 def check_busy(line):
-    """It fails once the native code returns; the session goes on."""
+    """The slow test fails when its native code returns. The session goes on."""
     with Session(line, "busy", "--forksight=observe") as session:
         assert session.status == 1, session.status
         assert "test_busy is still at work in native code" in session.log.replace("\n", " "), session.log

@@ -1,4 +1,4 @@
-"""A test that checks whether the shim is loaded, and one that waits for all its children."""
+"""One test checks that the shim is loaded. The other checks that the process has no child: the watcher of the plugin is none."""
 import os
 
 import pytest

@@ -1,4 +1,4 @@
-"""A session whose tests pass, and which leaves a thread that never ends."""
+"""A session whose test passes, and leaves a thread that never ends."""
 import threading
 
 

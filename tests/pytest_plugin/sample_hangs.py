@@ -12,7 +12,7 @@ def test_fine(number):
 
 
 def hold_elsewhere(lock):
-    """A thread that holds `lock` and never releases it."""
+    """Starts a thread that takes `lock` and never releases it."""
     held = threading.Event()
 
     def hold():

@@ -1,4 +1,4 @@
-"""A test that waits in native code, which starts its wait again after every signal; and one before it."""
+"""A test that hangs in native code. Its wait starts again after every signal. Another test comes before it."""
 import ctypes
 
 

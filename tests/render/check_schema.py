@@ -1,4 +1,4 @@
-"""check_schema.py SCHEMA PROGRAM: the reports that PROGRAM prints fit the schema, and the schema refuses spoilt ones."""
+"""check_schema.py SCHEMA PROGRAM: the reports that PROGRAM prints fit the schema, and the schema refuses damaged reports."""
 import copy
 import json
 import subprocess
@@ -28,7 +28,7 @@ def main():
     if enders != {"process", "timer", "signal", "anybody", "continue"}:
         failures.append("not all kinds of who could end a wait were checked: %s" % sorted(enders))
 
-    # A schema that accepts everything would pass, too.
+    # The checks above would also accept a schema that accepts everything. So the schema must refuse damaged reports.
     good = next(report for report in reports if report["findings"])
     spoilt = []
     for spoil in (

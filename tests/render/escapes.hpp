@@ -1,4 +1,4 @@
-// Text as it is read: without the escape sequences of colours and links.
+// Removes the escape sequences of colours and links from a text.
 #pragma once
 
 #include <string>

@@ -24,7 +24,7 @@ model::Stack make_stack(const std::string& function, bool is_cut) {
   return stack;
 }
 
-// Each member differs from its default.
+// Findings in which each member differs from its default.
 ToldFindings make_told() {
   ToldFindings told;
   told.processes.resize(2);
@@ -73,7 +73,7 @@ TEST(FindingsJson, ComeBackAsTheyWere) {
   const auto again = read_findings(kSchema, text_of(told));
   ASSERT_TRUE(again) << again.error();
   EXPECT_EQ(text_of(again.value()), text_of(told));
-  // Reading alone does not show whether writing leaves out a member: if both left it out, nobody would notice.
+  // If both reading and writing left out a member, the texts above would be equal. So members are compared, too.
   const Finding& finding = again->findings.front();
   EXPECT_EQ(finding.process, 1U);
   EXPECT_EQ(finding.processes, told.findings.front().processes);
@@ -113,7 +113,7 @@ TEST(FindingsJson, EachWordComesBack) {
       [](auto& finding) -> auto& { return finding.outcome; }, Outcome::kCured);
 }
 
-// Reads the findings of all rules back from a report.
+// Reads findings back from the JSON report of each sample.
 TEST(FindingsJson, AreReadOutOfAnyReport) {
   std::size_t read = 0;
   for (test::Sample& sample : test::all_samples()) {
@@ -133,7 +133,7 @@ TEST(FindingsJson, AreReadOutOfAnyReport) {
 
 TEST(FindingsJson, WhatIsCutIsRefused) {
   const std::string whole = text_of(make_told());
-  // The last two are the closing brace and the end of the line.
+  // The last two characters are the closing brace and the end of the line. Without the latter the document is complete.
   for (std::size_t length = 0; length + 2 < whole.size(); ++length)
     EXPECT_FALSE(read_findings(kSchema, whole.substr(0, length)));
   EXPECT_FALSE(read_findings(kSchema, std::string(100'000, '[')));

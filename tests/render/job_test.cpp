@@ -36,7 +36,7 @@ TEST(Annotations, NameTheInnermostLineOfTheWorkspace) {
             "::error title=forksight orphaned-mutex::process 7 waits, 100%25 sure\n");
 }
 
-// A relative name counts only if it leads to a file.
+// An annotation uses a relative file name only if that file exists.
 TEST(Annotations, FallBackToTheCulprit) {
   namespace fs = std::filesystem;
   const fs::path workspace = fs::path(testing::TempDir()) / ("forksight_job_" + std::to_string(::getpid()));

@@ -1,4 +1,4 @@
-// All samples as JSON reports, one after another, each ended by a NUL.
+// Prints all samples as JSON reports. A NUL byte follows each report.
 #include <cstdio>
 
 #include "diagnose/diagnose.hpp"

@@ -39,7 +39,7 @@ TEST(Limits, AreNothingWhereAllWasSeen) {
   EXPECT_EQ(render_limits({"something"}), "What could not be seen:\n    - something\n");
 }
 
-// The user asked because of these, so they come first.
+// The user asked because of the unexplained hangs, so the report begins with them.
 TEST(Unexplained, IsToldInTheFirstLines) {
   const std::string text = render_text({}, {}, {}, {"process 7 (app) has been stuck, and no rule explains why"});
   EXPECT_EQ(text,

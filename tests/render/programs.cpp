@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::string_view kLibraries = "/usr/lib/x86_64-linux-gnu/";
 
-// "work app.c:31" is a line of the program, "main /usr/lib/python3.11/x.py:3" one of Python, "read libc.so.6" has no
-// line.
+// A frame from text. "work app.c:31" is a line of the program, "main /usr/lib/python3.11/x.py:3" is a line of Python,
+// and "read libc.so.6" is a frame without a line.
 model::Frame frame_of(std::string_view text) {
   model::Frame frame;
   const std::size_t space = text.rfind(' ');

@@ -1,4 +1,4 @@
-// Hangs in ten kinds of programs, as models: what docs/reports.md shows, at every width and in colour.
+// Models of hangs in ten kinds of programs. docs/reports.md shows their reports at every width and in colour.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,15 @@ struct Program {
   std::string name;   // "pool-worker"
   std::string title;  // "A worker of multiprocessing.Pool waits for a lock of Python"
   model::Model model;
-  std::vector<std::string> own_places;  // lines of the program's own that the report must have: "train.py:20"
+  std::vector<std::string> own_places;  // lines of the program itself that the report must show: "train.py:20"
 };
 
 std::vector<Program> all_programs();
 
-// The report as a terminal of this width gets it; `columns` 0: no terminal.
+// The report for a terminal of this width. If `columns` is 0, the output is not a terminal.
 std::string render_report(const Program& program, std::size_t columns, bool colour = false, bool full = false);
 
-// docs/reports.md.
+// The text of docs/reports.md.
 std::string make_reports_page();
 
 }  // namespace forksight::test

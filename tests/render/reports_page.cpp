@@ -1,5 +1,5 @@
-// docs/reports.md. reports_page: print it. reports_page PAGE: exit 1 if PAGE is not what would be printed.
-// reports_page --write PAGE: write it.
+// Makes docs/reports.md. `reports_page` prints it. `reports_page PAGE` exits with 1 if PAGE differs from it.
+// `reports_page --write PAGE` writes it to PAGE.
 #include <cstdio>
 #include <fstream>
 #include <iostream>

@@ -1,4 +1,4 @@
-// Each report of docs/reports.md at each width, with and without colour.
+// Tests each report of docs/reports.md at each width, with and without colour.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -47,7 +47,7 @@ TEST_P(Report, HasTheLinesOfTheUser) {
   }
 }
 
-// A wider page has the same words.
+// The report has the same words at each width.
 TEST_P(Report, SaysTheSameAtEachWidth) {
   const auto words = [](const std::string& text) {
     std::istringstream stream(text);
@@ -60,7 +60,7 @@ TEST_P(Report, SaysTheSameAtEachWidth) {
     EXPECT_EQ(words(test::render_report(GetParam(), columns)), narrow) << columns;
 }
 
-// The second line of the finding.
+// The summary is the second line of the finding.
 TEST_P(Report, TheSummaryNamesALineOfTheUser) {
   std::istringstream text(test::render_report(GetParam(), 0));
   std::string line;

@@ -111,7 +111,7 @@ Sample stuck_handler() {
   return sample;
 }
 
-// Names in a trace may be any bytes.
+// A sample whose names are arbitrary bytes, as names in a trace may be.
 Sample hostile() {
   Sample sample = orphaned_mutex();
   sample.name = "hostile";
@@ -126,7 +126,7 @@ Sample hostile() {
   model.touches[0].stack.frames[2].function = bytes;
   model.touches[0].stack.frames[2].file = bytes;
   model.limits = {bytes};
-  // `run` saw it hang before it ended.
+  // `run` saw the process hang before the process ended.
   model.processes[1].liveness = model::Liveness::kDead;
   model.processes[1].stuck_for_ms = 2000;
   model.command = {bytes};
@@ -163,7 +163,7 @@ model::Wait idle_wait(std::int32_t tid, const char* call, const char* target, st
   return wait;
 }
 
-// All that could end a wait, threads that wait alike, and a process that was stopped.
+// A sample with all kinds of enders, threads with equal waits, and a stopped process.
 Sample waits() {
   Sample sample{"waits", {}};
   model::Process server;

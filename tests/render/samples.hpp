@@ -1,4 +1,4 @@
-// Models that show everything that a report can contain.
+// Models whose reports together contain everything that a report can contain.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct Sample {
   model::Model model;
 };
 
-// The first of them have golden files of their names.
+// For the first samples there are golden files with the names of the samples.
 std::vector<Sample> all_samples();
 
 }  // namespace forksight::test

@@ -31,7 +31,7 @@ model::Frame python_frame(const std::string& function, const std::string& file, 
   return frame;
 }
 
-// A torch program that forks: its own line is the outermost but one.
+// The stack of a torch program that forks. The line of the program itself is the second outermost frame.
 model::Stack torch_stack() {
   model::Stack stack = test::make_stack({"?? libgomp.so.1", "GOMP_parallel libgomp.so.1"});
   for (int i = 0; i < 8; ++i) {

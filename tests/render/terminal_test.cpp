@@ -1,4 +1,4 @@
-// What forksight asks a terminal, on a terminal of the test itself.
+// What forksight asks a terminal. The test makes the terminal itself.
 #include "render/terminal.hpp"
 
 #include <gtest/gtest.h>

@@ -21,7 +21,7 @@ constexpr std::uint64_t kErestartsys = 512;
 
 struct Piece {
   proc::Mapping mapping;
-  std::uint64_t bytes = 0;  // that are dumped, from its start
+  std::uint64_t bytes = 0;  // the number of dumped bytes, from the start of the mapping
 };
 
 template <class T>

@@ -1,5 +1,5 @@
-// Writes core files of what a live image shows, as the kernel and gcore do, and as they never would. Small ones: of a
-// mapping larger than `whole_up_to` only the top, from the lowest stack pointer in it on.
+// Writes core files from a live image, as the kernel and gcore write them, and also in ways in which they never would.
+// To keep files small, a mapping larger than `whole_up_to` is dumped only from the lowest stack pointer in it on.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@ namespace forksight::test {
 struct CoreScene {
   bool has_files = true;          // NT_FILE
   bool has_auxiliary = true;      // NT_AUXV
-  bool has_first_pages = true;    // of mapped files: where the build-id is
-  bool has_file_segments = true;  // program headers for what is not dumped; gcore leaves them out
+  bool has_first_pages = true;    // the first page of each mapped file, which has the build-id
+  bool has_file_segments = true;  // program headers also for what is not dumped; gcore has none
   std::uint16_t machine = 62;     // EM_X86_64
-  std::int32_t signal = 0;        // that the first thread got
+  std::int32_t signal = 0;        // the signal that the first thread received
   std::uint64_t whole_up_to = 1U << 20U;
 };
 

@@ -1,4 +1,4 @@
-// A parent that had initialised CUDA, or only has its driver loaded, and a child that calls the driver.
+// A parent that has initialised CUDA, or has only loaded the CUDA driver, and a child that calls the driver.
 #pragma once
 
 #include <cstdint>

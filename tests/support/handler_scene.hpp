@@ -1,4 +1,4 @@
-// A fork with two sets of atfork handlers, of libpool.so and of the program; another thread holds a mutex.
+// A fork with two sets of atfork handlers: one of libpool.so and one of the program. Another thread holds a mutex.
 #pragma once
 
 #include <optional>
@@ -12,12 +12,13 @@ class HandlerTrace {
  public:
   HandlerTrace();
 
-  // The fork gets its record and its child; what follows is the child's.
+  // Writes the record of the fork and begins the child. The child writes the records that follow.
   void make_child();
-  // Handlers of one process at the one at `running`, an index in order of registration; nullopt: all came back.
+  // The run of the handlers of one process. `running` is the index, in order of registration, of the handler that runs;
+  // nullopt if all have returned.
   std::uint64_t run(trace::HandlerPhase phase, std::optional<std::uint32_t> running);
   std::uint64_t wait(std::uint64_t run, trace::HandlerWaitKind kind, std::uint64_t owner, std::uint32_t done = 0);
-  // A prepare handler before the one of this wait has taken a lock.
+  // Records that a prepare handler before the waiting one has taken a lock.
   void hold(std::uint64_t wait, std::uint64_t lock);
   // The child touches the lock that the worker held.
   void touch();
@@ -32,7 +33,7 @@ class HandlerTrace {
   std::uint64_t held_ = 0;
 };
 
-// All of it at once: times, a thread that was ended, a handler that hangs in the parent and one in the child.
+// A trace with all of this: times, a thread that was ended, a handler that hangs in the parent, and one in the child.
 TraceBuilder whole_handler_trace();
 
 }  // namespace forksight::test

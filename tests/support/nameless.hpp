@@ -1,11 +1,11 @@
-// A model as it is before its names are looked up.
+// Makes a model as it is before names are looked up.
 #pragma once
 
 #include "model/model.hpp"
 
 namespace forksight::test {
 
-// Without all that symbols and unwinding say: functions, lines, variables, and frames at all.
+// Removes what symbols and unwinding give: functions, lines, variables, and all frames.
 model::Model without_names(model::Model model);
 
 }  // namespace forksight::test

@@ -1,4 +1,4 @@
-// The hazards as traces: a parent 1000 with threads, a child 2000, and what the child touched.
+// Traces of the hazards: a parent 1000 with threads, a child 2000, and the touches of the child.
 #pragma once
 
 #include <cstdint>
@@ -32,10 +32,10 @@ struct LockScene {
   std::vector<std::uint8_t> memory = mutex_memory(0, kHolder);
   bool by_forking_thread = false;
   std::uint32_t holder_flags = 0;                         // trace::ThreadFlag
-  trace::WaitKind holder_waits = trace::WaitKind::kNone;  // at the fork, for kLockAddress
+  trace::WaitKind holder_waits = trace::WaitKind::kNone;  // what the holder waits for at the fork, at kLockAddress
 };
 
-// A fork of a parent with one more thread, which (or the forking one) holds a lock. `child` may be any pid.
+// A fork of a parent with one more thread. That thread or the forking thread holds a lock. `child` may be any pid.
 class LockTrace {
  public:
   explicit LockTrace(const LockScene& scene, std::int32_t child = kChild);
@@ -43,7 +43,7 @@ class LockTrace {
   std::uint64_t touch(trace::TouchKind kind, std::uint32_t flags = 0,
                       trace::TouchAction action = trace::TouchAction::kNone,
                       trace::SyncOperation operation = trace::SyncOperation::kNone);
-  // The child's only thread falls asleep in a futex of its own.
+  // The child's only thread waits in a futex that no other thread uses.
   std::uint64_t wait(std::uint32_t flags = 0);
   void name(std::uint64_t touch, std::string_view text);
   void end(std::uint64_t touch, std::int32_t result);
@@ -80,7 +80,7 @@ struct LibcCallScene {
   std::uint64_t locks;
 };
 
-// A fork of a parent whose other thread is inside of a libc function.
+// A fork of a parent whose other thread is inside a libc function.
 class LibcTrace {
  public:
   explicit LibcTrace(const LibcCallScene& in_flight, std::uint32_t flags = 0, std::int32_t child = kChild);
@@ -92,21 +92,21 @@ class LibcTrace {
   TraceBuilder trace;
   std::int32_t child;
   std::uint64_t fork = 0;
-  std::uint64_t other = 0;  // the thread
+  std::uint64_t other = 0;  // the thread inside the libc function
   std::uint64_t in_flight = 0;
 
  private:
   std::uint64_t call(const LibcCallScene& call);
 };
 
-// What the reader makes of it, without looking up names.
+// The model that the reader makes from the trace, without looking up names.
 model::Model read_model(const TraceBuilder& trace);
 void read_into(model::Model& model, const TraceBuilder& trace);
 
 // A thread that sleeps in a futex without a timeout.
 model::Wait futex_wait(std::int32_t tid);
 
-// "work app.c:31": function and place in /src/app/; "work libfoo.so": function and module.
+// A stack from texts: "work app.c:31" is a function and a line in /src/app/, "work libfoo.so" a function and a module.
 model::Stack make_stack(std::initializer_list<const char*> frames);
 
 }  // namespace forksight::test

@@ -1,4 +1,4 @@
-// The libc of the test itself, asked by its own functions.
+// The version and layout of the libc of the test itself, from functions of that libc.
 #pragma once
 
 #include <gnu/libc-version.h>
