@@ -1,10 +1,10 @@
-"""Plays the cases of Python with the interpreters of other systems, each in its own root, and checks what forksight reports about them.
+"""Runs the cases of Python with interpreters of other systems, each in its own root folder. Checks what forksight reports about them.
 
-  in_root.py COMMAND SHIM CASES      COMMAND, SHIM: what was built here; CASES: the folder repro/python
+  in_root.py COMMAND SHIM CASES      COMMAND, SHIM: from the build; CASES: the folder repro/python
 
-FORKSIGHT_PYTHON_ROOTS names them: "ROOT:INTERPRETER ROOT:INTERPRETER ...", as in
-"/srv/trixie:/usr/bin/python3.13". A root needs /proc, and a glibc that is not older than the one here. chroot needs root's
-rights.
+FORKSIGHT_PYTHON_ROOTS names the folders and interpreters: "ROOT:INTERPRETER ROOT:INTERPRETER ...", for example
+"/srv/trixie:/usr/bin/python3.13". A root folder needs /proc, and a glibc that is not older than the one of this system. The test uses
+chroot, so it needs the rights of root.
 """
 import json
 import os
@@ -18,8 +18,8 @@ from pathlib import Path
 
 SKIPPED = 77
 FOLDER = "opt/forksight-test"
-DEADLINE = 30  # seconds for a hang to be seen
-# The root has its own files of libc.
+DEADLINE = 30  # a hang must be found within so many seconds
+# Libraries that are not copied: the root folder has its own.
 OF_THE_ROOT = ("libc.so", "libm.so", "ld-linux", "linux-vdso")
 # The programs that hang, and the rule that explains each hang.
 HANGS = {
@@ -32,10 +32,10 @@ HANGS = {
     "executor.py": "lost-wakeup",
     "feeder.py": "lost-feeder-thread",
 }
-SILENT = [name for name in HANGS if name != "start_methods.py"]  # in their variant "repaired"
+SILENT = [name for name in HANGS if name != "start_methods.py"]  # the variant "repaired" of these must be silent
 CERTAINTIES = ["proven", "likely", "possible"]
 RECURSIVE = "recursive_lock.py"
-# An RLock names its owner from here on: before, it is a semaphore.
+# From this version on an RLock records its owner. Before, it is a semaphore.
 FIRST_WITH_OWNER = (3, 14)
 
 
@@ -58,7 +58,7 @@ class Root:
         self.version = tuple(int(part) for part in version.split())
 
     def install(self, command):
-        """The command with the libraries that it needs, unless it is linked statically."""
+        """Copies the command, and the libraries that it needs if it is not linked statically."""
         copy = self.folder / "bin" / "forksight"
         shutil.copy(command, copy)
         needed = subprocess.run(["ldd", command], capture_output=True, text=True, timeout=60).stdout
@@ -105,7 +105,7 @@ class Root:
 
 
 def find_marked(script, mark):
-    """The number of the line with this mark; None: the fork is the standard library's."""
+    """The number of the line with this mark; None if there is none, because the standard library makes the fork."""
     lines = script.read_text().splitlines()
     return next((number for number, text in enumerate(lines, 1) if text.rstrip().endswith(f"# MARK: {mark}")), None)
 
@@ -135,7 +135,7 @@ def check_hang(root, name, rule):
         if [limit for limit in report["limits"] if "Python" in limit]:
             raise Problem(f"{view}: {report['limits']}")
         certainties[view] = finding["hang"]
-    # The shim's own signal is no way out of a wait.
+    # `run` must be as certain as `why`: the signal that the shim handles is not a way out of a wait.
     if CERTAINTIES.index(certainties["run"]) > CERTAINTIES.index(certainties["why"]):
         raise Problem(f"run is less sure than why: {certainties}")
 

@@ -1,4 +1,4 @@
-// The table of offsets against the headers of each version that is here.
+// Compares the table of offsets with the headers of each version of CPython that is installed.
 #include "inspect/python/python_layout.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 namespace forksight::inspect {
 namespace {
 
-// All offsets but those that are 0 for "none".
+// All offsets except those that are 0, which means "none".
 std::map<std::string, std::uint64_t> offsets_of(const PythonLayout& layout) {
   std::map<std::string, std::uint64_t> offsets{
       {"interpreters", layout.interpreters},
@@ -87,7 +87,7 @@ class PythonHeaders : public testing::TestWithParam<int> {
   std::filesystem::path folder_;
 };
 
-// That of the table, or that of a process, which describes itself.
+// The layout from the table, or from a process of a version that describes itself.
 PythonLayout layout_of(int minor, const std::string& interpreter) {
   if (minor < kFirstDescribedMinor) return *known_python_layout(minor);
   const test::PythonProcess process(interpreter, "read");
@@ -127,17 +127,17 @@ class PythonDescription : public testing::TestWithParam<test::MadeVersion> {
 
   static constexpr std::uint64_t kAddress = 0x1000;
   test::SparseMemory memory_;
-  std::vector<std::uint64_t> offsets_;  // the version, without the GIL, the sizes of structures and what is in them
+  std::vector<std::uint64_t> offsets_;  // the version, whether it has no GIL, sizes of structures and offsets in them
 };
 
 TEST_P(PythonDescription, IsBelievedOfItsVersion) {
   const auto layout = read();
   ASSERT_TRUE(layout);
   EXPECT_EQ(layout->minor, GetParam().minor);
-  // With and without the GIL, strings have their width in another place, and code its copies.
+  // Without the GIL, the width of a string is at another place, and code has copies.
   EXPECT_EQ(layout->string_kind_shift, GetParam().is_free_threaded ? 8U : 2U);
   EXPECT_EQ(layout->code_copies != 0, GetParam().is_free_threaded);
-  offsets_[0] += 0x0300;  // another release of it
+  offsets_[0] += 0x0300;  // another release of the same version
   EXPECT_TRUE(read());
 }
 
@@ -161,7 +161,7 @@ TEST_P(PythonDescription, IsNotBelievedOfImpossibleOffsets) {
   offsets_[40] = std::uint64_t{1} << 62U;
   EXPECT_FALSE(read());
   offsets_ = kept;
-  offsets_[kThreads] = offsets_[5];  // as far as the interpreter's size
+  offsets_[kThreads] = offsets_[5];  // the size of the interpreter: out of bounds
   EXPECT_FALSE(read());
   offsets_ = kept;
   offsets_.resize(20);

@@ -1,4 +1,4 @@
-// Tables as each version's compiler made them, and all those of a module of each interpreter that is here.
+// Line tables that the compiler of each version made, and all tables of one module of each installed interpreter.
 #include "inspect/python/python_lines.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ struct Sample {
   int minor;
   std::string table;
   int size;
-  std::map<int, int> lines;  // from this address on; 0: none
+  std::map<int, int> lines;  // from this address on; line 0: no line
 };
 
 // def f(a):            line 1
@@ -174,7 +174,7 @@ TEST(PythonLines, StayInBoundsWhateverTheTable) {
   }
 }
 
-// [minor, [[table, first line, [[address, line]]]]] of all code in a large module.
+// Prints [minor, [[table, first line, [[address, line]]]]] for all code in a large module.
 constexpr const char* kTellTables = R"(
 import argparse, dis, json, sys
 def codes(code):

@@ -1,4 +1,4 @@
-// Every interpreter of this machine, against what it says of itself.
+// Compares the stacks read from each interpreter of this machine with what the interpreter reports about itself.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -162,7 +162,7 @@ TEST_P(PythonFrames, OfACoreAreThoseOfTheProcess) {
     ASSERT_TRUE(live) << live.error();
     const int fd = memfd_create("core", MFD_CLOEXEC);
     const std::string path = "/proc/self/fd/" + std::to_string(fd);
-    // The stacks of its threads are larger than that, its heap is not.
+    // The stacks of its threads are larger than this limit, and its heap is smaller.
     test::write_file(path, test::make_core(live.value(), {.whole_up_to = 32U << 20U}));
     const auto core = image::open_core(path);
     ASSERT_TRUE(core) << core.error();

@@ -1,4 +1,4 @@
-// What a parked thread waits for, in memory that is laid out like each version's.
+// What a parked thread waits for, in made-up memory with the layout of each version.
 #include "inspect/python/python_locks.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 using test::MadePython;
 
-constexpr std::uint64_t kSemaphore = 0x7ffc'0000'1010;  // on a stack
+constexpr std::uint64_t kSemaphore = 0x7ffc'0000'1010;  // an address on a stack
 constexpr std::uint64_t kObject = 0x20'0000;
 constexpr std::uint64_t kList = 0x30'0000;  // the head of the list of waiters
 constexpr std::uint64_t kType = 0x40'0000;
@@ -31,7 +31,7 @@ class PythonPark : public testing::TestWithParam<test::MadeVersion> {
     put_lock("_thread.lock", 3);
   }
 
-  // The list goes through the entry.
+  // Links the entry into the list.
   void link(std::uint64_t next, std::uint64_t previous) {
     memory_.put(kSemaphore + 32, next);
     memory_.put(kSemaphore + 40, previous);
@@ -60,7 +60,7 @@ TEST_P(PythonPark, TellsTheLock) {
 
 TEST_P(PythonPark, TellsTheOwnerOfARecursiveLock) {
   put_lock("_thread.RLock", 3, kOwner);
-  // Up to 3.13 an RLock is no PyMutex: what follows it there is something else.
+  // Up to 3.13 an RLock is not a PyMutex, so the memory after a PyMutex is not its owner.
   EXPECT_EQ(find().value().owner, GetParam().minor >= 14 ? kOwner : 0U);
   put_lock("_thread.RLocker", 3, kOwner);
   EXPECT_EQ(find().value().owner, 0U);
@@ -68,7 +68,7 @@ TEST_P(PythonPark, TellsTheOwnerOfARecursiveLock) {
   EXPECT_EQ(find().value().owner, 0U);
 }
 
-// 2: PyEvent, as of the end of a thread. 1: whoever waits there has not said so yet, or it is no lock.
+// A value of 2 is a PyEvent, such as the end of a thread. With a value of 1 no waiter is recorded, or it is not a lock.
 TEST_P(PythonPark, IsALockOnlyIfItIsLockedAndWaitedFor) {
   for (const std::uint8_t byte : std::to_array<std::uint8_t>({0, 1, 2, 4, 7, 255})) {
     put_lock("_thread.lock", byte);

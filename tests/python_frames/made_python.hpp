@@ -1,4 +1,4 @@
-// Memory as an interpreter would have it, made by its layout; and memory that remembers what was read of another.
+// Made-up memory with the layout of an interpreter, and memory that records what was read from another memory.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ class SparseMemory final : public image::Memory {
   std::map<std::uint64_t, std::vector<std::byte>> pages_;
 };
 
-// Passes reads on, and keeps a copy of what they gave.
+// Passes each read on to another memory, and keeps a copy of the bytes.
 class RecordingMemory final : public image::Memory {
  public:
   explicit RecordingMemory(std::shared_ptr<const image::Memory> source) : source_(std::move(source)) {}
@@ -53,9 +53,9 @@ class RecordingMemory final : public image::Memory {
 
 struct MadeFrame {
   std::uint64_t code = 0;
-  int address = 0;  // of the instruction, in bytes from the first
+  int address = 0;  // offset of the instruction from the first one, in bytes
   std::uint8_t owner = 0;
-  std::uint32_t copy = 0;  // which of the copies of the code's instructions, where it has some
+  std::uint32_t copy = 0;  // which copy of the instructions it runs, if code has copies
 };
 
 // A version of CPython, and whether it is built without the GIL.
@@ -63,23 +63,23 @@ struct MadeVersion {
   int minor = 0;
   bool is_free_threaded = false;
 };
-// All that are known.
+// All versions that the analyzer knows.
 std::vector<MadeVersion> made_versions();
 std::string name_of(const MadeVersion& version);  // "3_14t"
 
-// One interpreter; what is added comes first in its lists, as there.
+// One interpreter. What is added last comes first in its lists, as in CPython.
 class MadePython {
  public:
   explicit MadePython(const inspect::PythonLayout& layout);
-  // From the table of the analyzer, or as the version describes itself.
+  // The layout from the table of the analyzer, or as the version describes itself.
   static inspect::PythonLayout layout_of(const MadeVersion& version);
-  static std::vector<std::uint64_t> offsets_of(const MadeVersion& version);  // behind the cookie
+  static std::vector<std::uint64_t> offsets_of(const MadeVersion& version);  // the words after the cookie
 
   std::uint64_t string(const std::u32string& text);
   std::uint64_t bytes(const std::vector<std::uint8_t>& data);
   std::uint64_t code(const std::u32string& name, const std::u32string& file, int first_line,
                      const std::vector<std::uint8_t>& lines, const std::vector<std::u32string>& locals = {});
-  // Innermost first; their addresses, too.
+  // Takes frames with the innermost first, and returns their addresses in this order.
   std::vector<std::uint64_t> frames(const std::vector<MadeFrame>& frames);
   std::uint64_t thread(std::uint64_t pointer, std::int32_t tid, std::uint64_t frame);
 

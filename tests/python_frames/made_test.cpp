@@ -1,4 +1,4 @@
-// The reader against memory that is laid out like each version's, whether or not that version is here.
+// Tests the reader on made-up memory with the layout of each version. The version need not be installed.
 #include <gtest/gtest.h>
 
 #include "inspect/python/python_frames.hpp"
@@ -11,7 +11,7 @@ using test::MadePython;
 
 constexpr std::size_t kMostFramesOfThread = 128;
 
-// All instructions of one line, `delta` above the first.
+// A table in which all instructions belong to one line, `delta` after the first line.
 std::vector<std::uint8_t> one_line(PythonLines kind, std::uint8_t delta) {
   switch (kind) {
     case PythonLines::kDeltas: return {0, delta};
@@ -95,7 +95,7 @@ TEST_P(MadeFrames, LongNamesAreCut) {
 }
 
 TEST_P(MadeFrames, BetweenCAndPythonAreLeftOut) {
-  if (GetParam().minor < 12) return;  // has none
+  if (GetParam().minor < 12) return;  // this version has none
   python_.thread(0x7000, 100, python_.frames({{0, 0, 3}, {code(U"f"), 0}, {0, 0, 3}, {code(U"g"), 0}, {0, 0, 3}})[0]);
   EXPECT_EQ(text(read().at(0)), "f /app/main.py:15\ng /app/main.py:15\n");
 }
@@ -169,12 +169,12 @@ TEST_P(MadeFrames, AreNoneBeforePythonStarts) {
 }
 
 TEST_P(MadeFrames, OfACopyOfTheInstructionsHaveTheLinesOfTheCode) {
-  if (layout_.code_copies == 0) return;  // only without the GIL
-  // The table ends before the distance of the copy from the code.
+  if (layout_.code_copies == 0) return;  // only versions without the GIL have copies
+  // The copy lies further from the code than the line table reaches. The reader must use the index of the copy.
   const std::uint64_t in_copy = code(U"f");
   python_.thread(0x7000, 100, python_.frames({{in_copy, 4, 0, 1}, {in_copy, 4, 0, 0}})[0]);
   EXPECT_EQ(text(read().at(0)), "f /app/main.py:15\nf /app/main.py:15\n");
-  // An index that the code does not have.
+  // The code has no copy with this index.
   python_.thread(0x8000, 101, python_.frames({{code(U"g"), 4}})[0]);
   const auto frames = python_.frames({{code(U"h"), 4}});
   python_.memory().put(frames[0] + layout_.frame_copy_index, std::int32_t{-1});

@@ -1,4 +1,4 @@
-// Whatever stands in the memory of a process, reading it ends, in bounds.
+// Reading the memory of a process must end, and respect its limits, whatever the memory contains.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -29,7 +29,7 @@ class Patient {
     image_.memory = memory_;
   }
 
-  // Some bytes of what was read become others: any, extreme ones, or those of another place.
+  // Replaces some bytes that the reader reads: by random bytes, by 0xff, or by bytes of another place. Then reads.
   void damage_and_read() {
     std::vector<std::pair<std::uint64_t, std::vector<std::byte>>> kept;
     const int places = 1 + pick(4);
@@ -108,7 +108,7 @@ TEST(PythonMutation, OfNothingButNoiseEnds) {
   for (const test::MadeVersion& version : test::made_versions()) {
     const PythonLayout layout = MadePython::layout_of(version);
     for (int round = 0; round < 200; ++round) {
-      // Words that are small numbers and addresses of one another.
+      // Memory of words that are small numbers or addresses of other words.
       const auto memory = std::make_shared<SparseMemory>();
       for (std::uint64_t at = 0x10000; at < 0x18000; at += 8) {
         const std::uint64_t number = random();

@@ -1,4 +1,4 @@
-// What the headers of one version of CPython say of its structures: "name offset", names as in PythonLayout.
+// Prints "name offset" of structures of CPython, from the headers of one version. The names are those of PythonLayout.
 #define Py_BUILD_CORE 1
 #include <Python.h>
 #include <frameobject.h>

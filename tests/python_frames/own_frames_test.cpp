@@ -1,5 +1,5 @@
-// What the shim tells of the interpreter that it is in, against what the analyzer reads out of the same memory: made by
-// each version's layout, and put where it says that it is.
+// Compares the stacks that the shim writes about its interpreter with what the analyzer reads from the same memory. The
+// memory is made up with the layout of each version, and mapped at its own addresses.
 #include "python/own_frames.hpp"
 
 #include <gtest/gtest.h>
@@ -21,10 +21,10 @@ namespace {
 using test::MadePython;
 
 constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kOwn = 0x7000;  // pthread_self() of the thread that tells
+constexpr std::uint64_t kOwn = 0x7000;  // pthread_self() of the thread that writes the stacks
 constexpr std::uint64_t kOther = 0x8000;
 
-// The made memory, at its own addresses.
+// Maps the made-up memory at its own addresses.
 class Mapped {
  public:
   explicit Mapped(const test::SparseMemory& memory) {
@@ -59,7 +59,7 @@ class OwnPythonFrames : public testing::TestWithParam<test::MadeVersion> {
   }
 
   void put_offsets() { python_.memory().write(MadePython::kRuntime + 8, std::as_bytes(std::span(offsets_))); }
-  // Bytes 0 to 15 of the instructions are of the line after the first, the rest is 300 lines further on.
+  // Bytes 0 to 15 of the instructions belong to the line after the first. The rest belongs to a line 300 lines later.
   std::uint64_t code(const std::u32string& name, const std::u32string& file = U"/app/main.py") {
     return python_.code(name, file, 10,
                         {0x80 | 11U << 3U | 7U, 0, 1, 0x80 | 13U << 3U | 7U, 0x40 | (600U & 63U), 600U >> 6U});
@@ -128,7 +128,8 @@ TEST_P(OwnPythonFrames, AreThoseThatTheAnalyzerReads) {
   EXPECT_EQ(parsed(text), seen_by_analyzer());
 }
 
-// What was told once is told again: not of another place in the same function, nor of another function there.
+// The line of a frame may be remembered. It must not be used for another place in the function, or for another function
+// at the same place.
 TEST_P(OwnPythonFrames, ThatComeAgainAreToldAlike) {
   const std::uint64_t f = code(U"f");
   const std::uint64_t g = code(U"g");
@@ -167,7 +168,7 @@ TEST_P(OwnPythonFrames, OfNoCodeObjectAreNotBelieved) {
   EXPECT_EQ(tell(own), "Stack (most recent call first):\n  ...\n");
 }
 
-// A name with a line's end in it would look like two frames.
+// A name that contains an end of line would look like two frames.
 TEST_P(OwnPythonFrames, AreOneLineEach) {
   const std::uint64_t own =
       python_.thread(kOwn, 100, python_.frames({{code(U"a\nb", std::u32string(600, U'f')), 2}})[0]);

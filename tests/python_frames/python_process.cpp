@@ -47,7 +47,7 @@ Started start(const std::vector<std::string>& command) {
   return {pid, input[1], output[0]};
 }
 
-// Blocks until its first thread waits for the end of the input.
+// Blocks until the first thread of the process waits for the end of its input.
 void wait_until_it_reads(pid_t pid) {
   for (;;) {
     const auto stat = proc::read_stat(pid);
@@ -100,7 +100,7 @@ void PythonProcess::read_line() {
   std::array<char, 65536> buffer{};
   while (!line.ends_with('\n')) {
     const ssize_t size = read(output_, buffer.data(), buffer.size());
-    if (size <= 0) return;  // it failed, and has said why
+    if (size <= 0) return;  // the script failed, and has printed why
     line.append(buffer.data(), static_cast<std::size_t>(size));
   }
   const auto told = nlohmann::json::parse(line);

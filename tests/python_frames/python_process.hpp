@@ -1,4 +1,4 @@
-// scene.py, running in an interpreter of this machine, with all of its threads where they stay.
+// Runs scene.py in an interpreter of this machine, until all of its threads are where they stay.
 #pragma once
 
 #include <sys/types.h>
@@ -9,10 +9,10 @@
 
 namespace forksight::test {
 
-// Programs that are CPython 3.`minor`: that of the system, of /usr/local, those of pyenv.
+// The programs of CPython 3.`minor`: in /usr/bin, in /usr/local/bin, and those of pyenv.
 std::vector<std::string> find_interpreters(int minor);
 
-// All that it writes to its standard output.
+// All that the command writes to its standard output.
 std::string output_of(const std::vector<std::string>& command);
 
 struct ToldFrame {
@@ -22,7 +22,7 @@ struct ToldFrame {
   friend bool operator==(const ToldFrame&, const ToldFrame&) = default;
 };
 
-// What Python says of itself.
+// What Python reports about one of its threads.
 struct ToldThread {
   std::string name;
   std::uint64_t pointer = 0;
@@ -33,11 +33,11 @@ struct ToldThread {
 class PythonProcess {
  public:
   PythonProcess(const std::string& interpreter, const std::string& mode);
-  ~PythonProcess();  // ends and reaps it
+  ~PythonProcess();  // ends and reaps the process
   PythonProcess(const PythonProcess&) = delete;
   PythonProcess& operator=(const PythonProcess&) = delete;
 
-  pid_t pid() const { return told_pid_; }  // of the one to look at: with a fork, the child
+  pid_t pid() const { return told_pid_; }  // the process to examine: with a fork, the child
   const std::vector<ToldThread>& told() const { return told_; }
 
  private:

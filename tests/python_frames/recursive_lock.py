@@ -1,4 +1,4 @@
-"""A thread holds a threading.RLock while the first thread forks: the lock stays taken in the child, and names the thread that held it."""
+"""A thread holds a threading.RLock while the first thread forks. In the child the lock stays taken, and records the lost thread as owner."""
 import os
 import sys
 import threading

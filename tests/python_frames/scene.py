@@ -1,7 +1,7 @@
-"""Threads that stay where they are, each in its own kind of code, and what Python itself reports about them: one line of JSON.
+"""Starts threads that each wait in another kind of code, and prints what Python itself reports about them, as one line of JSON.
 
-Then the first thread waits for the end of its input: by os.read; "gil": with the GIL; "fork" and "c-fork": in a child;
-"busy": while another runs.
+Then the first thread waits for the end of its input, with os.read(). The mode "gil": it keeps the GIL meanwhile. "fork", "c-fork": it
+waits in a forked child. "busy": another thread runs meanwhile.
 """
 import ctypes
 import json
@@ -124,7 +124,7 @@ def made(name, text, file):
     return scope[name]
 
 
-# Long jumps from line to line, forward and back, and a code object with thousands of them.
+# Code with large steps between line numbers, forward and back, and a code object with thousands of lines.
 FAR = "def far(a):\n" + "\n" * 5000 + "  a = [\n" + "\n" * 300 + "    1,\n  ]; gate().acquire(" + "\n" * 90 + "arrive(\n\n))"
 LONG = "def long(a):\n" + "".join(f"  a = {i} if a else (\n  {i + 1})\n" for i in range(3000)) + "  gate().acquire(arrive())"
 THREADS = {
@@ -183,7 +183,7 @@ def read_input_with_gil():
 
 
 def tell(threads, waiter):
-    """Called in the line of the wait, which comes next."""
+    """Prints the report. The line that calls it is the line of the wait, which follows."""
     frames = sys._current_frames()
     main = threading.main_thread()
     told = {"pid": os.getpid(), "threads": []}
@@ -200,7 +200,7 @@ def tell(threads, waiter):
 
 def main():
     mode = sys.argv[1]
-    warnings.simplefilter("ignore")  # of a fork with threads
+    warnings.simplefilter("ignore")  # Python warns about a fork with threads
     threading.stack_size(64 << 20)
     sys.setrecursionlimit(10000)
     threads = [threading.Thread(target=target, name=name, daemon=True) for name, target in THREADS.items()]

@@ -1,4 +1,4 @@
-// Names of locks and of start routines.
+// Looks up names of locks and of start routines.
 #include <gtest/gtest.h>
 
 #include "dump.hpp"

@@ -1,4 +1,4 @@
-// Debug files and programs from a debuginfod server, which this is, with one file.
+// Debug files and programs from a debuginfod server. The test itself is the server, and has one file.
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class Server {
     thread_ = std::thread([this] { serve(); });
   }
   ~Server() {
-    shutdown(listener_, SHUT_RDWR);  // ends the accept
+    shutdown(listener_, SHUT_RDWR);  // ends accept() in the other thread
     thread_.join();
     close(listener_);
   }
@@ -45,7 +45,7 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   const std::string& url() const { return url_; }
-  // "executable debuginfo", in the order of the requests.
+  // The kinds of files that were requested, in order: for example "executable debuginfo".
   std::string asked() {
     const std::scoped_lock lock(mutex_);
     return asked_;
@@ -97,7 +97,7 @@ class Debuginfod : public testing::Test {
     if (!folder_.empty()) std::filesystem::remove_all(folder_);
   }
 
-  // The function of a fixture's innermost frame, its program being at `path`.
+  // The function of a fixture's innermost frame, if its program is at `path`.
   static std::string innermost(const Dump& dump, const std::string& path) {
     std::vector<Module> modules = dump.modules;
     for (Module& module : modules) {
@@ -117,7 +117,7 @@ TEST_F(Debuginfod, GivesTheDebugFile) {
   std::filesystem::copy_file(program, folder_ / "program");
   Server server(program.parent_path() / "scenes.debug");
   EXPECT_EQ(innermost(dump, folder_ / "program"), "");
-  EXPECT_EQ(server.asked(), "");  // nobody has named a server
+  EXPECT_EQ(server.asked(), "");  // the environment names no server
   std::filesystem::copy_file(program, folder_ / "again");
   setenv("DEBUGINFOD_URLS", server.url().c_str(), 1);
   EXPECT_EQ(innermost(dump, folder_ / "again"), "app::Cache<long>::get");

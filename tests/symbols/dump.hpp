@@ -1,4 +1,4 @@
-// What a fixture recorded, and where in its source the marked lines are.
+// Reads what a fixture recorded, and finds the marked lines of its sources.
 #pragma once
 
 #include <map>
@@ -24,13 +24,13 @@ struct Dump {
   StackSample sample(const std::string& label) const;
 };
 
-// Names of all fixtures but the stripped one.
+// The names of all fixtures except the stripped one.
 std::vector<std::string> fixtures_with_debug_information();
 
 // Runs a program of the fixture, "scenes" or "locks", and reads what it wrote. Throws std::runtime_error.
 Dump run_fixture(const std::string& name, const std::string& program = "scenes");
 
-// Line of "// MARK: name" in one of the fixture's sources, "scenes.cpp", "library.cpp" or "locks.cpp"; throws if it has none.
+// The line of "// MARK: name" in "scenes.cpp", "library.cpp" or "locks.cpp". find_mark() throws if no line has it.
 struct Mark {
   std::string file;  // absolute
   int line = 0;

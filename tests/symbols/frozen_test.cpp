@@ -1,4 +1,4 @@
-// A lock's stack, when the functions that took it have returned and others have run where they were.
+// The stack at which a lock was taken, after the functions that took it have returned and others have overwritten them.
 #include <gtest/gtest.h>
 
 #include "dump.hpp"
@@ -8,7 +8,7 @@ namespace {
 
 struct FrozenFrame {
   std::string function;
-  std::string mark;  // "" for a line that cannot be known
+  std::string mark;  // "" if the line cannot be known
 };
 
 class Frozen : public testing::TestWithParam<std::string> {
@@ -18,7 +18,7 @@ class Frozen : public testing::TestWithParam<std::string> {
     symbolizer_ = std::make_unique<Symbolizer>(dump_.modules);
   }
 
-  // Only functions of the fixture's own files: the standard library's are inlined at will.
+  // Compares only functions of the fixture's own files. The compiler may inline those of the standard library.
   void expect(const std::string& label, const std::vector<FrozenFrame>& frames) {
     const model::Stack stack = symbolizer_->unwind(dump_.sample(label));
     SCOPED_TRACE(label + "\n" + describe(stack));
@@ -85,7 +85,7 @@ TEST_P(Frozen, GivesNoLineWhereALaterCallLooksTheSame) {
                                     {"app::frozen_thread", "thread-waits"}}));
 }
 
-// What was called by pointer is left out; what is given is right.
+// A function that was called by pointer may be missing. The frames that are given must be right.
 TEST_P(Frozen, LeavesOutWhatTheCodeDoesNotTell) {
   const std::vector<std::string> truth = {"app::Mutex::native_lock", "app::Mutex::lock",  "app::acquire",
                                           "app::TakesIt::take",      "app::holds_by_pointer", "app::frozen_thread",
@@ -109,14 +109,14 @@ TEST_P(Frozen, PutsBackAFunctionThatIsGoneAltogether) {
                                    {"app::gone_thread", "thread-gone"}}));
 }
 
-// Two functions would do, and both have returned: neither is named.
+// Either of two functions may have taken the lock, and both have returned. So neither is named.
 TEST_P(Frozen, NamesNoFunctionWhereItMayBeEither) {
   std::vector<FrozenFrame> frames = {{"app::either_thread", ""}};
   if (is_optimised()) frames.insert(frames.begin(), {"app::acquire", "acquire-lock"});
   expect("either", with_lock_frames(frames));
 }
 
-// Nothing was lost: what is found is as good as any other stack.
+// No frame was overwritten, so the stack is the same as one that was recorded at once.
 TEST_P(Frozen, IsExactWhereTheFramesAreStillThere) {
   StackSample sample = dump_.sample("recursion");
   const model::Stack expected = symbolizer_->unwind(sample);
@@ -124,7 +124,7 @@ TEST_P(Frozen, IsExactWhereTheFramesAreStillThere) {
   EXPECT_EQ(describe(symbolizer_->unwind(sample)), describe(expected));
 }
 
-// Optimised, the guard is inlined and nothing is lost.
+// In optimised fixtures the guard is inlined, and no frame is lost. So these tests use only unoptimised ones.
 class FrozenUnoptimised : public Frozen {};
 
 TEST_P(FrozenUnoptimised, MarksWhatWasNotUnwound) {

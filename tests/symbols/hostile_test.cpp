@@ -1,4 +1,4 @@
-// Files that are gone or have changed, and bytes that are no stack.
+// Files that are missing or have changed, and bytes that are not a stack.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -109,7 +109,7 @@ TEST(Hostile, RandomBytesGiveTheFirstFrameAndNoOther) {
   }
 }
 
-// The recorded bytes with words exchanged for others that look like addresses: whatever is found, it ends.
+// Exchanges words of a recorded stack, so that wrong words look like addresses. The unwinder must end in any case.
 TEST(Hostile, ShuffledStacksEnd) {
   const Dump dump = run_fixture("O0");
   Symbolizer symbolizer(dump.modules);

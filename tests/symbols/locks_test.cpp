@@ -1,4 +1,4 @@
-// Where the standard library's locks were taken, after the functions that took them have returned.
+// The lines where locks of the standard library were taken, after the functions that took them have returned.
 #include <gtest/gtest.h>
 
 #include "dump.hpp"
@@ -8,9 +8,9 @@ namespace {
 
 struct LockScene {
   std::string label;
-  std::string function;   // that holds the lock
-  std::string mark;       // where it took it
-  std::string work_mark;  // where it was called, "" for not tested
+  std::string function;   // the function that holds the lock
+  std::string mark;       // the line where it took the lock
+  std::string work_mark;  // the line where it was called; "" if not tested
 };
 
 class Locks : public testing::TestWithParam<std::string> {};

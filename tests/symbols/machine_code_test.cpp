@@ -1,4 +1,4 @@
-// What the machine code says of calls, read from this very program: instructions, not bytes that look like some.
+// Finds calls in the machine code of this program. Bytes that only look like an instruction must not be taken for one.
 #include <gtest/gtest.h>
 #include <link.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ extern const char code_test_without_rules[];
 extern const char code_test_after_call_without_rules[];
 }
 
-// The constant of the first instruction is a call of code_test_callee to whoever reads bytes.
+// The bytes of the constant in the first instruction look like a call of code_test_callee.
 asm(R"(
   .pushsection .text
   .globl code_test_caller, code_test_after_constant, code_test_after_call, code_test_after_pointer_call
@@ -52,7 +52,7 @@ std::uint64_t own_bias() {
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* found) {
         *static_cast<std::uint64_t*>(found) = info->dlpi_addr;
-        return 1;  // the program is the first
+        return 1;  // the first module is the program
       },
       &bias);
   return bias;
@@ -101,7 +101,7 @@ TEST_F(Code, ACallByPointerHasNoTarget) {
   EXPECT_FALSE(code().call_before(end));
 }
 
-// Assembly that says nothing to unwinders is read, too.
+// Calls are also found in assembly without unwind information.
 TEST_F(Code, ACallIsFoundWhereNoUnwindTableHasTheFunction) {
   EXPECT_TRUE(code().is_after_call(address_of(code_test_after_call_without_rules)));
   EXPECT_FALSE(code().is_after_call(address_of(code_test_without_rules) + 1));
@@ -115,7 +115,7 @@ std::optional<std::uint64_t> subtracted(const std::array<unsigned char, size>& b
 TEST(Prologue, TellsTheRoomThatIsMade) {
   // push %rbp; mov %rsp,%rbp; push %rbx; sub $0x28,%rsp
   EXPECT_EQ(subtracted(std::to_array<unsigned char>({0x55, 0x48, 0x89, 0xe5, 0x53, 0x48, 0x83, 0xec, 0x28})), 0x28);
-  // endbr64 before, and a larger room
+  // with endbr64 at the start, and a larger number
   EXPECT_EQ(subtracted(std::to_array<unsigned char>(
                 {0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5, 0x48, 0x81, 0xec, 0x00, 0x10, 0x00, 0x00})),
             0x1000);
@@ -135,7 +135,7 @@ TEST(Prologue, SaysWhereItCannotTell) {
   EXPECT_FALSE(subtracted(std::to_array<unsigned char>({0x55, 0x48, 0x89, 0xe5, 0x48, 0x29, 0xc4})));
 }
 
-// mov $0x28ec8348,%eax holds the bytes of "sub $0x28,%rsp".
+// The constant in mov $0x28ec8348,%eax has the bytes of "sub $0x28,%rsp".
 TEST(Prologue, TakesNoConstantForASubtraction) {
   EXPECT_EQ(subtracted(std::to_array<unsigned char>({0x55, 0x48, 0x89, 0xe5, 0xb8, 0x48, 0x83, 0xec, 0x28, 0xc3})), 0);
 }

@@ -1,4 +1,4 @@
-// Every frame of every scene, by function and line, for each way of compiling.
+// Checks function and line of every frame of every scene, for each way of compiling.
 #include <gtest/gtest.h>
 
 #include "dump.hpp"
@@ -13,7 +13,7 @@ struct Expected {
 
 struct Scene {
   std::string label;
-  std::vector<Expected> frames;  // innermost first, those of the fixture's own files
+  std::vector<Expected> frames;  // innermost first; only those of the fixture's own files
   std::string outermost;         // function at which the thread starts
 };
 
@@ -146,7 +146,7 @@ TEST(UnwindStripped, ReachesTheThreadStartWithoutNames) {
     EXPECT_EQ(stack.frames[0].function, "");
     EXPECT_GT(stack.frames[0].offset, 0U);
   }
-  // A name of the dynamic symbol table is only for what lies within its symbol.
+  // A symbol of the dynamic symbol table gives a name only to addresses inside the symbol.
   const model::Stack stack = symbolizer.unwind(dump.sample("library"));
   SCOPED_TRACE(describe(stack));
   ASSERT_GE(stack.frames.size(), 3U);
