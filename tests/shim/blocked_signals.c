@@ -1,4 +1,5 @@
-// Forks three times beside another thread: with no signal blocked, with SIGTERM blocked by fork(), and by _Fork().
+// Forks three times while another thread exists: with no signal blocked by fork(), with SIGTERM blocked by fork(), and
+// with SIGTERM blocked by _Fork().
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The signals that a forking thread blocks are in the trace.  check_blocked_signals.py PROGRAM LIBRARY FORKSIGHT"""
+"""Checks that the trace records the signals that a forking thread blocks.  check_blocked_signals.py PROGRAM LIBRARY FORKSIGHT"""
 import json
 import os
 import signal

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""No record of a fork counts threads that have ended as lost.
+"""Checks that the record of a fork does not count threads that have ended as lost.
 
   check_ended.py ENDED_THREADS SHIM FORKSIGHT SCENE THREADS
 
-THREADS is how many threads the process had at the fork, the forking one included, those that the shim does not know, too.
+THREADS is the number of threads at the fork. It includes the forking thread, and threads that the shim does not know.
 """
 import json
 import os

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""A trace of many forks stays small, is bounded whatever happens, and the report says what had no room.
+"""Checks that a trace of many forks stays small and never exceeds its limit, and that the report says what had no room.
 
   check_growth.py MANY_FORKS SHIM FORKSIGHT FORKS THREADS LOCKS [--bytes-per-fork N] [--room BYTES]
 
-Without --room the trace must be whole; with it the file may grow no further than that, and the report must say so.
+Without --room the trace must be complete. With --room the file must not exceed BYTES, and the report must say that records are missing.
 """
 import argparse
 import json
@@ -15,7 +15,7 @@ import tempfile
 
 
 def size_of_records(path):
-    """The used size of the file: where the chain of records ends."""
+    """The size of the used part of the file: the offset at which the chain of records ends."""
     with open(path, "rb") as file:
         data = file.read()
     at = 4096

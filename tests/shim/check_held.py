@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What a trace says about the locks that a thread holds: see held_list.c.
+"""Checks what a trace records about the locks that a thread holds. held_list.c describes the scenes.
 
   check_held.py HELD_LIST SHIM FORKSIGHT moves|handler|nested
 """
@@ -26,7 +26,7 @@ def run(program, shim, forksight, scene):
 
 
 def check_moves(locks, records):
-    """Each lock is held once at each fork, and always from the same place."""
+    """At each fork each lock is recorded once as held, always with the place where it was taken."""
     stacks = {record["offset"]: record["fields"] for record in records if record["record"] == "stack"}
     forks = [record["offset"] for record in records if record["record"] == "fork"]
     held = collections.defaultdict(list)
@@ -45,7 +45,7 @@ def check_moves(locks, records):
 
 
 def check_handler(locks, records):
-    """The trace names exactly the lock that a handler took as held by the handlers."""
+    """The trace records exactly one lock as held by the atfork handlers: the one that a handler took."""
     held = [record["fields"]["lock"] for record in records if record["record"] == "handler_held"]
     return [] if held == locks else [f"handlers hold {held}, expected {locks}"]
 

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""The memory that the shim takes for each thread: compares the same program bare and under the shim.
+"""Checks how much memory the shim needs for each thread, by comparing a program with and without the shim.
 
   check_memory.py PROGRAM SHIM THREADS KIB_EACH
 
-64 KiB are granted whatever the number of threads: the page of the table's head, and what comes with the first thread.
+64 KiB more are allowed for any number of threads: for the first page of the table, and for what the first thread needs.
 """
 import os
 import subprocess

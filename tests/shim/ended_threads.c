@@ -1,5 +1,5 @@
-// Threads whose end the shim does not see, and a fork after them: none of them is lost. Each scene leaves the threads
-// that it names behind, and prints how many others live at the fork.
+// Threads end in a way that the shim does not see. Then the program forks: these threads must not count as lost. The
+// name of a scene says how its threads end.
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -36,7 +36,7 @@ static int count_calls(void) {
   return calls;
 }
 
-// Waits until the process has that many threads according to /proc, not according to the shim.
+// Waits until /proc, not the shim, shows that number of threads.
 static void wait_for_threads(int wanted) {
   for (;;) {
     char line[256];
@@ -55,7 +55,7 @@ static void on_timer(union sigval unused) {
   count_call();
 }
 
-// libc makes a thread for each, and one that waits for the timers and stays.
+// libc makes a thread for each call-back, and one thread that waits for the timers and remains.
 static void callbacks(void) {
   timer_t timer;
   struct sigevent event = {.sigev_notify = SIGEV_THREAD, .sigev_notify_function = on_timer};
@@ -121,7 +121,7 @@ static void* join_main(void* first) {
   exit(0);
 }
 
-// pthread_join() writes another mark into the first thread's memory than the kernel does.
+// pthread_join() marks the first thread's memory as ended with another value than the kernel does.
 static void main_is_joined(void) {
   static pthread_t first;
   pthread_t thread;

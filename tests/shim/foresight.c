@@ -1,4 +1,4 @@
-// Work for the tables of --lock-order and --predict.
+// Programs that fill the tables of --lock-order and --predict.
 // foresight share|joined|joined_by_another|orders|holds|generations
 #include <pthread.h>
 #include <stdbool.h>
@@ -80,7 +80,7 @@ static void take_in_child(void) {
   if (waitpid(child, &status, 0) != child || status != 0) abort();
 }
 
-// The expected share, in thousandths.
+// Prints the share of the time in which the worker held the lock, in thousandths.
 static void share(void) {
   static long held_ns;
   pthread_t worker;
@@ -110,7 +110,7 @@ static void* hold_shortly(void* run_other) {
   return NULL;
 }
 
-// One thread lives at the fork. Another thread has been joined: by the forking thread, or by the first one.
+// One thread exists at the fork. Another one has been joined before: by the forking thread, or by the existing thread.
 static void joined(bool by_another) {
   pthread_t lasting;
   if (pthread_create(&lasting, NULL, hold_shortly, by_another ? &lasting : NULL) != 0) abort();
@@ -121,7 +121,7 @@ static void joined(bool by_another) {
   pthread_join(lasting, NULL);
 }
 
-// Each generation forks the next one, and fills the tables anew.
+// Each generation fills the tables, and then forks the next generation.
 static void generations(int left) {
   run(take_under_another);
   if (left == 0) return;

@@ -1,5 +1,5 @@
-// The tables of --lock-order and --predict as the trace shows them: what they measure, and what happens when they are
-// full.
+// Tests the tables of --lock-order and --predict by what the trace records: what they measure, and what happens when
+// they are full.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
@@ -72,12 +72,12 @@ TEST_F(Foresight, MeasuresTheShareOfTime) {
   const auto& touch = model.racy_touches[0];
   const double share = std::stod(printed_) / 1000;
   EXPECT_GT(share, 0.2);
-  // The program's own measure and the shim's differ by what a preemption takes between the two.
+  // A preemption between the measurements of the program and of the shim makes their results differ.
   EXPECT_NEAR(touch.share, share, 0.1);
   EXPECT_EQ(touch.times, 3U);
   EXPECT_EQ(touch.threads, 1U);
   EXPECT_GE(touch.window_ns, 60'000'000U);
-  // It held the lock in the first half of that time.
+  // The worker held the lock in the first half of that time.
   ASSERT_GE(touch.slices.size(), 8U);
   double held = 0;
   double time = 0;
@@ -92,8 +92,8 @@ TEST_F(Foresight, MeasuresTheShareOfTime) {
   EXPECT_EQ(touch.slices.back().held, 0);
 }
 
-// A thread that the forking one has joined can have nothing at its forks. One that another thread joins is followed by
-// the next, which may.
+// A thread that the forking thread has joined cannot hold a lock at later forks, so it does not count. A thread that
+// another thread has joined counts, because a next thread like it may exist at a fork.
 TEST_F(Foresight, LeavesOutWhoWasJoinedByTheForkingThread) {
   const Model joined = run("joined", "FORKSIGHT_PREDICT=1");
   ASSERT_EQ(joined.racy_touches.size(), 1U);
@@ -129,7 +129,7 @@ TEST_F(Foresight, SaysHowManyTimesDidNotFit) {
   EXPECT_TRUE(model.racy_touches.empty()) << "the worker had been joined";
 }
 
-// The table is full of its parent's keys when a child begins.
+// When a child begins, the table is full of the keys of its parent.
 TEST_F(Foresight, EachGenerationHasRoom) {
   const Model model = run("generations", "FORKSIGHT_LOCK_ORDER=1");
   std::map<forksight::model::ProcessId, std::size_t> orders;

@@ -1,5 +1,5 @@
-/* Writes to its trace without pause until it is killed: three threads lock and unlock, the main thread forks, each
- * child tries a lock that another thread held at the fork. Children die with the parent. */
+/* Makes the shim write to its trace without pause, until the program is killed. Three threads lock and unlock. The main
+ * thread forks. Each child tries a lock that a lost thread held at the fork. Children end with the parent. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,6 @@
-/* 1,000 forks from 8 threads that lock, allocate, print to files, open and close libraries, create and join threads all
- * the time. Bare, this neither hangs nor fails: nor may it under the shim. Ends with 0, or prints what went wrong. */
+/* 1,000 forks from 8 threads that all the time lock, allocate, print to files, open and close libraries, and create and
+ * join threads. Without the shim it does not hang or fail, so it must not with the shim. Ends with 0, or prints what
+ * went wrong. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -42,7 +43,7 @@ static void fork_once(void) {
   if (child == 0) {
     free(malloc(10));
     printf("child\n");
-    pthread_mutex_timedlock(&g_mutex, &past); /* perhaps an orphan */
+    pthread_mutex_timedlock(&g_mutex, &past); /* the mutex may be an orphan */
     _exit(0);
   }
   int status = -1;

@@ -1,5 +1,6 @@
-// One thread forks under --cure=quiesce-libc and waits at that moment for a call of libc in another thread. Meanwhile a
-// third thread forks by _Fork(). Nobody opens the gate in that child, so the gate must not be closed there.
+// One thread forks with --cure=quiesce-libc. The shim closes a gate, and the fork waits until a call of libc in another
+// thread has returned. Meanwhile a third thread calls _Fork(). Nobody would open the gate in its child, so the gate
+// must not be closed there.
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@ static int status_of_child = -1;
 
 static void* read_zone(void* unused) {
   const time_t now = 1000000;
-  if (localtime(&now) == NULL) abort();  // until the other end of the FIFO is closed
+  if (localtime(&now) == NULL) abort();  // returns when the other end of the FIFO is closed
   return unused;
 }
 
@@ -43,7 +44,7 @@ int main(void) {
   if (mkfifo(zone, 0600) != 0) abort();
   setenv("TZ", value, 1);
   pthread_create(&reader, NULL, read_zone, NULL);
-  end_of_zone = open(zone, O_WRONLY);  // the reader has the other end open
+  end_of_zone = open(zone, O_WRONLY);  // returns when the reader has the other end open
   unlink(zone);
   rmdir(folder);
   pthread_create(&other, NULL, fork_meanwhile, NULL);

@@ -1,4 +1,5 @@
-// A library with a static to initialise. With OWN_RUNTIME it brings the functions for that, and counts their calls.
+// A library with a static variable that must be initialised. With OWN_RUNTIME it has its own functions for that, and
+// counts their calls.
 #include <cstdint>
 
 #ifdef OWN_RUNTIME
@@ -6,7 +7,7 @@ namespace {
 int g_calls;
 }
 extern "C" {
-// With the layout of libc++abi: byte 0 done, bit 1 of byte 1 in progress.
+// The layout of libc++abi: byte 0 means done, bit 1 of byte 1 means in progress.
 int __cxa_guard_acquire(std::uint64_t* guard) {
   ++g_calls;
   if ((*guard & 1) != 0) return 0;

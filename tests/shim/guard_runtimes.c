@@ -1,8 +1,8 @@
-/* A program without a C++ runtime loads libraries that bring one each: libstdc++ as a needed library, and a runtime of
- * the library's own. Opened RTLD_LOCAL they are in nobody's scope but their own; what the loader would have bound each
- * to is what must serve it under the shim, too.
+/* A program without a C++ runtime loads two libraries, each of which brings a C++ runtime. One needs libstdc++, the
+ * other has its own runtime. Both are opened with RTLD_LOCAL, so the runtime of one is not in the scope of the other.
+ * With the shim each library must use the runtime that the loader would have bound it to without the shim.
  *
- *   guard_runtimes STANDARD_PLUGIN OWN_PLUGIN     exit status 0 if each was served by its own runtime
+ *   guard_runtimes STANDARD_PLUGIN OWN_PLUGIN     exit status 0 if each used its own runtime
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
   if (argc != 3) return 2;
   function use;
   function calls;
-  /* Alone, and loaded anew at what may be the same place. */
+  /* Alone, loaded several times, perhaps at the same address. */
   for (int round = 0; round < 3; ++round) {
     void* const own = open_plugin(argv[2], &use, &calls);
     expect("own: value", use(), 42);

@@ -1,11 +1,10 @@
-// The list of locks that a thread holds, at the worst instants.
-//   moves    A fork in a signal handler, at each instruction of an unlock that moves the list's entries: each lock is
-//   held
-//            once, from where it was taken. The trap flag makes the handler run after every instruction.
-//   handler  A prepare handler gives back a lock that was taken before the fork, takes another, and waits for a third:
-//            the second is what the handlers hold.
-//   nested   A prepare handler forks itself: the outer fork is told as what it is.
-// Prints the addresses of the locks that must be told; check_held.py reads the trace.
+// Forks while the list of locks that a thread holds is changing.
+//   moves    An unlock moves entries of the list. A signal handler forks after each of its instructions, by the trap
+//            flag. At each fork each lock must be recorded once, with the place where it was taken.
+//   handler  A prepare handler releases a lock that was taken before the fork, and takes a second one. Another handler
+//            waits for a third lock. The second lock must be recorded as held by the handlers.
+//   nested   A prepare handler forks itself. Both forks must be recorded as forks by fork().
+// Prints the addresses of the locks that must be recorded. check_held.py reads the trace.
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -64,7 +63,7 @@ static void moves(void) {
 static void* hold_third(void* unused) {
   pthread_mutex_lock(&g_third);
   __atomic_store_n(&g_ready, 1, __ATOMIC_RELEASE);
-  // Until the handler waits for it: then the word is 2.
+  // Waits until the handler waits for the lock: then the word of the lock is 2.
   while (__atomic_load_n(&g_third.__data.__lock, __ATOMIC_ACQUIRE) != 2) sched_yield();
   pthread_mutex_unlock(&g_third);
   pause();
@@ -81,7 +80,7 @@ static void wait_for_third(void) {
 }
 
 static void handler(void) {
-  // Prepare handlers run in the opposite order.
+  // Prepare handlers run in reverse order.
   pthread_atfork(wait_for_third, NULL, NULL);
   pthread_atfork(swap_locks, NULL, NULL);
   start(hold_third);

@@ -1,4 +1,4 @@
-// A trace survives SIGKILL of its writers at any instant: it reads up to its last record.
+// A trace can be read up to its last record, even if SIGKILL ended its writers at any instant.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
@@ -45,7 +45,7 @@ pid_t spawn_storm(const fs::path& out) {
   return child;
 }
 
-// What a killed writer may leave, and nothing else.
+// Whether a killed writer may be the cause of this limit. There must be no other limits.
 bool is_expected(const std::string& limit) {
   return limit.find("were begun and not finished") != std::string::npos ||
          limit.find("had not finished creating it") != std::string::npos;
@@ -53,7 +53,7 @@ bool is_expected(const std::string& limit) {
 
 TEST(Trace, SurvivesSigkillAtRandomInstants) {
   constexpr int kInstants = 200;
-  std::mt19937 random(20250101);  // the seed is fixed; the scheduler brings the rest
+  std::mt19937 random(20250101);  // the seed is fixed; the scheduler still makes the runs differ
   std::uniform_int_distribution<int> delay_us(500, 40'000);
   std::size_t records = 0;
   int traces = 0;
@@ -61,7 +61,7 @@ TEST(Trace, SurvivesSigkillAtRandomInstants) {
     const Folder out;
     const pid_t child = spawn_storm(out.path());
     ASSERT_GT(child, 0);
-    // The delay is the subject of the test, not a means to wait for something.
+    // The delay chooses the instant of the signal. The test does not wait for something by it.
     std::this_thread::sleep_for(std::chrono::microseconds(delay_us(random)));
     ASSERT_EQ(kill(child, SIGKILL), 0);
     int status = 0;

@@ -1,10 +1,10 @@
-// A program whose thread goes into libc functions and leaves them in every way there is; after each, main forks a child
-// that exits at once. What the trace then says of each fork is compared by libc_marks_test.
+// Threads of this program call libc functions, and leave them in every possible way. After each, main forks a child
+// that exits at once. libc_marks_test checks what the trace records about each fork.
 //
-//   fork 1: inside of dl_iterate_phdr, and within its callback localtime has come and gone
+//   fork 1: inside dl_iterate_phdr, in whose callback a call of localtime has returned
 //   fork 2: left by an exception          fork 3: left by cancellation
-//   fork 4: main itself is inside of dl_iterate_phdr
-//   fork 5: left by longjmp, and another call made since
+//   fork 4: main itself is inside dl_iterate_phdr
+//   fork 5: left by longjmp, and another call has been made since
 #include <link.h>
 #include <pthread.h>
 
@@ -116,7 +116,7 @@ int main() {
       },
       nullptr);
   fork_once();
-  if (dl_iterate_phdr(fork_inside, nullptr) != 7) return 1;  // before the jump, which leaves the loader's lock taken
+  if (dl_iterate_phdr(fork_inside, nullptr) != 7) return 1;  // the jump later leaves the loader's lock taken
   pass(g_to_thread);
   pthread_join(idle, nullptr);
 

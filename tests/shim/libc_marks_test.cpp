@@ -1,4 +1,4 @@
-// Which libc functions a thread is inside of, as the trace says it, however the thread has left them.
+// Tests which libc functions a thread is inside, according to the trace, for each way to leave a function.
 #include <gtest/gtest.h>
 #include <spawn.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* many_forks FORKS THREADS LOCKS: forks again and again while THREADS threads sleep, each of which holds LOCKS locks.
- * No child touches them. */
+/* many_forks FORKS THREADS LOCKS: forks FORKS times while THREADS threads sleep. Each of these holds LOCKS locks. No
+ * child touches the locks. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

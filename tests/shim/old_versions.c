@@ -1,5 +1,6 @@
-/* A program bound to the condition variables of GLIBC_2.2.5, which keep a pointer to the real one in their first word
- * and leave the rest as it is. Whoever hands them to the functions of GLIBC_2.3.2 reads that rest. */
+/* A program that is bound to the condition variables of GLIBC_2.2.5. Such a variable has a pointer to the real
+ * condition variable in its first word, and the rest of it stays unchanged. The functions of GLIBC_2.3.2 would use that
+ * rest. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -45,7 +46,7 @@ static int fail(const char* what) {
 int main(void) {
   const struct timespec past = {1, 0};
   pthread_t threads[2];
-  alarm(50); /* a wait that never ends is the failure */
+  alarm(50); /* if it calls the wrong version, a wait never ends */
   memset(&condition, 0x5a, sizeof condition);
   if (old_init(&condition, NULL) != 0) return fail("init");
   pthread_mutex_lock(&mutex);

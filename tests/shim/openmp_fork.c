@@ -1,6 +1,6 @@
-// daemon() and forkpty() fork inside of libc. Beside an OpenMP pool, and under an allocator whose handlers lock it, the
-// child goes on with a full team, with the number of threads that the parent had set, and with its own thread-local
-// variables, also where libgomp is linked into the program. Run under the shim with a cure.
+// daemon() and forkpty() fork inside libc. The process has an OpenMP pool, and an allocator whose atfork handlers lock
+// it. The child must have a full team, the number of threads that the parent has set, and its thread-local variables.
+// The same holds if libgomp is linked statically. The program runs with the shim and a cure.
 #include <omp.h>
 #include <pthread.h>
 #include <pty.h>
@@ -23,9 +23,9 @@ static int count_threads(void) {
   return threads;
 }
 
-// 0, or which of the expectations failed.
+// Returns 0, or the number of the check that failed.
 static int look_in_child(void) {
-  void* volatile memory = malloc(100);  // the allocator is the child's again
+  void* volatile memory = malloc(100);  // the child can use the allocator again
   free(memory);
   if (own != 7) return 11;
   if (omp_get_max_threads() != 3) return 12;

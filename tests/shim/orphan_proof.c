@@ -1,6 +1,6 @@
-// Programs for which --on-orphan would be wrong: the lock that looks lost is a signal, is held in the child, was made
-// anew there, or is recovered by another thread in the same instant. Each scene is right without the shim, but for
-// "at_once", which needs the cure. Prints what went wrong.
+// Programs in which --on-orphan must do nothing, although a lock looks lost: it is a semaphore that signals, it is held
+// in the child, the child has made it anew, or another thread recovers it at the same time. Without the shim each scene
+// works, except "at_once", which needs the cure. Prints what went wrong.
 #include <errno.h>
 #include <forksight/annotate.h>
 #include <pthread.h>
@@ -46,8 +46,8 @@ static volatile int g_parent_is_ready;
 static volatile int g_inside;
 static volatile int g_leave;
 
-// A queue: `g_items` counts what is in it. The parent's consumer has taken items; the child has a consumer and a
-// producer of its own.
+// A queue: `g_items` counts its items. The parent's consumer has taken items. The child has another consumer and
+// another producer.
 static sem_t g_items;
 static volatile int g_count;
 
@@ -65,7 +65,7 @@ static void* consume(void* unused) {
   return unused;
 }
 
-// `first`: items that are there when the queue is made.
+// `first`: the number of items when the queue is made.
 static void use_as_signal(unsigned first) {
   sem_init(&g_items, 0, first);
   start(consume_in_parent, NULL);
@@ -88,7 +88,7 @@ static void use_as_signal(unsigned first) {
 static void signal_from_none(void) { use_as_signal(0); }
 static void signal_from_three(void) { use_as_signal(3); }
 
-// One item is there from the beginning: only the child's threads tell that it is no lock.
+// The queue begins with one item, like a semaphore used as a lock. Only the child's threads show that it is not a lock.
 static void* take_one(void* unused) {
   sem_wait(&g_items);
   say_to(&g_parent_is_ready);
@@ -147,7 +147,7 @@ static void write_beside_reader(void) {
   pthread_join(reader, NULL);
 }
 
-// One reader is lost, another one lives: nobody may write until the living one has unlocked.
+// One reader is lost, and a live thread reads, too. No thread may write until the live reader has unlocked.
 static void live_reader(void) {
   start(read_in_parent, NULL);
   pause_until(&g_parent_is_ready);
@@ -162,7 +162,7 @@ static void live_reader(void) {
 
 static void make_rwlock_anew(void) { pthread_rwlock_init(&g_rwlock, NULL); }
 
-// The child makes the lock anew, as libraries do in their handlers.
+// The child initialises the lock again, as libraries do in their atfork handlers.
 static void reader_of_a_new_lock(void) {
   pthread_atfork(NULL, NULL, make_rwlock_anew);
   live_reader();
@@ -212,7 +212,7 @@ static void* enter_both(void* unused) {
   return unused;
 }
 
-// Several threads of the child come to a lost lock at once: it is recovered once, and excludes them from then on.
+// Several threads of the child lock an orphan at once. It must be recovered once, and then exclude the threads.
 static void at_once(void) {
   pthread_spin_init(&g_spin, PTHREAD_PROCESS_PRIVATE);
   start(hold_both, NULL);
@@ -231,7 +231,7 @@ static void at_once(void) {
   }
 }
 
-// An annotated lock in shared memory: a thread of the parent has it, and gives it back. Nobody lost it.
+// An annotated lock in shared memory. A thread of the parent holds it and releases it, so the lock is not lost.
 static int* g_shared_word;
 
 static void* hold_shared(void* unused) {
@@ -259,7 +259,7 @@ static void custom_lock_in_shared_memory(void) {
     _exit(0);
   }
   const struct timespec moment = {0, 50000000};
-  nanosleep(&moment, NULL);  // the child waits by now, or will not wait at all
+  nanosleep(&moment, NULL);  // the child probably waits by now; if not, it need not wait
   say_to(&g_leave);
   pthread_join(holder, NULL);
   end_in(child);

@@ -1,4 +1,4 @@
-"""Runs under the shim with FORKSIGHT_PYTHON_SIGNAL=52: forks with threads, and checks whether anything is different.
+"""Runs with the shim and FORKSIGHT_PYTHON_SIGNAL=52: forks while it has threads, and checks that the shim changes nothing.
 
   python_guest.py TRACE_FOLDER
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 FOLDER = Path(sys.argv.pop(1))
 SIGNAL = 52
 MANY = 300
-MOST_BYTES = 100_000  # told every time, they would be five times that
+MOST_BYTES = 100_000  # if each fork recorded the stacks, they would need five times that
 
 
 def own_traces():
@@ -24,7 +24,7 @@ def own_traces():
 
 
 def bytes_of_python():
-    """Of the records kPythonStacks and kPythonAtFork: the first word of each record has its size and its type."""
+    """The size of all records kPythonStacks and kPythonAtFork. The first word of a record has its size and its type."""
     trace, at, total = own_traces()[0].read_bytes(), 4096, 0
     while at + 8 <= len(trace):
         size, kind = struct.unpack_from("=IH", trace, at)
@@ -41,7 +41,7 @@ def end_of(child):
 
 class Guest(unittest.TestCase):
     def setUp(self):
-        """A thread that is there at each fork, and gone after the test."""
+        """Starts a thread that exists at each fork, and ends after the test."""
         done = threading.Event()
         thread = threading.Thread(target=done.wait)
         thread.start()
@@ -84,7 +84,7 @@ class Guest(unittest.TestCase):
     def test_errno_is_left_alone(self):
         libc = ctypes.CDLL(None, use_errno=True)
         ctypes.set_errno(errno.EXDEV)
-        child = libc.fork()  # without the GIL: nothing may be dumped
+        child = libc.fork()  # releases the GIL before the fork: the shim must not take stacks
         if child == 0:
             libc._exit(0)
         self.assertEqual(end_of(child), 0)
@@ -102,7 +102,7 @@ class Guest(unittest.TestCase):
         self.assertEqual(end_of(child), -SIGNAL)
 
     def test_an_unlucky_thread_is_not_waited_for(self):
-        """Threads come and go while others fork: the stacks are taken among them."""
+        """Threads start and end while others fork, and the shim takes stacks meanwhile."""
         stop = threading.Event()
 
         def churn():
@@ -135,7 +135,7 @@ class Guest(unittest.TestCase):
         self.assertLess(bytes_of_python() - before, MOST_BYTES)
 
     def test_0_a_handler_of_the_program_is_left_alone(self):
-        """Runs first: before the first fork."""
+        """Runs first, because it must run before the first fork."""
         seen = []
         signal.signal(SIGNAL, lambda *_: seen.append(1))
         try:

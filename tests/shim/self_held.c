@@ -1,6 +1,6 @@
-// A lock that the forking thread holds is the child's under --cure=self-held, in every kind, whoever waits for it, as
-// often as it was taken: it can be released, excludes others, is given on when its owner dies. Not where the parent
-// shares the memory. Prints what went wrong; run under the shim.
+// With --cure=self-held the child owns each lock that the forking thread held, of every kind, as often as it was taken.
+// The child can release the lock, the lock excludes other threads, and a robust lock is passed on if its owner ends. A
+// lock in memory that the parent shares stays as it is. Prints what went wrong. The program runs with the shim.
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -54,13 +54,13 @@ static int end_of(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Two of a kind, `outer` taken first and released first: for robust ones the order of a list.
+// Two locks of one kind. `outer` was taken first and is released first. Robust locks are in a list in this order.
 static void use_in_child(const char* scene, pthread_mutex_t* outer, pthread_mutex_t* inner, int depth, int robust) {
   alarm(20);
   expect(scene, "another thread's try of the outer", try_elsewhere(outer), EBUSY);
   expect(scene, "another thread's try of the inner", try_elsewhere(inner), EBUSY);
   for (int i = 0; i < depth; ++i) expect(scene, "unlock of the outer", pthread_mutex_unlock(outer), 0);
-  if (failures) _exit(1);  // what follows would hang
+  if (failures) _exit(1);  // the calls below would hang
   expect(scene, "try of the free outer", try_elsewhere(outer), 0);
   expect(scene, "unlock of the inner", pthread_mutex_unlock(inner), 0);
   expect(scene, "lock of the outer", pthread_mutex_lock(outer), 0);
@@ -117,7 +117,7 @@ static void* inherit_main(void* mutex) {
   _exit(failures);
 }
 
-// If the forking thread ends, the locks that the child holds are passed on; they also belong to the grandchild.
+// If the thread that forked ends in the child, its robust locks are passed on. They also belong to the grandchild.
 static void die_with_it(int protocol) {
   const char* const scene = "a robust mutex whose owner dies";
   pthread_mutex_t mutex;
@@ -140,7 +140,7 @@ static void die_with_it(int protocol) {
   expect(scene, "the parent's unlock", pthread_mutex_unlock(&mutex), 0);
 }
 
-// The parent holds it, and nobody else: also where its attributes do not say that it is shared.
+// Only the parent holds a mutex in shared memory, even if its attributes do not say that it is shared.
 static void leave_shared_memory_alone(void) {
   const char* const scene = "a mutex in shared memory";
   pthread_mutex_t* const mutex = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -155,7 +155,7 @@ static void leave_shared_memory_alone(void) {
   expect(scene, "the parent's unlock", pthread_mutex_unlock(mutex), 0);
 }
 
-// In the child of a fork without a record, and in a daemon, whose thread has a new id.
+// Forks again in a child that has no record of its fork, and in a daemon, whose thread has a new id.
 static void fork_as(const char* scene, pid_t (*leave)(void)) {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&mutex);
@@ -183,10 +183,10 @@ static pid_t fork_again(void) {
   return child;
 }
 
-// libc goes on to take the child's thread for its parent's: that is what its locks say.
+// After this fork libc still uses the parent's thread id in the child. Locks that the child takes record that id.
 static pid_t fork_by_syscall(void) { return (pid_t)syscall(SYS_fork); }
 
-// No hook sees this fork.
+// No hook of the shim sees this fork.
 static pid_t fork_in_line(void) {
   long result = SYS_fork;
   __asm__ volatile("syscall" : "+a"(result) : : "rcx", "r11", "memory");
@@ -199,7 +199,7 @@ int main(void) {
   const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK};
   fork_as("a child", fork);
   fork_as("a daemon", fork_again);
-  // First while the process has one thread, and never had another.
+  // The first round runs while the process has never had a second thread.
   for (int round = 0; round < 2; ++round) {
     for (unsigned i = 0; i < sizeof types / sizeof *types; ++i) {
       fork_with(types[i], PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_NONE, 0);

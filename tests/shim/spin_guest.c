@@ -1,4 +1,5 @@
-// Threads that contend for a spinlock lose no round; and a library that has a spin lock of its own gets each call.
+// Threads contend for a spinlock, and no addition may be lost. If a library has its own spinlock functions, it must get
+// each call.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -6,7 +7,7 @@
 enum { kThreads = 4, kRounds = 20000 };
 
 static pthread_spinlock_t g_lock;
-static unsigned g_sum;  // under the lock
+static unsigned g_sum;  // protected by the lock
 
 static void* add(void* unused) {
   (void)unused;

@@ -1,4 +1,4 @@
-// A library that comes after the shim and has a spinlock of its own making, which counts.
+// A library that is preloaded after the shim. It has its own spinlock functions, which count their calls.
 #include <pthread.h>
 #include <stdatomic.h>
 

@@ -1,5 +1,5 @@
-/* thread_memory THREADS: how much memory so many threads take, in KiB, and that alone on standard output. Each takes
- * locks, more than the shim keeps, and sleeps. */
+/* thread_memory THREADS: prints how much memory THREADS threads need, in KiB, and nothing else. Each thread takes more
+ * locks than the shim records, releases them, and sleeps. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* Two threads fork at once, and a prepare handler of theirs is not made for that. Exit status 0: one came after the other
- * (--cure=serialise-forks); 3: both were in the handler at the same time, as without the cure. No luck is needed: the
- * first in the handler stays until the second is in it, too, or sleeps in a futex on its way. With "nested" a handler
- * forks itself, which must not wait for its own turn. */
+/* Two threads fork at once. Exit status 0: their prepare handlers ran one after the other (--cure=serialise-forks).
+ * 3: both threads were in the handler at the same time, as without the cure. The result does not depend on luck: the
+ * first thread stays in the handler until the second is in it, too, or sleeps in a futex before it. With "nested" a
+ * handler forks itself. That fork must not wait for its own turn. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>

@@ -1,6 +1,6 @@
-/* mpi_copies ONE TWO: libraries that are linked with a copy of MPI each. Both are opened RTLD_LOCAL, closed, and opened
- * again in the other order: each call is to be answered by the copy that its caller is linked with, also in a forked
- * child. */
+/* mpi_copies ONE TWO: ONE and TWO are libraries, each linked with its own copy of MPI. Both are opened with RTLD_LOCAL,
+ * closed, and opened again in the other order. Each call must reach the copy that its caller is linked with, also in a
+ * forked child. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
     const int mode = round % 3 == 0 ? RTLD_LAZY : RTLD_NOW;
     open_caller(first, mode);
     use(first, 0);
-    /* What comes next lies elsewhere. */
+    /* So that the next library is mapped at another address. */
     if (mmap(NULL, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) return 2;
     open_caller(second, mode);
     use(second, 0);

@@ -1,4 +1,4 @@
-/* One of several copies of MPI: it answers with its number, plus 100 in a forked child. */
+/* One of several copies of MPI. It returns its number, plus 100 in a forked child. */
 #include <stdlib.h>
 #include <unistd.h>
 

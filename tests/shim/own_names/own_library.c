@@ -1,5 +1,5 @@
-/* A library that means its own functions by names that libc, libstdc++ and libgomp have, too: other arguments, other
- * results. Its calls go through the loader, as those of a library do whose names are visible. */
+/* A library with its own functions under names that libc, libstdc++ and libgomp have, too. Their arguments and results
+ * are different. The names are visible, so the loader binds the calls inside the library. */
 #include "own_library.h"
 
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 static int calls;
 
-/* Of libc. */
+/* Names of libc. */
 __attribute__((visibility("default"))) int wait(int number) { return ++calls, number * 2; }
 __attribute__((visibility("default"))) double send(double one, double other) { return ++calls, one * other; }
 __attribute__((visibility("default"))) const char* connect(const char* host, ...) {
@@ -28,13 +28,13 @@ __attribute__((visibility("default"))) long pause(long a, long b, long c, long d
 __attribute__((visibility("default"))) float recv(float value) { return ++calls, value / 2; }
 __attribute__((visibility("default"))) int pthread_mutex_lock(const char* text) { return ++calls, text[0]; }
 
-/* Of libstdc++: two of three, and a guard of another layout. */
+/* Names of libstdc++: two of the three, with a guard of another layout. */
 __attribute__((visibility("default"))) int __cxa_guard_acquire(struct Guard* guard) {
   return ++calls, guard->count++ == 0;
 }
 __attribute__((visibility("default"))) void __cxa_guard_release(struct Guard* guard) { ++calls, guard->released = 1; }
 
-/* Of libgomp. */
+/* A name of libgomp. */
 __attribute__((visibility("default"))) int GOMP_parallel(int number) { return ++calls, number + 1; }
 
 int use_own(void) {

@@ -1,4 +1,4 @@
-/* Functions of its own under names of others. */
+/* Functions of the library under names that other libraries use, too. */
 #ifndef FORKSIGHT_TESTS_OWN_LIBRARY_H
 #define FORKSIGHT_TESTS_OWN_LIBRARY_H
 
@@ -21,7 +21,7 @@ int __cxa_guard_acquire(struct Guard* guard);
 void __cxa_guard_release(struct Guard* guard);
 int GOMP_parallel(int number);
 
-/* 0: each call came to the library's own function. */
+/* Returns 0 if each call reached the library's own function. */
 int use_own(void);
 void* address_of_own_wait(void);
 

@@ -1,6 +1,6 @@
-/* own_names LIBRARY: is bound to own_library at its start, and looks up what it means by each name. A copy of
- * the library is opened besides, under the path that is given, so that it sees its own functions first. Prints what is
- * different from what a program without the shim sees. */
+/* own_names LIBRARY: the program is linked with own_library, and looks up names that the library defines. It also opens
+ * LIBRARY, a copy of own_library, so that the copy finds its own functions first. Prints each difference from what a
+ * program without the shim sees. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "own_library.h"
 
-/* Nobody defines these here: a null check sees null. */
+/* No library defines these here, so a null check must see null. */
 extern void GOMP_parallel_start(void) __attribute__((weak));
 extern void GOMP_parallel_end(void) __attribute__((weak));
 extern int omp_pause_resource_all(int) __attribute__((weak));
@@ -55,7 +55,7 @@ static void look_up_own_names(void* library) {
   expect(address_of_own_wait() == (void*)wait, "&wait in the library");
   Dl_info info;
   expect(dladdr((void*)wait, &info) != 0 && dlsym(library, "wait") != NULL, "dladdr(&wait)");
-  /* A name that is libc's alone: the same function by reference and by dlsym. */
+  /* Only libc has this name: a reference and dlsym must give the same function. */
   expect(dlsym(RTLD_DEFAULT, "atoi") == (void*)atoi, "dlsym(RTLD_DEFAULT, \"atoi\")");
 }
 
