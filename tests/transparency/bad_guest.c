@@ -1,5 +1,5 @@
-/* A preload library that changes what a program sees, in one way at a time (the variable BAD_GUEST): each must turn the
- * probes red, and none without the variable. */
+/* A preload library that changes what a program sees. The variable BAD_GUEST names one change. With each change the
+ * probes must show a difference, and without the variable they must show none. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,8 +15,8 @@ static bool breaks(const char* rule) {
   return wanted != NULL && strcmp(wanted, rule) == 0;
 }
 
-/* `errno`: lost; `eintr`: swallowed; `cancellation`: swallowed;
- * `cancellation-point`: none where the call need not wait. */
+/* `errno`: changes errno. `eintr`: hides EINTR. `cancellation`: disables cancellation.
+ * `cancellation-point`: is no cancellation point if it need not wait. */
 int sem_wait(sem_t* semaphore) {
   int (*const next)(sem_t*) = (int (*)(sem_t*))dlsym(RTLD_NEXT, "sem_wait");
   int state = 0;
@@ -31,7 +31,7 @@ int sem_wait(sem_t* semaphore) {
   return result;
 }
 
-/* `result`: another one; `deadline`: too early. */
+/* `result`: returns another result. `deadline`: uses a deadline that is too early. */
 int pthread_mutex_timedlock(pthread_mutex_t* mutex, const struct timespec* deadline) {
   int (*const next)(pthread_mutex_t*, const struct timespec*) =
       (int (*)(pthread_mutex_t*, const struct timespec*))dlsym(RTLD_NEXT, "pthread_mutex_timedlock");
@@ -40,7 +40,7 @@ int pthread_mutex_timedlock(pthread_mutex_t* mutex, const struct timespec* deadl
   return result == ETIMEDOUT && breaks("result") ? EBUSY : result;
 }
 
-/* `state`: the mutex is not given back for the wait of a condition that ends at once. */
+/* `state`: the mutex is not locked after the wait. */
 int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex, const struct timespec* deadline) {
   int (*const next)(pthread_cond_t*, pthread_mutex_t*, const struct timespec*) =
       (int (*)(pthread_cond_t*, pthread_mutex_t*, const struct timespec*))dlvsym(RTLD_NEXT, "pthread_cond_timedwait",
@@ -50,7 +50,7 @@ int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex, co
   return result;
 }
 
-/* `stack`: more of it than the smallest has. */
+/* `stack`: uses more stack than the smallest stack has. */
 __attribute__((noinline)) static void fill(void) {
   volatile char bytes[16 << 10];
   for (unsigned i = 0; i < sizeof bytes; i += 512) bytes[i] = 1;

@@ -1,4 +1,4 @@
-/* The contexts in which the probes run, one a process: `program CONTEXT [PROBE]`; without arguments it lists them. */
+/* The contexts in which the probes run. `program CONTEXT [PROBE]` runs one; without arguments it lists all contexts. */
 #include "probe.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 extern const struct Probe* const __start_probes[];
 extern const struct Probe* const __stop_probes[];
 
-static unsigned g_context; /* set before anything else, also before main */
+static unsigned g_context; /* set before any probe runs, also before main */
 static const char* g_only;
 static pid_t g_first;
 static unsigned g_ran;
@@ -28,7 +28,7 @@ static void run_probes(void) {
   }
 }
 
-/* What a guest must leave alone: descriptors, the signal mask and handlers, the threads. */
+/* The functions from here to say_state() print what the shim must not change: threads, descriptors, signals. */
 static int count_entries(const char* path) {
   int count = 0;
   DIR* const folder = opendir(path);
@@ -37,7 +37,7 @@ static int count_entries(const char* path) {
   return count - 2;
 }
 
-/* A thread that has been joined stays in the list for an instant; one that lives on sleeps. */
+/* Waits until each other thread sleeps or is gone: a joined thread remains in /proc for an instant. */
 static void wait_for_the_ended(void) {
   DIR* const folder = opendir("/proc/self/task");
   const struct dirent* entry;
@@ -165,7 +165,7 @@ static const struct {
 };
 enum { kContextCount = sizeof kContexts / sizeof kContexts[0] };
 
-/* The arguments are given to the functions of .preinit_array, which run before the constructors of all libraries. */
+/* The loader calls functions in .preinit_array, with the arguments, before the constructors of all libraries. */
 static void before_main(int argc, char** argv, char** environment) {
   (void)environment;
   g_first = getpid();

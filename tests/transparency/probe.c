@@ -1,4 +1,4 @@
-/* What probes share: lines, deadlines, threads that block. */
+/* What all probes use: printing lines, deadlines, threads that block. */
 #include "probe.h"
 
 #include <fcntl.h>
@@ -47,7 +47,7 @@ struct timespec in_ms(clockid_t clock, long ms) {
   return time;
 }
 
-/* 'X' for one that has ended. */
+/* The state of a thread; 'X' if it has ended. */
 static char state_of(pid_t thread) {
   char path[64];
   char text[128] = "";
@@ -82,7 +82,7 @@ static int g_errno;
 
 static void on_signal(int number) {
   (void)number;
-  errno = EXFULL; /* a handler that does not restore errno: what the call then leaves there is its own */
+  errno = EXFULL; /* not restored: then errno after the call shows whether the call sets it */
   atomic_fetch_add(&g_handled, 1);
 }
 
@@ -107,7 +107,7 @@ static void* block(void* unused) {
   return NULL;
 }
 
-/* Until the thread has come back from the call, has ended in it, or sleeps in it again. */
+/* Waits until the thread has returned from the call, has ended in it, or sleeps in it again. */
 static bool came_back(pid_t tid) {
   for (int seen = 0; seen < 3; sched_yield()) {
     if (atomic_load(&g_done)) return true;

@@ -1,18 +1,20 @@
-/* The frame of the transparency probes. A probe calls hooked functions and says what it sees; the frame runs each probe
- * in all CONTEXTS (see contexts.c); transparency.py does that bare and under the shim and compares to the letter.
+/* The frame of the transparency probes. A probe calls hooked functions and prints what it sees. The frame runs each
+ * probe in all CONTEXTS (see contexts.c). transparency.py runs it with and without the shim, and compares the output
+ * literally.
  *
- * To add probes: a file a group in probes/, found by the build. Lines of its head comment say what it needs:
+ * Each file in probes/ is one group of probes. The build finds new files. Lines of the head comment say what it needs:
  *
- *     ENV: NAME=a,b          run once with each value of a variable of the shim, beside what all groups run with
- *     FLAGS: -fopenmp        to the compiler, and LIBS: to the linker
+ *     ENV: NAME=a,b          run also with each of these values of a variable of the shim
+ *     FLAGS: -fopenmp        flags for the compiler; LIBS: libraries for the linker
  *
  * A probe is
  *
  *     PROBE(what_it_shows) { SHOW(hooked_function(argument)); }
  *
- * and must say the same in each bare run: no addresses, ids, times (say whether they are within a bound), and no order
- * that the scheduler decides. It runs before main, in signal handlers and on small stacks, too: no large arrays. What
- * is not possible bare in a context is left out there by PROBE_IN(name, ANYWHERE & ~IN_HANDLER).
+ * and must print the same in each run without the shim. So it prints no addresses, ids and times (but it may print
+ * whether a time is within a bound), and no order that the scheduler decides. It also runs before main, in signal
+ * handlers and on small stacks, so it has no large arrays. PROBE_IN(name, ANYWHERE & ~IN_HANDLER) leaves out a context
+ * in which the probe is not possible without the shim.
  */
 #ifndef FORKSIGHT_TESTS_PROBE_H
 #define FORKSIGHT_TESTS_PROBE_H
@@ -33,7 +35,7 @@ extern "C" {
 enum Context {
   IN_MAIN = 1,             /* a process that never had another thread */
   IN_MAIN_OF_MANY = 2,     /* the initial thread of a process with threads */
-  IN_SMALL_THREAD = 4,     /* a thread with the smallest stack that there is */
+  IN_SMALL_THREAD = 4,     /* a thread with the smallest possible stack */
   IN_HANDLER = 8,          /* a signal handler on an alternate stack */
   IN_CHILD = 16,           /* the child of a process with one thread */
   IN_WATCHED_CHILD = 32,   /* the child of a process whose other thread holds a lock that no probe uses */
@@ -58,13 +60,13 @@ struct Probe {
   static void probe(void)
 #define PROBE(probe) PROBE_IN(probe, ANYWHERE)
 
-/* One line, at most 255 bytes, by one write. Leaves errno alone. */
+/* Prints one line of at most 255 bytes by one write. Does not change errno. */
 void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
-/* A value of errno that no call leaves behind by itself. */
+/* A value of errno that no call sets. */
 enum { kSentinel = 4711 };
 
-/* Result and errno of a call. */
+/* Prints result and errno of a call. */
 #define SHOW(expression)                                     \
   do {                                                       \
     errno = kSentinel;                                       \
@@ -73,7 +75,7 @@ enum { kSentinel = 4711 };
     say("%s = %ld, errno %d", #expression, result_, errno_); \
   } while (0)
 
-/* The same for a call with a deadline that is to come: also whether it took at least `ms`, and not for ever. */
+/* The same for a call with a future deadline. Also prints whether it took at least `ms`, and not far too long. */
 #define SHOW_TIMED(expression, ms)                                                                            \
   do {                                                                                                        \
     const long begin_ = milliseconds();                                                                       \
@@ -86,26 +88,26 @@ long milliseconds(void); /* of CLOCK_MONOTONIC */
 struct timespec long_ago(void);
 struct timespec in_ms(clockid_t clock, long ms);
 
-/* Waits until `thread` sleeps in the kernel, or has ended. Say it before a call that blocks, then nothing until the
- * call. */
+/* Waits until `thread` sleeps in the kernel, or has ended. A thread that will block must do nothing that sleeps between
+ * the moment when another thread may call this and the blocking call. */
 void wait_until_asleep(pid_t thread);
 
-/* A call that blocks until `release`. show_blocking() runs it in a thread of its own: released; interrupted by a signal
- * with and without SA_RESTART; cancelled while it sleeps; cancelled before it begins. `after` says in which state the
- * objects are then. prepare() is called before each. `call` and `release` use what is static to the group. */
+/* A call that blocks until `release`. show_blocking() runs it in new threads, in these ways: released, interrupted by a
+ * signal with and without SA_RESTART, cancelled while it sleeps, cancelled before it begins. prepare() is called before
+ * each. `after` then prints the state of the objects. `call` and `release` use static variables of the group. */
 struct Blocking {
   const char* name;
   void (*prepare)(void);
   int (*call)(void);
   void (*release)(void);
   void (*after)(void);
-  void (*cleanup)(void); /* the thread's cleanup handler when it is cancelled; may be null */
+  void (*cleanup)(void); /* called by the thread's cleanup handler when it is cancelled; may be null */
 };
 void show_blocking(const struct Blocking* blocking);
 
-/* Runs `body` in a thread of its own and joins it. */
+/* Runs `body` in a new thread and joins it. */
 void in_thread(void (*body)(void));
-/* Runs `body` in a forked child, which then ends with _exit(0); says how it ended. */
+/* Runs `body` in a forked child, which then ends with _exit(0). Prints how the child ended. */
 void in_child(void (*body)(void));
 
 #ifdef __cplusplus

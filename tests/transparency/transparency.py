@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""Runs the probes of a group bare and under a preload library, in every context, and compares what they print.
+"""Runs the probes of a group with and without a preload library, in every context, and compares what they print.
 
   transparency.py run PROGRAM SOURCE LIBRARY [--context NAME] [--probe NAME] [--no-trace]
   transparency.py covers NM HOOKS_DEF... --programs SOURCE=PROGRAM...
 
-`run`: the library works in turn without a folder for its trace, with one, with one that does not exist, and with each
-value that the `ENV:` lines of SOURCE name. A difference is shown as a diff, with the command to repeat it.
-`covers`: the probe that the row of each hook names calls the function.
+`run`: runs the probes with LIBRARY several times: without a folder for its trace, with one, with one that does not exist, and with each
+value that the `ENV:` lines of SOURCE name. It prints each difference as a diff, with the command to repeat it.
+`covers`: checks for each hook that the probe that its row names calls the function.
 """
 import argparse
 import difflib
@@ -25,7 +25,7 @@ EVERYWHERE = [{}, {"FORKSIGHT_OUT": "{folder}"}, {"FORKSIGHT_OUT": "{folder}/non
 
 
 def words_of(source, key):
-    """The words after `KEY:` in the first comment of a source, up to the next key or an empty line, however wrapped."""
+    """The words after `KEY:` in the first comment of a source. They may take several lines, up to the next key or an empty line."""
     with open(source, encoding="utf-8") as file:
         head = re.match(r"(?:/\*.*?\*/|(?://[^\n]*\n)+)", file.read(), re.S)
     text = re.sub(r"^(?: \*/?|//)", "", head.group(), flags=re.M) if head else ""
@@ -44,7 +44,7 @@ def settings_of(source):
 def run(program, arguments, library, setting, folder):
     """(exit status or None, lines of stdout and stderr)."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("FORKSIGHT_")}
-    environment["OMP_WAIT_POLICY"] = "passive"  # else a team spins for longer than all the rest takes
+    environment["OMP_WAIT_POLICY"] = "passive"  # otherwise a team spins for longer than everything else takes
     environment.update({key: value.format(folder=folder) for key, value in setting.items()})
     if library:
         environment["LD_PRELOAD"] = library
@@ -79,7 +79,7 @@ def compare(options):
             print(f"bare, {context}: exit status {bare[0]}", *bare[1][-20:], sep="\n  ")
             return 1
         if not any(line.startswith("- ") for line in bare[1]):
-            continue  # no probe of this group runs there
+            continue  # no probe of this group runs in this context
         for setting in settings_of(options.source):
             with tempfile.TemporaryDirectory() as folder:
                 under = run(options.program, arguments, library, setting, folder)
@@ -96,7 +96,7 @@ def compare(options):
 
 
 def hooks_in(paths):
-    """Hook -> the probe that its row names. All entries of OpenMP, CUDA and MPI have one probe each."""
+    """Hook -> the probe that its row names. All hooks of OpenMP share one probe; so do those of CUDA, and those of MPI."""
     probes = {}
     for path in paths:
         with open(path, encoding="utf-8") as file:

@@ -6,7 +6,7 @@
 
 static pthread_barrier_t g_barrier;
 
-/* glibc's first word counts arrivals. */
+/* The first word of glibc's barrier counts arrivals. */
 static unsigned arrivals(void) { return atomic_load((_Atomic unsigned*)(void*)&g_barrier); }
 
 PROBE(alone) {
@@ -28,7 +28,7 @@ static void prepare(void) { pthread_barrier_init(&g_barrier, NULL, 2); }
 static void release(void) { wait_(); }
 static void after(void) { SHOW(pthread_barrier_destroy(&g_barrier)); }
 
-/* No cancellation point: who is cancelled there waits on, so only release and interruption can be shown. */
+/* The wait at a barrier is not a cancellation point: a cancelled thread goes on waiting. So only a release is shown. */
 PROBE_IN(two, IN_MAIN | IN_MAIN_OF_MANY | IN_CHILD | IN_WATCHED_CHILD | AT_EXIT) {
   pthread_t thread;
   prepare();
@@ -44,7 +44,7 @@ static void make_anew(void) {
   SHOW(wait_());
   SHOW(pthread_barrier_destroy(&g_barrier));
 }
-/* The arrival of the parent's thread completes the round: so it is without the shim, too. */
+/* In the child, the arrival of the lost thread still counts and completes the round, as it does without the shim. */
 static void arrive_in_child(void) { SHOW(wait_()); }
 PROBE_IN(arrivals_of_the_parent, IN_MAIN | IN_MAIN_OF_MANY | IN_CHILD | IN_WATCHED_CHILD | AT_EXIT) {
   pthread_t thread;

@@ -1,4 +1,4 @@
-/* Forks that run no handlers, and exit. */
+/* Forks that run no atfork handlers, and functions that end the process. */
 #include "probe.h"
 
 #include <sched.h>

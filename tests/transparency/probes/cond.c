@@ -52,7 +52,7 @@ PROBE(clock_of_the_condition) {
   SHOW(pthread_mutex_unlock(&g_mutex));
 }
 
-/* The waiting thread has the mutex before and after, and in its cleanup handler. */
+/* The waiting thread holds the mutex before and after the wait, and in its cleanup handler. */
 static int g_woken;
 static void prepare(void) {
   make(PTHREAD_MUTEX_ERRORCHECK);
@@ -94,7 +94,7 @@ PROBE(blocking) {
   show_blocking(&(struct Blocking){"clockwait", prepare, clockwait, wake, show_state, unlock});
 }
 
-/* Two locks held, one given back for the wait: the other is kept. */
+/* The thread holds two mutexes. The wait releases only one of them. */
 static pthread_mutex_t g_kept = PTHREAD_MUTEX_INITIALIZER;
 static void try_both(void) {
   SHOW(pthread_mutex_trylock(&g_kept));
@@ -111,7 +111,7 @@ PROBE(keeps_the_others) {
   SHOW(pthread_mutex_unlock(&g_kept));
 }
 
-/* A fork while a thread waits: the child may signal, broadcast once, initialise anew and destroy. */
+/* A fork while a thread waits. The child may signal, broadcast once, initialise the variable again, and destroy it. */
 static void* wait_for_ever(void* unused) {
   pthread_mutex_lock(&g_mutex);
   g_woken = 1;

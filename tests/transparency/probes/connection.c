@@ -14,7 +14,7 @@ struct Pair {
   int server;
 };
 
-/* In the abstract namespace, under a name that the kernel chooses. */
+/* Connects two sockets in the abstract namespace, under a name that the kernel chooses. */
 static struct Pair make_pair(void) {
   struct sockaddr_un address;
   socklen_t bytes = sizeof address;
@@ -84,7 +84,7 @@ PROBE(both_ways) {
   forget(&pair);
 }
 
-/* What the shim watches after a fork: both sides use the one connection. */
+/* The shim watches a connection that both parent and child use after a fork. */
 static struct Pair g_pair;
 static void use_in_child(void) { talk(g_pair.client, g_pair.server); }
 

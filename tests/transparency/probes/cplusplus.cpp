@@ -1,4 +1,4 @@
-// What the C++ library makes of the hooked functions; exceptions and forced unwinding pass through them.
+// Functions of the C++ library that call hooked functions. Exceptions and forced unwinding pass through the hooks.
 #include <condition_variable>
 #include <future>
 #include <mutex>
@@ -81,7 +81,7 @@ PROBE(waiting) {
   for (int i = 0; i < 2; ++i) std::call_once(once, [] { say("  once"); });
 }
 
-// The unwinder needs more than the smallest stack.
+// The unwinder needs more stack than the smallest stack has.
 PROBE_IN(unwinding, ANYWHERE & ~IN_SMALL_THREAD) {
   std::thread(throw_from_thread).join();
   std::thread([] {

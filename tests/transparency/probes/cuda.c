@@ -1,5 +1,5 @@
-/* The CUDA driver's entry points, by symbol, and dlsym. The driver is the test driver of repro/cuda: of what it does
- * not do itself it remembers the words that came.
+/* The entry points of the CUDA driver, called by symbol, and dlsym. The driver is the test driver of repro/cuda. If it
+ * does not implement a call, it records the arguments.
  * LIBS: forksight_test_driver
  */
 #include "probe.h"
@@ -23,7 +23,7 @@ static void say_words(const char* name, unsigned count) {
   say("%s got%s", name, text);
 }
 
-/* All bits of the words, each different. */
+/* Words of 64 bits, each different. */
 #define WORD(n) (0x8100000000000081ULL + 0x0101010101010101ULL * (n))
 #define SHOW_WORDS(count, name)                                                  \
   do {                                                                           \
@@ -125,7 +125,7 @@ static void call_ten(void) {
   say_words("cuLaunchCooperativeKernel", 10);
 }
 
-/* By value: on the stack, behind what the registers have. */
+/* Passed by value: it lies on the stack. The other arguments are in registers. */
 struct handle {
   uint64_t words[8];
 };
@@ -150,7 +150,7 @@ PROBE(words) {
   call_ten();
   call_with_handle();
 }
-/* What a child is refused. */
+/* Calls that the driver refuses in a child. */
 PROBE(child_of_an_initialised_process) {
   SHOW(cuInit(0));
   in_child(call_own);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static int g_file;
-static int g_other; /* the same file, opened once more */
+static int g_other; /* the same file, opened a second time */
 
 static void open_files(void) {
   char path[32] = "/proc/self/fd/000";
@@ -89,7 +89,7 @@ static void try_in_child(void) {
   SHOW(flock(g_other, LOCK_UN));
 }
 
-/* What the child unlocks leaves the parent its own, but for what they share. */
+/* An unlock in the child does not release the parent's own locks, only those of an open file that they share. */
 PROBE(locks_across_a_fork) {
   struct flock lock = of(F_WRLCK, 0, 10);
   open_files();

@@ -29,7 +29,7 @@ PROBE(plain) {
   for (int i = 0; i < 20; ++i) in_child(show_fork);
 }
 
-/* The daemon is nobody's child: it says what it has to say through a pipe. */
+/* The daemon is not a child of this process, so it reports through a pipe. */
 static void show_daemon(void) {
   int ends[2];
   int status = -1;
@@ -98,7 +98,7 @@ static void child_only(void) { note('x'); }
 
 static void show_order(void) { say("  handlers %.*s", atomic_load(&g_length), g_order); }
 
-/* Once a process: handlers stay. */
+/* atfork handlers cannot be removed, so they remain for the rest of the process. */
 PROBE(handlers) {
   SHOW(pthread_atfork(prepare_one, parent_one, child_one));
   SHOW(pthread_atfork(prepare_two, parent_two, child_two));
@@ -112,7 +112,7 @@ PROBE(handlers) {
   show_order();
 }
 
-/* No more processes: fork fails with EAGAIN. A superuser is never refused, so this is done as somebody else. */
+/* At the limit of processes fork fails with EAGAIN. The limit does not hold for root, so the child changes its user. */
 static void fork_in_vain(void) {
   const struct rlimit none = {0, 0};
   if (getuid() == 0 && setresuid(65534, 65534, 65534) != 0) say("  cannot become somebody else");
@@ -136,7 +136,7 @@ PROBE(ways_to_end) {
   in_child(exec_true);
 }
 
-/* The child goes on as a process with threads of its own, and forks. */
+/* The child makes threads of its own, and forks. */
 static void live_on(void) {
   in_thread(show_fork);
   show_fork();
@@ -144,7 +144,7 @@ static void live_on(void) {
 }
 PROBE(generations) { in_child(live_on); }
 
-/* Signals that arrive while the forks go on are handled, and interrupt none of them. */
+/* Signals that arrive during forks are handled, and make no fork fail. */
 static atomic_int g_signals;
 static atomic_int g_stop;
 static void on_signal(int number) {

@@ -1,4 +1,4 @@
-/* Waiting for the end of a thread. */
+/* Functions that wait for the end of a thread. */
 #include "probe.h"
 
 #include <errno.h>

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <utmpx.h>
 
-/* These read files and take kilobytes of stack. */
+/* The contexts for functions that read files and need kilobytes of stack. */
 #define ROOMY (ANYWHERE & ~(IN_SMALL_THREAD | IN_HANDLER | IN_KEY_DESTRUCTOR | IN_CLEANUP))
 
 static char g_buffer[8192];

@@ -23,7 +23,7 @@ PROBE(objects) {
   say("%d", count);
 }
 
-/* Starts a shell, which needs room. */
+/* popen() starts a shell, which needs more stack than some contexts have. */
 static void run_command(void) {
   char line[32] = "";
   FILE* const output = popen("echo from a shell", "r");
@@ -96,7 +96,7 @@ static void use_aio64(void) {
   struct aiocb64* const list[] = {&read_zero};
   SHOW(lio_listio64(LIO_WAIT, list, 1, NULL));
 }
-/* In children: the threads of libc's that do the work stay. */
+/* Runs in children, because the threads that libc makes for this work do not end. */
 PROBE_IN(asynchronous_io, ANYWHERE & ~IN_HANDLER) {
   in_child(use_aio);
   in_child(use_aio64);

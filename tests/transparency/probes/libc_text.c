@@ -10,7 +10,7 @@
 #include <string.h>
 #include <syslog.h>
 
-/* With optimisation <libintl.h> makes macros of some. */
+/* With optimisation <libintl.h> defines some of these as macros. */
 #undef gettext
 #undef dgettext
 #undef ngettext
@@ -73,7 +73,7 @@ static void log_list(int flag, const char* format, ...) {
   }
   va_end(arguments);
 }
-/* In a child: its standard error gets the lines, in the clear. */
+/* Runs in a child. LOG_PERROR also prints the lines to standard error, where they are compared. */
 static void log_lines(void) {
   openlog("probe", LOG_PERROR, LOG_USER);
   SHOW(setlogmask(LOG_UPTO(LOG_DEBUG)));

@@ -1,5 +1,5 @@
-/* MPI's and UCX's entry points. The library is the test library of repro/mpi: of what it does not do itself it remembers
- * the words that came.
+/* The entry points of MPI and UCX. The library is the test library of repro/mpi. If it does not implement a call, it
+ * records the arguments.
  * LIBS: forksight_test_mpi
  */
 #include "probe.h"
@@ -11,7 +11,7 @@
 
 extern uint64_t test_mpi_words[12];
 
-/* All bits of the words, each different. */
+/* Words of 64 bits, each different. */
 #define WORD(n) (0x8100000000000081ULL + 0x0101010101010101ULL * (n))
 
 static void say_words(const char* name, unsigned count) {
@@ -73,7 +73,7 @@ extern int MPI_Barrier(void*);
 extern int MPI_Comm_dup(void*, void**);
 extern int MPI_Finalize(void);
 
-/* Without MPI_Init: the real ones refuse these, and wait for nobody. */
+/* Calls without MPI_Init: the real functions refuse them, and do not wait. */
 PROBE(functions_of_the_test_library) {
   void* copy = NULL;
   SHOW(MPI_Barrier(NULL));
@@ -82,7 +82,7 @@ PROBE(functions_of_the_test_library) {
 
 PROBE(words) { call_all(); }
 
-/* UCX has a context in the parent: the child's calls are recorded. */
+/* The parent has a context of UCX, so the shim records calls of the child. */
 PROBE(child_of_an_initialised_process) {
   extern uint64_t ucp_init_version(W, W, W, W, W, W);
   extern uint64_t ucp_cleanup(W, W, W, W, W, W);

@@ -26,7 +26,7 @@ static void make_mutex(pthread_mutex_t* mutex, int kind) {
 }
 
 static int is_recursive(int kind) { return kind == kRecursive || kind == kRobustRecursive; }
-/* Locked again by its owner these wait for ever. */
+/* Whether a second lock by the owner waits for ever. */
 static int waits_for_itself(int kind) { return kind == kNormal || kind == kAdaptive; }
 
 static pthread_mutex_t* g_other;
@@ -66,7 +66,7 @@ PROBE(deadlines) {
   const struct timespec invalid = {1, 1000000000};
   const struct timespec negative = {-1, 0};
   struct timespec soon;
-  /* Free: the deadline does not matter. */
+  /* The mutex is free, so the deadline does not matter. */
   SHOW(pthread_mutex_timedlock(&mutex, &past));
   SHOW(pthread_mutex_timedlock(&mutex, &past));
   SHOW(pthread_mutex_timedlock(&mutex, &invalid));
@@ -85,7 +85,7 @@ PROBE(deadlines) {
   SHOW(pthread_mutex_clocklock(&mutex, 12345, &past));
 }
 
-/* The same by absolute time far away: it is there to be given, not to pass. */
+/* Blocking calls. Those with a deadline use one in the far future, which never passes. */
 static struct timespec g_never;
 static void hold(void) {
   make_mutex(&g_mutex, kNormal);
@@ -118,7 +118,7 @@ PROBE(owner_dies) {
     in_thread(lock_and_end);
     SHOW(pthread_mutex_trylock(&g_robust));
     SHOW(pthread_mutex_unlock(&g_robust));
-    SHOW(pthread_mutex_lock(&g_robust)); /* not recoverable: it stays so, and glibc 2.36 has no unlock of it */
+    SHOW(pthread_mutex_lock(&g_robust)); /* ENOTRECOVERABLE, for ever; in glibc 2.36 it cannot be unlocked */
     SHOW(pthread_mutex_trylock(&g_robust));
   }
 }
@@ -149,7 +149,7 @@ PROBE(in_shared_memory) {
   munmap(g_shared, 4096);
 }
 
-/* More than any guest keeps by thread, given back in the order of taking. */
+/* More mutexes than the shim records for a thread, released in the order in which they were taken. */
 PROBE(many_at_once) {
   enum { kMany = 300 };
   static pthread_mutex_t many[kMany];
@@ -165,7 +165,7 @@ PROBE(many_at_once) {
   say("failed %d", failed);
 }
 
-/* The holder forks and goes on in the child. */
+/* The thread that holds the mutex forks. Its copy in the child uses the mutex. */
 static void use_after_fork(void) {
   SHOW(pthread_mutex_trylock(&g_mutex));
   SHOW(pthread_mutex_unlock(&g_mutex));

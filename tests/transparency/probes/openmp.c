@@ -1,4 +1,4 @@
-/* Regions of libgomp. Code that GCC compiles calls most of the entry points; the others are called as by old compilers.
+/* Regions of libgomp. The compiled regions call most entry points. The probe calls the others as old compilers did.
  *
  * FLAGS: -fopenmp -O2
  * ENV: FORKSIGHT_OMP=observe,clamp,quiesce,rebuild,auto
@@ -38,7 +38,7 @@ extern void GOMP_parallel_loop_runtime_start(Body, void*, unsigned, long, long, 
 
 enum { kTeam = 3, kCount = 100 };
 
-/* The stack of a team's master must be more than the smallest: libgomp itself needs it. */
+/* libgomp needs more stack in the master of a team than the smallest stack has. */
 enum { WHERE = ANYWHERE & ~IN_SMALL_THREAD };
 
 static atomic_int g_entered;
@@ -177,8 +177,8 @@ static void use_team(void) {
 }
 static void use_no_region(void) { say("  max threads %d, level %d", omp_get_max_threads() > 0, omp_get_level()); }
 
-/* Forks of a process with a pool, whose children leave it alone: all policies show the same as none. The pool belongs
- * to a thread that ends, so that contexts do not meet it. */
+/* Forks of a process with a pool, whose children do not use the pool: each policy must print the same as no shim. The
+ * pool belongs to a thread that ends, so it does not affect other probes. */
 static void fork_with_pool(void) {
   omp_set_num_threads(2);
   use_team();
@@ -188,7 +188,7 @@ static void fork_with_pool(void) {
 }
 PROBE_IN(forks, WHERE) { in_thread(fork_with_pool); }
 
-/* A pool that the program ends itself; the region after it makes another. */
+/* The program ends its pool itself. The next region makes another pool. */
 static void pause_pool(void) {
   use_team();
   say("  pause %d, errno %d", omp_pause_resource_all(omp_pause_hard), errno);

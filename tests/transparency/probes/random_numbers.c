@@ -1,4 +1,4 @@
-/* Numbers of drand48() and its kin, which share one state. */
+/* Random numbers of drand48() and related functions, which share one state. */
 #include "probe.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ PROBE(are_the_same) {
   draw();
 }
 
-/* What the shim watches: the first numbers of children. */
+/* The shim watches the first random number of a child. */
 PROBE_IN(in_children, ANYWHERE & ~(IN_HANDLER | IN_KEY_DESTRUCTOR | IN_CLEANUP)) {
   srand48(12);
   srand(12);

@@ -1,4 +1,4 @@
-/* syscall(): any number of arguments, errors, futexes of each kind, and calls that come back twice or elsewhere. */
+/* syscall(): any number of arguments, errors, futexes of each kind, and calls that return twice or on another stack. */
 #include "probe.h"
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ PROBE(results_and_errors) {
   SHOW(syscall(SYS_getppid) == getppid());
 }
 
-/* Each register reaches the kernel, the last from the stack. */
+/* All six arguments must reach the kernel. The caller passes the last one on the stack. */
 PROBE(six_arguments) {
   char path[] = "/proc/self/exe";
   char head[4] = "";
@@ -95,7 +95,7 @@ PROBE(a_wait_that_blocks) {
   show_blocking(&wait);
 }
 
-/* A wait in a child that has no other thread is ended by a signal only. */
+/* Only a signal ends a wait in a child that has no other thread. */
 static void on_alarm(int number) { (void)number; }
 static void wait_alone(void) {
   const struct sigaction action = {.sa_handler = on_alarm};
@@ -121,7 +121,7 @@ static void show_end(long child) {
   say("  ended with status %x", (unsigned)status);
 }
 
-/* They come back twice. */
+/* These calls return twice: in the parent and in the child. */
 PROBE(forks_of_the_kernel) {
   long child = syscall(SYS_fork);
   if (child == 0) syscall(SYS_exit_group, 3);
@@ -131,7 +131,7 @@ PROBE(forks_of_the_kernel) {
   show_end(child);
 }
 
-/* Comes back once on a stack of its own, to what lies there: the caller's frame is not the one that it returns to. */
+/* In the child, clone() returns on a new stack, to the address that lies there. It does not return to its caller. */
 static void end_there(void) {
   syscall(SYS_exit_group, 5);
   abort();
@@ -140,7 +140,7 @@ PROBE(clone_with_a_stack_of_its_own) {
   enum { kBytes = 64 << 10 };
   char* const stack = mmap(NULL, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (stack == MAP_FAILED) abort();
-  /* A function begins with the stack as after a call: its own return address, never used, is above. */
+  /* A function expects a return address on its stack. The word above is that address, and is never used. */
   uintptr_t* const top = (uintptr_t*)(void*)(stack + kBytes - 64);
   *top = (uintptr_t)end_there;
   show_end(syscall(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, top, NULL, NULL, 0));

@@ -1,4 +1,4 @@
-/* Calls that give up rights. What is given up here is what the process has, or what the kernel refuses to give.
+/* Calls that give up rights. Here they ask for the ids that the process already has, or for what the kernel refuses.
  * COVERS: setuid seteuid setreuid setresuid chroot prctl
  */
 #include "probe.h"
@@ -38,7 +38,7 @@ PROBE(refused_filters) {
   SHOW(syscall(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0));
 }
 
-/* Errors for one call, and the rest as it was. */
+/* A filter that makes one system call fail, and allows all others. */
 static void filter_one_call(void) {
   struct sock_filter steps[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
@@ -56,7 +56,7 @@ static void filter_one_call(void) {
   SHOW(pthread_mutex_unlock(&mutex));
 }
 
-/* Killed for each call but four. */
+/* In this mode the kernel ends the process at any system call except four. */
 static void strict_mode(void) {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   SHOW(prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0));
@@ -67,7 +67,7 @@ static void strict_mode(void) {
 
 static void do_nothing(void) {}
 
-/* Then the vdso's clock cannot be read either. */
+/* Without the time-stamp counter the process cannot read the vdso's clock either. */
 static void without_counter(void) {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   SHOW(prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0));

@@ -1,4 +1,4 @@
-/* Waiting for signals. */
+/* Functions that wait for signals. */
 #include "probe.h"
 
 #include <signal.h>
@@ -15,7 +15,7 @@ static sigset_t set_of(int number) {
   return set;
 }
 
-/* The signal goes to this thread alone, which blocks it. So it is pending when the thread waits for it. */
+/* Blocks the signal in this thread. If it is then sent to this thread, it is pending when the thread waits for it. */
 static sigset_t block(int number) {
   const sigset_t set = set_of(number);
   sigset_t before;
@@ -89,7 +89,7 @@ static struct sigaction install(int number) {
   return before;
 }
 
-/* The handler runs inside of the call, and the mask is the old one after it. */
+/* The handler runs inside the call. After the call the signal mask is the old one. */
 PROBE_IN(suspended_until_a_handler_ran, ANYWHERE & ~IN_HANDLER) {
   const sigset_t before = block(SIGUSR2);
   const struct sigaction action = install(SIGUSR2);
@@ -127,7 +127,7 @@ PROBE_IN(pause_blocks, ANYWHERE & ~IN_HANDLER) {
   show_blocking(&blocking);
 }
 
-/* A child without the timer that its parent has: what it is sent, and what it arms itself, still comes. */
+/* A child does not have its parent's timer. Signals that it is sent, and timers that it arms, must still arrive. */
 static void wait_in_child(void) {
   const sigset_t set = set_of(SIGALRM);
   const struct itimerval soon = {{0, 0}, {0, 1000}};

@@ -21,7 +21,7 @@ PROBE(spin) {
   SHOW(pthread_spin_destroy(&g_spin));
 }
 
-/* Takes the lock while it is held: it is given once the other is about to spin. */
+/* Locks while another thread holds the lock. That thread unlocks when this one is about to spin. */
 static volatile int g_about_to_spin;
 static int g_results[2];
 static void* spin_until_free(void* unused) {
@@ -113,7 +113,7 @@ PROBE(blocking) {
   show_blocking(&(struct Blocking){"timedwait", make_taken, timedwait, post, show_state, NULL});
   show_blocking(&(struct Blocking){"clockwait", make_taken, clockwait, post, show_state, NULL});
 }
-/* A cancellation point also where it need not wait; an attempt is none. */
+/* sem_wait() is a cancellation point even if it need not wait. sem_trywait() is not. */
 PROBE(not_blocking) {
   show_blocking(&(struct Blocking){"wait", make_free, wait_, post, show_state, NULL});
   show_blocking(&(struct Blocking){"timedwait", make_free, timedwait, post, show_state, NULL});
@@ -121,7 +121,7 @@ PROBE(not_blocking) {
   show_blocking(&(struct Blocking){"trywait", make_free, trywait, post, show_state, NULL});
 }
 
-/* One thread waits, a handler posts. */
+/* A signal handler posts, and then the same thread waits. */
 static void on_signal(int number) {
   (void)number;
   SHOW(sem_post(&g_semaphore));

@@ -1,4 +1,5 @@
-// Static variables of functions: initialised once, whoever comes first; again, if an exception ended the attempt.
+// Static variables of functions: the first thread initialises them, once. If an exception ends that attempt, the next
+// call tries again.
 #include <atomic>
 #include <stdexcept>
 #include <thread>
@@ -14,7 +15,7 @@ std::atomic<int> g_made;
 struct Value {
   explicit Value(int number) : value(number) {
     ++g_made;
-    errno = number;  // a constructor's errno is the caller's
+    errno = number;  // the caller must see the errno that a constructor sets
   }
   int value;
 };
@@ -66,7 +67,7 @@ PROBE(once) {
   SHOW(nested());
 }
 
-// The unwinder needs more than the smallest stack.
+// The unwinder needs more stack than the smallest stack has.
 PROBE_IN(failing, ANYWHERE & ~IN_SMALL_THREAD) {
   for (int i = 0; i < 4; ++i) {
     try {
@@ -77,7 +78,7 @@ PROBE_IN(failing, ANYWHERE & ~IN_SMALL_THREAD) {
   }
 }
 
-// One thread is in the constructor, another sleeps until it is done.
+// One thread is in the constructor. Another thread sleeps until the constructor has returned.
 PROBE(two_threads) {
   g_made = 0;
   std::thread first(slow);

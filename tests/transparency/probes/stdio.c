@@ -1,4 +1,4 @@
-/* Streams: what is flushed, closed and thrown away, with bytes in them at a fork and without. */
+/* Streams that are flushed, closed or purged, with and without unwritten bytes at a fork. */
 #include "probe.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 static char g_text[256];
 static FILE* g_stream;
-static int g_end; /* what the stream wrote is read here */
+static int g_end; /* the reading end of the pipe that the stream writes to */
 
 static void open_stream(void) {
   int ends[2];
@@ -19,7 +19,7 @@ static void open_stream(void) {
   g_stream = fdopen(ends[1], "w");
   if (g_stream == NULL) abort();
 }
-/* All that was written; the write ends are closed. */
+/* Prints all that was written. The writing ends must be closed. */
 static void say_written(void) {
   size_t filled = 0;
   ssize_t got = 0;
@@ -93,15 +93,14 @@ PROBE(with_bytes_at_a_fork) {
   fork_with_bytes(flush_and_go);
   fork_with_bytes(close_and_go);
 }
-/* exit() runs the handlers of the frame, too: not where these run already, and where other streams are as they began.
- */
+/* exit() also runs the exit handlers of the frame. So this does not run in contexts in which they run already. */
 PROBE_IN(children_that_exit, IN_MAIN | IN_MAIN_OF_MANY) {
   fork_with_bytes(end_by_exit);
   fork_with_bytes(purge_and_exit);
   fork_with_bytes(flush_all_and_go);
 }
 
-/* More of them than a guest may keep. */
+/* More streams than the shim may record. */
 PROBE(many_streams) {
   enum { kStreams = 24 };
   static FILE* streams[kStreams];

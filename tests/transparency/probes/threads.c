@@ -1,4 +1,4 @@
-/* Threads: how they are made, named, and how they end. */
+/* Threads: how they are made, how they are named, and how they end. */
 #include "probe.h"
 
 #include <sched.h>
@@ -20,7 +20,7 @@ static void join(pthread_t thread) {
                                      : "other");
 }
 
-/* Made and joined: what the thread itself says comes first. */
+/* Makes and joins a thread. The lines that the thread prints come first. */
 static void make_and_join(const pthread_attr_t* attributes, void* (*routine)(void*), void* argument) {
   pthread_t thread;
   errno = kSentinel;
@@ -30,7 +30,7 @@ static void make_and_join(const pthread_attr_t* attributes, void* (*routine)(voi
   say("  created %d, errno %d", created, error);
 }
 
-/* What a new thread finds: errno, its name and mask, its stack. */
+/* Prints what a new thread finds: errno, its name, its signal mask, its stack. */
 static void* look_around(void* argument) {
   char name[16] = "";
   sigset_t mask;
@@ -86,7 +86,7 @@ PROBE(attributes) {
   SHOW(pthread_attr_setstack(&attributes, stack, 1 << 18));
   make_and_join(&attributes, look_around, (void*)(intptr_t)4);
   munmap(stack, 1 << 18);
-  /* More than there is: no thread. */
+  /* A stack that is larger than the address space: no thread is made. */
   pthread_attr_init(&attributes);
   SHOW(pthread_attr_setstacksize(&attributes, (size_t)1 << 50));
   SHOW(pthread_create(&thread, &attributes, look_around, NULL));
@@ -111,7 +111,7 @@ PROBE(detached) {
 static pthread_key_t g_key;
 static atomic_int g_destroyed;
 static void destroy(void* value) {
-  if (atomic_fetch_add(&g_destroyed, 1) < 2) pthread_setspecific(g_key, value); /* twice more */
+  if (atomic_fetch_add(&g_destroyed, 1) < 2) pthread_setspecific(g_key, value); /* is called two more times */
 }
 static void* set_and_end(void* how) {
   pthread_setspecific(g_key, "value");
@@ -157,7 +157,7 @@ PROBE(names) {
   pthread_setname_np(pthread_self(), before);
 }
 
-/* More than any table of a guest that is sized by hand: made and joined by turns, and a number at once. */
+/* More threads than a small table of the shim could hold: three times 100 threads at once. */
 static void* return_at_once(void* argument) { return argument; }
 PROBE(many) {
   enum { kAtOnce = 100 };

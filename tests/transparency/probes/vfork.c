@@ -1,4 +1,4 @@
-/* vfork, in ways that POSIX allows and in those that programs use all the same. */
+/* vfork, in ways that POSIX allows, and in ways that POSIX does not allow but that programs use. */
 #include "probe.h"
 
 #include <sys/resource.h>
@@ -10,7 +10,7 @@ static int status_of(pid_t child) {
   return child > 0 && waitpid(child, &status, 0) == child ? status : -1;
 }
 
-/* The frame is as it was although the child has used the stack below it. */
+/* Uses the stack below the frame of the caller of vfork(). In the parent that frame must be unchanged. */
 __attribute__((noinline)) static int deepen(int depth) {
   volatile char bytes[64];
   for (unsigned at = 0; at < sizeof bytes; ++at) bytes[at] = (char)depth;
@@ -55,7 +55,7 @@ PROBE(child_has_another_pid) {
   SHOW(status_of(child));
 }
 
-/* A child of a child, one within the other. */
+/* The child calls vfork(), too. */
 PROBE(nested) {
   volatile int inner_status = 0;
   const pid_t child = vfork();
@@ -69,7 +69,7 @@ PROBE(nested) {
   SHOW(inner_status);
 }
 
-/* The child forks, and that child is nobody's vfork child. */
+/* The child calls fork(). Its child does not come from vfork(). */
 PROBE(fork_in_child) {
   volatile int inner_status = 0;
   const pid_t child = vfork();
@@ -83,7 +83,7 @@ PROBE(fork_in_child) {
   SHOW(inner_status);
 }
 
-/* No more processes: unless root asks, who may have as many as he likes. */
+/* At the limit of processes vfork() fails. The limit does not hold for root. */
 PROBE(refused) {
   struct rlimit before;
   if (getrlimit(RLIMIT_NPROC, &before) != 0) return;

@@ -1,4 +1,4 @@
-/* Waiting for children. */
+/* Functions that wait for children. */
 #include "probe.h"
 
 #include <signal.h>
@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* It ends by `number`, or with 3. */
+/* Makes a child that ends by the signal `number`, or with status 3 if `number` is 0. */
 static pid_t make_child(int number) {
   const pid_t child = fork();
   if (child != 0) return child;
@@ -28,7 +28,7 @@ static void show_end(const char* how, int is_it, int status) {
   }
 }
 
-/* The shim's own children are none: only those above are waited for. */
+/* The shim must not have children of its own. So each wait must return the child that was made above. */
 PROBE(ends) {
   static const int numbers[] = {0, SIGKILL, SIGSEGV};
   for (int i = 0; i < 3; ++i) {
@@ -50,7 +50,7 @@ PROBE(ends) {
   }
 }
 
-/* Of any child: where there can be no other one. */
+/* Waits for any child, in contexts in which no other child can exist. */
 PROBE_IN(any_child, IN_MAIN | IN_MAIN_OF_MANY | IN_CHILD | IN_WATCHED_CHILD) {
   int status = 0;
   struct rusage usage;
