@@ -112,9 +112,9 @@ TEST(FutexWord, AStreamNamesItsOwnerByAnAddress) {
 
 TEST(FutexWord, OfAStreamWhoseOwnerHasEndedNobodyIsNamed) {
   EXPECT_EQ(stream(0x7f00'1000'2000, 0).identify(kAt, kWaitPrivate, 2).use, model::FutexUse::kUnknown)
-      << "the halves of the address would pass for a mutex";
+      << "the two halves of the address look like a mutex";
   EXPECT_EQ(stream(0x7f00'1000'2000, 0xffffffffU).identify(kAt, kWaitPrivate, 2).use, model::FutexUse::kUnknown)
-      << "so pthread_join() leaves it";
+      << "pthread_join() leaves this value";
 }
 
 TEST(FutexWord, OfAnUnknownLibcNothingIsClaimed) {

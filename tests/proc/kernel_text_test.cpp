@@ -106,8 +106,8 @@ constexpr char kTcp6[] =
 TEST(Sockets, BothEndsOfALoopbackConnectionAreInTheTable) {
   EXPECT_EQ(parse_tcp_peer(kTcp, kTcp6, 51), (Peer{52}));
   EXPECT_EQ(parse_tcp_peer(kTcp, kTcp6, 52), (Peer{51}));
-  EXPECT_FALSE(parse_tcp_peer(kTcp, kTcp6, 50)) << "a listener";
-  EXPECT_FALSE(parse_tcp_peer(kTcp, kTcp6, 53)) << "another machine";
+  EXPECT_FALSE(parse_tcp_peer(kTcp, kTcp6, 50)) << "50 is a listening socket";
+  EXPECT_FALSE(parse_tcp_peer(kTcp, kTcp6, 53)) << "the peer is on another machine";
   EXPECT_FALSE(parse_tcp_peer(kTcp, kTcp6, 99));
   EXPECT_FALSE(parse_tcp_peer("", "", 51));
 }

@@ -148,7 +148,7 @@ TEST(IsEnding, TellsByStateFlagAndSignal) {
 }
 
 TEST(ParseStatus, KnowsTheNumberInThePidNamespace) {
-  EXPECT_EQ(parse_status(kStatus)->ns_depth, 1U) << "a kernel that does not tell";
+  EXPECT_EQ(parse_status(kStatus)->ns_depth, 1U) << "this kernel does not report NSpid";
   const auto same = parse_status(std::string(kStatus) + "NSpid:\t3823\n");
   EXPECT_EQ(same->own_tid, 3823);
   EXPECT_EQ(same->ns_depth, 1U);

@@ -129,15 +129,15 @@ def check_hang(root, name, rule):
     for view, report in (("why", root.why(name)), ("run", root.watched(name))):
         finding = find(report, rule)
         if not has_line(finding["stack"], name, find_marked(script, "touch")):
-            raise Problem(f"{view}: the line of the wait is not told: {finding['summary']}")
+            raise Problem(f"{view}: the report does not have the line of the wait: {finding['summary']}")
         if view == "run" and not has_line(finding["fork"]["stack"], name, find_marked(script, "fork")):
-            raise Problem(f"{view}: the line of the fork is not told: {finding['summary']}")
+            raise Problem(f"{view}: the report does not have the line of the fork: {finding['summary']}")
         if [limit for limit in report["limits"] if "Python" in limit]:
             raise Problem(f"{view}: {report['limits']}")
         certainties[view] = finding["hang"]
     # `run` must be as certain as `why`: the signal that the shim handles is not a way out of a wait.
     if CERTAINTIES.index(certainties["run"]) > CERTAINTIES.index(certainties["why"]):
-        raise Problem(f"run is less sure than why: {certainties}")
+        raise Problem(f"`run` is less certain than `why`: {certainties}")
 
 
 def check_silent(root, name):
@@ -150,7 +150,7 @@ def check_owner(root):
     finding = find(root.why(RECURSIVE), "python-lock-orphaned")
     holder = finding["culprit"]["holder"]
     if root.version >= FIRST_WITH_OWNER and (holder["tid"] == 0 or holder["start_routine"] != "load"):
-        raise Problem(f"the RLock's owner is not told: {holder}")
+        raise Problem(f"the report does not name the owner of the RLock: {holder}")
 
 
 def check_root(root):

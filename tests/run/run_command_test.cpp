@@ -62,11 +62,11 @@ TEST_F(RunCommand, AProgramAfterAnExecIsNotAskedForPythonStacks) {
       "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != -9)\n";
   const Words options{"--hang-after", "0.3", "--on-hang", "kill"};
   const Outcome caught = run_idle(options, {"/usr/bin/python3", "-c", script, kFixture, "dead-with-handlers"});
-  EXPECT_EQ(caught.output, "") << "the program was sent a signal of ours";
+  EXPECT_EQ(caught.output, "") << "forksight sent its signal to the program";
   EXPECT_EQ(exit_code(caught.status), 128 + SIGTERM) << "its handlers may wake it";
   EXPECT_NE(caught.error.find("nothing found"), std::string::npos) << caught.error;
   const Outcome dead = run(options, {"/usr/bin/python3", "-c", script, kFixture, "dead"});
-  EXPECT_EQ(dead.output, "r") << "the program was sent a signal of ours";
+  EXPECT_EQ(dead.output, "r") << "forksight sent its signal to the program";
   EXPECT_NE(dead.error.find("CERTAIN HANG, cause unknown: deadlock"), std::string::npos) << dead.error;
   EXPECT_NE(dead.error.find("1 finding (1 certain)"), std::string::npos) << dead.error;
 }
@@ -366,10 +366,10 @@ TEST_F(RunCommand, TheFolderIsItsOwnersAlone) {
 
 TEST_F(RunCommand, OldRunsGoWhereABoundIsGiven) {
   for (int i = 0; i < 3; ++i) run({"-q"}, {kHazard, "failed"});
-  ASSERT_EQ(run_folders().size(), 3U) << "by default twenty stay";
+  ASSERT_EQ(run_folders().size(), 3U) << "by default twenty runs are kept";
   std::ofstream(run_folders().front() / "notes") << "mine\n";
   const Outcome last = run({"--keep", "1"}, {kHazard, "failed"});
-  EXPECT_EQ(run_folders().size(), 2U) << "its own, and that with the file of somebody else";
+  EXPECT_EQ(run_folders().size(), 2U) << "its own folder, and the folder with a foreign file";
   EXPECT_NE(last.error.find("removed 2 older runs from forksight-out; --keep all keeps them\n"), std::string::npos)
       << last.error;
   EXPECT_NE(last_line(last.error).find("traces in forksight-out/"), std::string::npos) << last.error;

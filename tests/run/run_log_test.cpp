@@ -289,14 +289,14 @@ TEST(MergeRunLog, KnowsAnotherImage) {
   };
   EXPECT_FALSE(has_execed("/opt/app", 0x7000, "/opt/app", 0x7000));
   EXPECT_TRUE(has_execed("/opt/app", 0x7000, "/bin/sleep", std::nullopt));
-  EXPECT_TRUE(has_execed("/opt/app", 0x7000, "/opt/app", 0x8000)) << "itself, anew";
-  EXPECT_TRUE(has_execed("/opt/app", 0x7000, "/opt/app", 0)) << "without the shim";
+  EXPECT_TRUE(has_execed("/opt/app", 0x7000, "/opt/app", 0x8000)) << "the program started itself again";
+  EXPECT_TRUE(has_execed("/opt/app", 0x7000, "/opt/app", 0)) << "the new program has no shim";
   EXPECT_FALSE(has_execed("/opt/app", 0x7000, "/opt/app", std::nullopt));
   EXPECT_FALSE(has_execed("/opt/app", 0x7000, "", std::nullopt));
   EXPECT_FALSE(has_execed("/opt/app", 0, "/opt/app", 0x8000));
   EXPECT_FALSE(has_execed("/app", 0x7000, "/var/chroot/app", 0x7000)) << "seen from another root";
   EXPECT_FALSE(has_execed("/opt/app (deleted)", 0x7000, "/opt/app", 0x7000));
-  EXPECT_FALSE(has_execed("/opt/very-lo", 0x7000, "/opt/very-long/app", 0x7000)) << "the trace cut it";
+  EXPECT_FALSE(has_execed("/opt/very-lo", 0x7000, "/opt/very-long/app", 0x7000)) << "the trace has cut the path off";
 }
 
 TEST(MergeRunLog, WhatAnEarlierImageDidIsOver) {

@@ -68,7 +68,7 @@ TEST_F(Rest, AnInterruptTellsWhatEachProcessWaitsFor) {
   EXPECT_EQ(interrupt(), 128 + SIGINT);
   const std::string error = process_->stderr_text();
   expect_waits(error, reader_, writer_);
-  EXPECT_NE(error.find("pipe_healthy"), std::string::npos) << "and where: " << error;
+  EXPECT_NE(error.find("pipe_healthy"), std::string::npos) << "the function is not named: " << error;
   EXPECT_LT(error.find("Not proven to be stuck"), error.find("the command was ended by signal 2 (SIGINT)")) << error;
 }
 

@@ -103,7 +103,7 @@ TEST_F(RunCommand, ForksightMayLieInAFolderThatLdPreloadCannotName) {
     EXPECT_EQ(maps.error.find("ERROR: ld.so"), std::string::npos) << maps.error;
   }
   const auto links = std::distance(fs::recursive_directory_iterator(cache), fs::recursive_directory_iterator());
-  EXPECT_EQ(links, 3) << "forksight, a folder in it, and the link";
+  EXPECT_EQ(links, 3) << "the folder forksight, a folder in it, and the link";
   const Outcome hang = run_there({kHazard, "failed"});
   EXPECT_NE(hang.error.find(kSlug), std::string::npos) << hang.error;
   EXPECT_NE(hang.error.find("took it at hazard.c:20"), std::string::npos) << hang.error;

@@ -171,7 +171,7 @@ TEST(Supervisor, ThreadsAreStuckInAProcessThatGoesOn) {
   EXPECT_EQ(verdict.liveness, Liveness::kAwake);
   for (const model::Wait& wait : verdict.waits) {
     EXPECT_TRUE(wait.is_stuck);
-    EXPECT_EQ(wait.owner, verdict.waits[0].owner) << "one holds it itself, one joins that";
+    EXPECT_EQ(wait.owner, verdict.waits[0].owner) << "one thread waits for its own lock, the other joins that thread";
   }
 }
 

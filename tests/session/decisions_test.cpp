@@ -68,8 +68,8 @@ class RunDecides : public testing::Test {
 TEST_F(RunDecides, ToEndAProvenHang) {
   stick(kChild, Liveness::kDead);
   EXPECT_TRUE(ends({finding(Certainty::kProven, "a")}));
-  EXPECT_FALSE(ends({})) << "stuck, and nobody can say why";
-  EXPECT_FALSE(ends({finding(Certainty::kProven, "a", 0)})) << "the finding is about one that is not stuck";
+  EXPECT_FALSE(ends({})) << "stuck, but no finding explains it";
+  EXPECT_FALSE(ends({finding(Certainty::kProven, "a", 0)})) << "the finding is about a process that is not stuck";
   EXPECT_FALSE(ends({finding(Certainty::kProven, "a", 1, Outcome::kCured)}));
   EXPECT_FALSE(ends({finding(Certainty::kProven, "a", 1, Outcome::kError)}));
 }
@@ -92,7 +92,7 @@ TEST_F(RunDecides, ByTheIdentityOfAProcess) {
   stick({kChild.pid, kChild.start_ticks + 1}, Liveness::kDead);
   EXPECT_FALSE(ends({finding(Certainty::kProven, "a")})) << "another process has its pid now";
   model_.processes[1].start_ticks = 0;
-  EXPECT_TRUE(ends({finding(Certainty::kProven, "a")})) << "a trace may not know the start";
+  EXPECT_TRUE(ends({finding(Certainty::kProven, "a")})) << "a trace may lack the start time";
 }
 
 TEST_F(RunDecides, WhomToEnd) {
@@ -112,8 +112,9 @@ TEST_F(RunDecides, WhomOfAJobToEndBeforeItsLimit) {
   stick(kChild, Liveness::kDead);
   Finding both = finding(Certainty::kProven, "a", 0);
   both.processes = {0, 1};
-  EXPECT_EQ(dead({both, finding(Certainty::kProven, "b")}), std::vector{kChild}) << "once, and not its victim";
-  EXPECT_TRUE(dead({}).empty()) << "stuck, and nobody can say why";
+  EXPECT_EQ(dead({both, finding(Certainty::kProven, "b")}), std::vector{kChild})
+      << "each process once, and not the victim";
+  EXPECT_TRUE(dead({}).empty()) << "stuck, but no finding explains it";
   EXPECT_TRUE(dead({finding(Certainty::kLikely, "a")}).empty());
   EXPECT_TRUE(dead({finding(Certainty::kProven, "a", 1, Outcome::kError)}).empty());
   verdicts_[kChild].ways_out = {"a handler of signal 14"};
@@ -130,7 +131,7 @@ TEST_F(RunDecides, ToFailForWhatWasFoundAndIsGone) {
   stick(kChild, Liveness::kDead);
   said_.note(verdicts_, model_, {finding(Certainty::kProven, "a")});
   EXPECT_EQ(status_at_the_end({}), kFails);
-  EXPECT_TRUE(said_.withdraw_unproven({}).empty()) << "what was proven stays";
+  EXPECT_TRUE(said_.withdraw_unproven({}).empty()) << "a proven hang is not withdrawn";
   EXPECT_EQ(status_at_the_end({}), kFails);
 }
 
@@ -140,10 +141,11 @@ TEST_F(RunDecides, ToTakeBackWhatGoesOn) {
   Finding both = finding(Certainty::kProven, "both", 0);
   both.processes = {0, 1};
   said_.note(verdicts_, model_, {both, finding(Certainty::kProven, "child")});
-  EXPECT_EQ(said_.withdraw(kChild), std::vector<std::string>{"child"}) << "the parent still speaks for the other";
+  EXPECT_EQ(said_.withdraw(kChild), std::vector<std::string>{"child"})
+      << "the other finding is also about the parent, which is still stuck";
   EXPECT_EQ(status_at_the_end({}), kFails);
   EXPECT_EQ(said_.withdraw(kParent), std::vector<std::string>{"both"});
-  EXPECT_EQ(status_at_the_end({}), 3) << "nothing is left of it, in the exit status either";
+  EXPECT_EQ(status_at_the_end({}), 3) << "a withdrawn hang does not change the exit status";
   EXPECT_TRUE(said_.withdraw(kParent).empty());
 }
 
@@ -151,7 +153,7 @@ TEST_F(RunDecides, ToTakeBackWhatWasNeverProvenAndIsNotFoundAnyMore) {
   stick(kChild, Liveness::kStalled);
   const std::vector<Finding> found{finding(Certainty::kLikely, "slow")};
   said_.note(verdicts_, model_, found);
-  EXPECT_TRUE(said_.withdraw_unproven(found).empty()) << "it is found at the end, too";
+  EXPECT_TRUE(said_.withdraw_unproven(found).empty()) << "the hang is still found at the end";
   const auto gone = said_.withdraw_unproven({});
   ASSERT_EQ(gone.size(), 1U);
   EXPECT_EQ(gone.at(kChild.pid), std::vector<std::string>{"slow"});
@@ -174,7 +176,7 @@ TEST_F(RunDecides, ToFailByCertainty) {
   options_.fail_on = Certainty::kPossible;
   EXPECT_EQ(status_at_the_end(likely), kFails);
   options_.error_exitcode.reset();
-  EXPECT_EQ(status_at_the_end(likely), 3) << "nobody asked for another status";
+  EXPECT_EQ(status_at_the_end(likely), 3) << "no option asks for another status";
 }
 
 TEST(ExitStatus, IsThatOfAShell) {
@@ -193,7 +195,7 @@ TEST(JobStatus, IsThatOfTheCommandUnlessItWasEnded) {
   EXPECT_EQ(job_status({.is_at_limit = true, .status = 128 + SIGTERM}), 124);
   EXPECT_EQ(job_status({.is_command_killed = true, .has_killed = true, .status = 128 + SIGKILL}), 124);
   EXPECT_EQ(job_status({.has_killed = true, .status = 8}), 8);
-  EXPECT_EQ(job_status({.has_killed = true, .status = 0}), 124) << "it did not notice that something hung";
+  EXPECT_EQ(job_status({.has_killed = true, .status = 0}), 124) << "CMD did not notice that a process hung";
 }
 
 TEST(LeadTime, IsAQuarterOfTheLimitAndHalfAMinuteAtMost) {

@@ -143,7 +143,7 @@ TEST(RunHistory, TakesAProofBackOnceItsProcessHasBeenAwakeForAWhile) {
   stuck[key].liveness = model::Liveness::kDead;
   const auto now = Clock::now();
   EXPECT_TRUE(history.note(supervisor, stuck, now).empty());
-  EXPECT_TRUE(history.note(supervisor, {}, now).empty()) << "somebody may have looked at it";
+  EXPECT_TRUE(history.note(supervisor, {}, now).empty()) << "an examiner may have woken the process for a moment";
   EXPECT_EQ(liveness_in(history, supervisor, key), model::Liveness::kDead);
   EXPECT_TRUE(history.has_stuck());
   EXPECT_EQ(history.note(supervisor, {}, now + std::chrono::seconds(2)), std::vector{key});
@@ -158,7 +158,7 @@ TEST(RunHistory, TakesBackWhatEndsByItself) {
   stuck[key].liveness = model::Liveness::kDead;
   RunHistory told({"sleeper"});
   told.note(supervisor, stuck, Clock::now());
-  EXPECT_FALSE(told.note_end(key, 0, false)) << "it was told to end";
+  EXPECT_FALSE(told.note_end(key, 0, false)) << "forksight ended the process";
   EXPECT_EQ(liveness_in(told, supervisor, key), model::Liveness::kDead);
   RunHistory by_itself({"sleeper"});
   by_itself.note(supervisor, stuck, Clock::now());

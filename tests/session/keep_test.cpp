@@ -100,7 +100,7 @@ TEST_F(Keep, TheOldestGo) {
   const std::string older = make_run(20);
   const std::string newer = make_run(2);
   EXPECT_EQ(remove({}), std::vector<std::string>());
-  EXPECT_TRUE(is_there(oldest)) << "no bound";
+  EXPECT_TRUE(is_there(oldest)) << "without a bound no run is removed";
   EXPECT_EQ(remove(kTwo), (std::vector<std::string>{older, oldest}));
   EXPECT_TRUE(is_there(newest) && is_there(newer));
   EXPECT_FALSE(fs::exists(root_ / older) || fs::exists(root_ / oldest));

@@ -81,7 +81,7 @@ TEST_F(PreloadLimits, AProgramOfMuslWouldNotStart) {
   EXPECT_TRUE(find_other_libc(write("script", "#!" + musl.string() + "\n")));
   EXPECT_FALSE(find_other_libc(with_loader("glibc", "/lib64/ld-linux-x86-64.so.2")));
   EXPECT_FALSE(find_other_libc("/bin/sh"));
-  EXPECT_FALSE(find_other_libc(write("static", elf(ELFCLASS64, EM_X86_64, PT_LOAD)))) << "the shim does it no harm";
+  EXPECT_FALSE(find_other_libc(write("static", elf(ELFCLASS64, EM_X86_64, PT_LOAD)))) << "the shim does not harm it";
   const std::string whole = elf(ELFCLASS64, EM_X86_64, PT_INTERP);
   for (std::size_t length = 0; length < whole.size(); ++length) {
     EXPECT_FALSE(find_other_libc(write("cut", whole.substr(0, length))));

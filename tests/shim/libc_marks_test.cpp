@@ -53,10 +53,10 @@ TEST_F(Marks, AreTakenBackHoweverTheCallEnds) {
   const forksight::model::Model model = run();
   ASSERT_EQ(model.forks.size(), 5U);
   EXPECT_EQ(functions_at(model.forks[0]), Names{"dl_iterate_phdr"}) << "inside";
-  EXPECT_EQ(functions_at(model.forks[1]), Names{}) << "an exception";
-  EXPECT_EQ(functions_at(model.forks[2]), Names{}) << "a cancellation";
-  EXPECT_EQ(functions_at(model.forks[3]), Names{"dl_iterate_phdr"}) << "main's own";
-  EXPECT_EQ(functions_at(model.forks[4]), Names{}) << "a longjmp";
+  EXPECT_EQ(functions_at(model.forks[1]), Names{}) << "left by an exception";
+  EXPECT_EQ(functions_at(model.forks[2]), Names{}) << "left by cancellation";
+  EXPECT_EQ(functions_at(model.forks[3]), Names{"dl_iterate_phdr"}) << "main itself is inside";
+  EXPECT_EQ(functions_at(model.forks[4]), Names{}) << "left by longjmp";
   EXPECT_FALSE(model.forks[0].calls.at(0).by_forking_thread);
   EXPECT_TRUE(model.forks[3].calls.at(0).by_forking_thread);
 }

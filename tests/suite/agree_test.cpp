@@ -43,7 +43,7 @@ TEST(Agree, RunMayKnowMore) {
   why.cause = Certainty::kLikely;
   EXPECT_THAT(compare_views({made()}, {why}), IsEmpty());
   why.rule = "lost-wakeup";
-  EXPECT_THAT(compare_views({made()}, {why}), IsEmpty()) << "a closer cause";
+  EXPECT_THAT(compare_views({made()}, {why}), IsEmpty()) << "one view names a more exact cause";
 }
 
 TEST(Agree, WhatRunLacksIsTold) {
@@ -73,7 +73,7 @@ TEST(Agree, ACoreShowsTheSameCause) {
   EXPECT_THAT(compare_causes({core}, {made()}), ElementsAre(HasSubstr("core says 00000000000000aa")));
   EXPECT_THAT(compare_causes({core}, {core, made()}), IsEmpty());
   core.rule = "lost-wakeup";
-  EXPECT_THAT(compare_causes({core}, {made()}), IsEmpty()) << "another rule says another cause";
+  EXPECT_THAT(compare_causes({core}, {made()}), IsEmpty()) << "another rule has another cause";
 }
 
 }  // namespace

@@ -27,9 +27,9 @@ def main():
         done = subprocess.run([nameless, *folders], capture_output=True, text=True, timeout=LIMIT_S, check=False)
     print(done.stdout.replace(kept + "/", ""), done.stderr)
     spoke = {word for line in done.stdout.splitlines() for word in line.split()[1:]} & set(slugs)
-    print(f"{len(folders)} folders, {len(spoke)} rules speak in them")
+    print(f"{len(folders)} folders, {len(spoke)} rules have findings in them")
     if len(spoke) < FEWEST_RULES:
-        sys.exit(f"only {len(spoke)} rules speak; silent: {' '.join(sorted(set(slugs) - spoke))}")
+        sys.exit(f"only {len(spoke)} rules have findings; without findings: {' '.join(sorted(set(slugs) - spoke))}")
     return done.returncode
 
 

@@ -69,7 +69,7 @@ def main():
                                        text=True, timeout=LIMIT_S, check=True).stdout)["cases"]
     slugs = [slug for _, slug in RULE.findall(Path(rules).read_text())]
     if len(slugs) < 30:
-        sys.exit(f"only {len(slugs)} rules are read out of {rules}")
+        sys.exit(f"only {len(slugs)} rules were found in {rules}")
     first = cheapest(listed, slugs[0])
     green, said = judge(mutant, cases, first, "")
     if not green:

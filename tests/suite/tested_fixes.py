@@ -140,7 +140,7 @@ def problems_of_marks(fixes, tested):
     for slug, text in fixes:
         begin = next((begin for begin in tested if text.startswith(begin)), None)
         if begin is None:
-            problems.append(f"marked as tested, and no row says by what: {text}")
+            problems.append(f"marked as tested, but no row has a case for it: {text}")
             continue
         unused.discard(begin)
         others = [rule for rule, _, _ in tested[begin] if slug and rule != slug]

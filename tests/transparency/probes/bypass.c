@@ -1,4 +1,4 @@
-/* Forks that run no atfork handlers, and functions that end the process. */
+/* Forks that run no atfork handlers, and exit() in a child. */
 #include "probe.h"
 
 #include <sched.h>

@@ -176,7 +176,7 @@ def find_causes(machine, truth, ghosts):
             continue
         wait.lost = lost_wakers(wait, ghosts, state)
         if any(peer in truth.waits and truth.waits[peer].open_by for peer in wait.peers):
-            raise Undefined("it hangs only after what may still come")
+            raise Undefined("it hangs only after an event that may still come")
         beyond = reachable(graph, wait.thread)
         if wait.thread in beyond:
             ring = [thread for thread in beyond if wait.thread in reachable(graph, thread)]

@@ -20,7 +20,7 @@ def finish(machine, state, thread, step):
     """Takes a forced step, which must have exactly one result."""
     following = machine.moves(state, thread)
     if len(following) != 1:
-        raise Undefined(f"{step}: {len(following)} ways on")
+        raise Undefined(f"{step}: {len(following)} possible results, expected 1")
     return settle_handlers(machine, following[0], thread)
 
 
@@ -37,7 +37,7 @@ def settle_handlers(machine, state, thread):
 def begin(machine, state, thread, step):
     following = machine.moves(state, thread)
     if len(following) > 1:
-        raise Undefined(f"{step}: several ways")
+        raise Undefined(f"{step}: several possible results")
     state = settle_handlers(machine, following[0], thread) if following else dict(state)
     if state["t", thread][2] is None:
         if following:
@@ -55,14 +55,14 @@ def force(machine, state, index):
     if ("t", thread) not in state or state["t", thread][3] != "live":
         raise Undefined(f"{step}: there is no such thread")
     if state["p", state["t", thread][0]][3]:
-        raise Undefined(f"{step}: it is stopped")
+        raise Undefined(f"{step}: its process is stopped")
     if step.operation == "done":
         for _ in range(8):
             state = finish(machine, state, thread, step)
             if machine.index_of(state, thread) == index:
                 break
     if machine.index_of(state, thread) != index:
-        raise Undefined(f"{step}: another step of it is not done")
+        raise Undefined(f"{step}: an earlier step of the thread is not done")
     state = begin(machine, state, thread, step) if step.begins else finish(machine, state, thread, step)
     if not step.begins and state["t", thread][3] == "live" and state["t", thread][2] is not None:
         raise Undefined(f"{step}: it blocks")
@@ -78,7 +78,7 @@ def check_awoken(machine, state, index):
         return
     following = machine.scenario.steps[index + 1]
     if len(awoken) > 1 or following.operation != "done" or following.thread != awoken[0]:
-        raise Undefined(f"{awoken}: awoken, and not waited for")
+        raise Undefined(f"{awoken}: woken, but the next line is not their `done`")
 
 
 def after_forced(machine):

@@ -21,7 +21,7 @@ def atfork(machine, state, thread, step, _stage):
     place(machine, state, thread, step, 1)
     process = state["t", thread][0]
     if machine.objects[name].shared:
-        raise Undefined("a handler for what children share")
+        raise Undefined("an atfork handler for a mutex in shared memory")
     if any(is_in_prepare(state, other) for other in machine.live_threads(state, process)):
         raise Undefined("a handler is registered while handlers run")
     state["atfork", process] = state.get(("atfork", process), ()) + ((kind, name),)
@@ -49,7 +49,7 @@ def prepare(machine, state, thread, step, at):
         state[key] = (thread, count + 1, False)
         return begun(machine, state, thread, ("prepare", at + 1))
     if owner == thread and "errorcheck" in machine.objects[names[at]].attributes:
-        raise Undefined("a handler gives back what it did not take")
+        raise Undefined("a handler unlocks a mutex that it did not lock")
     if state["t", thread][2] is None:
         return begun(machine, state, thread, ("prepare", at))
     return []

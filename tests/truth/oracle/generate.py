@@ -184,10 +184,10 @@ class Walk:
             if not awoken:
                 return
             if len(awoken) > 1:
-                raise Undefined("several are awoken")
+                raise Undefined("several threads are woken")
             self.scenario = Scenario(self.scenario.objects, self.scenario.steps + [Step(awoken[0], "done")])
             self.state = self.forced_state(self.state)
-        raise Undefined("too many are awoken")
+        raise Undefined("too many threads are woken")
 
     def begin(self, special):
         """Appends the steps of the prelude that are possible."""

@@ -168,7 +168,7 @@ class Machine:
         """Refuses the end of a process if that sends SIGHUP to others: the end of the owner of a terminal, or of its session's leader."""
         for other in self.processes(state):
             if other != process and process in state.get(("pty", other), ()):
-                raise Undefined("a terminal that hangs up")
+                raise Undefined("the end of the process hangs up a terminal")
 
     def end_process(self, state, process, code):
         parent, _, _, _, first = state["p", process]
@@ -236,7 +236,7 @@ class Machine:
     def put(self, state, process, name, count):
         eventfd = self.objects[name].kind == "eventfd"
         if (name, "w") not in state["fd", process] - self.opening(state, process):
-            raise Undefined("write to what is closed")
+            raise Undefined("write to a closed end")
         if not eventfd and not self.openers(state, name, "r") and not self.carriers(state, (name, "r")):
             raise Undefined("write to a pipe without readers")
         state["k", name] += count

@@ -20,7 +20,7 @@ def place(machine, state, thread, step, argument=0):
     name = step.arguments[argument]
     key = "m", machine.store(state, thread, name), name
     if key not in state:
-        raise Undefined("what was destroyed, or not yet made, is used")
+        raise Undefined("an object that does not exist is used")
     return key
 
 
@@ -68,7 +68,7 @@ def check_waiters_live(machine, state, store, names):
     for name in names:
         process, _, _, status = state["t", name]
         if status != "live" or (store != "" and process != store):
-            raise Undefined("somebody waits there that does not exist")
+            raise Undefined("the object counts a waiter that does not exist")
     del machine
 
 
@@ -165,7 +165,7 @@ def gbegin(machine, state, thread, step, _stage):
     key = place(machine, state, thread, step)
     status, owner = state[key]
     if status == "busy" and (owner == thread or copy_of(state, state["t", thread][0], owner) == ("copy", thread)):
-        raise Undefined("a static that needs itself")  # libstdc++ throws, or hangs if the process has had two threads
+        raise Undefined("the initialiser of a static needs the same static")  # libstdc++ throws, or hangs if the process has had two threads
     if status == "busy":
         return []
     if status == "free":
@@ -177,7 +177,7 @@ def gend(machine, state, thread, step, _stage):
     key = place(machine, state, thread, step)
     status, owner = state[key]
     if status != "busy" or owner != thread and not is_own_copy(machine, state, thread, key, owner):
-        raise Undefined("the end of what another thread initialises")
+        raise Undefined("the end of an initialisation that another thread began")
     state[key] = ("done", None)
     return on_through(machine, state, thread)
 
@@ -202,7 +202,7 @@ def oend(machine, state, thread, step, _stage):
     if not within or within[-1] != key[2]:
         raise Undefined("the end of a routine that the thread is not in")
     if status != "busy" or owner != thread and not is_own_copy(machine, state, thread, key, owner):
-        raise Undefined("the end of what another thread began anew")
+        raise Undefined("the end of a routine that another thread began again")
     state["once", thread] = within[:-1]
     state[key] = ("done", None, 0)
     return on_through(machine, state, thread)
@@ -226,19 +226,19 @@ def destroy(machine, state, thread, step, stage):
     entry = machine.objects[key[2]]
     process = state["t", thread][0]
     if key[1] == "":
-        raise Undefined("shared memory is not given back")
+        raise Undefined("an object in shared memory is destroyed")
     if entry.kind == "mutex" and "robust" in entry.attributes and state[key][0] is not None:
-        raise Undefined("a robust mutex in a list of libc")
+        raise Undefined("a robust mutex is destroyed while it is in a list of libc")
     if any(is_live_in(state, process, name) for name in names_in(state[key])):
-        raise Undefined("somebody uses what is destroyed")
+        raise Undefined("a live thread uses the object that is destroyed")
     for other in machine.live_threads(state, process):
         theirs = machine.step_of(state, other)
         if other != thread and theirs and key[2] in theirs.arguments and state["t", other][2] is not None:
-            raise Undefined("somebody waits for what is destroyed")
+            raise Undefined("a thread waits at the object that is destroyed")
     if entry.kind == "cond" and step.operation == "destroy" and names_in(state[key]):
         return begun(machine, state, thread, "stuck") if stage is None else []  # pthread_cond_destroy() waits for the lost waiters
     if key[2] in state.get(("once", thread), ()):
-        raise Undefined("a routine whose control is destroyed")
+        raise Undefined("a pthread_once_t is destroyed while its routine runs")
     del state[key]
     state.pop(("took", key[1], key[2]), None)
     return on_through(machine, state, thread)
@@ -259,10 +259,10 @@ def make(machine, state, thread, step, _stage):
     """Makes an object at the address of a destroyed one."""
     entry, process = machine.objects[step.arguments[0]], state["t", thread][0]
     if not entry.at or entry.shared:
-        raise Undefined("it has no place of another")
+        raise Undefined("the object is not at the place of another one")
     there = [other.name for other in machine.scenario.objects if entry.at in (other.name, other.at)]
     if any(("m", process, name) in state for name in there):
-        raise Undefined("what is there was not destroyed")
+        raise Undefined("the object at that place still exists")
     state["m", process, entry.name] = machine.fresh_value(entry)
     return on_through(machine, state, thread)
 
@@ -274,7 +274,7 @@ def await_future(machine, state, thread, step, _stage):
 def fulfil(machine, state, thread, step, _stage):
     key = place(machine, state, thread, step)
     if state[key]:
-        raise Undefined("a promise that is kept twice")
+        raise Undefined("a promise that is fulfilled twice")
     state[key] = 1
     return on_through(machine, state, thread)
 
@@ -283,7 +283,7 @@ def init(machine, state, thread, step, _stage):
     """Initialises the object again, as a child handler of pthread_atfork() does. Nobody may use it at that moment."""
     key = place(machine, state, thread, step)
     if key[1] == "" or len(machine.live_threads(state, key[1])) != 1:
-        raise Undefined("a lock that others may use is made anew")
+        raise Undefined("an object that other threads may use is initialised again")
     state[key] = machine.fresh_value(machine.objects[key[2]])
     state.pop(("took", key[1], key[2]), None)
     return on_through(machine, state, thread)

@@ -14,7 +14,7 @@ def read(machine, state, thread, step, _stage):
         return []
     process = state["t", thread][0]
     if (name, "r") not in state["fd", process] - machine.opening(state, process):
-        raise Undefined("read of what is closed")
+        raise Undefined("read from a closed end")
     if state["k", name] > 0:
         state["k", name] = 0 if machine.objects[name].kind in COUNTERS else state["k", name] - 1
         return on_through(machine, state, thread)
@@ -27,7 +27,7 @@ def write(machine, state, thread, step, _stage):
     if state["k", step.arguments[0]] >= 1000:
         raise Undefined("a pipe that may be full")
     if machine.objects[step.arguments[0]].kind == "timerfd":
-        raise Undefined("nobody writes to a timer")
+        raise Undefined("write to a timer")
     machine.put(state, state["t", thread][0], step.arguments[0], 1)
     return on_through(machine, state, thread)
 
@@ -66,11 +66,11 @@ def close(machine, state, thread, step, _stage):
     process = state["t", thread][0]
     end = (step.arguments[0], step.arguments[1])
     if end not in state["fd", process]:
-        raise Undefined("close of what is closed")
+        raise Undefined("close of a closed end")
     for other in machine.live_threads(state, process):
         theirs = machine.step_of(state, other)
         if other != thread and theirs and theirs.arguments[:1] == end[:1] and state["t", other][2] is not None:
-            raise Undefined("close of what is in use")
+            raise Undefined("close of an end that another thread uses")
     state["fd", process] -= {end}
     machine.drop_unreachable(state)
     return on_through(machine, state, thread)
@@ -80,9 +80,9 @@ def send(machine, state, thread, step, _stage):
     """SCM_RIGHTS: sends an end of a pipe through a channel. Until a process receives it, this copy of the end is open, but belongs to no process."""
     channel, end, process = step.arguments[0], tuple(step.arguments[1:3]), state["t", thread][0]
     if machine.objects[end[0]].kind not in ("pipe", "socket") or not {(channel, "w"), end} <= state["fd", process]:
-        raise Undefined("what is closed is sent, or by what is closed")
+        raise Undefined("a closed end is sent, or the channel is closed")
     if not machine.openers(state, channel, "r") or len(state["k", channel]) > 8:
-        raise Undefined("nobody could receive it")
+        raise Undefined("no process can receive the end")
     state["k", channel] += (end,)
     return on_through(machine, state, thread)
 
@@ -90,11 +90,11 @@ def send(machine, state, thread, step, _stage):
 def receive(machine, state, thread, step, _stage):
     channel, process = step.arguments[0], state["t", thread][0]
     if (channel, "r") not in state["fd", process]:
-        raise Undefined("receive from what is closed")
+        raise Undefined("receive from a closed channel")
     queue = state["k", channel]
     if queue:
         if queue[0] in state["fd", process]:
-            raise Undefined("an end that is open already is received")
+            raise Undefined("receive of an end that is already open")
         state["k", channel] = queue[1:]
         state["fd", process] |= {queue[0]}
         return on_through(machine, state, thread)
@@ -182,9 +182,9 @@ def join(machine, state, thread, step, _stage):
     if "@" in thread and state["fork", state["t", thread][0]][1] == step.arguments[0]:
         other = state["t", thread][0]  # a ghost joins the thread that forked: its copy is the first thread of the child
     if ("t", other) not in state or state["t", other][0] != state["t", thread][0] or other == thread or state["t", other][3] == "gone":
-        raise Undefined("join of a thread that is not there")
+        raise Undefined("join of a thread that does not exist")
     if state.setdefault(("join", other), thread) != thread:
-        raise Undefined("two threads join one")
+        raise Undefined("two threads join the same thread")
     if state.get(("join", thread)) == other:
         raise Undefined("mutual joins are refused by libc")
     if state["t", other][3] != "ended":
@@ -197,7 +197,7 @@ def join(machine, state, thread, step, _stage):
 def wait(machine, state, thread, step, _stage):
     child, process = step.arguments[0], state["t", thread][0]
     if ("p", child) not in state or state["p", child][0] != process or state["p", child][1] == "reaped":
-        raise Undefined("wait for what is no child")
+        raise Undefined("wait for a process that is not a child")
     if state["p", child][1] == "live":
         return []
     _, _, code, stopped, first = state["p", child]
@@ -216,7 +216,7 @@ def handle(machine, state, thread, step, _stage):
 def kill(machine, state, thread, step, _stage):
     process, signal_name = step.arguments
     if ("p", process) not in state or state["p", process][1] != "live" or state["p", process][3]:
-        raise Undefined("signal to what does not run")
+        raise Undefined("signal to a process that does not run")
     if process == state["t", thread][0] and ("h", process, signal_name) not in state:
         raise Undefined("a process that kills itself")  # such a step would never be reported as done
     machine.advance(state, thread)
@@ -227,7 +227,7 @@ def kill(machine, state, thread, step, _stage):
 def stop(machine, state, thread, step, _stage):
     process = step.arguments[0]
     if ("p", process) not in state or state["p", process][1] != "live" or process == state["t", thread][0]:
-        raise Undefined("stop of what does not run")
+        raise Undefined("stop of a process that does not run")
     state["p", process] = (*state["p", process][:3], True, state["p", process][4])
     return on_through(machine, state, thread)
 
@@ -238,7 +238,7 @@ def pause(machine, state, thread, _step, stage):
     if stage is not None:
         return []
     if state["p", state["t", thread][0]][4] != thread:
-        raise Undefined("who takes a signal is luck")
+        raise Undefined("the thread that takes a signal depends on luck")
     return begun(machine, state, thread, "begun")
 
 

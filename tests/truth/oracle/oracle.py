@@ -101,7 +101,7 @@ def judge(scenario, is_wanted=lambda truth: True):
             if event not in truth.waits[thread].open_by:
                 truth.waits[thread].open_by += (event,)
     if any(wait.kind == "stopped" and wait.operation != "end" and thread not in freed for thread, wait in truth.waits.items()):
-        raise Undefined("it is stopped, and blocked for ever besides")
+        raise Undefined("a thread is stopped, and also blocked for ever")
     for thread in freed:
         truth.waits[thread].open_by = truth.waits[thread].open_by or ("several",)
     if truth.stuck() and is_wanted(truth):
