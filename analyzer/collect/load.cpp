@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "collect/join_look.hpp"
 #include "collect/name_waits.hpp"
@@ -81,9 +82,9 @@ Result<model::Model> load_run(const std::vector<fs::path>& paths, const LoadOpti
   if (options.progress) options.progress(evidence.traces.size(), evidence.traces.size());
   if (unreadable > 0 && unreadable == evidence.traces.size()) return Error{first_error};
   for (const fs::path& path : evidence.run_logs) {
-    const auto log = read_run_log(path);
+    auto log = read_run_log(path);
     if (log) {
-      merge_run_log(model, log.value());
+      merge_run_log(model, std::move(log).value());
       continue;
     }
     if (unreadable++ == 0) first_error = log.error();

@@ -1,14 +1,11 @@
 #include "collect/run_log.hpp"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "collect/run_log_names.hpp"
+#include "files/replace_file.hpp"
 
 namespace forksight::collect {
 namespace {
@@ -141,24 +138,8 @@ std::string to_json(const RunLog& log) {
 
 Result<std::filesystem::path> write_run_log(const std::filesystem::path& folder, const RunLog& log) {
   const std::filesystem::path file = folder / kRunLogFile;
-  const std::filesystem::path draft = folder / (std::string(kRunLogFile) + ".new");
-  const auto fail = [&]() { return Error{fmt::format("{}: {}", draft.string(), std::strerror(errno))}; };
-  const int fd = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) return fail();
-  const std::string text = to_json(log);
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t wrote = ::write(fd, text.data() + done, text.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) {
-      const Error error = fail();
-      ::close(fd);
-      ::unlink(draft.c_str());
-      return error;
-    }
-    done += static_cast<std::size_t>(wrote);
-  }
-  ::close(fd);
-  if (::rename(draft.c_str(), file.c_str()) != 0) return fail();
+  const std::string problem = files::replace_file(file.string(), to_json(log), 0600);
+  if (!problem.empty()) return Error{fmt::format("{}: cannot be written: {}", file.string(), problem)};
   return file;
 }
 

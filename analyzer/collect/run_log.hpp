@@ -69,6 +69,6 @@ Result<std::filesystem::path> write_run_log(const std::filesystem::path& folder,
 
 // Adds what the log knows to the processes with the same host, pid and start time (a trace may not have the start
 // time), and adds processes that no trace has. A second merge of the same log changes nothing.
-void merge_run_log(model::Model& model, const RunLog& log);
+void merge_run_log(model::Model& model, RunLog log);
 
 }  // namespace forksight::collect

@@ -58,20 +58,20 @@ void end_image(model::Model& model, model::ProcessId id) {
   for (model::Touch& touch : model.touches) touch.returned = touch.returned || touch.process == id;
 }
 
-void fill(model::Process& process, const LoggedProcess& logged, const RunLog& log) {
+void fill(model::Process& process, LoggedProcess& logged, const RunLog& log) {
   process.has_execed = process.has_execed || is_other_image(process, logged);
   if (process.start_ticks == 0) process.start_ticks = logged.start_ticks;
   if (process.ppid == 0) process.ppid = logged.ppid;
   if (!logged.exe.empty()) process.exe = logged.exe;
-  if (!logged.cmdline.empty()) process.cmdline = logged.cmdline;
+  if (!logged.cmdline.empty()) process.cmdline = std::move(logged.cmdline);
   if (process.host.empty()) process.host = log.host;
   process.liveness = logged.liveness;
   process.stuck_for_ms = logged.stuck_for_ms;
-  process.waits = logged.waits;
-  process.waits_via = logged.waits_via;
+  process.waits = std::move(logged.waits);
+  process.waits_via = std::move(logged.waits_via);
   process.unheard_signals = logged.unheard_signals;
   process.unheard_for_ms = logged.unheard_for_ms;
-  process.ways_out = logged.ways_out;
+  process.ways_out = std::move(logged.ways_out);
   process.may_be_timed_out = logged.may_be_timed_out;
   process.is_lone = logged.is_lone;
   process.killed_by_run = logged.killed_by_run;
@@ -81,14 +81,14 @@ void fill(model::Process& process, const LoggedProcess& logged, const RunLog& lo
 
 }  // namespace
 
-void merge_run_log(model::Model& model, const RunLog& log) {
+void merge_run_log(model::Model& model, RunLog log) {
   if (model.command.empty()) model.command = log.command;
   for (const std::string& limit : log.limits) {
     if (std::find(model.limits.begin(), model.limits.end(), limit) == model.limits.end()) model.limits.push_back(limit);
   }
   ByPid by_pid;
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) by_pid.emplace(model.processes[id].pid, id);
-  for (const LoggedProcess& logged : log.processes) {
+  for (LoggedProcess& logged : log.processes) {
     auto id = find_process(model, by_pid, log, logged.pid, logged.start_ticks);
     if (!id) {
       id = model.processes.size();

@@ -2,29 +2,34 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "collect/run_log.hpp"
 #include "collect/run_log_names.hpp"
+#include "files/bounded_json.hpp"
+#include "files/budgets.hpp"
+#include "files/open_file.hpp"
 
 namespace forksight::collect {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMaxBytes = 256U << 20U;
 constexpr std::size_t kMaxText = 64U << 10U;
 constexpr std::size_t kMaxItems = 1U << 20U;
 constexpr int kMaxDepth = 8;
 
-// Reads members of one JSON object. `problem` gets the first error; later errors do not replace it.
+struct Problem {
+  std::string text;      // the first thing that is wrong; "": nothing is
+  std::size_t rows = 0;  // items of all lists that were read so far
+};
+
+// Reads members of one object. The first thing that is wrong stays in `problem`.
 class Reader {
  public:
-  Reader(const Json& object, std::string where, std::string& problem)
+  Reader(const Json& object, std::string where, Problem& problem)
       : object_(object), where_(std::move(where)), problem_(problem) {
     if (!object.is_object()) complain("is no object");
   }
@@ -96,14 +101,18 @@ class Reader {
       complain(name, "is no list, or is too long");
       return;
     }
-    for (const Json& item : *list) visit(item);
+    for (const Json& item : *list) {
+      if (++problem_.rows > files::kMaxRunLogRows) complain(name, "is the end of more rows than forksight reads");
+      if (!problem_.text.empty()) return;
+      visit(item);
+    }
   }
 
   void complain(std::string_view name, std::string_view what) const {
-    if (problem_.empty()) problem_ = fmt::format("{}: \"{}\" {}", where_, name, what);
+    if (problem_.text.empty()) problem_.text = fmt::format("{}: \"{}\" {}", where_, name, what);
   }
   void complain(std::string_view what) const {
-    if (problem_.empty()) problem_ = fmt::format("{} {}", where_, what);
+    if (problem_.text.empty()) problem_.text = fmt::format("{} {}", where_, what);
   }
 
  private:
@@ -135,10 +144,10 @@ class Reader {
 
   const Json& object_;
   std::string where_;
-  std::string& problem_;
+  Problem& problem_;
 };
 
-model::Waker read_waker(const Json& json, std::string& problem) {
+model::Waker read_waker(const Json& json, Problem& problem) {
   model::Waker waker;
   const Reader reader(json, "a waker", problem);
   reader.number("pid", waker.pid);
@@ -148,7 +157,7 @@ model::Waker read_waker(const Json& json, std::string& problem) {
   return waker;
 }
 
-model::Ender read_ender(const Json& json, std::string& problem) {
+model::Ender read_ender(const Json& json, Problem& problem) {
   model::Ender ender;
   const Reader reader(json, "an ender", problem);
   std::string state;
@@ -169,7 +178,7 @@ model::Ender read_ender(const Json& json, std::string& problem) {
   return ender;
 }
 
-model::Frame read_frame(const Json& json, std::string& problem) {
+model::Frame read_frame(const Json& json, Problem& problem) {
   model::Frame frame;
   const Reader reader(json, "a frame", problem);
   reader.text("function", frame.function);
@@ -183,7 +192,7 @@ model::Frame read_frame(const Json& json, std::string& problem) {
   return frame;
 }
 
-model::Wait read_wait(const Json& json, std::string& problem) {
+model::Wait read_wait(const Json& json, Problem& problem) {
   model::Wait wait;
   const Reader reader(json, "a wait", problem);
   std::string state;
@@ -223,7 +232,7 @@ model::Wait read_wait(const Json& json, std::string& problem) {
   return wait;
 }
 
-LoggedProcess read_process(const Json& json, std::string& problem) {
+LoggedProcess read_process(const Json& json, Problem& problem) {
   LoggedProcess process;
   const Reader reader(json, "a process", problem);
   reader.number("pid", process.pid);
@@ -236,7 +245,10 @@ LoggedProcess read_process(const Json& json, std::string& problem) {
   reader.word("liveness", kLivenessNames, process.liveness);
   reader.number("stuck_for_ms", process.stuck_for_ms);
   reader.text("waits_via", process.waits_via);
-  reader.for_each("waits", [&](const Json& wait) { process.waits.push_back(read_wait(wait, problem)); });
+  reader.for_each("waits", [&](const Json& wait) {
+    process.waits.push_back(read_wait(wait, problem));
+    if (process.waits.size() > files::kMaxRunLogWaits) reader.complain("has more waiting threads than forksight reads");
+  });
   if (const Json* target = reader.find("waits_for")) {
     const Reader of(*target, "\"waits_for\"", problem);
     of.number("pid", process.waits_for_pid);
@@ -255,7 +267,7 @@ LoggedProcess read_process(const Json& json, std::string& problem) {
   return process;
 }
 
-LoggedEnd read_end(const Json& json, std::string& problem) {
+LoggedEnd read_end(const Json& json, Problem& problem) {
   LoggedEnd end;
   const Reader reader(json, "an end", problem);
   reader.number("pid", end.pid);
@@ -268,19 +280,14 @@ LoggedEnd read_end(const Json& json, std::string& problem) {
 }  // namespace
 
 Result<RunLog> parse_run_log(std::string_view text) {
-  if (text.size() > kMaxBytes) return Error{fmt::format("{} bytes: too big for a run log", text.size())};
-  bool too_deep = false;
-  const auto watch_depth = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > kMaxDepth) too_deep = true;
-    return !too_deep;
-  };
-  const Json json = Json::parse(text, watch_depth, false);
-  if (too_deep || json.is_discarded()) return Error{"not valid JSON: cut, or not a run log"};
-  std::string problem;
+  const auto parsed = files::parse_json(text, {files::kMaxRunLogItems, kMaxDepth});
+  if (!parsed) return Error{parsed.error()};
+  const Json& json = parsed.value();
+  Problem problem;
   const Reader reader(json, "the run log", problem);
   std::string schema;
   reader.text("schema", schema);
-  if (problem.empty() && schema != kRunLogSchema) {
+  if (problem.text.empty() && schema != kRunLogSchema) {
     return Error{fmt::format("schema \"{}\", this build reads \"{}\"", schema.substr(0, 40), kRunLogSchema)};
   }
   RunLog log;
@@ -288,22 +295,22 @@ Result<RunLog> parse_run_log(std::string_view text) {
   reader.text("started_at", log.started_at);
   reader.text("host", log.host);
   reader.texts("limits", log.limits);
-  reader.for_each("processes", [&](const Json& process) { log.processes.push_back(read_process(process, problem)); });
+  std::size_t waits = 0;
+  reader.for_each("processes", [&](const Json& process) {
+    log.processes.push_back(read_process(process, problem));
+    waits += log.processes.back().waits.size();
+    const bool is_bearable = waits <= files::kMaxRunLogWaits && log.processes.size() <= files::kMaxRunLogProcesses;
+    if (!is_bearable) reader.complain("has more processes or waiting threads than forksight reads");
+  });
   reader.for_each("ends", [&](const Json& end) { log.ends.push_back(read_end(end, problem)); });
-  if (!problem.empty()) return Error{problem};
+  if (!problem.text.empty()) return Error{problem.text};
   return log;
 }
 
 Result<RunLog> read_run_log(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) return Error{fmt::format("{}: {}", file.string(), std::strerror(errno))};
-  std::string text;
-  std::vector<char> piece(1U << 16U);
-  while (stream.read(piece.data(), static_cast<std::streamsize>(piece.size())) || stream.gcount() > 0) {
-    text.append(piece.data(), static_cast<std::size_t>(stream.gcount()));
-    if (text.size() > kMaxBytes) return Error{fmt::format("{}: too big for a run log", file.string())};
-  }
-  auto log = parse_run_log(text);
+  const auto text = files::read_text(file.string(), files::kMaxRunLogBytes);
+  if (!text) return Error{text.error()};
+  auto log = parse_run_log(text.value());
   if (!log) return Error{fmt::format("{}: {}", file.string(), log.error())};
   return log;
 }

@@ -1,6 +1,5 @@
 #include "collect/trace_file.hpp"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include <memory>
 
 #include "collect/read_at.hpp"
+#include "files/open_file.hpp"
 
 namespace forksight::collect {
 
@@ -19,20 +19,6 @@ namespace {
 
 using trace::RecordType;
 using trace::TraceHeader;
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 // A text field of fixed width: up to its NUL, or all of it.
 std::string read_text(std::span<const std::byte> bytes, std::size_t offset, std::size_t width) {
@@ -55,13 +41,12 @@ std::vector<std::string> split_arguments(const std::string& joined) {
 
 // Reads the file instead of mapping it: if another process truncates a mapped file, access to it causes a SIGBUS.
 Result<TraceFile> TraceFile::read(const std::filesystem::path& path) {
-  // Opened without blocking, so that a FIFO of that name does not hang forksight.
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  const files::Descriptor file = files::open_regular(path.string());
+  if (!file && errno == EINVAL) return Error{path.string() + ": not a regular file, so not a forksight trace"};
   struct stat status {};
-  if (file.get() < 0 || ::fstat(file.get(), &status) != 0) {
+  if (!file || ::fstat(file.get(), &status) != 0) {
     return Error{fmt::format("{}: cannot be opened: {}", path.string(), std::strerror(errno))};
   }
-  if (!S_ISREG(status.st_mode)) return Error{path.string() + ": not a regular file, so not a forksight trace"};
   const auto size = std::min(static_cast<std::uint64_t>(status.st_size), trace::kMaxTraceBytes);
   std::vector<std::byte> bytes(size);
   std::size_t have = 0;

@@ -28,18 +28,19 @@ constexpr char kCoreExamples[] = R"(Examples:
 constexpr char kCoreFooter[] = R"(
 forksight reads core files of the kernel, of gcore and of coredumpctl. Name the core of the process that hangs, not of the one that
 waits for it. Programs, libraries and debug information that are not on this machine are fetched from the servers that
-DEBUGINFOD_URLS names.
+DEBUGINFOD_URLS names; for root only with --debuginfod.
 
 Exit status: 0 nothing found, 1 something found, 2 invalid command line, 3 the core could not be read.)";
 
 struct CoreLine {
   std::string core;
   inspect::CoreSubjectOptions options;
+  bool debuginfod = false;
   ReportStyle style;
 };
 
 ExitStatus explain(const CoreLine& line) {
-  symbols::allow_debuginfod();
+  symbols::allow_debuginfod(line.debuginfod);
   const auto subjects = inspect::open_core_subjects(line.core, line.options);
   if (!subjects) {
     say_error(subjects.error());
@@ -64,6 +65,9 @@ void add_core_command(CLI::App& app, int& status) {
   verb->add_option("--parent-core", line->options.parent_core, "A core of the process that forked it")
       ->type_name("FILE")
       ->group("What to look at");
+  verb->add_flag("--debuginfod", line->debuginfod,
+                 "As root, too: ask the servers that DEBUGINFOD_URLS names for files that are not on this machine")
+      ->group("How to look");
   add_style_options(*verb, line->style);
   verb->callback([line, &status] { status = as_int(explain(*line)); });
 }

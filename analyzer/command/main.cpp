@@ -4,8 +4,10 @@
 #include "command/command_line.hpp"
 #include "command/exit_status.hpp"
 #include "command/output.hpp"
+#include "files/cut_files.hpp"
 
 int main(int argc, char** argv) {
+  forksight::files::survive_cut_files();
   try {
     return forksight::run_command_line(argc, argv);
   } catch (const std::exception& error) {

@@ -1,16 +1,14 @@
 #include "command/queue_find.hpp"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <set>
 #include <system_error>
+
+#include "files/open_file.hpp"
 
 namespace forksight {
 namespace {
@@ -19,22 +17,11 @@ namespace fs = std::filesystem;
 
 ipc::error failure(ipc::errc code, std::string text) { return {code, 0, 0, std::move(text)}; }
 
-class QueueFile {
- public:
-  explicit QueueFile(const fs::path& path, int flags) : fd_(open(path.c_str(), flags | O_CLOEXEC)) {}
-  QueueFile(const QueueFile&) = delete;
-  QueueFile& operator=(const QueueFile&) = delete;
-  ~QueueFile() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-ipc::error not_opened(const fs::path& link) {
-  return failure(ipc::errc::not_found, fmt::format("{}: {}", link.string(), std::strerror(errno)));
+ipc::result<ipc::snapshot> look_behind(const fs::path& link) {
+  // A queue's name may be that of a FIFO, which would wait for a writer.
+  const files::Descriptor file = files::open_regular(link.string());
+  if (!file) return failure(ipc::errc::not_found, fmt::format("{}: {}", link.string(), files::reason_of(errno)));
+  return ipc::inspect(file.get());
 }
 
 ipc::result<ipc::snapshot> look_behind(const fs::path& link) {

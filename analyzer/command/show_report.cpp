@@ -10,6 +10,7 @@
 
 #include "command/output.hpp"
 #include "diagnose/diagnose.hpp"
+#include "files/cut_files.hpp"
 #include "render/json.hpp"
 #include "render/terminal.hpp"
 #include "render/text.hpp"
@@ -40,6 +41,9 @@ std::string make_text(const model::Model& model, const std::vector<Finding>& fin
 ExitStatus show_report(model::Model& model, const ReportStyle& style, const ReportContents& contents) {
   std::vector<Finding> findings = diagnose(model);
   contents.outside.add_to(model, findings);
+  if (files::was_some_file_cut()) {
+    model.limits.push_back("a program or library became shorter while forksight read it: names and lines may be missing");
+  }
   std::string text;
   if (style.format == "json") {
     for (std::string& sentence : find_unexplained(model, findings)) model.limits.push_back(std::move(sentence));

@@ -43,7 +43,8 @@ constexpr char kWhyFooter[] = R"(
 To read the registers of threads that are proven to be stuck, forksight stops each for some tens of microseconds, one at a
 time. It does not stop a thread in a call that a stop would change. forksight needs the right to trace the process: run it
 as the same user, or as root. Where kernel.yama.ptrace_scope is 1, run it as root or from an ancestor of the process. Debug
-information that is not on this machine is fetched from the servers that DEBUGINFOD_URLS names.
+information that is not on this machine is fetched from the servers that DEBUGINFOD_URLS names; for root only with
+--debuginfod.
 
 Exit status: 0 nothing found, 1 something found, 2 invalid command line, 3 the process could not be examined.)";
 
@@ -54,6 +55,7 @@ struct WhyLine {
   bool no_stop = false;
   bool watch = false;
   bool locals = false;
+  bool debuginfod = false;
   ReportStyle style;
 };
 
@@ -87,7 +89,7 @@ std::string name_all(const std::vector<proc::ProcessKey>& keys) {
 }
 
 ExitStatus explain(const WhyLine& line) {
-  symbols::allow_debuginfod();
+  symbols::allow_debuginfod(line.debuginfod);
   const auto found = line.all ? Result(find_all_targets()) : find_targets(line.targets);
   if (!found) {
     say_error(found.error());
@@ -170,6 +172,9 @@ void add_why_command(CLI::App& app, int& status) {
   verb->add_flag("--no-stop", line->no_stop, "Stop no thread: registers stay unknown, stacks may be incomplete")
       ->group("How to look");
   verb->add_flag("--watch", line->watch, "Look again every second until something is found, or the process ends")
+      ->group("How to look");
+  verb->add_flag("--debuginfod", line->debuginfod,
+                 "As root, too: ask the servers that DEBUGINFOD_URLS names for files that are not on this machine")
       ->group("How to look");
   add_style_options(*verb, line->style);
   verb->add_flag("--locals", line->locals,

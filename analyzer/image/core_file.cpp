@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "symbols/debug_files.hpp"
+#include "files/open_file.hpp"
 
 namespace forksight::image {
 namespace {
@@ -131,11 +131,9 @@ void CoreFile::add(const Elf64_Phdr& entry) {
 }
 
 Result<CoreFile> CoreFile::open(const std::string& path) {
-  const int fd = symbols::open_regular_file(path.c_str());
-  if (fd < 0) {
-    return Error{
-        fmt::format("{}: cannot be read ({})", path, errno == EINVAL ? "not a regular file" : std::strerror(errno))};
-  }
+  files::Descriptor opened = files::open_regular(path);
+  if (!opened) return Error{fmt::format("{}: cannot be read ({})", path, files::reason_of(errno))};
+  const int fd = opened.release();
   CoreFile file(fd);
   struct stat status {};
   if (::fstat(fd, &status) == 0) file.size_ = static_cast<std::uint64_t>(status.st_size);

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "symbols/debug_files.hpp"
+#include "files/open_file.hpp"
 
 namespace forksight::image {
 namespace {
@@ -29,11 +29,8 @@ CoreMemory::~CoreMemory() {
 }
 
 void CoreMemory::add_file(std::uint64_t start, std::uint64_t end, std::uint64_t offset, const std::string& path) {
-  auto opened = std::find_if(opened_.begin(), opened_.end(), [&](const auto& known) { return known.first == path; });
-  if (opened == opened_.end()) {
-    opened_.emplace_back(path, symbols::open_regular_file(path.c_str()));
-    opened = std::prev(opened_.end());
-  }
+  const auto [opened, is_new] = opened_.try_emplace(path, -1);
+  if (is_new) opened->second = files::open_regular(path).release();
   if (opened->second < 0) return;
   const auto after =
       std::upper_bound(backings_.begin(), backings_.end(), start,

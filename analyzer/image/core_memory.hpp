@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "image/core_file.hpp"
@@ -36,7 +37,7 @@ class CoreMemory final : public Memory {
 
   CoreFile file_;
   std::vector<Backing> backings_;  // ascending
-  std::vector<std::pair<std::string, int>> opened_;
+  std::unordered_map<std::string, int> opened_;  // by path; -1: cannot be read
 };
 
 }  // namespace forksight::image

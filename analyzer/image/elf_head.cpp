@@ -1,34 +1,22 @@
 #include "image/elf_head.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 
-#include "image/elf_notes.hpp"
-#include "symbols/debug_files.hpp"
+#include "files/elf_tables.hpp"
+#include "files/open_file.hpp"
 
 namespace forksight::image {
 namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::size_t kMaxSegmentsOfModule = 256;
-constexpr std::size_t kMaxBuildNoteBytes = 64U << 10U;
+constexpr std::size_t kMaxBuildNoteBytes = 64U << 10U;   // of one segment
+constexpr std::size_t kMaxBuildNotesBytes = 256U << 10U;  // of all
 
 using ReadAt = std::function<std::size_t(std::uint64_t offset, std::span<std::byte>)>;
 
 std::uint64_t page_down(std::uint64_t address) { return address & ~(kPageBytes - 1); }
-
-std::vector<std::uint8_t> find_build_id(std::span<const std::byte> notes, std::uint64_t alignment) {
-  std::vector<std::uint8_t> id;
-  for_each_note(notes, alignment, [&](const ElfNote& note) {
-    if (note.type != NT_GNU_BUILD_ID || note.owner != "GNU") return true;
-    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(note.body.data());
-    id.assign(bytes, bytes + note.body.size());
-    return false;
-  });
-  return id;
-}
 
 bool is_x86_64(const Elf64_Ehdr& header) {
   return std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_ident[EI_CLASS] == ELFCLASS64 &&
@@ -58,12 +46,14 @@ std::optional<ElfHead> read_head(const ReadAt& read, bool is_mapped) {
   }
   if (!has_first || head.end_address <= head.first_address) return std::nullopt;
 
+  std::size_t left = kMaxBuildNotesBytes;
   for (const Elf64_Phdr& segment : head.segments) {
-    if (segment.p_type != PT_NOTE || !head.build_id.empty()) continue;
+    if (segment.p_type != PT_NOTE || !head.build_id.empty() || left == 0) continue;
     if (is_mapped && segment.p_vaddr < head.first_address) continue;
-    std::vector<std::byte> notes(std::min<std::uint64_t>(segment.p_filesz, kMaxBuildNoteBytes));
+    std::vector<std::byte> notes(std::min<std::uint64_t>({segment.p_filesz, kMaxBuildNoteBytes, left}));
+    left -= notes.size();
     notes.resize(read(is_mapped ? segment.p_vaddr - head.first_address : segment.p_offset, notes));
-    head.build_id = find_build_id(notes, segment.p_align);
+    head.build_id = files::find_build_id(notes, segment.p_align);
   }
   return head;
 }
@@ -84,26 +74,24 @@ std::optional<ElfHead> read_mapped_head(const Memory& memory, std::uint64_t star
       true);
 }
 
-std::optional<ElfHead> read_file_head(const std::string& path) {
-  const int fd = symbols::open_regular_file(path.c_str());
-  if (fd < 0) return std::nullopt;
-  auto head = read_head(
-      [&](std::uint64_t offset, std::span<std::byte> bytes) -> std::size_t {
-        const ssize_t got = pread(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-        return got < 0 ? 0 : static_cast<std::size_t>(got);
-      },
-      false);
-  close(fd);
-  return head;
+std::optional<ElfHead> read_file_head(const std::string& path, const std::optional<files::MappedFile>& mapped) {
+  const files::Descriptor file = files::open_mapped(path, mapped);
+  if (!file) return std::nullopt;
+  return read_head([&](std::uint64_t offset,
+                       std::span<std::byte> bytes) { return files::read_at(file.get(), offset, bytes); },
+                   false);
 }
 
 std::vector<std::byte> copy_mapped_file(const Memory& memory, std::uint64_t start, const ElfHead& head,
                                         std::size_t limit) {
   std::vector<std::byte> file;
   const std::uint64_t bias = start - head.first_address;
+  std::size_t left = limit;  // segments may overlap in the file: what is read counts, not its size
   for (const Elf64_Phdr& segment : head.segments) {
     if (segment.p_type != PT_LOAD || segment.p_filesz == 0) continue;
     if (segment.p_offset > limit || segment.p_filesz > limit - segment.p_offset) return {};
+    if (segment.p_filesz > left) return {};
+    left -= segment.p_filesz;
     file.resize(std::max<std::size_t>(file.size(), segment.p_offset + segment.p_filesz));
     const auto room = std::span(file).subspan(segment.p_offset, segment.p_filesz);
     const bool is_whole = memory.read(bias + segment.p_vaddr, room) == room.size();

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "files/open_file.hpp"
 #include "image/memory.hpp"
 
 namespace forksight::image {
@@ -30,7 +31,8 @@ struct ElfHead {
 
 // Reads the head of the file whose first byte is mapped at `start`. nullopt: it is no x86-64 ELF file.
 std::optional<ElfHead> read_mapped_head(const Memory& memory, std::uint64_t start);
-std::optional<ElfHead> read_file_head(const std::string& path);
+// `mapped`: the file that a process has mapped and that is looked for at `path`. See files::open_mapped().
+std::optional<ElfHead> read_file_head(const std::string& path, const std::optional<files::MappedFile>& mapped = {});
 
 // The file, reconstructed from its mapped parts: it has no sections, and its writable part has changed. It serves for
 // exported names and unwinding. Empty if it is larger than `limit`, or if its code or tables cannot be read.

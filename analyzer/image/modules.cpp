@@ -3,8 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <memory>
+#include <optional>
+#include <string_view>
+#include <system_error>
 
+#include "files/budgets.hpp"
 #include "forksight/abi/mutex.hpp"
 #include "image/elf_head.hpp"
 #include "libc/libc_file.hpp"
@@ -12,8 +17,6 @@
 namespace forksight::image {
 namespace {
 
-constexpr std::size_t kMaxCopyBytes = 64U << 20U;
-constexpr std::size_t kMaxCopiesBytes = 512U << 20U;
 constexpr std::string_view kDeleted = " (deleted)";
 
 // A file that was only opened for reading, as debuggers do, is no module: its code does not lie where it would run.
@@ -31,6 +34,20 @@ bool is_code_mapped(const ElfHead& head, const proc::Mapping& first, const std::
     return code < mapping.end && mapping.executable && (mapping.path.empty() || mapping.path == first.path);
   }
   return false;
+}
+
+// "fe:00" and an inode. A core has neither.
+std::optional<files::MappedFile> mapped_file(const proc::Mapping& mapping) {
+  const std::string_view device = mapping.device;
+  const std::size_t colon = device.find(':');
+  if (mapping.inode == 0 || colon == std::string_view::npos) return std::nullopt;
+  files::MappedFile file;
+  file.inode = mapping.inode;
+  const auto parse = [](std::string_view text, std::uint32_t& out) {
+    return std::from_chars(text.data(), text.data() + text.size(), out, 16).ec == std::errc{};
+  };
+  if (!parse(device.substr(0, colon), file.major) || !parse(device.substr(colon + 1), file.minor)) return std::nullopt;
+  return file;
 }
 
 }  // namespace
@@ -56,18 +73,20 @@ std::vector<symbols::Module> find_modules(const Memory& memory, const std::vecto
     module.end = module.bias + head->end_address;
     module.build_id = head->build_id;
 
+    module.mapped = mapped_file(mapping);
+
     bool is_found = false;
     std::vector<std::string> places = other_places(mapping);
     if (!is_vdso) places.insert(places.begin(), module.path);
     for (const std::string& place : places) {
-      const auto found = read_file_head(place);
+      const auto found = read_file_head(place, module.mapped);
       if (!found || !found->is_same_file(*head)) continue;
       if (place != module.path) module.file = place;
       is_found = true;
       break;
     }
     if (!is_found) {
-      auto bytes = copy_mapped_file(memory, mapping.start, *head, std::min(kMaxCopyBytes, kMaxCopiesBytes - copied));
+      auto bytes = copy_mapped_file(memory, mapping.start, *head, std::min(files::kMaxCopyBytes, files::kMaxCopiesBytes - copied));
       copied += bytes.size();
       if (!bytes.empty() && !is_vdso) {
         limits.push_back(
@@ -91,7 +110,7 @@ abi::Libc find_libc(const std::vector<symbols::Module>& modules, const std::stri
   const auto of = [](const symbols::Module& module) {
     if (module.bytes) return libc::read_libc(*module.bytes);
     const std::string& place = module.file.empty() ? module.path : module.file;
-    const auto head = read_file_head(place);
+    const auto head = read_file_head(place, module.mapped);
     return head && head->build_id == module.build_id ? libc::read_libc_file(place) : abi::Libc{};
   };
   const auto shared = std::ranges::find_if(modules, libc::is_libc_name, &symbols::Module::path);

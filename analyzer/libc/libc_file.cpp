@@ -1,9 +1,7 @@
 #include "libc/libc_file.hpp"
 
-#include <fcntl.h>
 #include <gelf.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -14,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "files/open_file.hpp"
 #include "forksight/abi/condition.hpp"
 
 namespace forksight::libc {
@@ -94,6 +93,7 @@ class LibcReader {
  private:
   void read_symbols(Elf_Scn* section, const GElf_Shdr& header) {
     Elf_Data* const data = elf_getdata(section, nullptr);
+    if (!has_closed_names(header.sh_link)) return;
     const std::size_t count = data == nullptr ? 0 : data->d_size / header.sh_entsize;
     for (std::size_t i = 0; i < count; ++i) {
       GElf_Sym symbol;
@@ -101,6 +101,12 @@ class LibcReader {
       const char* const text = elf_strptr(elf_, header.sh_link, symbol.st_name);
       if (text != nullptr) note(text, symbol.st_value);
     }
+  }
+
+  // The table of names ends with a NUL. If not, libelf searches through the whole table for each name.
+  bool has_closed_names(std::uint32_t number) const {
+    Elf_Data* const names = elf_getdata(elf_getscn(elf_, number), nullptr);
+    return names != nullptr && names->d_size > 0 && static_cast<const char*>(names->d_buf)[names->d_size - 1] == '\0';
   }
 
   void note(std::string_view name, std::uint64_t address) {
@@ -160,12 +166,7 @@ class LibcReader {
 
 std::vector<std::byte> read_all(int fd, std::size_t size) {
   std::vector<std::byte> bytes(size);
-  std::size_t have = 0;
-  while (have < size) {
-    const ssize_t got = ::pread(fd, bytes.data() + have, size - have, static_cast<off_t>(have));
-    if (got <= 0) return {};
-    have += static_cast<std::size_t>(got);
-  }
+  if (files::read_at(fd, 0, bytes) != size) return {};
   return bytes;
 }
 
@@ -183,19 +184,16 @@ abi::Libc read_libc(std::span<const std::byte> elf) { return LibcReader(elf).rea
 abi::Libc read_libc_file(const std::string& path) {
   static std::mutex mutex;
   static std::map<FileKey, abi::Libc> known;
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return {};
+  const files::Descriptor file = files::open_regular(path);
   abi::Libc found;
   struct stat status {};
-  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
-      static_cast<std::uint64_t>(status.st_size) <= kMostFileBytes) {
+  if (file && ::fstat(file.get(), &status) == 0 && static_cast<std::uint64_t>(status.st_size) <= kMostFileBytes) {
     const FileKey key{status.st_dev, status.st_ino, status.st_size, status.st_mtim.tv_sec};
     const std::scoped_lock lock(mutex);
     const auto [at, is_new] = known.try_emplace(key);
-    if (is_new) at->second = read_libc(read_all(fd, static_cast<std::size_t>(status.st_size)));
+    if (is_new) at->second = read_libc(read_all(file.get(), static_cast<std::size_t>(status.st_size)));
     found = at->second;
   }
-  ::close(fd);
   return found;
 }
 

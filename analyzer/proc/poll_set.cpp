@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <unordered_set>
 
 #include "proc/descriptors.hpp"
 #include "proc/proc_fs.hpp"
@@ -28,8 +29,9 @@ Descriptors read_poll(const ThreadSample& thread) {
   if (!ProcessMemory(thread.tid).read(thread.call.args[0], std::as_writable_bytes(std::span(entries))))
     return std::nullopt;
   std::vector<std::int32_t> fds;
+  std::unordered_set<std::int32_t> seen;
   for (const pollfd& entry : entries) {
-    if (entry.fd >= 0) fds.push_back(entry.fd);
+    if (entry.fd >= 0 && seen.insert(entry.fd).second) fds.push_back(entry.fd);
   }
   return fds;
 }
@@ -59,7 +61,7 @@ Descriptors read_epoll(const ThreadSample& thread) {
   const ReadText fdinfo = read_file(proc_path(thread.tid, "fdinfo/" + poller), kMaxBytes);
   if (!fdinfo || fdinfo.text.empty() || fdinfo.text.size() >= kMaxBytes) return std::nullopt;
   const auto entries = parse_epoll(fdinfo.text);
-  if (!entries) return std::nullopt;
+  if (!entries || entries->size() > kMost) return std::nullopt;
   std::vector<std::int32_t> fds;
   for (const EpollEntry& entry : *entries) {
     // The file stays in the set while any process has it open, under whatever number.

@@ -11,6 +11,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "files/bounded_json.hpp"
+#include "files/budgets.hpp"
 #include "render/names.hpp"
 
 namespace forksight::render {
@@ -348,14 +350,10 @@ std::string tell_findings(std::string_view schema, const ToldFindings& told) {
 }
 
 Result<ToldFindings> read_findings(std::string_view schema, std::string_view text) {
-  if (text.size() > kMaxBytes) return Error{"too big: findings take at most 64 MiB"};
-  bool is_too_deep = false;
-  const auto watch_depth = [&](int depth, Read::parse_event_t, Read&) {
-    is_too_deep = is_too_deep || depth > kMaxDepth;
-    return !is_too_deep;
-  };
-  const Read json = Read::parse(text, watch_depth, false);
-  if (is_too_deep || json.is_discarded()) return Error{"not valid JSON, perhaps cut; or nested too deeply"};
+  if (text.size() > kMaxBytes) return Error{"too big for findings"};
+  const std::string fault = files::find_json_fault(text, {files::kMaxOutsideItems, kMaxDepth});
+  if (!fault.empty()) return Error{fault};
+  const Read json = Read::parse(text, nullptr, false);
   try {
     return read_document(json, schema);
   } catch (const Malformed& malformed) {

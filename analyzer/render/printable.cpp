@@ -44,7 +44,8 @@ std::size_t sequence_length(std::string_view text, std::uint32_t& code_point) {
 bool is_control(std::uint32_t code_point) {
   return code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0) ||
          (code_point >= 0x202a && code_point <= 0x202e) || (code_point >= 0x2066 && code_point <= 0x2069) ||
-         code_point == 0x2028 || code_point == 0x2029;
+         code_point == 0x2028 || code_point == 0x2029 || code_point == 0x200e || code_point == 0x200f ||
+         code_point == 0x061c;
 }
 
 }  // namespace

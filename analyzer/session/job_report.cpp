@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "diagnose/diagnose.hpp"
+#include "files/replace_file.hpp"
 #include "render/json.hpp"
 #include "render/terminal.hpp"
 #include "render/text.hpp"
@@ -21,9 +22,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns "" or the reason of the failure.
-std::string write(const fs::path& file, const std::string& text, std::ios::openmode mode) {
-  std::ofstream stream(file, std::ios::out | mode);
+// These return "" or the reason of the failure.
+std::string write(const fs::path& file, const std::string& text) {
+  const auto opened = files::open_output(file.string());
+  const std::string problem = !opened                                             ? opened.error()
+                              : files::write_all(opened->file.get(), text) ? ""
+                                                                                  : std::strerror(errno);
+  return problem.empty() ? "" : fmt::format("{}: cannot be written: {}", file.string(), problem);
+}
+
+std::string append(const fs::path& file, const std::string& text) {
+  std::ofstream stream(file, std::ios::out | std::ios::app);
   stream << text;
   stream.close();
   return stream ? "" : fmt::format("{}: cannot be written: {}", file.string(), std::strerror(errno));
@@ -63,7 +72,7 @@ std::string JobReport::open() {
                             .state = render::JobState::kError,
                             .message = "forksight did not see the end of the command",
                             .text = ""};
-  return write(options_.job->junit, render::render_junit(job), std::ios::trunc);
+  return write(options_.job->junit, render::render_junit(job));
 }
 
 void JobReport::tell(const model::Model& model, const std::vector<Finding>& findings,
@@ -91,7 +100,7 @@ void JobReport::tell(const model::Model& model, const std::vector<Finding>& find
   if (!sentences.empty()) text += render::render_waits(model, find_unexplained_processes(model, findings), how);
   if (const std::string limits = render::render_limits(model.limits, how); !limits.empty()) text += "\n" + limits;
   text_ += text;
-  complain(write(document_, render::render_json(model, findings), std::ios::trunc));
+  complain(write(document_, render::render_json(model, findings)));
   has_document_ = true;
   if (has_told_hang_) write_junit(render::JobState::kFailed, first_);
   add_summary(has_told_hang_ ? "the job hangs" : "findings", text);
@@ -132,7 +141,7 @@ void JobReport::end(int status, std::chrono::duration<double> time) {
 void JobReport::write_junit(render::JobState state, const std::string& message) {
   if (options_.job->junit.empty()) return;
   const render::JobCase job{join(options_.command), seconds_, state, message, text_};
-  complain(write(options_.job->junit, render::render_junit(job), std::ios::trunc));
+  complain(write(options_.job->junit, render::render_junit(job)));
 }
 
 void JobReport::complain(const std::string& problem) {
@@ -141,7 +150,7 @@ void JobReport::complain(const std::string& problem) {
 
 void JobReport::add_summary(const std::string& headline, const std::string& text) {
   const std::string file = read_variable("GITHUB_STEP_SUMMARY");
-  if (!file.empty()) complain(write(file, render::render_step_summary(headline, text), std::ios::app));
+  if (!file.empty()) complain(append(file, render::render_step_summary(headline, text)));
 }
 
 }  // namespace forksight

@@ -2,11 +2,13 @@
 
 #include <fmt/core.h>
 
-#include <fstream>
 #include <iterator>
 #include <system_error>
 #include <utility>
 
+#include "files/budgets.hpp"
+#include "files/open_file.hpp"
+#include "files/replace_file.hpp"
 #include "render/findings_json.hpp"
 
 namespace forksight {
@@ -15,7 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kSchema[] = "forksight-outside/2";
-constexpr std::size_t kMaxBytes = 64U << 20U;
 
 }  // namespace
 
@@ -47,25 +48,20 @@ Result<std::vector<KeptFinding>> parse_outside(std::string_view text) {
 
 std::string write_outside(const fs::path& folder, const std::vector<KeptFinding>& kept) {
   const fs::path file = folder / kOutsideFile;
-  const fs::path draft = folder / (std::string(kOutsideFile) + ".new");
-  std::ofstream stream(draft, std::ios::binary | std::ios::trunc);
-  stream << outside_to_json(kept);
-  stream.close();
-  std::error_code error;
-  if (stream) fs::rename(draft, file, error);
-  return stream && !error ? std::string() : fmt::format("{}: cannot be written", file.string());
+  // 0666 is for the umask to narrow, as of any file of the user.
+  const std::string problem = files::replace_file(file.string(), outside_to_json(kept), 0666);
+  return problem.empty() ? "" : fmt::format("{}: cannot be written: {}", file.string(), problem);
 }
 
 std::vector<KeptFinding> read_outside(const std::vector<fs::path>& folders, std::vector<std::string>& limits) {
   std::vector<KeptFinding> all;
   const auto add = [&](const fs::path& file) {
-    std::ifstream stream(file, std::ios::binary);
-    std::string content;
-    std::vector<char> piece(std::size_t{1} << 16U);
-    while (content.size() <= kMaxBytes &&
-           (stream.read(piece.data(), static_cast<std::streamsize>(piece.size())) || stream.gcount() > 0))
-      content.append(piece.data(), static_cast<std::size_t>(stream.gcount()));
-    auto kept = parse_outside(content);
+    const auto content = files::read_text(file.string(), files::kMaxOutsideBytes);
+    if (!content) {
+      limits.push_back(content.error());
+      return;
+    }
+    auto kept = parse_outside(content.value());
     if (!kept) {
       limits.push_back(fmt::format("{}: {}", file.string(), kept.error()));
       return;
@@ -77,8 +73,7 @@ std::vector<KeptFinding> read_outside(const std::vector<fs::path>& folders, std:
     const auto options = fs::directory_options::skip_permission_denied;
     for (fs::recursive_directory_iterator entry(folder, options, error), end; !error && entry != end;
          entry.increment(error)) {
-      std::error_code ignored;
-      if (entry->path().filename() == kOutsideFile && entry->is_regular_file(ignored)) add(entry->path());
+      if (entry->path().filename() == kOutsideFile) add(entry->path());
     }
   }
   return all;

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <cstring>
 
 #include "diagnose/diagnose.hpp"
+#include "files/replace_file.hpp"
 #include "render/json.hpp"
 #include "render/terminal.hpp"
 #include "render/text.hpp"
@@ -61,10 +61,10 @@ std::string RunReport::open() {
     file_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
     return file_ >= 0 ? "" : fmt::format("standard output: cannot be written: {}", std::strerror(errno));
   }
-  file_ = ::open(options_.report.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
-  if (file_ < 0) return fmt::format("{}: cannot be written: {}", options_.report.string(), std::strerror(errno));
-  struct stat status {};
-  is_regular_ = ::fstat(file_, &status) == 0 && S_ISREG(status.st_mode);
+  auto opened = files::open_output(options_.report.string());
+  if (!opened) return fmt::format("{}: cannot be written: {}", options_.report.string(), opened.error());
+  file_ = opened->file.release();
+  is_regular_ = opened->is_regular;
   if (is_regular_ && ::ftruncate(file_, 0) != 0) {
     return fmt::format("{}: cannot be written: {}", options_.report.string(), std::strerror(errno));
   }

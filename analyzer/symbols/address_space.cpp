@@ -19,6 +19,14 @@ void AddressSpace::add_limit(std::string sentence) {
   if (said_.insert(sentence).second) limits_.push_back(std::move(sentence));
 }
 
+const std::vector<std::string>& AddressSpace::limits() {
+  for (const Entry& entry : entries_) {
+    if (entry.binary == nullptr) continue;
+    for (const std::string& limit : entry.binary->elf().limits()) add_limit(limit);
+  }
+  return limits_;
+}
+
 void AddressSpace::open(Entry& entry) {
   entry.is_opened = true;
   const Module& module = entry.module;

@@ -32,7 +32,8 @@ class AddressSpace {
 
   // Adds a sentence to limits(), each sentence once.
   void add_limit(std::string sentence);
-  const std::vector<std::string>& limits() const { return limits_; }
+  // Those, and what the open files say of themselves.
+  const std::vector<std::string>& limits();
 
  private:
   struct Entry {

@@ -71,8 +71,10 @@ const Cfi::Row& Cfi::row_at(std::uint64_t pc) {
   Row row;
   std::uint64_t start = pc;
   Dwarf_Addr bias = 0;  // zero: the module is loaded at its link-time address
-  if (!read_row(dwfl_module_eh_cfi(module_.dwfl(), &bias), pc, start, row) &&
-      !read_row(dwfl_module_dwarf_cfi(module_.dwfl(), &bias), pc, start, row)) {
+  const bool is_known =
+      (module_.may_read_frames() && read_row(dwfl_module_eh_cfi(module_.dwfl(), &bias), pc, start, row)) ||
+      (module_.may_read_debug() && read_row(dwfl_module_dwarf_cfi(module_.dwfl(), &bias), pc, start, row));
+  if (!is_known) {
     row = Row{};
     start = pc;
     row.end = pc + 1;

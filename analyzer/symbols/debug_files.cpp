@@ -1,39 +1,25 @@
 #include "symbols/debug_files.hpp"
 
-#include <elfutils/libdwelf.h>
-#include <fcntl.h>
-#include <sys/stat.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "files/elf_tables.hpp"
+#include "files/open_file.hpp"
+#include "symbols/elf_module.hpp"
 
 namespace forksight::symbols {
 namespace {
-
-// CRC-32 of the whole file, as .gnu_debuglink has it (polynomial 0xedb88320).
-bool has_crc(int fd, GElf_Word expected) {
-  std::vector<unsigned char> buffer(1U << 16U);
-  std::uint32_t crc = 0xffffffff;
-  off_t at = 0;
-  for (;;) {
-    const ssize_t got = pread(fd, buffer.data(), buffer.size(), at);
-    if (got < 0) return false;
-    if (got == 0) break;
-    for (ssize_t i = 0; i < got; ++i) {
-      crc ^= buffer[static_cast<std::size_t>(i)];
-      for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1U) ^ ((crc & 1U) != 0 ? 0xedb88320U : 0U);
-    }
-    at += got;
-  }
-  return ~crc == expected;
-}
 
 constexpr std::chrono::seconds kPatience{5};
 
@@ -58,44 +44,34 @@ int ask_servers(const Request& request) {
   return fd;
 }
 
-// On this machine, by the debug link.
-int find_linked_file(Dwfl_Module* module, const char* file_name, const char* debuglink_file, GElf_Word debuglink_crc,
-                     bool is_shared_part, char** debuginfo_file_name) {
-  if (debuglink_file == nullptr || file_name == nullptr) return -1;
+constexpr char kDebugFolder[] = "/usr/lib/debug";
 
-  const std::filesystem::path link(debuglink_file);
-  std::vector<std::filesystem::path> candidates;
-  if (link.is_absolute()) {
-    candidates.push_back(link);
-  } else {
-    const std::filesystem::path folder = std::filesystem::path(file_name).parent_path();
-    candidates = {folder / link, folder / ".debug" / link,
-                  std::filesystem::path("/usr/lib/debug") / folder.relative_path() / link};
-  }
-  const unsigned char* bits = nullptr;
-  GElf_Addr vaddr = 0;
-  const int length = dwfl_module_build_id(module, &bits, &vaddr);
-  for (const auto& candidate : candidates) {
-    const int fd = open_regular_file(candidate.c_str());
-    if (fd < 0) continue;
-    const bool fits = is_shared_part || (length > 0 ? has_build_id(fd, {bits, static_cast<std::size_t>(length)})
-                                                    : has_crc(fd, debuglink_crc));
-    if (fits) {
-      *debuginfo_file_name = strdup(candidate.c_str());
-      return fd;
-    }
-    close(fd);
-  }
-  return -1;
+// Where packages of debug information put a file; "" without a build-id.
+std::string place_by_build_id(std::span<const std::uint8_t> build_id) {
+  if (build_id.size() < 2) return "";
+  return fmt::format("{}/.build-id/{:02x}/{:02x}.debug", kDebugFolder, build_id[0],
+                     fmt::join(build_id.subspan(1), ""));
+}
+
+// Where `link`, which is in the file at `file_name`, may lead to. Never upwards.
+std::vector<std::string> places_by_link(const char* file_name, const char* link_name) {
+  if (link_name == nullptr || file_name == nullptr) return {};
+  const std::filesystem::path link(link_name);
+  if (std::ranges::find(link, "..") != link.end()) return {};
+  if (link.is_absolute()) return {link.string()};
+  const std::filesystem::path folder = std::filesystem::path(file_name).parent_path();
+  return {folder / link, folder / ".debug" / link, std::filesystem::path(kDebugFolder) / folder.relative_path() / link};
 }
 
 }  // namespace
 
-void allow_debuginfod() {
+bool allow_debuginfod(bool is_asked_for) {
+  if (::geteuid() == 0 && !is_asked_for) return false;
   // Else 90 seconds, three times.
   ::setenv("DEBUGINFOD_TIMEOUT", "20", 0);
   ::setenv("DEBUGINFOD_RETRY_LIMIT", "1", 0);
   g_may_ask_servers = true;
+  return true;
 }
 
 std::string debuginfod_limit() {
@@ -126,43 +102,41 @@ int fetch_elf_file(std::span<const std::uint8_t> build_id) {
 }
 
 bool has_build_id(int fd, std::span<const std::uint8_t> build_id) {
-  elf_version(EV_CURRENT);  // nobody else may have yet
-  Elf* elf = elf_begin(fd, ELF_C_READ_MMAP, nullptr);
-  if (elf == nullptr) return false;
-  const void* found = nullptr;
-  const ssize_t length = dwelf_elf_gnu_build_id(elf, &found);
-  const bool same =
-      length == static_cast<ssize_t>(build_id.size()) && std::memcmp(found, build_id.data(), build_id.size()) == 0;
-  elf_end(elf);
-  return same;
+  const auto tables = files::read_tables(fd);
+  return tables && std::ranges::equal(files::read_build_id(fd, tables.value()), build_id);
 }
 
-int open_regular_file(const char* path) {
-  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return -1;
-  struct stat status {};
-  if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) return fd;
-  close(fd);
-  errno = EINVAL;
-  return -1;
-}
-
-int find_debug_file(Dwfl_Module* module, void** userdata, const char* name, Dwarf_Addr base, const char* file_name,
+int find_debug_file(Dwfl_Module* module, void** userdata, const char*, Dwarf_Addr, const char* file_name,
                     const char* debuglink_file, GElf_Word debuglink_crc, char** debuginfo_file_name) {
+  ElfModule* const self = userdata == nullptr ? nullptr : static_cast<ElfModule*>(*userdata);
+  if (self == nullptr) return -1;
   // A link with neither a checksum nor its own build-id to compare is the one to dwz's shared file.
   const bool is_shared_part = debuglink_file != nullptr && debuglink_crc == 0;
-  if (!is_shared_part) {
-    const int fd = dwfl_build_id_find_debuginfo(module, userdata, name, base, file_name, debuglink_file, debuglink_crc,
-                                                debuginfo_file_name);
-    if (fd >= 0) return fd;
+  std::vector<std::uint8_t> build_id;
+  if (is_shared_part) {
+    build_id = self->shared_part_build_id(debuglink_file);
+  } else {
+    const unsigned char* bits = nullptr;
+    GElf_Addr address = 0;
+    const int length = dwfl_module_build_id(module, &bits, &address);
+    if (length > 0) build_id.assign(bits, bits + length);
   }
-  const int fd =
-      find_linked_file(module, file_name, debuglink_file, debuglink_crc, is_shared_part, debuginfo_file_name);
-  if (fd >= 0 || is_shared_part || !may_ask_servers()) return fd;
-  return ask_servers([&] {
-    return dwfl_standard_find_debuginfo(module, userdata, name, base, file_name, debuglink_file, debuglink_crc,
-                                        debuginfo_file_name);
-  });
+  if (build_id.empty()) return -1;  // no file can be known to belong to it
+
+  std::vector<std::string> places = places_by_link(file_name, debuglink_file);
+  if (std::string place = place_by_build_id(build_id); !place.empty()) places.insert(places.begin(), std::move(place));
+  for (const std::string& place : places) {
+    files::Descriptor file = files::open_regular(place);
+    if (!file || !self->accept_debug_file(file.get(), build_id)) continue;
+    *debuginfo_file_name = strdup(place.c_str());
+    return file.release();
+  }
+  if (is_shared_part || !may_ask_servers()) return -1;
+  // Without names it looks for no file on this machine but by the build-id.
+  files::Descriptor fetched(ask_servers([&] {
+    return dwfl_standard_find_debuginfo(module, userdata, nullptr, 0, nullptr, nullptr, 0, debuginfo_file_name);
+  }));
+  return fetched && self->accept_debug_file(fetched.get(), build_id) ? fetched.release() : -1;
 }
 
 }  // namespace forksight::symbols

@@ -6,9 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
+#include "files/budgets.hpp"
+#include "files/debug_budget.hpp"
+#include "files/elf_tables.hpp"
 #include "symbols/debug_files.hpp"
 
 namespace forksight::symbols {
@@ -36,14 +41,22 @@ int open_bytes(const std::vector<std::byte>& bytes) {
 }
 
 // Asks for the file that was mapped, if what lies at its place is another.
-int open_file(const std::string& file, const std::vector<std::uint8_t>& build_id) {
-  const int fd = open_regular_file(file.c_str());
+int open_file(const std::string& file, const Module& module) {
+  files::Descriptor found = files::open_mapped(file, module.mapped);
   const int error = errno;
-  if (build_id.empty() || (fd >= 0 && has_build_id(fd, build_id))) return fd;
-  const int fetched = fetch_elf_file(build_id);
-  if (fetched >= 0 && fd >= 0) close(fd);
+  if (module.build_id.empty() || (found && has_build_id(found.get(), module.build_id))) return found.release();
+  const int fetched = fetch_elf_file(module.build_id);
   errno = error;
-  return fetched >= 0 ? fetched : fd;
+  return fetched >= 0 ? fetched : found.release();
+}
+
+// The path of an open file, as the kernel has it, which is where libdw looks for what belongs to the file.
+std::string place_of(int fd) {
+  std::array<char, 4096> path{};
+  const ssize_t length = readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), path.data(), path.size());
+  return length > 0 && static_cast<std::size_t>(length) < path.size()
+             ? std::string(path.data(), static_cast<std::size_t>(length))
+             : std::string();
 }
 
 char* g_debug_path = nullptr;  // the default: /usr/lib/debug
@@ -57,17 +70,132 @@ const Dwfl_Callbacks kCallbacks = {
 
 }  // namespace
 
+void ElfModule::add_limit(std::string sentence) {
+  if (!sentence.empty() && std::ranges::find(limits_, sentence) == limits_.end()) {
+    limits_.push_back(std::move(sentence));
+  }
+}
+
+// Decides what of the file may be read. The reason why none of it may; "": some may.
+std::string ElfModule::find_fault(int fd) {
+  const auto tables = files::read_tables(fd);
+  if (!tables) return tables.error();
+  note_shared_part(fd, tables.value());
+  const files::DebugVerdict verdict = files::charge_debug_file(fd, tables.value(), path_, false);
+  may_read_debug_ = verdict.may_read;
+  add_limit(verdict.limit);
+  if (const std::uint64_t bytes = tables->frame_bytes(); bytes > files::kMaxFrameBytes) {
+    may_read_frames_ = false;
+    add_limit(fmt::format("{}: its call frame information has {}, more than {}; stacks through it may be incomplete",
+                          path_, files::size_words(bytes), files::size_words(files::kMaxFrameBytes)));
+  }
+  for (std::size_t i = 0; i < tables->sections.size(); ++i) {
+    const files::ElfSection& section = tables->sections[i];
+    const bool is_mini = section.name == ".gnu_debugdata";
+    if (section.unpacked_size > 0 && !may_read_debug_) hidden_sections_.push_back(i);
+    if (!is_mini || !files::is_mini_debug_too_large(fd, section)) continue;
+    hidden_sections_.push_back(i);
+    add_limit(fmt::format("{}: the symbol table in its .gnu_debugdata would unpack to more than {}; some of its "
+                          "functions have no names",
+                          path_, files::size_words(files::kMaxMiniDebugBytes)));
+  }
+  return "";
+}
+
+// libdw knows sections by their names.
+void ElfModule::hide_sections(Elf* elf) const {
+  for (const std::size_t number : hidden_sections_) {
+    Elf_Scn* const section = elf_getscn(elf, number);
+    GElf_Shdr header;
+    if (section == nullptr || gelf_getshdr(section, &header) == nullptr) continue;
+    header.sh_name = 0;
+    header.sh_type = SHT_NULL;
+    header.sh_flags &= ~static_cast<GElf_Xword>(SHF_COMPRESSED);
+    gelf_update_shdr(section, &header);
+  }
+}
+
+// .gnu_debugaltlink: a name with a NUL, then the build-id.
+void ElfModule::note_shared_part(int fd, const files::ElfTables& tables) {
+  constexpr std::size_t kMaxLinkBytes = 8192;
+  const files::ElfSection* const section = tables.find(".gnu_debugaltlink");
+  if (section == nullptr || section->unpacked_size > 0 || section->size > kMaxLinkBytes) return;
+  std::vector<std::uint8_t> bytes(section->size);
+  bytes.resize(files::read_at(fd, section->offset, std::as_writable_bytes(std::span(bytes))));
+  const auto end = std::ranges::find(bytes, 0);
+  if (end == bytes.end()) return;
+  shared_parts_.emplace_back(std::string(bytes.begin(), end), std::vector<std::uint8_t>(std::next(end), bytes.end()));
+}
+
+std::vector<std::uint8_t> ElfModule::shared_part_build_id(std::string_view name) const {
+  for (const auto& [known, build_id] : shared_parts_) {
+    if (known == name) return build_id;
+  }
+  return {};
+}
+
+bool ElfModule::accept_debug_file(int fd, std::span<const std::uint8_t> build_id) {
+  const auto tables = files::read_tables(fd);
+  if (!tables) return false;  // no debug file: libdw would also take an archive, and unpack it
+  if (!std::ranges::equal(files::read_build_id(fd, tables.value()), build_id)) return false;
+  const files::DebugVerdict verdict = files::charge_debug_file(fd, tables.value(), path_, true);
+  add_limit(verdict.limit);
+  if (!verdict.may_read) return false;
+  if (const std::uint64_t bytes = tables->frame_bytes(); bytes > files::kMaxFrameBytes) {
+    add_limit(fmt::format("{}: its debug information has {} of call frame information, more than {}; no source lines of it",
+                          path_, files::size_words(bytes), files::size_words(files::kMaxFrameBytes)));
+    return false;
+  }
+  note_shared_part(fd, tables.value());
+  debug_places_.push_back(place_of(fd));
+  return true;
+}
+
+bool ElfModule::accept_split_file(const char* name, const char* folder) {
+  if (name == nullptr || *name == '\0') return false;
+  std::vector<std::string> candidates;
+  if (*name == '/') {
+    candidates.emplace_back(name);
+  } else {
+    for (const std::string& place : debug_places_) candidates.push_back(place.substr(0, place.rfind('/') + 1) + name);
+    if (folder != nullptr) candidates.push_back(fmt::format("{}/{}", folder, name));
+  }
+  for (const std::string& place : debug_places_) candidates.push_back(place + ".dwp");
+  // libdw opens all of these, in turn, and waits for the writer of a FIFO.
+  bool is_some_good = false;
+  for (const std::string& candidate : candidates) {
+    const files::Descriptor file = files::open_regular(candidate);
+    if (!file && errno == ENOENT) continue;
+    const auto tables = file ? files::read_tables(file.get()) : Result<files::ElfTables>(Error{});
+    if (!tables) {
+      add_limit(fmt::format("{}: is no file with debug information that can be read; some source lines are missing",
+                            candidate));
+      return false;
+    }
+    const files::DebugVerdict verdict = files::charge_debug_file(file.get(), tables.value(), candidate, true);
+    add_limit(verdict.limit);
+    if (!verdict.may_read) return false;
+    is_some_good = true;
+  }
+  return is_some_good;
+}
+
 Result<std::unique_ptr<ElfModule>> ElfModule::open(const Module& module) {
   const std::string& path = module.path;
   const std::vector<std::uint8_t>& build_id = module.build_id;
   const std::string& file = module.file.empty() ? path : module.file;
-  const int fd = module.bytes ? open_bytes(*module.bytes) : open_file(file, build_id);
+  const int fd = module.bytes ? open_bytes(*module.bytes) : open_file(file, module);
   if (fd < 0) {
     return Error{fmt::format("{}: cannot be read ({}): its frames have no names", path,
                              errno == EINVAL ? "not a regular file" : std::strerror(errno))};
   }
   std::unique_ptr<ElfModule> self(new ElfModule);
   self->path_ = path;
+  if (const std::string fault = self->find_fault(fd); !fault.empty()) {
+    close(fd);
+    return Error{fmt::format("{}: cannot be read ({}): its frames have no names", path, fault)};
+  }
+  self->debug_places_.push_back(place_of(fd));
   self->session_ = dwfl_begin(&kCallbacks);
   if (self->session_ == nullptr) {
     close(fd);
@@ -83,6 +211,11 @@ Result<std::unique_ptr<ElfModule>> ElfModule::open(const Module& module) {
   if (elf == nullptr || gelf_getehdr(elf, &header) == nullptr || header.e_machine != EM_X86_64 || bias != 0) {
     return Error{fmt::format("{}: is not an x86-64 ELF file that can be read: its frames have no names", path)};
   }
+
+  self->hide_sections(elf);
+  void** userdata = nullptr;
+  dwfl_module_info(self->module_, &userdata, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
+  if (userdata != nullptr) *userdata = self.get();
 
   if (!build_id.empty()) {
     const void* found = nullptr;
@@ -103,7 +236,8 @@ Result<std::unique_ptr<ElfModule>> ElfModule::open(const Module& module) {
       GElf_Phdr segment;
       if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr) break;
       if (segment.p_type == PT_GNU_EH_FRAME) self->unwind_table_address_ = segment.p_vaddr;
-      if (segment.p_type != PT_LOAD) continue;
+      constexpr std::size_t kMaxLoaded = 1024;  // searched one by one
+      if (segment.p_type != PT_LOAD || self->segments_.size() >= kMaxLoaded) continue;
       self->segments_.push_back(
           {segment.p_vaddr, segment.p_memsz, segment.p_filesz, segment.p_offset, (segment.p_flags & PF_X) != 0});
     }

@@ -10,8 +10,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "files/elf_tables.hpp"
 #include "result.hpp"
 #include "symbols/symbols.hpp"
 
@@ -27,6 +30,22 @@ class ElfModule {
 
   const std::string& path() const { return path_; }
   Dwfl_Module* dwfl() const { return module_; }
+
+  // False: the debug information of the file itself would cost too much to unpack, or there is too much of it.
+  bool may_read_debug() const { return may_read_debug_; }
+  // False: the file has more call frame information than forksight reads.
+  bool may_read_frames() const { return may_read_frames_; }
+
+  // A file with debug information that belongs to this module. False: it must not be read; limits() says why.
+  bool accept_debug_file(int fd, std::span<const std::uint8_t> build_id);
+  // The build-id of dwz's shared file `name`, as the files with debug information have it; empty: none names it.
+  std::vector<std::uint8_t> shared_part_build_id(std::string_view name) const;
+  // The same for the file with the split debug information of a unit, where libdw would look for it.
+  bool accept_split_file(const char* name, const char* folder);
+
+  // What was left out because of a budget, a sentence each. Grows with use.
+  const std::vector<std::string>& limits() const { return limits_; }
+  void add_limit(std::string sentence);
 
   // The address of .eh_frame_hdr; 0 if the file has none.
   std::uint64_t unwind_table_address() const { return unwind_table_address_; }
@@ -45,6 +64,9 @@ class ElfModule {
 
   ElfModule() = default;
   const Segment* segment_of(std::uint64_t address) const;
+  std::string find_fault(int fd);
+  void note_shared_part(int fd, const files::ElfTables& tables);
+  void hide_sections(Elf* elf) const;
 
   std::string path_;
   Dwfl* session_ = nullptr;
@@ -52,6 +74,12 @@ class ElfModule {
   std::span<const std::byte> image_;
   std::vector<Segment> segments_;
   std::uint64_t unwind_table_address_ = 0;
+  bool may_read_debug_ = true;
+  bool may_read_frames_ = true;
+  std::vector<std::size_t> hidden_sections_;  // by number: libdw must not unpack them
+  std::vector<std::string> debug_places_;     // of the files with debug information, the module itself among them
+  std::vector<std::pair<std::string, std::vector<std::uint8_t>>> shared_parts_;  // by name
+  std::vector<std::string> limits_;
 };
 
 }  // namespace forksight::symbols

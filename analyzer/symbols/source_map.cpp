@@ -1,7 +1,9 @@
 #include "symbols/source_map.hpp"
 
 #include <dwarf.h>
+#include <fmt/format.h>
 
+#include "files/budgets.hpp"
 #include "symbols/dwarf_names.hpp"
 
 namespace forksight::symbols {
@@ -39,7 +41,12 @@ Location call_site_of(Dwarf_Die& unit, Dwarf_Die& inlined) {
 }
 
 // With split debug information the unit's entries are in another file; its lines stay here.
-Dwarf_Die unit_with_entries(Dwarf_Die unit) {
+Dwarf_Die unit_with_entries(ElfModule& module, Dwarf_Die unit) {
+  Dwarf_Attribute attribute;
+  const auto text = [&](unsigned name) { return dwarf_formstring(dwarf_attr(&unit, name, &attribute)); };
+  const char* name = text(DW_AT_dwo_name);
+  if (name == nullptr) name = text(DW_AT_GNU_dwo_name);
+  if (name == nullptr || !module.accept_split_file(name, text(DW_AT_comp_dir))) return unit;
   Dwarf_Die split;
   std::uint8_t type = 0;
   if (dwarf_cu_info(unit.cu, nullptr, &type, nullptr, &split, nullptr, nullptr, nullptr) == 0 &&
@@ -51,7 +58,8 @@ Dwarf_Die unit_with_entries(Dwarf_Die unit) {
 
 }  // namespace
 
-SourceMap::SourceMap(const ElfModule& module) : module_(module) {
+SourceMap::SourceMap(ElfModule& module) : module_(module) {
+  if (!module.may_read_debug()) return;
   Dwarf_Addr bias = 0;  // zero: the module is loaded at its link-time address
   has_dwarf_ = dwfl_module_getdwarf(module.dwfl(), &bias) != nullptr;
 }
@@ -61,7 +69,13 @@ void SourceMap::index_units() {
   indexed_ = true;
   Dwarf_Addr bias = 0;
   Dwarf_Die* unit = nullptr;
+  std::size_t count = 0;
   while ((unit = dwfl_module_nextcu(module_.dwfl(), unit, &bias)) != nullptr) {
+    if (++count > files::kMaxUnits) {
+      module_.add_limit(fmt::format("{}: its debug information has more than {} units; some source lines are missing",
+                                    module_.path(), files::kMaxUnits));
+      return;
+    }
     Dwarf_Addr base = 0;
     Dwarf_Addr start = 0;
     Dwarf_Addr end = 0;
@@ -86,7 +100,7 @@ std::vector<SourceFrame> SourceMap::find(std::uint64_t address) {
   std::vector<SourceFrame> frames;
   std::optional<Dwarf_Die> line_unit = unit_at(address);
   if (!line_unit) return frames;
-  Dwarf_Die unit = unit_with_entries(*line_unit);
+  Dwarf_Die unit = unit_with_entries(module_, *line_unit);
   Location location = location_of(*line_unit, address);
 
   const auto found = functions_.try_emplace(unit.addr, unit).first;

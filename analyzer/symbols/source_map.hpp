@@ -24,7 +24,7 @@ struct SourceFrame {
 
 class SourceMap {
  public:
-  explicit SourceMap(const ElfModule& module);
+  explicit SourceMap(ElfModule& module);
 
   // Innermost first; empty where there is no debug information for `address`. The last one is the function itself.
   std::vector<SourceFrame> find(std::uint64_t address);
@@ -35,7 +35,7 @@ class SourceMap {
   std::optional<Dwarf_Die> unit_at(std::uint64_t address);
   void index_units();
 
-  const ElfModule& module_;
+  ElfModule& module_;
   bool has_dwarf_ = false;
   bool indexed_ = false;
   struct Range {

@@ -1,8 +1,13 @@
 #include "symbols/symbol_table.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstring>
 #include <string_view>
 #include <tuple>
+
+#include "files/budgets.hpp"
 
 namespace forksight::symbols {
 namespace {
@@ -10,9 +15,15 @@ namespace {
 // Hand-written assembler often leaves out the size of a function. Beyond this distance the name means nothing.
 constexpr std::uint64_t kMaxUnsizedBytes = 4096;
 
+// A file may have millions of symbols that share one name of a gigabyte: no name is read to its end for each of them.
+std::string_view bounded_name(const char* name) {
+  constexpr std::size_t kMaxNameBytes = 4096;
+  return {name, strnlen(name, kMaxNameBytes)};
+}
+
 // Less is better: exported before local, few leading underscores, short.
 auto rank(const Symbol& symbol) {
-  const std::string_view name(symbol.name);
+  const std::string_view name = bounded_name(symbol.name);
   const std::size_t underscores = std::min(name.find_first_not_of('_'), name.size());
   const bool is_internal = name.starts_with("__GI_") || name.find('@') != std::string_view::npos;
   return std::tuple(symbol.binding == STB_LOCAL, is_internal, name.starts_with("_Z") ? 0 : underscores, name.size(),
@@ -21,8 +32,13 @@ auto rank(const Symbol& symbol) {
 
 }  // namespace
 
-SymbolTable::SymbolTable(const ElfModule& module) {
-  const int count = dwfl_module_getsymtab(module.dwfl());
+SymbolTable::SymbolTable(ElfModule& module) {
+  int count = dwfl_module_getsymtab(module.dwfl());
+  if (count > static_cast<int>(files::kMaxSymbols)) {
+    module.add_limit(fmt::format("{}: has {} symbols; forksight reads the first {}, and some functions have no names",
+                                 module.path(), count, files::kMaxSymbols));
+    count = static_cast<int>(files::kMaxSymbols);
+  }
   for (int i = 1; i < count; ++i) {
     GElf_Sym entry;
     GElf_Addr address = 0;
@@ -59,7 +75,9 @@ const Symbol* SymbolTable::Sorted::find(std::uint64_t address) const {
                                       [](std::uint64_t value, const Symbol& symbol) { return value < symbol.start; });
   const Symbol* best = nullptr;
   const Symbol* unsized = nullptr;
-  for (auto at = static_cast<std::size_t>(after - symbols.begin()); at-- > 0;) {
+  constexpr std::size_t kMaxSteps = 65'536;  // symbols that overlap like this are no compiler's
+  std::size_t steps = 0;
+  for (auto at = static_cast<std::size_t>(after - symbols.begin()); at-- > 0 && ++steps < kMaxSteps;) {
     const Symbol& symbol = symbols[at];
     if (best != nullptr && symbol.start < best->start) break;
     if (symbol.size == 0) {
@@ -76,7 +94,7 @@ const Symbol* SymbolTable::Sorted::find(std::uint64_t address) const {
 const Symbol* SymbolTable::Sorted::find_named(std::string_view name) const {
   if (by_name.empty()) {
     for (std::size_t i = 0; i < symbols.size(); ++i) {
-      const std::string_view symbol(symbols[i].name);
+      const std::string_view symbol = bounded_name(symbols[i].name);
       const auto [entry, is_new] = by_name.try_emplace(symbol.substr(0, symbol.find('@')), i);
       const bool was_local = !is_new && symbols[entry->second].binding == STB_LOCAL;
       if (was_local && symbols[i].binding != STB_LOCAL) entry->second = i;

@@ -21,7 +21,7 @@ struct Symbol {
 
 class SymbolTable {
  public:
-  explicit SymbolTable(const ElfModule& module);
+  explicit SymbolTable(ElfModule& module);
 
   // The function or object that contains `address`; null if none does. A symbol without a size contains what follows
   // it up to the next one, functions only. Of several names for one address the one best known to users.

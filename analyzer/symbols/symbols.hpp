@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "files/open_file.hpp"
 #include "model/model.hpp"
 #include "symbols/registers.hpp"
 
@@ -27,6 +28,7 @@ struct Module {
   std::vector<std::uint8_t> build_id;                        // as recorded; empty: not checked against the file
   std::string file = {};                                     // where the file is read, if not at `path`
   std::shared_ptr<const std::vector<std::byte>> bytes = {};  // null, or the file itself: none is read
+  std::optional<files::MappedFile> mapped = {};              // of a live process: the file that it maps
 };
 
 // Registers of the innermost frame and the bytes from `sp` upward.

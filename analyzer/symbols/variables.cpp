@@ -6,6 +6,8 @@
 #include <optional>
 #include <string_view>
 
+#include "files/budgets.hpp"
+
 namespace forksight::symbols {
 namespace {
 
@@ -143,8 +145,10 @@ std::string path_into(Dwarf_Die entry, std::uint64_t offset) {
 
 Variables::Variables(const ElfModule& module) : budget_(kMaxEntries) {
   Dwarf_Addr bias = 0;
-  if (dwfl_module_getdwarf(module.dwfl(), &bias) == nullptr) return;
+  if (!module.may_read_debug() || dwfl_module_getdwarf(module.dwfl(), &bias) == nullptr) return;
+  std::size_t units = 0;
   for (Dwarf_Die* unit = nullptr; (unit = dwfl_module_nextcu(module.dwfl(), unit, &bias)) != nullptr;) {
+    if (++units > files::kMaxUnits || budget_ == 0) return;
     Dwarf_Die entries = *unit;
     collect(entries, 0);
   }

@@ -1,14 +1,13 @@
 #include "watch/queue_wait.hpp"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <map>
 #include <optional>
 
+#include "files/open_file.hpp"
 #include "forksight/ipc/snapshot.hpp"
 #include "proc/proc_fs.hpp"
 
@@ -25,10 +24,9 @@ std::optional<snapshot> open_queue(std::int32_t pid, const proc::Mapping& mappin
     struct stat about {};
     if (::stat(path.c_str(), &about) != 0 || about.st_ino != mapping.inode) continue;
     if (!ipc::is_queue_file(proc::read_link(path).value_or(""))) continue;
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) continue;
-    auto seen = ipc::inspect(fd);
-    ::close(fd);
+    const files::Descriptor file = files::open_regular(path);
+    if (!file) continue;
+    auto seen = ipc::inspect(file.get());
     if (seen) return std::move(seen).value();
   }
   return std::nullopt;

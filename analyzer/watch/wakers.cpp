@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "files/budgets.hpp"
 #include "proc/futex_word.hpp"
 #include "proc/namespaces.hpp"
 #include "proc/poll_set.hpp"
@@ -97,6 +98,8 @@ void WakerFinder::begin_look() {
   memory_holders_.clear();
   peers_.clear();
   kernel_signals_.clear();
+  objects_.clear();
+  polled_ = 0;
 }
 
 bool WakerFinder::asks_for_scan(proc::WaitClass kind) {
@@ -178,9 +181,13 @@ bool WakerFinder::has_scanned(const std::string& object) {
 }
 
 Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thread, bool thorough, WaitFacts& facts) {
+  // Each descriptor costs a look into /proc. Where there are too many, nothing is proved about those behind them.
+  if (polled_ > files::kMaxPolledDescriptors) return Answer::kUnknown;
   const auto fds = proc::read_poll_set(thread);
   if (!fds) return Answer::kUnknown;
-  // The call waits for no descriptor at all. Like pause(), it means to wait until a signal comes.
+  polled_ += fds->size();
+  if (polled_ > files::kMaxPolledDescriptors) return Answer::kUnknown;
+  // The call has nothing to wait for, like pause(), until a signal ends the process. The program means it so.
   if (fds->empty()) return Answer::kNever;
   Answer of_all = Answer::kKnown;
   for (const std::int32_t fd : *fds) {
@@ -191,6 +198,7 @@ Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thre
     } else if (answer != Answer::kKnown) {
       return answer;
     }
+    if (facts.wakers.size() > files::kMaxPolledDescriptors) return Answer::kUnknown;
   }
   facts.object.clear();
   return of_all;
@@ -198,7 +206,7 @@ Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thre
 
 Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, proc::WaitClass kind,
                                     bool thorough, WaitFacts& facts) {
-  const proc::Object object = proc::find_object(tid, fd);
+  const proc::Object& object = object_of(pid, tid, fd);
   facts.object = object.name;
   facts.is_fifo = object.kind == proc::ObjectKind::kFifo;
   if (object.kind == proc::ObjectKind::kOther || object.kind == proc::ObjectKind::kEpoll ||
@@ -250,6 +258,12 @@ Answer WakerFinder::find_armers(std::int32_t tid, std::int32_t fd, const proc::O
 
 void WakerFinder::add_receivers(WaitFacts& facts) const {
   for (const proc::Holder& one : receivers_) facts.wakers.push_back({one.pid, model::kViaReceiving, 0, one.fd});
+}
+
+const proc::Object& WakerFinder::object_of(std::int32_t pid, std::int32_t tid, std::int32_t fd) {
+  const auto [object, is_new] = objects_.try_emplace({pid, fd});
+  if (is_new) object->second = proc::find_object(tid, fd);
+  return object->second;
 }
 
 std::optional<proc::Peer> WakerFinder::peer_of(std::int32_t tid, std::uint64_t inode) {

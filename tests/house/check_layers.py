@@ -16,22 +16,23 @@ SHIM_LISTS = {"hooks.def"}
 # The lowest folder comes first. A folder may include only what is listed for it, even if others are below it. For example, a rule
 # reads the model and never /proc.
 ANALYZER = {
+    "files": "",
     "model": "",
-    "libc": "model",
-    "symbols": "model",
-    "proc": "model libc",
-    "image": "model libc symbols proc",
-    "watch": "model proc",
-    "collect": "model libc symbols",
+    "libc": "files model",
+    "symbols": "files model",
+    "proc": "files model libc",
+    "image": "files model libc symbols proc",
+    "watch": "files model proc",
+    "collect": "files model libc symbols",
     "inspect/python": "model symbols image",
     "inspect": "model libc symbols proc image watch inspect/python",
     "diagnose": "model",
     "diagnose/rules": "model diagnose",
-    "render": "model diagnose",
+    "render": "files model diagnose",
     "dump": "collect render",
     "suite": "model proc diagnose render",
-    "session": "model proc watch collect inspect diagnose render",
-    "command": "model symbols proc image collect inspect diagnose render dump suite session",
+    "session": "files model proc watch collect inspect diagnose render",
+    "command": "files model symbols proc image collect inspect diagnose render dump suite session",
 }
 # Headers that any folder may include.
 ANALYZER_COMMON = {"result.hpp"}

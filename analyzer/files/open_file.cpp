@@ -1,0 +1,141 @@
+#include "files/open_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+namespace forksight::files {
+namespace {
+
+// Their files have no size, and reading one can do something, wait, or never end.
+constexpr std::array<std::uint32_t, 14> kKernelFileSystems = {
+    PROC_SUPER_MAGIC,  SYSFS_MAGIC,      CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, BPF_FS_MAGIC,
+    DEBUGFS_MAGIC,     TRACEFS_MAGIC,    SECURITYFS_MAGIC,   PSTOREFS_MAGIC,      EFIVARFS_MAGIC,
+    BINFMTFS_MAGIC,    SELINUX_MAGIC,    SMACK_MAGIC,        0x62656570 /* configfs */};
+
+bool is_of_kernel(int fd) {
+  struct statfs status {};
+  if (::fstatfs(fd, &status) != 0) return true;
+  return std::ranges::find(kKernelFileSystems, static_cast<std::uint32_t>(status.f_type)) != kKernelFileSystems.end();
+}
+
+// "/proc/17/root/usr/lib/x.so": the root, and the rest of the path within it.
+bool split_at_root(std::string_view path, std::string& root, std::string& rest) {
+  constexpr std::string_view kProc = "/proc/";
+  constexpr std::string_view kRoot = "/root/";
+  if (!path.starts_with(kProc)) return false;
+  const std::size_t end = path.find_first_not_of("0123456789", kProc.size());
+  if (end == std::string_view::npos || end == kProc.size() || !path.substr(end).starts_with(kRoot)) return false;
+  root = path.substr(0, end + kRoot.size());
+  rest = path.substr(end + kRoot.size());
+  return true;
+}
+
+// Only a place: no file is opened for reading yet.
+int open_place(const std::string& path) {
+  constexpr int kPlace = O_PATH | O_CLOEXEC;
+  std::string root;
+  std::string rest;
+  if (!split_at_root(path, root, rest)) return ::open(path.c_str(), kPlace);
+  const Descriptor folder(::open(root.c_str(), kPlace | O_DIRECTORY));
+  if (!folder) return -1;
+  open_how how{};
+  how.flags = kPlace;
+  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
+  const long fd = ::syscall(SYS_openat2, folder.get(), rest.c_str(), &how, sizeof how);
+  // Before Linux 5.6, and under filters of system calls that do not know it. Then links are not followed at the end of
+  // the path.
+  if (fd < 0 && (errno == ENOSYS || errno == EPERM)) return ::open(path.c_str(), kPlace | O_NOFOLLOW);
+  return static_cast<int>(fd);
+}
+
+bool is_same(const struct stat& one, const struct stat& other) {
+  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+// Opens for reading what `place` refers to.
+int open_again(int place, const std::string& path, const struct stat& status) {
+  constexpr int kRead = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  int fd = ::open(fmt::format("/proc/self/fd/{}", place).c_str(), kRead);
+  if (fd >= 0 || errno != ENOENT) return fd;
+  // There is no /proc: by its name, and then it must be the same file still.
+  fd = ::open(path.c_str(), kRead);
+  struct stat now {};
+  if (fd < 0 || (::fstat(fd, &now) == 0 && is_same(now, status))) return fd;
+  ::close(fd);
+  errno = EINVAL;
+  return -1;
+}
+
+template <class MayRead>
+Descriptor open_checked(const std::string& path, const MayRead& may_read) {
+  const Descriptor place(open_place(path));
+  if (!place) return {};
+  struct stat status {};
+  if (::fstat(place.get(), &status) != 0) return {};
+  if (!S_ISREG(status.st_mode) || is_of_kernel(place.get())) {
+    errno = EINVAL;
+    return {};
+  }
+  if (!may_read(status)) {
+    errno = EACCES;
+    return {};
+  }
+  return Descriptor(open_again(place.get(), path, status));
+}
+
+}  // namespace
+
+Descriptor open_regular(const std::string& path) {
+  return open_checked(path, [](const struct stat&) { return true; });
+}
+
+Descriptor open_mapped(const std::string& path, const std::optional<MappedFile>& mapped) {
+  return open_checked(path, [&](const struct stat& status) {
+    if (!mapped || ::geteuid() != 0) return true;
+    const bool is_it = status.st_ino == mapped->inode && major(status.st_dev) == mapped->major &&
+                       minor(status.st_dev) == mapped->minor;
+    return is_it || (status.st_mode & S_IROTH) != 0;
+  });
+}
+
+std::string reason_of(int error) { return error == EINVAL ? "not a regular file" : std::strerror(error); }
+
+std::size_t read_at(int fd, std::uint64_t offset, std::span<std::byte> bytes) {
+  std::size_t done = 0;
+  while (done < bytes.size() && offset + done <= static_cast<std::uint64_t>(INT64_MAX)) {
+    const ssize_t got = ::pread(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
+Result<std::string> read_text(const std::string& path, std::uint64_t limit) {
+  const Descriptor file = open_regular(path);
+  if (!file) return Error{fmt::format("{}: {}", path, reason_of(errno))};
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return Error{fmt::format("{}: {}", path, std::strerror(errno))};
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (size > limit) {
+    return Error{fmt::format("{}: has {} bytes, forksight reads at most {} of such a file", path, size, limit)};
+  }
+  std::string text(size, '\0');
+  text.resize(read_at(file.get(), 0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+}  // namespace forksight::files
