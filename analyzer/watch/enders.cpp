@@ -41,6 +41,7 @@ namespace forksight::watch {
 namespace {
 
 constexpr std::size_t kMostPolled = 256;     // descriptors of one thread that are examined
+constexpr std::size_t kMostPolledOfAll = 16'384;
 constexpr std::size_t kMostEnders = 256;     // for one wait
 constexpr std::size_t kMostOfCommand = 100;  // bytes of a command line
 
@@ -255,9 +256,10 @@ class Search {
   }
 
   void plan_poll(const Waiter& waiter, Plan& plan) {
+    if (polled_left_ == 0) return;
     const auto fds = proc::read_poll_set(waiter.thread);
     if (!fds) return;
-    for (std::size_t at = 0; at < fds->size() && at < kMostPolled; ++at)
+    for (std::size_t at = 0; at < fds->size() && at < kMostPolled && polled_left_ > 0; ++at, --polled_left_)
       add_descriptor(waiter, (*fds)[at], true, true, true, plan);
   }
 
@@ -311,7 +313,9 @@ class Search {
 
   void add_descriptor(const Waiter& waiter, std::int32_t fd, bool reads, bool writes, bool is_polled, Plan& plan) {
     const std::int32_t tid = waiter.thread.tid;
-    proc::Object object = proc::find_object(tid, fd);
+    const auto [known, is_new] = objects_.try_emplace({waiter.pid, fd});
+    if (is_new) known->second = proc::find_object(tid, fd);
+    const proc::Object& object = known->second;
     switch (object.kind) {
       case proc::ObjectKind::kPipe:
       case proc::ObjectKind::kFifo: return add_end(plan, {fd, object.name, reads, writes, is_polled, "pipe"});
@@ -357,7 +361,9 @@ class Search {
   }
 
   void add_socket(std::int32_t tid, std::int32_t fd, const proc::Object& object, Plan& plan) {
-    if (const auto peer = proc::find_peer(tid, object.inode)) {
+    const auto [peer_entry, is_new] = peers_.try_emplace(object.inode);
+    if (is_new) peer_entry->second = proc::find_peer(tid, object.inode);
+    if (const auto& peer = peer_entry->second) {
       add_end(plan, {fd, proc::name_socket(peer->inode), true, true, false, "socket"});
     } else {
       const auto name = proc::find_socket_name(tid, object.inode);
@@ -411,6 +417,7 @@ class Search {
       const bool could = is_symmetric || (by_writers && holder.writes) || (by_readers && holder.reads);
       const bool is_itself = holder.pid == waiter.pid && holder.fd == end.fd && is_symmetric;
       if (could && !is_itself) found.push_back(of_process(holder.pid, end.via, 0, holder.fd));
+      if (found.size() > kMostEnders) break;
     }
     return found;
   }
@@ -508,6 +515,9 @@ class Search {
   std::map<std::int32_t, bool> threaded_;                         // the process has more than one thread
   std::map<std::pair<std::int32_t, std::int32_t>, char> states_;  // of threads that could end a wait: by pid and tid
   std::map<std::int32_t, bool> interrupts_;                       // Python's own handler of SIGINT, by process
+  std::map<std::pair<std::int32_t, std::int32_t>, proc::Object> objects_;  // by process and descriptor
+  std::map<std::uint64_t, std::optional<proc::Peer>> peers_;               // by the inode of the socket
+  std::size_t polled_left_ = kMostPolledOfAll;
   std::optional<proc::SharedMemory> shared_;
   Freezers freezers_;
   WakerFinder wakers_;

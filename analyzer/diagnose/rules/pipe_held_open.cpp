@@ -4,6 +4,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "diagnose/rules.hpp"
 #include "diagnose/suspects.hpp"
@@ -26,13 +29,30 @@ std::size_t find_reader(const cycles::Cycle& cycle) {
   return static_cast<std::size_t>(first - cycle.begin());
 }
 
+// Each descriptor, as long as they are few; of the others only how many each process has.
 std::string name_holders(const model::Wait& wait, std::int32_t own) {
-  std::string names;
+  constexpr std::size_t kMostDescriptors = 4;  // of one process
+  constexpr std::size_t kMostProcesses = 16;
+  std::vector<std::pair<std::int32_t, std::vector<std::int32_t>>> held;  // in the order of the wakers
+  std::unordered_map<std::int32_t, std::size_t> places;
   for (const model::Waker& waker : wait.wakers) {
     if (!model::is_waited_for(waker.via)) continue;
-    const std::string who = waker.pid == own ? "the reader itself" : fmt::format("process {}", waker.pid);
-    names += fmt::format("{}{} (descriptor {})", names.empty() ? "" : ", ", who, waker.fd);
+    const auto [place, is_new] = places.try_emplace(waker.pid, held.size());
+    if (is_new) held.push_back({waker.pid, {}});
+    held[place->second].second.push_back(waker.fd);
   }
+  std::string names;
+  for (std::size_t i = 0; i < held.size() && i < kMostProcesses; ++i) {
+    const auto& [pid, fds] = held[i];
+    const std::string who = pid == own ? "the reader itself" : fmt::format("process {}", pid);
+    for (std::size_t at = 0; at < fds.size() && at < kMostDescriptors; ++at)
+      names += fmt::format("{}{} (descriptor {})", names.empty() ? "" : ", ", who, fds[at]);
+    if (fds.size() > kMostDescriptors)
+      names += fmt::format(" and {} of {}",
+                           words::count(fds.size() - kMostDescriptors, "more descriptor", "more descriptors"), who);
+  }
+  if (held.size() > kMostProcesses)
+    names += fmt::format(", and {}", words::count(held.size() - kMostProcesses, "more process", "more processes"));
   return names;
 }
 

@@ -19,6 +19,9 @@ constexpr std::size_t kMostThreads = 4096;
 constexpr std::size_t kMostFrames = 128;  // shown for one thread
 constexpr std::size_t kMostSteps = 1024;  // looked at
 constexpr int kMostAttempts = 4;
+// For all threads together. Frames may form rings, and a table of lines is searched anew for each frame.
+constexpr std::size_t kMostStepsOfAll = 400'000;
+constexpr std::size_t kMostLineBytesOfAll = std::size_t{512} << 20U;
 
 class Reader {
  public:
@@ -28,6 +31,7 @@ class Reader {
   std::vector<PythonThread> read();
   // True if the interpreter has thread states whose contents are impossible.
   bool is_strange() const { return is_strange_; }
+  bool has_given_up() const { return steps_left_ == 0 || line_bytes_left_ == 0; }
 
  private:
   std::uint64_t word(std::uint64_t address) const { return memory_.value<std::uint64_t>(address).value_or(0); }
@@ -39,7 +43,7 @@ class Reader {
   model::Stack walk(std::uint64_t frame, std::uint64_t& innermost_code);
   std::optional<model::Frame> read_frame(std::uint64_t frame, std::uint64_t code);
   std::uint64_t find_instructions(std::uint64_t frame, std::uint64_t code, const PythonCode& of) const;
-  int find_line(std::uint64_t frame, std::uint64_t address, const PythonCode& code) const;
+  int find_line(std::uint64_t frame, std::uint64_t address, const PythonCode& code);
 
   const image::Image& image_;
   const image::Memory& memory_;
@@ -48,6 +52,8 @@ class Reader {
   PythonObjects objects_;
   std::vector<PythonThread> threads_;
   bool is_strange_ = false;
+  std::size_t steps_left_ = kMostStepsOfAll;
+  std::size_t line_bytes_left_ = kMostLineBytesOfAll;
 };
 
 std::vector<PythonThread> Reader::read() {
@@ -94,7 +100,7 @@ void Reader::add_thread(std::uint64_t state, std::uint64_t gil_holder) {
   std::uint64_t code = 0;
   bool is_whole = false;
   // A running thread may change its frames during the read.
-  for (int attempt = 0; attempt < kMostAttempts && !is_whole; ++attempt) {
+  for (int attempt = 0; attempt < kMostAttempts && !is_whole && steps_left_ > 0; ++attempt) {
     thread.stack = walk(innermost_frame(state), code);
     is_whole = !thread.stack.cut || thread.stack.frames.size() == kMostFrames;
   }
@@ -143,6 +149,9 @@ std::uint64_t Reader::innermost_frame(std::uint64_t state) const {
 model::Stack Reader::walk(std::uint64_t frame, std::uint64_t& innermost_code) {
   model::Stack stack;
   for (std::size_t step = 0; frame != 0; ++step) {
+    stack.cut = steps_left_ == 0;
+    if (stack.cut) break;
+    --steps_left_;
     const bool is_shim =
         layout_.minor >= 12 && memory_.value<std::uint8_t>(frame + layout_.frame_owner) >= abi::kFirstPythonShimOwner;
     if (!is_shim) {
@@ -185,7 +194,7 @@ std::uint64_t Reader::find_instructions(std::uint64_t frame, std::uint64_t code,
   return copy == 0 ? of.instructions : copy;
 }
 
-int Reader::find_line(std::uint64_t frame, std::uint64_t of, const PythonCode& code) const {
+int Reader::find_line(std::uint64_t frame, std::uint64_t of, const PythonCode& code) {
   constexpr std::int64_t kUnit = 2;  // bytes of an instruction
   if (layout_.frame_line != 0) {
     // Set while the thread is traced by Python's own tracing.
@@ -199,6 +208,10 @@ int Reader::find_line(std::uint64_t frame, std::uint64_t of, const PythonCode& c
     address = memory_.value<std::int32_t>(frame + layout_.frame_instruction).value_or(-1);
     if (layout_.lines != PythonLines::kDeltas && address >= 0) address *= kUnit;
   }
+  const std::size_t bytes = code.lines.size();
+  if (bytes > line_bytes_left_) line_bytes_left_ = 0;
+  if (line_bytes_left_ == 0) return 0;
+  line_bytes_left_ -= bytes;
   return find_python_line(layout_.lines, code.lines, code.first_line, address);
 }
 
@@ -214,6 +227,11 @@ std::vector<PythonThread> read_python_threads(const image::Image& image, const P
         fmt::format("no stacks of Python of process {}: its memory is not all there, or not laid out like that of "
                     "CPython 3.{}",
                     image.pid, python.layout.minor));
+  }
+  if (reader.has_given_up()) {
+    limits.push_back(fmt::format("process {}: the frames of Python in its memory are too many, or form a ring: some "
+                                 "threads have no lines of Python",
+                                 image.pid));
   }
   return threads;
 }
