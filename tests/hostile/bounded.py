@@ -1,0 +1,86 @@
+"""What the tests of hostile files share: the command, run with a limit of time, with the memory that it used; and programs to be
+examined. Only processes that were started here are signalled, by their pids."""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "cases"))
+import processes  # noqa: E402
+
+LIMIT_S = 30
+NAMED = "forksight: error: "
+
+
+class Done:
+    """One run of the command that has ended by itself."""
+
+    def __init__(self, status, out, err, seconds, peak_mb):
+        self.status, self.out, self.err, self.seconds, self.peak_mb = status, out, err, seconds, peak_mb
+
+    @property
+    def text(self):
+        return self.out + self.err
+
+
+def run(argv, limit_s=LIMIT_S, **options):
+    """Runs a command to its end; one that takes longer than `limit_s` fails the test."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        start = time.monotonic()
+        child = subprocess.Popen([str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=out, stderr=err, **options)
+        deadline = start + limit_s
+        while True:
+            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+            if pid != 0:
+                break
+            if time.monotonic() > deadline:
+                child.kill()
+                os.wait4(child.pid, 0)
+                child.returncode = -signal.SIGKILL
+                raise AssertionError(f"{argv}: still running after {limit_s} s")
+            time.sleep(0.005)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        read = lambda file: (file.seek(0), file.read().decode(errors="replace"))[1]
+        return Done(child.returncode, read(out), read(err), time.monotonic() - start, usage.ru_maxrss / 1024)
+
+
+class Program:
+    """A program to be examined, in a session of its own. It has written its first byte."""
+
+    def __init__(self, argv, **options):
+        self.popen = subprocess.Popen([str(word) for word in argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      start_new_session=True, **options)
+        if self.popen.stdout.read(1) != b"x":
+            self.end()
+            raise RuntimeError(f"{argv} did not start")
+
+    @property
+    def pid(self):
+        return self.popen.pid
+
+    def end(self):
+        self.popen.kill()
+        self.popen.wait()
+        self.popen.stdin.close()
+        self.popen.stdout.close()
+
+
+def settle(pid, limit_s=LIMIT_S):
+    """Waits until the first thread of a process sleeps, and has not run for half a second."""
+    def ran():
+        text = Path(f"/proc/{pid}/status").read_text()
+        return text.partition("State:\t")[2][0], [line for line in text.splitlines() if "ctxt" in line]
+
+    deadline = time.monotonic() + limit_s
+    before, since = None, time.monotonic()
+    while time.monotonic() < deadline:
+        now = ran()
+        if now != before or now[0] != "S":
+            before, since = now, time.monotonic()
+        elif time.monotonic() - since > 0.5:
+            return
+        time.sleep(0.02)
+    raise RuntimeError(f"process {pid} does not come to rest")

@@ -1,0 +1,32 @@
+"""core_test.py FORKSIGHT: `forksight core` on a core of very many threads: linear work, and bounded memory."""
+import json
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import elf
+from bounded import run
+
+FORKSIGHT = sys.argv.pop(1)
+THREADS = 100_000
+
+
+class Core(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="forksight-hostile-")
+        self.addCleanup(folder.cleanup)
+        self.path = Path(folder.name, "core")
+
+    def test_a_hundred_thousand_threads(self):
+        self.path.write_bytes(elf.core(THREADS))
+        done = run([FORKSIGHT, "core", self.path, "--format", "json"], 30)
+        self.assertIn(done.status, (0, 1), done.err)
+        json.loads(done.out)
+        self.assertLess(done.seconds, 10)
+        self.assertLess(done.peak_mb, 512)
+        self.assertIn("100000 threads", run([FORKSIGHT, "core", self.path], 30).out)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,239 @@
+"""debug_test.py FORKSIGHT HANGING LIBRARY OBJCOPY CC: a process hangs in a library whose file, or whose debug information, was made
+to cost `forksight why` its time or its memory. The report still has what the library exports."""
+import gzip
+import json
+import lzma
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import zlib
+from pathlib import Path
+
+from bounded import Program, run, settle
+from elf import EHDR, PT_GNU_EH_FRAME, SHDR, SHF_COMPRESSED, SHT_NOTE, Elf
+
+CC = sys.argv.pop()
+OBJCOPY = sys.argv.pop()
+LIBRARY, HANGING, FORKSIGHT = sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
+SOURCE = "stuck.c"
+ZEROS = 700 << 20
+
+
+def zlib_zeros(size):
+    packer, packed = zlib.compressobj(1), []
+    piece = bytes(1 << 20)
+    for _ in range(size >> 20):
+        packed.append(packer.compress(piece))
+    return b"".join(packed) + packer.flush()
+
+
+def xz_zeros(size):
+    packer, packed = lzma.LZMACompressor(preset=0), []
+    piece = bytes(1 << 20)
+    for _ in range(size >> 20):
+        packed.append(packer.compress(piece))
+    return b"".join(packed) + packer.flush()
+
+
+def compressed_section(size):
+    """Elf64_Chdr with ELFCOMPRESS_ZLIB, and `size` zeros."""
+    return struct.pack("<IIQQ", 1, 0, size, 1) + zlib_zeros(size)
+
+
+class Debug(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="forksight-hostile-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.library, self.debug = self.folder / "libstuck.so", self.folder / "libstuck.debug"
+
+    def objcopy(self, *arguments):
+        subprocess.run([OBJCOPY, *map(str, arguments)], check=True, timeout=60)
+
+    def split(self):
+        """The library without debug information, and its debug file by a debug link."""
+        self.objcopy("--only-keep-debug", LIBRARY, self.debug)
+        self.objcopy("--strip-all", f"--add-gnu-debuglink={self.debug}", LIBRARY, self.library)
+
+    def why(self, *sentences, lines=False, name="stuck", limit_s=20, memory_mb=300, program=None):
+        if program is None:
+            program = Program([HANGING, "load", self.library])
+            self.addCleanup(program.end)
+            settle(program.pid)
+        done = run([FORKSIGHT, "why", program.pid, "--format", "json"], limit_s)
+        self.assertEqual(done.status, 1, done.text)
+        report = json.loads(done.out)
+        self.assertEqual([finding["rule"] for finding in report["findings"]], ["pipe-held-open"])
+        frames = report["findings"][0]["stack"]
+        if name:
+            self.assertIn(name, [frame["function"] for frame in frames])
+        self.assertEqual(SOURCE in {os.path.basename(frame["file"]) for frame in frames}, lines, frames)
+        for sentence in sentences:
+            self.assertTrue(any(sentence in limit for limit in report["limits"]), (sentence, report["limits"]))
+        self.assertLess(done.peak_mb, memory_mb)
+        return report
+
+    def test_honest_debug_information_is_read(self):
+        shutil.copy(LIBRARY, self.library)
+        self.why(lines=True)
+
+    def test_an_honest_debug_file_is_read(self):
+        self.split()
+        self.why(lines=True)
+
+    def test_honest_compressed_debug_information_is_read(self):
+        self.split()
+        self.objcopy("--compress-debug-sections=zlib", self.debug)
+        self.why(lines=True)
+
+    def test_a_fifo_at_the_place_of_a_debug_file_is_not_waited_for(self):
+        self.split()
+        self.debug.unlink()
+        os.mkfifo(self.debug)
+        self.why(limit_s=10)
+
+    def test_a_link_upwards_is_not_followed(self):
+        inner = self.folder / "inner"
+        inner.mkdir()
+        self.library = inner / "libstuck.so"
+        self.split()
+        elf = Elf(self.library.read_bytes())
+        elf.put(elf.find(".gnu_debuglink"), b"../libstuck.debug\0\0\0" + struct.pack("<I", zlib.crc32(self.debug.read_bytes())))
+        self.library.write_bytes(elf.bytes)
+        self.why()
+
+    def test_a_debug_file_of_another_build_is_not_read(self):
+        self.split()
+        elf = Elf(self.debug.read_bytes())
+        values = elf.section(elf.find(".note.gnu.build-id"))
+        elf.bytes[values[4] + values[5] - 1] ^= 1
+        self.debug.write_bytes(elf.bytes)
+        self.why()
+
+    def test_a_debug_file_that_unpacks_to_much_more_is_not_unpacked(self):
+        self.split()
+        elf = Elf(self.debug.read_bytes())
+        elf.put(elf.find(".debug_str"), compressed_section(ZEROS), SHF_COMPRESSED)
+        self.debug.write_bytes(elf.bytes)
+        self.why("libstuck.so: its debug information would unpack to 700 MiB, more than 512 MiB; no source lines of it")
+
+    def test_sections_of_the_library_itself_neither(self):
+        elf = Elf(Path(LIBRARY).read_bytes())
+        elf.put(elf.find(".debug_str"), compressed_section(ZEROS), SHF_COMPRESSED)
+        self.library.write_bytes(elf.bytes)
+        self.why("libstuck.so: its debug information would unpack to 700 MiB, more than 512 MiB; no source lines of it")
+
+    def test_a_packed_symbol_table_neither(self):
+        filler, packed = self.folder / "filler", self.folder / "packed"
+        packed.write_bytes(xz_zeros(ZEROS))
+        self.objcopy("--strip-all", f"--add-section=.gnu_debugdata={packed}", LIBRARY, self.library)
+        filler.touch()
+        self.why("libstuck.so: the symbol table in its .gnu_debugdata would unpack to more than 64 MiB")
+
+    def test_an_archive_at_the_place_of_a_debug_file_is_not_unpacked(self):
+        self.split()
+        elf = Elf(self.library.read_bytes())
+        link = elf.section(elf.find(".gnu_debuglink"))
+        elf.bytes[link[4] + link[5] - 4:link[4] + link[5]] = bytes(4)  # no checksum to compare
+        self.library.write_bytes(elf.bytes)
+        with gzip.open(self.debug, "wb", compresslevel=1) as file:
+            for _ in range(ZEROS >> 20):
+                file.write(bytes(1 << 20))
+        self.why()
+
+    def test_a_sparse_debug_file_of_a_terabyte_is_not_read(self):
+        self.split()
+        elf = Elf(self.debug.read_bytes())
+        number = elf.find(".debug_info")
+        values = elf.section(number)
+        values[4], values[5] = len(elf.bytes), (1 << 40) - len(elf.bytes)
+        elf.set_section(number, values)
+        self.debug.write_bytes(elf.bytes)
+        os.truncate(self.debug, 1 << 40)
+        self.why("libstuck.so: its debug information has 1024 GiB, more than 16 GiB; no source lines of it", limit_s=10)
+
+    def test_a_fifo_at_the_place_of_a_split_file_is_not_waited_for(self):
+        shutil.copy(Path(__file__).parent / SOURCE, self.folder / SOURCE)
+        subprocess.run([CC, "-g", "-O1", "-gsplit-dwarf", "-fPIC", "-shared", "-Wl,--build-id", "-o", "libstuck.so", SOURCE],
+                       cwd=self.folder, check=True, timeout=60)
+        split = next(self.folder.glob("*.dwo"))
+        self.why(lines=True)
+        split.unlink()
+        os.mkfifo(split)
+        self.why(f"{split.name}: is no file with debug information", lines=True, limit_s=10)
+
+    def test_notes_that_overlap_are_not_read_again_and_again(self):
+        elf = Elf(Path(LIBRARY).read_bytes())
+        count, size = 60_000, len(elf.bytes)
+        table = b"".join(SHDR.pack(*elf.section(i)) for i in range(elf.shnum))
+        table += SHDR.pack(0, SHT_NOTE, 0, 0, 0, size, 0, 0, 4, 0) * (count - elf.shnum)
+        head = list(EHDR.unpack_from(elf.bytes))
+        head[6], head[12] = size, count
+        EHDR.pack_into(elf.bytes, 0, *head)
+        self.library.write_bytes(elf.bytes + table)
+        self.why("libstuck.so: cannot be read (its sections of notes have", name=None, limit_s=10)
+
+    def test_call_frame_information_of_gigabytes_is_not_searched(self):
+        elf = Elf(Path(LIBRARY).read_bytes())
+        size = 1_900 << 20
+        for number in range(elf.phnum):
+            values = elf.segment(number)
+            if values[0] == PT_GNU_EH_FRAME:
+                values[2], values[5] = len(elf.bytes), size
+                elf.set_segment(number, values)
+        for name in (".eh_frame", ".eh_frame_hdr"):
+            values = elf.section(elf.find(name))
+            values[4], values[5] = len(elf.bytes), size
+            elf.set_section(elf.find(name), values)
+        self.library.write_bytes(elf.bytes)
+        os.truncate(self.library, len(elf.bytes) + size)
+        self.why("libstuck.so: its call frame information has", limit_s=10)
+
+    def test_names_of_sections_are_not_searched_for_their_end(self):
+        elf = Elf(Path(LIBRARY).read_bytes())
+        values = elf.section(elf.names)
+        values[4], values[5] = len(elf.bytes), 8 << 20
+        elf.set_section(elf.names, values)
+        self.library.write_bytes(bytes(elf.bytes) + b"a" * (8 << 20))
+        self.why("libstuck.so: cannot be read (the names of its sections do not end)", name=None, limit_s=10)
+
+    def test_a_library_may_become_shorter_while_it_is_read(self):
+        whole = Path(LIBRARY).read_bytes()
+        other = self.folder / "libother.so"
+        elf = Elf(whole)
+        elf.put(elf.find(".comment"), bytes(16 << 20))  # takes a while to be read
+        self.library.write_bytes(elf.bytes)
+        program = Program([HANGING, "load", self.library])
+        self.addCleanup(program.end)
+        settle(program.pid)
+        other.write_bytes(elf.bytes)
+        stop = threading.Event()
+
+        def cut():
+            while not stop.is_set():
+                os.truncate(self.library, 4096)
+                time.sleep(0.001)
+                with open(self.library, "r+b") as file:
+                    file.write(elf.bytes)
+                time.sleep(0.002)
+
+        cutter = threading.Thread(target=cut)
+        cutter.start()
+        try:
+            for _ in range(25):
+                done = run([FORKSIGHT, "why", program.pid, "--format", "json"], 20)
+                self.assertIn(done.status, (0, 1), (done.status, done.err))
+                json.loads(done.out)
+        finally:
+            stop.set()
+            cutter.join()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,83 @@
+"""ELF files for the tests: sections of a program exchanged for others, and cores of processes that never were."""
+import struct
+
+SHT_NULL, SHT_PROGBITS, SHT_NOTE, SHT_NOBITS = 0, 1, 7, 8
+SHF_COMPRESSED = 0x800
+PT_LOAD, PT_NOTE, PT_GNU_EH_FRAME = 1, 4, 0x6474E550
+EHDR, PHDR, SHDR = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQQQ"), struct.Struct("<IIQQQQIIQQ")
+
+
+class Elf:
+    """A 64-bit ELF file whose sections can be exchanged."""
+
+    def __init__(self, content):
+        self.bytes = bytearray(content)
+        head = EHDR.unpack_from(self.bytes)
+        self.phoff, self.shoff, self.phnum, self.shnum, self.names = head[5], head[6], head[10], head[12], head[13]
+
+    def section(self, number):
+        return list(SHDR.unpack_from(self.bytes, self.shoff + number * SHDR.size))
+
+    def set_section(self, number, values):
+        SHDR.pack_into(self.bytes, self.shoff + number * SHDR.size, *values)
+
+    def segment(self, number):
+        return list(PHDR.unpack_from(self.bytes, self.phoff + number * PHDR.size))
+
+    def set_segment(self, number, values):
+        PHDR.pack_into(self.bytes, self.phoff + number * PHDR.size, *values)
+
+    def find(self, name):
+        names = self.section(self.names)
+        for number in range(self.shnum):
+            at = names[4] + self.section(number)[0]
+            if self.bytes[at:self.bytes.index(0, at)] == name.encode():
+                return number
+        raise KeyError(name)
+
+    def put(self, number, content, flags=None):
+        """Gives a section other bytes, at the end of the file."""
+        self.bytes += b"\0" * (-len(self.bytes) % 16)
+        values = self.section(number)
+        if flags is not None:
+            values[2] = flags
+        values[1] = SHT_PROGBITS
+        values[4], values[5] = len(self.bytes), len(content)
+        self.bytes += content
+        self.set_section(number, values)
+
+
+def note(kind, body, owner=b"CORE\0"):
+    padded = lambda raw: raw + b"\0" * (-len(raw) % 4)
+    return struct.pack("<III", len(owner), len(body), kind) + padded(owner) + padded(body)
+
+
+def thread_note(tid, rip, rsp):
+    """NT_PRSTATUS of a thread in futex(): elf_prstatus of <sys/procfs.h>, with the registers from byte 112 on."""
+    body = bytearray(336)
+    struct.pack_into("<i", body, 32, tid)
+    registers = [0] * 27
+    registers[10] = (1 << 64) - 512  # rax: the kernel has put -ERESTARTSYS there
+    registers[15], registers[16], registers[17] = 202, rip, 0x33
+    registers[19], registers[20] = rsp, 0x2B
+    registers[21] = 0x7F0000000000 + tid * 0x1000  # fs_base
+    struct.pack_into("<27Q", body, 112, *registers)
+    return note(1, bytes(body))
+
+
+def core(threads):
+    """A core whose threads all sleep in futex(), with one page of stack for all."""
+    page, code, stack = 4096, 0x400000, 0x7FFF00000000
+    process = bytearray(136)
+    struct.pack_into("<iiii", process, 24, 1000, 1, 1000, 1000)
+    process[40:44] = b"many"
+    notes = note(3, bytes(process)) + b"".join(thread_note(1000 + i, code + 2, stack + 256) for i in range(threads))
+    head_bytes = page
+    notes_at = head_bytes
+    data_at = (notes_at + len(notes) + page - 1) // page * page
+    segments = [(PT_NOTE, 0, notes_at, 0, 0, len(notes), 0, 4), (PT_LOAD, 5, data_at, code, 0, page, page, page),
+                (PT_LOAD, 6, data_at + page, stack, 0, page, page, page)]
+    head = EHDR.pack(b"\x7fELF\x02\x01\x01" + bytes(9), 4, 62, 1, 0, EHDR.size, 0, 0, EHDR.size, PHDR.size, len(segments), 0, 0, 0)
+    head += b"".join(PHDR.pack(*segment) for segment in segments)
+    body = head.ljust(head_bytes, b"\0") + notes
+    return body.ljust(data_at, b"\0") + b"\x0f\x05".ljust(page, b"\x90") + bytes(page)

@@ -1,0 +1,117 @@
+// Processes for the tests of hostile files. Each writes a byte when it is about to hang.
+//   hanging load LIBRARY          calls stuck() of a library
+//   hanging hold N                reads from a pipe that it holds open for writing by N descriptors
+//   hanging poll THREADS N        that many threads poll N entries
+//   hanging map FILE N            maps the first page of a file N times, as code, and then hangs
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void fail(const char* what) {
+  perror(what);
+  exit(2);
+}
+
+static void say_ready(void) {
+  if (write(STDOUT_FILENO, "x", 1) != 1) fail("write");
+}
+
+static void read_forever(void) {
+  int ends[2];
+  char byte;
+  if (pipe(ends) != 0) fail("pipe");
+  say_ready();
+  while (read(ends[0], &byte, 1) > 0) {
+  }
+}
+
+static void load(const char* path) {
+  int ends[2];
+  void* const library = dlopen(path, RTLD_NOW);
+  int (*stuck)(int) = NULL;
+  if (library != NULL) *(void**)&stuck = dlsym(library, "stuck");
+  if (stuck == NULL || pipe(ends) != 0) fail("load");
+  say_ready();
+  stuck(ends[0]);
+}
+
+static void raise_limit(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) fail("getrlimit");
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) fail("setrlimit");
+}
+
+static void hold(int count) {
+  int ends[2];
+  char byte;
+  raise_limit();
+  if (pipe(ends) != 0) fail("pipe");
+  for (int i = 1; i < count; ++i) {
+    if (dup(ends[1]) < 0) fail("dup");
+  }
+  say_ready();
+  while (read(ends[0], &byte, 1) > 0) {
+  }
+}
+
+static struct pollfd* entries;
+static int entry_count;
+
+static void* poll_forever(void* unused) {
+  for (;;) poll(entries, (nfds_t)entry_count, -1);
+  return unused;
+}
+
+static void poll_many(int threads, int count) {
+  int ends[2];
+  raise_limit();
+  if (pipe(ends) != 0) fail("pipe");
+  entries = calloc((size_t)count, sizeof *entries);
+  entry_count = count;
+  for (int i = 0; i < count; ++i) {
+    entries[i].fd = dup(ends[0]);
+    entries[i].events = POLLIN;
+    if (entries[i].fd < 0) fail("dup");
+  }
+  for (int i = 1; i < threads; ++i) {
+    pthread_attr_t attributes;
+    pthread_t thread;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 64 << 10);
+    if (pthread_create(&thread, &attributes, poll_forever, NULL) != 0) fail("pthread_create");
+  }
+  say_ready();
+  poll_forever(NULL);
+}
+
+static void map_many(const char* path, int count) {
+  const int fd = open(path, O_RDONLY);
+  struct stat status;
+  if (fd < 0 || fstat(fd, &status) != 0) fail(path);
+  for (int i = 0; i < count; ++i) {
+    void* const at = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+    if (at == MAP_FAILED) fail("mmap");
+    // A page between two mappings, so that the kernel does not join them.
+    if (mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) fail("mmap");
+  }
+  close(fd);
+  read_forever();
+}
+
+int main(int argc, char** argv) {
+  if (argc == 3 && strcmp(argv[1], "load") == 0) load(argv[2]);
+  if (argc == 3 && strcmp(argv[1], "hold") == 0) hold(atoi(argv[2]));
+  if (argc == 4 && strcmp(argv[1], "poll") == 0) poll_many(atoi(argv[2]), atoi(argv[3]));
+  if (argc == 4 && strcmp(argv[1], "map") == 0) map_many(argv[2], atoi(argv[3]));
+  return 2;
+}

@@ -1,0 +1,158 @@
+"""process_test.py FORKSIGHT HANGING LIBRARY: `forksight why` and `forksight queue inspect` on processes that mean harm: lists without
+end, files that were exchanged, mappings that overlap."""
+import ctypes
+import os
+import shutil
+import struct
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from bounded import Program, run, settle
+from elf import PHDR, PT_LOAD, Elf
+
+LIBRARY, HANGING, FORKSIGHT = sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
+libc = ctypes.CDLL(None, use_errno=True)
+IN_OPEN = 0x20
+
+
+class Opened:
+    """Notes whether anybody opens a file; a look at its status does not count."""
+
+    def __init__(self, path):
+        self.fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if libc.inotify_add_watch(self.fd, os.fsencode(path), IN_OPEN) < 0:
+            raise OSError(ctypes.get_errno(), "inotify_add_watch")
+
+    def was(self):
+        try:
+            return bool(os.read(self.fd, 4096))
+        except BlockingIOError:
+            return False
+
+    def close(self):
+        os.close(self.fd)
+
+
+class Process(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="forksight-hostile-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.library = self.folder / "libstuck.so"
+
+    def start(self, *arguments):
+        program = Program([HANGING, *arguments])
+        self.addCleanup(program.end)
+        settle(program.pid)
+        return program
+
+    def why(self, program, limit_s=20, memory_mb=300, status=(0, 1)):
+        done = run([FORKSIGHT, "why", program.pid], limit_s)
+        self.assertIn(done.status, status, done.text)
+        self.assertIn(str(program.pid), done.out)
+        self.assertLess(done.peak_mb, memory_mb)
+        return done
+
+    def test_many_descriptors_of_one_pipe_are_counted(self):
+        done = self.why(self.start("hold", 20_000), status=(1,))
+        self.assertIn("more descriptors of", done.out)
+        self.assertLess(done.out.count("\n"), 80)
+
+    def test_many_polled_descriptors(self):
+        done = self.why(self.start("poll", 300, 16_000), limit_s=30)
+        self.assertLess(done.seconds, 15)
+
+    def test_few_polled_descriptors_are_all_told(self):
+        done = self.why(self.start("poll", 2, 3), status=(1,))
+        self.assertIn("pipe", done.out)
+
+    def exchange(self, make):
+        """The library is removed while it is in use, and `make` puts something else at its place."""
+        shutil.copy(LIBRARY, self.library)
+        program = self.start("load", self.library)
+        self.library.unlink()
+        make(self.library)
+        return program
+
+    def test_a_fifo_at_the_place_of_a_library_is_not_opened(self):
+        program = self.exchange(os.mkfifo)
+        opened = Opened(self.library)
+        self.addCleanup(opened.close)
+        self.assertIn("pipe-held-open", self.why(program, limit_s=10).out)
+        self.assertFalse(opened.was())
+
+    def test_a_link_to_a_fifo_neither(self):
+        fifo = self.folder / "fifo"
+        os.mkfifo(fifo)
+        program = self.exchange(lambda path: path.symlink_to(fifo))
+        opened = Opened(fifo)
+        self.addCleanup(opened.close)
+        self.assertIn("pipe-held-open", self.why(program, limit_s=10).out)
+        self.assertFalse(opened.was())
+
+    def test_a_link_to_a_device_neither(self):
+        program = self.exchange(lambda path: path.symlink_to("/dev/ptmx"))
+        opened = Opened("/dev/ptmx")
+        self.addCleanup(opened.close)
+        self.assertIn("pipe-held-open", self.why(program, limit_s=10).out)
+        self.assertFalse(opened.was())
+
+    def test_a_link_to_a_secret_neither(self):
+        secret = self.folder / "secret"
+        secret.write_text("a password")
+        secret.chmod(0o600)
+        program = self.exchange(lambda path: path.symlink_to(secret))
+        if os.geteuid() != 0:
+            self.skipTest("only root could read a secret of another user")
+        opened = Opened(secret)
+        self.addCleanup(opened.close)
+        self.assertIn("pipe-held-open", self.why(program, limit_s=10).out)
+        self.assertFalse(opened.was())
+
+    def test_the_notice_of_an_opened_file_works(self):
+        place = self.folder / "file"
+        place.touch()
+        opened = Opened(place)
+        self.addCleanup(opened.close)
+        os.stat(place)
+        self.assertFalse(opened.was())
+        place.read_bytes()
+        self.assertTrue(opened.was())
+
+    def test_mappings_whose_segments_overlap(self):
+        size = 60 << 20
+        elf = Elf(Path(LIBRARY).read_bytes())
+        count = 200
+        table = b"".join(PHDR.pack(PT_LOAD, 5, 0, i * 4096, 0, size, size, 4096) for i in range(count))
+        head = bytearray(elf.bytes[:64])
+        struct.pack_into("<Q", head, 32, 64)  # e_phoff
+        struct.pack_into("<H", head, 56, count)  # e_phnum
+        struct.pack_into("<Q", head, 40, 0)  # e_shoff
+        struct.pack_into("<HH", head, 60, 0, 0)
+        other = self.folder / "overlapping"
+        other.write_bytes(head + table)
+        os.truncate(other, size)
+        program = self.start("map", other, 40)
+        other.unlink()
+        done = self.why(program, limit_s=30, memory_mb=900)
+        self.assertLess(done.seconds, 10)
+
+    def test_a_fifo_with_the_name_of_a_queue_is_not_opened(self):
+        name = f"forksight-{os.getpid():032x}"
+        place = Path("/dev/shm", name)
+        os.mkfifo(place)
+        self.addCleanup(place.unlink)
+        reader = os.open(place, os.O_RDWR)
+        self.addCleanup(os.close, reader)
+        opened = Opened(place)
+        self.addCleanup(opened.close)
+        for what in (str(os.getpid()), f"/proc/{os.getpid()}/fd/{reader}", "/" + name):
+            done = run([FORKSIGHT, "queue", "inspect", what], 10)
+            self.assertEqual(done.status, 3, done.text)
+            self.assertEqual(len(done.err.splitlines()), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
