@@ -89,7 +89,7 @@ class Debuginfod : public testing::Test {
     folder_ = folder;
     setenv("DEBUGINFOD_CACHE_PATH", (folder_ / "cache").c_str(), 1);
     unsetenv("http_proxy");
-    allow_debuginfod();
+    allow_debuginfod(true);
   }
   void TearDown() override {
     unsetenv("DEBUGINFOD_URLS");

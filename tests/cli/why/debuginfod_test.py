@@ -98,10 +98,10 @@ class Debuginfod(unittest.TestCase):
         return LINE in files, "thread_main" in functions
 
     def why(self, cache, url=None):
-        return self.lines(FORKSIGHT.report(self.program.popen.pid, env=self.environment(cache, url))[0])
+        return self.lines(FORKSIGHT.report(self.program.popen.pid, "--debuginfod", env=self.environment(cache, url))[0])
 
     def core(self, core, cache, url=None):
-        done = subprocess.run([FORKSIGHT.path, "core", core, "--format", "json"], capture_output=True, text=True,
+        done = subprocess.run([FORKSIGHT.path, "core", core, "--debuginfod", "--format", "json"], capture_output=True, text=True,
                               timeout=LIMIT_S, check=False, env=self.environment(cache, url))
         return self.lines(json.loads(done.stdout))
 
@@ -113,6 +113,13 @@ class Debuginfod(unittest.TestCase):
         self.server.asked.clear()
         self.assertEqual(self.why("cache", self.server.url), (True, True))  # libdebuginfod has kept the file
         self.assertNotIn(self.key + "/debuginfo", self.server.asked)
+
+    def test_root_asks_no_server_unless_it_is_told_to(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root is not allowed to by default")
+        report = FORKSIGHT.report(self.program.popen.pid, env=self.environment("cache", self.server.url))[0]
+        self.assertEqual(self.lines(report), (False, False))
+        self.assertEqual(self.server.asked, [])
 
     def test_without_an_answer_the_rest_is_told(self):
         self.server.files.clear()
@@ -126,7 +133,7 @@ class Debuginfod(unittest.TestCase):
     def test_nothing_is_stopped_while_the_server_takes_its_time(self):
         self.server.gate.clear()
         pid = self.program.popen.pid
-        command = FORKSIGHT.start(pid, "--format", "json", env=self.environment("cache", self.server.url))
+        command = FORKSIGHT.start(pid, "--debuginfod", "--format", "json", env=self.environment("cache", self.server.url))
         try:
             self.assertTrue(self.server.came.wait(LIMIT_S))
             for task in os.listdir(f"/proc/{pid}/task"):
@@ -145,7 +152,7 @@ class Debuginfod(unittest.TestCase):
         self.server.gate.clear()  # the server never answers, so libdebuginfod's own limit ends the request
         environment = {**self.environment("cache", self.server.url), "DEBUGINFOD_TIMEOUT": "6",
                        "DEBUGINFOD_RETRY_LIMIT": "0"}
-        done = subprocess.run([FORKSIGHT.path, "core", str(self.folder / f"core.{pid}"), "--format", "json"],
+        done = subprocess.run([FORKSIGHT.path, "core", str(self.folder / f"core.{pid}"), "--debuginfod", "--format", "json"],
                               capture_output=True, text=True, timeout=LIMIT_S, check=False, env=environment)
         report = json.loads(done.stdout)
         self.assertEqual(self.lines(report), (False, False))
