@@ -46,6 +46,11 @@ inline constexpr std::uint64_t kMaxSymbols = 8'000'000;
 // Units of debug information of one file. The largest browsers have about 60,000.
 inline constexpr std::size_t kMaxUnits = 500'000;
 
+// Programs and libraries that one process has mapped.
+inline constexpr std::size_t kMaxModules = 16'384;
+// Pieces of files that a core says were mapped. vm.max_map_count is 65,530, unless it was raised.
+inline constexpr std::size_t kMaxCoreMappings = 1'000'000;
+
 // What is copied out of the memory of one process of files that are gone, by file and together.
 inline constexpr std::size_t kMaxCopyBytes = std::size_t{64} << 20U;
 inline constexpr std::size_t kMaxCopiesBytes = std::size_t{512} << 20U;

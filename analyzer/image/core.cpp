@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 
+#include "files/budgets.hpp"
 #include "image/core_cmdline.hpp"
 #include "image/core_memory.hpp"
 #include "image/core_notes.hpp"
@@ -30,8 +32,9 @@ struct Program {
 template <class Visit>
 void for_each_piece(const Program& program, const std::vector<CoreMapping>& files, Visit visit) {
   const std::uint64_t end = program.start + (program.head.end_address - program.head.first_address);
-  for (const CoreMapping& file : files) {
-    if (file.start >= program.start && file.start < end && file.path == program.path) visit(file);
+  for (auto file = std::ranges::lower_bound(files, program.start, {}, &CoreMapping::start);
+       file != files.end() && file->start < end; ++file) {
+    if (file->path == program.path) visit(*file);
   }
 }
 
@@ -40,6 +43,11 @@ std::vector<Program> find_programs(const CoreMemory& memory, const std::vector<C
   std::vector<Program> programs;
   for (const CoreMapping& file : files) {
     if (file.offset != 0) continue;
+    if (programs.size() >= files::kMaxModules) {
+      limits.push_back(fmt::format("the core has more than {} programs and libraries; some frames have no names",
+                                   files::kMaxModules));
+      break;
+    }
     auto head = read_mapped_head(memory, file.start);
     const bool is_in_core = memory.value<std::uint32_t>(file.start).has_value();
     if (!is_in_core) head = read_file_head(without_deleted(file.path));
@@ -77,16 +85,17 @@ std::string find_mismatch(const std::string& core, const std::string& exe, const
                      hex(given->build_id));
 }
 
-bool is_executable(const std::vector<Program>& programs, const CoreMapping& file) {
-  for (const Program& program : programs) {
-    if (program.path != file.path) continue;
-    for (const Elf64_Phdr& segment : program.head.segments) {
-      if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
-      const std::uint64_t start = segment.p_offset & ~std::uint64_t{4095};
-      if (file.offset >= start && file.offset < segment.p_offset + segment.p_filesz) return true;
-    }
-  }
-  return false;
+// By the first program of that path.
+using ByPath = std::unordered_map<std::string, const Program*>;
+
+bool is_executable(const ByPath& programs, const CoreMapping& file) {
+  const auto program = programs.find(file.path);
+  if (program == programs.end()) return false;
+  return std::ranges::any_of(program->second->head.segments, [&](const Elf64_Phdr& segment) {
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) return false;
+    const std::uint64_t start = segment.p_offset & ~std::uint64_t{4095};
+    return file.offset >= start && file.offset < segment.p_offset + segment.p_filesz;
+  });
 }
 
 // A core does not show which mappings are shared. These are, by their nature.
@@ -97,6 +106,8 @@ bool is_shared_by_name(const std::string& path) {
 
 std::vector<proc::Mapping> merge_mappings(const CoreMemory& memory, const CoreNotes& notes,
                                           const std::vector<Program>& programs) {
+  ByPath by_path;
+  for (const Program& program : programs) by_path.try_emplace(program.path, &program);
   std::vector<proc::Mapping> mappings;
   for (const CoreFile::Segment& segment : memory.file().segments()) {
     proc::Mapping mapping;
@@ -124,7 +135,7 @@ std::vector<proc::Mapping> merge_mappings(const CoreMemory& memory, const CoreNo
     mapping.start = file.start;
     mapping.end = file.end;
     mapping.readable = true;
-    mapping.executable = is_executable(programs, file);
+    mapping.executable = is_executable(by_path, file);
     mapping.path = file.path;
     mapping.offset = file.offset;
     mappings.push_back(std::move(mapping));

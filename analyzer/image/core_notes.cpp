@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "files/budgets.hpp"
 #include "image/elf_notes.hpp"
 
 namespace forksight::image {
@@ -74,6 +75,7 @@ void decode_files(std::span<const std::byte> bytes, CoreNotes& notes) {
     names.remove_prefix(length + 1);
     if (file.start >= file.end || pages > kMaxOffset / *unit) continue;
     file.offset = pages * *unit;
+    if (notes.files.size() >= files::kMaxCoreMappings) break;
     notes.files.push_back(std::move(file));
   }
   std::stable_sort(notes.files.begin(), notes.files.end(),

@@ -83,7 +83,7 @@ std::optional<ElfHead> read_file_head(const std::string& path, const std::option
 }
 
 std::vector<std::byte> copy_mapped_file(const Memory& memory, std::uint64_t start, const ElfHead& head,
-                                        std::size_t limit) {
+                                        std::size_t limit, std::size_t& spent) {
   std::vector<std::byte> file;
   const std::uint64_t bias = start - head.first_address;
   std::size_t left = limit;  // segments may overlap in the file: what is read counts, not its size
@@ -92,6 +92,7 @@ std::vector<std::byte> copy_mapped_file(const Memory& memory, std::uint64_t star
     if (segment.p_offset > limit || segment.p_filesz > limit - segment.p_offset) return {};
     if (segment.p_filesz > left) return {};
     left -= segment.p_filesz;
+    spent += segment.p_filesz;
     file.resize(std::max<std::size_t>(file.size(), segment.p_offset + segment.p_filesz));
     const auto room = std::span(file).subspan(segment.p_offset, segment.p_filesz);
     const bool is_whole = memory.read(bias + segment.p_vaddr, room) == room.size();

@@ -35,8 +35,9 @@ std::optional<ElfHead> read_mapped_head(const Memory& memory, std::uint64_t star
 std::optional<ElfHead> read_file_head(const std::string& path, const std::optional<files::MappedFile>& mapped = {});
 
 // The file, reconstructed from its mapped parts: it has no sections, and its writable part has changed. It serves for
-// exported names and unwinding. Empty if it is larger than `limit`, or if its code or tables cannot be read.
+// exported names and unwinding. Empty if it is larger than `limit`, or if its code or tables cannot be read. Adds to
+// `spent` what was read of the memory.
 std::vector<std::byte> copy_mapped_file(const Memory& memory, std::uint64_t start, const ElfHead& head,
-                                        std::size_t limit);
+                                        std::size_t limit, std::size_t& spent);
 
 }  // namespace forksight::image

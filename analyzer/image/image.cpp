@@ -14,9 +14,10 @@ const proc::Mapping* Image::mapping_of(std::uint64_t address) const {
 }
 
 const Thread* Image::find_own(std::int32_t own) const {
+  if (own == 0) return nullptr;
   const auto thread =
       std::find_if(threads.begin(), threads.end(), [&](const Thread& one) { return own_number(one) == own; });
-  return own != 0 && thread != threads.end() ? &*thread : nullptr;
+  return thread != threads.end() ? &*thread : nullptr;
 }
 
 std::int32_t Image::tid_of(std::int32_t own) const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <unordered_map>
 
 #include "image/live_memory.hpp"
 #include "image/modules.hpp"
@@ -131,10 +132,11 @@ Result<Image> open_live(std::int32_t pid, const LiveOptions& options) {
   if (!proc::is_same_process({pid, image.start_ticks}) || image.threads.empty()) return Error{gone(pid)};
   if (!options.stop) return image;
   if (options.stop_only) {
+    std::unordered_map<std::int32_t, const Thread*> threads;
+    for (const Thread& thread : image.threads) threads.try_emplace(thread.tid, &thread);
     std::erase_if(stoppable, [&](std::int32_t tid) {
-      const auto thread = std::find_if(image.threads.begin(), image.threads.end(),
-                                       [&](const Thread& candidate) { return candidate.tid == tid; });
-      return thread == image.threads.end() || !options.stop_only(*thread);
+      const auto thread = threads.find(tid);
+      return thread == threads.end() || !options.stop_only(*thread->second);
     });
   }
   stop_and_read_registers(image, stoppable);

@@ -60,10 +60,16 @@ std::vector<symbols::Module> find_modules(const Memory& memory, const std::vecto
                                           const OtherPlaces& other_places, std::vector<std::string>& limits) {
   std::vector<symbols::Module> modules;
   std::size_t copied = 0;
+  std::size_t heads = 0;
   for (const proc::Mapping& mapping : mappings) {
     const bool is_vdso = mapping.path == "[vdso]";
     if (mapping.offset != 0 || (!is_vdso && !mapping.path.starts_with('/'))) continue;
     if (!modules.empty() && mapping.start < modules.back().end) continue;
+    if (++heads > files::kMaxModules) {
+      limits.push_back(fmt::format("more than {} files are mapped from their beginning; some frames have no names",
+                                   files::kMaxModules));
+      break;
+    }
     const auto head = read_mapped_head(memory, mapping.start);
     if (!head || !is_code_mapped(*head, mapping, mappings)) continue;
     symbols::Module module;
@@ -86,8 +92,8 @@ std::vector<symbols::Module> find_modules(const Memory& memory, const std::vecto
       break;
     }
     if (!is_found) {
-      auto bytes = copy_mapped_file(memory, mapping.start, *head, std::min(files::kMaxCopyBytes, files::kMaxCopiesBytes - copied));
-      copied += bytes.size();
+      auto bytes = copy_mapped_file(memory, mapping.start, *head,
+                                    std::min(files::kMaxCopyBytes, files::kMaxCopiesBytes - copied), copied);
       if (!bytes.empty() && !is_vdso) {
         limits.push_back(
             fmt::format("{}: the file is gone or has changed since it was loaded: exported names only", module.path));

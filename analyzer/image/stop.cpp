@@ -21,6 +21,7 @@
 #include <chrono>
 #include <cstring>
 #include <thread>
+#include <unordered_map>
 
 #include "image/refusal.hpp"
 #include "image/user_registers.hpp"
@@ -158,12 +159,13 @@ struct Progress {
 
 // Returns when all are done, or one is late. In the second case this thread must end, so that the kernel releases it.
 void read_some(Image& image, std::span<const std::int32_t> tids, Progress& progress) {
+  std::unordered_map<std::int32_t, Thread*> threads;
+  for (Thread& thread : image.threads) threads.try_emplace(thread.tid, &thread);
   while (progress.next < tids.size()) {
     const std::int32_t tid = tids[progress.next++];
-    const auto thread = std::find_if(image.threads.begin(), image.threads.end(),
-                                     [&](const Thread& candidate) { return candidate.tid == tid; });
-    if (thread == image.threads.end() || !may_be_stopped(*thread)) continue;
-    const Outcome outcome = read_thread(image, *thread);
+    const auto thread = threads.find(tid);
+    if (thread == threads.end() || !may_be_stopped(*thread->second)) continue;
+    const Outcome outcome = read_thread(image, *thread->second);
     if (outcome == Outcome::kRefused && progress.refused == 0) progress.refused = errno;
     if (outcome == Outcome::kRefused) return;
     if (outcome == Outcome::kLate) {

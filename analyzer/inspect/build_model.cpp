@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "inspect/java_locks.hpp"
@@ -84,7 +85,7 @@ class Builder {
 
  private:
   void add_process(std::size_t subject);
-  bool is_stuck_alone(std::size_t subject, std::int32_t tid) const;
+  bool is_stuck_alone(std::size_t subject, std::int32_t tid);
   bool may_be_cancelled(std::size_t subject, std::int32_t tid) const;
   bool is_of_interest(std::size_t subject) const;
   model::ForkId find_fork_of_loss(model::ForkId fork) const;
@@ -99,6 +100,7 @@ class Builder {
   Scene scene_;
   PythonStacks python_;
   LostThreads lost_;
+  std::map<std::size_t, std::unordered_set<std::int32_t>> stuck_tids_;  // by subject that goes on
 };
 
 void Builder::add_process(std::size_t subject) {
@@ -154,10 +156,16 @@ model::ForkId Builder::find_fork_of_loss(model::ForkId fork) const {
 }
 
 // The thread is stuck while other threads of its process go on.
-bool Builder::is_stuck_alone(std::size_t subject, std::int32_t tid) const {
+bool Builder::is_stuck_alone(std::size_t subject, std::int32_t tid) {
   const Subject& own = scene_.subjects[subject];
-  return own.liveness == model::Liveness::kAwake &&
-         std::ranges::any_of(own.waits, [&](const model::Wait& wait) { return wait.is_stuck && wait.tid == tid; });
+  if (own.liveness != model::Liveness::kAwake) return false;
+  const auto [stuck, is_new] = stuck_tids_.try_emplace(subject);
+  if (is_new) {
+    for (const model::Wait& wait : own.waits) {
+      if (wait.is_stuck) stuck->second.insert(wait.tid);
+    }
+  }
+  return stuck->second.contains(tid);
 }
 
 // Another thread may cancel this thread at any instruction.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "proc/futex_word.hpp"
 #include "proc/thread_sample.hpp"
@@ -50,23 +52,44 @@ std::optional<std::uint64_t> read_word(const image::Image& core, std::uint64_t a
   return value ? std::optional<std::uint64_t>(*value) : std::nullopt;
 }
 
-watch::WaitFacts look_up(const image::Image& core, const proc::ThreadSample& thread) {
+// The threads by the numbers that their memory has for them: a core may have very many, and each wait asks for some.
+class Numbers {
+ public:
+  explicit Numbers(const image::Image& core) {
+    for (const image::Thread& thread : core.threads) {
+      by_own_.try_emplace(image::own_number(thread), thread.tid);
+      tids_.insert(thread.tid);
+    }
+  }
+  bool has_own(std::int32_t own) const { return own != 0 && by_own_.contains(own); }
+  bool has(std::int32_t tid) const { return tids_.contains(tid); }
+  // `own` itself if there is no such thread.
+  std::int32_t tid_of(std::int32_t own) const {
+    const auto found = own == 0 ? by_own_.end() : by_own_.find(own);
+    return found == by_own_.end() ? own : found->second;
+  }
+
+ private:
+  std::unordered_map<std::int32_t, std::int32_t> by_own_;
+  std::unordered_set<std::int32_t> tids_;
+};
+
+watch::WaitFacts look_up(const image::Image& core, const Numbers& numbers, const proc::ThreadSample& thread) {
   watch::WaitFacts facts;
   const proc::WaitTarget target = proc::classify(thread);
   if (!is_futex(target)) return facts;
   const bool is_private = target.kind == WaitClass::kPrivateFutex;
   facts.mapping = is_private ? WordMapping::kPrivate : kind_of_mapping(core, target.word);
   const auto read = [&](std::uint64_t at, std::size_t size) { return read_word(core, at, size); };
-  const auto lives_here = [&](std::int32_t own) { return core.find_own(own) != nullptr; };
-  // The owner of a lock that may be shared may be a thread of another process. A core does not show which processes
-  // there were, so any owner may be alive.
+  const auto lives_here = [&](std::int32_t own) { return numbers.has_own(own); };
+  // A lock that may be shared may belong to another process. A core does not show which other processes there were.
   const auto may_live = [](std::int32_t) { return true; };
   const bool is_own = facts.mapping == WordMapping::kPrivate;
   facts.word = proc::identify_word(thread.call, core.libc.version, read, lives_here,
                                    is_own ? proc::HasTask(lives_here) : may_live);
-  facts.word.owner = core.tid_of(facts.word.owner);
+  facts.word.owner = numbers.tid_of(facts.word.owner);
   if (const auto value = core.memory->value<std::uint32_t>(target.word); target.priority_inherit && value) {
-    facts.pi_owner = core.tid_of(static_cast<std::int32_t>(*value & FUTEX_TID_MASK));
+    facts.pi_owner = numbers.tid_of(static_cast<std::int32_t>(*value & FUTEX_TID_MASK));
   }
   if (is_own) {
     watch::name_wakers(core.pid, target, facts);
@@ -77,13 +100,12 @@ watch::WaitFacts look_up(const image::Image& core, const proc::ThreadSample& thr
 }
 
 // The rules of watch/proof.hpp, as far as memory and registers suffice for them.
-bool is_asleep_for_good(const image::Image& core, const proc::ThreadSample& thread, const watch::WaitFacts& facts) {
+bool is_asleep_for_good(const Numbers& numbers, const proc::ThreadSample& thread, const watch::WaitFacts& facts) {
   const proc::WaitTarget target = proc::classify(thread);
   if (target.kind == WaitClass::kEnded) return true;
   if (!is_futex(target) || facts.mapping != WordMapping::kPrivate) return false;
-  // If the owner of a lock with priority inheritance is in another process, the end of the owner wakes the waiter.
-  return !target.priority_inherit ||
-         std::ranges::any_of(core.threads, [&](const image::Thread& other) { return facts.pi_owner == other.tid; });
+  // The end of an owner in another process wakes the waiter.
+  return !target.priority_inherit || (facts.pi_owner && numbers.has(*facts.pi_owner));
 }
 
 }  // namespace
@@ -93,10 +115,11 @@ CoreWaits find_core_waits(const image::Image& core) {
   std::vector<proc::ThreadSample> threads;
   std::vector<watch::WaitFacts> facts;
   found.all_for_good = true;
+  const Numbers numbers(core);
   for (const image::Thread& thread : core.threads) {
     threads.push_back(sample_of(thread));
-    facts.push_back(look_up(core, threads.back()));
-    found.all_for_good = found.all_for_good && is_asleep_for_good(core, threads.back(), facts.back());
+    facts.push_back(look_up(core, numbers, threads.back()));
+    found.all_for_good = found.all_for_good && is_asleep_for_good(numbers, threads.back(), facts.back());
   }
   const std::vector<bool> in_ring = watch::find_rings(core.pid, threads, facts);
   for (std::size_t index = 0; index < threads.size(); ++index) {

@@ -1,6 +1,7 @@
 #include "inspect/pthreads.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 #include <vector>
 
 #include "forksight/abi/thread.hpp"
@@ -36,12 +37,13 @@ void find_own_numbers(image::Image& core, bool is_forked) {
   const abi::ThreadLayout* const layout = abi::thread_layout(core.libc.version);
   if (layout == nullptr || (core.threads.size() < 2 && !is_forked)) return;
   std::vector<std::int32_t> numbers;
+  std::unordered_set<std::int32_t> known;
   for (const image::Thread& thread : core.threads) {
     for (const std::uint64_t self : {thread.fs_base, thread.fs_base + abi::kSelfInThread}) {
       if (thread.fs_base == 0 || core.memory->value<std::uint64_t>(self) != thread.fs_base) return;
     }
     const auto own = core.memory->value<std::int32_t>(thread.fs_base + layout->tid);
-    if (!own || *own <= 0 || *own == thread.tid || std::ranges::find(numbers, *own) != numbers.end()) return;
+    if (!own || *own <= 0 || *own == thread.tid || !known.insert(*own).second) return;
     numbers.push_back(*own);
   }
   for (std::size_t i = 0; i < numbers.size(); ++i) core.threads[i].own_tid = numbers[i];
