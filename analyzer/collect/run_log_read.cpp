@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -245,10 +246,7 @@ LoggedProcess read_process(const Json& json, Problem& problem) {
   reader.word("liveness", kLivenessNames, process.liveness);
   reader.number("stuck_for_ms", process.stuck_for_ms);
   reader.text("waits_via", process.waits_via);
-  reader.for_each("waits", [&](const Json& wait) {
-    process.waits.push_back(read_wait(wait, problem));
-    if (process.waits.size() > files::kMaxRunLogWaits) reader.complain("has more waiting threads than forksight reads");
-  });
+  reader.for_each("waits", [&](const Json& wait) { process.waits.push_back(read_wait(wait, problem)); });
   if (const Json* target = reader.find("waits_for")) {
     const Reader of(*target, "\"waits_for\"", problem);
     of.number("pid", process.waits_for_pid);
@@ -277,32 +275,105 @@ LoggedEnd read_end(const Json& json, Problem& problem) {
   return end;
 }
 
+// Takes processes, their waits and ends out of the tree as soon as each is whole, so that the tree stays small however
+// long the log is. Called by the parser with each part of it.
+class Taker {
+ public:
+  Taker(RunLog& log, Problem& problem) : log_(log), problem_(problem) {}
+
+  // False: the parser forgets what it has just read.
+  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
+    using Event = Json::parse_event_t;
+    if (!problem_.text.empty()) return false;
+    switch (event) {
+      case Event::key:
+        if (depth == kKeyOfLog) of_log_ = parsed.get_ref<const std::string&>();
+        if (depth == kKeyOfProcess) of_process_ = parsed.get_ref<const std::string&>();
+        return true;
+      case Event::object_start:
+        if (depth == kRow) before_row_ = loose_;
+        if (depth == kWait) before_wait_ = loose_;
+        return count();
+      case Event::array_start:
+      case Event::value: return count();
+      case Event::object_end: return !take(depth, parsed);
+      case Event::array_end: return true;
+    }
+    return true;
+  }
+
+ private:
+  // How deep they are: the members of the log, the items of these, and so on.
+  static constexpr int kKeyOfLog = 1;
+  static constexpr int kRow = 2;
+  static constexpr int kKeyOfProcess = 3;
+  static constexpr int kWait = 4;
+
+  bool count() {
+    if (++loose_ > files::kMaxRunLogLooseItems) problem_.text = "one of its members has more items than forksight reads";
+    return problem_.text.empty();
+  }
+
+  bool take(int depth, const Json& object) {
+    const bool is_process = depth == kRow && of_log_ == "processes";
+    const bool is_end = depth == kRow && of_log_ == "ends";
+    const bool is_wait = depth == kWait && of_log_ == "processes" && of_process_ == "waits";
+    if (!is_process && !is_end && !is_wait) return false;
+    if (is_wait) {
+      waits_.push_back(read_wait(object, problem_));
+      ++all_waits_;
+      loose_ = before_wait_;
+    } else if (is_process) {
+      LoggedProcess& process = log_.processes.emplace_back(read_process(object, problem_));
+      process.waits = std::move(waits_);
+      waits_.clear();
+      loose_ = before_row_;
+    } else {
+      log_.ends.push_back(read_end(object, problem_));
+      loose_ = before_row_;
+    }
+    const bool is_bearable = ++problem_.rows <= files::kMaxRunLogRows && all_waits_ <= files::kMaxRunLogWaits &&
+                             log_.processes.size() <= files::kMaxRunLogProcesses;
+    if (!is_bearable && problem_.text.empty())
+      problem_.text = "it has more processes, waiting threads or ends than forksight reads";
+    return true;
+  }
+
+  RunLog& log_;
+  Problem& problem_;
+  std::string of_log_;              // the member of the log that is read
+  std::string of_process_;          // the member of a process
+  std::vector<model::Wait> waits_;  // of the process that is read
+  std::size_t all_waits_ = 0;
+  std::size_t loose_ = 0;  // items in the tree
+  std::size_t before_row_ = 0;
+  std::size_t before_wait_ = 0;
+};
+
 }  // namespace
 
 Result<RunLog> parse_run_log(std::string_view text) {
-  const auto parsed = files::parse_json(text, {files::kMaxRunLogItems, kMaxDepth});
-  if (!parsed) return Error{parsed.error()};
-  const Json& json = parsed.value();
+  if (std::string fault = files::find_json_fault(text, {files::kMaxRunLogItems, kMaxDepth}); !fault.empty()) {
+    return Error{std::move(fault)};
+  }
+  RunLog log;
   Problem problem;
+  Taker taker(log, problem);
+  const Json json = Json::parse(text, std::ref(taker), false);
+  if (!problem.text.empty()) return Error{problem.text};
   const Reader reader(json, "the run log", problem);
   std::string schema;
   reader.text("schema", schema);
   if (problem.text.empty() && schema != kRunLogSchema) {
     return Error{fmt::format("schema \"{}\", this build reads \"{}\"", schema.substr(0, 40), kRunLogSchema)};
   }
-  RunLog log;
   reader.texts("command", log.command);
   reader.text("started_at", log.started_at);
   reader.text("host", log.host);
   reader.texts("limits", log.limits);
-  std::size_t waits = 0;
-  reader.for_each("processes", [&](const Json& process) {
-    log.processes.push_back(read_process(process, problem));
-    waits += log.processes.back().waits.size();
-    const bool is_bearable = waits <= files::kMaxRunLogWaits && log.processes.size() <= files::kMaxRunLogProcesses;
-    if (!is_bearable) reader.complain("has more processes or waiting threads than forksight reads");
-  });
-  reader.for_each("ends", [&](const Json& end) { log.ends.push_back(read_end(end, problem)); });
+  // What is still there is no object.
+  reader.for_each("processes", [&](const Json& process) { read_process(process, problem); });
+  reader.for_each("ends", [&](const Json& end) { read_end(end, problem); });
   if (!problem.text.empty()) return Error{problem.text};
   return log;
 }

@@ -8,9 +8,11 @@
 namespace forksight::files {
 
 // The size of run.json, which the kernel reports before the file is read.
-inline constexpr std::uint64_t kMaxRunLogBytes = std::uint64_t{256} << 20U;
-// Objects, lists, numbers and texts of run.json. A run of 6,000 stuck threads with stacks writes about 1.3 million.
-inline constexpr std::size_t kMaxRunLogItems = 4'000'000;
+inline constexpr std::uint64_t kMaxRunLogBytes = std::uint64_t{128} << 20U;
+// Objects, lists, numbers and texts of run.json: as many as are parsed, and as many as are in memory at once, which are
+// those of one thread, or those of one process without its threads.
+inline constexpr std::size_t kMaxRunLogItems = 8'000'000;
+inline constexpr std::size_t kMaxRunLogLooseItems = 400'000;
 // Processes, waits, frames and other rows of lists of run.json.
 inline constexpr std::size_t kMaxRunLogRows = 1'500'000;
 // Threads that wait, in run.json: Linux allows 4 million processes and threads on a machine, and jobs have few thousands.

@@ -65,6 +65,7 @@ TEST_F(Files, OpensNothingElse) {
   for (const std::string& path : {(folder_ / "fifo").string(), folder_.string(), std::string("/dev/zero"),
                                   std::string("/dev/ptmx"), (folder_ / "link").string(), std::string("/proc/self/mem"),
                                   std::string("/sys/kernel/notes")}) {
+    if (!fs::exists(path)) continue;
     errno = 0;
     const bool is_open = static_cast<bool>(open_regular(path));
     EXPECT_FALSE(is_open) << path;
