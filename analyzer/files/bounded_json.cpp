@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
-#include <utility>
 
 namespace forksight::files {
 namespace {
@@ -53,11 +52,6 @@ class Counter : public nlohmann::json_sax<Json> {
 std::string find_json_fault(std::string_view text, const JsonLimits& limits) {
   Counter counter(limits);
   return Json::sax_parse(text, &counter) ? std::string() : counter.fault();
-}
-
-Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
-  if (std::string fault = find_json_fault(text, limits); !fault.empty()) return Error{std::move(fault)};
-  return Json::parse(text, nullptr, false);
 }
 
 }  // namespace forksight::files

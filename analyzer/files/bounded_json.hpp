@@ -1,13 +1,10 @@
-// JSON of other users as a tree. A text of small items becomes a tree of up to 30 times its size, so items are counted
-// before the tree is made.
+// JSON of other users. A text of small items becomes a tree of up to 30 times its size, so items are
+// counted before the tree is made.
 #pragma once
 
 #include <cstddef>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
-
-#include "result.hpp"
 
 namespace forksight::files {
 
@@ -18,8 +15,5 @@ struct JsonLimits {
 
 // "" if `text` is JSON within the limits; else what is wrong, as the end of a sentence about the file.
 std::string find_json_fault(std::string_view text, const JsonLimits& limits);
-
-// An error is the answer of find_json_fault().
-Result<nlohmann::json> parse_json(std::string_view text, const JsonLimits& limits);
 
 }  // namespace forksight::files

@@ -69,12 +69,12 @@ class Report(unittest.TestCase):
         self.report("run.json: has 1099511627776 bytes", limit_s=10, memory_mb=200)
 
     def check_items(self, before, item, after, sentence):
-        """A run.json of 240 MB."""
+        """A run.json of 120 MB."""
         text = json.dumps(run_log())[:-1] + before
         piece = (item + ",") * 100_000
         with open(self.strange / "run.json", "w") as file:
             file.write(text)
-            while file.tell() < 240_000_000:
+            while file.tell() < 120_000_000:
                 file.write(piece)
             file.write(item + after)
         done = self.report(sentence, limit_s=20)
