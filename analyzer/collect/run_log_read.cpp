@@ -2,14 +2,12 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "collect/run_log.hpp"
 #include "collect/run_log_names.hpp"
-#include "files/bounded_json.hpp"
 #include "files/budgets.hpp"
 #include "files/open_file.hpp"
 
@@ -20,7 +18,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMaxText = 64U << 10U;
 constexpr std::size_t kMaxItems = 1U << 20U;
-constexpr int kMaxDepth = 8;
+constexpr std::size_t kMaxDepth = 8;
 
 struct Problem {
   std::string text;      // the first thing that is wrong; "": nothing is
@@ -275,46 +273,79 @@ LoggedEnd read_end(const Json& json, Problem& problem) {
   return end;
 }
 
-// Takes processes, their waits and ends out of the tree as soon as each is whole, so that the tree stays small however
-// long the log is. Called by the parser with each part of it.
-class Taker {
+// Makes the tree of the log, and takes processes, their waits and ends out of it as soon as each is whole. So the tree
+// stays small however long the log is. The parser stops at the first thing that is wrong.
+class Taker : public nlohmann::json_sax<Json> {
  public:
   Taker(RunLog& log, Problem& problem) : log_(log), problem_(problem) {}
 
-  // False: the parser forgets what it has just read.
-  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
-    using Event = Json::parse_event_t;
-    if (!problem_.text.empty()) return false;
-    switch (event) {
-      case Event::key:
-        if (depth == kKeyOfLog) of_log_ = parsed.get_ref<const std::string&>();
-        if (depth == kKeyOfProcess) of_process_ = parsed.get_ref<const std::string&>();
-        return true;
-      case Event::object_start:
-        if (depth == kRow) before_row_ = loose_;
-        if (depth == kWait) before_wait_ = loose_;
-        return count();
-      case Event::array_start:
-      case Event::value: return count();
-      case Event::object_end: return !take(depth, parsed);
-      case Event::array_end: return true;
-    }
+  const Json& rest() const { return rest_; }
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return false; }
+  bool key(string_t& name) override {
+    if (open_.size() == kKeyOfLog) of_log_ = name;
+    if (open_.size() == kKeyOfProcess) of_process_ = name;
+    key_ = std::move(name);
     return true;
+  }
+  bool start_object(std::size_t) override {
+    if (open_.size() == kRow) before_row_ = loose_;
+    if (open_.size() == kWait) before_wait_ = loose_;
+    return enter(Json::object());
+  }
+  bool start_array(std::size_t) override { return enter(Json::array()); }
+  bool end_object() override {
+    const Json& object = *open_.back();
+    open_.pop_back();
+    if (take(open_.size(), object)) open_.back()->get_ref<Json::array_t&>().pop_back();
+    return problem_.text.empty();
+  }
+  bool end_array() override {
+    open_.pop_back();
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const Json::exception&) override {
+    if (problem_.text.empty()) problem_.text = "not valid JSON: cut, or not a run log";
+    return false;
   }
 
  private:
   // How deep they are: the members of the log, the items of these, and so on.
-  static constexpr int kKeyOfLog = 1;
-  static constexpr int kRow = 2;
-  static constexpr int kKeyOfProcess = 3;
-  static constexpr int kWait = 4;
+  static constexpr std::size_t kKeyOfLog = 1;
+  static constexpr std::size_t kRow = 2;
+  static constexpr std::size_t kKeyOfProcess = 3;
+  static constexpr std::size_t kWait = 4;
 
-  bool count() {
-    if (++loose_ > files::kMaxRunLogLooseItems) problem_.text = "one of its members has more items than forksight reads";
-    return problem_.text.empty();
+  // Null if it is one item too many.
+  Json* place(Json value) {
+    if (++items_ > files::kMaxRunLogItems)
+      problem_.text = fmt::format("has more than {} items", files::kMaxRunLogItems);
+    else if (++loose_ > files::kMaxRunLogLooseItems)
+      problem_.text = fmt::format("has more than {} items in one of its members", files::kMaxRunLogLooseItems);
+    if (!problem_.text.empty()) return nullptr;
+    if (open_.empty()) return &(rest_ = std::move(value));
+    Json& in = *open_.back();
+    if (!in.is_array()) return &(in[key_] = std::move(value));
+    in.push_back(std::move(value));
+    return &in.back();
+  }
+  bool add(Json value) { return place(std::move(value)) != nullptr; }
+  bool enter(Json value) {
+    if (open_.size() >= kMaxDepth) problem_.text = fmt::format("has lists in lists, more than {} deep", kMaxDepth);
+    Json* const at = problem_.text.empty() ? place(std::move(value)) : nullptr;
+    if (at != nullptr) open_.push_back(at);
+    return at != nullptr;
   }
 
-  bool take(int depth, const Json& object) {
+  // `depth`: of lists and objects around the object. True if it may be forgotten.
+  bool take(std::size_t depth, const Json& object) {
+    if ((depth != kRow && depth != kWait) || !open_.back()->is_array()) return false;
     const bool is_process = depth == kRow && of_log_ == "processes";
     const bool is_end = depth == kRow && of_log_ == "ends";
     const bool is_wait = depth == kWait && of_log_ == "processes" && of_process_ == "waits";
@@ -341,11 +372,15 @@ class Taker {
 
   RunLog& log_;
   Problem& problem_;
+  Json rest_;                       // what was not taken
+  std::vector<Json*> open_;         // lists and objects that are not whole yet, each in the one before it
+  std::string key_;                 // of the next value
   std::string of_log_;              // the member of the log that is read
   std::string of_process_;          // the member of a process
   std::vector<model::Wait> waits_;  // of the process that is read
   std::size_t all_waits_ = 0;
-  std::size_t loose_ = 0;  // items in the tree
+  std::size_t items_ = 0;
+  std::size_t loose_ = 0;  // items that are in the tree now
   std::size_t before_row_ = 0;
   std::size_t before_wait_ = 0;
 };
@@ -353,15 +388,11 @@ class Taker {
 }  // namespace
 
 Result<RunLog> parse_run_log(std::string_view text) {
-  if (std::string fault = files::find_json_fault(text, {files::kMaxRunLogItems, kMaxDepth}); !fault.empty()) {
-    return Error{std::move(fault)};
-  }
   RunLog log;
   Problem problem;
   Taker taker(log, problem);
-  const Json json = Json::parse(text, std::ref(taker), false);
-  if (!problem.text.empty()) return Error{problem.text};
-  const Reader reader(json, "the run log", problem);
+  if (!Json::sax_parse(text, &taker) || !problem.text.empty()) return Error{problem.text};
+  const Reader reader(taker.rest(), "the run log", problem);
   std::string schema;
   reader.text("schema", schema);
   if (problem.text.empty() && schema != kRunLogSchema) {

@@ -26,13 +26,27 @@ class Done:
         return self.out + self.err
 
 
+def peak_of(pid):
+    """The most memory that a process has had, in MB. The peak that wait4() tells includes that of the test before it called exec."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    name = text.partition("\n")[0].split()[1]
+    if "VmHWM:" not in text or name.startswith("python"):
+        return 0
+    return int(text.partition("VmHWM:")[2].split()[0]) / 1024
+
+
 def run(argv, limit_s=LIMIT_S, **options):
     """Runs a command to its end; one that takes longer than `limit_s` fails the test. The seconds of the answer are those of the
     processor, which do not depend on what else the machine does."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         child = subprocess.Popen([str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=out, stderr=err, **options)
         deadline = time.monotonic() + limit_s
+        peak_mb = 0
         while True:
+            peak_mb = max(peak_mb, peak_of(child.pid))
             pid, status, usage = os.wait4(child.pid, os.WNOHANG)
             if pid != 0:
                 break
@@ -44,7 +58,7 @@ def run(argv, limit_s=LIMIT_S, **options):
             time.sleep(0.005)
         child.returncode = os.waitstatus_to_exitcode(status)
         read = lambda file: (file.seek(0), file.read().decode(errors="replace"))[1]
-        return Done(child.returncode, read(out), read(err), usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+        return Done(child.returncode, read(out), read(err), usage.ru_utime + usage.ru_stime, peak_mb)
 
 
 class Program:

@@ -46,17 +46,23 @@ class Report(unittest.TestCase):
         return done
 
     def test_a_fifo_is_not_waited_for(self):
-        for name in ("run.json", "outside.json", "trace.fstrace"):
+        for name in ("run.json", "outside.json"):
             os.mkfifo(self.strange / name)
-        self.report("run.json: not a regular file", "outside.json: not a regular file", "trace.fstrace: not a regular file")
+        self.report("run.json: not a regular file", "outside.json: not a regular file")
+
+    def test_a_fifo_is_no_trace(self):
+        os.mkfifo(self.strange / "trace.fstrace")
+        done = run([FORKSIGHT, "report", self.strange])
+        self.assertEqual((done.status, len(done.err.splitlines())), (3, 1), done.text)
+        self.assertIn("trace.fstrace: not a regular file", done.err)
 
     def test_a_link_to_a_device_is_not_read(self):
-        for name in ("run.json", "outside.json", "trace.fstrace"):
+        for name in ("run.json", "outside.json"):
             (self.strange / name).symlink_to("/dev/zero")
         self.report("run.json: not a regular file", "outside.json: not a regular file", memory_mb=200)
 
     def test_a_link_into_proc_is_not_read(self):
-        for name in ("run.json", "outside.json", "trace.fstrace"):
+        for name in ("run.json", "outside.json"):
             (self.strange / name).symlink_to("/proc/kmsg" if name == "outside.json" else "/proc/self/environ")
         self.report("run.json: not a regular file", "outside.json: not a regular file", memory_mb=200)
 
