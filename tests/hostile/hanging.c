@@ -46,6 +46,8 @@ static void load(const char* path) {
 
 static void raise_limit(void) {
   struct rlimit limit;
+  const struct rlimit more = {1 << 16, 1 << 16};
+  if (setrlimit(RLIMIT_NOFILE, &more) == 0) return;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) fail("getrlimit");
   limit.rlim_cur = limit.rlim_max;
   if (setrlimit(RLIMIT_NOFILE, &limit) != 0) fail("setrlimit");
