@@ -194,7 +194,7 @@ class Debug(unittest.TestCase):
             elf.set_section(elf.find(name), values)
         self.library.write_bytes(elf.bytes)
         os.truncate(self.library, len(elf.bytes) + size)
-        self.why("libstuck.so: its call frame information has")
+        self.why("libstuck.so: its call frame information has", lines=True)
 
     def test_names_of_sections_are_not_searched_for_their_end(self):
         elf = Elf(Path(LIBRARY).read_bytes())
