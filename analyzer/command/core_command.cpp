@@ -41,12 +41,13 @@ struct CoreLine {
 
 ExitStatus explain(const CoreLine& line) {
   symbols::allow_debuginfod(line.debuginfod);
-  const auto subjects = inspect::open_core_subjects(line.core, line.options);
+  auto subjects = inspect::open_core_subjects(line.core, line.options);
   if (!subjects) {
     say_error(subjects.error());
     return ExitStatus::kUnreadable;
   }
   model::Model model = inspect::build_model(subjects.value());
+  subjects.value().clear();  // of very many threads it would take as much memory as the report
   if (std::string limit = symbols::debuginfod_limit(); !limit.empty()) model.limits.push_back(std::move(limit));
   return show_report(model, line.style, {.waits = ShownWaits::kAll});
 }
