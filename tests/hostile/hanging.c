@@ -2,7 +2,7 @@
 //   hanging load LIBRARY          calls stuck() of a library
 //   hanging hold N                reads from a pipe that it holds open for writing by N descriptors
 //   hanging poll THREADS N        that many threads poll N entries
-//   hanging map FILE N            maps the first page of a file N times, as code, and then hangs
+//   hanging map FILE N            maps a file N times, as code, changes its head in memory, and then hangs
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -46,8 +46,6 @@ static void load(const char* path) {
 
 static void raise_limit(void) {
   struct rlimit limit;
-  const struct rlimit more = {1 << 16, 1 << 16};
-  if (setrlimit(RLIMIT_NOFILE, &more) == 0) return;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) fail("getrlimit");
   limit.rlim_cur = limit.rlim_max;
   if (setrlimit(RLIMIT_NOFILE, &limit) != 0) fail("setrlimit");
@@ -101,8 +99,10 @@ static void map_many(const char* path, int count) {
   struct stat status;
   if (fd < 0 || fstat(fd, &status) != 0) fail(path);
   for (int i = 0; i < count; ++i) {
-    void* const at = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+    char* const at = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
     if (at == MAP_FAILED) fail("mmap");
+    at[48] ^= 1;  // e_flags: what is mapped is no file any more
+    if (mprotect(at, (size_t)status.st_size, PROT_READ | PROT_EXEC) != 0) fail("mprotect");
     // A page between two mappings, so that the kernel does not join them.
     if (mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) fail("mmap");
   }
