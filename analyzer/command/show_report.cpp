@@ -42,7 +42,8 @@ ExitStatus show_report(model::Model& model, const ReportStyle& style, const Repo
   std::vector<Finding> findings = diagnose(model);
   contents.outside.add_to(model, findings);
   if (files::was_some_file_cut()) {
-    model.limits.push_back("a program or library became shorter while forksight read it: names and lines may be missing");
+    model.limits.push_back(
+        "a program or library became shorter while forksight read it: names and lines may be missing");
   }
   std::string text;
   if (style.format == "json") {

@@ -15,7 +15,8 @@ inline constexpr std::size_t kMaxRunLogItems = 8'000'000;
 inline constexpr std::size_t kMaxRunLogLooseItems = 400'000;
 // Processes, waits, frames and other rows of lists of run.json.
 inline constexpr std::size_t kMaxRunLogRows = 1'500'000;
-// Threads that wait, in run.json: Linux allows 4 million processes and threads on a machine, and jobs have few thousands.
+// Threads that wait, in run.json: Linux allows 4 million processes and threads on a machine, and jobs have few
+// thousands.
 inline constexpr std::size_t kMaxRunLogWaits = 200'000;
 // Processes in run.json.
 inline constexpr std::size_t kMaxRunLogProcesses = 200'000;

@@ -20,9 +20,9 @@ void replace_page(int signal, siginfo_t* info, void*) {
   const std::uintptr_t size = g_page_bytes;
   const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(info->si_addr) & ~(size - 1);
   // BUS_ADRERR: the page is behind the end of the mapped file. Anything else is a fault of this program.
-  const bool is_cut = info->si_code == BUS_ADRERR &&
-                      ::mmap(reinterpret_cast<void*>(page), size, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+  const bool is_cut =
+      info->si_code == BUS_ADRERR && ::mmap(reinterpret_cast<void*>(page), size, PROT_READ | PROT_WRITE,
+                                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
   if (is_cut) {
     g_was_cut = true;
   } else {

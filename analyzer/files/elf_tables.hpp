@@ -1,5 +1,5 @@
-// The tables of an ELF file, read by pread before libelf and libdw see the file: what its headers claim decides how much
-// these libraries would read, unpack and keep. Hostile input.
+// The tables of an ELF file, read by pread before libelf and libdw see the file: what its headers claim decides how
+// much these libraries would read, unpack and keep. Hostile input.
 #pragma once
 
 #include <elf.h>

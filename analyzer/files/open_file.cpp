@@ -21,9 +21,9 @@ namespace {
 
 // Their files have no size, and reading one can do something, wait, or never end.
 constexpr std::array<std::uint32_t, 14> kKernelFileSystems = {
-    PROC_SUPER_MAGIC,  SYSFS_MAGIC,      CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, BPF_FS_MAGIC,
-    DEBUGFS_MAGIC,     TRACEFS_MAGIC,    SECURITYFS_MAGIC,   PSTOREFS_MAGIC,      EFIVARFS_MAGIC,
-    BINFMTFS_MAGIC,    SELINUX_MAGIC,    SMACK_MAGIC,        0x62656570 /* configfs */};
+    PROC_SUPER_MAGIC, SYSFS_MAGIC,   CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, BPF_FS_MAGIC,
+    DEBUGFS_MAGIC,    TRACEFS_MAGIC, SECURITYFS_MAGIC,   PSTOREFS_MAGIC,      EFIVARFS_MAGIC,
+    BINFMTFS_MAGIC,   SELINUX_MAGIC, SMACK_MAGIC,        0x62656570 /* configfs */};
 
 bool is_of_kernel(int fd) {
   struct statfs status {};
@@ -34,13 +34,13 @@ bool is_of_kernel(int fd) {
 // "/proc/17/root/usr/lib/x.so": the root, and the rest of the path within it.
 bool split_at_root(std::string_view path, std::string& root, std::string& rest) {
   constexpr std::string_view kProc = "/proc/";
-  constexpr std::string_view kRoot = "/root/";
+  constexpr std::string_view kRoot = "/root";
   if (!path.starts_with(kProc)) return false;
   const std::size_t end = path.find_first_not_of("0123456789", kProc.size());
   if (end == std::string_view::npos || end == kProc.size() || !path.substr(end).starts_with(kRoot)) return false;
   root = path.substr(0, end + kRoot.size());
-  rest = path.substr(end + kRoot.size());
-  return true;
+  rest = path.substr(root.size());
+  return rest.starts_with('/');
 }
 
 // Only a place: no file is opened for reading yet.

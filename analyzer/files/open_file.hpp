@@ -24,8 +24,8 @@ struct MappedFile {
 
 // Opens a regular file for reading. Devices, FIFOs, sockets and folders are never opened, and neither are the files of
 // /proc, /sys and other file systems of the kernel that a link leads to. A path below /proc/PID/root is resolved within
-// that root: absolute links there stay inside of it. If there is no such file, the descriptor is empty and errno has the
-// reason: EINVAL for something that is no regular file.
+// that root: absolute links there stay inside of it. If there is no such file, the descriptor is empty and errno has
+// the reason: EINVAL for something that is no regular file.
 Descriptor open_regular(const std::string& path);
 
 // The same for the file of a mapping. For root, another file than the mapped one is opened only if everybody may read

@@ -31,9 +31,11 @@ Descriptor make_draft(const std::string& path, unsigned mode, std::string& name)
   constexpr int kAttempts = 16;
   for (int i = 0; i < kAttempts; ++i) {
     std::uint64_t random = 0;
-    if (::getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random) random = static_cast<std::uint64_t>(::getpid());
+    if (::getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
+      random = static_cast<std::uint64_t>(::getpid());
     const std::size_t slash = path.rfind('/') + 1;  // without one: npos + 1
-    name = fmt::format("{}.{}.{:016x}", path.substr(0, slash), path.substr(slash, 200), random + static_cast<std::uint64_t>(i));
+    name = fmt::format("{}.{}.{:016x}", path.substr(0, slash), path.substr(slash, 200),
+                       random + static_cast<std::uint64_t>(i));
     Descriptor file(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
     if (file || errno != EEXIST) return file;
   }

@@ -16,7 +16,8 @@ struct OutputFile {
 };
 
 // Opens `path` for writing.
-// - A regular file becomes a new, empty one. It is made under a name of its own, with O_EXCL, and renamed. So no link is
+// - A regular file becomes a new, empty one. It is made under a name of its own, with O_EXCL, and renamed. So no link
+// is
 //   followed that another user put there, and a reader who has the old file open keeps it. The new file has the mode,
 //   the owner and the group of the old one. Without an old one the mode is 0666 less the umask.
 // - If the folder allows no new file (it is not writable, or the file itself is mounted there), the file is emptied in

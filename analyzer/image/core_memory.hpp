@@ -36,7 +36,7 @@ class CoreMemory final : public Memory {
   std::size_t read_piece(std::uint64_t address, std::span<std::byte> bytes) const;
 
   CoreFile file_;
-  std::vector<Backing> backings_;  // ascending
+  std::vector<Backing> backings_;                // ascending
   std::unordered_map<std::string, int> opened_;  // by path; -1: cannot be read
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::size_t kMaxSegmentsOfModule = 256;
-constexpr std::size_t kMaxBuildNoteBytes = 64U << 10U;   // of one segment
+constexpr std::size_t kMaxBuildNoteBytes = 64U << 10U;    // of one segment
 constexpr std::size_t kMaxBuildNotesBytes = 256U << 10U;  // of all
 
 using ReadAt = std::function<std::size_t(std::uint64_t offset, std::span<std::byte>)>;
@@ -77,9 +77,9 @@ std::optional<ElfHead> read_mapped_head(const Memory& memory, std::uint64_t star
 std::optional<ElfHead> read_file_head(const std::string& path, const std::optional<files::MappedFile>& mapped) {
   const files::Descriptor file = files::open_mapped(path, mapped);
   if (!file) return std::nullopt;
-  return read_head([&](std::uint64_t offset,
-                       std::span<std::byte> bytes) { return files::read_at(file.get(), offset, bytes); },
-                   false);
+  return read_head(
+      [&](std::uint64_t offset, std::span<std::byte> bytes) { return files::read_at(file.get(), offset, bytes); },
+      false);
 }
 
 std::vector<std::byte> copy_mapped_file(const Memory& memory, std::uint64_t start, const ElfHead& head,

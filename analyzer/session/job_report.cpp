@@ -25,9 +25,9 @@ namespace fs = std::filesystem;
 // These return "" or the reason of the failure.
 std::string write(const fs::path& file, const std::string& text) {
   const auto opened = files::open_output(file.string());
-  const std::string problem = !opened                                             ? opened.error()
+  const std::string problem = !opened                                      ? opened.error()
                               : files::write_all(opened->file.get(), text) ? ""
-                                                                                  : std::strerror(errno);
+                                                                           : std::strerror(errno);
   return problem.empty() ? "" : fmt::format("{}: cannot be written: {}", file.string(), problem);
 }
 

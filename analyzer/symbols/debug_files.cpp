@@ -49,8 +49,7 @@ constexpr char kDebugFolder[] = "/usr/lib/debug";
 // Where packages of debug information put a file; "" without a build-id.
 std::string place_by_build_id(std::span<const std::uint8_t> build_id) {
   if (build_id.size() < 2) return "";
-  return fmt::format("{}/.build-id/{:02x}/{:02x}.debug", kDebugFolder, build_id[0],
-                     fmt::join(build_id.subspan(1), ""));
+  return fmt::format("{}/.build-id/{:02x}/{:02x}.debug", kDebugFolder, build_id[0], fmt::join(build_id.subspan(1), ""));
 }
 
 // Where `link`, which is in the file at `file_name`, may lead to. Never upwards.

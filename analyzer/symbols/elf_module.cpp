@@ -95,9 +95,10 @@ std::string ElfModule::find_fault(int fd) {
     if (section.unpacked_size > 0 && !may_read_debug_) hidden_sections_.push_back(i);
     if (!is_mini || !files::is_mini_debug_too_large(fd, section)) continue;
     hidden_sections_.push_back(i);
-    add_limit(fmt::format("{}: the symbol table in its .gnu_debugdata would unpack to more than {}; some of its "
-                          "functions have no names",
-                          path_, files::size_words(files::kMaxMiniDebugBytes)));
+    add_limit(
+        fmt::format("{}: the symbol table in its .gnu_debugdata would unpack to more than {}; some of its "
+                    "functions have no names",
+                    path_, files::size_words(files::kMaxMiniDebugBytes)));
   }
   return "";
 }
@@ -142,8 +143,9 @@ bool ElfModule::accept_debug_file(int fd, std::span<const std::uint8_t> build_id
   add_limit(verdict.limit);
   if (!verdict.may_read) return false;
   if (const std::uint64_t bytes = tables->frame_bytes(); bytes > files::kMaxFrameBytes) {
-    add_limit(fmt::format("{}: its debug information has {} of call frame information, more than {}; no source lines of it",
-                          path_, files::size_words(bytes), files::size_words(files::kMaxFrameBytes)));
+    add_limit(
+        fmt::format("{}: its debug information has {} of call frame information, more than {}; no source lines of it",
+                    path_, files::size_words(bytes), files::size_words(files::kMaxFrameBytes)));
     return false;
   }
   note_shared_part(fd, tables.value());

@@ -40,7 +40,7 @@
 namespace forksight::watch {
 namespace {
 
-constexpr std::size_t kMostPolled = 256;     // descriptors of one thread that are examined
+constexpr std::size_t kMostPolled = 256;  // descriptors of one thread that are examined
 constexpr std::size_t kMostPolledOfAll = 16'384;
 constexpr std::size_t kMostEnders = 256;     // for one wait
 constexpr std::size_t kMostOfCommand = 100;  // bytes of a command line

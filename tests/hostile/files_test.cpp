@@ -62,9 +62,9 @@ TEST_F(Files, OpensRegularFilesAndLinksToThem) {
 TEST_F(Files, OpensNothingElse) {
   ASSERT_EQ(::mkfifo((folder_ / "fifo").c_str(), 0600), 0);
   fs::create_symlink("/proc/self/environ", folder_ / "link");
-  for (const std::string& path : {(folder_ / "fifo").string(), folder_.string(), std::string("/dev/zero"),
-                                  std::string("/dev/ptmx"), (folder_ / "link").string(), std::string("/proc/self/mem"),
-                                  std::string("/sys/kernel/notes")}) {
+  for (const std::string& path :
+       {(folder_ / "fifo").string(), folder_.string(), std::string("/dev/zero"), std::string("/dev/ptmx"),
+        (folder_ / "link").string(), std::string("/proc/self/mem"), std::string("/sys/kernel/notes")}) {
     if (!fs::exists(path)) continue;
     errno = 0;
     const bool is_open = static_cast<bool>(open_regular(path));
@@ -140,8 +140,8 @@ TEST_F(Files, OpensForRootOnlyTheMappedFileOrAPublicOne) {
   ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
   struct stat status {};
   ASSERT_EQ(::stat(path.c_str(), &status), 0);
-  MappedFile mapped{static_cast<std::uint32_t>(status.st_dev >> 8U & 0xfffU), static_cast<std::uint32_t>(status.st_dev & 0xffU),
-                    status.st_ino};
+  MappedFile mapped{static_cast<std::uint32_t>(status.st_dev >> 8U & 0xfffU),
+                    static_cast<std::uint32_t>(status.st_dev & 0xffU), status.st_ino};
   EXPECT_TRUE(open_mapped(path, mapped));
   ++mapped.inode;
   EXPECT_FALSE(open_mapped(path, mapped));

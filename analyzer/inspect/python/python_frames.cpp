@@ -229,9 +229,10 @@ std::vector<PythonThread> read_python_threads(const image::Image& image, const P
                     image.pid, python.layout.minor));
   }
   if (reader.has_given_up()) {
-    limits.push_back(fmt::format("process {}: the frames of Python in its memory are too many, or form a ring: some "
-                                 "threads have no lines of Python",
-                                 image.pid));
+    limits.push_back(
+        fmt::format("process {}: the frames of Python in its memory are too many, or form a ring: some "
+                    "threads have no lines of Python",
+                    image.pid));
   }
   return threads;
 }
