@@ -39,7 +39,7 @@ class Generated(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.verbs = read_help()
-        assert len(cls.verbs) > 12 and (("why",), ["--all", "--depth", "--format", "--full", "--help", "--locals", "--no-stop", "--watch", "-h"]) in cls.verbs, cls.verbs
+        assert len(cls.verbs) > 12 and (("why",), ["--all", "--debuginfod", "--depth", "--format", "--full", "--help", "--locals", "--no-stop", "--watch", "-h"]) in cls.verbs, cls.verbs
         cls.made = tempfile.TemporaryDirectory(prefix="forksight-generated-")
         cls.folder = Path(cls.made.name)
         cls.texts = {}
