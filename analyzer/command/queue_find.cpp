@@ -1,6 +1,8 @@
 #include "command/queue_find.hpp"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,17 +19,15 @@ namespace fs = std::filesystem;
 
 ipc::error failure(ipc::errc code, std::string text) { return {code, 0, 0, std::move(text)}; }
 
-ipc::result<ipc::snapshot> look_behind(const fs::path& link) {
-  // A queue's name may be that of a FIFO, which would wait for a writer.
-  const files::Descriptor file = files::open_regular(link.string());
-  if (!file) return failure(ipc::errc::not_found, fmt::format("{}: {}", link.string(), files::reason_of(errno)));
-  return ipc::inspect(file.get());
+ipc::error not_opened(const fs::path& link) {
+  return failure(ipc::errc::not_found, fmt::format("{}: {}", link.string(), files::reason_of(errno)));
 }
 
 ipc::result<ipc::snapshot> look_behind(const fs::path& link) {
-  const QueueFile file(link, O_RDONLY);
-  if (file.fd() < 0) return not_opened(link);
-  return ipc::inspect(file.fd());
+  // A queue's name may be that of a FIFO, which would wait for a writer.
+  const files::Descriptor file = files::open_regular(link.string());
+  if (!file) return not_opened(link);
+  return ipc::inspect(file.get());
 }
 
 bool is_pid(const std::string& what) {
@@ -82,13 +82,16 @@ fs::path payload_beside(const fs::path& link, std::uint64_t inode) {
 }
 
 ipc::result<ipc::queue> attach_behind(const fs::path& link) {
-  const QueueFile file(link, O_RDWR);
-  if (file.fd() < 0) return not_opened(link);
-  auto seen = ipc::inspect(file.fd());
+  const files::Descriptor file = files::open_regular(link.string());
+  if (!file) return not_opened(link);
+  auto seen = ipc::inspect(file.get());
   if (!seen) return seen.error();
-  if (seen->payload_inode == 0) return ipc::queue::attach(file.fd(), ipc::role::caretaker);
-  const QueueFile payload(payload_beside(link, seen->payload_inode), O_RDONLY);
-  return ipc::queue::attach(file.fd(), ipc::role::caretaker, payload.fd());
+  // The descriptor is of a regular file, so this call does not wait.
+  const files::Descriptor writable(open(fmt::format("/proc/self/fd/{}", file.get()).c_str(), O_RDWR | O_CLOEXEC));
+  if (!writable) return not_opened(link);
+  if (seen->payload_inode == 0) return ipc::queue::attach(writable.get(), ipc::role::caretaker);
+  const files::Descriptor payload = files::open_regular(payload_beside(link, seen->payload_inode).string());
+  return ipc::queue::attach(writable.get(), ipc::role::caretaker, payload.get());
 }
 
 std::string with_slash(const std::string& name) { return name.starts_with('/') ? name : "/" + name; }
