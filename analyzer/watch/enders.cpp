@@ -531,7 +531,9 @@ std::vector<model::Zombie> find_zombies(std::int32_t pid) {
   std::vector<model::Zombie> zombies;
   for (const std::int32_t child : proc::read_children(pid)) {
     const auto stat = proc::read_stat(child);
-    if (stat && stat->state == 'Z')
+    // If only its first thread has ended, the process lives, and the other threads are still listed.
+    const auto threads = proc::list_numbers(proc::proc_path(child, "task")).numbers;
+    if (stat && stat->state == 'Z' && threads.size() <= 1)
       zombies.push_back({child, stat->comm, (stat->flags & proc::kForkedWithoutExec) != 0});
   }
   return zombies;
