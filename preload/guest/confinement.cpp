@@ -9,7 +9,6 @@
 
 #include "guest/busy_flag.hpp"
 #include "guest/proc_lines.hpp"
-#include "guest/site.hpp"
 #include "guest/sys.hpp"
 
 #include "guest/house_rules.hpp"
@@ -22,7 +21,8 @@ namespace forksight {
 
 constinit Confinement g_confinement = Confinement::kUnasked;
 constinit ReadTid g_read_tid = nullptr;
-FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_fork_depth = 0;
+// In .data, with the other variables that each fork writes (FORKSIGHT_WRITTEN_AT_FORK).
+__attribute__((section(".data"))) constinit std::uint32_t g_fork_depth = 0;
 
 namespace {
 
