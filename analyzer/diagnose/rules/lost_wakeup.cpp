@@ -73,6 +73,9 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect
                                             : evidence.begin_finding("lost-wakeup", *suspect.wait);
   pools::set_certainty(child, finding);
   finding.cause = Certainty::kPossible;
+  // A core does not show which signals have handlers, and a handler may well change a variable of the program.
+  const bool may_be_set = suspect.wait != nullptr && !futex_waits::is_recognised(suspect.wait->stack);
+  if (child.is_core && may_be_set && !is_beyond_signals(child)) finding.harm = Certainty::kPossible;
   fill_culprit(evidence, fork, finding);
   finding.summary = summarise(evidence, suspect, finding);
   if (suspect.wait != nullptr) {
@@ -116,20 +119,12 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect
   return finding;
 }
 
-// A core does not show which signals have handlers, and a handler may well change a word of the program itself: an idle
-// program looks the same.
-bool may_be_idle(const Evidence& evidence, const pools::UnexplainedWait& suspect) {
-  const model::Process& child = evidence.process(suspect.child);
-  const bool is_own_word = suspect.wait != nullptr && !futex_waits::is_recognised(suspect.wait->stack);
-  return child.is_core && is_own_word && !is_beyond_signals(child);
-}
-
 }  // namespace
 
 void lost_wakeup(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const pools::UnexplainedWait& wait : pools::find_unexplained_waits(evidence, findings)) {
     const bool has_name = pools::find_pool(evidence.model(), wait) != nullptr;  // lost-thread-pool
-    if (!has_name && !may_be_idle(evidence, wait)) findings.push_back(describe(evidence, wait));
+    if (!has_name) findings.push_back(describe(evidence, wait));
   }
 }
 
