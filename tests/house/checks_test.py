@@ -98,10 +98,10 @@ class House(unittest.TestCase):
         self.write("docs/architecture.md", page.read_text())
         self.assertEqual(check_layers.check_page(self.root), [])
         rows = page.read_text().replace("| `diagnose/rules/` |", "| `diagnose/rulez/` |")
-        self.write("docs/architecture.md", rows.replace("| `model/` `proc/` |", "| `model/` `render/` |"))
+        self.write("docs/architecture.md", rows.replace("| `files/` `model/` `proc/` |", "| `files/` `model/` `render/` |"))
         problems = check_layers.check_page(self.root)
         self.assertProblem(problems, "the table of the analyzer's folders has", "diagnose/rulez")
-        self.assertProblem(problems, "watch/ may include ['model', 'proc'], the page says ['model', 'render']")
+        self.assertProblem(problems, "watch/ may include ['files', 'model', 'proc'], the page says ['files', 'model', 'render']")
 
     def test_no_scripts(self):
         self.assertProblem(check_scripts.check(self.root), "no shell script")
