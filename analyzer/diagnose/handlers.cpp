@@ -192,6 +192,7 @@ Finding describe(const char* slug, const Evidence& evidence, const model::Handle
   finding.harm = end.harm;
   finding.cause = Certainty::kProven;
   finding.outcome = end.outcome;
+  if (end.harm == Certainty::kPossible) set_may_be_meant(finding);
   finding.process = run.process;
   finding.processes = {run.process};
   finding.tid = run.tid;
