@@ -156,11 +156,17 @@ std::optional<Inversion> find_inversion(const Evidence& evidence, const model::H
   return std::nullopt;
 }
 
-// A signal handler may wake the thread that has the lock, or that is to be joined.
+// A signal handler may wake the thread that has the lock, or that is to be joined. That thread itself waits for neither
+// a lock nor the end of a thread: no handler can end such waits.
 bool may_other_be_woken(const Evidence& evidence, const model::HandlerRun& run) {
+  const model::Process& process = evidence.process(run.process);
   const model::HandlerWait* const wait = innermost_wait(run);
-  const bool has_other = wait != nullptr && wait->owner && evidence.model().threads[*wait->owner].tid != run.tid;
-  return has_other && has_way_out(evidence.process(run.process));
+  if (wait == nullptr || !wait->owner || !has_way_out(process)) return false;
+  const std::int32_t owner = evidence.model().threads[*wait->owner].tid;
+  const auto its_wait = std::ranges::find(process.waits, owner, &model::Wait::tid);
+  const bool is_bound = its_wait != process.waits.end() && its_wait->kind == model::WaitKind::kFutex &&
+                        its_wait->use != model::FutexUse::kUnknown;
+  return owner != run.tid && !is_bound;
 }
 
 std::optional<End> find_end(const Evidence& evidence, const model::HandlerRun& run) {
@@ -171,7 +177,8 @@ std::optional<End> find_end(const Evidence& evidence, const model::HandlerRun& r
   // afterwards.
   switch (process.liveness) {
     case model::Liveness::kDeadButForSignal:
-      return End{may_other_be_woken(evidence, run) ? Certainty::kPossible : Certainty::kLikely, Outcome::kMayHang};
+      if (may_other_be_woken(evidence, run)) return std::nullopt;  // a healthy program may wait like this
+      return End{Certainty::kLikely, Outcome::kMayHang};
     case model::Liveness::kSpinning:
     case model::Liveness::kStalled: return End{Certainty::kLikely, Outcome::kHang};
     default: return std::nullopt;
@@ -192,7 +199,6 @@ Finding describe(const char* slug, const Evidence& evidence, const model::Handle
   finding.harm = end.harm;
   finding.cause = Certainty::kProven;
   finding.outcome = end.outcome;
-  if (end.harm == Certainty::kPossible) set_may_be_meant(finding);
   finding.process = run.process;
   finding.processes = {run.process};
   finding.tid = run.tid;

@@ -167,7 +167,7 @@ void at_fork::LibcCalls::continues(const Fork& fork) {
   sys::call(SYS_futex, sys::word(&g_gate), FUTEX_WAKE_PRIVATE, INT32_MAX);
 }
 
-// Another thread of the parent may have closed the gate for a fork of its own. That fork does not go on here.
+// The gate that the forking thread closed, or another thread of the parent for a fork of its own, is open in the child.
 void at_fork::LibcCalls::starts_any(std::uint64_t) {
   if (g_gate.load(std::memory_order_relaxed) != 0) g_gate.store(0, std::memory_order_relaxed);
 }
@@ -175,7 +175,6 @@ void at_fork::LibcCalls::starts_any(std::uint64_t) {
 void take_waited_in_child(Slot* forking) {
   if (!forking->holds_gate) return;
   forking->holds_gate = false;
-  g_gate.store(0, std::memory_order_relaxed);
   for (std::uint32_t i = 0; i < g_waited_count; ++i) {
     const Waited& waited = g_waited[i];
     if (waited.record != 0) {

@@ -60,6 +60,13 @@ TEST(AtforkHandlerStuck, IsNotReportedIfASignalMayWakeTheThreadThatItWaitsFor) {
   EXPECT_EQ(diagnose(model).at(0).harm, Certainty::kLikely);
   model.processes[kParentId].ways_out = {"a handler of SIGUSR1"};
   EXPECT_TRUE(diagnose(model).empty());
+  model::Wait of_worker;
+  of_worker.tid = model.threads[*model.handler_runs[0].waits[0].owner].tid;
+  of_worker.kind = model::WaitKind::kFutex;
+  model.processes[kParentId].waits = {of_worker};
+  EXPECT_TRUE(diagnose(model).empty());
+  model.processes[kParentId].waits[0].use = model::FutexUse::kMutex;  // which no handler unlocks
+  EXPECT_EQ(diagnose(model).at(0).harm, Certainty::kLikely);
 }
 
 TEST(AtforkHandlerStuck, IsSilentOfAHandlerThatMayBeAtWork) {
