@@ -122,6 +122,7 @@ void Builder::add_process(std::size_t subject) {
   process.unheard_signals = from.unheard_signals;
   process.ways_out = from.ways_out;
   process.may_be_timed_out = from.may_be_timed_out;
+  process.sets_no_handlers = from.sets_no_handlers;
   scene_.model.processes.push_back(std::move(process));
 }
 

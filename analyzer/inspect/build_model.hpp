@@ -32,6 +32,7 @@ struct Subject {
   std::uint64_t unheard_signals = 0;
   std::vector<std::string> ways_out;  // as in model::Process
   bool may_be_timed_out = false;      // the same
+  bool sets_no_handlers = false;      // the same
   bool is_absent = false;             // a parent that cannot be looked at: it is only known from its child
   // With is_absent: the pid is the child's ppid in a core. If the parent had ended before, it is the pid of another
   // process.

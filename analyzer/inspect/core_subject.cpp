@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <string_view>
 #include <utility>
 
 #include "image/core.hpp"
@@ -43,6 +44,10 @@ bool has_number_of_parent(const image::Image& image) {
   return thread.own_tid == image.ppid || find_lost_pthreads(image).bypassed;
 }
 
+// The functions of glibc that set a signal handler.
+constexpr std::string_view kHandlerSetters[] = {"sigaction",   "__sigaction",   "signal", "bsd_signal", "ssignal",
+                                                "sysv_signal", "__sysv_signal", "sigset", "sigvec"};
+
 Subject make_subject(image::Image image) {
   Subject subject;
   subject.image = std::move(image);
@@ -64,6 +69,7 @@ Subject make_subject(image::Image image) {
   if (waits.all_for_good) {
     // Only the kernel knew whether a signal has a handler, and a core does not have that.
     subject.liveness = model::Liveness::kDeadButForSignal;
+    subject.sets_no_handlers = !image::Stacks(from).symbols().may_import(kHandlerSetters);
   } else if (is_spinning(subject)) {
     subject.liveness = model::Liveness::kSpinning;
   } else {

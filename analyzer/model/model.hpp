@@ -372,8 +372,11 @@ struct Process {
   std::uint64_t shim_start = 0;      // where the shim is mapped according to its traces; 0: not known
   bool has_execed = false;           // after its fork, so that it has lost what it had inherited
   bool is_core = false;              // seen in a core file: it may no longer exist
-  bool has_gaps = false;             // records about it may be missing: no space, or a cut file
-  bool is_lone = false;              // its memory shows that it never had another thread: none ended, none was lost
+  // is_core: no file that it maps imports a function that sets a signal handler, such as sigaction(). False: it may
+  // have handlers, or that is not known.
+  bool sets_no_handlers = false;
+  bool has_gaps = false;  // records about it may be missing: no space, or a cut file
+  bool is_lone = false;   // its memory shows that it never had another thread: none ended, none was lost
   // it stands for all ancestors of a forked process, none of which could be looked at
   bool is_some_ancestor = false;
 };

@@ -9,6 +9,7 @@
 #include "symbols/address_space.hpp"
 #include "symbols/binary_store.hpp"
 #include "symbols/frozen.hpp"
+#include "symbols/imports.hpp"
 #include "symbols/names.hpp"
 #include "symbols/thread_walk.hpp"
 #include "symbols/unwinder.hpp"
@@ -22,6 +23,15 @@ std::string_view file_name(std::string_view path) {
 }
 
 bool is_shim(const std::string& path) { return file_name(path) == "libforksight.so"; }
+
+// libc, the loader, libpthread before glibc 2.34, and the vDSO.
+bool is_libc(const std::string& path) {
+  const std::string_view name = file_name(path);
+  for (const std::string_view prefix : {"libc.so", "libc-", "ld-linux", "ld-2", "libpthread", "linux-vdso", "[vdso]"}) {
+    if (name.starts_with(prefix)) return true;
+  }
+  return false;
+}
 
 // Libraries that distributions strip and whose own functions say nothing about the program: not worth a limit.
 bool is_runtime(const std::string& path) {
@@ -157,6 +167,17 @@ std::optional<std::uint64_t> Symbolizer::find_symbol(std::string_view name, std:
     if (symbol != nullptr) return module.bias + symbol->start;
   }
   return std::nullopt;
+}
+
+bool Symbolizer::may_import(std::span<const std::string_view> names) {
+  const std::scoped_lock lock(binaries_mutex());
+  for (std::size_t i = 0; i < state_->space.size(); ++i) {
+    const std::string& path = state_->space.module(i).path;
+    if (is_libc(path) || is_shim(path)) continue;
+    Binary* const binary = state_->space.binary(i);
+    if (binary == nullptr || symbols::may_import(binary->elf(), names)) return true;
+  }
+  return false;
 }
 
 std::string Symbolizer::find_callee(std::uint64_t return_address) {

@@ -75,6 +75,10 @@ class Symbolizer {
   // first module that has it, of those whose file name starts with `file_prefix`: without one, all modules are opened.
   std::optional<std::uint64_t> find_symbol(std::string_view name, std::string_view file_prefix = {});
 
+  // True if a module imports one of the functions `names`, or if that cannot be told: its file cannot be read, or it
+  // has no table of dynamic symbols, as a static program. libc, the loader, the vDSO and the shim are not asked.
+  bool may_import(std::span<const std::string_view> names);
+
   // What could not be seen: a module that has changed (build-id), is missing, or has no symbols. Grows with use.
   const std::vector<std::string>& limits() const;
 

@@ -56,6 +56,18 @@ TEST_P(Data, KnowsWhatItDoesNotKnow) {
   EXPECT_FALSE(symbolizer.find_code(~std::uint64_t{0}, code));
 }
 
+TEST_P(Data, KnowsWhatIsImported) {
+  constexpr std::string_view kSetters[] = {"signal", "sigaction"};
+  const Dump scenes = run_fixture(GetParam(), "scenes");
+  EXPECT_TRUE(Symbolizer(scenes.modules).may_import(kSetters));
+  Dump locks = run_fixture(GetParam(), "locks");
+  EXPECT_FALSE(Symbolizer(locks.modules).may_import(kSetters));  // libc has them, and is not asked
+  constexpr std::string_view kOther[] = {"pthread_cond_clockwait"};
+  EXPECT_TRUE(Symbolizer(locks.modules).may_import(kOther));
+  locks.modules.front().path += ".gone";
+  EXPECT_TRUE(Symbolizer(locks.modules).may_import(kSetters));
+}
+
 INSTANTIATE_TEST_SUITE_P(Compiled, Data, testing::Values("O0", "O2", "O2nopie"),
                          [](const auto& test) { return std::string(test.param); });
 

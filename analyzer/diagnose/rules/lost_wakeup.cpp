@@ -2,6 +2,7 @@
 // the wait, so one of the lost threads may be the one that should have ended it. If the program made the wait by
 // syscall(), a touch records it, and its stack shows what it is for: a future, a wait of an atomic, a latch. If the
 // call came from inside of libc, this is not known.
+// In a core, silent about a word of the program's own if the program may have signal handlers.
 #include <fmt/core.h>
 
 #include "diagnose/evidence.hpp"
@@ -66,6 +67,22 @@ void tell_wait(const Evidence& evidence, const model::Touch& wait, Finding& find
                "signal had a handler: nothing could wake it.");
 }
 
+// The thread waits for a word that is no future, condition variable or the like. A signal handler of the program may
+// well change such a word, and so end the wait.
+bool is_of_own_word(const pools::UnexplainedWait& suspect) {
+  return suspect.wait != nullptr && !futex_waits::is_recognised(suspect.wait->stack);
+}
+
+// A core does not show which signals have handlers.
+bool lacks_handlers(const model::Process& process) { return process.is_core && !is_beyond_signals(process); }
+
+// A healthy program waits for a word of its own until a handler changes it. It looks the same in a core as one that
+// hangs.
+bool may_be_healthy(const Evidence& evidence, const pools::UnexplainedWait& suspect) {
+  const model::Process& child = evidence.process(suspect.child);
+  return is_of_own_word(suspect) && lacks_handlers(child) && !child.sets_no_handlers;
+}
+
 Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect) {
   const model::Fork& fork = *suspect.fork;
   const model::Process& child = evidence.process(suspect.child);
@@ -73,9 +90,8 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect
                                             : evidence.begin_finding("lost-wakeup", *suspect.wait);
   pools::set_certainty(child, finding);
   finding.cause = Certainty::kPossible;
-  // A core does not show which signals have handlers, and a handler may well change a variable of the program.
-  const bool may_be_set = suspect.wait != nullptr && !futex_waits::is_recognised(suspect.wait->stack);
-  if (child.is_core && may_be_set && !is_beyond_signals(child)) finding.harm = Certainty::kPossible;
+  // A program may set handlers without the functions of libc, so that a core proves little about such a wait.
+  if (is_of_own_word(suspect) && lacks_handlers(child)) finding.harm = Certainty::kPossible;
   fill_culprit(evidence, fork, finding);
   finding.summary = summarise(evidence, suspect, finding);
   if (suspect.wait != nullptr) {
@@ -124,7 +140,7 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect
 void lost_wakeup(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const pools::UnexplainedWait& wait : pools::find_unexplained_waits(evidence, findings)) {
     const bool has_name = pools::find_pool(evidence.model(), wait) != nullptr;  // lost-thread-pool
-    if (!has_name) findings.push_back(describe(evidence, wait));
+    if (!has_name && !may_be_healthy(evidence, wait)) findings.push_back(describe(evidence, wait));
   }
 }
 
