@@ -15,6 +15,9 @@
 
 namespace forksight {
 
+// The name of the JSON report in the folder of the run.
+inline constexpr char kJobReportFile[] = "report.json";
+
 class JobReport {
  public:
   // `document` is the path of report.json; `shown` is its name for people.

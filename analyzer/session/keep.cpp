@@ -20,6 +20,9 @@
 #include "collect/run_log.hpp"
 #include "forksight/trace/header.hpp"
 #include "proc/proc_fs.hpp"
+#include "render/findings_json.hpp"
+#include "render/json.hpp"
+#include "session/job_report.hpp"
 #include "session/outside_file.hpp"
 
 namespace forksight {
@@ -112,6 +115,10 @@ bool take_outside(int folder, const std::string& name) {
   return static_cast<bool>(parse_outside(read_start(folder, name, kMostLogBytes)));
 }
 
+bool take_report(int folder, const std::string& name) {
+  return static_cast<bool>(render::read_findings(render::kReportSchema, read_start(folder, name, kMostLogBytes)));
+}
+
 // Accepts the folder if each file in it is of a kind that forksight writes, and at least one is a trace or a run.json.
 bool take_files(int folder, OldRun& run) {
   const auto names = list_names(folder);
@@ -124,7 +131,9 @@ bool take_files(int folder, OldRun& run) {
     const bool is_mark = name == collect::kRunLogFile
                              ? take_log(folder, name)
                              : name.ends_with(trace::kFileSuffix) && take_trace(folder, name, run);
-    if (!is_mark && !(name == kOutsideFile && take_outside(folder, name))) return false;
+    const bool is_document =
+        (name == kOutsideFile && take_outside(folder, name)) || (name == kJobReportFile && take_report(folder, name));
+    if (!is_mark && !is_document) return false;
     is_marked = is_marked || is_mark;
     run.bytes += static_cast<std::uint64_t>(status.st_blocks) * kBlockBytes;
     run.files.push_back(name);

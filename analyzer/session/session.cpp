@@ -633,7 +633,7 @@ RunEnd run_session(const RunOptions& options) {
   std::optional<JobReport> job;
   Processes strangers;
   if (options.job) {
-    job.emplace(options, folder->path() / "report.json", folder->shown() / "report.json");
+    job.emplace(options, folder->path() / kJobReportFile, folder->shown() / kJobReportFile);
     std::string problem = job->open();
     if (problem.empty()) problem = adopt_orphans();
     if (!problem.empty()) {

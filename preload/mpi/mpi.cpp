@@ -130,8 +130,10 @@ void forget_mpi(const Module& module) {
   for (auto& row : g_mpi_reals) forget_closed(row, module.start, module.end);
 }
 
-// Asks each MPI whether it is initialised, which MPI allows at any time and from any thread.
-void at_fork::Mpi::enters(const Fork&) {
+// Asks each MPI whether it is initialised, which MPI allows at any time and from any thread. A fork inside of libc is
+// not seen before the other prepare handlers have run. One of these may hold a lock that the MPI needs for its answer.
+void at_fork::Mpi::enters(const Fork& fork) {
+  if (fork.kind != ForkKind::kWrapper) return;
   if (g_watch_mpi || (!has_library() && !g_mpi_is_used.load(std::memory_order_relaxed))) return;
   refresh_modules();
   for (Library& library : g_libraries) {

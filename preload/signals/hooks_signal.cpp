@@ -83,7 +83,7 @@ FORKSIGHT_EXPORT(int, sigsuspend, const sigset_t* mask) {
 FORKSIGHT_EXPORT(int, pause, ) {
   const auto real = FORKSIGHT_LAZY_NEXT(pause);
   if (FORKSIGHT_LIKELY(g_lost_timers == 0)) return real();
-  sigset_t mask;
+  sigset_t mask{};  // stays empty if a seccomp filter refuses the call
   sys::call(SYS_rt_sigprocmask, SIG_BLOCK, 0, sys::word(&mask), sizeof(std::uint64_t));
   const TimerWait timer = enter_timer_wait(&mask, true, FORKSIGHT_FRAME().site());
   const int result = real();

@@ -20,6 +20,8 @@
 
 #include "collect/run_log.hpp"
 #include "forksight/trace/header.hpp"
+#include "render/json.hpp"
+#include "session/job_report.hpp"
 
 namespace forksight {
 namespace {
@@ -139,6 +141,18 @@ TEST_F(Keep, WhatHoldsAForeignThingStaysWhole) {
     EXPECT_TRUE(fs::exists(root_ / name / collect::kRunLogFile)) << name;
   }
   EXPECT_TRUE(is_there(newest));
+}
+
+TEST_F(Keep, TheReportOfAJobGoesWithIt) {
+  make_run(1);
+  const std::string job = make_run(5);
+  std::ofstream(root_ / job / kJobReportFile) << render::render_json({}, {});
+  set_age(job, 5);
+  const std::string foreign = make_run(6);
+  std::ofstream(root_ / foreign / kJobReportFile) << R"({"schema": "forksight-outside/2"})";
+  set_age(foreign, 6);
+  EXPECT_EQ(remove(kOne), std::vector<std::string>{job});
+  EXPECT_TRUE(is_there(foreign)) << "a file of this name that is no report may be of somebody else";
 }
 
 TEST_F(Keep, WhatHasNoMarkOrNoNameOfARunStays) {
