@@ -74,6 +74,12 @@ bool send_request(const proc::ProcessKey& key, int signal) {
   return sent;
 }
 
+// The signal would interrupt a sleep in an atfork handler, or a wait for a timer, which may well end.
+bool is_proven(model::Liveness liveness) {
+  return liveness == model::Liveness::kDead || liveness == model::Liveness::kDeadButForSignal ||
+         liveness == model::Liveness::kVictim;
+}
+
 // A program that is only idle must not be woken. So forksight asks a process only if its wait has no way out, or if it
 // waits for something that its fork broke.
 bool is_worth_asking(const model::Model& quick, const watch::Verdict& verdict) {
@@ -94,7 +100,7 @@ void request_python_stacks(const model::Model& quick, const std::map<proc::Proce
                            watch::Supervisor& supervisor) {
   std::vector<std::pair<std::int32_t, int>> asked;
   for (const auto& [key, verdict] : stuck) {
-    if (verdict.liveness == model::Liveness::kSpinning || verdict.liveness == model::Liveness::kAwake) continue;
+    if (!is_proven(verdict.liveness)) continue;
     const int signal = is_worth_asking(quick, verdict) ? find_signal(quick, key) : 0;
     if (signal == 0 || !would_answer(key.pid, signal)) continue;
     if (!send_request(key, signal)) continue;

@@ -1,7 +1,6 @@
-// Asks stuck processes for their Python stacks: processes that are proven to hang, their victims, and processes whose
-// call is stalled. It sends the signal that, according to the trace, the shim and nothing else handles in that process.
-// This does not disturb a process that is proven to hang: its threads go on sleeping, because the kernel restarts the
-// waits of which a proof consists.
+// Asks stuck processes for their Python stacks: processes that are proven to hang, and their victims. It sends the
+// signal that, according to the trace, the shim and nothing else handles in that process. This does not disturb these
+// processes: their threads go on sleeping, because the kernel restarts the waits of which a proof consists.
 #pragma once
 
 #include <map>

@@ -240,6 +240,12 @@ TEST(CudaIpcLimbo, IsSilentIfTheExporterGivesNothingBackOrAllOfIt) {
   EXPECT_TRUE(diagnose(frees).empty());
 }
 
+TEST(CudaIpcLimbo, IsSilentIfTheExporterEndedFirst) {
+  model::Model model = limbo().opens(92, kHandle, 0x7000, 1).model();  // the call after the exporter's end is refused
+  process_of(model, kImporter).gone_ns = 95'000'000;
+  EXPECT_TRUE(diagnose(model).empty());
+}
+
 TEST(CudaIpc, ReadsNoKindThatItDoesNotKnow) {
   Shared scene;
   scene.add(scene.exporter, static_cast<CudaIpcKind>(77), 5, kHandle, 0x1000);
