@@ -30,10 +30,14 @@ def find_library(which, shim, folder):
 
 def run(program, preloads, out):
     environment = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD" and not key.startswith("FORKSIGHT_")}
-    environment.update(LD_PRELOAD=":".join(preloads), FORKSIGHT_OUT=out)
+    environment.update(LD_PRELOAD=":".join(preloads), FORKSIGHT_OUT=out, TRACER_FILE=os.path.join(out, "calls"))
     result = subprocess.run([program], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             stdin=subprocess.DEVNULL, text=True, timeout=SECONDS)
     return result.returncode, result.stdout, result.stderr
+
+
+def has_file(folder, ending):
+    return any(name.endswith(ending) and os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder))
 
 
 def main():
@@ -53,8 +57,10 @@ def main():
                 under = run(program, preloads, out)
                 problems = [f"{what} is {other!r}, bare {one!r}" for what, one, other in
                             zip(("exit status", "standard output", "standard error"), bare, under) if one != other]
-                if "threads" in os.path.basename(program) and not os.listdir(out):
+                if "threads" in os.path.basename(program) and not has_file(out, ".fstrace"):
                     problems.append("the shim wrote no trace of the fork")
+                if "environment_tracer" in os.path.basename(library) and not has_file(out, "calls"):
+                    problems.append("the library that traces saw no call")
                 for problem in problems:
                     print(f"{program} under {' '.join(preloads)}: {problem}")
                 failures += len(problems)

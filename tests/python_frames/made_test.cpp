@@ -94,8 +94,9 @@ TEST_P(MadeFrames, LongNamesAreCut) {
   EXPECT_EQ(threads[0].stack.frames[0].file.size(), 2U * 4096);
 }
 
-TEST_P(MadeFrames, BetweenCAndPythonAreLeftOut) {
-  if (GetParam().minor < 12) return;  // this version has none
+class MadeFramesSince312 : public MadeFrames {};
+
+TEST_P(MadeFramesSince312, BetweenCAndPythonAreLeftOut) {
   python_.thread(0x7000, 100, python_.frames({{0, 0, 3}, {code(U"f"), 0}, {0, 0, 3}, {code(U"g"), 0}, {0, 0, 3}})[0]);
   EXPECT_EQ(text(read().at(0)), "f /app/main.py:15\ng /app/main.py:15\n");
 }
@@ -168,8 +169,10 @@ TEST_P(MadeFrames, AreNoneBeforePythonStarts) {
   EXPECT_TRUE(limits_.empty());
 }
 
-TEST_P(MadeFrames, OfACopyOfTheInstructionsHaveTheLinesOfTheCode) {
-  if (layout_.code_copies == 0) return;  // only versions without the GIL have copies
+// Only builds without the GIL have copies of instructions.
+class MadeFramesOfCopies : public MadeFrames {};
+
+TEST_P(MadeFramesOfCopies, HaveTheLinesOfTheCode) {
   // The copy lies further from the code than the line table reaches. The reader must use the index of the copy.
   const std::uint64_t in_copy = code(U"f");
   python_.thread(0x7000, 100, python_.frames({{in_copy, 4, 0, 1}, {in_copy, 4, 0, 0}})[0]);
@@ -183,6 +186,19 @@ TEST_P(MadeFrames, OfACopyOfTheInstructionsHaveTheLinesOfTheCode) {
 }
 
 INSTANTIATE_TEST_SUITE_P(CPython, MadeFrames, testing::ValuesIn(test::made_versions()),
+                         [](const auto& test) { return test::name_of(test.param); });
+
+std::vector<test::MadeVersion> versions(bool (*is_meant)(const test::MadeVersion& version)) {
+  std::vector<test::MadeVersion> all = test::made_versions();
+  std::erase_if(all, [&](const test::MadeVersion& version) { return !is_meant(version); });
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(CPython, MadeFramesSince312,
+                         testing::ValuesIn(versions([](const auto& version) { return version.minor >= 12; })),
+                         [](const auto& test) { return test::name_of(test.param); });
+INSTANTIATE_TEST_SUITE_P(CPython, MadeFramesOfCopies,
+                         testing::ValuesIn(versions([](const auto& version) { return version.is_free_threaded; })),
                          [](const auto& test) { return test::name_of(test.param); });
 
 TEST(PythonVersion, IsInNamesOfFiles) {
