@@ -3,10 +3,9 @@
   fuzz.py play FILE|SEED...      one scenario, with its truth and what each mode says of it
   fuzz.py seeds FIRST COUNT      many scenarios; a line for each verdict that is wrong, and the figures. With --results FILE
                                  the command may be stopped (Ctrl-C, SIGTERM, power failure). When called again, it goes on
-  fuzz.py reduce FILE|SEED MODE  a smaller scenario with the same wrong verdict; --keep puts it into known_wrong/
+  fuzz.py reduce FILE|SEED MODE  a smaller scenario with the same wrong verdict; --out FILE writes it into FILE
   fuzz.py record COUNT           chooses the scenarios of the default test, and writes seeds.scenarios
   fuzz.py check                  plays the scenarios of the default test: no verdict may be worse than the recorded one
-  fuzz.py known                  plays known_wrong/: each verdict must still be wrong. Delete the file of a verdict that is right now
 """
 import argparse
 import re
@@ -28,7 +27,6 @@ from stage import Disagrees, become_reaper, play_bare, play_run  # noqa: E402
 from verdict import ORDER, judge  # noqa: E402
 
 SEEDS = HERE / "seeds.scenarios"
-KNOWN = HERE / "known_wrong"
 MENDED = HERE / "mended"
 MUST_BE_RIGHT = "# must be: right\n"  # a line of a file in mended/; in a file without this line the verdict must only not be wrong
 BAD = ("wrong", "harmed", "disagrees")
@@ -174,44 +172,9 @@ def record(arguments):
     SEEDS.write_text("# Written by `fuzz.py record`: what the default test plays, each with the worst verdict that is allowed.\n\n" + "\n".join(chosen))
 
 
-def known_files():
-    return sorted(KNOWN.glob("*.scenario"))
-
-
 def says_falsely(entry, sentence):
     """Whether a false sentence of the finding begins with this text."""
     return any(text.startswith(sentence) for answer, text, _ in entry.sentences if answer == "false")
-
-
-def is_still_wrong(scenario, mode, what, sentence, arguments):
-    """(whether the verdict or the sentence is still wrong, what the mode reports now)"""
-    results = play_all(scenario, find_truth(scenario), [mode], arguments)
-    if "bare" in results:
-        return False, f"the program disagrees with the oracle: {results['bare'][2]}"
-    verdict, judged, _ = results[mode]
-    wrong = verdict == what or any(
-        entry.rule == what and (says_falsely(entry, sentence) if sentence else entry.worth == "wrong") for entry in judged)
-    return wrong, f"{mode} says now: {'; '.join(map(str, judged)) or 'nothing'}"
-
-
-def check_known(path, arguments):
-    """Checks that a verdict of known_wrong/ is still wrong. If it is not, the file must be deleted. Up to four plays are tried, for a busy machine."""
-    text = path.read_text()
-    line = next(line for line in text.splitlines() if line.startswith("# wrong:"))
-    mode, what = (word.rstrip(",:") for word in line.split()[2:4])
-    sentence = line.split('"')[1] if '"' in line else ""
-    for _ in range(4):
-        wrong, said = is_still_wrong(parse(text), mode, what, sentence, arguments)
-        if wrong:
-            return []
-    return [f"{path.name}: {what} is not said wrongly any more: delete the file. {said}"]
-
-
-def known(arguments):
-    with ThreadPoolExecutor(arguments.jobs) as pool:
-        problems = list(pool.map(lambda path: check_known(path, arguments), known_files()))
-    print(f"{len(known_files())} verdicts that are known to be wrong")
-    return conclude([problem for found in problems for problem in found])
 
 
 def begin_of(text):
@@ -233,7 +196,7 @@ def wrong_entry(judged, arguments):
 
 
 def reduce(arguments):
-    """The smallest scenario for which this mode still reports the same rule wrongly, as a file for known_wrong/."""
+    """The smallest scenario for which this mode still reports the same rule wrongly."""
     scenario, truth = load(arguments.scenario)
 
     def wrong_in(candidate, its_truth):
@@ -246,15 +209,13 @@ def reduce(arguments):
         return 1
     small = shrink(scenario, lambda candidate, its_truth: wrong_in(candidate, its_truth)[1] == kind)
     entry = wrong_in(small, find_truth(small))[0] or first
-    name = f"{arguments.mode}-{entry.rule}{'-sentence' if arguments.sentence else ''}-{Path(arguments.scenario).stem}.scenario"
     said = f'sentence "{kind[1]}"' if arguments.sentence else f"{entry.hang}/{entry.cause}, its {entry.wrong} is false"
     waits = [f"# true: {wait.thread} waits for {wait.kind} {wait.name}, {'for ever: ' + wait.cause if wait.cause else 'until ' + ', '.join(wait.open_by)}"
              for wait in find_truth(small).waits.values()]
     comments = [f"# wrong: {arguments.mode}, {entry.rule} of {entry.process}, {said}", *(f"# said: {text}" for text in entry.false_sentences())]
     text = "\n".join([*comments, f"# from: {arguments.scenario}", *waits, str(small)])
-    if arguments.keep:
-        KNOWN.mkdir(exist_ok=True)
-        (KNOWN / name).write_text(text)
+    if arguments.out:
+        arguments.out.write_text(text)
     print(text)
     return 0
 
@@ -277,7 +238,6 @@ def main():
     command.add_argument("--results", type=Path, help="a file to which each result is appended; what it has is not played again")
     command.set_defaults(act=seeds)
     commands.add_parser("check").set_defaults(act=check)
-    commands.add_parser("known").set_defaults(act=known)
     command = commands.add_parser("record")
     command.add_argument("count", type=int)
     command.set_defaults(act=record)
@@ -286,7 +246,7 @@ def main():
     command.add_argument("mode")
     command.add_argument("rule", nargs="?")
     command.add_argument("--sentence", action="store_true", help="a false sentence, not a false claim")
-    command.add_argument("--keep", action="store_true", help="as a file in known_wrong/")
+    command.add_argument("--out", type=Path, help="writes the scenario into this file")
     command.set_defaults(act=reduce)
     arguments = parser.parse_args()
     arguments.forksight, arguments.player = arguments.forksight.resolve(), arguments.player.resolve()

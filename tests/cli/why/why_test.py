@@ -224,7 +224,18 @@ class Looked(unittest.TestCase):
             program.go_on()
             self.assertEqual(program.popen.wait(LIMIT_S), 0)
 
-    def test_whose_files_are_gone(self):
+    def test_whose_file_is_gone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            copy = shutil.copy(PROGRAM, os.path.join(folder, "gone"))
+            program = self.all_hung(1, copy)[0]
+            os.unlink(copy)
+            report = self.report(program.pid)
+            self.assertEqual(rules(report), ["orphaned-mutex"])
+            # The kernel still has the file. Its symbols and lines are read through /proc.
+            functions = [frame["function"] for frame in report["findings"][0]["stack"]]
+            self.assertIn("main", functions)
+
+    def test_where_the_folder_does_not_matter(self):
         with Program([PROGRAM, "wait"]) as program:
             done = FORKSIGHT.run(program.pid, cwd="/")
             self.assertEqual(done.returncode, 0, done.stderr)
