@@ -4,8 +4,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-MIRROR = "http://deb.debian.org/debian"
-
 
 class NotHere(Exception):
     """Something that a suite needs is not available here."""
@@ -16,6 +14,17 @@ def release():
         if line.startswith("VERSION_CODENAME="):
             return line.partition("=")[2].strip('"')
     raise NotHere("no VERSION_CODENAME in /etc/os-release: this is not Debian")
+
+
+def mirror(codename):
+    """The address from which this machine gets the packages of that release."""
+    asked = subprocess.run(["apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)", "Created-By: Packages"],
+                           capture_output=True, text=True, check=False)
+    for line in asked.stdout.splitlines():
+        name, _, address = line.partition(" ")
+        if name == codename and address:
+            return address
+    raise NotHere(f"apt has no list of packages of {codename}: run apt-get update")
 
 
 def version_of(package):
@@ -41,7 +50,7 @@ def apt_for_sources(cache):
     lists = cache / "lists"
     (lists / "partial").mkdir(parents=True, exist_ok=True)
     sources = cache / "sources.list"
-    sources.write_text(f"deb-src {MIRROR} {release()} main\n")
+    sources.write_text(f"deb-src {mirror(release())} {release()} main\n")
     return ["apt-get", "-q", "-o", f"Dir::Etc::sourcelist={sources}", "-o", "Dir::Etc::sourceparts=-", "-o", f"Dir::State::lists={lists}"]
 
 

@@ -132,15 +132,15 @@ struct stage {
   baton is_open, is_sent, was_killed;
 };
 
-child start_writer(const stage& on, memory kind, bool is_finished) {
-  return child([&on, kind, is_finished]() -> int {
+child start_writer(const stage& on, memory kind) {
+  return child([&on, kind]() -> int {
     gpu at;
     gpu_pool pool = make_pool(small(kind, 3), on.way.ours());
     send_filled(at, pool, 1);
     send_filled(at, pool, 2);
     MUST(at.stream_synchronize(at.on) == 0);
     // acquire() notes which events have completed.
-    if (is_finished) (void)must(pool.acquire(at.on, soon()));
+    (void)must(pool.acquire(at.on, soon()));
     at.shut_gate();
     send_filled(at, pool, 3);
     on.is_open.take();
@@ -151,7 +151,7 @@ child start_writer(const stage& on, memory kind, bool is_finished) {
 
 TEST(DeadWriter, WhatItHadFinishedIsStillReadAndWhatNotIsNotGivenOut) {
   stage on;
-  child writer = start_writer(on, memory::vmm_fd, true);
+  child writer = start_writer(on, memory::vmm_fd);
   const auto pid = static_cast<std::uint32_t>(writer.pid());
   child reader([&] {
     gpu at;
@@ -181,7 +181,7 @@ TEST(DeadWriter, WhatItHadFinishedIsStillReadAndWhatNotIsNotGivenOut) {
 
 TEST(DeadWriter, OfLegacyMemoryNothingIsTouchedAnyMore) {
   stage on;
-  child writer = start_writer(on, memory::legacy, true);
+  child writer = start_writer(on, memory::legacy);
   const auto pid = static_cast<std::uint32_t>(writer.pid());
   child reader([&] {
     gpu at;
