@@ -126,7 +126,7 @@ std::vector<Holder> find_holders(const std::set<std::string>& objects, const std
   for (const std::int32_t pid : list_numbers("/proc").numbers) {
     ListedNumbers fds;
     const std::int32_t tid = find_descriptor_owner(pid, fds);
-    if (fds.outcome == ReadOutcome::kRefused && must_read.contains(pid)) refused.insert(pid);
+    if (fds.outcome == ReadOutcome::kRefused && must_read.contains(pid) && !has_ended(pid)) refused.insert(pid);
     collect_holders(pid, tid, fds.numbers, objects, wants_eventfds, holders);
   }
   return holders;

@@ -108,7 +108,8 @@ SharedMemory SharedMemory::read(const std::set<std::int32_t>& must_read) {
   SharedMemory memory;
   for (const std::int32_t pid : list_numbers("/proc").numbers) {
     const ReadText maps = read_file(proc_path(find_living_thread(pid), "maps"), kMaxMaps);
-    if (!maps && maps.outcome == ReadOutcome::kRefused && must_read.contains(pid)) memory.refused_ = true;
+    const bool is_refused = !maps && maps.outcome == ReadOutcome::kRefused;
+    if (is_refused && must_read.contains(pid) && !has_ended(pid)) memory.refused_ = true;
     for_each_mapping(maps.text, [&](std::string_view line) {
       auto mapping = parse_mapping(line);
       if (mapping && mapping->shared && mapping->inode != 0) memory.parts_.push_back({pid, std::move(*mapping)});

@@ -110,16 +110,22 @@ std::string host_name() {
   return ::uname(&names) == 0 ? names.nodename : "";
 }
 
-std::int32_t find_living_thread(std::int32_t pid) {
-  const auto has_ended = [](const std::optional<Stat>& stat) {
-    return stat && (stat->state == 'Z' || stat->state == 'X');
-  };
-  if (!has_ended(read_stat(pid))) return pid;
+namespace {
+
+// nullopt: no thread of the process lives.
+std::optional<std::int32_t> find_thread_that_lives(std::int32_t pid) {
+  const auto lives = [](const std::optional<Stat>& stat) { return stat && stat->state != 'Z' && stat->state != 'X'; };
+  if (lives(read_stat(pid))) return pid;
   for (const std::int32_t tid : list_numbers(proc_path(pid, "task")).numbers) {
-    if (tid != pid && !has_ended(parse_stat(read_file(task_path(pid, tid, "stat")).text))) return tid;
+    if (tid != pid && lives(parse_stat(read_file(task_path(pid, tid, "stat")).text))) return tid;
   }
-  return pid;
+  return std::nullopt;
 }
+
+}  // namespace
+
+std::int32_t find_living_thread(std::int32_t pid) { return find_thread_that_lives(pid).value_or(pid); }
+bool has_ended(std::int32_t pid) { return !find_thread_that_lives(pid); }
 
 std::string read_exe(std::int32_t pid) {
   auto link = read_link(proc_path(pid, "exe"));

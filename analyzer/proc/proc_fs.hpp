@@ -51,6 +51,9 @@ std::string host_name();  // "" if the kernel does not show it
 // If a first thread has ended alone, its entries show neither the memory nor the files of its process. Then this is
 // another thread of the process, whose entries in /proc show both; else it is `pid`.
 std::int32_t find_living_thread(std::int32_t pid);
+// True if no thread of the process lives, although its parent may not have waited for it yet. Such a process has no
+// memory and no descriptors. To users without privileges the kernel refuses to list even that.
+bool has_ended(std::int32_t pid);
 std::string read_exe(std::int32_t pid);  // "" if it cannot be read; without " (deleted)"
 std::vector<std::string> read_cmdline(std::int32_t pid);
 std::string read_environment(std::int32_t pid);  // as it was at the exec: "NAME=VALUE", each followed by a NUL

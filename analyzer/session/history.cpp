@@ -40,13 +40,6 @@ bool is_proved(model::Liveness liveness) {
          liveness == model::Liveness::kVictim;
 }
 
-// True if all threads of the process have ended, also if its parent has not waited for it yet. If only the first thread
-// has ended, the process goes on.
-bool has_ended(std::int32_t pid) {
-  const auto stat = proc::read_stat(pid);
-  return stat && stat->state == 'Z' && proc::list_numbers(proc::proc_path(pid, "task")).numbers.size() <= 1;
-}
-
 // The whole process is stuck.
 bool is_stuck(const collect::LoggedProcess& row) {
   return is_proved(row.liveness) || row.liveness == model::Liveness::kSpinning ||
@@ -215,7 +208,7 @@ collect::RunLog RunHistory::log(const watch::Supervisor& supervisor) const {
   log.ends = ended_.ends();
   for (const auto& [key, row] : kept_) add_look(key, log.processes.emplace_back(row));
   for (const auto& [pid, member] : supervisor.tree().living()) {
-    if (!kept_.contains(member.key) && !has_ended(pid)) log.processes.push_back(row_of(member));
+    if (!kept_.contains(member.key) && !proc::has_ended(pid)) log.processes.push_back(row_of(member));
   }
   // A process that forksight may not look at: it is not known whether it is awake.
   for (const auto& [key, program] : supervisor.unreadable()) {

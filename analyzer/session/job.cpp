@@ -25,10 +25,7 @@ std::vector<proc::ProcessKey> list_job(const Processes& strangers) {
       const auto stat = proc::read_stat(pid);
       if (!stat || strangers.contains({pid, stat->start_ticks})) continue;
       parents.push_back(pid);  // its other threads may live, and have children, although its first thread has ended
-      const bool has_ended = stat->state == 'Z' || stat->state == 'X';
-      if (!has_ended || proc::list_numbers(proc::proc_path(pid, "task")).numbers.size() > 1) {
-        job.push_back({pid, stat->start_ticks});
-      }
+      if (!proc::has_ended(pid)) job.push_back({pid, stat->start_ticks});
     }
   }
   return job;

@@ -87,12 +87,7 @@ std::vector<pid_t> find_descendants() {
 
 std::vector<pid_t> find_alive() {
   std::vector<pid_t> alive = find_descendants();
-  // A process whose first thread has ended is still alive if it has other threads.
-  std::erase_if(alive, [](pid_t pid) {
-    const auto stat = proc::read_stat(pid);
-    const bool has_ended = !stat || stat->state == 'Z';
-    return has_ended && proc::list_numbers(proc::proc_path(pid, "task")).numbers.size() <= 1;
-  });
+  std::erase_if(alive, proc::has_ended);
   return alive;
 }
 
