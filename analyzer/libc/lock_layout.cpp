@@ -28,7 +28,7 @@ LockState state_of(const abi::Mutex& mutex) {
   state.priority_inherit = mutex.is_pi();
   state.process_shared = mutex.is_shared() && !mutex.is_robust();
   state.held = mutex.is_held();
-  state.owner = mutex.owner != 0 ? mutex.owner : mutex.holder();
+  state.owner = mutex.has_tid_in_lock() || mutex.owner == 0 ? mutex.holder() : mutex.owner;
   return state;
 }
 

@@ -34,15 +34,16 @@ std::optional<T> read_lock(const ReadWord& read, std::uint64_t address) {
 bool is_mutex(const ReadWord& read, std::uint64_t word, std::uint32_t expected, FutexWord& found) {
   const auto mutex = read_lock<abi::Mutex>(read, word);
   if (!mutex || (mutex->kind & ~kKnownKinds) != 0) return false;
-  if (mutex->owner <= 0 || mutex->owner > kGreatestTid || mutex->users == 0 || mutex->users > kMostUsers) return false;
   if (mutex->lock != expected) return false;
+  const std::int32_t owner = mutex->holder();
+  if (owner <= 0 || owner > kGreatestTid || mutex->users == 0 || mutex->users > kMostUsers) return false;
   const std::uint32_t state = mutex->has_ceiling() ? mutex->lock & ~abi::Mutex::kCeilingBits : mutex->lock;
   const bool fits = mutex->is_robust()
-                        ? (mutex->lock & abi::Mutex::kTidBits) == static_cast<std::uint32_t>(mutex->owner)
+                        ? mutex->owner == owner || mutex->owner == abi::Mutex::kInconsistent
                         : state == abi::Mutex::kContended;
   if (!fits) return false;
   found.use = model::FutexUse::kMutex;
-  found.owner = mutex->owner;
+  found.owner = owner;
   found.mutex_type = libc::type_of(*mutex);
   found.lock = word;
   return true;

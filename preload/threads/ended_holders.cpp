@@ -17,7 +17,7 @@ bool is_owned(const HeldLock& entry, std::int32_t tid) {
   if (entry.lock == 0) return false;
   if (lock_kind(entry.lock) == trace::LockKind::kMutex) {
     MutexMemory mutex{};
-    return read_lock(lock, mutex) && mutex.is_held() && mutex.owner == tid;
+    return read_lock(lock, mutex) && mutex.holder() == tid;
   }
   if (lock_kind(entry.lock) == trace::LockKind::kRwlockRead) {
     RwlockMemory rwlock{};

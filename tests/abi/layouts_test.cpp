@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <thread>
 
 #include "forksight/abi/barrier.hpp"
 #include "forksight/abi/guard.hpp"
@@ -98,6 +100,19 @@ TEST(Mutex, WhoseOwnerDiedIsFree) {
   EXPECT_EQ(mutex.holder(), 7);
   mutex.owner = 0;
   EXPECT_EQ(mutex.holder(), 7);
+}
+
+TEST(Mutex, GotFromADeadOwnerNamesItsHolder) {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  ASSERT_EQ(pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST), 0);
+  pthread_mutex_t real;
+  ASSERT_EQ(pthread_mutex_init(&real, &attributes), 0);
+  std::thread([&] { pthread_mutex_lock(&real); }).join();
+  ASSERT_EQ(pthread_mutex_lock(&real), EOWNERDEAD);
+  const auto mutex = load<Mutex>(&real);
+  EXPECT_EQ(mutex.owner, Mutex::kInconsistent);
+  EXPECT_EQ(mutex.holder(), static_cast<int>(::syscall(SYS_gettid)));
 }
 
 TEST(Rwlock, IsFreeInTheWritePhaseThatItsLastWriterLeft) {

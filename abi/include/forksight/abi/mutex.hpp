@@ -33,6 +33,10 @@ struct Mutex {
   static constexpr std::uint32_t kCeilingBits = 0xfff8'0000;
   static constexpr std::uint32_t kContended = 2;
 
+  // `owner` of a robust mutex whose holder got it from a thread that had ended, and has not yet called
+  // pthread_mutex_consistent(): PTHREAD_MUTEX_INCONSISTENT of nptl/pthreadP.h.
+  static constexpr std::int32_t kInconsistent = 0x7fff'ffff;
+
   enum class Type : std::uint32_t { kNormal = 0, kRecursive = 1, kErrorcheck = 2, kAdaptive = 3 };
 
   constexpr Type type() const { return static_cast<Type>(kind & kTypeBits); }
@@ -54,10 +58,10 @@ struct Mutex {
     return (has_ceiling() ? lock & ~kCeilingBits : lock) != 0;
   }
   // The tid of the holder. It is 0 for a few instructions after the holder takes the lock, except for kinds that have
-  // the tid in the lock itself.
+  // the tid in the lock itself. In these kinds `owner` may be kInconsistent, or lag behind the lock.
   constexpr std::int32_t holder() const {
     if (!is_held()) return 0;
-    return owner == 0 && has_tid_in_lock() ? static_cast<std::int32_t>(lock & kTidBits) : owner;
+    return has_tid_in_lock() ? static_cast<std::int32_t>(lock & kTidBits) : owner;
   }
 };
 static_assert(sizeof(Mutex) == 40);
