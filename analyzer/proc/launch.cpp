@@ -56,9 +56,10 @@ int wait_for_exec(int fd) {
 Launch explain(const std::string& name, int error) {
   Launch failed;
   const fs::path program = resolve_program(name);
-  if (error == ENOENT && program.empty()) {
+  const bool is_path = name.find('/') != std::string::npos;
+  // execvpe() fails with EACCES if a folder of PATH may not be searched, even if no other folder has the program.
+  if (program.empty() && (error == ENOENT || (error == EACCES && !is_path))) {
     failed.exit_code = kNotFound;
-    const bool is_path = name.find('/') != std::string::npos;
     failed.message = fmt::format("{}: {}", name, is_path ? "no such file" : "command not found");
     return failed;
   }

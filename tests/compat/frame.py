@@ -46,7 +46,7 @@ class Tools:
     """The files that a comparison needs: the shim, the command, and the program that isolates a test."""
 
     def __init__(self, build):
-        build = Path(build).resolve()
+        build = Path(build).absolute()  # not resolved: the path of a link has no blank, which LD_PRELOAD could not name
         self.shim = build / "lib/libforksight.so"
         self.forksight = build / "bin/forksight"
         self.isolate = build / "bin/compat_isolate"
@@ -62,7 +62,7 @@ class Tools:
         with tempfile.TemporaryDirectory() as folder:
             command = [str(self.isolate), "30", f"{folder}/end", "env", f"LD_PRELOAD={self.shim}", "cat", "/proc/self/maps"]
             maps = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
-        if str(self.shim) not in maps.stdout:
+        if str(self.shim.resolve()) not in maps.stdout:
             raise SystemExit(f"compat: an isolated program does not load {self.shim}: {maps.stderr.strip()}")
 
     def words(self, mode, out):

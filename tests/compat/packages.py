@@ -38,6 +38,8 @@ def install(packages):
     missing = [name for name in packages if version_of(name) is None]
     if not missing:
         return
+    if os.geteuid() != 0:
+        raise NotHere(f"these packages are missing, and only root can install them: {' '.join(missing)}")
     command = ["apt-get", "install", "--yes", "--no-install-recommends", *missing]
     done = subprocess.run(command, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, check=False)

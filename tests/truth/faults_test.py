@@ -1,5 +1,6 @@
 """Tests that a fault is planted into its file, both if the build compiles the file alone and if it compiles the file in a batch."""
 import json
+import shlex
 import sys
 import tempfile
 import unittest
@@ -35,7 +36,7 @@ class Planting(unittest.TestCase):
         self.folder = Path(folder.name)
 
     def plant(self, *units, fault=FAULT):
-        commands = [{"directory": str(self.folder), "command": f"{FLAGS} {unit}", "file": str(unit)} for unit in units]
+        commands = [{"directory": str(self.folder), "command": f"{FLAGS} {shlex.quote(str(unit))}", "file": str(unit)} for unit in units]
         (self.folder / "compile_commands.json").write_text(json.dumps(commands))
         plants = Recorder(self.folder, self.folder)
         self.assertEqual(plants.plant(fault), self.folder / fault.rule)
