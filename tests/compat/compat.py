@@ -13,7 +13,6 @@ needs is not available here, 1 otherwise.
 """
 import argparse
 import fnmatch
-import os
 import sys
 import time
 from pathlib import Path
