@@ -147,7 +147,10 @@ bool is_private_name(const model::Wait& wait) {
 }
 
 std::string what(const model::Wait& wait) {
-  if (wait.kind != model::WaitKind::kFutex) return "a wait for the system";
+  if (wait.kind != model::WaitKind::kFutex) {
+    constexpr std::string_view kIn = "in ";  // the call is "in wait4"
+    return wait.call.starts_with(kIn) ? wait.call.substr(kIn.size()) : "a system call";
+  }
   if (const std::string called = python::operation(wait.stack); !called.empty()) return called + "()";
   if (words::is_python_lock(wait.stack)) return "a lock of Python";
   if (wait.use == model::FutexUse::kJoin) return "pthread_join()";
@@ -170,13 +173,16 @@ std::string tell(const Evidence& evidence, const Sleeper& sleeper, std::size_t o
   if (wait.owner != 0) {
     for_whom = wait.use == model::FutexUse::kJoin ? fmt::format(" for the end of thread {}", wait.owner)
                                                   : fmt::format(", which thread {} holds", wait.owner);
+  } else if (wait.kind == model::WaitKind::kWaitChild) {
+    for_whom = wait.target_pid > 0 ? fmt::format(" for the end of process {}", wait.target_pid)
+                                   : std::string(" for the end of a child");
   } else if (wait.kind == model::WaitKind::kFutex && !words::is_python_lock(wait.stack)) {
     for_whom = fmt::format(" for {}", futex_waits::find_purpose(wait.stack).other_side);
   }
   std::string thread = who(evidence, sleeper, names_process);
   thread.front() = thread.front() == 't' ? 'T' : 'P';
-  return fmt::format("{} waits in {}{}{}{}{}.", thread, what(wait), on, where.empty() ? "" : " at " + where, for_whom,
-                     more);
+  const std::string in = wait.kind == model::WaitKind::kWaitChild ? std::string() : " in " + what(wait);
+  return fmt::format("{} waits{}{}{}{}{}.", thread, in, on, where.empty() ? "" : " at " + where, for_whom, more);
 }
 
 void tell_all(const Evidence& evidence, const Sleepers& sleepers, bool names_process, Finding& finding) {

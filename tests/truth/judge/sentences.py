@@ -161,6 +161,10 @@ class Reading:
     def waits_for_object(self, found):
         self.waits(found, self.scene.object(found["o"]))
 
+    def writer_goes_first(self, found):
+        thread = self.scene.thread(found["h"])
+        expect(self.scene.wait_of(thread).operation == "wrlock", f"{thread} does not wait to lock for writing")
+
     def waits_in(self, found):
         """The sentence does not name the object. It can only be checked that the thread waits, and in which kind of call."""
         thread = self.worker_or_thread(found)
@@ -485,7 +489,7 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (WHO + r" waits for " + OBJECT + r", which (?:it itself|" + HOLDER + r") holds", Reading.waits_for_held),
     (WHO + r" waits to lock " + OBJECT + r" for writing, and it is locked for reading(?: (?P<n>\d+) times)?", Reading.waits_for_readers),
     (WHO + r" locks " + OBJECT + r", which is still locked from before the fork", Reading.waits_for_object),
-    (WHO + r" waits in (?:a futex|a std::future|[\w:]+\(\)) on " + OBJECT + r" for [\w: ,-]+?(?:, as \d+ more do(?:es)?)?", Reading.waits_for_object),
+    (WHO + r" waits in (?:a futex|a std::future|the initialisation of a static variable|[\w:]+\(\)) on " + OBJECT + r" for [\w: ,-]+?(?:, as \d+ more do(?:es)?)?", Reading.waits_for_object),
     (WHO + r" waits in (?P<f>a futex|a std::future|[\w:]+\(\)) for (?:a|the) (?:other threads?|threads?|promise)[\w: ,]+?(?:, as \d+ more do(?:es)?)?", Reading.waits_in),
     (WHO + r" is,? in pthread_once\(\), until the routine has returned", Reading.waits_in_once),
     (r"The same thread is inside of a routine of pthread_once\(\)(?:, which it entered)?\. No other thread of the process is inside of one",
@@ -508,6 +512,9 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
      r"(?:, which it began)?", Reading.held_at_fork),
     (WHO + r" waits (?:in pthread_join\(\) )?for the end of " + HOLDER, Reading.joins),
     (WHO + r" waits for process (?P<q>\d+) to end", Reading.awaits_child),
+    (WHO + r" waits for the end of process (?P<q>\d+)(?:, as \d+ more do(?:es)?)?", Reading.awaits_child),
+    (WHO + r" waits to lock " + OBJECT + r" for reading", Reading.waits_for_object),
+    (r"The lock lets " + HOLDER + r" go first, which waits to lock it for writing: this lock prefers writers", Reading.writer_goes_first),
     (WHO + r" (?P<verb>reads|receives) from \S+ \(its descriptor (?P<d>\d+)\), (?:which|whose other end) " + OTHER
      + r" has(?: open for writing)?(?: \(descriptor (?P<e>\d+) there\))?", Reading.uses_descriptor),
     (WHO + r" (?P<verb>waits for) eventfd:\d+ \(its descriptor (?P<d>\d+)\), which " + OTHER + r" has open(?: \(descriptor (?P<e>\d+) there\))?",
@@ -550,7 +557,7 @@ PLAIN = tuple(re.compile(text) for text in (
     r"The lock names thread \d+ as its owner, which this process does not have", r"fork\(\)(?: at \S+)? copied the lock as it was",
     r"It is not known who should have woken it", r"The mutex names the id that this thread had", r"The writer waits until \d+ locks? for reading (?:is|are) given back",
     r"There is no other thread that could be its reader", r"A lock for reading cannot be turned", r"Another thread could unlock it in place of its owner",
-    r"Before that thread can end, it needs a lock", r"The kernel does not look for rings", r"A pipe or socket takes a limited number",
+    r"Before that (?:thread|process) can end, it needs a lock", r"This handler belongs to ", r"The kernel does not look for rings", r"A pipe or socket takes a limited number",
     r"It (?:was ended by|exited with)", r"That thread ended with the lock held", r"Being robust does not help here", r"_Fork\(\) runs no atfork handler",
     r"Nobody is left to set it", r"Thread \d+ of (?:process|child) \d+ is in the middle of a task", r"A barrier opens when as many threads have arrived",
     r"Its ancestor, process \d+, was forked", r"An ancestor of it was forked", r"The condition variables that these threads wait for show",
