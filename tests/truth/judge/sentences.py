@@ -510,9 +510,9 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
     (WHO + r" is,? waiting until the static behind " + OBJECT + r" is initialised", Reading.waits_for_object),
     (r'At (?:the|an earlier) fork thread (?P<h>\d+)(?: "[^"]*")? of (?:process (?P<p>\d+)|its parent|an ancestor) was in the middle of that'
      r"(?:, which it began)?", Reading.held_at_fork),
+    (WHO + r" waits for the end of process (?P<q>\d+)(?:, as \d+ more do(?:es)?)?", Reading.awaits_child),
     (WHO + r" waits (?:in pthread_join\(\) )?for the end of " + HOLDER, Reading.joins),
     (WHO + r" waits for process (?P<q>\d+) to end", Reading.awaits_child),
-    (WHO + r" waits for the end of process (?P<q>\d+)(?:, as \d+ more do(?:es)?)?", Reading.awaits_child),
     (WHO + r" waits to lock " + OBJECT + r" for reading", Reading.waits_for_object),
     (r"The lock lets " + HOLDER + r" go first, which waits to lock it for writing: this lock prefers writers", Reading.writer_goes_first),
     (WHO + r" (?P<verb>reads|receives) from \S+ \(its descriptor (?P<d>\d+)\), (?:which|whose other end) " + OTHER
