@@ -91,12 +91,6 @@ TEST_F(Cli, ReportIsWrappedAtTheColumnsOfTheEnvironment) {
   EXPECT_GT(lines, 20U);
 }
 
-TEST_F(Cli, WhatPrintsStacksCanPrintAllFrames) {
-  for (const char* const verb : {"run", "why", "core", "report"})
-    EXPECT_TRUE(has(run_forksight({verb, "--help"}).out, "--full")) << verb;
-  EXPECT_EQ(run_forksight({"report", "--full", at("hang")}).status, 1);
-}
-
 TEST_F(Cli, ReportAsJson) {
   const Finished run = run_forksight({"report", "--format", "json", at("hang")});
   EXPECT_EQ(run.status, 1);

@@ -42,8 +42,8 @@ def forbid_ptrace():
 class Program:
     """A program in a session of its own, with a pipe to its input. The constructor waits for its first byte."""
 
-    def __init__(self, argv):
-        self.popen = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+    def __init__(self, argv, **more):
+        self.popen = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, **more)
         if self.popen.stdout.read(1) != b"x":
             self.end()
             raise RuntimeError(f"{argv} did not start")

@@ -224,21 +224,21 @@ class Looked(unittest.TestCase):
             program.go_on()
             self.assertEqual(program.popen.wait(LIMIT_S), 0)
 
-    def test_whose_file_is_gone(self):
-        with tempfile.TemporaryDirectory() as folder:
-            copy = shutil.copy(PROGRAM, os.path.join(folder, "gone"))
-            program = self.all_hung(1, copy)[0]
-            os.unlink(copy)
-            report = self.report(program.pid)
-            self.assertEqual(rules(report), ["orphaned-mutex"])
-            # The kernel still has the file. Its symbols and lines are read through /proc.
-            functions = [frame["function"] for frame in report["findings"][0]["stack"]]
-            self.assertIn("main", functions)
-
-    def test_where_the_folder_does_not_matter(self):
-        with Program([PROGRAM, "wait"]) as program:
-            done = FORKSIGHT.run(program.pid, cwd="/")
-            self.assertEqual(done.returncode, 0, done.stderr)
+    def test_whose_files_are_gone(self):
+        """The program and its working folder are deleted while it runs. The names of its functions are still found."""
+        folder = Path(tempfile.mkdtemp(prefix="forksight-why-"))
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        path = shutil.copy(PROGRAM, folder / "program")
+        program = Program([path, "hang"], cwd=folder)
+        self.addCleanup(end_all, [program])
+        program.go_on()
+        program.wait_quiet()
+        shutil.rmtree(folder)
+        for link in ("exe", "cwd"):
+            self.assertRegex(os.readlink(f"/proc/{program.pid}/{link}"), " \\(deleted\\)$")
+        report = self.report(program.pid, cwd="/")
+        self.assertEqual(rules(report), ["orphaned-mutex"])
+        self.assertEqual(report["findings"][0]["culprit"]["name"], "cache_mutex (mutex)")
 
 
 class Watching(unittest.TestCase):
