@@ -1,12 +1,22 @@
 // The version and the layouts of a glibc are found out from the code in its file.
 #include "libc/libc_file.hpp"
 
+#include <dlfcn.h>
+#include <elf.h>
 #include <gtest/gtest.h>
 #include <link.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <fstream>
 #include <iterator>
+#include <new>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -83,9 +93,53 @@ TEST(LibcFile, TellsTheLayoutByTheCode) {
   EXPECT_EQ(change_to(12), abi::ConditionKind::kUnknown);
 }
 
+// Bytes with memory on both sides that nobody may read. They begin or end at the border of this memory.
+class GuardedBytes {
+ public:
+  enum class At { kBeginning, kEnd };
+  GuardedBytes(std::span<const std::byte> bytes, At where) {
+    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    const std::size_t inside = (bytes.size() + page - 1) / page * page;
+    size_ = inside + 2 * page;
+    void* const mapped = ::mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) throw std::bad_alloc();
+    all_ = static_cast<std::byte*>(mapped);
+    std::byte* const begin = all_ + page + (where == At::kEnd ? inside - bytes.size() : 0);
+    if (inside > 0 && ::mprotect(all_ + page, inside, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
+    std::copy(bytes.begin(), bytes.end(), begin);
+    // Nobody may write to the bytes either.
+    if (inside > 0 && ::mprotect(all_ + page, inside, PROT_READ) != 0) throw std::bad_alloc();
+    bytes_ = {begin, bytes.size()};
+  }
+  ~GuardedBytes() { ::munmap(all_, size_); }
+  GuardedBytes(const GuardedBytes&) = delete;
+  GuardedBytes& operator=(const GuardedBytes&) = delete;
+  std::span<const std::byte> get() const { return bytes_; }
+
+ private:
+  std::byte* all_ = nullptr;
+  std::size_t size_ = 0;
+  std::span<const std::byte> bytes_;
+};
+
+// A damaged file is read like any other: nothing outside of its bytes is read, and the answer depends on nothing else.
+// What it says of the version is a version of glibc or nothing.
+void expect_sound_answer(std::span<const std::byte> bytes) {
+  const GuardedBytes early(bytes, GuardedBytes::At::kBeginning);
+  const GuardedBytes late(bytes, GuardedBytes::At::kEnd);
+  const abi::Libc read = read_libc(early.get());
+  const abi::Libc again = read_libc(late.get());
+  EXPECT_EQ(read.version, again.version);
+  EXPECT_EQ(read.condition, again.condition);
+  EXPECT_TRUE(!read.version.is_known() || read.version.major == 2) << int{read.version.major};
+}
+
 TEST(LibcFile, IsUntrusted) {
   const std::vector<std::byte> good = bytes_of(path_of("/libc.so.6"));
+  const abi::Libc whole = read_libc(good);
+  ASSERT_TRUE(whole.version.is_known());
   std::mt19937 random(20'261'122);
+  int differing = 0;
   for (int round = 0; round < 40; ++round) {
     std::vector<std::byte> bytes = good;
     for (int change = 0; change < 64; ++change) {
@@ -97,7 +151,52 @@ TEST(LibcFile, IsUntrusted) {
       bytes[at] = static_cast<std::byte>(random());
     }
     if (round % 4 == 0) bytes.resize(random() % bytes.size());
-    read_libc(bytes);
+    expect_sound_answer(bytes);
+    const abi::Libc read = read_libc(bytes);
+    if (read.version != whole.version || read.condition != whole.condition) ++differing;
+  }
+  EXPECT_GT(differing, 0) << "no change reached what is read";
+}
+
+// The program headers say that a function lies at the end of the file, so that only its first bytes are there, or
+// behind the end.
+TEST(LibcFile, EndsWithinAFunction) {
+  const std::vector<std::byte> good = bytes_of(path_of("/libc.so.6"));
+  for (const char* const name : {"gnu_get_libc_version", "pthread_cond_signal", "pthread_cond_broadcast"}) {
+    Dl_info info{};
+    ASSERT_NE(::dladdr(::dlsym(RTLD_DEFAULT, name), &info), 0) << name;
+    const auto address =
+        reinterpret_cast<std::uint64_t>(info.dli_saddr) - reinterpret_cast<std::uint64_t>(info.dli_fbase);
+    Elf64_Ehdr head{};
+    std::memcpy(&head, good.data(), sizeof head);
+    int moved = 0;
+    for (std::size_t i = 0; i < head.e_phnum; ++i) {
+      const std::size_t at = head.e_phoff + i * sizeof(Elf64_Phdr);
+      Elf64_Phdr segment{};
+      std::memcpy(&segment, good.data() + at, sizeof segment);
+      if (segment.p_type != PT_LOAD || address < segment.p_vaddr || address - segment.p_vaddr >= segment.p_filesz)
+        continue;
+      ++moved;
+      for (std::uint64_t left = 0; left < 80; ++left) {
+        std::vector<std::byte> bytes = good;
+        segment.p_offset = good.size() - left - (address - segment.p_vaddr);
+        std::memcpy(bytes.data() + at, &segment, sizeof segment);
+        expect_sound_answer(bytes);
+      }
+    }
+    EXPECT_EQ(moved, 1) << name;
+  }
+}
+
+// Nothing is known of a file that ends before its headers do.
+TEST(LibcFile, IsUnknownIfItIsCut) {
+  const std::vector<std::byte> good = bytes_of(path_of("/libc.so.6"));
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{1}, std::size_t{4}, std::size_t{63}, std::size_t{64}, good.size() / 2}) {
+    const std::span<const std::byte> cut(good.data(), size);
+    expect_sound_answer(cut);
+    EXPECT_FALSE(read_libc(cut).version.is_known()) << size;
+    EXPECT_EQ(read_libc(cut).condition, abi::ConditionKind::kUnknown) << size;
   }
 }
 
