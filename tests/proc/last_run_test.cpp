@@ -1,10 +1,14 @@
 #include "proc/last_run.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <string>
+
+#include "proc/proc_fs.hpp"
 
 namespace forksight::proc {
 namespace {
@@ -31,11 +35,44 @@ TEST(LastRun, HasNoDigitsLeftOut) {
   EXPECT_DOUBLE_EQ(parse_last_run("se.exec_start : 98765432109.5\n").value_or(-1), 98765432109.5);
 }
 
+// A child sleeps for at least 200 ms. The clock of a processor leaves out the time that the hypervisor took, so the
+// test demands a tenth of this time.
+TEST(LastRun, OfASleeperIsLongAgo) {
+  using std::chrono::milliseconds;
+  const auto began = std::chrono::steady_clock::now();
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    char byte = 0;
+    _exit(read(ends[0], &byte, 1) == 1 ? 0 : 1);
+  }
+  while (!read_file(proc_path(child, "syscall")).text.starts_with("0 ")) sched_yield();  // until it is in read()
+  const auto asleep = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - asleep < milliseconds(200)) sched_yield();
+  const auto of_process = resting_time(child);
+  const auto of_thread = resting_time(child, child);
+  const auto most = std::chrono::steady_clock::now() - began + milliseconds(100);
+  EXPECT_EQ(write(ends[1], "x", 1), 1);
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  close(ends[0]);
+  close(ends[1]);
+  const bool is_noted = access("/proc/self/sched", R_OK) == 0;
+  EXPECT_EQ(of_process.has_value(), is_noted);
+  EXPECT_EQ(of_thread.has_value(), is_noted);
+  if (!is_noted) GTEST_SKIP() << "the kernel has no /proc/PID/sched (CONFIG_SCHED_DEBUG)";
+  for (const auto& rest : {of_process, of_thread}) {
+    EXPECT_GE(rest.value_or(milliseconds(-1)), milliseconds(20));
+    EXPECT_LE(rest.value_or(milliseconds(-1)), most);
+  }
+}
+
+// The clock of a processor is read at most once a second. So a thread that runs may seem to have run later than now,
+// and then nothing is known of it.
 TEST(LastRun, OfOneselfIsNow) {
-  const auto rest = resting_time(getpid());
-  // A kernel without CONFIG_SCHED_DEBUG does not have this file for any process.
-  EXPECT_EQ(rest.has_value(), access("/proc/self/sched", R_OK) == 0);
-  EXPECT_LT(rest.value_or(std::chrono::milliseconds(0)).count(), 10'000);
+  EXPECT_LT(resting_time(getpid()).value_or(std::chrono::milliseconds(0)).count(), 10'000);
 }
 
 TEST(LastRun, OfNobodyIsUnknown) { EXPECT_FALSE(resting_time(0)); }
