@@ -132,17 +132,28 @@ struct stage {
   baton is_open, is_sent, was_killed;
 };
 
-child start_writer(const stage& on, memory kind) {
-  return child([&on, kind]() -> int {
+// Which of its messages a writer knows to be finished, besides the first one. acquire() and send() note this.
+enum class Knows { kSecond, kNoOther };
+
+// The device finishes two messages. If the writer knows of the second, it has sent a third, which the device does not
+// finish.
+child start_writer(const stage& on, memory kind, Knows knows) {
+  return child([&on, kind, knows]() -> int {
     gpu at;
     gpu_pool pool = make_pool(small(kind, 3), on.way.ours());
     send_filled(at, pool, 1);
-    send_filled(at, pool, 2);
-    MUST(at.stream_synchronize(at.on) == 0);
-    // acquire() notes which events have completed.
-    (void)must(pool.acquire(at.on, soon()));
-    at.shut_gate();
-    send_filled(at, pool, 3);
+    if (knows == Knows::kNoOther) {
+      // The device finishes the message after send() has returned, and the writer calls nothing that would note it.
+      at.shut_gate();
+      send_filled(at, pool, 2);
+      at.open_gate();
+      MUST(at.stream_synchronize(at.on) == 0);
+    } else {
+      send_filled(at, pool, 2);
+      MUST(at.stream_synchronize(at.on) == 0);
+      at.shut_gate();
+      send_filled(at, pool, 3);
+    }
     on.is_open.take();
     on.is_sent.pass();
     wait_for_the_end();
@@ -151,7 +162,7 @@ child start_writer(const stage& on, memory kind) {
 
 TEST(DeadWriter, WhatItHadFinishedIsStillReadAndWhatNotIsNotGivenOut) {
   stage on;
-  child writer = start_writer(on, memory::vmm_fd);
+  child writer = start_writer(on, memory::vmm_fd, Knows::kSecond);
   const auto pid = static_cast<std::uint32_t>(writer.pid());
   child reader([&] {
     gpu at;
@@ -179,9 +190,33 @@ TEST(DeadWriter, WhatItHadFinishedIsStillReadAndWhatNotIsNotGivenOut) {
   EXPECT_EQ(reader.wait(), 0);
 }
 
+TEST(DeadWriter, WhatItDidNotKnowToBeFinishedIsNotGivenOut) {
+  stage on;
+  child writer = start_writer(on, memory::vmm_fd, Knows::kNoOther);
+  const auto pid = static_cast<std::uint32_t>(writer.pid());
+  child reader([&] {
+    gpu at;
+    gpu_pool pool = must(receive_pool(on.way.theirs(), soon()));
+    gpu_message first = must(pool.receive(at.on, soon()));
+    on.is_open.pass();
+    on.was_killed.take();
+    MUST(at.is_filled(first.data(), 1, 5000));
+    must(first.release(at.on));
+    const auto second = pool.receive(at.on, soon());
+    MUST(!second && second.error().code == errc::producer_died && second.error().pid == pid);
+    MUST(second.error().text.find("not known") != std::string::npos);
+    must(pool.close());
+    return 0;
+  });
+  on.is_sent.take();
+  EXPECT_EQ(writer.kill_and_wait(), 128 + SIGKILL);
+  on.was_killed.pass();
+  EXPECT_EQ(reader.wait(), 0);
+}
+
 TEST(DeadWriter, OfLegacyMemoryNothingIsTouchedAnyMore) {
   stage on;
-  child writer = start_writer(on, memory::legacy);
+  child writer = start_writer(on, memory::legacy, Knows::kSecond);
   const auto pid = static_cast<std::uint32_t>(writer.pid());
   child reader([&] {
     gpu at;
