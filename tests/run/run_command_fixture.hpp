@@ -74,19 +74,30 @@ class RunCommand : public testing::Test {
   }
   Outcome run(const Words& options, const Words& program) const { return execute(command(options, program)); }
 
+  // Waits for several looks of forksight. Returns false if forksight has ended. forksight sleeps between its looks, so
+  // its voluntary context switches count them.
+  static bool wait_for_looks(const FixtureProcess& process) {
+    constexpr std::uint64_t kLooks = 12;
+    std::optional<std::uint64_t> first;
+    for (;;) {
+      siginfo_t info{};
+      if (::waitid(P_PID, static_cast<id_t>(process.pid()), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+          info.si_pid != 0)
+        return false;
+      const auto status = proc::parse_status(proc::read_file(proc::proc_path(process.pid(), "status")).text);
+      if (status && !first) first = status->voluntary;
+      if (status && status->voluntary >= *first + kLooks) return true;
+      ::usleep(20'000);
+    }
+  }
+
   // Runs a program that writes a byte and then waits. After several looks of forksight, sends SIGTERM to forksight,
   // unless it has ended before.
   Outcome run_idle(const Words& options, const Words& program) const { return run_idle(command(options, program)); }
   Outcome run_idle(const Words& words) const {
     FixtureProcess process(words, true, folder_.string());
     EXPECT_TRUE(process.wait_ready());
-    // forksight sleeps between its looks, so its voluntary context switches count them.
-    const auto looks = [&] {
-      const auto status = proc::parse_status(proc::read_file(proc::proc_path(process.pid(), "status")).text);
-      return status ? std::optional(status->voluntary) : std::nullopt;
-    };
-    const auto before = looks();
-    while (before && looks().value_or(*before + 12) < *before + 12) ::usleep(20'000);
+    wait_for_looks(process);
     ::kill(process.pid(), SIGTERM);
     Outcome outcome;
     outcome.status = process.wait_end();
