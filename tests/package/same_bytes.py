@@ -25,6 +25,13 @@ def pack(root, copy, epoch):
     return {path.name: path.read_bytes() for path in (copy / "build/packages-out").iterdir()}
 
 
+def problems_of(one, two):
+    """What differs between two results of pack(). Packages are compared only if all of them were made."""
+    wrong = [f"{len(made)} packages were made, not {PACKAGES}: {', '.join(sorted(made))}" for made in (one, two) if len(made) != PACKAGES]
+    empty = [f"{name} is empty" for name in sorted(one) if not one[name]]
+    return wrong + empty + [f"{name} differs" for name in sorted({*one, *two}) if one.get(name) != two.get(name)]
+
+
 def main(root):
     if not (root / "build/packages/zydis").is_dir():
         print("skipped: build/packages has no sources; ./bootstrap package puts them there")
@@ -32,9 +39,9 @@ def main(root):
     epoch = subprocess.run(["git", "-C", root, "log", "-1", "--format=%ct"], check=True, capture_output=True, text=True).stdout.strip()
     with tempfile.TemporaryDirectory(prefix="forksight-same-") as folder:
         made = [pack(root, Path(folder, name), epoch) for name in ("one", "a-longer-name/two")]
-    differing = [name for name in sorted({*made[0], *made[1]}) if made[0].get(name) != made[1].get(name)]
-    print("differs:" if differing else "the same bytes:", *(differing or sorted(made[0])))
-    return 1 if differing or len(made[0]) != PACKAGES else 0
+    problems = problems_of(*made)
+    print(*(problems or ["the same bytes:", *sorted(made[0])]), sep="\n")
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":
