@@ -1,11 +1,32 @@
-"""Each test that CTest knows has a TIMEOUT, known labels, and a program that is built."""
+"""Each test that CTest knows has a TIMEOUT, known labels, and a program that is built. A test that may be skipped is told apart from
+one that passed."""
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 from house import conclude
 
+# Lines of scripts that skip one unittest test, and that skip the whole script.
+SKIPS_A_PART = re.compile(r"^\s*(self\.skipTest\(|@unittest\.skip)", re.MULTILINE)
+SKIPS_ALL = {".py": re.compile(r"^\s*(return 77|sys\.exit\(77\)|raise SystemExit\(77\))$", re.MULTILINE), ".sh": re.compile(r"\bexit 77\b")}
 LABELS = {"unit", "shim", "case", "cli", "golden", "audit", "fuzz", "stress", "bench", "gpu"}
+
+
+def check_skips(test, properties):
+    """unittest ends with 0 if tests were skipped, so unittests.py must run them. A script that skips ends with 77."""
+    problems = []
+    for word in test.get("command", []):
+        if not word.endswith((".py", ".sh")) or not Path(word).is_file() or Path(word).name == "unittests.py":
+            continue
+        text = Path(word).read_text(encoding="utf-8")
+        skips_parts = SKIPS_A_PART.search(text) is not None
+        if skips_parts and not any(other.endswith("/unittests.py") for other in test["command"]):
+            problems.append(f"{test['name']}: {word} skips tests, but tests/support/unittests.py does not run it")
+        if (skips_parts or SKIPS_ALL[Path(word).suffix].search(text)) and "SKIP_RETURN_CODE" not in properties:
+            problems.append(f"{test['name']}: {word} may be skipped, but the test has no SKIP_RETURN_CODE")
+    return problems
 
 
 def check_test(test):
@@ -20,7 +41,7 @@ def check_test(test):
         problems.append(f"{test['name']}: unknown labels {' '.join(sorted(labels - LABELS))}")
     if not test.get("command"):
         problems.append(f"{test['name']}: what it runs is not built")
-    return problems
+    return problems + check_skips(test, properties)
 
 
 def check(tests):

@@ -187,6 +187,21 @@ class House(unittest.TestCase):
         self.assertProblem(problems, "b: what it runs is not built")
         self.assertProblem(check_tests.check([{"name": "c", "command": ["x"]}]), "c: no LABELS")
 
+    def test_skipped_tests(self):
+        self.write("some_test.py", "self.skipTest('no gcore')\n")
+        self.write("script.sh", "echo skipped\nexit 77\n")
+        self.write("unittests.py", "")
+        good = [{"name": "TIMEOUT", "value": 5.0}, {"name": "LABELS", "value": ["unit"]}]
+        told = {"name": "SKIP_RETURN_CODE", "value": 77}
+        file, script, driver = (str(self.root / name) for name in ("some_test.py", "script.sh", "unittests.py"))
+        self.assertEqual(check_tests.check([{"name": "a", "command": ["python", driver, file], "properties": [*good, told]},
+                                            {"name": "b", "command": [script], "properties": [*good, told]}]), [])
+        problems = check_tests.check([{"name": "a", "command": ["python", file], "properties": [*good, told]}])
+        self.assertProblem(problems, "a: ", "unittests.py does not run it")
+        problems = check_tests.check([{"name": "a", "command": ["python", driver, file], "properties": good}, {"name": "b", "command": [script], "properties": good}])
+        self.assertProblem(problems, "a: ", "no SKIP_RETURN_CODE")
+        self.assertProblem(problems, "b: ", "no SKIP_RETURN_CODE")
+
     def test_docs(self):
         self.write("CMakePresets.json", '{"configurePresets": [{"name": "dev"}]}')
         self.write("docs/a.md", "[b](b.md) `tests/<suite>` `--omp=clamp` `forksight run --omp=x -- cmd --unknown` --preset dev\n")
