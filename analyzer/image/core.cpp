@@ -20,15 +20,16 @@ namespace {
 
 constexpr std::uint64_t kVsyscall = 0xffff'ffff'ff60'0000;
 
-// An ELF file that was mapped, from its first byte on.
+// An ELF file that was mapped from its first byte on.
 struct Program {
   std::uint64_t start = 0;
   std::string path;
   ElfHead head;
-  bool is_in_core = false;  // the head is; else it is that of the file that lies there now
+  bool is_in_core = false;  // the core contains the head. Otherwise the head comes from the file that is at `path` now
 };
 
-// The entries of NT_FILE that belong to the program: its pieces are where its segments put them.
+// Visits the entries of NT_FILE that belong to the program. An entry belongs to it if it has the program's path and
+// starts within the addresses of the program's segments.
 template <class Visit>
 void for_each_piece(const Program& program, const std::vector<CoreMapping>& files, Visit visit) {
   const std::uint64_t end = program.start + (program.head.end_address - program.head.first_address);
@@ -62,7 +63,7 @@ std::vector<Program> find_programs(const CoreMemory& memory, const std::vector<C
   return programs;
 }
 
-// The one whose program headers the kernel told the process of.
+// Finds the program whose program headers are at AT_PHDR: the kernel told the process this address.
 const Program* find_main_program(const std::vector<Program>& programs, const CoreNotes& notes) {
   const auto headers = notes.auxiliary.find(AT_PHDR);
   if (headers == notes.auxiliary.end()) return nullptr;
@@ -85,7 +86,7 @@ std::string find_mismatch(const std::string& core, const std::string& exe, const
                      hex(given->build_id));
 }
 
-// By the first program of that path.
+// For each path, the first program that was mapped from it.
 using ByPath = std::unordered_map<std::string, const Program*>;
 
 bool is_executable(const ByPath& programs, const CoreMapping& file) {
@@ -98,7 +99,7 @@ bool is_executable(const ByPath& programs, const CoreMapping& file) {
   });
 }
 
-// A core does not show which mappings are shared. These are, by their nature.
+// A core does not show which mappings are shared. Mappings of these files are always taken as shared.
 bool is_shared_by_name(const std::string& path) {
   return path.starts_with("/dev/shm/") || path.starts_with("/dev/zero") || path.starts_with("/SYSV") ||
          path.starts_with("/memfd:");
@@ -118,7 +119,7 @@ std::vector<proc::Mapping> merge_mappings(const CoreMemory& memory, const CoreNo
     mapping.executable = (segment.flags & PF_X) != 0;
     mappings.push_back(std::move(mapping));
   }
-  // gcore leaves out what it did not dump.
+  // gcore writes no segment for memory that it did not dump. Such memory is taken from NT_FILE.
   const std::size_t segments = mappings.size();
   std::size_t at = 0;
   for (const CoreMapping& file : notes.files) {

@@ -1,4 +1,4 @@
-// A core file as evidence: of the kernel, of gcore, of systemd's coredumpctl.
+// Reads a core file. The kernel, gcore or systemd's coredumpctl may have written it.
 #pragma once
 
 #include <string>
@@ -9,12 +9,13 @@
 namespace forksight::image {
 
 struct CoreOptions {
-  std::string exe;  // the program's file, if it is not where it was
+  std::string exe;  // the program's file, if it is no longer at its old path
 };
 
-// Pages that the core leaves out are read from the files that were mapped, if these are unchanged. The build-id
-// decides: it is in the first page of each file, which is dumped by default (core(5), coredump_filter bit 4). An error
-// is one sentence: the file is something else than a core, or `exe` is another program.
+// The core may leave out pages of mapped files. These pages are read from the files, if the files are unchanged. The
+// build-id shows whether a file is unchanged. The build-id is in the first page of each file, and the kernel dumps this
+// page by default (core(5), coredump_filter bit 4). An error is one sentence: the file is not a core that can be read,
+// or `exe` is another program.
 Result<Image> open_core(const std::string& path, const CoreOptions& options = {});
 
 }  // namespace forksight::image

@@ -6,9 +6,9 @@
 namespace forksight::image {
 namespace {
 
-constexpr std::uint64_t kMaxSearched = 4U << 20U;      // arguments and environment are seldom larger
-constexpr std::size_t kMaxArgumentBytes = 16U << 10U;  // as many as are kept of a live process
-constexpr std::size_t kKeyBytes = 64;                  // of the vector: enough to know it by
+constexpr std::uint64_t kMaxSearched = 4U << 20U;      // arguments and environment are seldom larger than this
+constexpr std::size_t kMaxArgumentBytes = 16U << 10U;  // the same limit as for a live process
+constexpr std::size_t kKeyBytes = 64;                  // first bytes of the auxiliary vector: enough to recognise it
 
 }  // namespace
 
@@ -22,12 +22,13 @@ std::vector<std::string> find_arguments(const Memory& memory, std::uint64_t star
     std::memcpy(&value, top.data() + at, sizeof value);
     return value;
   };
-  // The last one: below lie the frames of calls, where copies of it may be.
+  // Takes the last match. The frames of calls lie below the vector, and they may contain copies of it.
   const auto key = auxiliary.first(kKeyBytes);
   const auto found = std::find_end(top.begin(), top.end(), key.begin(), key.end());
   if (found == top.end()) return {};
 
-  // Downward: a null, the environment's pointers, a null, the arguments' pointers, their count.
+  // Below the vector lie, from high to low addresses: a null, the environment's pointers, a null, the arguments'
+  // pointers, and the number of arguments.
   std::size_t at = static_cast<std::size_t>(found - top.begin());
   if (at % 8 != 0 || at < 8 || word(at - 8) != 0) return {};
   at -= 8;

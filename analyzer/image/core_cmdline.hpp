@@ -1,4 +1,4 @@
-// The arguments of a process, from the memory that the kernel prepared when it started.
+// Finds the arguments of a process in the stack that the kernel prepared when the program started.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@
 
 namespace forksight::image {
 
-// `auxiliary`: the auxiliary vector, which lies above the environment's pointers on the first stack, whose memory is
-// that from `start` to `end`. Empty if that is not what is found there, or is not complete.
+// The main thread's stack lies from `start` to `end`. `auxiliary` is the auxiliary vector: it lies on that stack, above
+// the pointers of the environment. Returns nothing if the vector is not found there, or if the arguments are not
+// complete.
 std::vector<std::string> find_arguments(const Memory& memory, std::uint64_t start, std::uint64_t end,
                                         std::span<const std::byte> auxiliary);
 

@@ -54,7 +54,7 @@ std::string find_fault(const std::string& path, std::string_view head) {
     return fmt::format("{}: is not a core file", path);
   }
   std::memcpy(&header, head.data(), std::min(head.size(), sizeof header));
-  // The machine stands at the same place in files of 32 bits.
+  // The machine field has the same offset in 32-bit files.
   if (head.size() >= offsetof(Elf64_Ehdr, e_version) && header.e_machine != EM_X86_64) {
     return fmt::format("{}: comes from a process of {} code; forksight reads only x86-64", path,
                        machine_name(header.e_machine));

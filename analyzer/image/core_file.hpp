@@ -1,5 +1,5 @@
-// The outer shape of a core file (elf(5), ET_CORE): segments of memory and notes. Hostile input: all is checked here,
-// so that a segment's bytes are in the file.
+// The structure of a core file (elf(5), ET_CORE): segments of memory, and notes. A core is hostile input. This class
+// checks all offsets and sizes: `Segment::bytes` counts only bytes that the file contains.
 #pragma once
 
 #include <elf.h>
@@ -19,8 +19,8 @@ class CoreFile {
   struct Segment {
     std::uint64_t start = 0;
     std::uint64_t end = 0;
-    std::uint64_t bytes = 0;   // of them in the file: from `start` on
-    std::uint64_t offset = 0;  // where
+    std::uint64_t bytes = 0;   // the file contains this many bytes, from `start` on
+    std::uint64_t offset = 0;  // of these bytes in the file
     std::uint32_t flags = 0;   // PF_R and so on
   };
 
@@ -32,9 +32,9 @@ class CoreFile {
 
   const std::vector<Segment>& segments() const { return segments_; }  // ascending, none overlaps
   const std::vector<std::byte>& notes() const { return notes_; }
-  std::uint64_t missing_bytes() const { return missing_bytes_; }  // that the file was cut by
+  std::uint64_t missing_bytes() const { return missing_bytes_; }  // bytes that the headers promise and the file lacks
 
-  // pread, and not a mapping: a file that is cut meanwhile is a short read.
+  // Uses pread and no mapping: if the file is cut meanwhile, the read is short, and no signal comes.
   std::size_t read(std::uint64_t offset, std::span<std::byte> bytes) const;
 
  private:

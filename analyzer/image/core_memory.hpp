@@ -1,4 +1,4 @@
-// The memory in a core file. Memory that was not dumped, because a file has it, comes from that file.
+// The memory in a core file. If memory was not dumped because a file contains it, it is read from that file.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class CoreMemory final : public Memory {
   std::size_t read(std::uint64_t address, std::span<std::byte> bytes) const override;
 
   const CoreFile& file() const { return file_; }
-  // From now on the pages from `start` up to `end` that the core leaves out are those at `offset` of the file at
-  // `path`, which must be the one that was mapped. Not while others read.
+  // After this call, pages between `start` and `end` that the core leaves out are read from the file at `path`, from
+  // `offset` on. The file must be the one that was mapped. No other thread may read meanwhile.
   void add_file(std::uint64_t start, std::uint64_t end, std::uint64_t offset, const std::string& path);
 
  private:
@@ -32,7 +32,7 @@ class CoreMemory final : public Memory {
     std::uint64_t offset = 0;
     int fd = -1;
   };
-  // Some bytes from `address` on; 0 if there are none.
+  // Reads some bytes from `address` on. Returns how many; 0 if there are none.
   std::size_t read_piece(std::uint64_t address, std::span<std::byte> bytes) const;
 
   CoreFile file_;

@@ -21,7 +21,7 @@ static_assert(sizeof(elf_prpsinfo) == 136 && offsetof(elf_prpsinfo, pr_pid) == 2
 
 constexpr std::uint64_t kMaxOffset = std::uint64_t{1} << 62U;
 
-constexpr std::uint64_t kAlignment = 4;  // of notes in a core
+constexpr std::uint64_t kAlignment = 4;  // alignment of notes in a core, in bytes
 
 template <class T>
 std::optional<T> value_at(std::span<const std::byte> bytes, std::uint64_t offset) {
@@ -55,7 +55,8 @@ void decode_process(std::span<const std::byte> bytes, CoreNotes& notes) {
   while (notes.arguments.ends_with(' ')) notes.arguments.pop_back();
 }
 
-// Two words, the number of entries and the unit of offsets; three words an entry; then the paths, each with a NUL.
+// The note has two words first: the number of entries, and the unit of offsets. Three words for each entry follow:
+// start, end and offset. Then come the paths, each with a NUL.
 void decode_files(std::span<const std::byte> bytes, CoreNotes& notes) {
   const auto count = value_at<std::uint64_t>(bytes, 0);
   const auto unit = value_at<std::uint64_t>(bytes, 8);

@@ -1,5 +1,5 @@
-// The notes of a core file: what the kernel says of the process and its threads.
-// Layouts: struct elf_prstatus and elf_prpsinfo of <sys/procfs.h>; NT_FILE as in the kernel's fs/binfmt_elf.c.
+// The notes of a core file: what the kernel wrote about the process and its threads. Layouts: struct elf_prstatus and
+// elf_prpsinfo of <sys/procfs.h>; NT_FILE as in the kernel's fs/binfmt_elf.c.
 #pragma once
 
 #include <sys/user.h>
@@ -28,8 +28,8 @@ struct CoreMapping {
 };
 
 struct CoreNotes {
-  std::vector<CoreThread> threads;  // as they stand there: the first is the one that got the signal
-  std::int32_t pid = 0;             // 0: it is not said
+  std::vector<CoreThread> threads;  // in the order of the file: the first one got the signal
+  std::int32_t pid = 0;             // 0: the core does not say it
   std::int32_t ppid = 0;
   std::int32_t group = 0;                            // process group
   std::string name;                                  // of the program, up to 15 bytes
@@ -39,7 +39,7 @@ struct CoreNotes {
   std::vector<std::byte> auxiliary_bytes;
 };
 
-// What can be read of them: an invalid note is left out, and a note that is cut ends the list.
+// Decodes what can be read. An invalid note is left out. A note that is cut ends the list.
 CoreNotes decode_notes(std::span<const std::byte> notes);
 
 }  // namespace forksight::image

@@ -1,4 +1,4 @@
-// The notes of programs, libraries and cores (elf(5), PT_NOTE), taken apart by libelf. Hostile input.
+// Reads the notes of programs, libraries and cores (elf(5), PT_NOTE) with libelf. Notes are hostile input.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 namespace forksight::image {
 
 struct ElfNote {
-  std::uint32_t type = 0;        // NT_... of <elf.h>; what it means depends on `owner`
+  std::uint32_t type = 0;        // NT_... of <elf.h>; its meaning depends on `owner`
   std::string_view owner;        // "GNU", "CORE"
   std::span<const std::byte> body;
 };

@@ -24,11 +24,11 @@ std::vector<proc::Mapping> read_mappings(std::int32_t tid) {
   const proc::ReadText maps = proc::read_file(proc::proc_path(tid, "maps"), kMaxMapsBytes);
   for (std::size_t start = 0; start < maps.text.size();) {
     const std::size_t end = maps.text.find('\n', start);
-    if (end == std::string::npos) break;  // a line that was cut
+    if (end == std::string::npos) break;  // the last line was cut
     auto mapping = proc::parse_mapping(std::string_view(maps.text).substr(start, end - start));
     start = end + 1;
     if (!mapping || mapping->start >= mapping->end) continue;
-    // A mapping that was made while the text was read may come out of order.
+    // If the process maps something while the text is read, the new mapping may come out of order.
     if (!mappings.empty() && mapping->start < mappings.back().end) continue;
     mappings.push_back(std::move(*mapping));
   }
@@ -52,14 +52,14 @@ Thread make_thread(const proc::ThreadSample& sample) {
   return thread;
 }
 
-// Threads that were traced by somebody else when they were looked at are left out of `stoppable`.
+// A thread that another process traces is left out of `stoppable`.
 void read_threads(Image& image, std::vector<std::int32_t>& stoppable) {
   std::int32_t tracer = 0;
   std::size_t stopped = 0;
   bool refused = false;
   for (const std::int32_t tid : proc::list_numbers(proc::proc_path(image.pid, "task")).numbers) {
     const auto sample = proc::sample_thread(image.pid, tid, refused);
-    if (!sample) continue;  // it has just ended
+    if (!sample) continue;  // the thread has just ended
     image.threads.push_back(make_thread(*sample));
     if (sample->status.tracer != 0) tracer = sample->status.tracer;
     if (sample->status.state == 'T' || sample->status.state == 't') ++stopped;
@@ -79,7 +79,8 @@ void read_threads(Image& image, std::vector<std::int32_t>& stoppable) {
   }
 }
 
-// A first thread that has ended shows neither memory nor mappings: any other stands in for it.
+// A main thread that has ended shows neither memory nor mappings. So this finds any thread that has not ended. 0: there
+// is none.
 std::int32_t find_live_thread(std::int32_t pid) {
   for (const std::int32_t tid : proc::list_numbers(proc::proc_path(pid, "task")).numbers) {
     const auto stat = proc::parse_stat(proc::read_file(proc::task_path(pid, tid, "stat")).text);

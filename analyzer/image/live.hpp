@@ -1,5 +1,4 @@
-// A live process as evidence. Reads /proc and the process's memory. stop.hpp describes everything that the process may
-// notice of it.
+// Reads a live process: its files in /proc and its memory. The process can notice only what stop.hpp describes.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +10,12 @@
 namespace forksight::image {
 
 struct LiveOptions {
-  bool stop = true;                              // all registers, where that is possible: see stop.hpp
-  std::function<bool(const Thread&)> stop_only;  // empty: every thread that may be stopped
+  bool stop = true;                              // stop threads to read all their registers: see stop.hpp
+  std::function<bool(const Thread&)> stop_only;  // true for threads to stop; empty: stop all that may be stopped
 };
 
-// An error is one sentence: no such process, it has ended, forksight may not look at it (and what would help), or it is
-// not x86-64.
+// An error is one sentence: there is no such process, it has ended, forksight may not read it (with what would help),
+// or its program is not x86-64 code.
 Result<Image> open_live(std::int32_t pid, const LiveOptions& options = {});
 
 }  // namespace forksight::image

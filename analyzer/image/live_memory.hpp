@@ -1,5 +1,5 @@
-// The memory of a live process. The descriptor stands for the address space at the time when it was opened: after an
-// exec, or if the pid belongs to another process, nothing can be read any more.
+// The memory of a live process. The descriptor stands for the address space at the time when it was opened. After an
+// exec, or when another process has the pid, nothing can be read any more.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace forksight::image {
 
 class LiveMemory final : public Memory {
  public:
-  // `tid`: a living thread, because a first thread that has ended has no memory any more. Returns null and sets errno
-  // on failure.
+  // `tid`: a thread that has not ended. A main thread that has ended no longer shows the memory. Returns null and sets
+  // errno on failure.
   static std::shared_ptr<const LiveMemory> open(std::int32_t tid);
   ~LiveMemory() override;
   LiveMemory(const LiveMemory&) = delete;

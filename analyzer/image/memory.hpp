@@ -20,7 +20,7 @@ class Memory {
   // throws.
   virtual std::size_t read(std::uint64_t address, std::span<std::byte> bytes) const = 0;
 
-  // A plain value; nullopt if not all of it can be read.
+  // Reads a value of a plain type; nullopt if not all of it can be read.
   template <class T>
   std::optional<T> value(std::uint64_t address) const {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -31,7 +31,7 @@ class Memory {
     return result;
   }
 
-  // At most `limit` bytes: as many as can be read.
+  // Reads at most `limit` bytes, and returns as many as can be read.
   std::vector<std::byte> bytes(std::uint64_t address, std::size_t limit) const {
     std::vector<std::byte> result(limit);
     result.resize(read(address, result));

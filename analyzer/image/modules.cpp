@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::string_view kDeleted = " (deleted)";
 
-// A file that was only opened for reading, as debuggers do, is no module: its code does not lie where it would run.
+// A debugger maps an ELF file only to read it. Such a file is no module: its code is not mapped at the address where it
+// would run.
 bool is_code_mapped(const ElfHead& head, const proc::Mapping& first, const std::vector<proc::Mapping>& mappings) {
   const std::uint64_t bias = first.start - head.first_address;
   for (const Elf64_Phdr& segment : head.segments) {
@@ -36,7 +37,7 @@ bool is_code_mapped(const ElfHead& head, const proc::Mapping& first, const std::
   return false;
 }
 
-// "fe:00" and an inode. A core has neither.
+// Decodes the device of the mapping, such as "fe:00", and takes its inode. A core has neither of them.
 std::optional<files::MappedFile> mapped_file(const proc::Mapping& mapping) {
   const std::string_view device = mapping.device;
   const std::size_t colon = device.find(':');
@@ -102,7 +103,8 @@ std::vector<symbols::Module> find_modules(const Memory& memory, const std::vecto
         limits.push_back(fmt::format(
             "{}: the file is gone or has changed since it was loaded: its frames have no names", module.path));
       }
-      // With a build-id the present file is not mistaken for the mapped one, and the mapped one may be found elsewhere.
+      // Without bytes, the symbolizer opens the file at the path. If the module has a build-id, that is safe: the
+      // symbolizer rejects another file, and it may find the mapped file elsewhere.
       if (!bytes.empty() || module.build_id.empty()) {
         module.bytes = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
       }

@@ -1,4 +1,5 @@
-// The ELF files that a process has mapped, found in its memory, so that a replaced file is noticed.
+// The ELF files that a process has mapped. They are found in the process's memory, so forksight notices when a file was
+// replaced.
 #pragma once
 
 #include <functional>
@@ -12,19 +13,19 @@
 
 namespace forksight::image {
 
-// Where else than at its path the file of a mapping may be found, best first.
+// Other places where the file of a mapping may be, besides its path. The best place comes first.
 using OtherPlaces = std::function<std::vector<std::string>(const proc::Mapping&)>;
 
-// One for each ELF file whose code is mapped, in ascending order. If the mapped file cannot be found unchanged, and for
-// [vdso], the module contains its bytes from memory. If these are incomplete, the symbolizer reports that it has no
-// names.
+// Returns a module for each ELF file whose code is mapped, in ascending order. The module contains the file's bytes,
+// copied from memory, for [vdso] and for each file that cannot be found unchanged. If the copy is not possible, the
+// symbolizer or a limit says that the frames have no names.
 std::vector<symbols::Module> find_modules(const Memory& memory, const std::vector<proc::Mapping>& mappings,
                                           const OtherPlaces& other_places, std::vector<std::string>& limits);
 
-// The libc of a process: that of its module libc, or what the program itself was linked with.
+// The libc of a process: that of its shared libc, or, if it has none, the libc that is linked into the program.
 abi::Libc find_libc(const std::vector<symbols::Module>& modules, const std::string& exe);
 
-// What a report must say about it; "": nothing.
+// The sentence that a report must have about this libc; "" if none is needed.
 std::string libc_limit(const abi::Libc& libc);
 
 // "/usr/lib/libx.so (deleted)" without " (deleted)".

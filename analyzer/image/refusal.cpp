@@ -32,7 +32,7 @@ bool has_trace_capability(std::string_view status, std::string_view set) {
   return field && (std::strtoull(std::string(*field).c_str(), nullptr, 16) >> kCapSysPtrace & 1U) != 0;
 }
 
-// The real, effective and saved user must all be forksight's.
+// Compares the real, effective and saved user of the process with forksight's. Returns the first one that differs.
 std::optional<std::int64_t> find_other_user(std::string_view status) {
   std::string_view ids = find_field(status, "Uid").value_or("");
   for (int column = 0; column < 3 && !ids.empty(); ++column) {
@@ -48,7 +48,8 @@ std::optional<std::int64_t> read_yama() {
   return parse_decimal(proc::read_file("/proc/sys/kernel/yama/ptrace_scope").text);
 }
 
-// What anybody may see: ". Without that right, only thread states are visible: 13 asleep, 0 running".
+// Describes what anybody may see, for example ". Without that right, only thread states are visible: 13 asleep, 0
+// running".
 std::string describe_seen(std::int32_t pid) {
   std::size_t asleep = 0;
   std::size_t running = 0;
@@ -72,7 +73,8 @@ bool has_live_thread(std::int32_t pid) {
   return false;
 }
 
-// The number may come from inside of a container, or from outside of this one.
+// Explains why there is no process with this pid. The pid may be a number from inside a container, or one from outside
+// forksight's container.
 std::string explain_absence(std::int32_t pid) {
   if (const std::int32_t here = pid > 0 ? proc::find_called(pid) : 0; here != 0) {
     return fmt::format("there is none here; that is its number inside of a container: it is {} here",
@@ -140,7 +142,7 @@ Place find_place(bool has_dockerenv, bool has_containerenv, const char* kubernet
 
 namespace {
 
-// The kernel refuses root only if the whole container lacks the capability.
+// If forksight is already root and was refused, the container as a whole lacks the capability.
 std::string name_remedy(const TraceRights& rights) {
   const bool root_has_it = rights.can_have_capability && !rights.is_root;
   switch (rights.place) {

@@ -1,4 +1,4 @@
-// Why a process cannot be examined: one sentence for each reason, with what to do.
+// Says why a process cannot be examined, and what to do: one sentence for each reason.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,12 @@
 
 namespace forksight::image {
 
-// What makes it impossible whatever rights forksight has: the process does not exist, is a kernel thread, a zombie, or
-// forksight itself.
+// Finds an obstacle that no right of forksight removes: the process does not exist, or it is a kernel thread, a zombie
+// or forksight itself. nullopt: there is none.
 std::optional<std::string> find_obstacle(std::int32_t pid);
 
-// Why the kernel does not let forksight read its memory, what would help, and what can be seen all the same.
+// Says why the kernel does not let forksight read the memory of process `pid`, what would help, and what can be seen
+// all the same.
 std::string explain_refusal(std::int32_t pid);
 
 // Where forksight runs, as far as it matters for rights.
@@ -22,7 +23,7 @@ enum class Place { kMachine, kDocker, kPodman, kKubernetes };
 struct TraceRights {
   std::int32_t pid = 0;
   bool has_capability = false;             // CAP_SYS_PTRACE, now
-  bool can_have_capability = true;         // root could have it: it is in the bounding set
+  bool can_have_capability = true;         // root could have CAP_SYS_PTRACE: the bounding set has it
   bool is_root = false;                    // in this user namespace
   std::optional<std::int64_t> other_user;  // the user of the process, if it is not forksight's
   std::int64_t yama = 0;                   // kernel.yama.ptrace_scope
@@ -33,10 +34,11 @@ struct TraceRights {
 // `status`: /proc/PID/status.
 TraceRights read_trace_rights(std::int32_t pid, std::string_view status);
 
-// Judged by /.dockerenv and /run/.containerenv, and by the cluster's variables in the environment. Pure.
+// Decides by whether /.dockerenv and /run/.containerenv exist, and by KUBERNETES_SERVICE_HOST in the environment. A
+// pure function.
 Place find_place(bool has_dockerenv, bool has_containerenv, const char* kubernetes_host);
 
-// The obstacle, and the command that removes it at this place. Pure.
+// Says why the kernel refused, and the command that helps at this place. A pure function.
 std::string explain_lack(const TraceRights& rights);
 
 // The name that a process has given itself, with its pid: "12 (make)".

@@ -1,4 +1,4 @@
-// Stacks and names of an image: one symbolizer, and the memory that its walks need.
+// Stacks and names of an image. Holds a symbolizer, and gives it the memory that it needs to walk stacks.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@ namespace forksight::image {
 
 class Stacks {
  public:
-  // `image` must outlive it; it uses the modules that the image has now.
+  // `image` must outlive this object. Modules that the image gets later are not used.
   explicit Stacks(const Image& image);
   Stacks(const Stacks&) = delete;
   Stacks& operator=(const Stacks&) = delete;
 
   // The stack of the thread. Empty if it has ended, or if its registers are not known.
   model::Stack of(const Thread& thread);
-  // The stack from a return address and the registers right behind the call, if these were recorded, as for an
-  // acquisition. `is_frozen`: functions have returned since then.
+  // The stack that starts at return address `pc`, with rsp and rbp as they were right behind the call. The shim records
+  // these, for example when a thread takes a lock. `is_frozen`: functions may have returned since then.
   model::Stack at(std::uint64_t pc, std::uint64_t sp, std::uint64_t fp, bool is_frozen);
 
   symbols::Symbolizer& symbols() { return symbolizer_; }

@@ -1,7 +1,7 @@
-// A thread of its own stops the process: when a tracing thread ends, the kernel releases all its tracees, whatever
-// happened before. A thread under PTRACE_SEIZE sees no signal; but it leaves its system call, and comes back to it by
-// the kernel's own restart, which some calls do not have: signal(7), "Interruption of system calls and library
-// functions by stop signals".
+// A helper thread of forksight stops the threads of the process. When a tracing thread ends, the kernel releases all
+// its tracees, whatever happened before. A thread that is stopped by PTRACE_SEIZE sees no signal. But the stop takes it
+// out of its system call, and the kernel then restarts the call. The kernel does not restart some calls: signal(7),
+// "Interruption of system calls and library functions by stop signals".
 #include "image/stop.hpp"
 
 #include <elf.h>
@@ -32,11 +32,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kPatience = std::chrono::milliseconds(200);
-constexpr std::size_t kMaxLate = 5;  // then the process as a whole does not answer
+constexpr std::size_t kMaxLate = 5;  // after so many late threads, the whole process is taken as not answering
 constexpr std::size_t kStackBytes = 64U << 10U;
-constexpr std::int64_t kRestartNoHand = 514;  // the kernel's ERESTARTNOHAND: again, unless a handler runs
+constexpr std::int64_t kRestartNoHand = 514;  // the kernel's ERESTARTNOHAND: restart, unless a handler runs
 
-// linux/futex.h of a later day.
+// Newer kernel headers define these (linux/futex.h, asm/unistd_64.h).
 constexpr std::uint64_t kFutexLockPi2 = 13;
 constexpr std::int64_t kSysFutexWaitv = 449;
 
@@ -50,7 +50,7 @@ bool is_restarted_futex(std::uint64_t operation) {
   }
 }
 
-// Calls that fail with EINTR before they have done anything: they can be made again.
+// When one of these calls fails with EINTR, it has not done anything yet. So it can be made again.
 bool may_be_repeated(std::uint64_t number) {
   switch (number) {
     case SYS_read:
@@ -77,7 +77,7 @@ bool may_be_repeated(std::uint64_t number) {
 
 enum class Outcome { kDone, kGone, kRefused, kLate };
 
-// A thread of `pid` that is held still from stop() on until the object ends.
+// Holds the thread `tid` still, from stop() until this object is destroyed.
 class Held {
  public:
   explicit Held(std::int32_t tid) : tid_(tid) {}
@@ -88,13 +88,14 @@ class Held {
   Held& operator=(const Held&) = delete;
 
   Outcome stop();
-  // Mends what the stop has broken: a call that would come back with EINTR is made again.
+  // Reads the registers. If the stop made a system call fail with EINTR, and the call can be repeated, the kernel is
+  // told to restart it.
   bool read(user_regs_struct& registers);
 
  private:
   std::int32_t tid_;
   bool is_stopped_ = false;
-  long signal_ = 0;  // one that came at the same time, to be delivered
+  long signal_ = 0;  // a signal that came at the same time; the destructor delivers it
 };
 
 Outcome Held::stop() {
@@ -154,10 +155,11 @@ Outcome read_thread(const Image& image, Thread& thread) {
 struct Progress {
   std::size_t next = 0;
   std::size_t late = 0;
-  int refused = 0;  // errno of the first
+  int refused = 0;  // errno of the first refusal
 };
 
-// Returns when all are done, or one is late. In the second case this thread must end, so that the kernel releases it.
+// Returns when all threads are done, when one is late, or when the kernel refuses one. The calling thread must then
+// end: this makes the kernel release a late thread.
 void read_some(Image& image, std::span<const std::int32_t> tids, Progress& progress) {
   std::unordered_map<std::int32_t, Thread*> threads;
   for (Thread& thread : image.threads) threads.try_emplace(thread.tid, &thread);
@@ -180,8 +182,8 @@ void read_some(Image& image, std::span<const std::int32_t> tids, Progress& progr
 bool may_be_stopped(const proc::Syscall& call) {
   switch (call.number) {
     case SYS_futex: return is_restarted_futex(call.args[1]);
-    // A write that is interrupted half done returns a short count, and many programs never expect that from a pipe.
-    // POSIX: up to PIPE_BUF bytes are written at once or not at all.
+    // If a write is interrupted when it is half done, it returns a short count. Many programs do not expect that from a
+    // pipe. POSIX: up to PIPE_BUF bytes are written at once or not at all.
     case SYS_write:
     case SYS_sendto: return call.args[2] <= PIPE_BUF;
     case kSysFutexWaitv:

@@ -1,5 +1,5 @@
-// Reads all registers of threads of a live process: each thread is stopped for some tens of microseconds, one at a
-// time, and then goes on.
+// Reads all registers of threads of a live process. Stops one thread at a time, for some tens of microseconds, and then
+// lets it go on.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,19 @@
 
 namespace forksight::image {
 
-// True if the system call goes on unchanged after a stop of its thread. Only for calls that were tried, or that wait by
-// the same kernel code (tests/image/stop_test.cpp): epoll_wait, semop and sigtimedwait, among others, fail with EINTR
-// instead.
+// True if the system call goes on unchanged after its thread was stopped. This holds only for calls that
+// tests/image/stop_test.cpp tries, and for calls that wait in the same kernel code as these. Others, such as
+// epoll_wait, semop and sigtimedwait, fail with EINTR instead.
 bool may_be_stopped(const proc::Syscall& call);
 
 // The same for a thread, judged by its last sample. False for a thread that is already stopped or traced, or waits for
 // the kernel (state D).
 bool may_be_stopped(const Thread& thread);
 
-// Fills in `registers` and `fs_base` of these threads of `image`, a live one; of those that were running also `stack`,
-// which is of the same moment. If a thread is in another call than `call` says, `call` is removed or corrected.
-// Stops nothing that may not be stopped. What does not stop within 200 ms is left alone. Limits say what was refused.
+// Fills in `registers` and `fs_base` of the threads `tids` of `image`. Does nothing for a core. If a thread has moved
+// since `image` was read, also fills in `stack`, read while the thread is stopped, and corrects or removes `call`.
+// Stops no thread that may not be stopped. Leaves a thread alone if it does not stop within 200 ms. Adds sentences to
+// `image.limits` about refused and late threads.
 void stop_and_read_registers(Image& image, std::span<const std::int32_t> tids);
 
 }  // namespace forksight::image

@@ -10,7 +10,7 @@ symbols::Registers by_dwarf_number(const user_regs_struct& r) {
 }
 
 bool is_in_call(const user_regs_struct& registers) {
-  // linux/errno.h: ERESTARTSYS 512 to ERESTART_RESTARTBLOCK 516.
+  // Errors of linux/errno.h, from ERESTARTSYS (512) to ERESTART_RESTARTBLOCK (516).
   const auto result = static_cast<std::int64_t>(registers.rax);
   const bool is_cut_short = result == -EINTR || (result <= -512 && result >= -516);
   return static_cast<std::int64_t>(registers.orig_rax) >= 0 && is_cut_short;

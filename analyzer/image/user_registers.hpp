@@ -1,4 +1,4 @@
-// What ptrace and cores show of a thread: struct user_regs_struct of <sys/user.h>.
+// The registers of a thread, as ptrace and cores show them: struct user_regs_struct of <sys/user.h>.
 #pragma once
 
 #include <sys/user.h>
@@ -9,8 +9,8 @@ namespace forksight::image {
 
 symbols::Registers by_dwarf_number(const user_regs_struct& registers);
 
-// True if the thread was taken out of a system call that it will return to, or that the stop has cut short. The kernel
-// then puts one of its own errors (-512 and below) or -EINTR in the place of the result.
+// True if the thread was in a system call, which the kernel will restart or which the stop has cut short. The kernel
+// then stores as the call's result -EINTR, or an error of its own (-512 to -516).
 bool is_in_call(const user_regs_struct& registers);
 proc::Syscall call_of(const user_regs_struct& registers);
 
