@@ -1,4 +1,4 @@
-// The modules of one process image by address.
+// Finds the module of an address, among the modules of one process image.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +13,28 @@ namespace forksight::symbols {
 
 class AddressSpace {
  public:
-  // Modules come from a trace: those with impossible or overlapping ranges are left out.
+  // `modules` may come from a trace, which is hostile input. Modules with impossible or overlapping ranges are left
+  // out.
   explicit AddressSpace(std::vector<Module> modules);
 
   struct Place {
     const Module* module = nullptr;  // null: the address is in no module
-    Binary* binary = nullptr;        // null: the module's file cannot be used, limits() says why
-    std::uint64_t address = 0;       // link-time
+    // null: the module has no file that can be used. limits() says why, if there is a file
+    Binary* binary = nullptr;
+    std::uint64_t address = 0;  // link-time
     explicit operator bool() const { return binary != nullptr; }
   };
   // Opens the module's file if need be.
   Place locate(std::uint64_t address);
 
-  // The modules in order, opened if need be: of the one at `index`, less than size().
+  // The modules, ordered by address. `index` is less than size(). binary() opens the module's file if need be.
   std::size_t size() const { return entries_.size(); }
   const Module& module(std::size_t index) const { return entries_[index].module; }
   Binary* binary(std::size_t index);
 
   // Adds a sentence to limits(), each sentence once.
   void add_limit(std::string sentence);
-  // Those, and what the open files say of themselves.
+  // The sentences of add_limit(), and those of the open files.
   const std::vector<std::string>& limits();
 
  private:

@@ -1,4 +1,5 @@
-// All that is known about one ELF file; each part is read when it is first needed. Link-time addresses.
+// Everything that is known about one ELF file. Each part is read when it is first needed. All addresses are link-time
+// addresses.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,8 @@ class Binary {
   MachineCode& code();
   const Variables& variables();
 
-  // The code at `address` (for a return address: one less), with inlined calls as frames of their own, innermost first.
-  // At least one frame; its function is "" if no symbol covers the address.
+  // The frames of the code at `address`, innermost first. Each inlined call is a frame of its own. For a return
+  // address, pass one less. There is at least one frame; its function is "" if the function has no name.
   const std::vector<SourceFrame>& frames_at(std::uint64_t address);
 
  private:

@@ -14,7 +14,8 @@ std::mutex& binaries_mutex() {
 }
 
 Result<Binary*> open_binary(const Module& module) {
-  // Bytes are told apart by their address, which stays theirs: the store keeps them.
+  // Modules with bytes are compared by the bytes' address. The key keeps the bytes alive, so no other bytes get this
+  // address.
   using Bytes = std::shared_ptr<const std::vector<std::byte>>;
   using Key = std::tuple<std::string, std::string, std::vector<std::uint8_t>, Bytes>;
   static std::map<Key, Binary> store;

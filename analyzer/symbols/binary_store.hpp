@@ -1,5 +1,5 @@
-// Binaries that are already open. The processes of a job map the same files: a file that was read for one trace is not
-// read again for others.
+// Keeps open binaries. The processes of a job map the same files. A file that was read for one trace is not read again
+// for others.
 #pragma once
 
 #include <mutex>
@@ -10,7 +10,7 @@
 
 namespace forksight::symbols {
 
-// Guards the store and all binaries in it: every public function of this library holds it.
+// Guards the store and all binaries in it. Every public function of this library holds this mutex.
 std::mutex& binaries_mutex();
 
 // Returns the same answer for the same file and build-id as long as the program runs. The caller must hold the mutex.

@@ -1,4 +1,5 @@
-// Which functions can call which others, across the modules of an address space, as far as the machine code shows it.
+// Finds out which functions can call which others, in all modules of an address space, as far as the machine code shows
+// it.
 #pragma once
 
 #include <optional>
@@ -10,7 +11,7 @@
 
 namespace forksight::symbols {
 
-// A function of a loaded module; link-time addresses.
+// A function of a loaded module. Its range has link-time addresses.
 struct Function {
   const Module* module = nullptr;
   Binary* binary = nullptr;
@@ -19,34 +20,34 @@ struct Function {
 };
 
 enum class Link {
-  kProved,    // the call is to this very function, or to one that jumps into it
-  kPossible,  // a call by pointer, or through code that cannot be judged
-  kRefuted,   // the call is to another function
+  kProved,    // the call goes to this very function, or to one that jumps into it
+  kPossible,  // the call goes through a pointer, or through code that cannot be judged
+  kRefuted,   // the call goes to another function
 };
 
 // The function that a frame is in.
 std::optional<Function> function_of(AddressSpace& space, const RawFrame& frame);
 
-// True if only the function's end follows the return address `address`. Such a function took the lock for its caller
-// and has returned since. Calls that report an error do not count.
+// True if the function calls nothing more behind the return address `address`. Calls that report an error do not count.
+// A function that took a lock at its end took it for its caller, and has returned since.
 bool ends_after(const Function& function, std::uint64_t address);
 
-// Bytes between rsp and the CFA of `function` during the call that ends at `call_end`: from the call frame information,
-// or, with a frame pointer, from the beginning of the function. If there are several answers, one of them is right;
-// none if it is not known.
+// The number of bytes between rsp and the CFA of `function`, during its call that ends at `call_end`. It comes from the
+// call frame information, or, if the function uses a frame pointer, from its first instructions. If there are several
+// answers, one of them is right. Empty if the number is not known.
 std::vector<std::uint64_t> frame_depths(const Function& function, std::uint64_t call_end);
 
-// True if two calls of a function are in the same line.
+// True if two calls that `function` makes are in the same source line.
 bool is_same_line(const Function& function, std::uint64_t call_end, std::uint64_t other_call_end);
 
-// Whether the call before `caller`'s return address led to the frame `callee`.
+// Tells whether the call before `caller`'s return address led to the frame `callee`.
 Link check_link(AddressSpace& space, const RawFrame& callee, const RawFrame& caller);
 
-// The functions that a branch of `from` leads to. Names are searched in `from`'s module and in `other`'s; empty if
-// neither has them.
+// The functions that a branch of `from` leads to. A branch by name is searched in the modules of `from` and `other`.
+// Empty if no function is found.
 std::vector<Function> resolve_branch(const Function& from, const Branch& branch, const Function& other);
 
-// Whether a branch of `from` leads into `to`, directly or by jumps of the functions that it leads to.
+// Tells whether a branch of `from` leads into `to`, directly or through functions that jump on.
 Link leads_into(const Function& from, const Branch& branch, const Function& to);
 
 }  // namespace forksight::symbols

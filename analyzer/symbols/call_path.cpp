@@ -32,7 +32,7 @@ class Search {
 
 std::vector<std::uint64_t> Search::sp_at_call(const Function& function, std::uint64_t call_end,
                                               std::optional<std::uint64_t> cfa, bool is_first) const {
-  // With a frame pointer rsp is the same at all calls, as a rule.
+  // In a function with a frame pointer, rsp is usually the same at all calls.
   if (is_first && !function.binary->cfi().stack_depth(call_end - 1)) return {query_.from_sp};
   std::vector<std::uint64_t> places;
   if (!cfa) return places;
@@ -77,7 +77,8 @@ void Search::visit(const Function& function, std::optional<std::uint64_t> cfa, s
   --budget_;
   for (const Branch& branch : function.binary->code().facts(function.range).branches) {
     if (!branch.is_call) {
-      // A jump hands the place of its own frame on. Not in the first function: it is still there.
+      // A function that ends with a jump gives the place of its frame to the next function. The first function is still
+      // on the stack, so it did not leave by a jump.
       if (!is_first) follow(function, branch, cfa, calls_left);
       continue;
     }

@@ -1,5 +1,5 @@
-// The way from a function that is still on a stack to one that has returned: which calls lead there, by the code, and
-// whether their frames add up to the distance between the two on the stack.
+// Searches the way from a function that is still on a stack to a function that has returned. Finds in the code which
+// calls lead there. Compares the sizes of their frames with the distance between both functions on the stack.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,16 @@
 namespace forksight::symbols {
 
 struct CallSite {
-  Function function;                 // that the call is in
+  Function function;                 // the function that makes the call
   std::uint64_t return_address = 0;  // run-time
   std::uint64_t sp = 0;              // rsp after the return; 0 if it cannot be told
-  bool is_ambiguous = false;         // other calls of the function would fit, too
+  bool is_ambiguous = false;         // other calls of the function would fit too
 };
 
 struct CallPath {
-  std::vector<CallSite> sites;  // outermost first, the first one in the query's `from`; the last one calls the goal
-  bool is_exact = false;        // the frames add up
+  // outermost first: the query's `from` makes the first call, and the last call goes to the goal
+  std::vector<CallSite> sites;
+  bool is_exact = false;  // the sizes of the frames add up to the distance on the stack
 };
 
 struct PathQuery {
@@ -30,9 +31,9 @@ struct PathQuery {
   std::uint64_t goal_cfa = 0;
 };
 
-// The shortest path of up to five calls; an exact one if there is any. If equally good paths go through different
-// functions, only the outer part that they have in common is returned. `budget`: how many functions the search may
-// still examine.
+// Finds the shortest exact path of up to five calls. If no path is exact, finds the shortest path. If several paths of
+// that length go through different functions, returns only the outer part that they share. `budget`: how many functions
+// the search may still examine; the search decreases it.
 std::optional<CallPath> find_call_path(const PathQuery& query, std::size_t& budget);
 
 }  // namespace forksight::symbols

@@ -1,5 +1,5 @@
-// Call frame information of one module: how to get from a frame's registers to its caller's. Rows are read once and
-// kept, so that thousands of stacks through the same functions cost a look-up a frame.
+// Call frame information of one module: it tells how to compute the registers of a caller from those of the frame. Rows
+// are read once and kept. So for thousands of stacks through the same functions, each frame costs one look-up.
 #pragma once
 
 #include <elfutils/libdw.h>
@@ -15,19 +15,20 @@
 namespace forksight::symbols {
 
 enum class Step {
-  kCaller,        // the registers are the caller's now
-  kOutermost,     // the frame has no caller: a thread starts here
-  kNoRule,        // no call frame information for this address
-  kBeyondBytes,   // what is needed lies above the recorded bytes
-  kUnknown,       // what is needed was not recorded or makes no sense
+  kCaller,       // the registers are the caller's now
+  kOutermost,    // the frame has no caller: a thread starts here
+  kNoRule,       // no call frame information for this address
+  kBeyondBytes,  // a value that is needed lies above the recorded bytes
+  kUnknown,      // a value that is needed was not recorded, or makes no sense
 };
 
 class Cfi {
  public:
   explicit Cfi(const ElfModule& module) : module_(module) {}
 
-  // From the frame at link-time address `pc` (for a return address: one less) to its caller. `registers` are run-time
-  // values, with [kReturnAddress] that of the frame itself; they change only if the answer is kCaller.
+  // Steps from the frame at link-time address `pc` to its caller. For a return address, pass one less. `registers` has
+  // run-time values, and its [kReturnAddress] is the frame's own pc. It becomes the caller's registers if the answer is
+  // kCaller, and stays as it is otherwise.
   Step step(std::uint64_t pc, Registers& registers, const StackBytes& stack);
 
   // The frame's CFA, if it can be computed.
@@ -36,10 +37,12 @@ class Cfi {
   // Bytes between rsp and the CFA at `pc`, if the CFA is defined by rsp there.
   std::optional<std::uint64_t> stack_depth(std::uint64_t pc);
 
-  // Bytes from the lowest register that the frame at `pc` has saved up to its CFA, the return address included.
+  // The number of bytes from the lowest register that the frame at `pc` has saved, up to its CFA. The return address
+  // counts too.
   std::uint64_t saved_bytes(std::uint64_t pc);
 
-  // The frame at `pc` was interrupted by a signal: its caller's pc is exact, not a return address.
+  // True if the frame at `pc` is the kernel's signal frame. A signal interrupted its caller, so the caller's pc is
+  // exact and no return address.
   bool is_signal_frame(std::uint64_t pc);
 
  private:
@@ -47,7 +50,7 @@ class Cfi {
     enum class Kind { kUndefined, kSame, kRegister, kMemory, kValue };
     Kind kind = Kind::kUndefined;
     std::uint64_t number = 0;             // kRegister
-    std::vector<Dwarf_Op> operations;     // kMemory: of its address; kValue: of the value
+    std::vector<Dwarf_Op> operations;     // kMemory: they compute the address; kValue: they compute the value
   };
   struct Row {
     std::uint64_t end = 0;

@@ -32,7 +32,8 @@ bool may_ask_servers() {
   return urls != nullptr && *urls != '\0';
 }
 
-// `request`: of a file, a descriptor or -1.
+// `request` asks the servers for a file, and returns a descriptor or -1. If it fails after more than kPatience, the
+// servers are not asked again.
 template <class Request>
 int ask_servers(const Request& request) {
   const auto start = std::chrono::steady_clock::now();
@@ -46,13 +47,13 @@ int ask_servers(const Request& request) {
 
 constexpr char kDebugFolder[] = "/usr/lib/debug";
 
-// Where packages of debug information put a file; "" without a build-id.
+// The path where packages of debug information put the file with this build-id; "" if there is no build-id.
 std::string place_by_build_id(std::span<const std::uint8_t> build_id) {
   if (build_id.size() < 2) return "";
   return fmt::format("{}/.build-id/{:02x}/{:02x}.debug", kDebugFolder, build_id[0], fmt::join(build_id.subspan(1), ""));
 }
 
-// Where `link`, which is in the file at `file_name`, may lead to. Never upwards.
+// The paths that the debug link `link_name` of the file `file_name` may mean. A link with ".." has none.
 std::vector<std::string> places_by_link(const char* file_name, const char* link_name) {
   if (link_name == nullptr || file_name == nullptr) return {};
   const std::filesystem::path link(link_name);
@@ -66,7 +67,7 @@ std::vector<std::string> places_by_link(const char* file_name, const char* link_
 
 bool allow_debuginfod(bool is_asked_for) {
   if (::geteuid() == 0 && !is_asked_for) return false;
-  // Else 90 seconds, three times.
+  // Without this, libdebuginfod would wait 90 seconds, three times.
   ::setenv("DEBUGINFOD_TIMEOUT", "20", 0);
   ::setenv("DEBUGINFOD_RETRY_LIMIT", "1", 0);
   g_may_ask_servers = true;
@@ -85,7 +86,7 @@ int fetch_elf_file(std::span<const std::uint8_t> build_id) {
   Dwfl* const session = dwfl_begin(&kByBuildId);
   if (session == nullptr) return -1;
   dwfl_report_begin(session);
-  constexpr GElf_Addr kAnywhere = 0x10000;  // libdwfl wants addresses of the module and of its build-id
+  constexpr GElf_Addr kAnywhere = 0x10000;  // any address: libdwfl wants one for the module and one for its build-id
   Dwfl_Module* const module = dwfl_report_module(session, "wanted", kAnywhere, 2 * kAnywhere);
   int fd = -1;
   if (module != nullptr && dwfl_module_report_build_id(module, build_id.data(), build_id.size(), kAnywhere + 64) == 0) {
@@ -109,7 +110,7 @@ int find_debug_file(Dwfl_Module* module, void** userdata, const char*, Dwarf_Add
                     const char* debuglink_file, GElf_Word debuglink_crc, char** debuginfo_file_name) {
   ElfModule* const self = userdata == nullptr ? nullptr : static_cast<ElfModule*>(*userdata);
   if (self == nullptr) return -1;
-  // A link with neither a checksum nor its own build-id to compare is the one to dwz's shared file.
+  // libdwfl passes no checksum for the link to dwz's shared file. For any other link it passes one.
   const bool is_shared_part = debuglink_file != nullptr && debuglink_crc == 0;
   std::vector<std::uint8_t> build_id;
   if (is_shared_part) {
@@ -120,7 +121,7 @@ int find_debug_file(Dwfl_Module* module, void** userdata, const char*, Dwarf_Add
     const int length = dwfl_module_build_id(module, &bits, &address);
     if (length > 0) build_id.assign(bits, bits + length);
   }
-  if (build_id.empty()) return -1;  // no file can be known to belong to it
+  if (build_id.empty()) return -1;  // without a build-id, no file can be known to belong to the module
 
   std::vector<std::string> places = places_by_link(file_name, debuglink_file);
   if (std::string place = place_by_build_id(build_id); !place.empty()) places.insert(places.begin(), std::move(place));
@@ -131,7 +132,7 @@ int find_debug_file(Dwfl_Module* module, void** userdata, const char*, Dwarf_Add
     return file.release();
   }
   if (is_shared_part || !may_ask_servers()) return -1;
-  // Without names it looks for no file on this machine but by the build-id.
+  // If libdwfl gets no file names, it searches this machine only by the build-id.
   files::Descriptor fetched(ask_servers([&] {
     return dwfl_standard_find_debuginfo(module, userdata, nullptr, 0, nullptr, nullptr, 0, debuginfo_file_name);
   }));

@@ -33,7 +33,8 @@ bool is_cplusplus(Dwarf_Die& die) {
   }
 }
 
-// The entry that stands where the function was written: past the copies and inlined instances of it.
+// Finds the entry of the function's declaration in the source. `die` may be a copy or an inlined instance of the
+// function.
 Dwarf_Die declaration_of(Dwarf_Die die) {
   for (int i = 0; i < 8; ++i) {
     Dwarf_Attribute attribute;
@@ -64,7 +65,7 @@ std::string qualified_name(Dwarf_Die function, std::string name) {
       case DW_TAG_class_type:
       case DW_TAG_structure_type:
       case DW_TAG_union_type:
-        // GCC calls the class of a lambda "<lambda(int)>", Clang does not name it.
+        // GCC calls the class of a lambda "<lambda(int)>". Clang gives it no name.
         if (scope_name == nullptr || std::string_view(scope_name).starts_with("<lambda")) scope_name = "{lambda}";
         name = std::string(scope_name) + "::" + name;
         break;
@@ -85,7 +86,7 @@ std::string dwarf_function_name(Dwarf_Die& function, bool& needs_symbol) {
   for (unsigned attribute : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
     const char* const linkage = string_attribute(function, attribute);
     if (linkage == nullptr) continue;
-    // Rust's own mangling (v0), which the C++ runtime cannot read.
+    // The C++ runtime cannot demangle Rust's own mangling (v0).
     const bool is_rust = std::string_view(linkage).starts_with("_R") && name != nullptr;
     return is_rust ? qualified_name(function, name) : readable_name(linkage);
   }

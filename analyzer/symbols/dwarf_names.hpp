@@ -1,4 +1,4 @@
-// The name of a DWARF entry.
+// Makes the name of a DWARF entry.
 #pragma once
 
 #include <elfutils/libdw.h>
@@ -7,11 +7,11 @@
 
 namespace forksight::symbols {
 
-// "app::Cache<int>::get" for a subprogram or an inlined call of it; "" if it has no name. With `needs_symbol` set
-// afterwards, DWARF has only the bare name: a symbol table may know more.
+// "app::Cache<int>::get" for a subprogram or an inlined call of it; "" if it has no name. Sets `needs_symbol` if DWARF
+// has only the bare name: then a symbol table may have a better one.
 std::string dwarf_function_name(Dwarf_Die& function, bool& needs_symbol);
 
-// Absolute, without "." and "..": `path` as the unit has it.
+// Makes a path out of `path`, which the unit contains: absolute, and without "." and "..".
 std::string absolute_source_path(Dwarf_Die& unit, const char* path);
 
 }  // namespace forksight::symbols

@@ -19,10 +19,10 @@
 namespace forksight::symbols {
 namespace {
 
-// The ELF file is handed over open: libdwfl never looks for one.
+// libdwfl gets the ELF file as an open descriptor, so it must not search for one.
 int find_no_elf(Dwfl_Module*, void**, const char*, Dwarf_Addr, char**, Elf**) { return -1; }
 
-// A file without a name that holds `bytes`; -1 with errno.
+// Makes a file without a name that contains `bytes`. Returns its descriptor, or -1 with errno.
 int open_bytes(const std::vector<std::byte>& bytes) {
   const int fd = memfd_create("forksight-module", MFD_CLOEXEC);
   if (fd < 0) return -1;
@@ -40,7 +40,8 @@ int open_bytes(const std::vector<std::byte>& bytes) {
   return fd;
 }
 
-// Asks for the file that was mapped, if what lies at its place is another.
+// Opens the file that was mapped. If its path leads to another file, asks the debuginfod servers for the mapped one, if
+// that is allowed.
 int open_file(const std::string& file, const Module& module) {
   files::Descriptor found = files::open_mapped(file, module.mapped);
   const int error = errno;
@@ -50,7 +51,7 @@ int open_file(const std::string& file, const Module& module) {
   return fetched >= 0 ? fetched : found.release();
 }
 
-// The path of an open file, as the kernel has it, which is where libdw looks for what belongs to the file.
+// The path of an open file, as the kernel knows it. libdw searches there for files that belong to this one.
 std::string place_of(int fd) {
   std::array<char, 4096> path{};
   const ssize_t length = readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), path.data(), path.size());
@@ -76,7 +77,7 @@ void ElfModule::add_limit(std::string sentence) {
   }
 }
 
-// Decides what of the file may be read. The reason why none of it may; "": some may.
+// Decides which parts of the file may be read. Returns the reason if no part may be read, else "".
 std::string ElfModule::find_fault(int fd) {
   const auto tables = files::read_tables(fd);
   if (!tables) return tables.error();
@@ -103,7 +104,7 @@ std::string ElfModule::find_fault(int fd) {
   return "";
 }
 
-// libdw knows sections by their names.
+// libdw finds sections by their names. A section without a name is hidden from it.
 void ElfModule::hide_sections(Elf* elf) const {
   for (const std::size_t number : hidden_sections_) {
     Elf_Scn* const section = elf_getscn(elf, number);
@@ -116,7 +117,7 @@ void ElfModule::hide_sections(Elf* elf) const {
   }
 }
 
-// .gnu_debugaltlink: a name with a NUL, then the build-id.
+// Reads .gnu_debugaltlink, which has a file name with a NUL, and then a build-id.
 void ElfModule::note_shared_part(int fd, const files::ElfTables& tables) {
   constexpr std::size_t kMaxLinkBytes = 8192;
   const files::ElfSection* const section = tables.find(".gnu_debugaltlink");
@@ -137,7 +138,7 @@ std::vector<std::uint8_t> ElfModule::shared_part_build_id(std::string_view name)
 
 bool ElfModule::accept_debug_file(int fd, std::span<const std::uint8_t> build_id) {
   const auto tables = files::read_tables(fd);
-  if (!tables) return false;  // no debug file: libdw would also take an archive, and unpack it
+  if (!tables) return false;  // not an ELF file: libdw would also accept an archive, and unpack it
   if (!std::ranges::equal(files::read_build_id(fd, tables.value()), build_id)) return false;
   const files::DebugVerdict verdict = files::charge_debug_file(fd, tables.value(), path_, true);
   add_limit(verdict.limit);
@@ -163,7 +164,7 @@ bool ElfModule::accept_split_file(const char* name, const char* folder) {
     if (folder != nullptr) candidates.push_back(fmt::format("{}/{}", folder, name));
   }
   for (const std::string& place : debug_places_) candidates.push_back(place + ".dwp");
-  // libdw opens all of these, in turn, and waits for the writer of a FIFO.
+  // libdw opens these files one by one. If one is a FIFO, libdw waits for a writer, so each is checked before.
   bool is_some_good = false;
   for (const std::string& candidate : candidates) {
     const files::Descriptor file = files::open_regular(candidate);
@@ -238,7 +239,7 @@ Result<std::unique_ptr<ElfModule>> ElfModule::open(const Module& module) {
       GElf_Phdr segment;
       if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr) break;
       if (segment.p_type == PT_GNU_EH_FRAME) self->unwind_table_address_ = segment.p_vaddr;
-      constexpr std::size_t kMaxLoaded = 1024;  // searched one by one
+      constexpr std::size_t kMaxLoaded = 1024;  // is_executable() and bytes_at() search these one by one
       if (segment.p_type != PT_LOAD || self->segments_.size() >= kMaxLoaded) continue;
       self->segments_.push_back(
           {segment.p_vaddr, segment.p_memsz, segment.p_filesz, segment.p_offset, (segment.p_flags & PF_X) != 0});

@@ -1,5 +1,5 @@
-// One ELF file and everything that is read from it. Addresses are link-time ones, so they are valid for every process
-// that maps the file, at any place.
+// One ELF file, and everything that is read from it. Addresses are link-time addresses, so they are valid for every
+// process that maps the file, wherever it maps it.
 #pragma once
 
 #include <elfutils/libdwfl.h>
@@ -22,7 +22,7 @@ namespace forksight::symbols {
 
 class ElfModule {
  public:
-  // An error is one sentence for limits[]. Without a build-id the file is used unchecked.
+  // An error is one sentence for the report's limits. If `module` has no build-id, the file is used without a check.
   static Result<std::unique_ptr<ElfModule>> open(const Module& module);
   ~ElfModule();
   ElfModule(const ElfModule&) = delete;
@@ -36,21 +36,23 @@ class ElfModule {
   // False: the file has more call frame information than forksight reads.
   bool may_read_frames() const { return may_read_frames_; }
 
-  // A file with debug information that belongs to this module. False: it must not be read; limits() says why.
+  // Tells whether the file `fd` is debug information of this module that may be read. If it may not be read because of
+  // a budget, limits() says so.
   bool accept_debug_file(int fd, std::span<const std::uint8_t> build_id);
-  // The build-id of dwz's shared file `name`, as the files with debug information have it; empty: none names it.
+  // The build-id of dwz's shared file `name`, taken from the files that link to it. Empty: no file links to it.
   std::vector<std::uint8_t> shared_part_build_id(std::string_view name) const;
-  // The same for the file with the split debug information of a unit, where libdw would look for it.
+  // Like accept_debug_file(), but for the split debug information of a unit. Checks all places where libdw would look
+  // for the file.
   bool accept_split_file(const char* name, const char* folder);
 
-  // What was left out because of a budget, a sentence each. Grows with use.
+  // A sentence for each part that was left out because of a budget. The list grows when more is read.
   const std::vector<std::string>& limits() const { return limits_; }
   void add_limit(std::string sentence);
 
   // The address of .eh_frame_hdr; 0 if the file has none.
   std::uint64_t unwind_table_address() const { return unwind_table_address_; }
   bool is_executable(std::uint64_t address) const;
-  // The file's bytes from `address` to the end of its segment; empty if no segment of the file has it.
+  // The file's bytes from `address` to the end of its segment; empty if no segment of the file contains `address`.
   std::span<const std::byte> bytes_at(std::uint64_t address) const;
 
  private:
@@ -76,8 +78,8 @@ class ElfModule {
   std::uint64_t unwind_table_address_ = 0;
   bool may_read_debug_ = true;
   bool may_read_frames_ = true;
-  std::vector<std::size_t> hidden_sections_;  // by number: libdw must not unpack them
-  std::vector<std::string> debug_places_;     // of the files with debug information, the module itself among them
+  std::vector<std::size_t> hidden_sections_;  // numbers of the sections that libdw must not unpack
+  std::vector<std::string> debug_places_;     // paths of the files with debug information, and of the module itself
   std::vector<std::pair<std::string, std::vector<std::uint8_t>>> shared_parts_;  // by name
   std::vector<std::string> limits_;
 };

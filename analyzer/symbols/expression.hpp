@@ -15,11 +15,11 @@ struct ExpressionContext {
   const Registers& registers;
   const StackBytes& stack;
   std::optional<std::uint64_t> cfa;   // for DW_OP_call_frame_cfa
-  std::uint64_t missing_address = 0;  // set if a read outside of the recorded bytes was the obstacle
+  std::uint64_t missing_address = 0;  // the address of a read that failed, because it was outside of the recorded bytes
 };
 
-// The top of the machine's stack after `operations`; nothing if a register, memory or an operation is unknown.
-// `operations` hold no DW_OP_stack_value and no register location.
+// Runs `operations` and returns the top of the machine's stack. nullopt if a register, a word of memory or an operation
+// is unknown. `operations` must contain no DW_OP_stack_value and no register location.
 std::optional<std::uint64_t> evaluate(std::span<const Dwarf_Op> operations, ExpressionContext& context);
 
 }  // namespace forksight::symbols

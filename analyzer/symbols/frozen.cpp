@@ -8,7 +8,7 @@
 namespace forksight::symbols {
 namespace {
 
-// Bounds of the search: a hostile trace must not cost more than a large honest one.
+// Limits of the search: a hostile trace must not cost more time than a large honest one.
 constexpr std::size_t kMaxCandidates = 1000;
 constexpr std::size_t kMaxFunctionsVisited = 20000;
 
@@ -24,21 +24,23 @@ bool has_refuted_link(AddressSpace& space, const std::vector<RawFrame>& frames) 
   return false;
 }
 
-// A caller that is on the stack now, and how the innermost frames came from it.
+// A caller that is still on the stack, and the path of calls from it to the innermost frame.
 struct Resumption {
   Walk outer;
   CallPath path;
 };
 
-// The calls by pointer of the function that is still there: the first step of a way that the code does not tell.
+// If the function that is still on the stack makes a call by pointer, this call may be the first step to the goal. The
+// code does not show the other steps.
 std::optional<CallPath> path_by_pointer(const PathQuery& query) {
   const auto& calls = query.from.binary->code().facts(query.from.range).pointer_calls;
   if (calls.empty()) return std::nullopt;
   return CallPath{{{query.from, query.from.module->bias + calls.front(), query.from_sp, true}}, false};
 }
 
-// The frames add up, and the functions that have returned did nothing but take the lock: a guard's constructor, a
-// wrapper. Functions that go on after they took it give it back before they return, as a rule.
+// True if the sizes of the frames add up, and the functions that have returned called nothing after they took the lock.
+// A guard's constructor or a wrapper is such a function. A function that calls something after it took a lock usually
+// releases the lock before it returns.
 bool is_ordinary(const CallPath& path) {
   if (!path.is_exact) return false;
   return std::all_of(path.sites.begin() + 1, path.sites.end(), [](const CallSite& site) {
@@ -51,7 +53,7 @@ class Resync {
   Resync(AddressSpace& space, Unwinder& unwinder, const StackBytes& stack, bool is_cut)
       : space_(space), unwinder_(unwinder), stack_(stack), is_cut_(is_cut) {}
 
-  // Callers of `innermost`, whose own return address is, or was, right below `cfa`.
+  // Finds callers of `innermost`. The return address of `innermost` is, or was, right below `cfa`.
   std::optional<Resumption> find(const RawFrame& innermost, std::uint64_t cfa);
 
  private:
@@ -68,8 +70,9 @@ class Resync {
   std::size_t budget_ = kMaxFunctionsVisited;
 };
 
-// The possible values of rbp after the return to `word`, whose slot on the stack is known: a value that the frame of
-// the function has room for, a value that a callee with a frame pointer saved right below, or none that matters.
+// The possible values of rbp after the return to the return address `word`, which is on the stack at `slot`. A value
+// may follow from the size of the function's frame. A callee with a frame pointer may have saved a value right below
+// `slot`. nullopt stands for functions that do not need rbp.
 std::vector<std::optional<std::uint64_t>> Resync::frame_pointers(std::uint64_t slot, std::uint64_t word) const {
   std::vector<std::optional<std::uint64_t>> candidates;
   const auto function = function_of(space_, {word, slot + 8, false, false, false});
@@ -83,7 +86,8 @@ std::vector<std::optional<std::uint64_t>> Resync::frame_pointers(std::uint64_t s
   return candidates;
 }
 
-// The walk that starts with the return address `word`, if it is sound up to the thread's start.
+// The walk that starts at the return address `word`. nullopt if the walk is not sound up to the thread's start, or, if
+// the bytes are cut, up to their end.
 std::optional<Walk> Resync::walk_from(std::uint64_t slot, std::uint64_t word, Registers& registers) {
   registers = Registers{};
   registers[kReturnAddress] = word;
@@ -113,8 +117,8 @@ std::optional<PathQuery> Resync::query_for(const Walk& outer, const Registers& r
 
 std::optional<Resumption> Resync::find(const RawFrame& innermost, std::uint64_t cfa) {
   const auto goal = function_of(space_, innermost);
-  std::optional<Resumption> by_code;     // a way exists, but not the ordinary one
-  std::optional<Resumption> by_pointer;  // a way may lead through a call by pointer
+  std::optional<Resumption> by_code;     // a path exists, but is_ordinary() is false for it
+  std::optional<Resumption> by_pointer;  // a path may lead through a call by pointer
   for (std::uint64_t slot = (cfa - 1) & ~std::uint64_t{7}; candidates_ < kMaxCandidates; slot += 8) {
     const auto word = stack_.read(slot);
     if (!word) break;
@@ -128,7 +132,8 @@ std::optional<Resumption> Resync::find(const RawFrame& innermost, std::uint64_t 
     auto path = find_call_path(*query, budget_);
     if (path && is_ordinary(*path)) return Resumption{std::move(*outer), std::move(*path)};
     if (path && !by_code) {
-      // Both this function and one that it called, now, by pointer may have led to the lock: what they share is left.
+      // The path may start in this function, or in an inner one that is also on the stack and calls by pointer. Only
+      // the part that both share is kept.
       if (by_pointer) path->sites.resize(1);
       path->sites.front().is_ambiguous = path->sites.front().is_ambiguous || by_pointer;
       by_code = Resumption{std::move(*outer), std::move(*path)};
@@ -141,7 +146,8 @@ std::optional<Resumption> Resync::find(const RawFrame& innermost, std::uint64_t 
   return by_code ? by_code : by_pointer;
 }
 
-// Where the CFA of `frame` can be. Only the innermost frame's registers are known for certain: a saved rbp may be stale.
+// The possible CFAs of `frame`. Only the registers of the innermost frame are certain: an rbp that was saved on the
+// stack may be stale.
 std::vector<std::uint64_t> frame_addresses(AddressSpace& space, const RawFrame& frame, const Registers* registers,
                                            const StackBytes& stack) {
   std::vector<std::uint64_t> addresses;
@@ -172,7 +178,8 @@ void append(Walk& result, Resumption resumption) {
   result.end = resumption.outer.end;
 }
 
-// Does `caller`'s function hold another call that leads into `callee`'s, with rsp in the same place?
+// True if the function of `caller` has another call that leads into the function of `callee`, with rsp at the same
+// place.
 bool has_another_call(AddressSpace& space, const RawFrame& callee, const RawFrame& caller) {
   const auto inner = function_of(space, callee);
   const auto outer = function_of(space, caller);
@@ -188,9 +195,9 @@ bool has_another_call(AddressSpace& space, const RawFrame& callee, const RawFram
   return false;
 }
 
-// A sound stack can still be that of a later call: where "lock(a); lock(b);" are two calls of one wrapper, the second
-// leaves the same frames with another return address. So the line of the wrapper's caller is only known if it has one
-// such call.
+// A stack that looks sound may come from a later call. Example: in "lock(a); lock(b);", `lock` is a wrapper. The second
+// call leaves the same frames as the first one, but another return address. So the line of the wrapper's caller is
+// known only if the caller makes one such call.
 void doubt_lines(AddressSpace& space, Walk& walk) {
   for (std::size_t i = 0; i + 1 < walk.frames.size(); ++i) {
     const RawFrame& frame = walk.frames[i];
@@ -214,7 +221,7 @@ Walk walk_frozen(AddressSpace& space, const Registers& innermost, const StackByt
     return plain;
   }
 
-  // Callers that the machine code proves are kept; the search starts from the last of them.
+  // Keeps the callers that the machine code proves. The search starts from the last of them.
   Walk result;
   result.frames.push_back(plain.frames.front());
   std::size_t kept = 1;

@@ -72,20 +72,20 @@ std::optional<std::uint64_t> prologue_subtraction(std::span<const std::byte> byt
   static const ZydisDecoder kDecoder = make_decoder(false);
   constexpr std::size_t kMaxPrologueBytes = 64;
   bytes = bytes.first(std::min(bytes.size(), kMaxPrologueBytes));
-  // "push %rbp; mov %rsp,%rbp" and the registers that a frame pointer's function saves behind it.
+  // A function with a frame pointer starts with "push %rbp; mov %rsp,%rbp", and then saves registers.
   enum class Stage { kStart, kPushed, kSaving, kBody } stage = Stage::kStart;
   Operation operation;
   while (ZYAN_SUCCESS(ZydisDecoderDecodeFull(&kDecoder, bytes.data(), bytes.size(), &operation.instruction,
                                              operation.operands.data()))) {
     bytes = bytes.subspan(operation.instruction.length);
     const auto category = operation.instruction.meta.category;
-    if (category == ZYDIS_CATEGORY_CALL || category == ZYDIS_CATEGORY_RET) break;  // it has begun
+    if (category == ZYDIS_CATEGORY_CALL || category == ZYDIS_CATEGORY_RET) break;  // the prologue is over
     if (operation.is_register(0, ZYDIS_REGISTER_RSP)) {
       const auto constant = operation.constant(1);
       if (operation.is(ZYDIS_MNEMONIC_AND)) return std::nullopt;
       if (operation.is(ZYDIS_MNEMONIC_SUB) && !constant) return std::nullopt;
       if (operation.is(ZYDIS_MNEMONIC_SUB)) return static_cast<std::uint64_t>(*constant);
-      // "add $-128" is shorter than "sub $128".
+      // Compilers write "add $-128", because it is shorter than "sub $128".
       if (operation.is(ZYDIS_MNEMONIC_ADD) && constant == -128) return 128;
     }
     if (stage == Stage::kStart && operation.is(ZYDIS_MNEMONIC_ENDBR64)) continue;

@@ -1,4 +1,4 @@
-// One instruction of x86-64 machine code, as far as calls and frames need it. Decoded by Zydis.
+// Decodes one instruction of x86-64 machine code with Zydis, as far as the search for calls and frames needs it.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,16 @@ struct Instruction {
   std::uint64_t length = 0;
   Kind kind = Kind::kOther;
   std::optional<std::uint64_t> target;  // where a direct call or jump leads
-  std::optional<std::uint64_t> slot;    // of an indirect one: the word that it goes through, if that lies in the module
+  // of an indirect call or jump: the address of the word that holds its target, if the operand is relative to rip
+  std::optional<std::uint64_t> slot;
 };
 
-// The instruction at the start of `bytes`, which stand at `address`; nothing if these bytes are none.
+// Decodes the instruction at the start of `bytes`, whose address is `address`. nullopt if these bytes are no
+// instruction.
 std::optional<Instruction> decode_instruction(std::span<const std::byte> bytes, std::uint64_t address);
 
-// How much the function at the start of `bytes`, one with a frame pointer, subtracts from rsp as it begins: 0 if
-// nothing, no value if it aligns the stack or if the amount is not a constant.
+// How many bytes a function with a frame pointer subtracts from rsp when it begins. `bytes` is the function's code. 0:
+// nothing. nullopt: the function aligns the stack, or the amount is not a constant.
 std::optional<std::uint64_t> prologue_subtraction(std::span<const std::byte> bytes);
 
 }  // namespace forksight::symbols

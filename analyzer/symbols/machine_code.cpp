@@ -8,7 +8,7 @@
 namespace forksight::symbols {
 namespace {
 
-// Larger functions are scanned up to here.
+// Of a larger function, only this many bytes are scanned.
 constexpr std::uint64_t kMaxFunctionBytes = 256U << 10U;
 constexpr std::uint64_t kMaxThunkBytes = 96;
 
@@ -27,7 +27,7 @@ MachineCode::MachineCode(const ElfModule& elf) : elf_(elf) {
   read_linkage_table();
 }
 
-// .eh_frame_hdr has the start of every function, sorted, in stripped files too (LSB Core 10.6.2).
+// .eh_frame_hdr contains the start of every function, in ascending order. Stripped files have it too (LSB Core 10.6.2).
 void MachineCode::read_unwind_table() {
   header_address_ = elf_.unwind_table_address();
   const auto bytes = elf_.bytes_at(header_address_);
@@ -106,7 +106,7 @@ const char* MachineCode::slot_name(std::uint64_t address) const {
 
 const char* MachineCode::stub_name(std::uint64_t address) const {
   auto bytes = elf_.bytes_at(address);
-  // "jmp *slot(%rip)", in code that is made for CET with an endbr64 before it.
+  // A stub is "jmp *slot(%rip)". In code that is made for CET, an endbr64 comes before it.
   for (int instructions = 0; instructions < 2; ++instructions) {
     const auto instruction = decode_instruction(bytes, address);
     if (!instruction) return nullptr;
@@ -168,7 +168,7 @@ const CodeFacts* MachineCode::facts_up_to(std::uint64_t address) {
 
 std::optional<Instruction> MachineCode::guess_call_before(std::uint64_t address) const {
   if (!elf_.is_executable(address - 1)) return std::nullopt;
-  // The usual lengths come first: e8 and four bytes, ff /2 with a displacement of four bytes.
+  // Tries the usual lengths first: 5 (e8 and four bytes) and 6 (ff /2 and a displacement of four bytes).
   for (const std::uint64_t length : {5U, 6U, 2U, 3U, 4U, 7U, 8U, 9U}) {
     if (length > address) continue;
     const auto bytes = elf_.bytes_at(address - length);

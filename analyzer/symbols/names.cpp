@@ -23,8 +23,8 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
 
 bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
 
-// Length of an operator's name at `at` ("operator()", "operator<<", "operator new[]"), 0 if there is none. Its brackets
-// are no brackets.
+// The length of an operator's name at `at` ("operator()", "operator<<", "operator new[]"); 0 if there is none. Brackets
+// in such a name must not be counted as brackets.
 std::size_t operator_length(std::string_view text, std::size_t at) {
   constexpr std::string_view kWord = "operator";
   if (text.substr(at, kWord.size()) != kWord || (at > 0 && is_word(text[at - 1]))) return 0;
@@ -63,8 +63,8 @@ std::string with_short_lambdas(std::string_view text) {
   return out;
 }
 
-// Drops what stands in round brackets outside of template arguments and lambda descriptions, and whatever the last
-// bracket was followed by (" const", " &").
+// Drops parameter lists: round brackets outside of template arguments and lambda descriptions. Drops also what follows
+// the last list (" const", " &").
 std::string without_parameters(std::string_view text) {
   std::string out;
   int angle = 0;
@@ -92,10 +92,10 @@ std::string without_parameters(std::string_view text) {
         if (text[end] == '(') ++depth;
         if (text[end] == ')' && --depth == 0) break;
       }
-      if (end >= text.size()) return out;  // not balanced: what came before is the name
+      if (end >= text.size()) return out;  // the brackets are not balanced: the text before them is the name
       i = end + 1;
       const std::size_t next = text.find("::", i);
-      if (next == std::string_view::npos) return out;  // the last list: only qualifiers follow
+      if (next == std::string_view::npos) return out;  // this was the last list: only qualifiers follow
       for (std::string_view qualifier : {" const", " volatile", " &&", " &"}) {
         if (text.substr(i).starts_with(qualifier)) i += qualifier.size();
       }
@@ -135,8 +135,9 @@ std::string_view without_clone_suffix(std::string_view name) {
   return name;
 }
 
-// Rust's older mangling is C++'s, with a hash for a last part and signs that C++ has not by their numbers
-// (rustc_symbol_mangling::legacy): "fn::main::_$u7b$$u7b$closure$u7d$$u7d$::h5e3b1e91b2b0fec4". Others are left alone.
+// Rust's older mangling (rustc_symbol_mangling::legacy) is that of C++, with two additions. The last part is a hash.
+// Characters that C++ names cannot have are encoded, for example "$u7b$". A whole name:
+// "fn::main::_$u7b$$u7b$closure$u7d$$u7d$::h5e3b1e91b2b0fec4". Other names are returned unchanged.
 std::string without_rust_hash(std::string name) {
   constexpr std::size_t kHash = 16;
   const std::size_t hash = name.rfind("::h");

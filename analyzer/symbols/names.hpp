@@ -1,4 +1,5 @@
-// Names for people: demangled, without parameter lists, return types and compiler suffixes; template arguments stay.
+// Makes names for people: demangled, without parameter lists, return types and compiler suffixes. Template arguments
+// stay.
 #pragma once
 
 #include <string>
@@ -6,7 +7,7 @@
 
 namespace forksight::symbols {
 
-// "_ZN3app5CacheIiE3getEi" -> "app::Cache<int>::get"; a C name comes back as it is.
+// "_ZN3app5CacheIiE3getEi" -> "app::Cache<int>::get"; a C name is returned unchanged.
 std::string readable_name(const char* linkage_name);
 
 // The same for a name that is demangled already: "void app::f<int>(int) [clone .isra.0]" -> "app::f<int>".

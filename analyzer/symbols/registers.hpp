@@ -1,4 +1,5 @@
-// What an unwinder knows at one frame: the x86-64 registers by DWARF number, unknown until found, and the bytes.
+// What an unwinder knows at one frame: the x86-64 registers, by DWARF number, and the bytes of the stack. A register
+// without a value is unknown.
 #pragma once
 
 #include <array>
@@ -18,14 +19,15 @@ inline constexpr std::size_t kRegisterCount = 17;
 
 using Registers = std::array<std::optional<std::uint64_t>, kRegisterCount>;
 
-// A word of the process, from wherever it may be; nullopt if it cannot be read.
+// Reads any word of the process's memory; nullopt if it cannot be read.
 using WordReader = std::function<std::optional<std::uint64_t>(std::uint64_t address)>;
 
 // The recorded bytes of a stack, from `start` upward.
 struct StackBytes {
   std::uint64_t start = 0;
   std::span<const std::byte> bytes;
-  const WordReader* beyond = nullptr;  // where the rest of memory is at hand: a stack that a signal switched to has two
+  // null, or reads memory outside of `bytes`: with sigaltstack(), a thread has two stacks
+  const WordReader* beyond = nullptr;
 
   std::uint64_t end() const { return start + bytes.size(); }
   std::optional<std::uint64_t> read(std::uint64_t address) const {

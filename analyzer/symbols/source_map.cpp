@@ -23,7 +23,7 @@ Location location_of(Dwarf_Die& unit, std::uint64_t address) {
   return location;
 }
 
-// Where an inlined function was called from.
+// The place where an inlined function is called.
 Location call_site_of(Dwarf_Die& unit, Dwarf_Die& inlined) {
   Location location;
   Dwarf_Attribute attribute;
@@ -40,7 +40,7 @@ Location call_site_of(Dwarf_Die& unit, Dwarf_Die& inlined) {
   return location;
 }
 
-// With split debug information the unit's entries are in another file; its lines stay here.
+// Split debug information puts the unit's entries into another file. The unit's lines stay in this file.
 Dwarf_Die unit_with_entries(ElfModule& module, Dwarf_Die unit) {
   Dwarf_Attribute attribute;
   const auto text = [&](unsigned name) { return dwarf_formstring(dwarf_attr(&unit, name, &attribute)); };
@@ -64,7 +64,7 @@ SourceMap::SourceMap(ElfModule& module) : module_(module) {
   has_dwarf_ = dwfl_module_getdwarf(module.dwfl(), &bias) != nullptr;
 }
 
-// Clang leaves .debug_aranges out.
+// Indexes the units by address, for files without .debug_aranges: Clang writes none.
 void SourceMap::index_units() {
   indexed_ = true;
   Dwarf_Addr bias = 0;
@@ -116,7 +116,7 @@ std::vector<SourceFrame> SourceMap::find(std::uint64_t address) {
     frames.push_back(std::move(frame));
   }
   if (!frames.empty()) return frames;
-  SourceFrame frame;  // in no function that DWARF knows, assembler for example
+  SourceFrame frame;  // DWARF knows no function here: assembler, for example
   frame.file = location.file;
   frame.line = location.line;
   frames.push_back(std::move(frame));

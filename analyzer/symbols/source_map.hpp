@@ -1,4 +1,4 @@
-// From code to source: function, file and line by DWARF, inlined calls expanded.
+// Finds function, file and line of an address in DWARF. Inlined calls are expanded.
 #pragma once
 
 #include <elfutils/libdw.h>
@@ -19,14 +19,14 @@ struct SourceFrame {
   std::string function;  // "" if DWARF does not name it
   std::string file;
   int line = 0;
-  bool inlined = false;  // into the next one
+  bool inlined = false;  // inlined into the next frame
 };
 
 class SourceMap {
  public:
   explicit SourceMap(ElfModule& module);
 
-  // Innermost first; empty where there is no debug information for `address`. The last one is the function itself.
+  // Innermost first; empty where there is no debug information for `address`. The last frame is the function itself.
   std::vector<SourceFrame> find(std::uint64_t address);
 
   bool has_debug_information() const { return has_dwarf_; }
@@ -43,7 +43,7 @@ class SourceMap {
     Dwarf_Die unit;
   };
   std::unordered_map<const void*, UnitFunctions> functions_;  // by unit
-  std::map<std::uint64_t, Range> units_;  // by start, where .debug_aranges does not have them
+  std::map<std::uint64_t, Range> units_;                      // by start; filled if .debug_aranges lacks an address
 };
 
 }  // namespace forksight::symbols

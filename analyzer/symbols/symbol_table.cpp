@@ -12,16 +12,18 @@
 namespace forksight::symbols {
 namespace {
 
-// Hand-written assembler often leaves out the size of a function. Beyond this distance the name means nothing.
+// Hand-written assembler often leaves out the size of a function. An address that is farther from the symbol than this
+// does not get its name.
 constexpr std::uint64_t kMaxUnsizedBytes = 4096;
 
-// A file may have millions of symbols that share one name of a gigabyte: no name is read to its end for each of them.
+// In a hostile file, millions of symbols may share one name of a gigabyte. So only the first bytes of a name are read.
 std::string_view bounded_name(const char* name) {
   constexpr std::size_t kMaxNameBytes = 4096;
   return {name, strnlen(name, kMaxNameBytes)};
 }
 
-// Less is better: exported before local, few leading underscores, short.
+// Sorts the symbols of one address. A smaller value is a better name: exported names come before local ones, then
+// public names before internal ones ("__GI_", "@"), then names with fewer leading underscores, then shorter names.
 auto rank(const Symbol& symbol) {
   const std::string_view name = bounded_name(symbol.name);
   const std::size_t underscores = std::min(name.find_first_not_of('_'), name.size());
@@ -75,7 +77,7 @@ const Symbol* SymbolTable::Sorted::find(std::uint64_t address) const {
                                       [](std::uint64_t value, const Symbol& symbol) { return value < symbol.start; });
   const Symbol* best = nullptr;
   const Symbol* unsized = nullptr;
-  constexpr std::size_t kMaxSteps = 65'536;  // symbols that overlap like this are no compiler's
+  constexpr std::size_t kMaxSteps = 65'536;  // no compiler makes more overlapping symbols than this
   std::size_t steps = 0;
   for (auto at = static_cast<std::size_t>(after - symbols.begin()); at-- > 0 && ++steps < kMaxSteps;) {
     const Symbol& symbol = symbols[at];
@@ -86,7 +88,7 @@ const Symbol* SymbolTable::Sorted::find(std::uint64_t address) const {
     } else if (address - symbol.start < symbol.size && (best == nullptr || symbol.size < best->size)) {
       best = &symbol;
     }
-    if (reach[at] <= address && best == nullptr) break;  // nothing before reaches as far
+    if (reach[at] <= address && best == nullptr) break;  // no symbol before this one reaches `address`
   }
   return best != nullptr ? best : unsized;
 }

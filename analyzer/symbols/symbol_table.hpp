@@ -1,4 +1,5 @@
-// A module's ELF symbols, sorted: those of .symtab (of the file itself or of its debug file), else .dynsym.
+// The ELF symbols of a module, sorted. They come from .symtab of the file or of its debug file. If there is none, they
+// come from .dynsym.
 #pragma once
 
 #include <elfutils/libdwfl.h>
@@ -23,8 +24,9 @@ class SymbolTable {
  public:
   explicit SymbolTable(ElfModule& module);
 
-  // The function or object that contains `address`; null if none does. A symbol without a size contains what follows
-  // it up to the next one, functions only. Of several names for one address the one best known to users.
+  // The function or object that contains `address`; null if none does. A function symbol without a size contains the
+  // addresses up to the next symbol, at most 4096 bytes. If several symbols have one address, the name that users know
+  // best is taken.
   const Symbol* find_function(std::uint64_t address) const { return functions_.find(address); }
   const Symbol* find_object(std::uint64_t address) const { return objects_.find(address); }
   // The function or object that is called `name`, an exported one if there is any; null if there is none.
@@ -36,13 +38,13 @@ class SymbolTable {
  private:
   struct Sorted {
     std::vector<Symbol> symbols;
-    std::vector<std::uint64_t> reach;  // the farthest end among symbols[0..i]
+    std::vector<std::uint64_t> reach;  // reach[i]: the farthest end among symbols[0] to symbols[i]
 
     void finish();
     const Symbol* find(std::uint64_t address) const;
     const Symbol* find_named(std::string_view name) const;
 
-    mutable std::unordered_map<std::string_view, std::size_t> by_name;  // filled when first asked
+    mutable std::unordered_map<std::string_view, std::size_t> by_name;  // filled at the first search by name
   };
 
   Sorted functions_;

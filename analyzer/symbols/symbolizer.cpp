@@ -33,7 +33,8 @@ bool is_libc(const std::string& path) {
   return false;
 }
 
-// Libraries that distributions strip and whose own functions say nothing about the program: not worth a limit.
+// True for libraries that distributions strip, and whose inner functions say nothing about the program. Missing names
+// in them are not reported.
 bool is_runtime(const std::string& path) {
   const std::string_view name = file_name(path);
   for (const std::string_view prefix : {"libc.so", "libc-", "ld-linux", "libpthread", "libstdc++", "libc++", "libgcc_s",
@@ -55,7 +56,7 @@ struct Symbolizer::State {
   std::unordered_map<std::uint64_t, std::vector<model::Frame>> named;  // by look-up address
 };
 
-// The model's frames for one machine frame; none for the shim's own.
+// The model's frames for one machine frame. A frame of the shim has none.
 std::vector<model::Frame> Symbolizer::State::name(const RawFrame& raw) {
   const std::uint64_t address = raw.lookup_address();
   const auto [entry, is_new] = named.try_emplace(address);
@@ -90,7 +91,8 @@ model::Stack Symbolizer::State::name(const Walk& walk) {
   for (std::size_t i = 0; i < walk.frames.size(); ++i) {
     const RawFrame& raw = walk.frames[i];
     std::vector<model::Frame> frames = name(raw);
-    // The handler returns to libc's trampoline, which nobody has called.
+    // A signal handler returns to libc's trampoline. Nobody called the trampoline, so its frame gets the name of a
+    // signal frame.
     if (i + 1 < walk.frames.size() && walk.frames[i + 1].is_exact && !frames.empty()) {
       frames.erase(frames.begin(), frames.end() - 1);
       frames.back().function = model::kSignalFrame;
@@ -98,7 +100,8 @@ model::Stack Symbolizer::State::name(const Walk& walk) {
       frames.back().line = 0;
     }
     if (raw.is_line_unknown && !frames.empty()) {
-      frames.erase(frames.begin(), frames.end() - 1);  // inlined calls are places in the function too
+      // an inlined call is also a place in the function, so it is not known either
+      frames.erase(frames.begin(), frames.end() - 1);
       frames.back().line = 0;
     }
     for (model::Frame& frame : frames) {

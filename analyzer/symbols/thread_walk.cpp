@@ -10,9 +10,9 @@ namespace forksight::symbols {
 namespace {
 
 constexpr std::uint64_t kFirstPage = 4096;
-constexpr int kMaxRepairs = 64;  // frames in a row whose rbp nobody saved
+constexpr int kMaxRepairs = 64;  // at most this many times, the size of a frame replaces an unknown rbp
 
-// How good a walk is: first of all, whether it reached the thread's start.
+// Ranks walks: a walk that reached the thread's start is better than one that did not, then more frames are better.
 auto worth(const Walk& walk) { return std::pair(walk.end == WalkEnd::kThreadStart, walk.frames.size()); }
 
 void append(Walk& walk, Walk outer) {
@@ -23,7 +23,7 @@ void append(Walk& walk, Walk outer) {
   walk.end = outer.end;
 }
 
-// The callers of the last frame of `walk`, if its size can be told.
+// Finds the callers of `frame`, if the code shows the frame's size.
 std::optional<Walk> find_callers(AddressSpace& space, Unwinder& unwinder, const RawFrame& frame,
                                  const StackBytes& stack) {
   const auto function = function_of(space, frame);
@@ -34,7 +34,7 @@ std::optional<Walk> find_callers(AddressSpace& space, Unwinder& unwinder, const 
     Registers caller{};
     caller[kRsp] = frame.sp + depth;
     caller[kReturnAddress] = stack.read(frame.sp + depth - 8);
-    caller[kRbp] = stack.read(frame.sp + depth - 16);  // such a function saves it first of all
+    caller[kRbp] = stack.read(frame.sp + depth - 16);  // a function with a frame pointer saves rbp first
     if (!caller[kReturnAddress] || !unwinder.is_return_address(*caller[kReturnAddress])) continue;
     Walk outer = unwinder.walk(caller, stack, true);
     if (!best || worth(outer) > worth(*best)) best = std::move(outer);
@@ -42,7 +42,8 @@ std::optional<Walk> find_callers(AddressSpace& space, Unwinder& unwinder, const 
   return best;
 }
 
-// For frames found by searching the stack: where they equal those of `plain`, they are as certain as there.
+// `found` comes from a search of the stack, so its frames are approximate. Frames that are also in `plain` are as
+// certain as in `plain`.
 void keep_certainty(Walk& found, const Walk& plain) {
   for (std::size_t i = 0; i < std::min(found.frames.size(), plain.frames.size()); ++i) {
     if (found.frames[i].pc != plain.frames[i].pc || found.frames[i].sp != plain.frames[i].sp) return;
@@ -57,7 +58,7 @@ Walk walk_thread(AddressSpace& space, const Registers& innermost, const StackByt
   const std::uint64_t pc = innermost[kReturnAddress].value_or(0);
   const std::uint64_t sp = innermost[kRsp].value_or(0);
   if (pc < kFirstPage) {
-    // A call through a null pointer: only the return address has been pushed.
+    // The thread called a null pointer: the call has pushed only the return address.
     Walk walk{{{pc, sp, true, false, false}}, WalkEnd::kLost};
     Registers caller = innermost;
     caller[kReturnAddress] = stack.read(sp);

@@ -1,12 +1,14 @@
-// Stacks of threads that stand still: nothing on them is out of date, but not every register may be known.
+// Walks the stacks of threads that stand still. Nothing on such a stack is out of date, but some registers may be
+// unknown.
 #pragma once
 
 #include "symbols/unwinder.hpp"
 
 namespace forksight::symbols {
 
-// From where the thread stands (kReturnAddress is that very place) to its start. Where rbp is needed and not known, the
-// frame's size is read out of the code; what lies behind is approximate, and left out unless it is a chain of calls.
+// Walks from the place where the thread stands to its start. kReturnAddress is the exact pc of that place. If rbp is
+// needed and not known, the frame's size is read out of the code. The callers that are found in this way are
+// approximate. They are left out unless each return address is behind a call.
 Walk walk_thread(AddressSpace& space, const Registers& innermost, const StackBytes& stack);
 
 }  // namespace forksight::symbols

@@ -7,7 +7,7 @@
 namespace forksight::symbols {
 namespace {
 
-// Deeper nesting is no compiler's.
+// No compiler nests entries deeper than this.
 constexpr int kMaxNesting = 256;
 
 void collect_inlined(Dwarf_Die& parent, std::uint64_t address, std::vector<Dwarf_Die>& chain, int depth) {
@@ -18,7 +18,7 @@ void collect_inlined(Dwarf_Die& parent, std::uint64_t address, std::vector<Dwarf
     const bool is_inlined = tag == DW_TAG_inlined_subroutine;
     if (!is_inlined && tag != DW_TAG_lexical_block && tag != DW_TAG_try_block && tag != DW_TAG_catch_block) continue;
     const int holds = dwarf_haspc(&child, address);
-    // A block may have no addresses of its own and still hold inlined calls.
+    // A block without addresses of its own may still contain inlined calls.
     const bool is_open = !is_inlined && holds < 0;
     if (holds <= 0 && !is_open) continue;
     if (is_inlined) chain.push_back(child);
@@ -44,7 +44,7 @@ void UnitFunctions::collect(Dwarf_Die& parent, int depth) {
         for (ptrdiff_t at = 0; (at = dwarf_ranges(&child, at, &base, &start, &end)) > 0;) {
           if (start < end) functions_.insert_or_assign(start, Range{end, child});
         }
-        collect(child, depth + 1);  // classes of its own have functions too
+        collect(child, depth + 1);  // the function may contain classes that have functions too
         break;
       }
       case DW_TAG_namespace:

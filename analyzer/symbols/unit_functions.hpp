@@ -1,5 +1,5 @@
-// The functions of one DWARF unit by address. libdw's dwarf_getscopes (0.188) does not look into namespaces, which is
-// where Clang puts them.
+// Finds the functions of one DWARF unit by address. Clang puts the entries of functions into namespaces, and libdw's
+// dwarf_getscopes (0.188) does not look into namespaces.
 #pragma once
 
 #include <elfutils/libdw.h>
@@ -14,7 +14,8 @@ class UnitFunctions {
  public:
   explicit UnitFunctions(Dwarf_Die unit);
 
-  // The function that contains `address` and the inlined calls in it that do, innermost first; empty if there is none.
+  // The function that contains `address`, and the inlined calls in it that contain `address`: innermost first, the
+  // function last. Empty if no function contains it.
   std::vector<Dwarf_Die> chain_at(std::uint64_t address) const;
 
  private:

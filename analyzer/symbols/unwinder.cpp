@@ -3,10 +3,10 @@
 namespace forksight::symbols {
 namespace {
 
-// Deep recursion beyond this is cut: a report shows a screen of it at most.
+// Deeper recursion is cut here: a report shows at most a screen of it.
 constexpr std::size_t kMaxFrames = 2048;
 
-// Without call frame information: the chain that code with frame pointers keeps.
+// For code without call frame information: follows the chain of frame pointers.
 Step step_by_frame_pointer(Registers& registers, const StackBytes& stack) {
   const auto fp = registers[kRbp];
   const auto sp = registers[kRsp];
@@ -58,7 +58,7 @@ Walk Unwinder::walk(const Registers& innermost, const StackBytes& stack, bool st
     if (step != Step::kCaller) return walk;
     const AddressSpace::Place place = space_.locate(frame.lookup_address());
     is_exact = place && place.binary->cfi().is_signal_frame(place.address);
-    // A handler's stack may lie above the one that was interrupted.
+    // The stack of a signal handler may lie above the interrupted stack.
     const bool may_go_down = is_exact && stack.beyond != nullptr;
     if (!registers[kRsp] || (*registers[kRsp] <= frame.sp && !may_go_down)) return walk;
     if (*registers[kReturnAddress] == 0) return walk;

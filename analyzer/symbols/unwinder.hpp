@@ -12,17 +12,17 @@ namespace forksight::symbols {
 struct RawFrame {
   std::uint64_t pc = 0;
   std::uint64_t sp = 0;   // its rsp
-  bool is_exact = false;  // `pc` is no return address: the frame is the innermost, or was interrupted by a signal
+  bool is_exact = false;  // `pc` is no return address: the frame is the innermost one, or a signal interrupted it
   bool is_approximate = false;
-  bool is_line_unknown = false;  // the function is right, but it has several calls that `pc` may stand for
+  bool is_line_unknown = false;  // the function is right, but `pc` may stand for several calls in it
 
   std::uint64_t lookup_address() const { return is_exact ? pc : pc - 1; }
 };
 
 enum class WalkEnd {
-  kThreadStart,  // complete
-  kBytesEnd,     // the recorded bytes end before the stack does
-  kLost,         // no rule, or nonsense
+  kThreadStart,  // the walk is complete
+  kBytesEnd,     // the recorded bytes end before the stack does, or the walk has too many frames
+  kLost,         // there is no rule for a frame, or the values make no sense
 };
 
 struct Walk {
@@ -34,11 +34,11 @@ class Unwinder {
  public:
   explicit Unwinder(AddressSpace& space) : space_(space) {}
 
-  // `strict`: every caller must be a return address in a known module, as it is where bytes may be stale. `is_exact`:
-  // the innermost pc is where the thread stands, not a return address.
+  // `strict`: the pc of every caller must be a return address in a known module. Use this if the bytes may be stale.
+  // `is_exact`: the innermost pc is the place where the thread stands, and no return address.
   Walk walk(const Registers& innermost, const StackBytes& stack, bool strict, bool is_exact = false);
 
-  // Is the instruction before `address` a call in executable code of a module?
+  // True if the instruction before `address` is a call in executable code of a module.
   bool is_return_address(std::uint64_t address);
 
  private:

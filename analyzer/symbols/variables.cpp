@@ -11,7 +11,8 @@
 namespace forksight::symbols {
 namespace {
 
-// About half a second. Names of members are worth no more in the largest of binaries.
+// Reading this many entries takes about half a second. In the largest binaries, the names of members are not worth more
+// time.
 constexpr std::size_t kMaxEntries = 4'000'000;
 constexpr int kMaxChain = 64;
 
@@ -33,7 +34,8 @@ std::optional<std::uint64_t> address_of(Dwarf_Die& variable) {
   return std::nullopt;
 }
 
-// Without typedefs and qualifiers. `is_opaque` if a name on the way says that nobody writes the members of it.
+// The type of `entry`, without typedefs and qualifiers. Sets `is_opaque` if the type is one whose members programs do
+// not name, such as pthread_mutex_t.
 std::optional<Dwarf_Die> type_of(Dwarf_Die& entry, bool& is_opaque) {
   Dwarf_Die current = entry;
   for (int i = 0; i < kMaxChain; ++i) {
@@ -60,7 +62,8 @@ bool is_in_standard_library(Dwarf_Die& type) {
   Dwarf_Attribute attribute;
   const char* name = dwarf_formstring(dwarf_attr_integrate(&type, DW_AT_linkage_name, &attribute));
   if (name != nullptr && std::string_view(name).starts_with("St")) return true;
-  // Where the type is declared tells as much as the namespace, which is a walk through the whole unit away.
+  // The file that declares the type tells as much as its namespace. To find the namespace, the whole unit would have to
+  // be searched.
   const char* file = dwarf_decl_file(&type);
   return file != nullptr && std::string_view(file).find("/c++/") != std::string_view::npos;
 }
@@ -84,14 +87,14 @@ std::optional<Member> member_at(Dwarf_Die& structure, std::uint64_t offset) {
         dwarf_formudata(&attribute, &start) != 0) {
       continue;
     }
-    if (start == 0 && dwarf_hasattr(&child, DW_AT_external)) continue;  // a static member
+    if (start == 0 && dwarf_hasattr(&child, DW_AT_external)) continue;  // a static member, which has no offset
     Dwarf_Die type;
     Dwarf_Word size = 0;
     if (dwarf_formref_die(dwarf_attr_integrate(&child, DW_AT_type, &attribute), &type) == nullptr ||
         dwarf_aggregate_size(&type, &size) != 0 || offset < start || offset - start >= size) {
       continue;
     }
-    if (best) return std::nullopt;  // a union, or an empty base that shares the place
+    if (best) return std::nullopt;  // two members share this place: a union, or an empty base
     best = Member{child, start};
   } while (dwarf_siblingof(&child, &child) == 0);
   return best;
@@ -124,7 +127,7 @@ std::string path_into(Dwarf_Die entry, std::uint64_t offset) {
       if (!size || dwarf_tag(&element) == DW_TAG_base_type) break;
       path += fmt::format("[{}]", offset / *size);
       offset %= *size;
-      entry = *type;  // whose type is the element's
+      entry = *type;  // the type of this entry is that of the element
       continue;
     }
     if (tag != DW_TAG_structure_type && tag != DW_TAG_class_type && tag != DW_TAG_union_type) break;

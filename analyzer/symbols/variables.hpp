@@ -1,4 +1,4 @@
-// Global and static variables by address, and what lies inside of them.
+// Finds global and static variables by address, and the members inside of them.
 #pragma once
 
 #include <elfutils/libdw.h>
@@ -15,9 +15,9 @@ class Variables {
  public:
   explicit Variables(const ElfModule& module);
 
-  // How a program writes what lies `offset` bytes into the variable at `start`: ".mutex", "[3].mu", "" for the variable
-  // itself. Stops at locks, at other types of the standard library and at what has no name; what is left of `offset`
-  // comes last, as "+0x8".
+  // The path of the member that lies `offset` bytes into the variable at `start`, as a program writes it: ".mutex",
+  // "[3].mu", "" for the variable itself. The path does not go into locks, other types of the standard library, or
+  // members without a name. If a part of `offset` is left, it comes last, as "+0x8".
   std::string member_path(std::uint64_t start, std::uint64_t offset) const;
 
  private:
