@@ -80,7 +80,7 @@ class Dump {
     const auto rest = bytes_.subspan(std::min<std::uint64_t>(at, bytes_.size()));
     const bool is_zero = std::ranges::all_of(rest, [](std::byte byte) { return byte == std::byte{0}; });
     if (!is_zero && rest.size() >= sizeof(trace::RecordHeader))
-      return pass(at, "is zero, and bytes that are not follow");
+      return pass(at, "is zero, but bytes other than zero follow");
     if (!is_zero) say_bad(at, fmt::format("has {} bytes, too few for a record", rest.size()));
     std::uint64_t tail = 0;
     std::memcpy(&tail, bytes_.data() + offsetof(trace::TraceHeader, tail), sizeof tail);
@@ -96,7 +96,8 @@ class Dump {
     return next.has_value();
   }
 
-  // A complete record of a known type, after which the chain goes on or ends.
+  // Searches the next place from `from` on where a complete record of a known type lies, and where the chain goes on or
+  // ends behind it.
   std::optional<std::uint64_t> find_record(std::uint64_t from) const {
     for (std::uint64_t at = from; at + sizeof(trace::RecordHeader) <= bytes_.size(); at += trace::kRecordAlign) {
       Chain probe(bytes_, at);

@@ -1,5 +1,5 @@
-// A trace as its writer left it: every record with its fields, for maintainers and bug reports. Errors are reported at
-// their place, and the dump goes on after them.
+// Shows a trace as its writer left it, for maintainers and bug reports: every record with its fields. An error is
+// reported at its place, and the dump goes on behind it.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ enum class Format { kText, kJsonLines };
 
 struct Totals {
   std::uint64_t records = 0;     // all except the bad ones
-  std::uint64_t unfinished = 0;  // those of `records` that were begun and not committed
+  std::uint64_t unfinished = 0;  // the part of `records` that was begun and not committed
   std::uint64_t bad = 0;         // places where no record could be read
 };
 
-// Passes the text on in pieces. nullopt: `write` returned false, and the dump stopped there.
+// Passes the text to `write` in pieces. nullopt: `write` returned false, and the dump stopped there.
 std::optional<Totals> dump_trace(const collect::TraceFile& file, Format format,
                                  const std::function<bool(std::string_view)>& write);
 

@@ -9,7 +9,7 @@
 
 namespace forksight::dump {
 
-// Empty for a value that has no enumerator.
+// The name of the enumerator with this value; empty if there is none.
 template <auto kValue>
 consteval std::string_view name_of_enumerator() {
   constexpr std::string_view kMark = "kValue = ";
@@ -20,7 +20,7 @@ consteval std::string_view name_of_enumerator() {
   return text.substr(text.rfind(':') + 1);
 }
 
-inline constexpr std::size_t kEnumerators = 128;  // at most, for one enum; flags are in 32 bits
+inline constexpr std::size_t kEnumerators = 128;  // values of an enum that are named are below this; flags have 32 bits
 
 template <class Enum>
 std::string_view name_of_value(std::uint64_t value) {

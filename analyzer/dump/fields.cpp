@@ -171,7 +171,7 @@ bool is_zero(const Field& field, std::span<const std::byte> bytes) {
       [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-// Memory as words, the rest of it as digits.
+// Shows memory as words of 8 bytes. Bytes that are left over are shown as digits.
 Json words_of(std::span<const std::byte> memory) {
   Json words = Json::array();
   for (; memory.size() >= sizeof(std::uint64_t); memory = memory.subspan(sizeof(std::uint64_t))) {
@@ -238,7 +238,7 @@ Json read_payload(const RecordTerms& terms, std::span<const std::byte> payload) 
     object[tail.name] = tail_of(tail.element, tail.element_bytes, bytes);
     rest = rest.subspan(bytes.size());
   }
-  // More bytes than the next record's alignment needs: a newer writer has added them.
+  // These are more bytes than the alignment of the next record needs, so a newer writer has added fields.
   if (rest.size() >= kRecordAlign) object["more"] = hex_digits(rest);
   return object;
 }

@@ -1,4 +1,4 @@
-// The fields of the trace's structs (fields.def), and their values from untrusted bytes.
+// Knows the fields of the trace's structs (fields.def), and reads their values from untrusted bytes.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,12 @@ using Json = nlohmann::ordered_json;
 // Offsets, addresses and similar numbers become strings, because a JSON number does not hold all of their bits.
 std::string hex(std::uint64_t value);
 std::string hex_digits(std::span<const std::byte> bytes);
-// Any bytes as valid UTF-8 without control characters but newlines.
+// Turns any bytes into valid UTF-8. The only control characters in it are newlines.
 std::string text_of(std::span<const std::byte> bytes);
 
-// The struct of that name as one object. `bytes` must be the whole struct.
+// Reads the struct `name` into one JSON object. `bytes` must be the whole struct.
 Json read_struct(std::string_view name, std::span<const std::byte> bytes);
-// The fixed part and the tails of a complete record, as one object.
+// Reads the fixed part and the tails of a complete record into one JSON object.
 Json read_payload(const trace::RecordTerms& terms, std::span<const std::byte> payload);
 
 }  // namespace forksight::dump

@@ -1,4 +1,4 @@
-// One line of the dump, for people.
+// Formats one line of the dump for people.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace forksight::dump {
 
-// `started_ns`: when the file was created; times are shown relative to it.
+// `started_ns`: the time when the file was created. Other times are shown relative to it.
 std::string text_of_line(const Json& line, std::uint64_t started_ns);
 
 }  // namespace forksight::dump
