@@ -1,4 +1,4 @@
-// JSON of other users. A text of small items becomes a tree of up to 30 times its size, so items are
+// Checks JSON that other users wrote. A text of small items becomes a tree of up to 30 times its size. So the items are
 // counted before the tree is made.
 #pragma once
 
@@ -10,10 +10,10 @@ namespace forksight::files {
 
 struct JsonLimits {
   std::size_t items = 0;  // objects, lists, numbers, texts ... together
-  int depth = 0;          // of objects and lists in each other
+  int depth = 0;          // of objects and lists that are nested
 };
 
-// "" if `text` is JSON within the limits; else what is wrong, as the end of a sentence about the file.
+// Returns "" if `text` is JSON within the limits. Else returns what is wrong, as the end of a sentence about the file.
 std::string find_json_fault(std::string_view text, const JsonLimits& limits);
 
 }  // namespace forksight::files

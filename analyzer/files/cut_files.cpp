@@ -26,7 +26,8 @@ void replace_page(int signal, siginfo_t* info, void*) {
   if (is_cut) {
     g_was_cut = true;
   } else {
-    ::signal(signal, SIG_DFL);  // the instruction is tried again, and ends the process as it would have
+    // the instruction is tried again, and SIGBUS ends the process as it would have without this handler
+    ::signal(signal, SIG_DFL);
   }
   errno = error;
 }

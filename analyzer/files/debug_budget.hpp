@@ -1,4 +1,4 @@
-// Whether a file with debug information may be handed to libdw, and what that costs of the budget of the whole run.
+// Decides whether libdw may read a file with debug information, and charges the budget of the whole run for it.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@ namespace forksight::files {
 
 struct DebugVerdict {
   bool may_read = false;
-  std::string limit;  // if it may not be read: a sentence for the report; "": the file is just no debug file
+  std::string limit;  // a sentence for the report, if the file may not be read because of a budget; "" otherwise
 };
 
-// `shown`: how the report calls the file. A file that was charged once is not charged again, whoever asks and by
-// whatever name. `is_separate`: it has nothing but debug information, so that the size of the file is limited, too.
+// `shown`: how the report calls the file. A file is charged only once, even if others ask for it, or ask for it under
+// another name. `is_separate`: the file contains only debug information, so the size of the file is limited too.
 DebugVerdict charge_debug_file(int fd, const ElfTables& tables, const std::string& shown, bool is_separate);
 
 // "6.4 GB"

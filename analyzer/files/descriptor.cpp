@@ -6,7 +6,7 @@
 
 namespace forksight::files {
 
-// The reason of a failure before stays in errno.
+// Keeps errno, so the reason of an earlier failure is not lost.
 Descriptor::~Descriptor() {
   if (fd_ < 0) return;
   const int error = errno;

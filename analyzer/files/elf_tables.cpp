@@ -27,7 +27,8 @@ std::uint64_t capped_sum(std::uint64_t one, std::uint64_t other) {
   return other > UINT64_MAX - one ? UINT64_MAX : one + other;
 }
 
-// By its own head, which libelf believes. 0: it has none.
+// The unpacked size of the section, as the section's own head claims it. libelf believes this number. 0: the section is
+// not compressed.
 std::uint64_t read_unpacked_size(int fd, const ElfSection& section, std::uint64_t flags) {
   if ((flags & SHF_COMPRESSED) != 0) {
     Elf64_Chdr head{};
@@ -42,13 +43,13 @@ std::uint64_t read_unpacked_size(int fd, const ElfSection& section, std::uint64_
   return size;
 }
 
-// "": all is well.
+// Reads the section headers. Returns what is wrong, or "".
 std::string read_sections(int fd, ElfTables& tables) {
   const Elf64_Ehdr& header = tables.header;
   if (header.e_shoff == 0) return "";
   if (header.e_shentsize != sizeof(Elf64_Shdr)) return "its sections have no size";
   Elf64_Shdr first{};
-  if (!read_value(fd, header.e_shoff, first)) return "";  // the table was cut off: libelf sees no sections either
+  if (!read_value(fd, header.e_shoff, first)) return "";  // the table is cut off: libelf sees no sections either
   const std::uint64_t count = header.e_shnum != 0 ? header.e_shnum : first.sh_size;
   if (count > kMaxSections) return fmt::format("it has {} sections", count);
   std::vector<Elf64_Shdr> headers(count);
@@ -61,7 +62,8 @@ std::string read_sections(int fd, ElfTables& tables) {
     if (headers[names_at].sh_size > kMaxSectionNameBytes) return "the names of its sections are too large";
     names.resize(headers[names_at].sh_size);
     names.resize(read_at(fd, headers[names_at].sh_offset, std::as_writable_bytes(std::span(names))));
-    // libelf searches the end of a name from the end of the table, anew for each name.
+    // For each name, libelf would search the table backwards for a final NUL. In a table without one, that would take
+    // too long.
     if (!names.empty() && names.back() != '\0') return "the names of its sections do not end";
   }
   std::uint64_t notes = 0;

@@ -1,5 +1,5 @@
-// The tables of an ELF file, read by pread before libelf and libdw see the file: what its headers claim decides how
-// much these libraries would read, unpack and keep. Hostile input.
+// Reads the tables of an ELF file with pread, before libelf and libdw read the file. The numbers in the headers decide
+// how much these libraries read, unpack and keep. The file is hostile input.
 #pragma once
 
 #include <elf.h>
@@ -15,7 +15,7 @@
 namespace forksight::files {
 
 struct ElfSection {
-  std::string name;  // up to 63 bytes of it
+  std::string name;  // the first 63 bytes of the name
   std::uint32_t type = 0;
   std::uint64_t offset = 0;
   std::uint64_t size = 0;           // in the file; 0 for SHT_NOBITS
@@ -27,22 +27,23 @@ struct ElfTables {
   std::vector<Elf64_Phdr> segments;
   std::vector<ElfSection> sections;  // by number; empty: the file has none
 
-  const ElfSection* find(std::string_view name) const;  // null: there is none
-  std::uint64_t unpacked_bytes() const;                 // the sum of all claims
-  std::uint64_t frame_bytes() const;                    // call frame information, by sections or by the program header
+  const ElfSection* find(std::string_view name) const;  // null: no section has this name
+  std::uint64_t unpacked_bytes() const;                 // the sum of all unpacked_size
+  // size of the call frame information, by the sections or by the program headers
+  std::uint64_t frame_bytes() const;
 };
 
-// An error says what makes the file impossible to read within the budgets, as the end of a sentence about it. Anything
-// that is no 64-bit ELF file of this byte order is such an error: libdw would unpack an archive.
+// An error says why the file cannot be read within the budgets, as the end of a sentence about the file. Anything but a
+// 64-bit ELF file of this byte order is an error: libdw would also accept an archive, and unpack it.
 Result<ElfTables> read_tables(int fd);
 
-// The build-id in the notes of the file; empty: it has none.
+// Reads the build-id from the notes of the file; empty: the file has none.
 std::vector<std::uint8_t> read_build_id(int fd, const ElfTables& tables);
 
-// The build-id in a segment or section of notes.
+// Finds the build-id in a segment or section of notes; empty: it has none.
 std::vector<std::uint8_t> find_build_id(std::span<const std::byte> notes, std::uint64_t alignment);
 
-// What .gnu_debugdata unpacks to is more than kMaxMiniDebugBytes, or cannot be unpacked.
+// True if .gnu_debugdata unpacks to more than kMaxMiniDebugBytes, or cannot be unpacked.
 bool is_mini_debug_too_large(int fd, const ElfSection& section);
 
 }  // namespace forksight::files

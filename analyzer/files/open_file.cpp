@@ -19,7 +19,7 @@
 namespace forksight::files {
 namespace {
 
-// Their files have no size, and reading one can do something, wait, or never end.
+// File systems of the kernel. Their files have no size. To read such a file can have an effect, wait, or never end.
 constexpr std::array<std::uint32_t, 14> kKernelFileSystems = {
     PROC_SUPER_MAGIC, SYSFS_MAGIC,   CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, BPF_FS_MAGIC,
     DEBUGFS_MAGIC,    TRACEFS_MAGIC, SECURITYFS_MAGIC,   PSTOREFS_MAGIC,      EFIVARFS_MAGIC,
@@ -31,7 +31,8 @@ bool is_of_kernel(int fd) {
   return std::ranges::find(kKernelFileSystems, static_cast<std::uint32_t>(status.f_type)) != kKernelFileSystems.end();
 }
 
-// "/proc/17/root/usr/lib/x.so": the root, and the rest of the path within it.
+// Splits a path such as "/proc/17/root/usr/lib/x.so" into the root and the rest of the path within that root. False:
+// the path is of another form.
 bool split_at_root(std::string_view path, std::string& root, std::string& rest) {
   constexpr std::string_view kProc = "/proc/";
   constexpr std::string_view kRoot = "/root";
@@ -43,7 +44,7 @@ bool split_at_root(std::string_view path, std::string& root, std::string& rest) 
   return rest.starts_with('/');
 }
 
-// Only a place: no file is opened for reading yet.
+// Opens only a reference to the file (O_PATH), which does not touch the file itself.
 int open_place(const std::string& path) {
   constexpr int kPlace = O_PATH | O_CLOEXEC;
   std::string root;
@@ -55,8 +56,8 @@ int open_place(const std::string& path) {
   how.flags = kPlace;
   how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
   const long fd = ::syscall(SYS_openat2, folder.get(), rest.c_str(), &how, sizeof how);
-  // Before Linux 5.6, and under filters of system calls that do not know it. Then links are not followed at the end of
-  // the path.
+  // openat2() is missing before Linux 5.6, and filters of system calls may forbid it. Then the last part of the path
+  // must not be a link.
   if (fd < 0 && (errno == ENOSYS || errno == EPERM)) return ::open(path.c_str(), kPlace | O_NOFOLLOW);
   return static_cast<int>(fd);
 }
@@ -65,12 +66,12 @@ bool is_same(const struct stat& one, const struct stat& other) {
   return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-// Opens for reading what `place` refers to.
+// Opens the file that `place` refers to for reading.
 int open_again(int place, const std::string& path, const struct stat& status) {
   constexpr int kRead = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   int fd = ::open(fmt::format("/proc/self/fd/{}", place).c_str(), kRead);
   if (fd >= 0 || errno != ENOENT) return fd;
-  // There is no /proc: by its name, and then it must be the same file still.
+  // There is no /proc. So this opens the path again, and checks that it still leads to the same file.
   fd = ::open(path.c_str(), kRead);
   struct stat now {};
   if (fd < 0 || (::fstat(fd, &now) == 0 && is_same(now, status))) return fd;

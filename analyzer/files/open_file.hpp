@@ -1,5 +1,5 @@
-// Opens files whose names, or whose places, other users control. What a name leads to is looked at before it is opened
-// for reading, because opening a device or a FIFO can already do harm: it can wait, or make a terminal.
+// Opens files whose names or folders other users control. The file is examined before it is opened for reading, because
+// even to open a device or a FIFO can do harm: the open can wait, or create a terminal.
 #pragma once
 
 #include <sys/types.h>
@@ -15,31 +15,31 @@
 
 namespace forksight::files {
 
-// A file that a process has mapped, as /proc/PID/maps names it.
+// Identifies a file that a process has mapped, by the numbers in /proc/PID/maps.
 struct MappedFile {
   std::uint32_t major = 0;
   std::uint32_t minor = 0;
   std::uint64_t inode = 0;
 };
 
-// Opens a regular file for reading. Devices, FIFOs, sockets and folders are never opened, and neither are the files of
-// /proc, /sys and other file systems of the kernel that a link leads to. A path below /proc/PID/root is resolved within
-// that root: absolute links there stay inside of it. If there is no such file, the descriptor is empty and errno has
-// the reason: EINVAL for something that is no regular file.
+// Opens a regular file for reading. Never opens a device, a FIFO, a socket or a folder, nor a file of /proc, /sys and
+// other file systems of the kernel, not even through a link. A path below /proc/PID/root is resolved within that root:
+// absolute links stay inside the root. On failure, the descriptor is empty and errno has the reason. EINVAL: this is
+// not a regular file.
 Descriptor open_regular(const std::string& path);
 
-// The same for the file of a mapping. For root, another file than the mapped one is opened only if everybody may read
-// it: a link that was put at the place of a library does not make root read a secret. File systems that show a process
-// other numbers than `stat` (overlayfs, btrfs) are the reason why another file is opened at all.
+// The same for the file of a mapping. If forksight runs as root, a file other than the mapped one is opened only if
+// everybody may read it (else EACCES). So a link that replaces a library cannot make root read a secret. Other files
+// must be accepted, because some file systems (overlayfs, btrfs) show other numbers in /proc/PID/maps than in `stat`.
 Descriptor open_mapped(const std::string& path, const std::optional<MappedFile>& mapped);
 
-// "regular file", "FIFO" ... for a message about errno of the functions above.
+// The words for the errno of the functions above, for a message: "not a regular file" for EINVAL, else as strerror().
 std::string reason_of(int error);
 
-// pread until `bytes` is full or the file ends. Returns the number of bytes.
+// Reads with pread until `bytes` is full or the file ends. Returns the number of bytes that were read.
 std::size_t read_at(int fd, std::uint64_t offset, std::span<std::byte> bytes);
 
-// The content of a regular file of at most `limit` bytes. An error is one sentence.
+// Reads a regular file of at most `limit` bytes. An error is one sentence.
 Result<std::string> read_text(const std::string& path, std::uint64_t limit);
 
 }  // namespace forksight::files

@@ -26,14 +26,14 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// A new file in the folder of `path`, under a name that nobody has.
+// Creates a file in the folder of `path`, under a name that does not exist yet.
 Descriptor make_draft(const std::string& path, unsigned mode, std::string& name) {
   constexpr int kAttempts = 16;
   for (int i = 0; i < kAttempts; ++i) {
     std::uint64_t random = 0;
     if (::getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
       random = static_cast<std::uint64_t>(::getpid());
-    const std::size_t slash = path.rfind('/') + 1;  // without one: npos + 1
+    const std::size_t slash = path.rfind('/') + 1;  // without a slash, npos + 1 is 0
     name = fmt::format("{}.{}.{:016x}", path.substr(0, slash), path.substr(slash, 200),
                        random + static_cast<std::uint64_t>(i));
     Descriptor file(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
@@ -42,14 +42,14 @@ Descriptor make_draft(const std::string& path, unsigned mode, std::string& name)
   return {};
 }
 
-// Anybody may make files there, and nobody may rename those of others: /tmp.
+// True for a folder such as /tmp: everybody may create files there, and nobody may rename the files of others.
 bool is_shared_folder(const std::string& path) {
   struct stat status {};
   return ::stat(folder_of(path).c_str(), &status) == 0 && (status.st_mode & S_ISVTX) != 0 &&
          (status.st_mode & S_IWOTH) != 0;
 }
 
-// Empties the file that is there.
+// Empties the file at `path`, which must still be the file `seen`.
 Result<OutputFile> empty_in_place(const std::string& path, const struct stat& seen) {
   if (seen.st_uid != ::geteuid() && is_shared_folder(path)) {
     return Error{fmt::format("user {} owns it, in a folder that everybody may write to", seen.st_uid)};
@@ -63,7 +63,7 @@ Result<OutputFile> empty_in_place(const std::string& path, const struct stat& se
 }
 
 Result<OutputFile> replace_existing(const std::string& path, const struct stat& seen) {
-  constexpr unsigned kPrivate = 0600;  // until it has its owner
+  constexpr unsigned kPrivate = 0600;  // until the new file has the owner of the old one
   std::string draft;
   Descriptor file = make_draft(path, kPrivate, draft);
   if (!file) return empty_in_place(path, seen);
@@ -75,7 +75,7 @@ Result<OutputFile> replace_existing(const std::string& path, const struct stat& 
   return empty_in_place(path, seen);
 }
 
-// A link of another user is replaced by a file.
+// Replaces a link of another user by a file.
 Result<OutputFile> replace_link(const std::string& path, unsigned owner) {
   std::string draft;
   Descriptor file = make_draft(path, 0666, draft);
@@ -93,7 +93,7 @@ Result<OutputFile> open_stream(const std::string& path) {
   return OutputFile{std::move(file), S_ISREG(status.st_mode)};
 }
 
-// What the link leads to, seen from the folder that it is in.
+// The path that the link leads to. A relative target is made relative to the folder of the link.
 std::string target_of(const std::string& path) {
   std::array<char, 4096> target{};
   const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
@@ -116,7 +116,8 @@ Result<OutputFile> open_from(const std::string& path, int links) {
   struct stat behind {};
   if (::stat(path.c_str(), &behind) == 0) {
     if (S_ISDIR(behind.st_mode)) return failure(EISDIR);
-    // A link of /proc, as /dev/stdout is in the end, leads to a file that is open already and may have no other name.
+    // A link in /proc leads to a file that is already open, and that may have no other name. /dev/stdout leads to such
+    // a link.
     struct statfs folder {};
     const bool is_open_file =
         ::statfs(folder_of(path).c_str(), &folder) == 0 && folder.f_type == static_cast<long>(PROC_SUPER_MAGIC);
