@@ -28,7 +28,7 @@ ReadText read_fdinfo(std::int32_t tid, std::int32_t fd) {
   return read_file(proc_path(tid, fmt::format("fdinfo/{}", fd)));
 }
 
-// The octal "flags:" of a descriptor's fdinfo; nullopt if the descriptor was closed.
+// The octal number in the "flags:" line of a descriptor's fdinfo; nullopt if the descriptor was closed.
 std::optional<int> parse_flags(std::string_view fdinfo) {
   const auto field = find_field(fdinfo, "flags");
   if (!field) return std::nullopt;
@@ -62,7 +62,8 @@ void collect_holders(std::int32_t pid, std::int32_t tid, const std::vector<std::
       if (!objects.contains(*link)) continue;
     }
     Holder holder{std::move(*link), pid, tid, fd, false, false};
-    // A descriptor whose mode cannot be read counts as both ends: that keeps its process among the possible wakers.
+    // If the mode of a descriptor cannot be read, the descriptor counts as both ends. So its process stays among the
+    // possible wakers.
     const int mode = parse_flags(fdinfo).value_or(O_RDWR) & O_ACCMODE;
     holder.reads = mode != O_WRONLY;
     holder.writes = mode != O_RDONLY;
@@ -81,7 +82,8 @@ bool parse_after(std::string_view line, std::string_view name, int base, T& out)
 
 Object of_inode(ObjectKind kind, std::uint64_t inode, std::string name) { return {kind, std::move(name), inode}; }
 
-// The timer will expire by itself, or has expired and was not read since (timerfd_show() of fs/timerfd.c).
+// True if the timer will expire by itself, or has expired and was not read since. The fields come from timerfd_show()
+// of the kernel's fs/timerfd.c.
 bool is_timer_armed(std::string_view fdinfo) {
   const auto left = find_field(fdinfo, "it_value");
   const auto ticks = find_field(fdinfo, "ticks");
@@ -111,7 +113,7 @@ Object find_object(std::int32_t tid, std::int32_t fd) {
   }
   if (*link == "anon_inode:[eventpoll]") return {ObjectKind::kEpoll, std::move(*link), 0};
   if (*link == "anon_inode:[pidfd]") return {ObjectKind::kProcess, std::move(*link), 0};
-  // A FIFO with a name can be opened by any process at any time. Many services wait for that.
+  // Any process can open a FIFO that has a name, at any time. Many services wait for that.
   struct stat status {};
   const bool is_fifo = ::stat(link_path(tid, fd).c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
   return {is_fifo && status.st_nlink == 0 ? ObjectKind::kFifo : ObjectKind::kOther, std::move(*link), 0};

@@ -1,7 +1,7 @@
-// What descriptors refer to, and which processes have the others of the same object: the ends of a pipe, a socket, an
-// eventfd, an open file. A scan reads the descriptors of every process that it may read. That is expensive (a readlink
-// for each descriptor), so it is made only if everything else about a process says that it is stuck, and once for all
-// objects in question.
+// Tells which object a descriptor refers to (an end of a pipe, a socket, an eventfd, an open file), and which processes
+// have other descriptors of that object. A scan reads the descriptors of every process that forksight may read. It is
+// expensive: it needs a readlink for each descriptor. So it is made only if everything else about a process says that
+// the process is stuck, and only once for all objects in question.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 namespace forksight::proc {
 
 enum class ObjectKind {
-  kOther,    // something by which other causes may end a wait: a terminal, a timer, a device ...
+  kOther,    // another object: something besides a process may end a wait for it. A terminal, a timer, a device ...
   kPipe,     // "pipe:[17]"
   kSocket,   // "socket:[18]"
   kEventfd,  // "eventfd:3", with the number in fdinfo
-  kEpoll,    // fdinfo shows what it watches
+  kEpoll,    // fdinfo shows which descriptors it watches
   kProcess,  // a pidfd
-  kFifo,     // a path, of a FIFO that no process can open any more
-  kTimerfd,  // not armed. All have the same name: is_same_file() distinguishes them
+  kFifo,     // a FIFO that no process can open any more; its name is a path
+  kTimerfd,  // a timer that is not armed. All timerfds have the same name; is_same_file() distinguishes them
 };
 
 struct Object {
@@ -30,7 +30,7 @@ struct Object {
   std::uint64_t inode = 0;  // pipes and sockets
 };
 
-// `tid`: a living thread of the process that has the descriptor.
+// The object of descriptor `fd`. `tid`: a living thread of the process that has the descriptor.
 Object find_object(std::int32_t tid, std::int32_t fd);
 
 // True if two descriptors refer to one open file (kcmp(2), KCMP_FILE). nullopt: the kernel does not say.
@@ -39,30 +39,33 @@ std::optional<bool> is_same_file(std::int32_t tid, std::int32_t fd, std::int32_t
 struct Holder {
   std::string object;  // Object::name, or a path
   std::int32_t pid = 0;
-  std::int32_t tid = 0;  // a thread that has it: /proc/TID/fd is readable also if the first thread has ended
+  // a living thread of the process: its /proc/TID/fd is readable even if the first thread has ended
+  std::int32_t tid = 0;
   std::int32_t fd = 0;
   bool reads = false;
   bool writes = false;
 };
 
-// All descriptors of these objects. Processes whose descriptors forksight may not read are left out. Those among
-// `must_read` that live and cannot be read are added to `refused`.
+// Finds all descriptors of these objects. Leaves out processes whose descriptors forksight may not read. If such a
+// process is among `must_read`, its pid is added to `refused`.
 std::vector<Holder> find_holders(const std::set<std::string>& objects, const std::set<std::int32_t>& must_read,
                                  std::set<std::int32_t>& refused);
 
-// The UNIX sockets of these processes with a message in the queue that carries descriptors ("socket:[17]"). The process
-// that receives the message gets the descriptors, and no look can show which these are.
+// Finds the UNIX sockets of these processes whose queue contains a message with descriptors. Returns names such as
+// "socket:[17]". The process that receives such a message gets the descriptors. Nobody can see from outside which
+// descriptors these are.
 std::set<std::string> find_sockets_with_descriptors(const std::set<std::int32_t>& pids);
 
-// Some descriptor sends a signal when it becomes ready (O_ASYNC).
+// True if some descriptor of the process sends a signal when it becomes ready (O_ASYNC).
 bool has_signalling_descriptor(std::int32_t tid);
 
-// The process has a device, or queues for asynchronous I/O, by which the kernel may write to an eventfd.
+// True if the process has a device, or queues for asynchronous I/O. Through these, the kernel may write to an eventfd.
 bool may_be_signalled_by_kernel(std::int32_t tid);
 
-// One descriptor of an epoll instance, from a "tfd:" line of fdinfo; nullopt: a line is not understood.
+// One descriptor that an epoll instance watches, from a "tfd:" line of fdinfo. parse_epoll() returns nullopt if it does
+// not understand a line.
 struct EpollEntry {
-  std::int32_t fd = 0;  // its number when it was added, which may belong to another file now
+  std::int32_t fd = 0;  // its number when it was added; the number may belong to another file now
   std::uint64_t inode = 0;
 };
 std::optional<std::vector<EpollEntry>> parse_epoll(std::string_view fdinfo);

@@ -5,7 +5,7 @@
 namespace forksight::proc {
 namespace {
 
-// "fe:00:10953067"
+// Parses device and inode, such as "fe:00:10953067".
 bool parse_file(std::string_view word, FileLock& lock) {
   const std::size_t first = word.find(':');
   const std::size_t second = word.find(':', first + 1);

@@ -1,5 +1,5 @@
-// Which process holds the file lock that a thread waits for, according to /proc/locks. Pure, except for reading these
-// texts.
+// Parses file locks, from /proc/locks and from fdinfo, and compares them with the lock that a thread waits for. All
+// functions are pure.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,14 @@
 
 namespace forksight::proc {
 
-// kPosix: locks of a process and of an open file, which exclude each other
+// kPosix: fcntl() locks, of a process or of an open file. Both kinds exclude each other.
 enum class LockFamily { kFlock, kPosix, kOther };
 
 struct FileLock {
   LockFamily family = LockFamily::kOther;
-  bool waits = false;       // it is not held but waited for
-  bool is_of_file = false;  // F_OFD_SETLK, flock: it belongs to the open file and to every process that has it
+  bool waits = false;  // nobody holds this lock: its process waits for it
+  // F_OFD_SETLK or flock: the lock belongs to the open file, and so to every process that has this file open
+  bool is_of_file = false;
   bool writes = false;
   std::int32_t pid = 0;  // the process that took it; -1 for F_OFD_SETLK
   std::uint32_t major = 0;
@@ -25,11 +26,12 @@ struct FileLock {
   std::uint64_t end = UINT64_MAX;
 };
 
-// A line of /proc/locks, or the value of a "lock:" line in fdinfo.
+// Parses a line of /proc/locks, or the value of a "lock:" line in fdinfo.
 std::optional<FileLock> parse_file_lock(std::string_view line);
-// All lines that are understood.
+// Parses all lines of /proc/locks. Skips lines that it does not understand.
 std::vector<FileLock> parse_file_locks(std::string_view text);
-// The "lock:" lines in the fdinfo of a descriptor: the locks of that open file, or of its process, on the file.
+// Parses the "lock:" lines in the fdinfo of a descriptor. These are the locks on the file that belong to the open file
+// or to its process.
 std::vector<FileLock> parse_held_locks(std::string_view fdinfo);
 
 // The lock that a thread asks for.
@@ -42,7 +44,7 @@ struct LockRequest {
   std::uint64_t start = 0;
   std::uint64_t end = UINT64_MAX;
 };
-// `held` prevents that the lock is granted.
+// True if `held` prevents the kernel from granting `request`.
 bool is_in_the_way(const FileLock& held, const LockRequest& request);
 
 }  // namespace forksight::proc

@@ -19,7 +19,7 @@ constexpr std::uint32_t kMostUsers = 1U << 20U;
 constexpr std::int32_t kGreatestTid = 1 << 22;  // PID_MAX_LIMIT of include/linux/threads.h
 constexpr std::uint32_t kMostReaders = 1U << 24U;
 
-// The words of a lock at `address`, if all of them can be read.
+// Reads a lock at `address`, word by word; nullopt if not all of it can be read.
 template <class T>
 std::optional<T> read_lock(const ReadWord& read, std::uint64_t address) {
   std::array<std::uint32_t, sizeof(T) / sizeof(std::uint32_t)> words{};
@@ -72,8 +72,8 @@ bool is_stream(const ReadWord& read, const abi::ThreadLayout& layout, std::uint6
   if (read(lock->owner, 8) != lock->owner || read(lock->owner + abi::kSelfInThread, 8) != lock->owner) return false;
   const auto tid = read(lock->owner + layout.tid, 4);
   if (!tid) return false;
-  // The kernel clears the number of a thread that ends, and pthread_join() sets it to -1: no thread can be named any
-  // more.
+  // The kernel clears this number when the thread ends, and pthread_join() sets it to -1. So the owner can no longer be
+  // named.
   if (static_cast<std::int32_t>(*tid) <= 0) return true;
   found.use = model::FutexUse::kMutex;
   found.owner = static_cast<std::int32_t>(*tid);
@@ -82,7 +82,8 @@ bool is_stream(const ReadWord& read, const abi::ThreadLayout& layout, std::uint6
   return true;
 }
 
-// A reader that lets a waiting writer go first sleeps on the count of readers, which is in the lock's first word.
+// True for a reader that lets a waiting writer go first. Such a reader sleeps on the first word of the lock, which
+// contains the number of readers.
 bool is_behind_writer(const ReadWord& read, std::uint64_t word, std::uint32_t expected, FutexWord& found) {
   const auto lock = read_lock<abi::Rwlock>(read, word);
   if (!lock || lock->shared < 0 || lock->shared > 1 || lock->flags != abi::Rwlock::kQueues) return false;
@@ -95,7 +96,8 @@ bool is_behind_writer(const ReadWord& read, std::uint64_t word, std::uint32_t ex
   return true;
 }
 
-// Both futexes of a rwlock: readers and the next writer sleep on the first, further writers on the second.
+// True for a waiter at one of the two futexes of a rwlock. Readers and the next writer sleep on the first futex, and
+// further writers on the second.
 bool is_rwlock(const ReadWord& read, std::uint64_t word, std::uint32_t expected, FutexWord& found) {
   constexpr std::uint64_t kPhaseFutex = offsetof(abi::Rwlock, wrphase_futex);
   for (const std::uint64_t futex : {kPhaseFutex, std::uint64_t{offsetof(abi::Rwlock, writers_futex)}}) {
@@ -109,7 +111,7 @@ bool is_rwlock(const ReadWord& read, std::uint64_t word, std::uint32_t expected,
         write_phase && lock->is_write_locked() && lock->cur_writer > 0 && lock->cur_writer <= kGreatestTid;
     const bool by_readers = !write_phase && lock->reader_count() > 0 && lock->cur_writer == 0;
     if (!by_writer && !by_readers) continue;
-    // In a write phase readers wait on the first futex; otherwise the writer waits there for the readers to leave.
+    // In a write phase, readers wait on the first futex. Otherwise the next writer waits there until the readers leave.
     const bool reads = futex == kPhaseFutex && write_phase;
     if (futex == kPhaseFutex && expected != (abi::Rwlock::kFutexUsed | (write_phase ? 1U : 0U))) continue;
     if (!reads && !lock->is_write_locked()) continue;
@@ -124,8 +126,8 @@ bool is_rwlock(const ReadWord& read, std::uint64_t word, std::uint32_t expected,
 
 }  // namespace
 
-// sysdeps/unix/sysv/linux/x86_64/syscall.S, the same in all versions: the sixth argument of the call comes from the
-// stack, `mov 0x8(%rsp),%r9`, just before the instruction `syscall`.
+// glibc's sysdeps/unix/sysv/linux/x86_64/syscall.S is the same in all versions. It takes the call's sixth argument from
+// the stack with `mov 0x8(%rsp),%r9`, just before the instruction `syscall`.
 bool is_in_syscall_function(const Syscall& call, const ReadWord& read) {
   constexpr std::uint64_t kBytes = 7;
   constexpr std::uint64_t kCode = 0x05'0f'08'24'4c'8b'4c;

@@ -1,7 +1,7 @@
-// What a futex word is part of: a mutex, a rwlock, or the tid of a thread that is joined. The bytes around it show
-// this, in the layout of the process's own glibc, and only if everything about them fits. Other libraries and languages
-// use futexes, too, and nothing is claimed about theirs. They call the kernel by syscall(). A thread that does so waits
-// for no lock of glibc.
+// Identifies the object that a futex word is part of: a mutex, a rwlock, or the tid of a thread that is joined. The
+// bytes around the word are compared with the layouts of the process's own glibc. An object is named only if all its
+// bytes fit. Other libraries and languages use futexes too; nothing is claimed about these. They call the kernel
+// through syscall(), and a thread in syscall() does not wait for a lock of glibc.
 #pragma once
 
 #include <array>
@@ -17,15 +17,16 @@
 
 namespace forksight::proc {
 
-// What a futex word is part of, according to the memory around it.
+// The object that a futex word is part of, according to the memory around the word.
 struct FutexWord {
   model::FutexUse use = model::FutexUse::kUnknown;
-  std::int32_t owner = 0;  // of a mutex, or of a rwlock held for writing; for a join: the thread to be joined
+  // the tid of the owner of a mutex, or of a rwlock that is held for writing; for a join: of the thread to be joined
+  std::int32_t owner = 0;
   std::uint32_t readers = 0;
   model::MutexType mutex_type = model::MutexType::kUnknown;
-  std::uint64_t lock = 0;  // its address; 0: not a lock
+  std::uint64_t lock = 0;  // the address of the lock; 0: it is not a lock
   bool owner_is_gone = false;
-  std::string module;      // path of the module with the variable that the word is part of, and ...
+  std::string module;      // path of the module whose variable contains the word, and ...
   std::uint64_t bias = 0;  // ... the address at which it was loaded
 };
 
@@ -34,13 +35,13 @@ using ReadWord = std::function<std::optional<std::uint64_t>(std::uint64_t addres
 // True if there is a task with this tid.
 using HasTask = std::function<bool(std::int32_t tid)>;
 
-// True if the thread is in libc's function syscall(). Nothing in libc calls that function, so the futex is the program's
-// own, whatever the bytes around the word look like. False, too, if its code cannot be read.
+// True if the thread is in libc's function syscall(). libc itself never calls that function. So the futex belongs to
+// the program, even if the bytes around the word look like a lock. False also if the code at the pc cannot be read.
 bool is_in_syscall_function(const Syscall& call, const ReadWord& read);
 
-// `lives_here`: true for threads of this process. `owner_lives`: true for threads that may own the lock, of any process
-// if the lock is in shared memory. (A robust mutex is marked as process-shared wherever it is.) Sets all members but
-// the module of the result.
+// Identifies the word of a futex call. `lives_here`: true for living threads of this process. `owner_lives`: true for
+// living threads that may own the lock; if the lock is in shared memory, for threads of any process. (A robust mutex is
+// always marked as process-shared.) Does not set `module` and `bias` of the result.
 FutexWord identify_word(const Syscall& call, abi::Version libc, const ReadWord& read, const HasTask& lives_here,
                         const HasTask& owner_lives);
 

@@ -30,7 +30,8 @@ std::optional<double> read_last_run(const std::string& path) {
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
-// The calling thread runs, so its own record shows the present value of its processor's clock.
+// Reads the present value of the clock of this thread's processor. The calling thread runs, so its own record shows
+// that value.
 std::optional<double> read_clock() { return read_last_run("/proc/thread-self/sched"); }
 
 bool move_to(std::size_t processor) {
@@ -45,9 +46,9 @@ bool may_run_on(std::size_t processor) {
   return processor < CPU_SETSIZE && ::sched_getaffinity(0, sizeof mine, &mine) == 0 && CPU_ISSET(processor, &mine);
 }
 
-// A thread moves to the processor and reads its clock there. A real-time process may keep that processor for itself:
-// then the thread arrives late or never. The caller waits for kMostPatience at most, and starts no more threads after
-// kMostLate that came late.
+// Starts a thread that moves to the processor and reads its clock there. If a real-time process keeps the processor for
+// itself, the thread arrives late or never. So the caller waits for at most kMostPatience. After kMostLate late
+// threads, it starts no more.
 std::optional<double> visit(std::size_t processor) {
   constexpr std::chrono::milliseconds kMostPatience{200};
   constexpr int kMostLate = 2;
@@ -67,9 +68,9 @@ std::optional<double> visit(std::size_t processor) {
   return std::nullopt;
 }
 
-// Each processor has a clock of its own, which leaves out the time that interrupts and the hypervisor took
-// (rq_clock_task() of kernel/sched/core.c). On a busy machine these clocks differ by seconds. Each is read at most once
-// a second.
+// Each processor has its own clock (rq_clock_task() of kernel/sched/core.c). The clock does not count the time that
+// interrupts and the hypervisor took. On a busy machine, these clocks differ by seconds. Each clock is read at most
+// once a second.
 std::optional<double> read_clock_of(std::size_t processor) {
   struct Reading {
     double value = 0;

@@ -1,5 +1,5 @@
-// How long ago a thread last ran, from the scheduler's records. So forksight can say since when a process hangs that it
-// did not watch.
+// Tells how long ago a thread last ran, from the scheduler's records. So forksight can say how long a process has been
+// hanging, even if forksight did not watch it.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace forksight::proc {
 // (CONFIG_SCHED_DEBUG; kernel/sched/debug.c).
 std::optional<double> parse_last_run(std::string_view text);
 
-// The time since the last of its threads ran; nullopt if the kernel does not show it.
+// How long no thread of the process has run; nullopt if the kernel does not show it.
 std::optional<std::chrono::milliseconds> resting_time(std::int32_t pid);
 // The same for one thread.
 std::optional<std::chrono::milliseconds> resting_time(std::int32_t pid, std::int32_t tid);

@@ -1,4 +1,5 @@
-// Starts CMD as a shell would: same process group, same descriptors, same signals, found through PATH.
+// Starts CMD as a shell would. CMD is found through PATH. It has the process group, the descriptors and the signal
+// handling of this process.
 #pragma once
 
 #include <sys/types.h>
@@ -33,12 +34,12 @@ struct SignalState {
   bool ignores_child = false;  // SIGCHLD was ignored
 };
 
-// `overrides` replace or extend the environment of this process, and `output` may replace the output; nothing else
-// changes. Returns when the exec has succeeded or failed; `pid` is CMD's only then.
+// `overrides` replaces or extends the environment of this process, and `output` may replace the standard output.
+// Nothing else changes. Returns when the exec has succeeded or failed. `pid` is set only if it succeeded.
 Launch launch(const std::vector<std::string>& command, const Environment& overrides, const SignalState& signals,
               OutputPlace output = {});
 
-// The file that PATH leads to; "" if there is none.
+// The file that a shell would run for `name`, found through PATH; "" if there is none.
 std::filesystem::path resolve_program(const std::string& name);
 
 }  // namespace forksight::proc

@@ -29,15 +29,15 @@ void for_each_mapping(std::string_view text, const Visit& visit) {
   }
 }
 
-// An executable at a fixed address is mapped where its own headers say.
+// True for an executable at a fixed address: it is mapped at the addresses in its headers.
 bool is_at_fixed_address(const ProcessMemory& memory, std::uint64_t start) {
   Elf64_Ehdr header;
   return memory.read(start, std::as_writable_bytes(std::span(&header, 1))) &&
          std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_type == ET_EXEC;
 }
 
-// The folder of the mapped file. If the process has a mount namespace of its own, the path is relative to its root;
-// then it must be the very same file system.
+// The folder of the mapped file; "" if it cannot be found. If the process has its own mount namespace, the folder is
+// searched below the root of the process. It must then be in the file system of the mapped file.
 std::string folder_of(std::int32_t tid, const SharedPlace& place) {
   const std::string folder = place.path.substr(0, place.path.rfind('/'));
   if (read_link("/proc/self/ns/mnt") == read_link(proc_path(tid, "ns/mnt"))) return folder;
@@ -70,7 +70,8 @@ const Mapping* find_mapping(const std::vector<Mapping>& mappings, std::uint64_t 
 WordModule find_module(const ProcessMemory& memory, const std::vector<Mapping>& mappings, std::uint64_t address) {
   const Mapping* at = find_mapping(mappings, address);
   if (at == nullptr) return {};
-  // The part of a module's data that does not come from the file (.bss) is an anonymous mapping right behind it.
+  // The zeroed part of a module's data (.bss) does not come from the file. It is an anonymous mapping right behind the
+  // mapping of the file.
   if (at->path.empty() && at != mappings.data() && std::prev(at)->end == at->start && std::prev(at)->writable)
     at = std::prev(at);
   if (at->inode == 0 || !at->path.starts_with('/') || at->path.ends_with(kDeleted) || at->shared) return {};
@@ -89,11 +90,12 @@ std::optional<SharedPlace> find_shared_place(const std::vector<Mapping>& mapping
 
 bool is_closed_to_others(std::int32_t tid, const SharedPlace& place) {
   if (place.path == "/dev/zero (deleted)") return true;  // MAP_ANONYMOUS
-  // For System V memory, whose name is a key that the path does not show. A memfd may be reached by descriptors.
+  // System V memory has a key, which the path does not show, so other processes may find it. Other processes may have a
+  // descriptor of a memfd.
   if (!place.path.ends_with(kDeleted) || place.path.starts_with("/SYSV") || place.path.starts_with("/memfd:"))
     return false;
-  // sem_open() maps a file under a temporary name, links it to the final name and removes the first one: look for the
-  // others.
+  // sem_open() maps a file under a temporary name, links it to the final name, and removes the temporary name. So the
+  // file may have another name in this folder.
   const std::string folder = folder_of(tid, place);
   if (folder.empty()) return false;
   DIR* const directory = ::opendir(folder.c_str());
@@ -135,7 +137,7 @@ abi::Libc libc_of(std::int32_t tid, const std::vector<Mapping>& mappings) {
     const std::string_view path = mapping.path;
     const bool is_deleted = path.ends_with(kDeleted);
     if (!libc::is_libc_name(is_deleted ? path.substr(0, path.size() - kDeleted.size()) : path)) continue;
-    // Its path may lead to another file now, or in another namespace.
+    // The path may now lead to another file, or this process may see another file there. So the inode is compared.
     for (const std::string& place : {proc_path(tid, "root") + mapping.path,
                                      proc_path(tid, fmt::format("map_files/{:x}-{:x}", mapping.start, mapping.end))}) {
       struct stat status {};

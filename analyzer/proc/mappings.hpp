@@ -1,4 +1,4 @@
-// What a process has mapped, and which other processes have the same memory.
+// Tells what a process has mapped, and which other processes have the same memory mapped.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ std::vector<Mapping> read_mappings(std::int32_t tid);
 
 const Mapping* find_mapping(const std::vector<Mapping>& mappings, std::uint64_t address);
 
-// The ELF file of the variable at `address`, found from the mappings around it; path "" if there is none. `memory` is
-// that of a process that has the address mapped.
+// The ELF file that contains the variable at `address`, found from the mappings around it. Its path is "" if there is
+// none. `memory` is the memory of the process that `mappings` come from.
 struct WordModule {
   std::string path;
   std::uint64_t bias = 0;
 };
 WordModule find_module(const ProcessMemory& memory, const std::vector<Mapping>& mappings, std::uint64_t address);
 
-// The libc of the process of `tid`: the one that it has mapped, or the one that its program was linked with.
+// The libc of the process of `tid`: the shared libc that it has mapped, or the libc that is linked into its program.
 abi::Libc libc_of(std::int32_t tid, const std::vector<Mapping>& mappings);
 
 // A byte of shared memory, independent of its address in each process that maps it.
@@ -41,8 +41,8 @@ struct SharedPlace {
 };
 // nullopt: `address` is not in shared memory that can be identified.
 std::optional<SharedPlace> find_shared_place(const std::vector<Mapping>& mappings, std::uint64_t address);
-// No process can map it anew, except by forking from one that has it: it has no name, or its name was removed. `tid`: a
-// process that has it.
+// True if no other process can map this memory, except a fork of a process that has it: the memory has no name, or its
+// name was removed. `tid`: a thread of a process that has it mapped.
 bool is_closed_to_others(std::int32_t tid, const SharedPlace& place);
 
 // The shared mappings of all processes that may be read, from one pass over them.

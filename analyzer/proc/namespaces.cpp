@@ -16,7 +16,8 @@ std::optional<std::string> namespace_of(std::int32_t tid) { return read_link(pro
 
 bool exists(std::int32_t tid) { return ::access(proc_path(tid, "stat").c_str(), F_OK) == 0; }
 
-// The outermost number, of the namespace of /proc, comes first.
+// The numbers of a task in its nested pid namespaces. The number in the namespace of /proc, which is the outermost one,
+// comes first.
 std::vector<std::int32_t> numbers_of(const std::string& folder) {
   const ReadText status = read_file(folder + "/status");
   return parse_pids(status ? find_field(status.text, "NSpid").value_or("") : std::string_view());
@@ -59,7 +60,7 @@ std::optional<std::int32_t> find_in_namespace_of(std::int32_t tid, std::int32_t 
   if (!wanted) return std::nullopt;
   for (const std::int32_t pid : list_numbers("/proc").numbers) {
     const std::vector<std::int32_t> numbers = numbers_of(proc_path(pid, "."));
-    if (numbers.size() < depth) continue;  // it has no number in a namespace at that depth
+    if (numbers.size() < depth) continue;  // the process has no number in a namespace at that depth
     const auto its = namespace_of(pid);
     if (!its) return std::nullopt;
     if (its != wanted) continue;

@@ -1,5 +1,6 @@
-// Pid namespaces. /proc and all output use numbers of forksight's own namespace. A process in another namespace (a
-// container) has numbers of its own in its memory and in the arguments of its calls.
+// Translates numbers between pid namespaces. /proc and all output of forksight use the numbers of forksight's own
+// namespace. A process in another namespace (a container) has other numbers in its memory and in the arguments of its
+// system calls.
 #pragma once
 
 #include <cstdint>
@@ -10,36 +11,40 @@
 
 namespace forksight::proc {
 
-// No process is hidden from forksight. In any other pid namespace, processes outside of it are hidden, although they
-// may hold the other ends of pipes, locks and shared memory.
+// True if forksight is in the initial pid namespace: there, no process is hidden from it. In any other pid namespace,
+// the processes outside of it are hidden. These may still hold the other ends of pipes, locks and shared memory.
 bool is_in_initial_pid_namespace();
 
-// All of `pids` are in the pid namespace of task `tid`. False if that cannot be read.
+// True if all of `pids` are in the pid namespace of task `tid`. False if that cannot be read.
 bool are_in_namespace_of(std::int32_t tid, const std::vector<std::int32_t>& pids);
 
-// One sentence if /proc shows another pid namespace than the one in which system calls find processes.
+// Returns a sentence if there is no /proc, or if /proc shows another pid namespace than the one that forksight's system
+// calls use. Else nullopt.
 std::optional<std::string> find_foreign_proc();
 
-// The threads of one process by their own numbers. For a process in forksight's namespace these are the known numbers.
+// Finds the threads of one process by the numbers that they have in their own pid namespace. For a process in
+// forksight's namespace, these are the numbers in /proc.
 class OwnNumbers {
  public:
   explicit OwnNumbers(std::int32_t pid) : pid_(pid) {}
-  // `depth`: Status::ns_depth of any of its threads. 0: it has no such thread.
+  // The tid, as forksight sees it, of the thread that has the number `own`; 0: there is none. `depth`: Status::ns_depth
+  // of any thread of the process.
   std::int32_t tid_of(std::int32_t own, std::uint32_t depth);
 
  private:
   std::int32_t pid_;
-  std::optional<std::map<std::int32_t, std::int32_t>> tids_;  // read once
+  std::optional<std::map<std::int32_t, std::int32_t>> tids_;  // own number to tid; read at the first use
 };
 
-// The same for all tasks in the pid namespace of `tid`. nullopt: it cannot be known.
+// The same, among all tasks in the pid namespace of `tid`. nullopt: this cannot be known.
 std::optional<std::int32_t> find_in_namespace_of(std::int32_t tid, std::int32_t own, std::uint32_t depth);
 
-// True if a process at this depth, in the namespace of `pid` or in one within it, knows `pid` by the number `own`.
+// True if `pid` has the number `own` in the pid namespace at this depth. That namespace is the one of `pid`, or one
+// that contains it.
 bool is_called(std::int32_t pid, std::int32_t own, std::uint32_t depth);
 
-// The process in another namespace that has this number there, for a user who took it for a number of this namespace;
-// 0: there is none, or several.
+// The process that has the number `own` in another pid namespace; 0: there is none, or there are several. For a user
+// who took a number from inside a container for a number of this namespace.
 std::int32_t find_called(std::int32_t own);
 
 }  // namespace forksight::proc

@@ -64,7 +64,8 @@ Descriptors read_epoll(const ThreadSample& thread) {
   if (!entries || entries->size() > kMost) return std::nullopt;
   std::vector<std::int32_t> fds;
   for (const EpollEntry& entry : *entries) {
-    // The file stays in the set while any process has it open, under whatever number.
+    // The file stays in the set as long as any process has it open, under any number. So the descriptor must still
+    // refer to the same inode.
     struct stat status {};
     if (::stat(proc_path(thread.tid, "fd/" + std::to_string(entry.fd)).c_str(), &status) != 0) return std::nullopt;
     if (status.st_ino != entry.inode) return std::nullopt;

@@ -1,4 +1,4 @@
-// The descriptors that a thread in poll(), select() or epoll_wait() waits for.
+// Finds the descriptors that a thread in poll(), select() or epoll_wait() waits for.
 #pragma once
 
 #include <cstdint>

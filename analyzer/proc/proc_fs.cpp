@@ -18,8 +18,9 @@ ReadOutcome outcome_of(int error) {
   return error == EACCES || error == EPERM || error == ENOSYS ? ReadOutcome::kRefused : ReadOutcome::kGone;
 }
 
-// Texts that are read at every poll come in one piece: a short read is their end, which saves a system call for each.
-// Texts of many records (maps, children) may come in short pieces.
+// True for texts that the kernel gives in one piece. After a short read of such a text, no second read is needed. This
+// saves a system call for texts that are read often. Texts with many records (maps, children) may come in several short
+// pieces.
 bool is_single_record(std::string_view path) {
   return path.ends_with("/stat") || path.ends_with("/status") || path.ends_with("/syscall") ||
          path.ends_with("/sched") || path.ends_with("/wchan");
@@ -96,7 +97,7 @@ bool is_same_process(const ProcessKey& key) {
 
 bool is_ending(const ProcessKey& key) {
   if (!is_same_process(key)) return true;
-  // Looks at each thread, because the first one may have ended alone.
+  // Looks at each thread, because the first thread may have ended while others go on.
   const std::vector<std::int32_t> tids = list_numbers(proc_path(key.pid, "task")).numbers;
   return std::ranges::all_of(tids, [&](std::int32_t tid) {
     const auto stat = parse_stat(read_file(task_path(key.pid, tid, "stat")).text);
@@ -137,9 +138,9 @@ std::string read_exe(std::int32_t pid) {
 }
 
 std::vector<std::string> read_cmdline(std::int32_t pid) {
-  constexpr std::size_t kMaxBytes = 16U << 10U;  // enough to know a program by
+  constexpr std::size_t kMaxBytes = 16U << 10U;  // enough to recognise a program
   ReadText text = read_file(proc_path(pid, "cmdline"), kMaxBytes);
-  // A first thread that has ended no longer has the memory that the arguments are in.
+  // A first thread that has ended no longer shows the memory that contains the arguments.
   if (text.text.empty()) text = read_file(proc_path(find_living_thread(pid), "cmdline"), kMaxBytes);
   std::vector<std::string> arguments;
   for (std::size_t start = 0; start < text.text.size();) {
@@ -168,7 +169,7 @@ std::optional<std::uint64_t> find_shim(std::int32_t pid) {
   if (!maps || maps.text.empty() || maps.text.size() >= kMaxMaps) return std::nullopt;
   const std::size_t name = maps.text.find("/libforksight.so");
   if (name == std::string::npos) return 0;
-  const std::size_t line = maps.text.rfind('\n', name) + 1;  // of the first line: npos + 1
+  const std::size_t line = maps.text.rfind('\n', name) + 1;  // for the first line, npos + 1 is 0
   const auto mapping = parse_mapping(std::string_view(maps.text).substr(line, maps.text.find('\n', name) - line));
   return mapping ? std::optional(mapping->start) : std::nullopt;
 }

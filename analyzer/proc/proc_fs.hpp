@@ -12,7 +12,7 @@
 
 namespace forksight::proc {
 
-// A pid together with its start time is an identity.
+// Identifies a process: a pid can be used again, but not with the same start time.
 struct ProcessKey {
   std::int32_t pid = 0;
   std::uint64_t start_ticks = 0;
@@ -27,7 +27,7 @@ struct ReadText {
   explicit operator bool() const { return outcome == ReadOutcome::kOk; }
 };
 
-// At most `limit` bytes of a file; the rest is cut.
+// Reads at most `limit` bytes of a file. The rest is cut off.
 ReadText read_file(const std::string& path, std::size_t limit = 64U << 10U);
 
 std::optional<std::string> read_link(const std::string& path);
@@ -44,12 +44,12 @@ std::string task_path(std::int32_t pid, std::int32_t tid, std::string_view entry
 
 std::optional<Stat> read_stat(std::int32_t pid);
 bool is_same_process(const ProcessKey& key);
-// The process has ended, is a zombie, or is about to end.
+// True if the process has ended, is a zombie, or is about to end.
 bool is_ending(const ProcessKey& key);
 
 std::string host_name();  // "" if the kernel does not show it
-// If a first thread has ended alone, its entries show neither the memory nor the files of its process. Then this is
-// another thread of the process, whose entries in /proc show both; else it is `pid`.
+// Returns a thread whose entries in /proc show the memory and the files of the process. This is `pid`, unless the first
+// thread has ended while others go on. Then it is another thread, because the first thread's entries show neither.
 std::int32_t find_living_thread(std::int32_t pid);
 // True if no thread of the process lives, although its parent may not have waited for it yet. Such a process has no
 // memory and no descriptors. To users without privileges the kernel refuses to list even that.
@@ -59,8 +59,8 @@ std::vector<std::string> read_cmdline(std::int32_t pid);
 std::string read_environment(std::int32_t pid);  // as it was at the exec: "NAME=VALUE", each followed by a NUL
 std::vector<std::int32_t> read_children(std::int32_t pid);  // the children of all of its threads
 
-// The address at which the shim is mapped: after an exec it differs, so it distinguishes one image of a process from
-// the next. 0: it is not mapped; nullopt: the memory map could not be read to the end.
+// The address at which the shim is mapped. After an exec, the address is another one, so it shows whether a process has
+// called exec. 0: it is not mapped; nullopt: the memory map could not be read to the end.
 std::optional<std::uint64_t> find_shim(std::int32_t pid);
 
 }  // namespace forksight::proc

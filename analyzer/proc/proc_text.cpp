@@ -114,7 +114,8 @@ std::optional<Status> parse_status(std::string_view text) {
 }
 
 bool is_ending(const Stat& stat, const Status& status) {
-  constexpr std::uint64_t kKill = 1U << 8U;  // SIGKILL, which a signal becomes that ends all threads
+  // SIGKILL: the kernel sends it to each thread when a signal ends the process
+  constexpr std::uint64_t kKill = 1U << 8U;
   return stat.state == 'Z' || stat.state == 'X' || (stat.flags & kExiting) != 0 || (status.pending & kKill) != 0;
 }
 

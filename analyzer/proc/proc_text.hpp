@@ -1,5 +1,5 @@
-// Parsers for the texts of /proc. Pure functions. The text of another process's /proc entry is hostile input (a thread
-// chooses its own name), so each parser fails instead of guessing.
+// Parsers for the texts of /proc. Pure functions. The text of another process's /proc entry is hostile input: a thread
+// can choose its own name, for example. So a parser fails instead of guessing.
 #pragma once
 
 #include <array>
@@ -13,8 +13,9 @@ namespace forksight::proc {
 
 // /proc/PID/task/TID/syscall
 struct Syscall {
-  bool running = false;     // the thread was on a processor, or about to be
-  bool in_syscall = false;  // blocked inside of a system call; false: blocked elsewhere (page fault, signal stop)
+  bool running = false;  // the thread was on a processor, or about to be
+  // blocked inside a system call; false: running, or blocked elsewhere (page fault, signal stop)
+  bool in_syscall = false;
   std::int64_t number = -1;
   std::array<std::uint64_t, 6> args{};
   std::uint64_t sp = 0;
@@ -22,7 +23,7 @@ struct Syscall {
   friend bool operator==(const Syscall&, const Syscall&) = default;
 };
 std::optional<Syscall> parse_syscall(std::string_view text);
-// An argument that the kernel reads as an int: the upper half of its register has no meaning.
+// Converts an argument that the kernel reads as an int. The upper half of its register has no meaning.
 constexpr std::int32_t as_int(std::uint64_t argument) {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(argument));
 }
@@ -55,12 +56,13 @@ struct Status {
   std::uint64_t caught = 0;
   std::uint64_t voluntary = 0;  // context switches
   std::uint64_t nonvoluntary = 0;
-  std::int32_t own_tid = 0;    // its number in its own, innermost pid namespace
-  std::uint32_t ns_depth = 1;  // number of pid namespaces from that of /proc to its own; 1: the same
+  std::int32_t own_tid = 0;  // the thread's number in its own pid namespace, which is the innermost one
+  // number of nested pid namespaces, from the one of /proc to the thread's own, both counted; 1: they are the same
+  std::uint32_t ns_depth = 1;
 };
-// Needs all of the fields above except the last two: a kernel that leaves one out proves nothing.
+// nullopt if one of the fields above is missing, except the last two: without all of them, nothing can be proved.
 std::optional<Status> parse_status(std::string_view text);
-// The thread has ended, or SIGKILL is pending for it.
+// True if the thread has ended, is ending, or has a pending SIGKILL.
 bool is_ending(const Stat& stat, const Status& status);
 
 // One line of /proc/PID/maps.
@@ -71,7 +73,7 @@ struct Mapping {
   bool writable = false;
   bool executable = false;
   bool shared = false;
-  std::uint64_t offset = 0;  // in the file
+  std::uint64_t offset = 0;  // of the mapping's start in the file
   std::string device;        // "fe:00"
   std::uint64_t inode = 0;   // 0: no file
   std::string path;
@@ -81,7 +83,7 @@ std::optional<Mapping> parse_mapping(std::string_view line);
 // Numbers separated by white space, as in /proc/PID/task/TID/children. Words that are not pids are left out.
 std::vector<std::int32_t> parse_pids(std::string_view text);
 
-// /proc/PID/timers: the signals that POSIX timers send; bit 0 is signal 1.
+// Parses /proc/PID/timers. Returns the signals that POSIX timers send; bit 0 is signal 1.
 std::uint64_t parse_timer_signals(std::string_view text);
 
 // "pipe:[123]" -> 123, "socket:[123]" -> 123
@@ -90,7 +92,7 @@ std::optional<std::uint64_t> parse_socket_link(std::string_view link);
 // 123 -> "socket:[123]"
 std::string name_socket(std::uint64_t inode);
 
-// A whole decimal number.
+// Parses a decimal number; nullopt if there is other text.
 std::optional<std::int64_t> parse_decimal(std::string_view text);
 
 // The value of "name:\t…" in texts such as /proc/PID/fdinfo/FD, without surrounding blanks.

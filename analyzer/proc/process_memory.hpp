@@ -17,7 +17,7 @@ class ProcessMemory {
   ProcessMemory& operator=(const ProcessMemory&) = delete;
 
   bool is_open() const { return fd_ >= 0; }
-  // A little-endian number of at most 8 bytes.
+  // Reads a little-endian number of `size` bytes, at most 8.
   std::optional<std::uint64_t> read(std::uint64_t address, std::size_t size) const;
   bool read(std::uint64_t address, std::span<std::byte> bytes) const;
 

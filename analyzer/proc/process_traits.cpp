@@ -27,7 +27,7 @@ bool runs_x86_64(std::int32_t tid) {
 }
 
 bool has_io_uring(std::int32_t tid, const std::vector<Mapping>& mappings) {
-  // An io_uring may be mapped without a descriptor, or open without being mapped.
+  // An io_uring may be mapped while no descriptor is open, or open while it is not mapped.
   const auto is_ring = [](const Mapping& one) { return one.path.find("[io_uring]") != std::string::npos; };
   if (std::ranges::any_of(mappings, is_ring)) return true;
   for (const std::int32_t fd : list_numbers(proc_path(tid, "fd")).numbers) {
@@ -46,7 +46,7 @@ bool has_libc(const std::vector<Mapping>& mappings) {
 MemorySharers::MemorySharers() {
   for (const std::int32_t pid : list_numbers("/proc").numbers) {
     char name = 0;
-    // Neither a kernel thread nor a first thread that has ended has memory or a program.
+    // A kernel thread has no memory and no program. The same is true for a first thread that has ended.
     const bool has_no_program = ::readlink(proc_path(pid, "exe").c_str(), &name, 1) < 0 && errno == ENOENT;
     if (!has_no_program) all_.push_back(pid);
   }
@@ -56,7 +56,8 @@ Sharing MemorySharers::find(std::int32_t pid, std::int32_t tid, std::vector<std:
   std::vector<std::int32_t> found;
   for (const std::int32_t other : all_) {
     if (other == pid) continue;
-    // The other process was compared with this one's first thread, which has no memory any more if it has ended.
+    // The other process was compared with the first thread of this process. If that thread has ended (tid != pid), it
+    // had no memory, and the comparison is worthless.
     const auto known = tid == pid ? found_.find(other) : found_.end();
     if (known != found_.end()) {
       if (std::ranges::find(known->second, pid) != known->second.end()) found.push_back(other);
@@ -64,12 +65,13 @@ Sharing MemorySharers::find(std::int32_t pid, std::int32_t tid, std::vector<std:
     }
     const long order = ::syscall(SYS_kcmp, tid, other, KCMP_VM, 0, 0);
     if (order == 0) found.push_back(other);
-    // EPERM: a process of another user; memory is not shared across the change of rights that an exec would make.
-    // ESRCH: it has ended, or is a kernel thread.
+    // EPERM: the other process has another user. Only an exec could have changed its rights, and an exec gives it new
+    // memory. ESRCH: the other process has ended, or is a kernel thread.
     if (order < 0 && errno != EPERM && errno != ESRCH && errno != EACCES) return Sharing::kUnknown;
   }
   sharers.insert(sharers.end(), found.begin(), found.end());
-  // If kcmp is forbidden altogether, or the thread has ended, it fails for every pair: try a pair that must succeed.
+  // If kcmp is forbidden, or the thread has ended, kcmp fails for every pair. So this compares the thread with itself,
+  // which must succeed.
   const bool is_known = !found.empty() || ::syscall(SYS_kcmp, tid, tid, KCMP_VM, 0, 0) == 0;
   if (!is_known) return Sharing::kUnknown;
   const Sharing answer = found.empty() ? Sharing::kAlone : Sharing::kShared;

@@ -11,28 +11,30 @@
 
 namespace forksight::proc {
 
-// The program is x86-64 code.
+// True if the program is x86-64 code.
 bool runs_x86_64(std::int32_t tid);
 
-// `mappings`: those of the process.
+// True if the process has an io_uring. `mappings`: the mappings of the process.
 bool has_io_uring(std::int32_t tid, const std::vector<Mapping>& mappings);
 
-// glibc is mapped, as a library. Other thread libraries may use signals 32 and 33 for themselves.
+// True if glibc is mapped as a shared library. Other thread libraries may use signals 32 and 33 in another way.
 bool has_libc(const std::vector<Mapping>& mappings);
 
 enum class Sharing { kUnknown, kAlone, kShared };
 
-// Finds processes that share one memory without being threads of one process. The processes of this machine are listed
-// when the object is made, and each pair of processes is compared once, so an object must not outlive one look at them.
+// Finds processes that share one memory, although they are not threads of one process. The constructor lists the
+// processes of this machine, and each pair of processes is compared only once. So use an object for one examination
+// only.
 class MemorySharers {
  public:
   MemorySharers();
-  // Adds to `sharers` the others that share the memory of this thread of `pid`.
+  // Adds to `sharers` the other processes that share the memory of process `pid`. `tid`: a living thread of it.
   Sharing find(std::int32_t pid, std::int32_t tid, std::vector<std::int32_t>& sharers);
 
  private:
   std::vector<std::int32_t> all_;
-  std::map<std::int32_t, std::vector<std::int32_t>> found_;  // sharers by pid, of each process whose answer is known
+  // by pid: the sharers of each process whose answer is known
+  std::map<std::int32_t, std::vector<std::int32_t>> found_;
 };
 
 }  // namespace forksight::proc

@@ -13,14 +13,15 @@
 namespace forksight::proc {
 namespace {
 
-// struct _gil_runtime_state: the interval in microseconds, the thread state that had it last, whether it is taken, how
-// often it went to another thread; then the condition variable and its mutex.
+// Offsets in struct _gil_runtime_state. Its members are: the interval in microseconds, the last holder's thread state,
+// whether the GIL is taken, and how often it changed its thread. The condition variable and its mutex follow.
 constexpr std::uint64_t kHolder = 8;
 constexpr std::uint64_t kIsTaken = 16;
 constexpr std::uint64_t kCondition = 32;
 constexpr std::uint64_t kMutex = kCondition + abi::kConditionBytes;
 constexpr std::uint64_t kLongestInterval = 1ULL << 40U;
-// Of a PyThreadState: its thread_id, which is pthread_self(), lies at 136 to 176 in the versions that are known.
+// This many words of a PyThreadState are searched for its thread_id, which is pthread_self(). In the known versions,
+// thread_id has an offset from 136 to 176 bytes.
 constexpr std::uint64_t kSearchedWords = 64;
 
 bool is_taken_gil(const ReadWord& read, const abi::ConditionLayout& layout, std::uint64_t gil) {
@@ -32,7 +33,7 @@ bool is_taken_gil(const ReadWord& read, const abi::ConditionLayout& layout, std:
   return kind && (*kind & ~std::uint64_t{abi::Mutex::kElision}) == 0;
 }
 
-// The number of the thread whose struct pthread this is; 0: it is none, or the thread has ended.
+// The tid of the thread whose struct pthread is at `pointer`; 0: there is no struct pthread, or the thread has ended.
 std::int32_t find_tid(const ReadWord& read, const abi::ThreadLayout& layout, std::uint64_t pointer) {
   constexpr std::uint64_t kAlignment = 64;
   if (pointer == 0 || pointer % kAlignment != 0) return 0;
@@ -41,7 +42,7 @@ std::int32_t find_tid(const ReadWord& read, const abi::ThreadLayout& layout, std
   return tid > 0 ? tid : 0;
 }
 
-// The one thread that this PyThreadState names; 0: none, or several.
+// The tid of the thread that this PyThreadState names; 0: it names none, or several.
 std::int32_t find_thread_of_state(const ReadWord& read, const abi::ThreadLayout& layout, std::uint64_t state) {
   std::int32_t found = 0;
   for (std::uint64_t word = 0; word < kSearchedWords; ++word) {
@@ -90,7 +91,7 @@ bool is_data_of_python(const std::vector<Mapping>& mappings, std::uint64_t addre
   for (std::size_t i = 0; i < mappings.size(); ++i) {
     const Mapping& mapping = mappings[i];
     if (address < mapping.start || address >= mapping.end) continue;
-    // Of its zeroes the part beyond the file is an anonymous mapping.
+    // The zeroed part of the module's data (.bss) may be an anonymous mapping behind the file's mapping.
     const bool follows =
         i > 0 && mapping.path.empty() && mappings[i - 1].end == mapping.start && is_python_file(mappings[i - 1].path);
     return mapping.writable && !mapping.shared && (follows || is_python_file(mapping.path));

@@ -1,8 +1,8 @@
-// The global lock of CPython (GIL), as a thread shows it that waits for it.
+// Recognises a thread that waits for the global lock of CPython (GIL), and finds the holder.
 //
-// Such a thread sleeps in a condition variable of the GIL for some milliseconds at a time (sys.setswitchinterval), looks
-// whether the GIL is still taken, and sleeps again. It never gives up: its wait is one without a timeout, though each of
-// its sleeps has one. Python/ceval_gil.h, take_gil(); since 3.12 Python/ceval_gil.c.
+// Such a thread sleeps in a condition variable of the GIL, for some milliseconds at a time (sys.setswitchinterval).
+// Then it looks whether the GIL is still taken, and sleeps again. It never gives up: each sleep has a timeout, but the
+// wait as a whole has none. Source: take_gil() in Python/ceval_gil.h, since 3.12 in Python/ceval_gil.c.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +19,20 @@ namespace forksight::proc {
 
 struct GilWait {
   std::uint64_t gil = 0;    // address of its struct _gil_runtime_state
-  std::int32_t holder = 0;  // the thread that has it, by the number in its own struct pthread
+  std::int32_t holder = 0;  // the tid of the thread that has it, as in that thread's struct pthread
 };
 
-// One sleep of such a wait, as far as the call tells.
+// True if the system call may be one sleep of such a wait.
 bool is_timed_private_wait(const Syscall& call);
 
-// Pure. What a thread in this call waits for; nullopt: it does not wait for a GIL, nobody has that, or its layout is not
-// the one of CPython 3.9 to 3.15.
+// Finds the GIL that a thread in this call waits for. nullopt: the thread does not wait for a GIL, nobody holds the
+// GIL, or its layout is not the one of CPython 3.9 to 3.15. A pure function.
 std::optional<GilWait> find_gil_wait(const Syscall& call, abi::Version libc, const ReadWord& read);
 
-// By its name: a program python3, or libpython3.
+// True if the file name is that of a Python program or of libpython.
 bool is_python_file(std::string_view path);
 
-// The variables of a CPython interpreter are there: of a program python3 or of libpython3.
+// True if `address` is in the variables of a CPython interpreter: in the data of a Python program or of libpython.
 bool is_data_of_python(const std::vector<Mapping>& mappings, std::uint64_t address);
 
 }  // namespace forksight::proc

@@ -13,11 +13,11 @@
 namespace forksight::proc {
 namespace {
 
-// struct { int tripped; PyObject *func; } Handlers[NSIG]
+// The table that is searched: struct { int tripped; PyObject *func; } Handlers[NSIG]
 constexpr std::size_t kEntryWords = 2;
 constexpr std::size_t kFunction = 1;
 constexpr std::size_t kTableWords = 32 * kEntryWords;  // the part that is examined
-constexpr std::uint64_t kMaxBytes = 16U << 20U;        // of one mapping
+constexpr std::uint64_t kMaxBytes = 16U << 20U;        // largest mapping that is searched
 // Python sets no handlers for these signals: all of them have the object for SIG_DFL.
 constexpr std::array kDefaults = {SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGSEGV, SIGSTKFLT};
 
@@ -31,7 +31,8 @@ bool is_table(std::span<const std::uint64_t> table) {
   for (const int signal : kDefaults) {
     if (function_at(table, signal) != common) return false;
   }
-  // Each entry has a flag. Python ignores SIGPIPE.
+  // Each entry begins with a flag, 0 or 1, and has a function. Python ignores SIGPIPE or SIGXFSZ, so the function of
+  // one of these differs from the default.
   for (int signal = 1; signal < 32; ++signal) {
     if (table[static_cast<std::size_t>(signal) * kEntryWords] > 1 || function_at(table, signal) == 0) return false;
   }
@@ -46,9 +47,9 @@ bool has_text(const ReadMemory& read, std::uint64_t pointer_at, std::string_view
          std::string_view(bytes.data(), expected.size()) == expected;
 }
 
-// A PyCFunctionObject points to its PyMethodDef, which begins with the name, right behind the head of an object. The
-// head ends with the type; it has two words with the GIL, and four without it. A type has its name behind its head and
-// a size.
+// A PyCFunctionObject has a head and then a pointer to its PyMethodDef, which begins with the name. The last word of
+// the head is the type. The head has two words in an interpreter with a GIL, and four words without a GIL. A type
+// object has its head, then a size, then its name.
 bool is_default_handler(const ReadMemory& read, std::uint64_t object) {
   constexpr std::array<std::uint64_t, 2> kHeads = {2, 4};
   return std::ranges::any_of(kHeads, [&](std::uint64_t words) {
@@ -81,7 +82,7 @@ std::optional<bool> has_default_interrupt(std::int32_t tid) {
   const ReadMemory read = [&](std::uint64_t address, std::span<std::byte> out) { return memory.read(address, out); };
   for (std::size_t i = 0; i < mappings.size(); ++i) {
     const Mapping& mapping = mappings[i];
-    // The data of the module, or the mapping behind it: the zeroed part beyond the file is an anonymous mapping.
+    // Takes the data of the module. Its zeroed part (.bss) may be an anonymous mapping behind the file's mapping.
     const bool follows =
         i > 0 && mapping.path.empty() && mappings[i - 1].end == mapping.start && is_interpreter(mappings[i - 1].path);
     const bool is_data = mapping.writable && !mapping.shared && (follows || is_interpreter(mapping.path));

@@ -1,5 +1,6 @@
-// What CPython does on SIGINT: a script may have replaced the handler that raises KeyboardInterrupt. The kernel shows
-// no difference, because both are the interpreter's one handler in C. The interpreter's table of handlers shows it.
+// Tells whether CPython raises KeyboardInterrupt on SIGINT. A script may have replaced the Python handler that does so.
+// The kernel shows no difference, because the interpreter has one C handler for both. The interpreter's own table of
+// handlers shows the difference.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +15,11 @@ namespace forksight::proc {
 // Fills `out` with memory of the process; false if not all of it can be read.
 using ReadMemory = std::function<bool(std::uint64_t address, std::span<std::byte> out)>;
 
-// Pure. `words`: writable memory of the interpreter that may contain the table. nullopt: no table with a known layout
-// (CPython 3.8 to 3.15).
+// True if the table of handlers has Python's default handler for SIGINT. `words`: writable memory of the interpreter
+// that may contain the table. nullopt: it contains no table with a known layout (CPython 3.8 to 3.15). A pure function.
 std::optional<bool> find_default_interrupt(std::span<const std::uint64_t> words, const ReadMemory& read);
 
-// For a process whose program is CPython: SIGINT still raises KeyboardInterrupt. nullopt: that could not be read.
+// For a process that runs CPython: true if SIGINT still raises KeyboardInterrupt. nullopt: this could not be read.
 std::optional<bool> has_default_interrupt(std::int32_t tid);
 
 }  // namespace forksight::proc

@@ -1,4 +1,4 @@
-// The name of a socket: its addresses, or its path, from the tables of its network namespace.
+// Finds the name of a socket (its addresses or its path) in the tables of its network namespace.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace forksight::proc {
 
 struct SocketName {
   std::string kind;    // "TCP", "UDP", "UNIX"
-  std::string local;   // "127.0.0.1:80", "[::1]:80", "/run/app.sock"; "" if it has none
-  std::string remote;  // the same for the other side; "" if it has none, or it is not shown
+  std::string local;   // "127.0.0.1:80", "[::1]:80", "/run/app.sock"; "": it has none
+  std::string remote;  // the same for the other end; "": it has none, or it is not shown
   bool listens = false;
 };
 

@@ -37,8 +37,9 @@ bool copy_out(std::span<const std::byte> bytes, std::size_t at, T& out) {
 
 int open_diagnosis() { return ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG); }
 
-// The kernel reports the sockets of one network namespace, that of the asking thread. A thread enters the namespace of
-// `tid` for as long as it takes to open a socket there; -1 without the right to do so.
+// Opens a diagnosis socket in the network namespace of `tid`; -1 if forksight has no right to do so. The kernel reports
+// only the sockets of the namespace in which the diagnosis socket was opened. So a helper thread enters the namespace
+// of `tid`, opens the socket there, and ends.
 int open_diagnosis_of(std::int32_t tid) {
   const std::string entry = proc_path(tid, "ns/net");
   if (read_link(entry) == read_link("/proc/self/ns/net")) return open_diagnosis();
@@ -52,7 +53,7 @@ int open_diagnosis_of(std::int32_t tid) {
   try {
     std::thread(enter).join();
   } catch (const std::system_error&) {
-    return -1;  // no thread can be made
+    return -1;  // no thread can be started
   }
   return fd;
 }
@@ -76,7 +77,7 @@ std::optional<std::uint64_t> ask_unix_peer(std::int32_t tid, std::uint64_t inode
   question.request.udiag_cookie[1] = UINT32_MAX;
   std::array<std::byte, 4096> answer;
   ssize_t got = -1;
-  // The kernel answers within the call: an answer that is not there then never comes.
+  // The kernel answers during send(). If the answer is not there after send(), it never comes.
   if (::send(fd, &question, sizeof question, 0) == static_cast<ssize_t>(sizeof question)) {
     got = ::recv(fd, answer.data(), answer.size(), MSG_DONTWAIT);
   }
@@ -86,11 +87,11 @@ std::optional<std::uint64_t> ask_unix_peer(std::int32_t tid, std::uint64_t inode
 }
 
 struct TcpLine {
-  std::string local;  // address:port, as IPv4 also if the table has it as IPv6
+  std::string local;  // address:port; an IPv4 address that the table has as IPv6 is written as IPv4
   std::string remote;
   std::string_view state;
-  bool has_unsent = false;     // bytes that were not sent, or not acknowledged
-  bool is_sent_again = false;  // the timer runs that sends unacknowledged bytes once more
+  bool has_unsent = false;     // it has bytes that were not sent, or not acknowledged
+  bool is_sent_again = false;  // the timer runs that will send unacknowledged bytes again
   std::uint64_t inode = 0;
 };
 
@@ -186,7 +187,8 @@ std::optional<Peer> find_peer(std::int32_t tid, std::uint64_t inode) {
 }
 
 std::optional<bool> is_bound_to_time(std::int32_t pid, std::int32_t fd) {
-  // A first thread that ended alone no longer has descriptors. Since Linux 6.9 another thread can be named.
+  // A first thread that has ended while others go on has no descriptors. Since Linux 6.9, pidfd_open() accepts another
+  // thread.
   constexpr unsigned kOfThread = O_EXCL;  // PIDFD_THREAD (linux/pidfd.h)
   const std::int32_t tid = find_living_thread(pid);
   const long process = ::syscall(SYS_pidfd_open, tid, tid == pid ? 0 : kOfThread);
@@ -199,7 +201,7 @@ std::optional<bool> is_bound_to_time(std::int32_t pid, std::int32_t fd) {
   bool has_one = is_time_set(socket, SO_RCVTIMEO) || is_time_set(socket, SO_SNDTIMEO) || has_rate(socket);
   unsigned patience_ms = 0;
   socklen_t size = sizeof patience_ms;
-  // Fails if it is not a TCP socket.
+  // This fails if the socket is not a TCP socket.
   if (::getsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience_ms, &size) == 0 && patience_ms != 0) has_one = true;
   ::close(socket);
   return has_one;

@@ -1,5 +1,5 @@
-// Which socket is at the other end of a connection, if that end is on this machine. For UNIX sockets the kernel answers
-// by NETLINK_SOCK_DIAG, for TCP the table of the network namespace does. Nothing is sent or changed.
+// Finds the socket at the other end of a connection, if that end is on this machine. For UNIX sockets,
+// NETLINK_SOCK_DIAG answers. For TCP, the table of the network namespace is read. The connection is not touched.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,20 @@ namespace forksight::proc {
 
 struct Peer {
   std::uint64_t inode = 0;
-  // Bytes of TCP that the kernel moves by itself at some later time: of the peer, not sent or not acknowledged; of this
-  // socket, sent and not acknowledged. When both ends are full, nothing moves any more.
+  // TCP only: bytes that the kernel may still move by itself. `has_bytes_for_us`: the peer has bytes that were not sent
+  // or not acknowledged. `has_our_bytes`: this socket has bytes that were sent and not acknowledged. When the buffers
+  // of both ends are full, nothing moves any more.
   bool has_bytes_for_us = false;
   bool has_our_bytes = false;
   friend bool operator==(const Peer&, const Peer&) = default;
 };
 
-// The peer of a connected socket; nullopt: it has none on this machine, listens, or is of another kind. `tid`: a thread
-// of the process that has it.
+// The peer of a connected socket. nullopt: the socket has no peer on this machine, listens, or is of another kind.
+// `tid`: a thread of the process that has the socket.
 std::optional<Peer> find_peer(std::int32_t tid, std::uint64_t inode);
 
-// A wait for it may end by itself: the socket has a receive or send timeout, a timeout for unacknowledged data, or a
-// limited sending rate. nullopt: the kernel does not let forksight ask.
+// True if a wait for the socket may end by itself: the socket has a receive or send timeout, a timeout for
+// unacknowledged data, or a limited sending rate. nullopt: the kernel does not let forksight ask.
 std::optional<bool> is_bound_to_time(std::int32_t pid, std::int32_t fd);
 
 // Parses the answer of NETLINK_SOCK_DIAG about one UNIX socket. Pure.

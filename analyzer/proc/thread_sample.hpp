@@ -1,4 +1,4 @@
-// The threads of a process at one look. Only reads: nothing is stopped.
+// Reads the threads of a process once, while they run. Nothing is stopped.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace forksight::proc {
 struct ThreadSample {
   std::int32_t tid = 0;
   Status status;
-  Syscall call;  // for an ended thread (state Z, X): none
+  Syscall call;  // not set for an ended thread (state Z, X)
   bool ended() const { return status.state == 'Z' || status.state == 'X'; }
 };
 
@@ -22,18 +22,20 @@ struct Round {
   std::vector<ThreadSample> threads;
 };
 
-// If a stop, or a signal without a handler, interrupts a poll(), it goes on as restart_syscall(), with the arguments of
-// the poll(): Linux, fs/select.c, do_restart_poll(). select(), ppoll() and epoll_wait() are not restarted in this way.
-// `kernel_function`: what it sleeps in, from wchan.
+// A stop, or a signal without a handler, may interrupt a poll(). The thread then goes on in restart_syscall(), with the
+// arguments of the poll(): Linux, fs/select.c, do_restart_poll(). select(), ppoll() and epoll_wait() are not restarted
+// in this way. This function turns such a restart_syscall() back into poll(). `kernel_function`: the function that the
+// thread sleeps in, from wchan.
 void name_restarted(Syscall& call, std::string_view kernel_function);
 
-// The call that a thread is in, under the name by which the program made it.
+// Reads the system call that a thread is in, as the program made it: see name_restarted(). Sets `refused` if the kernel
+// refuses.
 std::optional<Syscall> read_call(std::int32_t pid, std::int32_t tid, bool& refused);
 
-// One thread; nullopt if it has ended, or if the kernel refuses (then `refused` is set).
+// Reads one thread; nullopt if it no longer exists, or if the kernel refuses (then `refused` is set).
 std::optional<ThreadSample> sample_thread(std::int32_t pid, std::int32_t tid, bool& refused);
 
-// All threads that exist now; nullopt if one ended during the read, or if reading is refused.
+// Reads all threads that exist now; nullopt if one disappeared during the read, or if the kernel refuses.
 std::optional<Round> sample_round(std::int32_t pid, bool& refused);
 
 }  // namespace forksight::proc

@@ -18,7 +18,7 @@ static_assert(SYS_futex == 202 && SYS_wait4 == 61 && SYS_waitid == 247, "the num
 constexpr std::uint64_t FUTEX_LOCK_PI2 = 13;
 #endif
 
-// Arguments are registers: an int is in the lower half, and the upper half keeps what was there before.
+// Arguments come in registers. An int is in the lower half, and the upper half may contain anything.
 WaitTarget classify_futex(const Syscall& call) {
   const std::uint64_t operation = static_cast<std::uint32_t>(call.args[1]);
   const std::uint64_t command = operation & ~std::uint64_t{FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME};
@@ -84,7 +84,8 @@ WaitTarget of_kind(WaitClass kind) {
   return target;
 }
 
-// clone3() has its flags in memory. A caller that does not share its memory with the child is never seen asleep in it.
+// True if the call may be a vfork. clone3() has its flags in memory, which is not read. But a caller sleeps in clone3()
+// only if it waits for a child that shares its memory.
 bool may_vfork(const Syscall& call) {
   return call.number == SYS_vfork || call.number == SYS_clone3 || (call.args[0] & CLONE_VFORK) != 0;
 }
@@ -137,8 +138,8 @@ WaitTarget classify(const ThreadSample& thread) {
   const bool is_clone =
       thread.call.number == SYS_vfork || thread.call.number == SYS_clone || thread.call.number == SYS_clone3;
   if (is_clone) return of_kind(may_vfork(thread.call) ? WaitClass::kVfork : WaitClass::kAwakable);
-  // Only an interruptible sleep inside of the call counts. A stopped thread shows its call, too, but another process
-  // may let it go on. A thread in state D waits for the kernel, or for its vfork child.
+  // Only an interruptible sleep inside the call counts. A stopped thread also shows its call, but another process may
+  // let it go on. A thread in state D waits for the kernel, or for its vfork child.
   if (thread.status.state != 'S') return target;
   if (is_poll(thread.call)) return of_kind(has_timeout(thread.call) ? WaitClass::kAwakable : WaitClass::kPoll);
   switch (thread.call.number) {
@@ -166,7 +167,7 @@ WaitTarget classify(const ThreadSample& thread) {
 bool is_awake(std::int32_t pid, std::int32_t tid) {
   bool refused = false;
   const auto call = read_call(pid, tid, refused);
-  // A thread that has ended shows "-1 0x0 0x0", which does not mean that it runs.
+  // A thread that has ended shows "-1 0x0 0x0". This does not mean that it runs.
   if (!call || (!call->running && !call->in_syscall && call->sp == 0)) return false;
   ThreadSample thread;
   thread.status.state = 'S';

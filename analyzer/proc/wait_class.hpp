@@ -1,4 +1,4 @@
-// What a blocked thread waits for, as far as its system call alone shows it.
+// Tells what a blocked thread waits for, as far as its system call alone shows it.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,18 @@
 namespace forksight::proc {
 
 enum class WaitClass {
-  kAwakable,      // runs, or could be woken by time, or by something that is not examined
-  kPrivateFutex,  // without a timeout, with the PRIVATE flag: only its own address space can wake it
-  kPlainFutex,    // without timeout and flag: the same, if the word is in a private mapping
-  kChild,         // wait4, waitid
-  kRead,          // read(), recv() and similar calls on a descriptor
-  kWrite,         // write(), send() and similar calls on a descriptor
-  kPoll,          // poll, select, epoll_wait without a timeout
-  kFileLock,      // flock(), fcntl(F_SETLKW)
-  kVfork,         // for the child that shares its memory
-  kTraced,        // stopped until its tracer lets it go on
-  kEnded,         // an ended thread: wakes nobody, waits for nothing
+  kAwakable,  // it runs, or time may wake it, or something that is not examined may wake it
+  // a futex wait without a timeout, with the PRIVATE flag: only threads of its own address space can wake it
+  kPrivateFutex,
+  kPlainFutex,  // a futex wait without a timeout and without the flag: the same, if the word is in a private mapping
+  kChild,       // wait4, waitid
+  kRead,        // read(), recv() and similar calls on a descriptor
+  kWrite,       // write(), send() and similar calls on a descriptor
+  kPoll,        // poll, select, epoll_wait without a timeout
+  kFileLock,    // flock(), fcntl(F_SETLKW)
+  kVfork,       // it waits for a vfork child, which shares its memory
+  kTraced,      // stopped until its tracer lets it go on
+  kEnded,       // it has ended: it wakes nobody and waits for nothing
 };
 
 struct WaitTarget {
@@ -26,20 +27,21 @@ struct WaitTarget {
   std::uint64_t word = 0;         // futexes
   bool priority_inherit = false;  // FUTEX_LOCK_PI, FUTEX_LOCK_PI2
   std::int64_t child = 0;         // kChild: > 0: that pid; -1: any child, or a group of them
-  std::int32_t pidfd = -1;        // kChild by waitid(P_PIDFD): the descriptor, to be resolved
+  std::int32_t pidfd = -1;        // kChild by waitid(P_PIDFD): the descriptor, see resolve_pidfd()
   std::int32_t fd = -1;           // kRead, kWrite, kFileLock
 };
 
 WaitTarget classify(const ThreadSample& thread);
 // poll, select, epoll_wait and their variants, with or without a timeout.
 bool is_poll(const Syscall& call);
-// It ends at a set time, whatever others do.
+// True if the call ends at a set time, whatever others do.
 bool has_timeout(const Syscall& call);
 
-// True if this thread alone shows that its process may go on. Costs one small read. A failed read is no such sign.
+// True if this thread alone shows that its process may go on. False if the thread cannot be read. Needs only one small
+// read.
 bool is_awake(std::int32_t pid, std::int32_t tid);
 
-// True if a thread of its parent waits in vfork() until `pid` execs or ends: then the two share their memory.
+// True if a thread of `parent` waits in vfork() until `pid` calls exec or ends. Until then, both share their memory.
 bool is_in_vfork(std::int32_t pid, std::int32_t parent);
 
 }  // namespace forksight::proc

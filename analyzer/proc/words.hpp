@@ -10,7 +10,7 @@ namespace forksight::proc {
 
 constexpr bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
-// Cuts the next word off `text`; empty at the end.
+// Removes the next word from `text` and returns it; "" at the end of the text.
 constexpr std::string_view next_word(std::string_view& text) {
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
   std::size_t length = 0;
@@ -20,7 +20,7 @@ constexpr std::string_view next_word(std::string_view& text) {
   return word;
 }
 
-// False unless all of `text` is one number.
+// Parses `text` into `out`. False unless all of `text` is one number.
 template <class T>
 bool parse_number(std::string_view text, T& out, int base = 10) {
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), out, base);
