@@ -1,4 +1,4 @@
-// Frames of producer.cpp: several may run. Usage: consumer NAME
+// Receives the frames of producer.cpp. Several consumers may run at once. Usage: consumer NAME
 #include <forksight/ipc/queue.hpp>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-"""A numpy array to another process, written and read where it lies: nothing is copied. Run with the library's path."""
+"""Passes a numpy array to another process. Both use the shared memory, so nothing is copied. Argument: the library's path."""
 import ctypes as c, os, sys
 import numpy as np
 

@@ -1,5 +1,5 @@
-// Frames for consumer.cpp: makes a named queue, says its name, and sends until it is told to stop or nobody is left.
-// Usage: producer [FRAMES]
+// Sends frames to consumer.cpp: makes a named queue, prints its name, and sends until it has sent all frames or an
+// error ends it. Usage: producer [FRAMES]
 #include <forksight/ipc/queue.hpp>
 
 #include <cstdio>
@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
   shape.slots = 8;
   shape.buffers = 8;
   shape.buffer_bytes = 1 << 20;
-  shape.od = ipc::on_death::redeliver;  // a frame whose consumer dies goes to another
+  shape.od = ipc::on_death::redeliver;  // if a consumer dies, its frame goes to another one
   shape.as = ipc::role::producer;
   auto made = ipc::queue::create(shape);
   if (!made) {

@@ -54,7 +54,7 @@ int done(const ipc::result<void>& outcome, forksight_queue_error* error) {
   return outcome ? FORKSIGHT_QUEUE_OK : tell(outcome.error(), error);
 }
 
-// Nothing may be thrown into C. What the library itself throws is want of memory.
+// No exception may reach C. The library itself throws only if memory is lacking.
 template <class Body>
 int guarded(forksight_queue_error* error, Body body) {
   try {
@@ -67,7 +67,7 @@ int guarded(forksight_queue_error* error, Body body) {
 int tell_delivery(const ipc::queue& of, const ipc::result<ipc::delivery>& outcome, forksight_queue_delivery* told,
                   forksight_queue_error* error) {
   if (told != nullptr) {
-    // After the call, so that what it says is in it.
+    // This is read after the call, so it includes what the call has done.
     const ipc::delivery now = of.delivered();
     *told = {now.accepted, now.sent, now.lost, now.pending, 0, 0};
     if (!now.lost_ranges.empty()) {
@@ -178,7 +178,7 @@ uint64_t forksight_message_size(const forksight_message* message) { return messa
 uint32_t forksight_message_producer(const forksight_message* message) { return message->held.producer(); }
 uint32_t forksight_message_deliveries(const forksight_message* message) { return message->held.deliveries(); }
 void forksight_message_release(forksight_message* message) {
-  // The end of a parked message without a release would park it again.
+  // Without release(), the destructor would park a message of receive_parked() again.
   if (message != nullptr) (void)message->held.release();
   delete message;
 }

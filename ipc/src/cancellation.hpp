@@ -1,5 +1,6 @@
-// pthread_cancel() may end a call of the queue only between two sleeps of a wait, where nothing is half done. Elsewhere
-// the request stays pending, above all in destructors: unwinding out of one would end the program.
+// pthread_cancel() may end a call of the queue only between two sleeps of a wait, because nothing is half done there.
+// Elsewhere the request stays pending. This matters most in destructors: unwinding out of a destructor would end the
+// program.
 #pragma once
 
 #include <pthread.h>
@@ -13,7 +14,7 @@ class uncancellable {
   uncancellable& operator=(const uncancellable&) = delete;
   ~uncancellable() { pthread_setcancelstate(before_, nullptr); }
 
-  // Ends the thread here if it was asked to end.
+  // Ends the thread here if it has a pending cancellation request.
   void let_cancel() {
     int ours = 0;
     pthread_setcancelstate(before_, &ours);

@@ -75,10 +75,10 @@ result<std::shared_ptr<core>> core::open(segment memory, role as) {
   const std::uint32_t roles = roles_of(as);
   const segment& mapped = made->memory_;
   if (auto joined = made->who_.join(mapped.view(), roles, mapped.fd(), mapped.name()); !joined) return joined.error();
-  // From here on gc() sees us by the lock that goes with our life, and a child of fork() does not keep it.
+  // From here on, gc() sees this process by the lock of life.hpp. A forked child does not keep that lock.
   made->memory_.unlock_name();
   made->is_joined_ = true;
-  // The first look: who died before us.
+  // The first look finds members that died before this one came.
   made->who_.sweep();
   const std::uint32_t unlink_at = made->memory_.shape().unlink_at;
   if (unlink_at != 0 && as != role::caretaker && made->who_.count_users() >= unlink_at) made->memory_.remove_name();
@@ -86,7 +86,7 @@ result<std::shared_ptr<core>> core::open(segment memory, role as) {
 }
 
 core::~core() {
-  // In a forked child the place is the parent's.
+  // In a forked child, the place belongs to the parent.
   if (is_joined_ && mark_.is_ours()) who_.leave();
 }
 
@@ -159,14 +159,15 @@ void core::leave_wait(wait_kind kind) {
   if (add_own(threads, ~0U) != 1) return;
   const ring& view = memory_.view();
   end_wait(view, kind, who_.index());
-  // Another thread of ours may have begun to wait before the bit was taken away: it looks once more.
+  // Another thread of this process may have begun to wait before the bit was cleared. It is woken, to look once more.
   if (threads.load() != 0) {
     (void)begin_wait(view, kind, who_.index());
     wake_all(view, kind);
   }
 }
 
-// A call that does not wait: it finds out what others find out in their sleep, once in 50 ms, and writes no diagnosis.
+// For a call that does not wait. It looks for dead members, at most once in 50 ms, as waiting calls do. Its error
+// contains no diagnosis.
 template <class Try, class Check>
 result<step_result> core::give_up_at_once(wait_kind kind, std::uint64_t now_ns, Try attempt, Check check) {
   if (who_.look_if_due(now_ns) != 0) {
@@ -199,7 +200,8 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
   for (;;) {
     std::uint64_t until_ns = slice_end_ns(view, who_.index(), now);
     if (!until.is_never()) {
-      // What is dead is not waited for, however short the deadline.
+      // Before a timeout is reported, the dead are recovered. So even with a short deadline, no call fails because of a
+      // dead process.
       if (clock::now() >= until.at()) {
         if (who_.sweep() != 0 && (outcome = attempt(coarse_ns())) != step_result::none) break;
         if (auto good = check(); !good) return good.error();
@@ -222,8 +224,8 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
       leave_wait(kind);
       return good.error();
     }
-    // The futex was read before. cancel() sets this flag first and changes the futex afterwards, so this thread sees
-    // one of the two.
+    // This thread has already read the futex. cancel() sets this flag first, and changes the futex afterwards. So this
+    // thread sees one of the two changes.
     if (cancelled_.load()) {
       leave_wait(kind);
       return cancelled();
@@ -232,7 +234,7 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
     leave_wait(kind);
     guard.let_cancel();
     now = coarse_ns();
-    // Whatever has ended the sleep: signals may end each one before its time.
+    // Looks for dead members, whatever ended the sleep: signals may end each sleep early.
     if (who_.look_if_due(now) != 0) now = coarse_ns();
     outcome = attempt(now);
     if (outcome != step_result::none) break;
@@ -243,7 +245,7 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
   return outcome;
 }
 
-// A returned message has no slot, so only a queued one makes room where a slot lacks.
+// A returned message has no slot. So if a slot is needed, only a queued message makes room.
 bool core::discard_oldest(wait_kind for_what) {
   const ring& view = memory_.view();
   taken oldest;
@@ -256,7 +258,8 @@ bool core::discard_oldest(wait_kind for_what) {
   return true;
 }
 
-// Somebody may still come and receive; but where there were consumers and none is left, nobody waits without end.
+// If there were consumers and none is left, a call without a deadline must not wait forever. With a deadline it waits,
+// because a consumer may still come.
 result<void> core::check_consumers(deadline until) {
   const header& head = *memory_.view().head;
   if ((head.status.load() & kShutdown) != 0) return failure(errc::closed, "queue: was shut down");
@@ -288,7 +291,7 @@ result<loan> core::acquire(const std::shared_ptr<core>& self, deadline until) {
   loan made;
   made.core_ = self;
   made.data_ = memory_.payload(got.buffer);
-  __builtin_prefetch(made.data_, 1);  // last in the consumer's cache
+  __builtin_prefetch(made.data_, 1);  // a consumer's cache had this memory last
   made.capacity_ = memory_.shape().buffer_bytes;
   made.buffer_ = got.buffer;
   made.generation_ = got.generation;
@@ -315,7 +318,7 @@ result<void> core::send(loan& from, std::size_t bytes, deadline until) {
   const auto outcome =
       repeat(wait_kind::slot, until, view.head->blocked_send_ns, attempt, [&] { return check_consumers(until); });
   if (!outcome.has_value()) return outcome.error();
-  // Sent or lost, it is not the caller's any more.
+  // The message is sent or lost. In both cases, the caller no longer has the loan.
   from.data_ = nullptr;
   from.capacity_ = 0;
   const std::shared_ptr<core> kept = std::move(from.core_);
@@ -325,8 +328,8 @@ result<void> core::send(loan& from, std::size_t bytes, deadline until) {
   return {};
 }
 
-// What a consumer that finds nothing must know before it sleeps. Whether producers are left is asked first, and then
-// whether something is queued: the last one may have sent just before it went.
+// Checks whether a consumer that found nothing may sleep. It first asks whether producers are left, and then whether
+// something is queued: the last producer may have sent a message just before it left.
 result<void> core::check_can_receive() {
   const ring& view = memory_.view();
   const std::uint32_t status = view.head->status.load();
@@ -361,8 +364,8 @@ result<message> core::receive(const std::shared_ptr<core>& self, deadline until)
   if (outcome.value() != step_result::done) return after_step(outcome.value());
   wake_one(view, wait_kind::slot);
   who_.entry().received.count_own(1);
-  // How many were queued at most is seen by who takes, not by who sends, for whom the consumers' line is a cache miss a
-  // message; and not by who waited, and found the first.
+  // The consumer updates the high-water mark. A producer would need the consumers' cache line for it: a cache miss for
+  // each message. A consumer that waited does not update it, because it took the first message.
   if (!waited) {
     const std::uint32_t length = view.head->tail.peek() - view.head->head.peek() + 1;
     if (length <= view.slot_count) view.head->high_water.raise_to(length);
@@ -404,7 +407,8 @@ result<void> core::release(message& from) {
   return {};
 }
 
-// With redeliver a consumer waits for the messages that others hold, and then for nothing.
+// With on_death::redeliver, consumers also wait for messages that others hold. When the last such message is released,
+// nothing can come any more, so the waiting consumers are woken.
 void core::wake_who_waits_for_the_end() {
   const ring& view = memory_.view();
   if (!view.redelivers) return;
@@ -413,11 +417,11 @@ void core::wake_who_waits_for_the_end() {
   if ((view.head->status.load() & kShutdown) != 0 || !who_.has(kProducerRole)) wake_all(view, wait_kind::message);
 }
 
-// Parked messages have nothing to do with the roles of who looks after them.
+// A handle of any role may look after parked messages, so no role is checked.
 result<void> core::begin_caretaking() {
   if (auto usable = check_usable(); !usable) return usable;
   if (is_cancelled()) return cancelled();
-  // Without this a process whose place was given to another would take what nobody could recover.
+  // Without this check, a process whose place was given to another could take a message that nobody could recover.
   if (who_.is_evicted()) return evicted();
   return {};
 }
@@ -428,7 +432,7 @@ result<message> core::receive_parked(const std::shared_ptr<core>& self) {
   taken got;
   const auto attempt = [&] { return view.withdraw(who_.me(), coarse_ns(), got); };
   step_result outcome = attempt();
-  // What a dead process had withdrawn is parked again.
+  // The sweep parks messages again that a dead process had withdrawn.
   if (outcome == step_result::none && who_.sweep() != 0) outcome = attempt();
   if (outcome == step_result::none) return failure(errc::timeout, "queue: no message is parked");
   if (outcome != step_result::done) return after_step(outcome);
@@ -497,7 +501,7 @@ void core::shutdown(bool drain) {
 
 void core::cancel() noexcept {
   cancelled_ = true;
-  // In a forked child the participant's entry is the parent's.
+  // In a forked child, the participant's entry belongs to the parent.
   if (is_ours()) wake_participant(memory_.view(), who_.index());
 }
 

@@ -1,4 +1,4 @@
-// One handle: the segment, our place among its participants, and the blocking calls.
+// One handle: the segment, its place among the participants, and the blocking calls.
 #pragma once
 
 #include <array>
@@ -12,7 +12,8 @@
 
 namespace forksight::ipc::detail {
 
-// A page that is zeros in a forked child, MADV_WIPEONFORK: tells one without a system call.
+// Tells a forked child from its parent without a system call. It has a page with MADV_WIPEONFORK, which is zero in the
+// child.
 class fork_mark {
  public:
   fork_mark();
@@ -30,18 +31,18 @@ class core {
   static result<std::shared_ptr<core>> open(segment memory, role as);
   ~core();
 
-  // `self`: this one, as what comes back keeps it.
+  // `self`: this object. The loan or message that is returned keeps it alive.
   result<loan> acquire(const std::shared_ptr<core>& self, deadline until);
   result<void> send(loan& from, std::size_t bytes, deadline until);
   result<message> receive(const std::shared_ptr<core>& self, deadline until);
   void give_back(loan& from);
   result<void> release(message& from);
-  // The oldest parked message; timeout: there is none.
+  // Takes the oldest parked message; timeout: there is none.
   result<message> receive_parked(const std::shared_ptr<core>& self);
-  // Each leaves `from` without a message, unless it was refused before anything was done.
+  // Both leave `from` without a message, unless they fail before they do anything.
   result<void> park(message& from);
   result<void> requeue(message& from);
-  // All that are parked now. Returns how many.
+  // Requeues all messages that are parked now. Returns how many.
   result<std::size_t> requeue_all();
 
   void close_producer();
@@ -71,7 +72,7 @@ class core {
   result<void> check_can_receive();
   result<void> check_consumers(deadline until);
 
-  // Tries, spins, sleeps and tries again until it is done or the deadline has passed; `check` is asked before each
+  // Tries, spins, sleeps and tries again, until it succeeds or the deadline has passed. Calls `check` before each
   // sleep.
   template <class Try, class Check>
   result<step_result> repeat(wait_kind kind, deadline until, shared_word<std::uint64_t>& blocked_ns, Try attempt,
@@ -97,7 +98,7 @@ class core {
 std::string describe_buffers(const ring& of);
 // "3 consumers: pid 812 (alive, state T), ...", or "no consumer".
 std::string describe_participants(const ring& of, std::uint32_t role);
-// A participant's pid with what is known of its process.
+// A participant's pid, with what is known about its process.
 std::string describe_process(const ring& of, std::uint32_t index);
 snapshot take_snapshot(const ring& of, const geometry& shape, const std::string& name);
 

@@ -1,4 +1,4 @@
-// A segment in words and figures: what inspect() returns and what a timeout says.
+// Describes a segment: in numbers for inspect(), and in words for the text of a timeout.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ snapshot::participant participant_at(const ring& of, std::uint32_t index) {
   if (who.state == entry_state::free) return seen;
   seen.pid = who.pid;
   seen.lives = public_life(life_of(of.lives, index, who));
-  // By its pid, which means something only in its own namespace.
+  // The state is looked up by the pid, which is valid only in its own pid namespace.
   const std::uint64_t its_namespace = entry.pid_namespace.load();
   seen.is_of_other_namespace = its_namespace == 0 || its_namespace != own_pid_namespace();
   if (seen.lives == snapshot::life::alive && !seen.is_of_other_namespace) seen.state = state_of(who.pid);
@@ -94,7 +94,7 @@ snapshot::buffer_state public_state(buffer_state state) {
   return snapshot::buffer_state::corrupt;
 }
 
-// The participant that a word names, 0: none, or one that is gone.
+// The pid of the participant that a word names; 0: none, or it is gone.
 std::uint32_t pid_of(const ring& of, owner_id owner) {
   if (owner.is_nobody() || owner.index() >= of.participant_count) return 0;
   const identity who = identity::of(of.participants[owner.index()].word.load());
@@ -106,7 +106,7 @@ void tell_message(const buffer& entry, buffer_word word, snapshot::buffer& told)
   told.producer = entry.producer.load_relaxed();
   told.number = word.seq;
   if (told.deliveries == 0) return;
-  // The consumer of the last delivery has it still, or has parked it.
+  // The consumer of the last delivery still has the message, has parked it, or has died.
   const std::uint32_t last = entry.consumers[(told.deliveries - 1) % kRememberedConsumers].load_relaxed();
   const std::uint32_t parker = entry.parked_by.load_relaxed();
   if (parker == last && word.state != buffer_state::held) told.parked_by = parker;

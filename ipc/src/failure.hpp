@@ -1,4 +1,4 @@
-// Errors with their sentence: what, with which value, and what to do.
+// Makes errors with a sentence: what failed, with which value, and what to do.
 #pragma once
 
 #include <cstdarg>
@@ -8,10 +8,10 @@
 namespace forksight::ipc::detail {
 
 __attribute__((format(printf, 2, 3))) error failure(errc code, const char* format, ...);
-// Of a system call: the text ends in errno's, and EMFILE, ENFILE, ETOOMANYREFS are fd_limit, ENOMEM and ENOSPC
-// no_space.
+// For a failed system call. The text ends with the text of errno. EMFILE, ENFILE and ETOOMANYREFS become fd_limit.
+// ENOMEM and ENOSPC become no_space.
 __attribute__((format(printf, 2, 3))) error failed_call(int sys_errno, const char* format, ...);
-// How many descriptors are open, of how many: for fd_limit's text.
+// How many descriptors are open, and how many are allowed. For the text of fd_limit.
 std::string descriptor_use();
 
 }  // namespace forksight::ipc::detail

@@ -15,16 +15,18 @@
 namespace forksight::ipc::detail {
 namespace {
 
-// What was accepted is sent or lost in its order, so these two count all whose fate is known.
+// The messages whose fate is known. Messages are sent or lost in the order in which they were accepted. So this is also
+// the number of the next message.
 std::uint64_t settled(const delivery& counts) { return counts.sent + counts.lost; }
 
 }  // namespace
 
-// The feeders that ask for their lock to be held across fork(). pthread_atfork() handlers cannot be taken back, so they
-// are registered once for all.
+// The feeders whose lock must be held across fork(). pthread_atfork() handlers cannot be removed, so they are
+// registered once for all feeders.
 struct feeder_forks {
   static feeder_forks& get() {
-    static feeder_forks* const all = new feeder_forks;  // outlives every static's end, as the handlers do
+    // never destroyed, because the handlers outlive all static objects
+    static feeder_forks* const all = new feeder_forks;
     return *all;
   }
   void add(feeder* one) {
@@ -47,8 +49,8 @@ struct feeder_forks {
     for (feeder* const one : feeders) one->state_->mutex.unlock();
     mutex.unlock();
   }
-  // The forking thread holds them all, so they are its to give back; the condition variable may have had a waiter, the
-  // feeder, and is made anew.
+  // The forking thread holds all these mutexes, so it may unlock them in the child. The condition variables may have
+  // had waiters in the parent, so they are made anew.
   void child() {
     for (feeder* const one : feeders) {
       one->state_->mutex.unlock();
@@ -70,7 +72,8 @@ feeder::feeder(std::shared_ptr<core> to, bool atfork_handlers)
 
 feeder::~feeder() {
   if (!core_->is_ours()) {
-    // The thread is the parent's, and what it waits on may not be destroyed without it.
+    // The thread exists only in the parent. The objects that it waits on are leaked here: they must not be destroyed
+    // while a waiter is recorded in them.
     if (has_atfork_) feeder_forks::get().remove(this);
     if (thread_.joinable()) new (&thread_) std::thread;
     (void)state_.release();
@@ -109,7 +112,7 @@ result<void> feeder::put(const void* data, std::size_t bytes) {
   return {};
 }
 
-// False: the deadline has passed.
+// Waits until `done` is true. False: the deadline has passed.
 template <class Done>
 bool feeder::wait(std::unique_lock<std::mutex>& lock, deadline until, Done done) {
   if (!until.is_never()) return state_->ended.wait_until(lock, until.at(), done);
@@ -117,25 +120,24 @@ bool feeder::wait(std::unique_lock<std::mutex>& lock, deadline until, Done done)
   return true;
 }
 
-// With the lock.
-result<delivery> feeder::answer(bool is_done) const {
-  delivery counts = state_->counts;
-  counts.pending = counts.accepted - settled(counts);
-  if (!is_done) {
-    return failure(errc::timeout, "queue: %llu of %llu messages are still with the feeder thread, %llu were lost",
-                   static_cast<unsigned long long>(counts.pending), static_cast<unsigned long long>(counts.accepted),
-                   static_cast<unsigned long long>(counts.lost));
-  }
-  if (counts.lost == 0) return counts;
-  const delivery::lost_range& first = counts.lost_ranges.front();
-  const bool is_one_range = first.count == counts.lost;
-  return failure(errc::undelivered, "queue: %llu of %llu messages did not get into the queue, %s %llu%s%s: %s",
-                 static_cast<unsigned long long>(counts.lost), static_cast<unsigned long long>(counts.accepted),
-                 counts.lost == 1 ? "number"
-                 : is_one_range   ? "numbers"
-                                  : "the first are numbers",
-                 static_cast<unsigned long long>(first.first), first.count == 1 ? "" : " to ",
-                 first.count == 1 ? "" : std::to_string(first.first + first.count - 1).c_str(), first.why.text.c_str());
+// With the lock. result<delivery> feeder::answer(bool is_done) const {
+delivery counts = state_->counts;
+counts.pending = counts.accepted - settled(counts);
+if (!is_done) {
+  return failure(errc::timeout, "queue: %llu of %llu messages are still with the feeder thread, %llu were lost",
+                 static_cast<unsigned long long>(counts.pending), static_cast<unsigned long long>(counts.accepted),
+                 static_cast<unsigned long long>(counts.lost));
+}
+if (counts.lost == 0) return counts;
+const delivery::lost_range& first = counts.lost_ranges.front();
+const bool is_one_range = first.count == counts.lost;
+return failure(errc::undelivered, "queue: %llu of %llu messages did not get into the queue, %s %llu%s%s: %s",
+               static_cast<unsigned long long>(counts.lost), static_cast<unsigned long long>(counts.accepted),
+               counts.lost == 1 ? "number"
+               : is_one_range   ? "numbers"
+                                : "the first are numbers",
+               static_cast<unsigned long long>(first.first), first.count == 1 ? "" : " to ",
+               first.count == 1 ? "" : std::to_string(first.first + first.count - 1).c_str(), first.why.text.c_str());
 }
 
 result<delivery> feeder::flush(deadline until) {
@@ -153,9 +155,10 @@ delivery feeder::delivered() const {
   return counts;
 }
 
-// By any number of threads at once: one of them joins the thread, all of them wait until it has sent its list.
+// Any number of threads may call this at once. All of them wait until the feeder thread has sent its list, and one of
+// them joins it.
 result<delivery> feeder::close(deadline until) {
-  // In a forked child the thread is the parent's, and a lost thread may hold the lock.
+  // In a forked child, the feeder thread does not exist, and a thread that does not exist there may hold the lock.
   if (!core_->is_ours()) return core_->check_usable().error();
   std::thread mine;
   std::unique_lock<std::mutex> lock(state_->mutex);
@@ -166,12 +169,12 @@ result<delivery> feeder::close(deadline until) {
   if (!is_done) return told;
   mine = std::move(thread_);
   lock.unlock();
-  const uncancellable guard;  // its function has ended, so this is short
+  const uncancellable guard;  // the thread's function has ended, so the join is short
   if (mine.joinable()) mine.join();
   return told;
 }
 
-// With the lock. Of the message whose turn it is.
+// Counts the next message as lost. The caller holds the lock.
 void feeder::count_lost(error why) {
   delivery& counts = state_->counts;
   const std::uint64_t number = settled(counts);
@@ -187,7 +190,7 @@ void feeder::count_lost(error why) {
 }
 
 void feeder::run() {
-  // By its name a debugger, and forksight, know whose it is.
+  // The name shows debuggers and forksight which queue the thread belongs to.
   std::array<char, 16> name{};
   std::snprintf(name.data(), name.size(), "feed-%08x", static_cast<unsigned>(core_->memory().shape().id[0] >> 32));
   pthread_setname_np(pthread_self(), name.data());

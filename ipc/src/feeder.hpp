@@ -1,7 +1,7 @@
-// feed::thread: a private list without bound, and a thread that sends what is on it. As in CPython's
-// multiprocessing.Queue, on purpose: send_copy() never blocks, the process' end waits for the list to be sent, _exit()
-// loses it, an error comes up later, and a child of fork() has the list's lock without the thread that held it unless
-// options::atfork_handlers takes it across.
+// feed::thread: an unbounded private list, and a thread that sends the messages on it. It deliberately behaves like
+// CPython's multiprocessing.Queue. send_copy() never blocks. The end of the process waits until the list is sent, but
+// _exit() loses the list. An error is reported later. A forked child has the list's lock, but not the thread that may
+// hold it, unless options::atfork_handlers holds the lock across fork().
 #pragma once
 
 #include <condition_variable>
@@ -22,14 +22,14 @@ class feeder {
   feeder(std::shared_ptr<core> to, bool atfork_handlers);
   feeder(const feeder&) = delete;
   feeder& operator=(const feeder&) = delete;
-  // Waits until all is sent. In a forked child: leaves the thread that is not there alone.
+  // Waits until all is sent. In a forked child, the thread does not exist, so it waits for nothing.
   ~feeder();
 
-  // Puts a copy on the list. An error of an earlier message, which is lost, is returned once.
+  // Puts a copy on the list. If an earlier message was lost, returns its error, once.
   result<void> put(const void* data, std::size_t bytes);
-  // All that was put before is sent or lost.
+  // Waits until all earlier messages are sent or lost.
   result<delivery> flush(deadline until);
-  // All that is on the list is sent or lost, and then nothing more.
+  // Accepts no more messages, and waits until those on the list are sent or lost.
   result<delivery> close(deadline until);
   delivery delivered() const;
 
@@ -41,14 +41,15 @@ class feeder {
   template <class Done>
   bool wait(std::unique_lock<std::mutex>& lock, deadline until, Done done);
 
-  // On the heap, as are those of CPython's queue: a child of fork() must not destroy what its thread waits on.
+  // On the heap, so that a forked child can leak it: the child must not destroy objects that the parent's thread waits
+  // on. CPython's queue does the same.
   struct state {
     std::mutex mutex;
     std::condition_variable changed;  // for the feeder
     std::condition_variable ended;    // for those that wait for the feeder
     std::deque<std::vector<char>> list;
     std::optional<error> failed;
-    delivery counts;  // without `pending`
+    delivery counts;  // `pending` is not kept here
     bool is_closing = false;
     bool has_started = false, has_ended = false;  // the thread
   };

@@ -35,7 +35,8 @@ void look_at(const std::string& name, bool dry_run, gc_report& report) {
     report.skipped.push_back(name + ": belongs to another user");
     return;
   }
-  // Who makes or attaches one takes the lock shared, and looks afterwards whether the name is still there.
+  // A process that creates or attaches a named queue takes this lock shared. Afterwards it checks that the name still
+  // exists.
   if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     report.in_use.push_back(name);
     return;
@@ -76,7 +77,7 @@ result<bool> remove_when_unused(const std::string& name) {
   if (fstat(file.get(), &about) != 0 || about.st_uid != geteuid()) {
     return detail::failure(errc::untrusted, "%s: belongs to another user", name.c_str());
   }
-  // The users hold it shared, each until it ends. Who waits here keeps no new one out.
+  // Each user of the queue holds the lock shared until it ends. A process that waits here does not keep new users out.
   while (flock(file.get(), LOCK_EX) != 0) {
     if (errno != EINTR) return detail::failed_call(errno, "%s: flock", name.c_str());
   }

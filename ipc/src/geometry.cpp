@@ -1,4 +1,4 @@
-// What a segment is made of: from options to offsets, and whether offsets that somebody else wrote can be so.
+// The parts of a segment: computes their offsets from the options, and checks offsets that another process wrote.
 #include <bit>
 
 #include "crc32c.hpp"
@@ -12,20 +12,21 @@ constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 46;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
-// From the counts alone, so that what a stranger's header says can be compared with it.
+// Computes the offsets only from the counts. So the offsets in a header from another process can be compared with the
+// result.
 void place(geometry& shape) {
   shape.participants_at = kPage;
   shape.slots_at = shape.participants_at + std::uint64_t{shape.participants} * sizeof(participant);
   shape.buffers_at = shape.slots_at + std::uint64_t{shape.slots} * sizeof(slot);
   shape.free_map_at = shape.buffers_at + std::uint64_t{shape.buffers} * sizeof(buffer);
   const std::uint64_t end = shape.free_map_at + round_up((std::uint64_t{shape.buffers} + 63) / 64 * 8, kLine);
-  // A payload of its own begins its own file.
+  // A read-only payload is at the start of its own file.
   shape.payload_at = shape.readonly_payload != 0 ? 0 : round_up(end, kPage);
   shape.bytes = shape.readonly_payload != 0 ? round_up(end, kPage)
                                             : round_up(shape.payload_at + shape.buffers * shape.buffer_bytes, kPage);
 }
 
-// What another layout has or lacks.
+// The difference between another layout and this one, in words.
 const char* difference_of(std::uint16_t major) {
   switch (major) {
     case 1: return "layout 1 has no lock for each member, which tells who lives, and keeps the slot of a held message";

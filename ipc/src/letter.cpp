@@ -21,7 +21,7 @@ struct hello {
 };
 static_assert(sizeof(hello) == 8);
 
-// The sender's bytes and room for its descriptors, aligned as the macros of cmsg(3) ask for.
+// The bytes of the sender, and room for its descriptors. The room is aligned as the macros of cmsg(3) require.
 struct envelope {
   hello bytes{};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control{};
@@ -61,7 +61,7 @@ result<void> wait_for(int socket, short events, const letter_kind& kind, deadlin
   }
 }
 
-// Takes the descriptors out of what was received, so that none is lost whatever comes next.
+// Takes the descriptors out of the received message at once, so that none leaks if an error follows.
 descriptors descriptors_of(msghdr& received) {
   descriptors found;
   std::size_t count = 0;
@@ -105,7 +105,7 @@ result<void> send_descriptors(int socket, const letter_kind& kind, std::span<con
       return failed_call(errno, "socket %d: sending a %s", socket, kind.what);
     }
     sent += static_cast<std::size_t>(got);
-    // The descriptors go with the first byte, once.
+    // The descriptors went with the first byte, and must not be sent again.
     letter.msg_control = nullptr;
     letter.msg_controllen = 0;
   }
@@ -135,7 +135,7 @@ result<descriptors> receive_descriptors(int socket, const letter_kind& kind, dea
     }
     auto found = descriptors_of(letter);
     if ((letter.msg_flags & MSG_CTRUNC) != 0) {
-      // All that there is room for came, so it was not the kernel that had none.
+      // All places are filled, so the kernel did not lack descriptors: the peer sent more than there is room for.
       if (found.back()) {
         return failure(errc::untrusted, "socket %d: more descriptors were sent than a %s has", socket, kind.what);
       }

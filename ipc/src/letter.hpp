@@ -1,5 +1,5 @@
-// Descriptors from one process to another of the same user, over a connected AF_UNIX socket: eight bytes that say what
-// they are of, and one or two descriptors with them.
+// Passes descriptors to another process of the same user, over a connected AF_UNIX socket. A letter is eight bytes that
+// say what the descriptors are, with one or two descriptors.
 #pragma once
 
 #include <array>
@@ -19,9 +19,10 @@ struct letter_kind {
 constexpr std::size_t kMostDescriptors = 2;
 using descriptors = std::array<descriptor, kMostDescriptors>;
 
-// One or two. Errors: untrusted, timeout, system.
+// Sends one or two descriptors. Errors: untrusted, fd_limit, timeout, system.
 result<void> send_descriptors(int socket, const letter_kind& kind, std::span<const int> fds, deadline until);
-// The first is there, the second perhaps. Errors: untrusted, abi_mismatch, closed, fd_limit, timeout, system.
+// Receives one or two descriptors. The first one is always open on success. Errors: untrusted, abi_mismatch, closed,
+// fd_limit, timeout, system.
 result<descriptors> receive_descriptors(int socket, const letter_kind& kind, deadline until);
 
 }  // namespace forksight::ipc::detail

@@ -19,7 +19,7 @@
 namespace forksight::ipc::detail {
 namespace {
 
-// Where the byte of the first member lies: behind what any segment can have.
+// The offset of the lock byte of the first member. It is beyond the end of any possible segment.
 constexpr std::int64_t kLifeAt = std::int64_t{1} << 50;
 
 struct flock byte_of(std::uint32_t index, short type) {
@@ -31,14 +31,17 @@ struct flock byte_of(std::uint32_t index, short type) {
   return byte;
 }
 
-// Held while a description is on its way to its page. Recursive: a signal handler of the same thread may fork.
+// Held from life_lock::open() until the description belongs to its page. Recursive, because a signal handler in the
+// same thread may fork.
 std::recursive_mutex& fork_mutex() {
-  static std::recursive_mutex* const one = new std::recursive_mutex;  // outlives every static's end, as the handlers do
+  // never destroyed, because the handlers outlive all static objects
+  static std::recursive_mutex* const one = new std::recursive_mutex;
   return *one;
 }
 
 void register_fork_handlers() {
-  // In the child it is made anew: one that is recursive asks whose it is, by a thread id that the child does not have.
+  // The child makes the mutex anew. A recursive mutex records the owner's thread id, and the child's thread has another
+  // id.
   static const int once = pthread_atfork([] { fork_mutex().lock(); }, [] { fork_mutex().unlock(); },
                                          [] { new (&fork_mutex()) std::recursive_mutex; });
   (void)once;
@@ -92,14 +95,15 @@ result<void> life_lock::open(int segment, const std::string& name) {
   const int why = errno;
   if (!file_ && !name.empty()) file_ = descriptor(shm_open(name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0));
   if (!file_) {
-    // A want that will pass is said: without the lock nobody would ever learn of our death.
+    // A lack of descriptors or memory may pass, so it is an error here. Without the lock, nobody would ever learn of
+    // this process's death.
     if (why == EMFILE || why == ENFILE || why == ENOMEM) return failed_call(why, "queue: a second description of its file");
     return {};
   }
   struct stat mine {}, segments {};
   if (fstat(file_.get(), &mine) != 0 || fstat(segment, &segments) != 0 || mine.st_dev != segments.st_dev ||
       mine.st_ino != segments.st_ino) {
-    file_.reset();  // a /proc of another pid namespace, in which another process has our number
+    file_.reset();  // this is the /proc of another pid namespace, in which another process has our pid
     return {};
   }
   if (!name.empty() && !lock_shared(file_.get())) return failed_call(errno, "queue: flock of %s", name.c_str());
@@ -118,7 +122,7 @@ void life_lock::give_back(std::uint32_t index) const {
 
 result<void*> life_lock::keep() {
   if (!file_) return nullptr;
-  // Private and without any right: nothing of the file can be read or written through it.
+  // The page is private and has no access rights, so the file cannot be read or written through it.
   void* const page = mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE, file_.get(), 0);
   if (page == MAP_FAILED) return failed_call(errno, "queue: mmap of the page that holds its lock");
   if (madvise(page, kPage, MADV_DONTFORK) != 0) {

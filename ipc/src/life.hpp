@@ -1,12 +1,13 @@
-// Whether a member lives: the one place that says it.
+// Tells whether a member lives. No other code decides this.
 //
-// Each member holds a lock on a byte of the segment's file: an open file description lock, of a description that only
-// this handle has. The kernel gives the lock back when the last reference to that description goes. It asks for no pid
-// and no clock, so it is true across pid, time, user and mount namespaces.
+// Each member holds an open file description lock on a byte of the segment's file. Only this handle has that open file
+// description. The kernel releases the lock when the last reference to the description goes. No pid and no clock is
+// involved, so this works across pid, time, user and mount namespaces.
 //
-// The description has no descriptor: it is held by a page that is mapped from it. So what holds the lock is the address
-// space of the process, which ends with its last thread, before anybody can wait for the process: a zombie holds none.
-// MADV_DONTFORK keeps the page out of every child, a raw clone()'s, too; exec() drops it; close() does not.
+// The description has no descriptor: a page that is mapped from it keeps it open. So the address space of the process
+// holds the lock. The address space ends with the last thread, before anybody can wait for the process, so a zombie
+// holds no lock. MADV_DONTFORK keeps the page out of every child, even a child of a raw clone(). exec() drops the page,
+// and close() does not.
 #pragma once
 
 #include <sys/types.h>
@@ -19,18 +20,19 @@
 
 namespace forksight::ipc::detail {
 
-// unknown: nothing says so. Never a reason to take anything from anybody.
+// unknown: nothing shows whether the member lives. Then nobody may take what it has.
 enum class life : std::uint8_t { alive, dead, unknown };
 
-// Looks at the locks of others. Through a descriptor that is checked to be the segment's still: a program that closes
-// all of its descriptors may have opened another file in the same place, in which nobody holds a lock.
+// Looks at the locks of other members, through a descriptor of the segment. The descriptor must be checked first: a
+// program may have closed all its descriptors, and then opened another file with the same number. Nobody holds a lock
+// in that file.
 class life_view {
  public:
   life_view() = default;
   explicit life_view(int fd);
-  // Asked before the first of a number of looks.
+  // True if the descriptor still belongs to the segment. Call it before the first of several looks.
   bool can_tell() const;
-  // Only for a member that holds a lock (identity::has_lock). One system call, no descriptor.
+  // Only for a member with a lock (identity::has_lock). Makes one system call, and opens no descriptor.
   life of(std::uint32_t index) const;
 
  private:
@@ -39,11 +41,12 @@ class life_view {
   ino_t inode_ = 0;
 };
 
-// flock() of a named queue's file beside all of its other users. gc() has it alone for the instant in which it looks
-// whether there are any: that is waited for. False: errno says why.
+// Takes a shared flock() of a named queue's file. All users of the queue hold it. gc() holds it exclusively for the
+// moment in which it looks for users, and this function waits for that moment to pass. False: errno says why.
 bool lock_shared(int fd);
 
-// Our own. From open() to keep() or the end no fork() of another thread gets between: a child would hold it as well.
+// The lock of this handle. From open() until keep(), or until this object ends, no other thread can fork(): its child
+// would hold the lock too.
 class life_lock {
  public:
   life_lock();
@@ -51,14 +54,16 @@ class life_lock {
   life_lock& operator=(const life_lock&) = delete;
   ~life_lock();
 
-  // `name`: of a named queue, whose description is locked shared as well, for gc().
-  // No error where the kernel gives no second description of the file (no /proc): then it is not open.
+  // Opens a second description of the segment's file. `name`: the name of a named queue. Its description also gets the
+  // shared flock() for gc(). If the kernel gives no second description (no /proc), this is no error, and is_open() is
+  // false.
   result<void> open(int segment, const std::string& name);
   bool is_open() const { return static_cast<bool>(file_); }
-  // False: another has that one still.
+  // Takes the lock of that entry. False: another member still has it.
   bool take(std::uint32_t index) const;
   void give_back(std::uint32_t index) const;
-  // From now on it is held until the end of the process or of the page that is returned; null if it is not open.
+  // Moves the lock to a page, and returns the page; null if is_open() is false. The lock is then held until end() of
+  // the page, or until the process ends.
   result<void*> keep();
   static void end(void* page);
 

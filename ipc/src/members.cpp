@@ -15,7 +15,7 @@ namespace {
 
 constexpr wait_kind kAllKinds[] = {wait_kind::message, wait_kind::slot, wait_kind::buffer};
 
-// Given back however the sweep ends.
+// Lets one thread sweep at a time. The flag is cleared however the sweep ends.
 class only_one {
  public:
   explicit only_one(std::atomic_flag& flag)
@@ -57,14 +57,15 @@ result<void> members::join(const ring& of, std::uint32_t roles, int segment, con
 }
 
 result<void> members::take_place(std::uint32_t roles, const life_lock& lock) {
-  // A second round, after the dead have made room.
+  // Tries a second round after dead members have made room.
   for (int round = 0; round < 2; ++round) {
     for (std::uint32_t i = 0; i < ring_.participant_count; ++i) {
       participant& entry = ring_.participants[i];
       std::uint64_t seen = entry.word.load();
       const identity before = identity::of(seen);
       if (before.state != entry_state::free) continue;
-      // Before the word says that we have it: a word that says so without a lock is a dead one's.
+      // The lock is taken before the word names this member: a word that names a member without a lock means that the
+      // member is dead.
       if (lock.is_open() && !lock.take(i)) continue;
       self_.incarnation = before.incarnation;
       self_.state = entry_state::joining;
@@ -83,7 +84,7 @@ result<void> members::take_place(std::uint32_t roles, const life_lock& lock) {
       std::memcpy(entry.name, name.data(), std::min(name.size(), sizeof entry.name - 1));
       std::uint64_t joining = self_.bits();
       self_.state = entry_state::live;
-      // Failing: somebody has overwritten it.
+      // This fails if another member has changed the word meanwhile.
       if (!entry.word.exchange_if(joining, self_.bits())) continue;
       if (roles != 0) (void)ring_.head->roles_seen.fetch_or(roles);
       return {};
@@ -113,7 +114,7 @@ void members::leave() {
   const identity free{0, 0, static_cast<std::uint8_t>(self_.incarnation + 1), entry_state::free};
   (void)entry.word.exchange_if(seen, free.bits());
   life_lock::end(std::exchange(life_page_, nullptr));
-  // Who waits for a message or for room may be waiting for us.
+  // Other members may be waiting for this one, for a message or for room.
   for (const wait_kind kind : kAllKinds) wake_all(ring_, kind);
 }
 
@@ -140,7 +141,8 @@ std::uint32_t members::count_users() const {
   return attached;
 }
 
-// Who had it the last time has it still, mostly: so it costs the same with any number of peers.
+// The member that had the role at the last call usually still has it, and is asked first. So the cost does not grow
+// with the number of members.
 bool members::has(std::uint32_t role) {
   const auto has_it = [&](std::uint32_t index) {
     const participant& entry = ring_.participants[index];
@@ -167,12 +169,13 @@ void members::recover(std::uint32_t index, const identity& who) {
   for (const wait_kind kind : kAllKinds) wake_all(ring_, kind);
 }
 
-// 1: it was dead. The word is read before the lock: who left meanwhile has changed the word, so it is not recovered.
+// Returns 1 if the member was dead. The word is read before the lock. If the member leaves in between, its word
+// changes, and so it is not recovered.
 std::uint32_t members::look_at(std::uint32_t index, bool& can_tell) {
   const identity who = identity::of(ring_.participants[index].word.load());
   if (who.state == entry_state::free || who == self_ || !who.has_lock) return 0;
   if (ring_.lives.of(index) != life::dead) return 0;
-  // Said by the segment itself, and not by a file that has come into its descriptor's place.
+  // Checks that the descriptor still belongs to the segment, and not to another file with the same number.
   can_tell = ring_.lives.can_tell();
   if (!can_tell) return 0;
   recover(index, who);
@@ -192,7 +195,7 @@ std::uint32_t members::look_if_due(std::uint64_t now_ns) {
   constexpr std::uint32_t kMostAtOnce = 64;
   header& head = *ring_.head;
   std::uint64_t last = head.looked_ns.load_relaxed();
-  // A clock of ticks: a slice may end a tick early.
+  // The clock counts ticks, so a slice may end a tick early.
   if (now_ns - last < kLookNs - kLookNs / 5) return 0;
   if (!head.looked_ns.exchange_if(last, now_ns)) return 0;
   const only_one sweeper(sweeping_);

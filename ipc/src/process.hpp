@@ -1,4 +1,4 @@
-// Who a process is, and whether it lives.
+// Facts about processes, from /proc, and clocks.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@ namespace forksight::ipc::detail {
 std::uint64_t start_time_of(std::uint32_t pid);
 // The state of field 3: R, S, D, T, t, Z, X; 0: there is no such process, or /proc does not tell.
 char state_of(std::uint32_t pid);
-// Inode of /proc/self/ns/pid; 0: /proc does not tell, and nothing may be concluded.
+// The inode of /proc/self/ns/pid; 0: /proc does not tell, so nothing may be concluded.
 std::uint64_t own_pid_namespace();
 // The name of the calling process, at most 15 bytes.
 std::string own_name();
 std::uint64_t monotonic_ns();
-// To the tick of the kernel, 1 to 10 ms; costs a few nanoseconds.
+// The same clock, exact to a tick of the kernel (1 to 10 ms). Costs only a few nanoseconds.
 std::uint64_t coarse_ns();
-// CPUs that the calling thread may run on.
+// The number of CPUs that the calling thread may run on.
 unsigned usable_cpus();
 
 }  // namespace forksight::ipc::detail

@@ -63,7 +63,7 @@ message& message::operator=(message&& other) noexcept {
   return *this;
 }
 message::~message() { end(); }
-// What was parked is nobody's to throw away by leaving a scope.
+// A parked message must not be lost because an object leaves its scope: it is parked again.
 void message::end() {
   if (!core_) return;
   if (is_withdrawn_) {
@@ -119,7 +119,7 @@ result<queue> queue::create(const options& wanted) {
   auto memory = detail::segment::create(wanted);
   const std::string name = memory ? memory->name() : std::string();
   auto made = open(std::move(memory), wanted.as);
-  // A name must not be left behind by what nobody has.
+  // If the queue cannot be opened, its name must not stay behind.
   if (!made && !name.empty()) shm_unlink(name.c_str());
   return made;
 }
@@ -190,7 +190,7 @@ result<delivery> queue::close_producer(deadline until) {
   if (!core_) return not_open();
   result<delivery> told = delivery{};
   if (feeder_) told = feeder_->close(until);
-  // The feeder goes on.
+  // After a timeout, the feeder goes on, so the handle stays a producer.
   if (!told && told.error().code == errc::timeout) return told;
   core_->close_producer();
   return told;

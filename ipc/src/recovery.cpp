@@ -3,8 +3,9 @@
 namespace forksight::ipc::detail {
 namespace {
 
-// Is the entry still the dead one's. Asked after a word that names the owner was read: an incarnation has 8 bits, and a
-// survivor that was stopped meanwhile must not take what is the next one's by now.
+// True if the entry still belongs to the dead member. This is checked after a word that names the owner was read. An
+// incarnation has only 8 bits. A survivor that was stopped in between must not take what belongs to a later member by
+// now.
 bool is_still(const ring& of, owner_id owner, identity dead) {
   return of.participants[owner.index()].word.load() == dead.bits();
 }
@@ -24,7 +25,7 @@ void recovery::recover_slot(const ring& of, std::uint32_t index, owner_id dead, 
   if (!is_still(of, dead, who)) return;
   const bool is_queued = from == buffer_word{position, {}, buffer_state::queued};
 
-  // Failing: another survivor was faster, and did the same.
+  // This fails if another survivor was faster. It did the same.
   if (word.state == slot_state::writing) {
     const slot_word skip{position, {}, slot_state::skip};
     if (entry.word.exchange_if(seen, (is_queued ? ready : skip).bits())) what.skipped += is_queued ? 0 : 1;
@@ -66,7 +67,7 @@ bool recovery::recover(const ring& of, std::uint32_t index, identity dead, std::
     for (std::uint32_t i = 0; i < of.buffer_count; ++i) recover_buffer(of, i, owner, dead, now_ns, what);
     (void)of.head->returns.fetch_add(1);
     for (auto& kind : of.head->waiting) kind[index / 64].fetch_and(~(std::uint64_t{1} << (index % 64)));
-    // Before the entry is free, so that who sees no producer any more sees how the last one went.
+    // This is stored before the entry is freed. So a member that sees no producer also sees that the last one died.
     if ((entry.roles.load() & kProducerRole) != 0 && entry.word.load() == dead.bits()) {
       of.head->last_producer.store_release(dead.pid | kDied);
     }

@@ -9,9 +9,9 @@
 //   buffer held(n, dead)       drop: -> free
 //                              redeliver: -> returned(n); too often: -> parked(n)
 //   buffer withdrawn(n, dead)  -> parked(n)
-// After the buffers header::returns is raised, so that consumers look for returned messages. That is done whoever has
-// died and whatever was found: a dead one may have returned a message and not have come to raise it.
-// The entry of the participant is freed last: until then every survivor begins anew.
+// After the buffers, header::returns is increased, so that consumers search for returned messages. This is always done:
+// the dead member may have returned a message, and died before it increased the number. The entry of the participant is
+// freed last: until then every survivor begins anew.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@
 namespace forksight::ipc::detail {
 
 struct recovered {
-  std::uint32_t requeued = 0;  // messages that it had taken: another will get them
-  std::uint32_t lost = 0;      // messages that it had taken: gone with it
+  std::uint32_t requeued = 0;  // messages that it had taken, and that another will get
+  std::uint32_t lost = 0;      // messages that it had taken, and that are lost
   std::uint32_t parked = 0;
-  std::uint32_t skipped = 0;  // positions that it had taken, and not filled
-  std::uint32_t buffers = 0;  // given back
+  std::uint32_t skipped = 0;  // positions that it had claimed, and not filled
+  std::uint32_t buffers = 0;  // buffers that were given back
 };
 
 struct recovery {
-  // `dead` is what its entry said when its death was seen. False: somebody else freed the entry.
+  // `dead`: the entry as it was when the death was seen. False: another survivor freed the entry.
   static bool recover(const ring& of, std::uint32_t index, identity dead, std::uint64_t now_ns, recovered& what);
 
  private:

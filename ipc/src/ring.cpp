@@ -21,7 +21,7 @@ step_result ring::found_corrupt(const void* where) const {
 }
 
 void ring::advance(shared_word<std::uint32_t>& hint, std::uint32_t to) const {
-  // If two store at once, the lower value may stay. It is true, too, and the next one raises it.
+  // If two members store at once, the lower value may stay. It is also valid, and the next store raises it.
   if (ahead(to, hint.load_relaxed()) > 0) hint.store_relaxed(to);
 }
 
@@ -47,7 +47,7 @@ bool ring::claim_one(owner_id owner, std::uint64_t now_ns, std::uint32_t index, 
   entry.generation.store_relaxed(word.seq);
   entry.deliveries.store_relaxed(0);
   entry.parked_by.store_relaxed(0);
-  __builtin_prefetch(&at(head->tail.peek()), 1);  // where it will be published, probably
+  __builtin_prefetch(&at(head->tail.peek()), 1);  // probably the slot that it will be published in
   entry.since_ns.store_relaxed(now_ns);
   out = {index, word.seq};
   return true;
@@ -61,8 +61,8 @@ step_result ring::claim(owner_id owner, std::uint64_t now_ns, claim_hint& hint, 
   const std::uint32_t window = hint.window.load(std::memory_order_relaxed);
   const std::uint32_t next = hint.next.load(std::memory_order_relaxed);
   if (claim_one(owner, now_ns, next, out)) return found(next, window);
-  // Then by the map. Its bits stay set while buffers are taken and freed. Whoever finds that a buffer is taken clears
-  // the bit here.
+  // Then searches by the map. Its bits stay set while buffers are taken and freed. A member that finds a buffer taken
+  // clears the bit here.
   for (std::uint32_t w = 0; w < map_words(); ++w) {
     std::uint64_t bits = free_map[w].load();
     while (bits != 0) {
@@ -75,13 +75,13 @@ step_result ring::claim(owner_id owner, std::uint64_t now_ns, claim_hint& hint, 
         hint.window.store(wider, std::memory_order_relaxed);
         return found(index, wider);
       }
-      // Who frees the buffer looks at the bit afterwards. We look at the buffer after we have cleared the bit. So one
-      // of us sets the bit.
+      // The member that frees the buffer looks at the bit afterwards. This member looks at the buffer after it has
+      // cleared the bit. So one of the two sets the bit.
       (void)free_map[w].fetch_and(~bit);
       if (buffer_word::of(buffers[index].word.load()).state == buffer_state::free) (void)free_map[w].fetch_or(bit);
     }
   }
-  // The map may have lost a bit with somebody who died.
+  // The map may lack a bit, because a member died before it set the bit.
   for (std::uint32_t index = 0; index < buffer_count; ++index) {
     if (claim_one(owner, now_ns, index, out)) return step_result::done;
   }
@@ -116,7 +116,7 @@ step_result ring::publish(owner_id owner, std::uint32_t pid, const claimed& buff
     if (((word.seq ^ position) & (slot_count - 1)) != 0) return found_corrupt(&entry.word);
     if (steps > step_limit()) return step_result::none;
     if (lap < 0) {
-      // The ring is full, if what was there a lap before was ever claimed. Else the hint is wrong.
+      // If the position one lap earlier is claimed and not consumed, the ring is full. Else the hint is wrong.
       if (position - word.seq == slot_count && word.state != slot_state::empty) return step_result::none;
       position = first_unclaimed(word);
       head->tail.store_relaxed(position);
@@ -137,13 +137,13 @@ step_result ring::publish(owner_id owner, std::uint32_t pid, const claimed& buff
     from.since_ns.store_relaxed(now_ns);
     std::uint64_t loaned = buffer_word{buffer.generation, owner, buffer_state::loaned}.bits();
     if (!from.word.exchange_if(loaned, buffer_word{position, {}, buffer_state::queued}.bits())) {
-      // Nobody may wait for a position that nothing will come at.
+      // The position is skipped, so that nobody waits for it.
       std::uint64_t ours = writing.bits();
       (void)entry.word.exchange_if(ours, slot_word{position, {}, slot_state::skip}.bits());
       return step_result::evicted;
     }
     std::uint64_t ours = writing.bits();
-    // Failing: we were taken for dead, and another has made it ready. The message is sent.
+    // This fails if others took this member for dead. They have made the slot ready, so the message is sent.
     (void)entry.word.exchange_if(ours, slot_word{position, {}, slot_state::ready}.bits());
     return step_result::done;
   }
@@ -154,7 +154,8 @@ std::uint32_t ring::first_ready(std::uint32_t from, std::uint32_t to) const {
   return from;
 }
 
-// The message is the caller's. What its entry says is written down for it, and in the entry that it was delivered.
+// The caller now owns the message. Copies what the buffer's entry says into `message`, and records the delivery in the
+// entry.
 step_result ring::deliver(std::uint32_t pid, std::uint64_t now_ns, taken& message) const {
   buffer& from = buffers[message.buffer];
   message.generation = from.generation.load_relaxed();
@@ -169,9 +170,10 @@ step_result ring::deliver(std::uint32_t pid, std::uint64_t now_ns, taken& messag
   return step_result::done;
 }
 
-// The oldest buffer that is `from` becomes `to`. Who loses a message to another looks again, a few times. Then one pass
-// takes any: so it ends however many others take, and what it says is true. If the pass takes nothing, each buffer was
-// in another state when the pass came to it, or was taken by another at that instant.
+// Takes the oldest buffer in state `from`, and puts it into state `to`. If another member takes that buffer first, this
+// searches again, a few times. Then one last pass takes any buffer in state `from`. So the function ends, however many
+// others take buffers. If the last pass takes nothing, each buffer was in another state when the pass came to it, or
+// another member took it at that instant. So `none` is true.
 step_result ring::take_from(buffer_state from, buffer_state to, owner_id owner, taken& out) const {
   constexpr int kRounds = 8;
   for (int round = 0; round <= kRounds; ++round) {
@@ -206,7 +208,7 @@ step_result ring::take(owner_id owner, std::uint32_t pid, std::uint64_t now_ns, 
   // Each further round means that others have recovered a dead process or requeued a message since the last one.
   constexpr int kMostRounds = 64;
   for (int round = 0; round < kMostRounds; ++round) {
-    // Before the search: what is returned during the search raises this number afterwards.
+    // This is read before the search. A message that is returned during the search increases the number afterwards.
     const std::uint64_t returns = head->returns.load();
     if (returns != hint.searched.load(std::memory_order_relaxed)) {
       taken message;
@@ -235,7 +237,7 @@ step_result ring::take_queued(owner_id owner, std::uint32_t pid, std::uint64_t n
     if (((word.seq ^ position) & (slot_count - 1)) != 0) return found_corrupt(&entry.word);
     if (steps > step_limit()) return step_result::none;
     if (lap < 0) {
-      // All the lap is being written or read; or, none of it being so, the hint is wrong.
+      // If slots were passed, the whole lap is being written or read. If none was passed, the hint is wrong.
       if (!all_before_consumed) return step_result::none;
       position = first_unconsumed(word);
       head->head.store_relaxed(position);
@@ -252,14 +254,15 @@ step_result ring::take_queued(owner_id owner, std::uint32_t pid, std::uint64_t n
       continue;
     }
     if (word.state == slot_state::writing || word.state == slot_state::reading) {
-      // Another's, who may be slow or dead: later messages need not wait for it.
+      // Another member owns this slot, and it may be slow or dead. Later messages need not wait for it.
       if (all_before_consumed) first_passed = position;
       all_before_consumed = false;
       ++position;
       continue;
     }
     if (word.state != slot_state::ready) return found_corrupt(&entry.word);
-    // Its producer may have made an earlier one ready, too, since we passed that: what one sends stays in its order.
+    // The same producer may have made an earlier slot ready after this search passed that slot. The earlier one is
+    // taken first, because the messages of one producer must stay in order.
     if (!all_before_consumed) {
       if (const std::uint32_t earlier = first_ready(first_passed, position); earlier != position) {
         position = earlier;
@@ -271,7 +274,7 @@ step_result ring::take_queued(owner_id owner, std::uint32_t pid, std::uint64_t n
 
     const std::uint32_t index = entry.buffer.load_relaxed();
     if (index >= buffer_count) return found_corrupt(&entry.buffer);
-    __builtin_prefetch(payload + index * buffer_bytes);  // comes while we go on
+    __builtin_prefetch(payload + index * buffer_bytes);  // loads while this function goes on
     buffer& from = buffers[index];
     std::uint64_t queued = buffer_word{position, {}, buffer_state::queued}.bits();
     if (!from.word.exchange_if(queued, buffer_word{position, owner, buffer_state::held}.bits())) {
@@ -281,7 +284,7 @@ step_result ring::take_queued(owner_id owner, std::uint32_t pid, std::uint64_t n
     message.position = position;
     message.buffer = index;
     if (const step_result delivered = deliver(pid, now_ns, message); delivered != step_result::done) return delivered;
-    // The slot after the buffer: until the buffer is held, only the slot leads to the message.
+    // The slot changes after the buffer: until the buffer is held, only the slot leads to the message.
     std::uint64_t ours = reading.bits();
     if (!entry.word.exchange_if(ours, slot_word{position + slot_count, {}, slot_state::empty}.bits())) {
       return step_result::evicted;
@@ -349,7 +352,8 @@ step_result ring::requeue(owner_id owner, const taken& message, std::uint64_t no
   entry.since_ns.store_relaxed(now_ns);
   const buffer_word returned{message.position, {}, buffer_state::returned};
   if (!entry.word.exchange_if(seen, returned.bits())) return step_result::evicted;
-  // After the message is there: see take(). If we die before this, who recovers us raises the number.
+  // This comes after the message is returned: see take(). If this member dies before this line, its recovery increases
+  // the number.
   (void)head->returns.fetch_add(1);
   return step_result::done;
 }
@@ -366,7 +370,8 @@ bool ring::is_drained(owner_id me) const {
   return false;
 }
 
-// Asked after the slots: a message never goes back from here into a slot that was seen empty.
+// This is checked after the slots. A message in a buffer never goes back into a slot, so the check of the slots stays
+// valid.
 bool ring::has_none_to_come(owner_id me) const {
   if (!redelivers && head->returns.load() == 0) return true;
   for (std::uint32_t i = 0; i < buffer_count; ++i) {

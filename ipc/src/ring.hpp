@@ -1,9 +1,10 @@
 // The state machine of slots and buffers. Any user of the memory may have corrupted it, and may die between any two
 // instructions. The state machine does not wait, asks no clock and makes no system call.
 //
-// The life of a message: claim() a buffer, publish() it at the next position, take() it, release() it; or give_back()
-// the buffer unsent. A message that was taken can be park()ed instead; then it is withdraw()n, and released, parked
-// again or requeue()d. The order of the steps is what recovery relies on; see recovery.hpp.
+// The life of a message: claim() takes a buffer, publish() puts it at the next position, take() receives it, and
+// release() frees it. give_back() frees a buffer that was not sent. park() puts a taken message aside. withdraw() takes
+// a parked message, which is then released, parked again, or requeued. Recovery relies on the order of these steps; see
+// recovery.hpp.
 #pragma once
 
 #include <atomic>
@@ -18,8 +19,8 @@ namespace forksight::ipc::detail {
 enum class step_result : std::uint8_t {
   done,
   none,     // no free buffer, no free slot, no message
-  evicted,  // others have taken us for dead, and recovered what was ours
-  corrupt,  // where: ring::corrupt_at
+  evicted,  // other members took this one for dead, and recovered what it had
+  corrupt,  // ring::corrupt_at says where
 };
 
 // A buffer that the caller owns.
@@ -39,15 +40,16 @@ struct taken {
   bool is_withdrawn = false;
 };
 
-// Where a producer looks for a buffer first: in turn among the first `window` buffers, which is as many as it has
-// needed at once so far. It is private to a handle. Its threads may write it at once, for nothing is decided by it.
+// Where a producer first looks for a buffer: in turn among the first `window` buffers. `window` is the number of
+// buffers that the producer has needed at once so far. The hint is private to a handle. The threads of the handle may
+// write it at once, because no correctness depends on it.
 struct claim_hint {
   std::atomic<std::uint32_t> next{0};
   std::atomic<std::uint32_t> window{1};
 };
 
 // The value of header::returns before the last search for returned messages that found none. It is private to a handle.
-// Its threads may write it at once, because each value that one of them writes is true.
+// The threads of the handle may write it at once, because each value that one of them writes is true.
 struct take_hint {
   std::atomic<std::uint64_t> searched{0};
 };
@@ -57,15 +59,15 @@ struct ring {
   participant* participants = nullptr;
   slot* slots = nullptr;
   buffer* buffers = nullptr;
-  shared_word<std::uint64_t>* free_map = nullptr;  // a hint: bit b: buffer b may be free
+  shared_word<std::uint64_t>* free_map = nullptr;  // a hint: if bit b is set, buffer b may be free
   std::uint32_t slot_count = 0;                    // a power of two
   std::uint32_t buffer_count = 0;
   std::uint32_t participant_count = 0;
   std::uint64_t buffer_bytes = 0;
   std::uint32_t max_redeliver = 0;
   bool redelivers = false;
-  const char* payload = nullptr;  // of the first buffer; its address is used, not what is there
-  life_view lives;                // not used by the state machine, but by those who look for deaths or report them
+  const char* payload = nullptr;  // of the first buffer; only its address is used, not its content
+  life_view lives;                // not used by the state machine; used to find and report deaths
 
   slot& at(std::uint32_t position) const { return slots[position & (slot_count - 1)]; }
   std::uint32_t map_words() const { return (buffer_count + 63) / 64; }
@@ -75,26 +77,26 @@ struct ring {
 
   step_result claim(owner_id owner, std::uint64_t now_ns, claim_hint& hint, claimed& out) const;
   step_result give_back(owner_id owner, const claimed& buffer, std::uint64_t now_ns) const;
-  // On `none` the buffer is still the caller's.
+  // On `none`, the caller still owns the buffer.
   step_result publish(owner_id owner, std::uint32_t pid, const claimed& buffer, std::uint64_t length,
                       std::uint64_t now_ns) const;
-  // Returned messages first, the oldest of them; then what is queued.
+  // Takes the oldest returned message. If there is none, takes the oldest queued message.
   step_result take(owner_id owner, std::uint32_t pid, std::uint64_t now_ns, take_hint& hint, taken& out) const;
-  // Only what is queued: a slot is empty afterwards.
+  // Takes only a queued message, so a slot is empty afterwards.
   step_result take_queued(owner_id owner, std::uint32_t pid, std::uint64_t now_ns, taken& out) const;
   step_result release(owner_id owner, const taken& message, std::uint64_t now_ns) const;
 
-  // `pid`: of the consumer, which is recorded.
+  // `pid`: the consumer's pid, which is recorded.
   step_result park(owner_id owner, std::uint32_t pid, const taken& message, std::uint64_t now_ns) const;
-  // Takes the oldest parked message. It is no delivery.
+  // Takes the oldest parked message. This does not count as a delivery.
   step_result withdraw(owner_id owner, std::uint64_t now_ns, taken& out) const;
-  // The message of that buffer, if it is parked; else `none`.
+  // Takes the message in that buffer, if it is parked; else `none`.
   step_result withdraw_from(std::uint32_t buffer, owner_id owner, std::uint64_t now_ns, taken& out) const;
-  // A withdrawn message goes to the next receive(), with no deliveries so far.
+  // Gives a withdrawn message to the next receive(). Its number of deliveries starts again at 0.
   step_result requeue(owner_id owner, const taken& message, std::uint64_t now_ns) const;
 
-  // Nothing is queued or returned, and nothing can come back: no position is being written, none is being taken by
-  // another, and (redeliver) none is held by another.
+  // True if nothing is queued or returned, and nothing can come back: no position is being written, no other member is
+  // taking a message, and (with redeliver) no other member holds a message.
   bool is_drained(owner_id me) const;
 
   // The word that made the last step of the calling thread return `corrupt`.
@@ -108,14 +110,14 @@ struct ring {
   step_result found_corrupt(const void* where) const;
   step_result take_from(buffer_state from, buffer_state to, owner_id owner, taken& out) const;
   step_result deliver(std::uint32_t pid, std::uint64_t now_ns, taken& message) const;
-  // How many positions one call looks at, at most, before it returns `none`.
+  // The most positions that one call looks at before it returns `none`.
   std::uint32_t step_limit() const { return 4 * slot_count + 1024; }
-  // Of the positions from `from` on and before `to`; `to`: none.
+  // The first ready position from `from` on and before `to`; `to` if there is none.
   std::uint32_t first_ready(std::uint32_t from, std::uint32_t to) const;
   void advance(shared_word<std::uint32_t>& hint, std::uint32_t to) const;
-  // What the word of one slot tells of all positions. It is enough even if a hint is late by any number of positions.
-  // The position that this slot had a lap before was consumed. It was claimed after all positions below it, and each of
-  // those was claimed after the position of its own slot another lap before was consumed.
+  // What the word of one slot tells about all positions. This is enough even if a hint is too low by any number of
+  // positions. The position that this slot had one lap earlier was consumed. It was claimed after all positions below
+  // it. Each of those was claimed after the position of its own slot, another lap earlier, was consumed.
   std::uint32_t first_unclaimed(slot_word word) const;
   std::uint32_t first_unconsumed(slot_word word) const;
 };

@@ -13,7 +13,7 @@
 namespace forksight::ipc::detail {
 namespace {
 
-// The first line of a small file; empty: it is not there.
+// The first line of a small file; empty: the file does not exist.
 std::string line_of(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -21,12 +21,13 @@ std::string line_of(const std::string& path) {
   return line;
 }
 
-// The folder of our control group of version 2; empty: none.
+// The folder of our control group (version 2); empty: there is none.
 std::string control_group() {
   std::ifstream file("/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
     if (!line.starts_with("0::")) continue;
-    // "/": that of a cgroup namespace, in a container, which may have a limit; the first of all has no such files.
+    // "/" may be the root of a cgroup namespace, in a container, which may have a limit. The real root has no files
+    // with limits.
     return "/sys/fs/cgroup" + (line == "0::/" ? std::string() : line.substr(3));
   }
   return {};
@@ -37,7 +38,7 @@ unsigned long long number(std::uint64_t value) { return static_cast<unsigned lon
 }  // namespace
 
 result<void> check_control_group(std::uint64_t bytes) {
-  // Every group on the way up may have a limit.
+  // Every group from here up to the root may have a limit.
   for (std::string folder = control_group(); folder.size() >= std::strlen("/sys/fs/cgroup");
        folder.resize(folder.rfind('/'))) {
     const std::string limit = line_of(folder + "/memory.max");

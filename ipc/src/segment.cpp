@@ -48,7 +48,8 @@ result<descriptor> make_memfd(const char* name, std::uint64_t bytes) {
   return file;
 }
 
-// gc() takes the name away before it gives up its lock; so who has the lock shared and sees the name, keeps it.
+// gc() removes the name before it releases its lock. So if a process has the shared lock and the name still exists,
+// gc() does not remove the name.
 bool has_name(int fd) {
   struct stat about {};
   return fstat(fd, &about) != 0 || about.st_nlink != 0;
@@ -58,7 +59,7 @@ result<descriptor> make_named(const std::string& name, std::uint64_t bytes) {
   const int fd = shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return failed_call(errno, "segment: shm_open of %s", name.c_str());
   descriptor file(fd);
-  // Before it has a size: gc() takes what nobody holds.
+  // The lock is taken before the file has a size, because gc() removes files that nobody has locked.
   const bool is_locked = flock(fd, LOCK_SH | LOCK_NB) == 0;
   if (!is_locked && errno != EWOULDBLOCK) {
     const int why = errno;
@@ -140,7 +141,7 @@ result<segment> segment::create(const options& wanted) {
   auto file = is_named ? make_named(made.name_, shape.bytes) : make_memfd("forksight-queue", shape.bytes);
   if (!file) return file.error();
   made.fd_ = std::move(file).value();
-  // From here on a name must not be left behind.
+  // From here on, a failure must remove the name.
   const auto give_up = [&](error why) -> result<segment> {
     if (is_named) shm_unlink(made.name_.c_str());
     return why;
@@ -157,7 +158,7 @@ result<segment> segment::create(const options& wanted) {
   }
   shape.crc = crc32c(&shape, offsetof(geometry, crc));
   if (auto mapped = made.map(access::all); !mapped) return give_up(mapped.error());
-  // After our own mapping, which goes on to be writable.
+  // The file is sealed after our own mapping was made. That mapping stays writable.
   if (payload_bytes != 0 && fcntl(made.payload_fd_.get(), F_ADD_SEALS, kSeals | F_SEAL_FUTURE_WRITE) != 0) {
     return give_up(failed_call(errno, "segment: sealing its payload against writing"));
   }
@@ -207,7 +208,8 @@ result<segment> segment::open(descriptor fd, descriptor payload, access how) {
       if (auto mapped = found.map(how); !mapped) return mapped.error();
       return found;
     }
-    // A lock of our own, that ends with us: flock belongs to the open file description, and this one may be shared.
+    // A flock() belongs to the open file description, and others may share this one. So a new description is opened,
+    // whose lock ends with this handle.
     std::array<char, 64> path{};
     std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", found.fd_.get());
     const int own = ::open(path.data(), O_RDWR | O_CLOEXEC);

@@ -1,5 +1,5 @@
-// The memory of a queue: made, sealed and mapped; or mapped and checked. What a segment says of itself is copied once
-// to private memory, checked, and believed only from there.
+// The memory of a queue. It is created, sealed and mapped here, or mapped and checked. The facts in the header of a
+// segment are copied once to private memory and checked. Only the copy is used.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +21,13 @@ class segment {
   segment& operator=(const segment&) = delete;
   ~segment();
 
-  // With the first participant not yet in it, but ready for all.
+  // Creates a segment that is ready for participants, and has none yet.
   static result<segment> create(const options& wanted);
-  // Takes the descriptor. `payload`: of a read-only payload, else none.
+  // Takes over the descriptor. `payload`: the descriptor of a read-only payload, else none.
   static result<segment> open(descriptor fd, descriptor payload = {});
-  // Only to look at: mapped read-only, and whatever its age or state.
+  // Opens a segment only to look at it: it is mapped read-only, in any state.
   static result<segment> open_to_read(descriptor fd);
-  // By the name that a named queue has. NUL-terminated, "/forksight-<32 hex digits>".
+  // Opens a named queue by its name, "/forksight-<32 hex digits>".
   static result<segment> open_named(const std::string& name);
   static result<descriptor> find_named(const std::string& name);
 
@@ -38,9 +38,9 @@ class segment {
   int fd() const { return fd_.get(); }
   int payload_fd() const { return payload_fd_.get(); }
   const std::string& name() const { return name_; }
-  // Of a named queue: nobody finds it by its name any more.
+  // Removes the name of a named queue, so nobody finds it by its name any more.
   void remove_name() const;
-  // Gives up the lock of the descriptor itself, which gc() asks for.
+  // Releases the flock() of the descriptor itself. gc() then sees only the locks of the members.
   void unlock_name() const;
   std::size_t offset_of(const void* word) const {
     return static_cast<std::size_t>(static_cast<const char*>(word) - static_cast<const char*>(base_));
@@ -64,12 +64,13 @@ class segment {
   bool can_write_payload_ = false;
 };
 
-// What makes two builds agree on a segment: sizes and offsets of all that lies in it, byte order, page and line size.
+// A hash of the facts in which two builds must agree to share a segment: sizes and offsets of everything in it, byte
+// order, page size and line size.
 std::uint32_t abi_hash(std::size_t pointer_bytes = sizeof(void*));
 
-// The shape that the options ask for, or what is wrong with them.
+// The shape that the options ask for, or an error about the options.
 result<geometry> plan(const options& wanted);
-// Is it one that plan() could have made, for a file of `bytes`.
+// Checks that plan() could have made this shape, for a file of `bytes` bytes.
 result<void> check(const geometry& shape, std::size_t bytes);
 
 }  // namespace forksight::ipc::detail

@@ -1,8 +1,8 @@
-// A word of shared memory. Every access of the state machine goes through here, so that the model checker, which
-// compiles the same sources with FORKSIGHT_IPC_MODEL, sees each one and decides who goes on.
+// A word of shared memory. Every access of the state machine goes through this class. The model checker compiles the
+// same sources with FORKSIGHT_IPC_MODEL. So it sees each access, and decides which process goes on.
 //
-// All read-modify-writes are sequentially consistent, as are the loads that decide whether to sleep or to wake: their
-// pairs are named at their uses.
+// All read-modify-writes are sequentially consistent. So are the loads that decide whether to sleep or to wake;
+// comments at their uses name the partner.
 #pragma once
 
 #include <sys/single_threaded.h>
@@ -20,7 +20,7 @@ inline void model_step(const void* /*word*/) {}
 inline void model_saw(std::uint64_t /*value*/) {}
 #endif
 
-// Of a word that only the threads of this process write; returns what it was.
+// Adds to a word that only the threads of this process write. Returns the old value.
 template <class T>
 T add_own(std::atomic<T>& word, T more) {
   if (__libc_single_threaded == 0) return word.fetch_add(more);
@@ -38,7 +38,7 @@ class shared_word {
     model_saw(value);
     return value;
   }
-  // Facts that another word guards.
+  // For values that another word guards.
   T load_relaxed() const {
     model_step(this);
     const T value = value_.load(std::memory_order_relaxed);
@@ -53,7 +53,7 @@ class shared_word {
     model_step(this);
     value_.store(value, std::memory_order_release);
   }
-  // True: was `expected`, is `desired`. False: `expected` is what it was.
+  // True: the word was `expected`, and is now `desired`. False: the word was another value, which is now in `expected`.
   bool exchange_if(T& expected, T desired) {
     model_step(this);
     const bool done = value_.compare_exchange_strong(expected, desired, std::memory_order_seq_cst);
@@ -78,9 +78,9 @@ class shared_word {
     model_saw(before);
     return before;
   }
-  // Counters that nobody decides by.
+  // For counters that decide nothing.
   void count(T more) { value_.fetch_add(more, std::memory_order_relaxed); }
-  // Of those that only one process writes.
+  // For counters that only one process writes.
   void count_own(T more) { add_own(value_, more); }
   void raise_to(T value) {
     T before = value_.load(std::memory_order_relaxed);
@@ -88,7 +88,7 @@ class shared_word {
     }
   }
   T peek() const { return value_.load(std::memory_order_relaxed); }
-  // For the kernel, which knows a futex by its address.
+  // The address, by which the kernel knows a futex.
   std::uint32_t* address() {
     static_assert(sizeof(T) == sizeof(std::uint32_t));
     return reinterpret_cast<std::uint32_t*>(&value_);

@@ -1,11 +1,11 @@
-// Sleeping until there may be something, and waking who sleeps. A participant that waits says so by its bit of a map,
-// and sleeps on a word of its own; who has made something takes one bit away and wakes that one. Nothing depends on it:
-// a sleep lasts a slice at most, so what is lost with somebody who died between the two costs its waiter that long, and
-// the bit of a dead waiter costs one system call.
+// Lets participants sleep until there may be something for them, and wakes them. A participant that waits sets its bit
+// in a map, and sleeps on its own word. A participant that has made something clears one bit, and wakes that waiter.
+// Correctness does not depend on the wake: a sleep lasts at most one slice. If a process dies between the two steps,
+// its waiter loses only that time. The bit of a dead waiter costs one system call.
 //
-// At the end of its slice a waiter looks who has died, unless another has just done so. So that many waiters cost no
-// more than one, a slice is 50 ms for each participant that waits, and a second at most: all together they wake up 20
-// times a second, or once a second each.
+// At the end of its slice, a waiter looks for dead members, unless another has just done so. Many waiters must not cost
+// more than one. So a slice is 50 ms times the number of waiting participants, and at most a second. All waiters
+// together wake up 20 times a second, or each wakes up once a second.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,19 @@ namespace forksight::ipc::detail {
 constexpr std::uint64_t kLookNs = 50'000'000;
 constexpr std::uint64_t kMostSliceNs = 1'000'000'000;
 
-// When the slice of `index` ends, by how many wait now; of CLOCK_MONOTONIC.
+// When the slice of `index` ends, on CLOCK_MONOTONIC. It depends on how many participants wait now.
 std::uint64_t slice_end_ns(const ring& of, std::uint32_t index, std::uint64_t now_ns);
 
-// After the change that the waiters wait for; pairs with begin_wait(). At most one participant goes on.
+// Call it after the change that the waiters wait for; pairs with begin_wait(). wake_one() wakes at most one sleeping
+// participant.
 void wake_one(const ring& of, wait_kind kind);
 void wake_all(const ring& of, wait_kind kind);
-// All threads of one participant, whatever they wait for. async-signal-safe
+// Wakes all threads of one participant, whatever they wait for. async-signal-safe
 void wake_participant(const ring& of, std::uint32_t index);
 
-// Says that `index` waits, before it looks once more; the value is for sleep().
+// Announces that `index` waits. The caller then looks once more before it sleeps. Returns the value for sleep().
 std::uint32_t begin_wait(const ring& of, wait_kind kind, std::uint32_t index);
-// until_ns: of CLOCK_MONOTONIC.
+// until_ns: an instant of CLOCK_MONOTONIC.
 void sleep(const ring& of, wait_kind kind, std::uint32_t index, std::uint32_t seen, std::uint64_t until_ns);
 void end_wait(const ring& of, wait_kind kind, std::uint32_t index);
 

@@ -1,5 +1,5 @@
-// What the two examples call of CUDA themselves. A program has this from <cuda.h>, or uses the CUDA runtime; the
-// examples declare it, so that they are built where no toolkit is.
+// The CUDA functions that the two examples call. A real program includes <cuda.h>, or uses the CUDA runtime. The
+// examples declare the functions themselves, so they can be built without a CUDA toolkit.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, std::size_t bytes, C
 int cuStreamSynchronize(CUstream_st* stream);
 }
 
-// CUDA initialised in this process, with device 0; null if there is none.
+// Initialises CUDA in this process, with device 0, and makes a stream. Null if that fails.
 inline CUstream_st* start_device() {
   CUctx_st* context = nullptr;
   CUstream_st* stream = nullptr;

@@ -1,4 +1,4 @@
-// Frames of gpu_writer.cpp, read where they are. Usage: gpu_reader SOCKET
+// Reads the frames of gpu_writer.cpp in device memory, without a copy between the processes. Usage: gpu_reader SOCKET
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -34,7 +34,8 @@ int main(int argc, char** argv) {
       return frame.error().queue == ipc::errc::closed ? 0 : 1;
     }
     cuMemcpyDtoHAsync_v2(seen.data(), frame->data(), frame->size(), on);
-    // The writer's stream waits for the copy before it writes here again; this thread need not.
+    // The writer's stream waits for this copy before it writes into the buffer again. So this thread need not wait
+    // before it releases the frame.
     if (auto released = frame->release(on); !released) return 1;
     cuStreamSynchronize(on);
     for (const unsigned char byte : seen) {

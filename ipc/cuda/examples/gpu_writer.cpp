@@ -1,5 +1,5 @@
-// Frames in device memory for gpu_reader.cpp: waits for one at a socket, hands it the pool, and sends.
-// Usage: gpu_writer SOCKET [FRAMES]
+// Sends frames in device memory to gpu_reader.cpp. Waits for a reader at a socket, sends it the pool, and then sends
+// the frames. Usage: gpu_writer SOCKET [FRAMES]
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -49,13 +49,13 @@ int main(int argc, char** argv) {
   if (reader < 0) return std::perror("gpu_writer"), 1;
   if (auto sent = send_pool(reader, *made); !sent) return fail(sent.error());
   for (int frame = 0; frame < frames; ++frame) {
-    // No call here waits for the device: the stream does, for the reader's.
+    // No call here waits for the device. The writer's stream waits for the reader's stream.
     auto buffer = made->acquire(on, deadline::after(std::chrono::seconds(30)));
     if (!buffer) return fail(buffer.error());
     cuMemsetD8Async(buffer->data(), static_cast<unsigned char>(frame), buffer->capacity(), on);
     if (auto sent = made->send(std::move(*buffer), shape.bytes, on); !sent) return fail(sent.error());
   }
-  // Nothing more comes; and while the reader has the memory open it is not freed.
+  // No more frames come. While the reader has the memory open, close() fails, and the memory is not freed.
   auto closed = made->close();
   if (!closed && closed.error().code == errc::in_use) {
     char byte = 0;

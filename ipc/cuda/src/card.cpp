@@ -24,7 +24,7 @@ bool can_be(const facts& of) {
   if (of.magic != kCardMagic || of.crc != crc_of(of)) return false;
   if (of.kind != memory::vmm_fd && of.kind != memory::legacy) return false;
   if (of.buffers == 0 || of.buffers > kMaxBuffers || of.bytes == 0 || of.bytes > of.stride) return false;
-  // No sum that wraps.
+  // Written so that no sum can overflow.
   return of.offset <= of.total && of.stride <= (of.total - of.offset) / of.buffers;
 }
 
@@ -79,7 +79,7 @@ result<card> card::open(ipc::detail::descriptor fd) {
   if (fstat(made.fd_.get(), &about) != 0) return of_system("fstat");
   const int seals = fcntl(made.fd_.get(), F_GET_SEALS);
   const auto bytes = static_cast<std::size_t>(about.st_size);
-  // Unsealed, it could be cut while we read it.
+  // If the card were not sealed, a peer could cut it while we read it.
   if (seals < 0 || (seals & kSeals) != kSeals || about.st_uid != geteuid() || bytes < size_for(1) ||
       bytes > size_for(kMaxBuffers)) {
     return failure(errc::untrusted,

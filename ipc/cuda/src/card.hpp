@@ -1,5 +1,6 @@
-// What a pool says of itself to those that receive it, in a sealed memfd: facts, which are copied to private memory
-// once, checked, and believed only from there; and a few words that change, which only say when to wait, never where.
+// The card describes a pool to the processes that receive it. It is a sealed memfd. Its facts are copied to private
+// memory once and checked, and only the copy is used. A few other words change: they only say when to wait, and never
+// where memory is.
 #pragma once
 
 #include <atomic>
@@ -23,9 +24,9 @@ struct facts {
   std::uint64_t start;  // field 22 of /proc/PID/stat
   std::uint64_t pid_namespace;
   std::uint64_t id[2];
-  std::uint64_t bytes;   // of a buffer
-  std::uint64_t stride;  // from one to the next
-  std::uint64_t offset;  // of the first, in the allocation that the handle names
+  std::uint64_t bytes;   // of each buffer
+  std::uint64_t stride;  // from one buffer to the next
+  std::uint64_t offset;  // of the first buffer, in the allocation that the handle names
   std::uint64_t total;   // of the allocation
   cu_uuid uuid;
   cu_ipc_handle handle;  // memory::legacy
@@ -34,13 +35,14 @@ struct facts {
 };
 static_assert(sizeof(facts) == 168 && offsetof(facts, crc) == 164);
 
-// Who read a buffer last, and how far it has come. One word, for the writer to judge by when the buffer is free again.
+// Who read a buffer last, and how far that reader came. It is one word. The writer uses it when the buffer is free
+// again.
 struct reader {
   enum class phase : std::uint32_t { none, reading, recorded };
-  std::uint32_t pid = 0;    // 0: of another pid namespace
-  std::uint32_t start = 0;  // low 28 bits
+  std::uint32_t pid = 0;    // 0: the reader is in another pid namespace
+  std::uint32_t start = 0;  // low 28 bits of its start time
   phase at = phase::none;
-  bool is_unsettled = false;  // one before died reading
+  bool is_unsettled = false;  // an earlier reader died while it read
 
   std::uint64_t bits() const {
     return std::uint64_t{pid} | std::uint64_t{start & 0xfffffff} << 32 |
@@ -53,14 +55,14 @@ struct reader {
 };
 
 struct alignas(64) card_buffer {
-  cu_ipc_handle ready;  // the writer's work is done
-  cu_ipc_handle done;   // the reader's is
+  cu_ipc_handle ready;  // event: the writer's work is done
+  cu_ipc_handle done;   // event: the reader's work is done
   std::atomic<std::uint64_t> last_reader;
-  std::atomic<std::uint32_t> is_finished;  // the writer has seen `ready` come true
+  std::atomic<std::uint32_t> is_finished;  // 1: the writer has seen that the event `ready` is complete
 };
 static_assert(sizeof(card_buffer) == 192 && std::atomic<std::uint64_t>::is_always_lock_free);
 
-// The buffers follow it.
+// The card's first part. The card_buffers follow it.
 struct card_page {
   facts about;
   alignas(64) std::atomic<std::uint32_t> is_closing;
@@ -76,7 +78,7 @@ class card {
   card& operator=(const card&) = delete;
   ~card();
 
-  // Room for that many, not yet with facts.
+  // Makes a card with room for that many buffers, but without facts.
   static result<card> create(std::uint32_t buffers);
   void publish(facts about);
   static result<card> open(ipc::detail::descriptor fd);

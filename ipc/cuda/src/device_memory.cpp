@@ -12,8 +12,8 @@
 namespace forksight::ipc_cuda::detail {
 namespace {
 
-// All of this process. Held while memory is opened and closed, so that a handle is never opened twice at once. No
-// forked child comes here: it was refused before.
+// All device memory of this process. The lock is held while memory is opened and closed, so a handle is never opened
+// twice at a time. A forked child never takes the lock: it was refused before.
 std::mutex g_lock;
 std::vector<device_memory*> g_open;
 
@@ -100,7 +100,7 @@ result<void> device_memory::make_legacy(std::uint64_t bytes, facts& about) {
         "memory::vmm_fd",
         device_, static_cast<int>(kPointerLegacyIpc));
   }
-  // The handle names the whole of an allocation, which may be larger than what was asked for.
+  // The handle names the whole allocation, which may be larger than the memory that was asked for.
   cu_address start = 0;
   std::size_t size = 0;
   if (const int answer = api_.memory_range(&start, &size, base_); answer != kSuccess) {
@@ -184,7 +184,7 @@ result<void> device_memory::open_memory(const facts& about) {
     }
     return {};
   }
-  // The descriptor is the number itself in the place of a pointer.
+  // The driver wants the number of the descriptor itself in the pointer argument.
   void* const shareable = reinterpret_cast<void*>(static_cast<std::intptr_t>(fd_.get()));
   if (const int answer = api_.vmm_import(&allocation_, shareable, kHandlePosixFd); answer != kSuccess) {
     return failed_call(api_, answer, "cuMemImportFromShareableHandle", "CUDA: the pool of process %u", about.pid);
@@ -230,7 +230,7 @@ result<device_memory::use> device_memory::import(const driver& api, const card& 
     delete made;
     return why;
   };
-  // Of another namespace nothing is known, and nothing concluded.
+  // If the creator is in another pid namespace, its pid means nothing here, so its end is not watched.
   if (about.pid_namespace == where.pid_namespace) made->producer_ = process_watch(about.pid, about.start);
   if (made->producer_.has_ended()) {
     error why = failure(errc::producer_died,
@@ -258,13 +258,13 @@ void device_memory::close_now() {
   close();
 }
 
-// Answers are not looked at: there is nobody to be told, and at the end of the process the driver may have gone before
-// us.
+// The answers of the driver are ignored: nobody could be told, and at the end of the process the driver may already be
+// gone.
 void device_memory::close() {
   if (context_ == nullptr || (is_made_here_ && !may_free_)) return;
   {
     const current_context within(api_, context_);
-    // An event of a dead process is left alone: what the driver does with it is not defined.
+    // Events of a dead process are not destroyed: the driver's behaviour is not defined for them.
     if (!is_producer_dead()) {
       for (cu_event const event : ready_) (void)api_.event_destroy(event);
       for (cu_event const event : done_) (void)api_.event_destroy(event);

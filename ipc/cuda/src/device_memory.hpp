@@ -1,5 +1,5 @@
-// The memory and the events of a pool in this process: made here, or opened here once, however many handles of the pool
-// the process has. The driver wants it so: a legacy handle is opened once in a context.
+// The memory and the events of a pool in this process. They are made here or opened here. All handles of the pool in
+// this process share them, because the driver opens a legacy handle only once in a context.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace forksight::ipc_cuda::detail {
 
 class device_memory {
  public:
-  // Counts the handles of this process. In a forked child it does nothing: all of it is the parent's.
+  // Counts the handles of this process. In a forked child it does nothing: everything belongs to the parent.
   class use {
    public:
     use() = default;
@@ -36,9 +36,10 @@ class device_memory {
     device_memory* of_ = nullptr;
   };
 
-  // Makes memory and events, and writes their handles to the card, which is published with it.
+  // Makes memory and events, writes their handles to the card, and publishes the card.
   static result<use> create(const driver& api, const pool_options& wanted, card& on);
-  // `fd`: of memory::vmm_fd. In the process that made it: the same.
+  // Opens the memory and the events of a pool. `fd`: the descriptor of memory::vmm_fd. The process that made the pool
+  // gets its own memory again.
   static result<use> import(const driver& api, const card& from, ipc::detail::descriptor fd);
 
   const driver& api() const { return api_; }
@@ -46,13 +47,13 @@ class device_memory {
   cu_address at(std::uint32_t buffer) const { return base_ + offset_ + std::uint64_t{buffer} * stride_; }
   cu_event ready(std::uint32_t buffer) const { return ready_[buffer]; }
   cu_event done(std::uint32_t buffer) const { return done_[buffer]; }
-  // Events and legacy memory of a dead process are not touched.
+  // True if the creator has died. Its events and its legacy memory must not be used then.
   bool is_producer_dead() const { return !is_made_here_ && producer_.has_ended(); }
   bool is_closed() const { return is_closed_.load(std::memory_order_acquire); }
   void close_now();
-  // A descriptor for others, of memory::vmm_fd; -1: none is needed.
+  // The descriptor of memory::vmm_fd, for other processes; -1: they need none.
   int fd() const { return fd_.get(); }
-  // Else the memory stays until the process ends, because others may have it open.
+  // Allows the memory to be freed. Without this call, it stays until the process ends, because others may have it open.
   void allow_free() { may_free_ = true; }
 
  private:

@@ -48,7 +48,8 @@ result<const driver*> driver::load() {
     const char* const why = dlerror();
     return failure(errc::no_driver, "CUDA: no driver: %s", why != nullptr ? why : "libcuda.so.1 cannot be loaded");
   }
-  // Never freed: it is of the process' one driver, which stays loaded. Two threads at once make two that are the same.
+  // It is never freed, because the driver of the process stays loaded. Two threads may make two of them at a time; both
+  // are equal.
   auto* const made = new driver;
   const char* missing = nullptr;
 #define FORKSIGHT_CUDA_FUNCTION(member, symbol, parameters)                         \

@@ -1,4 +1,4 @@
-// The machine's CUDA driver, by dlopen: its functions, and what it says in words.
+// The CUDA driver of the machine, loaded with dlopen: its functions, and its errors in words.
 #pragma once
 
 #include "driver_types.hpp"
@@ -10,11 +10,11 @@ struct driver {
 #define FORKSIGHT_CUDA_FUNCTION(member, symbol, parameters) int(*member) parameters = nullptr;
 #include "driver_functions.def"
 
-  // The one of this process; never closed again. Errors: no_driver.
+  // The driver of this process. It is never unloaded. Errors: no_driver.
   static result<const driver*> load();
 };
 
-// Makes a context current while it lives.
+// Makes a context current as long as this object lives.
 class current_context {
  public:
   current_context(const driver& api, cu_context context)
@@ -32,10 +32,10 @@ class current_context {
 };
 
 __attribute__((format(printf, 2, 3))) error failure(errc code, const char* format, ...);
-// "cuMemCreate: 2, CUDA_ERROR_OUT_OF_MEMORY: <what was tried>"
+// "<what was tried>: cuMemCreate answers 2, CUDA_ERROR_OUT_OF_MEMORY"
 __attribute__((format(printf, 4, 5))) error failed_call(const driver& api, int answer, const char* function,
                                                         const char* format, ...);
-// Of the queue, with the codes that are the same here.
+// Turns an error of the queue into an error of this library.
 error from_queue(const ipc::error& why);
 
 }  // namespace forksight::ipc_cuda::detail

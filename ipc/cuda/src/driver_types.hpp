@@ -1,5 +1,5 @@
-// The types and numbers of the CUDA driver's interface that are used here, declared anew so that neither a CUDA header
-// nor a CUDA library is needed. After "CUDA Driver API", version 12.2, section 5 (data types) and 6.1
+// The types and numbers of the CUDA driver's interface that are used here. They are declared here, so no CUDA header is
+// needed. Source: "CUDA Driver API", version 12.2, sections 5 (data types) and 6.1
 // (https://docs.nvidia.com/cuda/archive/12.2.0/cuda-driver-api/).
 #pragma once
 

@@ -75,7 +75,7 @@ result<gpu_message> gpu_pool::receive(stream on, deadline until) {
 result<void> gpu_pool::close() {
   if (!pool_) return {};
   if (auto usable = pool_->check_usable(); !usable) return usable;
-  // A reader's memory is closed with the last message of it.
+  // The memory of a reader is closed with its last message.
   if (pool_->is_creator()) {
     if (auto closed = pool_->close(); !closed) return closed;
   }
@@ -87,7 +87,7 @@ std::size_t gpu_pool::recover() { return pool_ ? pool_->recover() : 0; }
 result<void> send_pool(int socket, const gpu_pool& what, deadline until) {
   if (!what.pool_) return is_empty();
   if (auto usable = what.pool_->check_usable(); !usable) return usable;
-  // The queue first: who receives it takes part before it opens the memory.
+  // The queue is sent first, so a receiver is a participant of the queue before it opens the memory.
   if (auto sent = ipc::send_queue(socket, what.pool_->as_queue(), until); !sent)
     return detail::from_queue(sent.error());
   const int fds[] = {what.pool_->card_fd(), what.pool_->memory_fd()};

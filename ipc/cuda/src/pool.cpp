@@ -9,11 +9,11 @@
 namespace forksight::ipc_cuda::detail {
 namespace {
 
-// What a message carries.
+// The content of a message.
 struct letter {
   std::uint64_t bytes;
 };
-constexpr std::uint64_t kStartMask = 0xfffffff;  // what reader::start keeps
+constexpr std::uint64_t kStartMask = 0xfffffff;  // the bits that reader::start keeps
 
 bool has_died(const reader& who) { return who.pid != 0 && process_watch(who.pid, who.start, kStartMask).has_ended(); }
 
@@ -95,7 +95,8 @@ result<std::shared_ptr<pool>> pool::import(ipc::queue joined, ipc::detail::descr
   made->card_ = std::move(*page);
   made->start_ = ipc::detail::start_time_of(static_cast<std::uint32_t>(getpid()));
   made->is_other_namespace_ = made->about().pid_namespace != where.pid_namespace;
-  // Pairs with close(): we are among the queue's participants already; so either the creator finds us, or we this.
+  // Pairs with close(). This process is already a participant of the queue. So either the creator sees this process, or
+  // this process sees `is_closing`.
   if (made->card_.is_closing().load(std::memory_order_seq_cst) != 0) {
     return from_queue(
         {ipc::errc::closed, 0, made->about().pid, "CUDA: the pool is being closed by the process that created it"});
@@ -107,9 +108,9 @@ result<std::shared_ptr<pool>> pool::import(ipc::queue joined, ipc::detail::descr
 }
 
 pool::~pool() {
-  // What others have open, they keep: the memory then stays until this process ends.
+  // If others have the memory open, close() fails, and the memory stays until this process ends.
   if (mark_.is_ours() && is_creator_ && memory_) (void)close();
-  // The memory is closed before the queue is left: who is no participant any more has nothing open.
+  // The memory is closed before this process leaves the queue. So a process that is no participant has no memory open.
   memory_.reset();
 }
 
@@ -132,13 +133,13 @@ void pool::note_finished() {
   }
 }
 
-// `on` waits for all that was done with the buffer before.
+// Makes `on` wait for all earlier work on the buffer.
 result<void> pool::settle(std::uint32_t buffer, stream on) {
   const driver& api = memory_->api();
   card_buffer& entry = card_.buffer(buffer);
   const reader last = reader::of(entry.last_reader.load(std::memory_order_acquire));
   const std::lock_guard held(lock_);
-  // Sent, and dropped before anybody had it; or never sent.
+  // The buffer was sent and dropped before anybody received it, or it was never sent.
   if (unfinished_[buffer]) {
     if (const int answer = api.stream_wait_event(on, memory_->ready(buffer), 0); answer != kSuccess) {
       return failed(answer, "cuStreamWaitEvent");
@@ -180,7 +181,7 @@ result<gpu_loan> pool::acquire(stream on, deadline until) {
 void pool::give_back(ipc::loan& unsent, stream on) {
   if (!unsent || !mark_.is_ours()) return;
   const current_context within(memory_->api(), memory_->context());
-  // Work on it may have been queued: the next to write waits for that.
+  // The stream may still have work on the buffer. The next writer waits for that work.
   if (!record_ready(unsent.index(), on)) (void)memory_->api().context_synchronize();
   unsent = ipc::loan();
 }
@@ -203,7 +204,8 @@ result<void> pool::send(gpu_loan& from, std::size_t bytes, stream on, deadline u
   const letter out{bytes};
   std::memcpy(loan.data(), &out, sizeof out);
   auto sent = queue_.send(std::move(loan), sizeof out, until);
-  // Sent, or lost to who took us for dead: it is not the caller's any more.
+  // The loan was sent, or other processes took this one for dead and took the loan. In both cases, the caller no longer
+  // has it.
   if (!loan) from.state_.reset();
   if (!sent) return from_queue(sent.error());
   return {};
@@ -228,7 +230,7 @@ result<gpu_message> pool::receive(stream on, deadline until) {
                    got->size(), got->index(), static_cast<unsigned long long>(in.bytes));
   }
   card_buffer& entry = card_.buffer(got->index());
-  // Before any work of ours, so that none is ever unknown to the writer.
+  // This is stored before any work of this reader starts, so the writer knows of all such work.
   const reader before = reader::of(entry.last_reader.load(std::memory_order_relaxed));
   reader ours;
   ours.pid = is_other_namespace_ ? 0 : static_cast<std::uint32_t>(getpid());
@@ -255,7 +257,7 @@ result<void> pool::release(ipc::message& read, stream on) {
   if (!mark_.is_ours()) return used_after_fork();
   card_buffer& entry = card_.buffer(read.index());
   result<void> outcome;
-  // Of a dead process nobody writes again, and its events are not touched.
+  // If the creator is dead, nobody writes into the buffer again, and its events must not be used.
   if (!memory_->is_closed() && !memory_->is_producer_dead()) {
     const current_context within(memory_->api(), memory_->context());
     if (const int answer = memory_->api().event_record(memory_->done(read.index()), on); answer == kSuccess) {
@@ -263,7 +265,7 @@ result<void> pool::release(ipc::message& read, stream on) {
       ours.at = reader::phase::recorded;
       entry.last_reader.store(ours.bits(), std::memory_order_release);  // pairs with settle()
     } else {
-      // Stays `reading`: to the writer it is as if we had died.
+      // The state stays `reading`. The writer then acts as if this reader had died.
       outcome = failed(answer, "cuEventRecord");
     }
   }
@@ -285,7 +287,7 @@ result<void> pool::close() {
   std::uint32_t first = 0;
   bool is_self_seen = false;
   for (const auto& one : seen.participants) {
-    // It has the queue open, not the memory of the device.
+    // A caretaker has the queue open, but not the device memory.
     if (one.is_caretaker) continue;
     if (one.pid == me && !is_self_seen) {
       is_self_seen = true;

@@ -1,14 +1,14 @@
-// One handle of a pool: its place in the queue, the memory, and who waits for whose work.
+// One handle of a pool: its place in the queue, its memory, and the rules that say which stream waits for which work.
 //
-// When a buffer may be written again. Its last reader is in the card: `recorded`, then the event `done` tells when the
-// reader's work is over, and the writer's stream waits for it; `reading` although the buffer is free, then the reader
-// died with it. The queue gives a buffer back only after the pidfd of who held it was readable; its context has gone by
-// then (the kernel closes a process' descriptors before it says that the process has ended; that this ends its work on
-// the device is the driver's part, and not proven here). The event of a dead reader is not waited for, but the whole
-// context.
+// When may a buffer be written again? The card has the state of the buffer's last reader. `recorded`: the event `done`
+// tells when the reader's work is over, and the writer's stream waits for this event. `reading`, although the buffer is
+// free: the reader died while it held the buffer. The queue gives back the buffer of a dead reader only after the
+// kernel has released the lock that shows the reader's life (ipc/src/life.hpp). The driver must then have ended the
+// reader's work on the device; this is the driver's part, and not proven here. The writer does not wait for the event
+// of a dead reader, but for its own whole context.
 //
-// Whether a message of a dead writer is whole. Its event may not be touched any more; but the writer itself has noted
-// in the card when it saw the event come true. What it has not noted is not given out.
+// Is a message of a dead writer complete? Its event must not be used any more. But the writer notes in the card when it
+// sees that the event is complete. A message without this note is not delivered.
 #pragma once
 
 #include <memory>
@@ -47,7 +47,7 @@ class pool : public std::enable_shared_from_this<pool> {
   result<gpu_loan> acquire(stream on, deadline until);
   result<void> send(gpu_loan& from, std::size_t bytes, stream on, deadline until);
   result<gpu_message> receive(stream on, deadline until);
-  // Of the creator. Errors: in_use; without one the pool is empty afterwards.
+  // Only for the creator. Errors: in_use, used_after_fork. Without an error, the pool is empty afterwards.
   result<void> close();
   bool is_creator() const { return is_creator_; }
   std::size_t recover();
@@ -77,8 +77,8 @@ class pool : public std::enable_shared_from_this<pool> {
   bool is_creator_ = false;
   std::uint64_t start_ = 0;
   bool is_other_namespace_ = false;
-  std::mutex lock_;               // of what follows; the creator's
-  std::vector<bool> unfinished_;  // `ready` was recorded, and has not been seen to come true
+  std::mutex lock_;               // guards the member below; only the creator uses it
+  std::vector<bool> unfinished_;  // true: `ready` was recorded, and was not seen complete yet
 };
 
 }  // namespace detail

@@ -17,7 +17,7 @@ process_watch::process_watch(std::uint32_t pid, std::uint64_t start, std::uint64
     return;
   }
   if (has_ended()) return;
-  // Whoever the descriptor is of has not ended: what /proc says now is of the same process.
+  // The process of this descriptor has not ended. So what /proc says now is about the same process.
   const std::uint64_t now = ipc::detail::start_time_of(pid);
   was_gone_ = now != 0 && ((now ^ start) & mask) != 0;
 }

@@ -1,4 +1,4 @@
-// Whether another process has ended, by a descriptor that a reused pid cannot fool.
+// Tells whether another process has ended. It uses a pidfd, so a pid that is used again does not mislead it.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@ namespace forksight::ipc_cuda::detail {
 class process_watch {
  public:
   process_watch() = default;
-  // `start`: field 22 of /proc/PID/stat, of which the bits of `mask` count.
+  // `start`: field 22 of /proc/PID/stat. Only the bits of `mask` are compared.
   process_watch(std::uint32_t pid, std::uint64_t start, std::uint64_t mask = ~std::uint64_t{0});
-  // Its last thread has ended. False for a process of which nothing is known.
+  // True if its last thread has ended. False if nothing is known about the process.
   bool has_ended() const;
 
  private:

@@ -17,7 +17,7 @@
 namespace forksight::ipc_cuda::detail {
 namespace {
 
-// The process in which CUDA was last seen initialised; a forked child inherits it with the memory.
+// The last process in which CUDA was found initialised. A forked child inherits this value with the memory.
 std::atomic<pid_t> g_initialised_in{0};
 
 std::string environment_of(const char* name) {
@@ -34,7 +34,7 @@ std::string text_of(const char* path) {
   return std::string(text.data(), got);
 }
 
-// The driver's own descriptors, which fork() hands down and exec does not.
+// True if the driver's descriptors are open. A forked child inherits them, and an exec closes them.
 bool has_device_open() {
   DIR* const folder = opendir("/proc/self/fd");
   if (folder == nullptr) return false;
@@ -136,7 +136,7 @@ std::optional<error> refuse_device(const driver& api, cu_device device, memory k
   for (const need& one : needs) {
     int value = 0;
     if (!one.is_asked) continue;
-    // An attribute that this driver is too old to know says nothing of the device.
+    // If the driver is too old to know an attribute, nothing is concluded about the device.
     if (api.device_attribute(&value, one.attribute, device) != kSuccess || value != 0) continue;
     return failure(errc::unsupported, "CUDA: device %d has no %s (attribute %d)%s", device, one.what, one.attribute,
                    one.attribute == kAttributeIpcEvents ? "" : ": memory::legacy may do");

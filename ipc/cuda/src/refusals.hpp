@@ -1,5 +1,5 @@
-// What is known not to work, found out before the driver is asked to do it: the driver's own answers to these are 3,
-// 201, 801 or a crash, and name no reason.
+// Refuses what is known not to work, before the driver is asked. The driver itself would answer 3, 201 or 801, or
+// crash, and would give no reason.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace forksight::ipc_cuda::detail {
 
-// Of this machine and process.
+// Facts about this machine and this process.
 struct surroundings {
   std::string kernel;    // /proc/version
   std::string mps_pipe;  // CUDA_MPS_PIPE_DIRECTORY; empty: none
@@ -20,14 +20,14 @@ struct surroundings {
   static surroundings here();
 };
 
-// WSL and MPS.
+// Refuses WSL and MPS.
 std::optional<error> refuse_platform(const surroundings& where);
-// A legacy pool of another pid namespace.
+// Refuses a legacy pool of another pid namespace.
 std::optional<error> refuse_import(const surroundings& where, const facts& of);
-// CUDA in this process: initialised, by this very process.
+// Refuses if CUDA is not initialised in this process, or if the parent process initialised it.
 std::optional<error> refuse_uninitialised(const driver& api);
 std::optional<error> refuse_device(const driver& api, cu_device device, memory kind);
-// The device with that UUID, whatever its number here.
+// Finds the device with that UUID. Its number in this process may differ from the creator's.
 result<cu_device> find_device(const driver& api, const cu_uuid& uuid, const surroundings& where);
 
 }  // namespace forksight::ipc_cuda::detail

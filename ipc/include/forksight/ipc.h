@@ -1,4 +1,4 @@
-/* The queue for C, and for what loads it by ctypes or cffi: libforksight-ipc.so. See forksight/ipc/queue.hpp.
+/* The queue for C, ctypes and cffi: libforksight-ipc.so. forksight/ipc/queue.hpp describes the queue.
  *
  * Functions return 0, or a code of forksight_queue_code; then `error`, if it is not NULL, says what and who. Times are
  * milliseconds from now; negative: without end; 0: at once. */
@@ -39,7 +39,7 @@ struct forksight_queue_error {
   int32_t code;      /* of forksight_queue_code */
   int32_t sys_errno; /* 0: none */
   uint32_t pid;      /* the process that it is about; 0: none */
-  char text[500];    /* cut if longer */
+  char text[500];    /* a longer text is cut */
 };
 
 /* All zero: the defaults of forksight::ipc::options. */
@@ -57,7 +57,7 @@ struct forksight_queue_options {
 };
 
 typedef struct forksight_queue forksight_queue;
-/* Ends with its send, its give_back, or the queue's handle. */
+/* Ends when it is sent, given back, or when the queue's handle is closed. */
 typedef struct forksight_loan forksight_loan;
 typedef struct forksight_message forksight_message;
 
@@ -70,18 +70,18 @@ enum forksight_queue_role {
 
 int forksight_queue_create(const struct forksight_queue_options* options, forksight_queue** queue,
                            struct forksight_queue_error* error);
-/* The descriptor stays the caller's. */
+/* The caller keeps the descriptor. */
 int forksight_queue_attach(int fd, int role, forksight_queue** queue, struct forksight_queue_error* error);
 int forksight_queue_attach_named(const char* name, int role, forksight_queue** queue,
                                  struct forksight_queue_error* error);
-/* In a forked child: a handle of its own; the parent's is closed, too, when it is not needed there. */
+/* In a forked child: makes a handle of its own. Close the parent's handle there too, when it is not needed. */
 int forksight_queue_reattach_after_fork(const forksight_queue* parents, forksight_queue** queue,
                                         struct forksight_queue_error* error);
-/* NULL is allowed. Loans and messages that are left keep what they need. */
+/* NULL is allowed. Loans and messages that are left keep the memory that they need. */
 void forksight_queue_close(forksight_queue* queue);
 
 int forksight_queue_fd(const forksight_queue* queue);
-/* Bytes of the name, which is written with its NUL if `size` suffices; 0: it has none. */
+/* Returns the bytes of the name; 0: there is no name. Writes the name with its NUL if `size` suffices. */
 size_t forksight_queue_name(const forksight_queue* queue, char* name, size_t size);
 uint64_t forksight_queue_buffer_bytes(const forksight_queue* queue);
 
@@ -89,10 +89,10 @@ int forksight_queue_acquire(forksight_queue* queue, int64_t timeout_ms, forksigh
                             struct forksight_queue_error* error);
 void* forksight_loan_data(const forksight_loan* loan);
 uint64_t forksight_loan_capacity(const forksight_loan* loan);
-/* Sent: the loan is gone. Else it stays the caller's. */
+/* On success, the loan is gone. On an error, the caller keeps it. */
 int forksight_queue_send(forksight_queue* queue, forksight_loan* loan, uint64_t bytes, int64_t timeout_ms,
                          struct forksight_queue_error* error);
-/* Unsent, back to the pool. NULL is allowed. */
+/* Gives the buffer back to the pool, unsent. NULL is allowed. */
 void forksight_loan_give_back(forksight_loan* loan);
 int forksight_queue_send_copy(forksight_queue* queue, const void* data, uint64_t bytes, int64_t timeout_ms,
                               struct forksight_queue_error* error);
@@ -103,7 +103,7 @@ const void* forksight_message_data(const forksight_message* message);
 uint64_t forksight_message_size(const forksight_message* message);
 uint32_t forksight_message_producer(const forksight_message* message);
 uint32_t forksight_message_deliveries(const forksight_message* message);
-/* Its buffer goes back to the pool. NULL is allowed. */
+/* Gives the buffer back to the pool. NULL is allowed. */
 void forksight_message_release(forksight_message* message);
 
 /* Parked messages: those that killed max_redeliver + 1 consumers, and those that a consumer parked. In these four
@@ -127,7 +127,7 @@ int forksight_message_requeue(forksight_message* message, struct forksight_queue
 struct forksight_queue_delivery {
   uint64_t accepted;
   uint64_t sent; /* taken into the queue */
-  uint64_t lost; /* did not get into the queue, and will not */
+  uint64_t lost; /* not taken into the queue, and never will be */
   uint64_t pending;
   uint64_t first_lost, first_lost_count; /* the first range of numbers that were lost, if lost is not 0 */
 };
@@ -135,14 +135,14 @@ struct forksight_queue_delivery {
  * feeder goes on, and the call may be made again. */
 int forksight_queue_flush(forksight_queue* queue, int64_t timeout_ms, struct forksight_queue_delivery* told,
                           struct forksight_queue_error* error);
-/* This handle sends no more. */
+/* After this, the handle cannot send. */
 int forksight_queue_close_producer(forksight_queue* queue, int64_t timeout_ms, struct forksight_queue_delivery* told,
                                    struct forksight_queue_error* error);
 /* Each call that waits on this handle, in any thread, returns CANCELLED; so does every later one that would send or
  * receive. Async-signal-safe, as long as no other thread closes the handle. */
 void forksight_queue_cancel(const forksight_queue* queue);
 void forksight_queue_shutdown(forksight_queue* queue, int drain);
-/* How many dead participants there were. */
+/* Returns how many dead participants there were. */
 size_t forksight_queue_recover(forksight_queue* queue);
 /* Over a connected AF_UNIX socket. */
 int forksight_queue_send_to(int socket, const forksight_queue* queue, int64_t timeout_ms,

@@ -1,4 +1,4 @@
-// What became of the messages that send_copy() of one handle has accepted. With feed::thread, send_copy() returns
+// Tells what became of the messages that send_copy() of one handle has accepted. With feed::thread, send_copy() returns
 // before they are sent.
 #pragma once
 
@@ -13,14 +13,14 @@ namespace forksight::ipc {
 struct delivery {
   struct lost_range {
     std::uint64_t first = 0, count = 0;
-    error why;  // of the first of them
+    error why;  // the error of the first message of the range
   };
   std::uint64_t accepted = 0;
-  // Of these: taken into the queue. A consumer that is there, or comes, can receive it; none has to.
+  // Accepted messages that were taken into the queue. A present or later consumer can receive them. Perhaps none will.
   std::uint64_t sent = 0;
-  std::uint64_t lost = 0;               // did not get into the queue, and will not
+  std::uint64_t lost = 0;               // not taken into the queue, and never will be
   std::uint64_t pending = 0;            // still with the feeder
-  std::vector<lost_range> lost_ranges;  // in order; all of them, if they are kMostRanges at most
+  std::vector<lost_range> lost_ranges;  // in order; complete if there are at most kMostRanges
   static constexpr std::size_t kMostRanges = 1024;
 };
 

@@ -1,4 +1,4 @@
-// A queue from one process to another over a UNIX socket, and named queues that nobody uses any more.
+// Passes a queue from one process to another over a UNIX socket. Removes named queues that nobody uses any more.
 #pragma once
 
 #include <string>
@@ -8,11 +8,12 @@
 
 namespace forksight::ipc {
 
-// Over a connected AF_UNIX socket, of SOCK_STREAM or SOCK_SEQPACKET, to a process of the same user.
-// Errors: untrusted, fd_limit, timeout, system.
+// Sends the queue over a connected AF_UNIX socket to a process of the same user. The socket is of SOCK_STREAM or
+// SOCK_SEQPACKET. Errors: untrusted, fd_limit, timeout, system.
 result<void> send_queue(int socket, const queue& what, deadline until = deadline::never());
-// Also closed (the peer has gone), and the errors of queue::attach(). fd_limit: this process had no descriptor left,
-// and the kernel has thrown away the queue's (MSG_CTRUNC). The peer may send it again.
+// Receives a queue. The errors are those above, those of queue::attach(), and closed: the peer has gone. fd_limit: this
+// process had no free descriptor, so the kernel dropped the queue's descriptor (MSG_CTRUNC). The peer may send it
+// again.
 result<queue> receive_queue(int socket, role as = role::any, deadline until = deadline::never());
 
 struct gc_report {
@@ -21,10 +22,10 @@ struct gc_report {
   std::vector<std::string> skipped;  // "name: why"
 };
 // Removes named queues that no process has open. Each user of a queue holds a lock, which the kernel takes back when
-// the user ends, in whatever way. dry_run: only says which.
+// the user ends, in whatever way. dry_run: removes nothing, and only reports.
 result<gc_report> gc(bool dry_run = false);
-// Waits until nobody has that named queue open, and removes it then. False: its name was removed meanwhile. The caller
-// takes no part in the queue and keeps no state: it may be killed at any time, and started again.
+// Waits until nobody has that named queue open, and then removes it. False: somebody else removed its name meanwhile.
+// The caller does not take part in the queue, and keeps no state. So it may be killed at any time, and started again.
 // Errors: not_found, untrusted, bad_option, system.
 result<bool> remove_when_unused(const std::string& name);
 

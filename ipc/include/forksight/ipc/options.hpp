@@ -1,4 +1,4 @@
-// What a queue is made of, and how long a call may take.
+// The options of a queue, and the deadline of a call.
 #pragma once
 
 #include <chrono>
@@ -10,9 +10,9 @@ namespace forksight::ipc {
 // memfd: a sealed memfd. Another process gets it by inheritance or SCM_RIGHTS. The kernel frees it with its last user.
 // named: a file of shm_open() with a random name. gc() removes the files that nobody uses any more.
 enum class strategy : std::uint8_t { memfd, named };
-// direct: send() itself puts the message into the segment, without a thread or a lock. thread: a feeder thread puts it
-// there, from an unbounded private list. CPython's multiprocessing.Queue works so, with the same hazards at fork() and
-// _exit().
+// direct: the sending call itself puts the message into the segment, without a thread or a lock. thread: send_copy()
+// puts the message on an unbounded private list, and a feeder thread sends it. CPython's multiprocessing.Queue works in
+// this way, with the same hazards at fork() and _exit().
 enum class feed : std::uint8_t { direct, thread };
 // What becomes of a message whose consumer died with it. drop: the message is lost; it is delivered at most once.
 // redeliver: another consumer gets it; it is delivered at least once, and release() acknowledges it.
@@ -20,27 +20,29 @@ enum class on_death : std::uint8_t { drop, redeliver };
 // What send() and acquire() do when there is no room. block: they wait. fail: they return `timeout` at once.
 // drop_oldest: they drop the oldest message that no consumer has now, and count it.
 enum class full : std::uint8_t { block, fail, drop_oldest };
-// any: becomes a producer with its first acquire(), a consumer with its first receive(). caretaker: looks after parked
-// messages, and can neither send nor receive; it does not count for unlink_at, nor for who waits for producers or
-// consumers.
+// any: the handle becomes a producer with its first acquire(), and a consumer with its first receive(). caretaker: the
+// handle looks after parked messages, and can neither send nor receive. It does not count for unlink_at. Nobody waits
+// for it as a producer or a consumer.
 enum class role : std::uint8_t { any, producer, consumer, caretaker };
 
 struct options {
   std::uint32_t slots = 64;              // messages in the queue; rounded up to a power of two, 2 to 2^20
   std::uint32_t buffers = 64;            // 1 to 2^20
-  std::size_t buffer_bytes = 64 * 1024;  // of each; rounded up to a multiple of 64
+  std::size_t buffer_bytes = 64 * 1024;  // of each buffer; rounded up to a multiple of 64
   strategy st = strategy::memfd;
   feed f = feed::direct;
   on_death od = on_death::drop;
   full fl = full::block;
-  std::int32_t spin_us = -1;            // before sleeping; -1: 0 where the process has one CPU, else 20
+  // how long a call spins before it sleeps; -1: 0 if the process has one CPU, else 20
+  std::int32_t spin_us = -1;
   std::uint32_t max_redeliver = 3;      // how often a message is delivered again; then it is parked
   std::uint32_t max_participants = 16;  // handles attached at the same time, 2 to 255
-  std::uint32_t unlink_at = 0;          // strategy::named: remove the name when so many are attached; 0: never
-  bool atfork_handlers = false;         // feed::thread: the feeder's lock is taken across fork()
-  bool readonly_payload = false;        // only the creator may write into buffers
-  bool holds_references = false;        // messages refer to other memory: `forksight queue drain` refuses the queue
-  role as = role::any;                  // of the creator's own handle
+  // strategy::named: remove the name when this many handles are attached; 0: never
+  std::uint32_t unlink_at = 0;
+  bool atfork_handlers = false;   // feed::thread: the feeder's lock is taken across fork()
+  bool readonly_payload = false;  // only the creator may write into buffers
+  bool holds_references = false;  // messages refer to other memory: `forksight queue drain` refuses the queue
+  role as = role::any;            // role of the creator's own handle
 };
 
 // An instant of CLOCK_MONOTONIC after which a call gives up.
@@ -49,9 +51,9 @@ class deadline {
   using clock = std::chrono::steady_clock;
   constexpr deadline(clock::time_point at) : at_(at) {}
   static constexpr deadline never() { return deadline(clock::time_point::max()); }
-  // A call with this does not wait. Its error only says what is missing; inspect() says who has it.
+  // A call with this deadline does not wait. Its error only says what is missing. inspect() says who has it.
   static constexpr deadline now() { return deadline(clock::time_point::min()); }
-  // A span that ends later than the clock can tell is never().
+  // If the end of the span is beyond the range of the clock, this is never().
   static deadline after(clock::duration span) {
     const clock::time_point start = clock::now();
     return span > clock::time_point::max() - start ? never() : deadline(start + span);

@@ -1,5 +1,5 @@
-// A value, or why there is none. What goes wrong is told with the code, errno, a sentence that names the object, the
-// process and what to do, and the process that it is about.
+// A value, or an error. An error has a code, errno, the pid of the process that it is about, and a text. The text names
+// the object and the process, and says what to do.
 #pragma once
 
 #include <cstdint>
@@ -12,39 +12,41 @@
 namespace forksight::ipc {
 
 enum class errc : std::uint8_t {
-  timeout,          // the deadline passed; the text says who holds what
-  closed,           // no producer is left, or shutdown() was called; also: this handle has closed itself
-  producer_died,    // no producer is left, and the last one did not leave but died; pid: of it
-  no_consumer,      // there were consumers, and none is left
-  used_after_fork,  // the handle is the parent's: reattach_after_fork()
-  role,             // attached for the other role, or as a caretaker
-  evicted,          // others took this process for dead: the handle is of no more use, nothing is damaged
-  too_large,        // more bytes than a buffer has
-  no_space,         // no memory, or no room in the file system of the segment
-  cgroup_limit,     // the memory limit of the control group is too low for the segment
-  fd_limit,         // RLIMIT_NOFILE
-  no_participant,   // the table of participants is full
-  abi_mismatch,     // made by another version or another kind of build
-  corrupt,          // a word of the segment holds what no operation writes; the queue is poisoned
-  untrusted,        // another user's, of the wrong mode, not sealed, ...
-  not_found,        // no queue of that name or behind that descriptor
+  timeout,  // the deadline passed; the text says who holds what
+  // no producer is left, shutdown() was called, close_producer() was called on this handle, or the handle is empty
+  closed,
+  producer_died,    // no producer is left, and the last one died without closing; pid: its pid
+  no_consumer,      // there were consumers, but none is left
+  used_after_fork,  // the handle belongs to the parent process: call reattach_after_fork()
+  role,             // the handle is attached with the other role, or as a caretaker
+  // other processes took this one for dead: the handle cannot be used any more, and nothing is damaged
+  evicted,
+  too_large,       // the message has more bytes than a buffer
+  no_space,        // there is no memory, or no room in the file system of the segment
+  cgroup_limit,    // the memory limit of the control group is too low for the segment
+  fd_limit,        // too many descriptors: RLIMIT_NOFILE, or a limit of the system
+  no_participant,  // the table of participants is full
+  abi_mismatch,    // another version or another kind of build made the queue
+  corrupt,         // a word of the segment has a value that no operation writes; the queue is poisoned
+  untrusted,       // the file belongs to another user, has the wrong mode, is not sealed, ...
+  not_found,       // there is no queue with that name, or no queue behind that descriptor
   bad_option,
-  system,       // whatever else the kernel refused: errno says
+  system,       // the kernel refused something else: see sys_errno
   cancelled,    // cancel() was called on this handle
-  undelivered,  // feed::thread: accepted messages did not get into the queue; delivered() says which
+  undelivered,  // feed::thread: accepted messages were lost; delivered() says which
 };
 
-// "timeout", "producer_died", ...: static.
+// The enumerator's name, such as "timeout" or "producer_died". The text is static.
 const char* name_of(errc code);
 
 struct error {
   errc code = errc::system;
   int sys_errno = 0;      // 0: none
-  std::uint32_t pid = 0;  // 0: about nobody
+  std::uint32_t pid = 0;  // 0: the error is not about a process
   std::string text;
 };
 
-// E: of what a library on top of the queue says.
+// E: the error type. A library on top of the queue may use its own.
 template <class T, class E = error>
 class [[nodiscard]] result {
  public:
@@ -53,7 +55,7 @@ class [[nodiscard]] result {
 
   explicit operator bool() const { return state_.index() == 0; }
   bool has_value() const { return state_.index() == 0; }
-  // Aborts if there is none.
+  // Aborts if there is no value.
   T& value() & { return checked(); }
   const T& value() const& {
     if (!has_value()) std::abort();

@@ -1,16 +1,18 @@
-// Buffers in the memory of a CUDA device, passed from one process to others by a queue. No byte is copied and no host
-// thread waits for the device: streams wait for each other, by two events a buffer that are made once.
+// Buffers in the memory of a CUDA device, which a queue passes from one process to others. No byte is copied, and no
+// host thread waits for the device. Streams wait for each other, through two events for each buffer. The events are
+// created once.
 //
-// The process that creates a pool writes, those that receive it read. A reader that dies, at any instruction, is found
-// dead, and its buffers are given back; see docs/cuda-ipc.md for what was proven, and on which driver.
+// The process that creates a pool writes. The processes that receive the pool read. A reader may die at any
+// instruction: the others find out, and its buffers are given back. docs/cuda-ipc.md says what was proven, and on which
+// driver.
 //
-// The driver's interface is used, through the libcuda.so.1 that the process has or finds; each call is made with the
-// device's primary context current, which is that of the CUDA runtime: streams must be of it. CUDA must have been
-// initialised by the program. A pool may be used by any number of threads.
+// The pool calls the CUDA driver, in the libcuda.so.1 that the process has loaded or finds. During each call, the
+// device's primary context is current. The CUDA runtime uses the same context, and streams must belong to it. The
+// program must have initialised CUDA. Any number of threads may use a pool.
 //
-// How others come by a pool: over a connected UNIX socket, once. A descriptor of device memory can travel in no other
-// way but inheritance, and CUDA does not survive a fork; so legacy handles take the same way, in a sealed page beside
-// the queue's descriptor. A message carries an index and a length.
+// Other processes get a pool once, over a connected UNIX socket. A descriptor of device memory can travel only over a
+// socket or by inheritance, and CUDA does not survive a fork. Legacy handles take the same way, in a sealed page beside
+// the queue's descriptor. A message of the queue contains only a buffer's index and a length.
 #pragma once
 
 #include <cstddef>
@@ -32,21 +34,23 @@ using stream = CUstream_st*;
 // CUdeviceptr
 using device_address = unsigned long long;
 
-// vmm_fd: of cuMemCreate(), counted by the driver. legacy: of cuMemAlloc(), named by cuIpcGetMemHandle(); it ends with
-// its process. mempool: of a stream-ordered pool; not built, always unsupported.
+// vmm_fd: memory of cuMemCreate(). The driver counts its users. legacy: memory of cuMemAlloc(), with a handle of
+// cuIpcGetMemHandle(). It ends with the process that created it. mempool: memory of a stream-ordered pool. It is not
+// implemented: the result is always `unsupported`.
 enum class memory : std::uint8_t { vmm_fd, legacy, mempool };
 
 struct pool_options {
   int device = 0;             // ordinal, as this process numbers them
   std::uint32_t buffers = 4;  // 1 to 1024
-  std::size_t bytes = 0;      // of each
+  std::size_t bytes = 0;      // of each buffer
   memory kind = memory::vmm_fd;
   ipc::on_death od = ipc::on_death::drop;
   ipc::full fl = ipc::full::block;
   std::uint32_t max_participants = 16;
 };
 
-// A buffer to write into, by work on the stream that it was acquired for. Goes back to the pool if it is not sent.
+// A buffer to write into. Work on the stream that it was acquired for may write into it. The buffer goes back to the
+// pool if it is not sent.
 class gpu_loan {
  public:
   gpu_loan();
@@ -54,7 +58,7 @@ class gpu_loan {
   gpu_loan& operator=(gpu_loan&&) noexcept;
   ~gpu_loan();
   device_address data() const;
-  // Bytes; 0: it was sent or moved from.
+  // In bytes; 0: the loan was sent or moved from.
   std::size_t capacity() const;
   std::uint32_t index() const;
   explicit operator bool() const { return state_ != nullptr; }
@@ -66,21 +70,21 @@ class gpu_loan {
   std::unique_ptr<state> state_;
 };
 
-// A buffer to read, by work on the stream that it was received for.
+// A buffer to read. Work on the stream that it was received for may read it.
 class gpu_message {
  public:
   gpu_message();
   gpu_message(gpu_message&&) noexcept;
   gpu_message& operator=(gpu_message&&) noexcept;
-  // release(), with the stream that it was received for.
+  // Calls release() with the stream that the message was received for.
   ~gpu_message();
   device_address data() const;
   std::size_t size() const;
   std::uint32_t index() const;
   std::uint32_t deliveries() const;
   explicit operator bool() const { return state_ != nullptr; }
-  // Returns at once: the buffer is written again only after what `on` has been given by now. Errors: driver, queue
-  // (evicted), used_after_fork.
+  // Returns at once. The writer writes into the buffer again only after the work that is on `on` now. Errors: driver,
+  // queue (evicted), used_after_fork.
   result<void> release(stream on);
 
  private:
@@ -95,7 +99,7 @@ class gpu_pool {
   gpu_pool() = default;
   gpu_pool(gpu_pool&&) noexcept = default;
   gpu_pool& operator=(gpu_pool&&) noexcept;
-  // As close(), but what is still in use elsewhere is left to the end of the process.
+  // Like close(). But memory that is still in use elsewhere stays until this process ends.
   ~gpu_pool();
 
   // Errors: no_driver, not_initialised, initialised_in_parent, unsupported, no_device, bad_option, driver, queue.
@@ -104,20 +108,23 @@ class gpu_pool {
   std::size_t buffer_bytes() const;
   memory kind() const;
 
-  // Errors of all that follow: used_after_fork, queue, driver.
-  // A free buffer, for work on `on`, which waits for the last reader's.
+  // All functions below may return used_after_fork, queue and driver. Returns a free buffer for work on `on`. `on`
+  // waits for the work of the last reader.
   result<gpu_loan> acquire(stream on, deadline until = deadline::never());
-  // `bytes` of the loan; readers' streams wait for what `on` has been given by now.
+  // Sends the first `bytes` of the loan. The streams of readers wait for the work that is on `on` now.
   result<void> send(gpu_loan&& from, std::size_t bytes, stream on, deadline until = deadline::never());
-  // `on` waits for the writer's work. producer_died: memory::legacy: the memory is closed. memory::vmm_fd: what was
-  // finished while the writer lived is still received; the one of which that is not known is dropped, with this error,
-  // and the next may be asked for. With nothing left it says so, too.
+  // Returns the oldest message. `on` waits for the writer's work on it. Also producer_died. With memory::legacy, the
+  // memory is then closed. With memory::vmm_fd, a message that the device had finished while the writer lived is still
+  // received. If that is not known of a message, the message is dropped with this error, and the caller may ask for the
+  // next one. The error also comes when no message is left.
   result<gpu_message> receive(stream on, deadline until = deadline::never());
 
-  // Of the creator: sends no more, takes no more readers, and frees the memory if no other process has it open; else
-  // in_use, which says who has, and may be called again. Of a reader: closes the memory; messages keep it open.
+  // For the creator: ends sending, accepts no more readers, and frees the memory if no other process has it open. Else
+  // returns in_use, whose text says who has it open; close() may be called again. For a reader: closes the memory.
+  // Messages that are left keep it open.
   result<void> close();
-  // Gives back what dead readers held; how many there were. The blocking calls do it by themselves.
+  // Gives back the buffers that dead readers held. Returns how many readers were dead. Calls that wait do this by
+  // themselves.
   std::size_t recover();
 
  private:
@@ -126,10 +133,11 @@ class gpu_pool {
   std::shared_ptr<detail::pool> pool_;
 };
 
-// Over a connected AF_UNIX socket, to a process of the same user. Errors: queue, used_after_fork.
+// Sends the pool over a connected AF_UNIX socket to a process of the same user. Errors: queue, used_after_fork.
 result<void> send_pool(int socket, const gpu_pool& what, deadline until = deadline::never());
-// Opens the memory, once a process however often the pool is received. In the process that created it, the memory is
-// used as it is. Errors: those of create(), other_namespace, producer_died, untrusted.
+// Receives a pool, and opens its memory. A process opens the memory once, even if it receives the pool several times.
+// The process that created the pool uses its own memory. Errors: those of create(), other_namespace, producer_died,
+// untrusted.
 result<gpu_pool> receive_pool(int socket, deadline until = deadline::never());
 
 }  // namespace forksight::ipc_cuda

@@ -1,5 +1,5 @@
-// Why something with a device's memory could not be done: decided before the driver is asked wherever that is possible,
-// so that the reason is told and not the driver's number for it.
+// The reasons why an operation on a device's memory failed. Where possible, an obstacle is found before the driver is
+// asked. So the error names the reason, and not only the driver's number.
 #pragma once
 
 #include <cstdint>
@@ -10,29 +10,29 @@
 namespace forksight::ipc_cuda {
 
 enum class errc : std::uint8_t {
-  queue,                  // the queue's error: error::queue says which, timeout or closed for instance
-  driver,                 // the driver's answer that nothing foresaw: error::driver
-  no_driver,              // no libcuda.so.1, or one without a function that is needed
+  queue,                  // an error of the queue: error::queue says which one, for example timeout or closed
+  driver,                 // the driver failed for another reason: see error::driver
+  no_driver,              // there is no libcuda.so.1, or it lacks a function that is needed
   not_initialised,        // cuInit() has not been called in this process
-  initialised_in_parent,  // a process that had called cuInit() forked this one: CUDA does not work in it
-  used_after_fork,        // the pool, loan or message is the parent process'
-  no_device,              // no such device, or it is not visible here
-  unsupported,            // by the device, WSL or MPS
-  other_namespace,        // memory::legacy between pid namespaces
+  initialised_in_parent,  // a process that had called cuInit() forked this process: CUDA does not work here
+  used_after_fork,        // the pool, loan or message belongs to the parent process
+  no_device,              // there is no such device, or it is not visible here
+  unsupported,            // the device, WSL or MPS does not support it
+  other_namespace,        // memory::legacy does not work between pid namespaces
   in_use,                 // close(): another process has the memory open; pid: the first of them
-  producer_died,          // pid: of it
+  producer_died,          // pid: the pid of the creator
   bad_option,
-  untrusted,  // what came over the socket is no pool
+  untrusted,  // what came over the socket is not a pool
 };
 
-// "producer_died", ...: static.
+// The enumerator's name, such as "producer_died". The text is static.
 const char* name_of(errc code);
 
 struct error {
   errc code = errc::driver;
-  int driver = 0;                       // CUresult; 0: the driver has answered nothing
-  ipc::errc queue = ipc::errc::system;  // of errc::queue
-  std::uint32_t pid = 0;                // 0: about nobody
+  int driver = 0;                       // CUresult; 0: no answer of the driver
+  ipc::errc queue = ipc::errc::system;  // for errc::queue
+  std::uint32_t pid = 0;                // 0: the error is not about a process
   std::string text;
 };
 
