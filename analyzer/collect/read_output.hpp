@@ -1,4 +1,4 @@
-// Output that streams of stdio had not written at a fork.
+// Reads the records about output that was still in a buffer of stdio at a fork, and about what wrote it later.
 #pragma once
 
 #include "collect/trace_context.hpp"

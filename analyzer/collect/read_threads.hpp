@@ -1,4 +1,5 @@
-// Threads: which there are, who owns them, and which of them the prepare handlers of a fork ended.
+// Reads the records of threads, finds the library that owns each thread, and reads which threads ended during the
+// prepare handlers of a fork.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ class ThreadReader {
   void read_thread(const TraceRecord& record);
   void read_gone(const TraceRecord& record);
   void sort_threads_by_owner();
-  // Where it was made; 0: not known.
+  // Returns the id of the stack that created the thread; 0 if the trace does not say.
   std::uint64_t creation_stack(model::ThreadId thread) const;
 
  private:

@@ -8,8 +8,8 @@
 
 namespace forksight::inspect {
 
-// A sentence for each process in which threads wait to enter `synchronized` code. Only the JVM knows which thread is
-// inside; the sentence names the command that asks it.
+// Returns a sentence for each process in which threads wait to enter `synchronized` code. Only the JVM knows which
+// thread is inside. The sentence names the command that asks the JVM.
 std::vector<std::string> tell_java_locks(const model::Model& model);
 
 }  // namespace forksight::inspect

@@ -1,8 +1,9 @@
-// Reads a loaded ELF object through its dynamic section: symbols, needed libraries, soname. It takes no lock of the
-// loader and allocates nothing. The shim does not use dlsym and dl_iterate_phdr for this, because they take locks that
-// another thread may hold for any time. x86-64 only.
-//   An object that another thread may unload meanwhile is read with Trust::kNone: every access is a bounded copy that
-//   fails if the memory no longer exists (read_memory). Objects that certainly stay loaded are read directly.
+// Reads a loaded ELF object through its dynamic section: symbols and their versions, the soname, needed libraries, PLT
+// slots, and the TLS offset. It takes no lock of the loader and allocates nothing. The shim does not use dlsym and
+// dl_iterate_phdr for this, because they take locks that another thread may hold for any time. x86-64 only.
+//   Another thread may unload an object while it is read. Such an object is read with Trust::kNone: every access is a
+//   bounded copy that fails if the memory no longer exists (read_memory). An object that certainly stays loaded is read
+//   directly, with Trust::kStaysLoaded.
 #pragma once
 
 #include <elf.h>
@@ -17,10 +18,10 @@ namespace forksight {
 
 enum class Trust { kNone, kStaysLoaded };
 
-// Which definition of a name is meant, if an object has several.
+// An object may define one name several times, with different symbol versions. This says which definition to find.
 enum class Versions {
-  kDefault,  // the one without a version, or the default one: what a reference without a version is bound to
-  kNone,     // the one without a version: what a reference to another library's version is bound to
+  kDefault,  // without a version or with the default version; the loader binds references without a version to these
+  kNone,     // without a version; the loader binds references to a version of another library to these, too
   kAny,
 };
 
@@ -36,12 +37,13 @@ class ElfView {
 
   // The address of an exported, defined function; 0 if there is none.
   std::uint64_t find_function(const char* name, Versions versions = Versions::kDefault) const;
-  // The same for a variable. A program may have a copy of a library's variable. Then the first one in the global scope
-  // is the one that counts.
+  // The address of an exported, defined variable; 0 if there is none. If the program has a copy of a library's variable
+  // (a copy relocation), all objects use the copy, which is the first definition in the global scope. Then the address
+  // in the library is not the one in use.
   std::uint64_t find_variable(const char* name) const;
   bool has_soname(const char* name) const;
-  // Calls visit(start) for each symbol version that the object defines, until it returns false; `start` has the first
-  // eight bytes of the name. The version that stands for the object itself is left out.
+  // Calls visit(start) for each symbol version that the object defines, until visit returns false. `start` has the first
+  // eight bytes of the version's name. The base version, which has the name of the object itself, is left out.
   template <class Visit>
   void for_each_version(Visit visit) const {
     VersionStart start;
@@ -51,11 +53,12 @@ class ElfView {
       if (start.text[0] != '\0' && !visit(start)) return;
     }
   }
-  // The start of the object's TLS segment, relative to the thread pointer. The value comes from a relocation of the
-  // initial-exec TLS model, which the loader has filled in. False if there is none, because the object uses the dynamic
-  // TLS models. For an object opened by dlopen, this is the only place that shows the value without a lock.
+  // Sets `offset` to the start of the object's TLS segment, relative to the thread pointer. The value comes from a
+  // relocation of the initial-exec TLS model, which the loader has filled in. Returns false if the object has no such
+  // relocation, because it uses the dynamic TLS models. For an object opened by dlopen, only such a relocation shows the
+  // value without a lock.
   bool find_static_tls_offset(std::int64_t& offset) const;
-  // Calls visit(name) for each DT_NEEDED, until it returns false.
+  // Calls visit(name) for each DT_NEEDED, until visit returns false.
   template <class Visit>
   void for_each_needed(Visit visit) const {
     ElfW(Dyn) entry;
@@ -64,7 +67,7 @@ class ElfView {
       if (entry.d_tag == DT_NEEDED && read_string(entry.d_un.d_val, name) && !visit(name)) return;
     }
   }
-  // Calls visit(name, address of the slot) for each function of another object that it calls through its PLT.
+  // Calls visit(name, address of the slot) for each function of another object that this object calls through its PLT.
   template <class Visit>
   void for_each_call_slot(Visit visit) const {
     ElfW(Rela) entry;
@@ -86,11 +89,11 @@ class ElfView {
     return true;
   }
   bool read_entry(std::uint32_t index, ElfW(Dyn) & entry) const;  // false at the end
-  // Returns the address of the next entry; 0 after the last. The text is empty for the object itself, and "?" if it
-  // cannot be read.
+  // Returns the address of the next entry; 0 after the last. Sets `start` to an empty text for the base version, and to
+  // "?" if the name cannot be read.
   std::uint64_t read_version(std::uint64_t at, VersionStart& start) const;
   bool read_string(std::uint64_t offset, char (&to)[kNameBytes]) const;
-  // Inlined: frames of their own would make the deepest call deeper by a quarter of a KiB.
+  // These two are inlined, because frames of their own would add a quarter of a KiB to the deepest stack of the shim.
   [[gnu::always_inline]] inline bool has_string(std::uint64_t offset, const char* text) const;
   [[gnu::always_inline]] inline bool matches(std::uint32_t index, const char* name, Versions versions,
                                              std::uint32_t type, std::uint64_t& value) const;
@@ -101,13 +104,13 @@ class ElfView {
   ElfW(Addr) bias_;
   std::uint64_t dynamic_;
   Trust trust_;
-  std::uint64_t symbols_ = 0;  // addresses, 0: the object has none
+  std::uint64_t symbols_ = 0;  // the members are addresses, unless a comment says more; 0: the object has no such section
   std::uint64_t strings_ = 0;
   std::uint64_t soname_ = 0;  // offset in strings_
   std::uint64_t gnu_hash_ = 0;
   std::uint64_t sysv_hash_ = 0;
   std::uint64_t versions_ = 0;
-  std::uint64_t version_definitions_ = 0;  // 0: defines none
+  std::uint64_t version_definitions_ = 0;
   std::uint64_t relocations_ = 0;          // DT_RELA
   std::uint64_t relocation_bytes_ = 0;
   std::uint64_t plt_relocations_ = 0;  // DT_JMPREL

@@ -1,8 +1,10 @@
-// pthread_mutex_lock in assembly, x86-64: what acquire() of lock_guard.hpp compiles to, without a frame pointer and
-// saved registers. docs/performance.md shows the gain; docs/decisions/ says why only this one is left.
-//   Registers are the same as at the call, so unwinding and cancellation pass through as through a tail call. The facts
-//   are stored before the lock is requested, into the entry above the innermost one; only `top` is stored afterwards.
-//   held.hpp explains this, and what a signal handler may do in between.
+// pthread_mutex_lock in assembly for x86-64. It does what the compiled code of acquire() in lock_guard.hpp does, but
+// needs no frame pointer and saves fewer registers. docs/performance.md shows the gain.
+// docs/decisions/0011-assembly-for-one-lock.md says why no other hook is written in assembly.
+//   The callee-saved registers keep the caller's values, and the unwind information describes each push. So unwinding and
+//   cancellation pass through this function. The facts about the lock are stored before the lock is requested, into the
+//   entry above the innermost one. Only `top` is stored afterwards. held.hpp explains this order, and what a signal
+//   handler may do in between.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +12,9 @@
 #include "loader/next.hpp"
 #include "record/slots.hpp"
 
-// Assembly outside of a function cannot use constants of C++. So the numbers in it are compared with these constants
-// here. Values that depend on the list of hooks become assembler symbols; a function that is never called defines them.
+// Assembly outside of a function cannot use constants of C++. So static assertions compare the numbers in the assembly
+// with the constants. Values that depend on the list of hooks become assembler symbols. A function that is never called
+// defines these symbols.
 static_assert(offsetof(forksight::Slot, top) == 0);
 static_assert(forksight::kHeldArrayBytes == 2048);
 static_assert(sizeof(forksight::HeldLock) == 32 && offsetof(forksight::HeldLock, lock) == 0);
@@ -45,10 +48,10 @@ __attribute__((used, noinline, cold)) static void forksight_assembler_constants(
   "  jne 4b\n"                  \
   "  ret\n"
 
-// If t_fast is null (at a thread's first lock, in a child that watches orphans, in an atfork handler), this calls
-// `extern "C" int forksight_slow_pthread_mutex_lock(pthread_mutex_t*, Frame)`, with a frame as a compiler would lay it
-// out. t_fast is read twice, because a signal handler may fork in between, and the child may have no fast path.
-// EOWNERDEAD (130) counts as acquired, too.
+// t_fast is null at a thread's first lock, in a child that watches orphans, and in an atfork handler. Then this code
+// calls `extern "C" int forksight_slow_pthread_mutex_lock(pthread_mutex_t*, Frame)`, with the frame that a compiler
+// would make. t_fast is read before and after the real call, because a signal handler may fork in between, and the child
+// may have no fast path. If the real call returns EOWNERDEAD (130), the lock was acquired, too.
 #define FORKSIGHT_MUTEX_LOCK_IN_ASSEMBLY                                  \
   asm(".pushsection .text.forksight_hooks,\"ax\",@progbits\n"             \
       "  .p2align 6\n"                                                    \

@@ -14,8 +14,9 @@ namespace {
 
 constinit Runtime g_runtimes[kMaxRuntimes] = {};
 
-// The runtime that serves the callers in one loaded object. Each entry is written once, the value before the key. The
-// entries are cleared when objects were unloaded. For objects without an entry, the runtime is looked up at each call.
+// A cache: the runtime that serves the callers in one loaded object. An entry is made at the first call from an object.
+// It is written once, the value before the key. All entries are cleared after an object was unloaded. If all entries are
+// in use, the runtime of a further object is looked up at each of its calls.
 struct CallerEntry {
   std::atomic<std::uint64_t> caller;  // identify(), 0: empty
   Runtime* runtime;
@@ -38,11 +39,12 @@ ElfView view_of(const Module& module) {
   return {module.bias, module.dynamic, module.is_permanent ? Trust::kStaysLoaded : Trust::kNone};
 }
 
-// True for a library whose GOMP entry points serve other libraries, too.
+// True for a library that is a runtime. Its GOMP entry points serve other libraries, too.
 bool provides_gomp(const Module& module) { return module.runtime >= 0; }
 
-// The first runtime in the global scope, which the loader searches before a caller's own libraries; -1: none. Libraries
-// opened with RTLD_GLOBAL come after it, and are not distinguished from those opened without.
+// The index of the first runtime among the objects that were loaded at start-up; -1: none. The loader searches these
+// objects before the caller's own libraries. Libraries that were opened later with RTLD_GLOBAL come after them. This
+// file treats such libraries like those opened without RTLD_GLOBAL.
 int runtime_at_startup() {
   for (std::uint32_t i = 0; i < module_count() && module_at(i).is_permanent; ++i) {
     if (module_at(i).runtime >= 0) return module_at(i).runtime;

@@ -1,4 +1,4 @@
-"""Installs into a scratch prefix, runs what was installed, and builds and runs a program that uses the package."""
+"""Installs into a scratch prefix, runs the installed command and shim, and builds and runs a project that uses the package."""
 import argparse
 import os
 import subprocess
@@ -11,7 +11,7 @@ MOST_BYTES = 8 << 20
 
 
 def run(argv, may_fail=False, **options):
-    """Returns the output of a command. If the command fails, this program ends, except with may_fail."""
+    """Runs a command, and returns its output. If the command fails, this program ends, unless may_fail is true."""
     done = subprocess.run([str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, errors="replace", check=False, timeout=100, **options)
     print("$", *argv)
@@ -46,7 +46,7 @@ def check(arguments, scratch):
     if ".debug_info" not in run(["readelf", "--section-headers", "--wide", forksight.parent / ".debug/forksight.debug"]):
         sys.exit("there is no debug information beside the installed command")
     check_pages(prefix, [line.split()[0] for line in run([forksight, "--help"]).partition("\nSubcommands:\n")[2].splitlines() if line.strip()])
-    # The environment is a new one: if the loader's path named the build folder, the test would not notice a shim that was not installed.
+    # These commands get a new environment. An LD_LIBRARY_PATH with the build folder would hide that no shim was installed.
     environment = {"PATH": os.environ["PATH"], "HOME": str(scratch)}
     run([forksight, "run", "--", "true"], cwd=scratch, env=environment)
     show_shim = "grep -o '/.*libforksight[^ ]*' /proc/self/maps | sort -u"

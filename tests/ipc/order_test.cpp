@@ -1,6 +1,7 @@
-// What one producer sends a consumer takes in its order, wherever in its steps either is interrupted by the other: one
-// of two messages is sent to some step, the consumer goes on to some step, the producer to its end, the consumer to its
-// end. Compiled with FORKSIGHT_IPC_MODEL: model_step() is called before each access to shared memory.
+// A consumer takes the messages of one producer in the order in which they were sent. A producer that sends two messages
+// and a consumer that takes one interrupt each other. The test tries every pair of steps: the producer is interrupted at
+// one step, then the consumer is interrupted at another. Then the producer runs to its end, and after it the consumer.
+//   This file is compiled with FORKSIGHT_IPC_MODEL, so model_step() is called before each access to shared memory.
 #include <gtest/gtest.h>
 #include <ucontext.h>
 
@@ -15,7 +16,7 @@ namespace {
 
 using namespace detail;
 
-// Runs to its end or until `steps` of its accesses are done, and goes on later.
+// A function with a stack of its own. It can be interrupted before each access to shared memory, and continued later.
 class fiber {
  public:
   explicit fiber(std::function<void()> body) : body_(std::move(body)) {
@@ -29,7 +30,7 @@ class fiber {
   fiber(const fiber&) = delete;
   fiber& operator=(const fiber&) = delete;
 
-  // False: it came to its end before.
+  // Continues the function for `steps` accesses to shared memory. Returns false if the function has ended.
   bool go_on(std::uint64_t steps) {
     left_ = steps;
     if (!is_over_) {
@@ -59,7 +60,9 @@ class fiber {
 
 constexpr std::uint64_t kToTheEnd = ~std::uint64_t{0} >> 1;
 
-// The number of the first message that was taken; 0: none. False: either end came before the interruption.
+// Interrupts the producer after `sent_steps` accesses, and then the consumer after `taken_steps` accesses. Sets `first`
+// to the number of the message that the consumer took, or to 0 if it took none. Returns false if the producer or the
+// consumer ended before it could be interrupted.
 bool take_first(std::uint64_t sent_steps, std::uint64_t taken_steps, bool redelivers, std::uint64_t& first) {
   local_ring<4, 4, 2> memory;
   const ring of = memory.begin(redelivers);

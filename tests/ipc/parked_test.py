@@ -1,4 +1,4 @@
-"""Parked messages by `forksight queue parked`, `drain` and `requeue`: what they say, and that no message is ever lost.
+"""Tests what `forksight queue parked`, `drain` and `requeue` print, and that these commands never lose a message.
 
 Usage: parked_test.py LIBRARY FORKSIGHT"""
 import ctypes
@@ -76,7 +76,7 @@ class Queue:
         self.need(C.forksight_queue_send_copy(self.handle, text, len(text), -1, ctypes.byref(self.error())))
 
     def receive(self, handle=None):
-        """(the message, its bytes), or None."""
+        """Returns (the message, its bytes), or None if the queue is empty."""
         message = ctypes.c_void_p()
         if C.forksight_queue_receive(handle or self.handle, 0, ctypes.byref(message), ctypes.byref(self.error())) != 0:
             return None
@@ -89,7 +89,7 @@ class Queue:
         self.need(C.forksight_message_park(message, None))
 
     def die_with_next(self):
-        """The pid of a consumer that was killed with the next message."""
+        """Starts a consumer that takes the next message and is then killed. Returns the pid of the consumer."""
         pid = os.fork()
         if pid == 0:
             own = ctypes.c_void_p()
@@ -134,7 +134,7 @@ class Parked(unittest.TestCase):
     def files(self):
         return sorted(self.folder.iterdir())
 
-    def test_each_is_listed_with_who_it_killed(self):
+    def test_parked_lists_each_message_with_the_consumers_it_killed(self):
         queue = self.make(named=1, max_redeliver=1)
         self.assertRegex(self.run_good("parked", queue.name), rf"^queue [0-9a-f]{{32}} \({queue.name}\): 0 messages parked\n$")
         queue.send(b"poison")
@@ -152,12 +152,12 @@ class Parked(unittest.TestCase):
         self.assertEqual((first["deliveries"], first["killed"], first["parked_by"], first["bytes"]), (2, dead, 0, 6))
         self.assertEqual((second["deliveries"], second["killed"], second["parked_by"]), (1, [], me))
 
-    def test_drain_writes_each_into_a_file_and_frees_it(self):
+    def test_drain_writes_each_message_into_a_file_and_frees_it(self):
         queue = self.make()
         texts = [b"first", b"", b"x" * 4096]
         for text in texts:
             queue.park(text)
-        # By its pid, as inspect takes it; the queue has no name.
+        # The queue has no name. So drain gets a pid, as inspect does.
         said = self.run_good("drain", os.getpid(), "--to", self.folder)
         self.assertEqual([file.read_bytes() for file in self.files()], texts)
         self.assertTrue(all(file.stat().st_mode & 0o777 == 0o600 for file in self.files()))
@@ -174,7 +174,7 @@ class Parked(unittest.TestCase):
         queue.park(b"two")
         self.run_good("drain", f"/proc/{os.getpid()}/fd/{queue.fd}", "--to", self.folder)
         first, second = self.files()
-        # As if the same numbers came again: a file of that name is somebody's.
+        # A file already has the name that drain would use for the first message of another queue.
         first.rename(self.folder / "kept")
         os.rename(second, first)
         other = self.make()
@@ -226,7 +226,7 @@ class Parked(unittest.TestCase):
         self.check_all_there(queue, {b"0", b"1", b"2"})
 
     def check_all_there(self, queue, texts):
-        """Each message is in a file or parked still, in one piece."""
+        """Each message is still parked, or is in a file that has all of its bytes."""
         files = [file.read_bytes() for file in self.files() if not file.name.startswith(".")]
         self.assertLessEqual(set(files), texts)
         C.forksight_queue_recover(queue.handle)
@@ -245,7 +245,7 @@ class Parked(unittest.TestCase):
                 queue.park(text)
             drain = subprocess.Popen([FORKSIGHT, "queue", "drain", str(os.getpid()), "--to", str(self.folder)],
                                      stdout=subprocess.DEVNULL)
-            # After some of its files, at any instant.
+            # The kill comes after a random number of files, and then at any instant.
             goal = randomly.randrange(20)
             while len(self.files()) < goal and drain.poll() is None:
                 pass
@@ -257,7 +257,7 @@ class Parked(unittest.TestCase):
                 file.unlink()
         self.assertGreater(cut_off, 10)
 
-    def test_requeue_gives_them_to_consumers(self):
+    def test_requeue_gives_the_messages_to_consumers(self):
         queue = self.make(max_redeliver=1)
         queue.send(b"again")
         queue.die_with_next()
@@ -273,7 +273,7 @@ class Parked(unittest.TestCase):
         queue.park(b"b")
         self.assertEqual(self.run_good("requeue", os.getpid()), "2 messages requeued\n")
 
-    def test_who_looks_after_them_is_no_user(self):
+    def test_the_commands_do_not_count_as_users_of_the_queue(self):
         queue = self.make(named=1, unlink_at=2)
         queue.park(b"a")
         self.run_good("requeue", queue.name)
@@ -281,10 +281,10 @@ class Parked(unittest.TestCase):
         self.run_good("drain", queue.name, "--to", self.folder)
         self.assertTrue(os.path.exists("/dev/shm" + queue.name))
 
-    def test_what_only_refers_to_data_is_not_drained(self):
+    def test_messages_that_only_refer_to_data_are_not_drained(self):
         queue = self.make()
         queue.park(b"a reference")
-        # As a pool of device memory makes its queue: layout.hpp says where that stands.
+        # Sets the field that a pool of device memory sets in its queue, and the checksum. layout.hpp has their offsets.
         with mmap.mmap(queue.fd, 4096) as head:
             head[8 + 126] = 1
             head[8 + 132:8 + 136] = struct.pack("<I", crc32c(head[8:8 + 132]))
@@ -294,7 +294,7 @@ class Parked(unittest.TestCase):
         self.assertEqual((len(self.parked(queue)), self.files()), (1, []))
         self.assertEqual(self.run_good("requeue", os.getpid()), "1 message requeued\n")
 
-    def test_what_is_no_queue_is_said(self):
+    def test_other_files_and_processes_are_refused(self):
         for verb in (["parked"], ["requeue"], ["drain", "--to", str(self.folder)]):
             for what in ("/forksight-" + "0" * 32, "1999999999", "/proc/self/fd/0", "/proc/self/fd/77", ""):
                 done = forksight(verb[0], *verb[1:], what)

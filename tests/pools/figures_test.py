@@ -38,7 +38,7 @@ def main():
         if owner == "openblas":
             named = [handlers["prepare"] for handlers in fork["handlers"] if "openblas" in handlers["library"]]
             if not named or not named[0] or named[0]["function"] != "blas_thread_shutdown_" or not named[0]["ns"]:
-                failures.append(f"openblas: its prepare handler is not there with its time: {fork['handlers']}")
+                failures.append(f"openblas: the report does not have its prepare handler with a time: {fork['handlers']}")
     for failure in failures:
         print(failure)
     return 1 if failures else 0

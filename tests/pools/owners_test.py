@@ -42,7 +42,7 @@ def call(argv, **options):
 
 
 def build(name, folder, variant):
-    """Builds the program, or its repaired twin if `variant`. Returns its path."""
+    """Builds the program, or its repaired twin if `variant` is true. Returns the path of the built file."""
     program = folder / f"{name}{'.repaired' if variant else ''}"
     if CRATES in LIBRARIES[name][0].parents:
         target = folder / f"cargo-{name}"
@@ -64,7 +64,7 @@ def build(name, folder, variant):
 
 
 def problem_of(report, name):
-    """Returns how the report differs from the expected one, or "" if it does not."""
+    """Returns a text that says how the report differs from the expected one, or "" if it does not differ."""
     *_, finding, words = LIBRARIES[name]
     told = [(one["rule"], one["hang"], one["cause"]) for one in report["findings"]]
     if told != [finding]:

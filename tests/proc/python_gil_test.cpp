@@ -64,14 +64,14 @@ TEST(PythonGil, NamesTheThreadThatHasIt) {
   }
 }
 
-TEST(PythonGil, OfTheLibcWhoseConditionsHaveNoReferences) {
+TEST(PythonGil, IsFoundWithGlibcWhoseConditionsCountNoReferences) {
   GilInterpreter interpreter;
   interpreter.set4(kGil + 32 + 28, 1U << 3U);
   interpreter.set4(kGil + 32 + 36, 0);
   EXPECT_TRUE(interpreter.find(waits_for(kGil + 32 + 32)).has_value());
 }
 
-TEST(PythonGil, AnotherWaitIsNone) {
+TEST(PythonGil, IsNotFoundInAnotherWait) {
   const GilInterpreter interpreter;
   EXPECT_FALSE(interpreter.find(waits_for(kWord + 8)).has_value());
   Syscall call = waits_for(kWord);
@@ -86,7 +86,7 @@ TEST(PythonGil, AnotherWaitIsNone) {
   EXPECT_FALSE(interpreter.find(waits_for(kWord), {2, 99}).has_value());
 }
 
-TEST(PythonGil, OneThatNobodyHasIsNone) {
+TEST(PythonGil, IsNotFoundIfNoThreadHoldsIt) {
   GilInterpreter interpreter;
   interpreter.set4(kGil + 16, 0);
   EXPECT_FALSE(interpreter.find(waits_for(kWord)).has_value());
@@ -98,7 +98,7 @@ TEST(PythonGil, AHolderThatHasEndedIsNotNamed) {
   EXPECT_FALSE(interpreter.find(waits_for(kWord)).has_value());
 }
 
-TEST(PythonGil, AStateThatNamesTwoThreadsIsNone) {
+TEST(PythonGil, IsNotFoundIfTheStateNamesTwoThreads) {
   constexpr std::uint64_t kOther = 0x40000;
   GilInterpreter interpreter;
   interpreter.set8(kState + 200, kOther);
@@ -108,7 +108,7 @@ TEST(PythonGil, AStateThatNamesTwoThreadsIsNone) {
   EXPECT_FALSE(interpreter.find(waits_for(kWord)).has_value());
 }
 
-TEST(PythonGil, NoOtherConditionIsTakenForIt) {
+TEST(PythonGil, IsNotConfusedWithAnotherCondition) {
   GilInterpreter free_of_waiters;
   free_of_waiters.set4(kGil + 32 + 36, 2);
   EXPECT_FALSE(free_of_waiters.find(waits_for(kWord)).has_value());

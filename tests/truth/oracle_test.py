@@ -172,7 +172,7 @@ class Oracle(unittest.TestCase):
             truth_of(text.format("forkpty"))
         self.assertTrue(truth_of(text.format("")).is_over())
 
-    # -- memory that is used again
+    # -- an object in the memory of a destroyed one
 
     def test_a_lock_at_the_place_of_one_that_was_lost(self):
         text = "mutex m\nmutex n at m\n--\nmain create t\nt lock m\nmain fork p\np {} m\np make n\nfree\nt unlock m\np lock n\n{}main wait p\n"
@@ -212,7 +212,7 @@ class Oracle(unittest.TestCase):
 
     def test_nothing_comes_through_a_channel(self):
         text = "channel x\n--\nmain fork p\n{}free\np receive x\nmain wait p\n"
-        self.assertEqual(causes(text.format("")), {"p": "ring", "main": "ring"})  # it has an end itself that could send
+        self.assertEqual(causes(text.format("")), {"p": "ring", "main": "ring"})  # the reader itself has an end that could send
         self.assertTrue(truth_of(text.format("main close x w\np close x w\n")).is_over())
 
     # -- locks of files

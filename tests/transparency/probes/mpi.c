@@ -1,5 +1,5 @@
-/* The entry points of MPI and UCX. The library is the test library of repro/mpi. If it does not implement a call, it
- * records the arguments.
+/* The entry points of MPI and UCX. The probe is linked with the test library of repro/mpi. That library implements some
+ * calls. Of the other calls it only records the arguments.
  * LIBS: forksight_test_mpi
  */
 #include "probe.h"
@@ -73,7 +73,7 @@ extern int MPI_Barrier(void*);
 extern int MPI_Comm_dup(void*, void**);
 extern int MPI_Finalize(void);
 
-/* Calls without MPI_Init: the real functions refuse them, and do not wait. */
+/* Calls without MPI_Init. The functions of the test library return an error, and do not wait. */
 PROBE(functions_of_the_test_library) {
   void* copy = NULL;
   SHOW(MPI_Barrier(NULL));
@@ -82,7 +82,7 @@ PROBE(functions_of_the_test_library) {
 
 PROBE(words) { call_all(); }
 
-/* The parent has a context of UCX, so the shim records calls of the child. */
+/* The parent calls ucp_init_version. So the shim records the child's calls of MPI and UCX. */
 PROBE(child_of_an_initialised_process) {
   extern uint64_t ucp_init_version(W, W, W, W, W, W);
   extern uint64_t ucp_cleanup(W, W, W, W, W, W);

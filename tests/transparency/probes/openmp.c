@@ -1,4 +1,5 @@
-/* Regions of libgomp. The compiled regions call most entry points. The probe calls the others as old compilers did.
+/* Parallel regions of libgomp. The compiler makes calls of some entry points from the regions in this file. The probe
+ * calls the other entry points directly. Some of these are called only by code of old compilers.
  *
  * FLAGS: -fopenmp -O2
  * ENV: FORKSIGHT_OMP=observe,clamp,quiesce,rebuild,auto
@@ -177,8 +178,8 @@ static void use_team(void) {
 }
 static void use_no_region(void) { say("  max threads %d, level %d", omp_get_max_threads() > 0, omp_get_level()); }
 
-/* Forks of a process with a pool, whose children do not use the pool: each policy must print the same as no shim. The
- * pool belongs to a thread that ends, so it does not affect other probes. */
+/* A process with a pool forks, and its child does not use the pool. With each policy of the shim the output must be the
+ * same as without the shim. The pool belongs to a thread that ends, so the pool does not affect other probes. */
 static void fork_with_pool(void) {
   omp_set_num_threads(2);
   use_team();

@@ -13,7 +13,7 @@ class Object:
     attributes: tuple = ()
     shared: bool = False
     number: int = 0
-    at: str = ""  # the object whose memory this one gets when that object is destroyed
+    at: str = ""  # the name of another object; when that is destroyed, this object gets its memory
 
 
 @dataclass(frozen=True)

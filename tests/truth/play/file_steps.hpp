@@ -1,4 +1,4 @@
-// Steps that use descriptors: pipes, socket pairs, eventfds, locks of files.
+// Steps that use descriptors: pipes, socket pairs, FIFOs, eventfds, timers, channels, and locks of files.
 #pragma once
 
 #include "scenario.hpp"

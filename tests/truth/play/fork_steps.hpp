@@ -9,7 +9,7 @@ namespace truth {
 // thread has another slot (see Here). `exec` does not return.
 bool perform_fork_step(int index, int* result);
 
-// Whether the step makes a daemon. Then the process that made it ends.
+// True if the step makes a daemon. After such a step the process that made the daemon ends.
 bool is_daemon(const Step& step);
 
 }  // namespace truth

@@ -1,6 +1,7 @@
 // truth_play SCENARIO CONTROL: plays a scenario. Its forced steps happen in the order in which they are written. Then
 // each thread takes its free steps, as far as it can. CONTROL is a file that the player creates. The judge reads from
-// it how far each thread is. With the arguments SLOT PROCESS STEP the program goes on there after an exec.
+// it how many steps each thread has taken. After an `exec` step, the new program gets the arguments SLOT PROCESS STEP:
+// the thread, its process, and the step that was the exec. The new program continues with the step after that one.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
