@@ -55,8 +55,8 @@ void PoolReader::read_cure(const TraceRecord& record) {
       process, fixed.stack, [id](model::Model & m) -> auto& { return m.touches[id].stack; });
 }
 
-// Finds the workers of lost pools. A worker is a lost thread that the forking thread created, and whose start routine is
-// in the library of the runtime.
+// Finds the workers of lost pools. A worker is a lost thread that the forking thread created, and whose start routine
+// is in the library of the runtime.
 void PoolReader::attach_workers() {
   for (model::ForkId id = trace_.first_fork(); id < model_.forks.size(); ++id) {
     const model::Fork& fork = model_.forks[id];

@@ -36,8 +36,8 @@ void for_each_note(std::span<const std::byte> notes, std::uint64_t alignment,
   std::vector<char> file = as_file(notes);
   const std::unique_ptr<Elf, decltype(&elf_end)> elf(elf_memory(file.data(), file.size()), &elf_end);
   if (elf == nullptr) return;
-  Elf_Data* const data = elf_getdata_rawchunk(elf.get(), sizeof(Elf64_Ehdr), notes.size(),
-                                              alignment == 8 ? ELF_T_NHDR8 : ELF_T_NHDR);
+  Elf_Data* const data =
+      elf_getdata_rawchunk(elf.get(), sizeof(Elf64_Ehdr), notes.size(), alignment == 8 ? ELF_T_NHDR8 : ELF_T_NHDR);
   if (data == nullptr) return;
   const std::span bytes(static_cast<const std::byte*>(data->d_buf), data->d_size);
   GElf_Nhdr head;

@@ -10,8 +10,8 @@
 namespace forksight::image {
 
 struct ElfNote {
-  std::uint32_t type = 0;        // NT_... of <elf.h>; its meaning depends on `owner`
-  std::string_view owner;        // "GNU", "CORE"
+  std::uint32_t type = 0;  // NT_... of <elf.h>; its meaning depends on `owner`
+  std::string_view owner;  // "GNU", "CORE"
   std::span<const std::byte> body;
 };
 

@@ -38,9 +38,8 @@ bool is_mutex(const ReadWord& read, std::uint64_t word, std::uint32_t expected, 
   const std::int32_t owner = mutex->holder();
   if (owner <= 0 || owner > kGreatestTid || mutex->users == 0 || mutex->users > kMostUsers) return false;
   const std::uint32_t state = mutex->has_ceiling() ? mutex->lock & ~abi::Mutex::kCeilingBits : mutex->lock;
-  const bool fits = mutex->is_robust()
-                        ? mutex->owner == owner || mutex->owner == abi::Mutex::kInconsistent
-                        : state == abi::Mutex::kContended;
+  const bool fits = mutex->is_robust() ? mutex->owner == owner || mutex->owner == abi::Mutex::kInconsistent
+                                       : state == abi::Mutex::kContended;
   if (!fits) return false;
   found.use = model::FutexUse::kMutex;
   found.owner = owner;

@@ -87,8 +87,7 @@ bool Cfi::is_signal_frame(std::uint64_t pc) {
   return row.is_known && row.is_signal;
 }
 
-std::optional<std::uint64_t> Cfi::frame_address(std::uint64_t pc, const Registers& registers,
-                                                const StackBytes& stack) {
+std::optional<std::uint64_t> Cfi::frame_address(std::uint64_t pc, const Registers& registers, const StackBytes& stack) {
   const Row& row = row_at(pc);
   if (!row.is_known) return std::nullopt;
   ExpressionContext context{registers, stack, std::nullopt};
@@ -122,9 +121,7 @@ Step Cfi::step(std::uint64_t pc, Registers& registers, const StackBytes& stack) 
   if (return_rule.kind == Rule::Kind::kUndefined) return Step::kOutermost;
 
   ExpressionContext context{registers, stack, std::nullopt};
-  const auto obstacle = [&] {
-    return context.missing_address >= stack.end() ? Step::kBeyondBytes : Step::kUnknown;
-  };
+  const auto obstacle = [&] { return context.missing_address >= stack.end() ? Step::kBeyondBytes : Step::kUnknown; };
   context.cfa = evaluate(row.cfa, context);
   if (!context.cfa) return obstacle();
 
@@ -132,11 +129,8 @@ Step Cfi::step(std::uint64_t pc, Registers& registers, const StackBytes& stack) 
   for (std::size_t i = 0; i < kRegisterCount; ++i) {
     const Rule& rule = row.rules[i];
     switch (rule.kind) {
-      case Rule::Kind::kUndefined:
-        break;
-      case Rule::Kind::kSame:
-        caller[i] = registers[i];
-        break;
+      case Rule::Kind::kUndefined: break;
+      case Rule::Kind::kSame: caller[i] = registers[i]; break;
       case Rule::Kind::kRegister:
         if (rule.number < kRegisterCount) caller[i] = registers[rule.number];
         break;
@@ -146,9 +140,7 @@ Step Cfi::step(std::uint64_t pc, Registers& registers, const StackBytes& stack) 
         if (address && !caller[i]) context.missing_address = *address;
         break;
       }
-      case Rule::Kind::kValue:
-        caller[i] = evaluate(rule.operations, context);
-        break;
+      case Rule::Kind::kValue: caller[i] = evaluate(rule.operations, context); break;
     }
     if (i == row.return_column && !caller[i]) return obstacle();
   }

@@ -49,8 +49,8 @@ class Cfi {
   struct Rule {
     enum class Kind { kUndefined, kSame, kRegister, kMemory, kValue };
     Kind kind = Kind::kUndefined;
-    std::uint64_t number = 0;             // kRegister
-    std::vector<Dwarf_Op> operations;     // kMemory: they compute the address; kValue: they compute the value
+    std::uint64_t number = 0;          // kRegister
+    std::vector<Dwarf_Op> operations;  // kMemory: they compute the address; kValue: they compute the value
   };
   struct Row {
     std::uint64_t end = 0;

@@ -90,14 +90,25 @@ bool Machine::step(const Dwarf_Op& op) {
     case DW_OP_bregx: return push_register(op.number, op.number2);
     case DW_OP_call_frame_cfa: return context_.cfa && push(*context_.cfa);
     // libdw has already widened and sign-extended the operands.
-    case DW_OP_const1u: case DW_OP_const1s: case DW_OP_const2u: case DW_OP_const2s: case DW_OP_const4u:
-    case DW_OP_const4s: case DW_OP_const8u: case DW_OP_const8s: case DW_OP_constu: case DW_OP_consts:
-      return push(op.number);
+    case DW_OP_const1u:
+    case DW_OP_const1s:
+    case DW_OP_const2u:
+    case DW_OP_const2s:
+    case DW_OP_const4u:
+    case DW_OP_const4s:
+    case DW_OP_const8u:
+    case DW_OP_const8s:
+    case DW_OP_constu:
+    case DW_OP_consts: return push(op.number);
     case DW_OP_drop: {
       std::uint64_t dropped = 0;
       return pop(dropped);
     }
-    case DW_OP_deref: case DW_OP_plus_uconst: case DW_OP_neg: case DW_OP_not: case DW_OP_dup: return unary(op);
+    case DW_OP_deref:
+    case DW_OP_plus_uconst:
+    case DW_OP_neg:
+    case DW_OP_not:
+    case DW_OP_dup: return unary(op);
     default: return binary(op);
   }
 }

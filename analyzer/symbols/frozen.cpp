@@ -225,14 +225,14 @@ Walk walk_frozen(AddressSpace& space, const Registers& innermost, const StackByt
   Walk result;
   result.frames.push_back(plain.frames.front());
   std::size_t kept = 1;
-  while (kept < plain.frames.size() &&
-         check_link(space, plain.frames[kept - 1], plain.frames[kept]) == Link::kProved) {
+  while (kept < plain.frames.size() && check_link(space, plain.frames[kept - 1], plain.frames[kept]) == Link::kProved) {
     result.frames.push_back(plain.frames[kept++]);
   }
   doubt_lines(space, result);
   Resync resync(space, unwinder, stack, is_cut);
   for (std::size_t last = kept; last-- > 0;) {
-    for (const std::uint64_t cfa : frame_addresses(space, result.frames[last], last == 0 ? &innermost : nullptr, stack)) {
+    for (const std::uint64_t cfa :
+         frame_addresses(space, result.frames[last], last == 0 ? &innermost : nullptr, stack)) {
       auto resumption = resync.find(result.frames[last], cfa);
       if (!resumption) continue;
       result.frames.resize(last + 1);

@@ -33,8 +33,8 @@ struct Operation {
 };
 
 bool is_push_of_saved(const Operation& operation) {
-  for (const ZydisRegister saved : {ZYDIS_REGISTER_RBX, ZYDIS_REGISTER_R12, ZYDIS_REGISTER_R13, ZYDIS_REGISTER_R14,
-                                    ZYDIS_REGISTER_R15}) {
+  for (const ZydisRegister saved :
+       {ZYDIS_REGISTER_RBX, ZYDIS_REGISTER_R12, ZYDIS_REGISTER_R13, ZYDIS_REGISTER_R14, ZYDIS_REGISTER_R15}) {
     if (operation.is(ZYDIS_MNEMONIC_PUSH) && operation.is_register(0, saved)) return true;
   }
   return false;

@@ -12,7 +12,9 @@ namespace {
 constexpr std::uint64_t kMaxFunctionBytes = 256U << 10U;
 constexpr std::uint64_t kMaxThunkBytes = 96;
 
-std::uint8_t byte_at(std::span<const std::byte> bytes, std::size_t at) { return std::to_integer<std::uint8_t>(bytes[at]); }
+std::uint8_t byte_at(std::span<const std::byte> bytes, std::size_t at) {
+  return std::to_integer<std::uint8_t>(bytes[at]);
+}
 
 std::uint64_t displacement_at(std::span<const std::byte> bytes, std::size_t at) {
   std::int32_t value = 0;
@@ -110,7 +112,8 @@ const char* MachineCode::stub_name(std::uint64_t address) const {
   for (int instructions = 0; instructions < 2; ++instructions) {
     const auto instruction = decode_instruction(bytes, address);
     if (!instruction) return nullptr;
-    if (instruction->kind != Instruction::Kind::kOther) return instruction->slot ? slot_name(*instruction->slot) : nullptr;
+    if (instruction->kind != Instruction::Kind::kOther)
+      return instruction->slot ? slot_name(*instruction->slot) : nullptr;
     bytes = bytes.subspan(instruction->length);
     address += instruction->length;
   }

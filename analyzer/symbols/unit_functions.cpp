@@ -52,11 +52,8 @@ void UnitFunctions::collect(Dwarf_Die& parent, int depth) {
       case DW_TAG_class_type:
       case DW_TAG_structure_type:
       case DW_TAG_union_type:
-      case DW_TAG_lexical_block:
-        collect(child, depth + 1);
-        break;
-      default:
-        break;
+      case DW_TAG_lexical_block: collect(child, depth + 1); break;
+      default: break;
     }
   } while (dwarf_siblingof(&child, &child) == 0);
 }

@@ -169,11 +169,8 @@ void Variables::collect(Dwarf_Die& parent, int depth) {
         break;
       case DW_TAG_namespace:
       case DW_TAG_subprogram:
-      case DW_TAG_lexical_block:
-        collect(child, depth + 1);
-        break;
-      default:
-        break;
+      case DW_TAG_lexical_block: collect(child, depth + 1); break;
+      default: break;
     }
   } while (dwarf_siblingof(&child, &child) == 0);
 }

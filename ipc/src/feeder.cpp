@@ -120,24 +120,25 @@ bool feeder::wait(std::unique_lock<std::mutex>& lock, deadline until, Done done)
   return true;
 }
 
-// With the lock. result<delivery> feeder::answer(bool is_done) const {
-delivery counts = state_->counts;
-counts.pending = counts.accepted - settled(counts);
-if (!is_done) {
-  return failure(errc::timeout, "queue: %llu of %llu messages are still with the feeder thread, %llu were lost",
-                 static_cast<unsigned long long>(counts.pending), static_cast<unsigned long long>(counts.accepted),
-                 static_cast<unsigned long long>(counts.lost));
-}
-if (counts.lost == 0) return counts;
-const delivery::lost_range& first = counts.lost_ranges.front();
-const bool is_one_range = first.count == counts.lost;
-return failure(errc::undelivered, "queue: %llu of %llu messages did not get into the queue, %s %llu%s%s: %s",
-               static_cast<unsigned long long>(counts.lost), static_cast<unsigned long long>(counts.accepted),
-               counts.lost == 1 ? "number"
-               : is_one_range   ? "numbers"
-                                : "the first are numbers",
-               static_cast<unsigned long long>(first.first), first.count == 1 ? "" : " to ",
-               first.count == 1 ? "" : std::to_string(first.first + first.count - 1).c_str(), first.why.text.c_str());
+// The caller holds the lock.
+result<delivery> feeder::answer(bool is_done) const {
+  delivery counts = state_->counts;
+  counts.pending = counts.accepted - settled(counts);
+  if (!is_done) {
+    return failure(errc::timeout, "queue: %llu of %llu messages are still with the feeder thread, %llu were lost",
+                   static_cast<unsigned long long>(counts.pending), static_cast<unsigned long long>(counts.accepted),
+                   static_cast<unsigned long long>(counts.lost));
+  }
+  if (counts.lost == 0) return counts;
+  const delivery::lost_range& first = counts.lost_ranges.front();
+  const bool is_one_range = first.count == counts.lost;
+  return failure(errc::undelivered, "queue: %llu of %llu messages did not get into the queue, %s %llu%s%s: %s",
+                 static_cast<unsigned long long>(counts.lost), static_cast<unsigned long long>(counts.accepted),
+                 counts.lost == 1 ? "number"
+                 : is_one_range   ? "numbers"
+                                  : "the first are numbers",
+                 static_cast<unsigned long long>(first.first), first.count == 1 ? "" : " to ",
+                 first.count == 1 ? "" : std::to_string(first.first + first.count - 1).c_str(), first.why.text.c_str());
 }
 
 result<delivery> feeder::flush(deadline until) {

@@ -97,10 +97,12 @@ result<void> life_lock::open(int segment, const std::string& name) {
   if (!file_) {
     // A lack of descriptors or memory may pass, so it is an error here. Without the lock, nobody would ever learn of
     // this process's death.
-    if (why == EMFILE || why == ENFILE || why == ENOMEM) return failed_call(why, "queue: a second description of its file");
+    if (why == EMFILE || why == ENFILE || why == ENOMEM)
+      return failed_call(why, "queue: a second description of its file");
     return {};
   }
-  struct stat mine {}, segments {};
+  struct stat mine {
+  }, segments{};
   if (fstat(file_.get(), &mine) != 0 || fstat(segment, &segments) != 0 || mine.st_dev != segments.st_dev ||
       mine.st_ino != segments.st_ino) {
     file_.reset();  // this is the /proc of another pid namespace, in which another process has our pid

@@ -42,8 +42,8 @@ class ElfView {
   // in the library is not the one in use.
   std::uint64_t find_variable(const char* name) const;
   bool has_soname(const char* name) const;
-  // Calls visit(start) for each symbol version that the object defines, until visit returns false. `start` has the first
-  // eight bytes of the version's name. The base version, which has the name of the object itself, is left out.
+  // Calls visit(start) for each symbol version that the object defines, until visit returns false. `start` has the
+  // first eight bytes of the version's name. The base version, which has the name of the object itself, is left out.
   template <class Visit>
   void for_each_version(Visit visit) const {
     VersionStart start;
@@ -55,8 +55,8 @@ class ElfView {
   }
   // Sets `offset` to the start of the object's TLS segment, relative to the thread pointer. The value comes from a
   // relocation of the initial-exec TLS model, which the loader has filled in. Returns false if the object has no such
-  // relocation, because it uses the dynamic TLS models. For an object opened by dlopen, only such a relocation shows the
-  // value without a lock.
+  // relocation, because it uses the dynamic TLS models. For an object opened by dlopen, only such a relocation shows
+  // the value without a lock.
   bool find_static_tls_offset(std::int64_t& offset) const;
   // Calls visit(name) for each DT_NEEDED, until visit returns false.
   template <class Visit>
@@ -104,14 +104,15 @@ class ElfView {
   ElfW(Addr) bias_;
   std::uint64_t dynamic_;
   Trust trust_;
-  std::uint64_t symbols_ = 0;  // the members are addresses, unless a comment says more; 0: the object has no such section
+  std::uint64_t symbols_ =
+      0;  // the members are addresses, unless a comment says more; 0: the object has no such section
   std::uint64_t strings_ = 0;
   std::uint64_t soname_ = 0;  // offset in strings_
   std::uint64_t gnu_hash_ = 0;
   std::uint64_t sysv_hash_ = 0;
   std::uint64_t versions_ = 0;
   std::uint64_t version_definitions_ = 0;
-  std::uint64_t relocations_ = 0;          // DT_RELA
+  std::uint64_t relocations_ = 0;  // DT_RELA
   std::uint64_t relocation_bytes_ = 0;
   std::uint64_t plt_relocations_ = 0;  // DT_JMPREL
   std::uint64_t plt_bytes_ = 0;

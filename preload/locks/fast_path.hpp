@@ -1,9 +1,9 @@
 // pthread_mutex_lock in assembly for x86-64. It does what the compiled code of acquire() in lock_guard.hpp does, but
 // needs no frame pointer and saves fewer registers. docs/performance.md shows the gain.
 // docs/decisions/0011-assembly-for-one-lock.md says why no other hook is written in assembly.
-//   The callee-saved registers keep the caller's values, and the unwind information describes each push. So unwinding and
-//   cancellation pass through this function. The facts about the lock are stored before the lock is requested, into the
-//   entry above the innermost one. Only `top` is stored afterwards. held.hpp explains this order, and what a signal
+//   The callee-saved registers keep the caller's values, and the unwind information describes each push. So unwinding
+//   and cancellation pass through this function. The facts about the lock are stored before the lock is requested, into
+//   the entry above the innermost one. Only `top` is stored afterwards. held.hpp explains this order, and what a signal
 //   handler may do in between.
 #pragma once
 

@@ -15,8 +15,8 @@ namespace {
 constinit Runtime g_runtimes[kMaxRuntimes] = {};
 
 // A cache: the runtime that serves the callers in one loaded object. An entry is made at the first call from an object.
-// It is written once, the value before the key. All entries are cleared after an object was unloaded. If all entries are
-// in use, the runtime of a further object is looked up at each of its calls.
+// It is written once, the value before the key. All entries are cleared after an object was unloaded. If all entries
+// are in use, the runtime of a further object is looked up at each of its calls.
 struct CallerEntry {
   std::atomic<std::uint64_t> caller;  // identify(), 0: empty
   Runtime* runtime;

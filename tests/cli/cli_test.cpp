@@ -144,7 +144,8 @@ TEST_F(Cli, AFullDiskIsNoSilence) {
 }
 
 TEST_F(Cli, AReportThatCannotBeWrittenIsAFailureOfForksight) {
-  const Finished run = run_forksight({"run", "--out", at("out"), "--format", "json", "--report", "/dev/full", "--", "true"});
+  const Finished run =
+      run_forksight({"run", "--out", at("out"), "--format", "json", "--report", "/dev/full", "--", "true"});
   EXPECT_EQ(run.status, 125);
   EXPECT_TRUE(has(run.err, "forksight: error: /dev/full: cannot be written: No space left on device\n")) << run.err;
   EXPECT_FALSE(has(run.err, "report in")) << run.err;
@@ -165,7 +166,9 @@ TEST_F(Cli, UsageErrorsAreTwo) {
   expect_error(run_forksight({"report", "--format", "xml", at("hang")}), 2,
                "--format: xml is neither text nor json; try `forksight report --help`");
   const Finished verb = run_forksight({"reprot", at("hang")});
-  expect_error(verb, 2, "reprot: no such verb; did you mean report? There are run, ci, why, core, report, explain, queue, suite, trace");
+  expect_error(
+      verb, 2,
+      "reprot: no such verb; did you mean report? There are run, ci, why, core, report, explain, queue, suite, trace");
   expect_error(run_forksight({"xyzzy"}), 2,
                "xyzzy: no such verb; there are run, ci, why, core, report, explain, queue, suite, trace");
   const Finished option = run_forksight({"report", "--colour", at("hang")});

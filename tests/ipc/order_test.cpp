@@ -1,6 +1,7 @@
-// A consumer takes the messages of one producer in the order in which they were sent. A producer that sends two messages
-// and a consumer that takes one interrupt each other. The test tries every pair of steps: the producer is interrupted at
-// one step, then the consumer is interrupted at another. Then the producer runs to its end, and after it the consumer.
+// A consumer takes the messages of one producer in the order in which they were sent. A producer that sends two
+// messages and a consumer that takes one interrupt each other. The test tries every pair of steps: the producer is
+// interrupted at one step, then the consumer is interrupted at another. Then the producer runs to its end, and after it
+// the consumer.
 //   This file is compiled with FORKSIGHT_IPC_MODEL, so model_step() is called before each access to shared memory.
 #include <gtest/gtest.h>
 #include <ucontext.h>
