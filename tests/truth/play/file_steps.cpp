@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -69,14 +70,16 @@ int close_step(const Step& step) {
 }
 
 // Each process opens a file for itself when it first locks the file. Until then a child uses its parent's open file.
+// All threads of a process use one open file. If two threads open it at once, the descriptor of the second one is not
+// used. It stays open, because close() would remove the fcntl() locks of the process.
 int file_of(const Step& step) {
-  Object& object = object_at(g_play->scenario, index_of(step));
-  if (object.descriptor < 0) {
-    const std::string path = path_of(step.arguments.at(0));
-    object.descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (object.descriptor < 0) fail("cannot open " + path);
-  }
-  return object.descriptor;
+  const std::atomic_ref<int> descriptor(object_at(g_play->scenario, index_of(step)).descriptor);
+  int used = descriptor.load();
+  if (used >= 0) return used;
+  const std::string path = path_of(step.arguments.at(0));
+  const int opened = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (opened < 0) fail("cannot open " + path);
+  return descriptor.compare_exchange_strong(used, opened) ? opened : used;
 }
 
 int fcntl_step(const Step& step, int command, short type) {
