@@ -80,10 +80,13 @@ std::string touch_words(const model::Model& model, const model::Touch& touch) {
     return fmt::format("waits for its {}{}, whose workers were not copied by fork()", openmp::pool_name(*pool), place);
   }
   if (!touch.held) return {};
-  const model::Held& held = model.forks[touch.fork].held[*touch.held];
+  const model::Fork& fork = model.forks[touch.fork];
+  const model::Held& held = fork.held[*touch.held];
   const std::string taken = words::at(" at ", held.acquired_at);
+  // If the lock was already held at the fork of an ancestor, it was the ancestor's forking thread that held it.
+  const bool is_forking_thread = held.by_forking_thread && fork.child == touch.process;
   const std::string holder =
-      held.by_forking_thread ? "the forking thread itself" : words::thread(model.threads[held.holder]);
+      is_forking_thread ? "the forking thread itself" : words::thread(model.threads[held.holder]);
   return fmt::format("locks {}{}, which {} {} and which no thread of the child holds",
                      words::lock(model.locks[held.lock]), place, holder, taken.empty() ? "held" : "took" + taken);
 }

@@ -219,6 +219,23 @@ TEST(AtforkChildStuck, TellsOfWhatTheHandlerTouched) {
   EXPECT_EQ(findings[0].fork->child, test::kChild);
 }
 
+// The ancestor's forking thread held the lock at an earlier fork. It is not the thread that forked this child.
+TEST(AtforkChildStuck, NamesTheThreadThatHeldTheLockAtAnEarlierFork) {
+  model::Model model = stuck_in_child(true);
+  const model::Touch& touch = model.touches.front();
+  model::Fork& fork = model.forks[touch.fork];
+  fork.held[*touch.held].by_forking_thread = true;
+  auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_NE(findings[0].summary.find("which the forking thread itself took"), std::string::npos) << findings[0].summary;
+  fork.child = kParentId;
+  findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].summary.find("the forking thread itself"), std::string::npos) << findings[0].summary;
+  EXPECT_NE(findings[0].summary.find("which thread " + std::to_string(test::kHolder)), std::string::npos)
+      << findings[0].summary;
+}
+
 // In the child, an atfork handler starts a parallel region or ends the pool.
 TEST(AtforkChildStuck, NamesTheLostPoolThatTheHandlerWaitsFor) {
   model::Model model = stuck_in_child(true);
