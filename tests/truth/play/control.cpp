@@ -1,5 +1,6 @@
 #include "control.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -7,6 +8,7 @@
 
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace truth {
@@ -31,6 +33,33 @@ char state_of_task(int32_t pid, int32_t tid) {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, tid);
   return state_of(path);
+}
+
+// True if a task needs no more time to reach the state. A task that waits for the child of vfork() ('D') cannot be
+// stopped.
+bool has_reached(char now, char state) {
+  return now == state || now == '\0' || now == 'X' || now == 'Z' || (state == 'T' && now == 'D');
+}
+
+// The same for all tasks of the process.
+bool have_all_reached(int32_t pid, char state) {
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%d/task", pid);
+  const long folder = raw_call(SYS_openat, AT_FDCWD, reinterpret_cast<long>(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return true;
+  bool have_all = true;
+  alignas(dirent64) char entries[4096];
+  long size = 0;
+  while (have_all && (size = raw_call(SYS_getdents64, folder, reinterpret_cast<long>(entries), sizeof entries)) > 0) {
+    for (long at = 0; at < size;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(entries + at);
+      at += entry->d_reclen;
+      const bool is_task = entry->d_name[0] != '.';
+      have_all = have_all && (!is_task || has_reached(state_of_task(pid, std::atoi(entry->d_name)), state));
+    }
+  }
+  raw_call(SYS_close, folder);
+  return have_all;
 }
 
 }  // namespace
@@ -73,12 +102,12 @@ void await_asleep(const Slot& slot, int32_t step) {
   }
 }
 
+void await_first_thread_end(int32_t pid) {
+  for (char now = state_of_task(pid, pid); now != 'Z' && now != '\0'; now = state_of_task(pid, pid)) raw_nap_ms(1);
+}
+
 void await_process_state(int32_t pid, char state) {
-  for (;;) {
-    const char now = state_of_task(pid, pid);
-    if (now == state || now == '\0') return;
-    raw_nap_ms(1);
-  }
+  while (!have_all_reached(pid, state)) raw_nap_ms(1);
 }
 
 }  // namespace truth

@@ -43,7 +43,11 @@ void await_turn(Control& control, uint32_t turn);
 // Waits until the thread sleeps in its step, or has finished it.
 void await_asleep(const Slot& slot, int32_t step);
 
-// Waits until the whole process has the state: 'T' stopped, 'Z' ended.
+// Waits until the first thread of the process has ended. It remains as a zombie while other threads of the process
+// live.
+void await_first_thread_end(int32_t pid);
+
+// Waits until all threads of the process have the state: 'T' stopped, 'Z' ended.
 void await_process_state(int32_t pid, char state);
 
 void raw_nap_ms(long ms);

@@ -163,7 +163,7 @@ void await_thread_end(const Slot& slot) {
   char path[64];
   const int32_t pid = slot.pid.load(), tid = slot.tid.load();
   if (pid == tid) {
-    await_process_state(pid, 'Z');  // a first thread that has ended remains as a zombie
+    await_first_thread_end(pid);
     return;
   }
   snprintf(path, sizeof path, "/proc/%d/task/%d", pid, tid);
