@@ -227,7 +227,7 @@ TEST(AtforkChildStuck, NamesTheThreadThatHeldTheLockAtAnEarlierFork) {
   fork.held[*touch.held].by_forking_thread = true;
   auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_NE(findings[0].summary.find("which the forking thread itself took"), std::string::npos) << findings[0].summary;
+  EXPECT_NE(findings[0].summary.find("which the forking thread itself held"), std::string::npos) << findings[0].summary;
   fork.child = kParentId;
   findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
