@@ -3,12 +3,14 @@
   must_fail.py PATTERN COMMAND [ARGUMENT...]
 
 Exit status 0: the command ended with a status from 1 to 125, and a line of its output matches PATTERN, a regular
-expression of Python. Otherwise the exit status is 1. So a check that breaks down, or fails for another reason, is not
-taken for one that has found the fault.
+expression of Python. Exit status 77: the command ended with this status, because the check cannot run here. Otherwise the
+exit status is 1. So a check that breaks down, or fails for another reason, is not taken for one that has found the fault.
 """
 import re
 import subprocess
 import sys
+
+SKIPPED = 77  # of CTest's SKIP_RETURN_CODE
 
 
 def find_problem(status, output, pattern):
@@ -29,6 +31,8 @@ def main():
         sys.exit(__doc__)
     done = subprocess.run(sys.argv[2:], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
     print(done.stdout, end="")
+    if done.returncode == SKIPPED:
+        sys.exit(SKIPPED)
     problem = find_problem(done.returncode, done.stdout, sys.argv[1])
     if problem:
         print(f"must_fail: the check {problem}: {' '.join(sys.argv[2:])}")

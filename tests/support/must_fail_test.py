@@ -19,6 +19,9 @@ class MustFail(unittest.TestCase):
     def test_accepts_what_it_waits_for(self):
         self.assertEqual(run("print('found:'); print('lost'); raise SystemExit(1)"), (0, "lost"))
 
+    def test_passes_on_that_the_check_was_skipped(self):
+        self.assertEqual(run("print('skipped: no gdb'); raise SystemExit(77)"), (77, "skipped: no gdb"))
+
     def test_refuses_the_rest(self):
         for program, problem in (
                 ("print('lost')", "passed, although it must fail"),
