@@ -5,12 +5,14 @@
 
 #include <cstdio>
 
+#include "render/terminal.hpp"
+
 namespace forksight {
 
 using namespace std::chrono_literals;
 
 Progress::Progress(std::string what)
-    : what_(std::move(what)), due_(Clock::now() + 1s), is_terminal_(::isatty(STDERR_FILENO) == 1) {}
+    : what_(std::move(what)), due_(Clock::now() + 1s), is_terminal_(render::is_terminal(STDERR_FILENO)) {}
 
 void Progress::show(std::size_t done, std::size_t total) {
   if (!is_terminal_ || Clock::now() < due_) return;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "command/formatter.hpp"
+#include "command/guarded.hpp"
 #include "command/output.hpp"
 #include "command/progress.hpp"
 #include "command/show_report.hpp"
@@ -186,7 +187,7 @@ void add_why_command(CLI::App& app, int& status) {
                                                                         : "is missing: name a process, or use --all");
     if (line->locals && line->style.format != "text")
       throw CLI::ValidationError("--locals", "is for --format text only");
-    status = as_int(explain(*line));
+    status = run_guarded([&] { return as_int(explain(*line)); });
   });
 }
 

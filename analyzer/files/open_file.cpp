@@ -16,6 +16,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "files/dead_places.hpp"
+
 namespace forksight::files {
 namespace {
 
@@ -82,6 +84,10 @@ int open_again(int place, const std::string& path, const struct stat& status) {
 
 template <class MayRead>
 Descriptor open_checked(const std::string& path, const MayRead& may_read) {
+  if (is_dead_path(path)) {
+    errno = ETIMEDOUT;
+    return {};
+  }
   const Descriptor place(open_place(path));
   if (!place) return {};
   struct stat status {};
@@ -104,6 +110,10 @@ Descriptor open_regular(const std::string& path) {
 }
 
 Descriptor open_mapped(const std::string& path, const std::optional<MappedFile>& mapped) {
+  if (mapped && is_dead_device(fmt::format("{:02x}:{:02x}", mapped->major, mapped->minor))) {
+    errno = ETIMEDOUT;
+    return {};
+  }
   return open_checked(path, [&](const struct stat& status) {
     if (!mapped || ::geteuid() != 0) return true;
     const bool is_it = status.st_ino == mapped->inode && major(status.st_dev) == mapped->major &&
@@ -112,7 +122,13 @@ Descriptor open_mapped(const std::string& path, const std::optional<MappedFile>&
   });
 }
 
-std::string reason_of(int error) { return error == EINVAL ? "not a regular file" : std::strerror(error); }
+std::string reason_of(int error) {
+  switch (error) {
+    case EINVAL: return "not a regular file";
+    case ETIMEDOUT: return "its file system does not answer";
+    default: return std::strerror(error);
+  }
+}
 
 std::size_t read_at(int fd, std::uint64_t offset, std::span<std::byte> bytes) {
   std::size_t done = 0;

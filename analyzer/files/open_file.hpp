@@ -25,7 +25,7 @@ struct MappedFile {
 // Opens a regular file for reading. Never opens a device, a FIFO, a socket or a folder, nor a file of /proc, /sys and
 // other file systems of the kernel, not even through a link. A path below /proc/PID/root is resolved within that root:
 // absolute links stay inside the root. On failure, the descriptor is empty and errno has the reason. EINVAL: this is
-// not a regular file.
+// not a regular file. ETIMEDOUT: its file system does not answer.
 Descriptor open_regular(const std::string& path);
 
 // The same for the file of a mapping. If forksight runs as root, a file other than the mapped one is opened only if

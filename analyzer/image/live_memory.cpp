@@ -15,12 +15,13 @@ namespace forksight::image {
 std::shared_ptr<const LiveMemory> LiveMemory::open(std::int32_t tid) {
   const int fd = ::open(proc::proc_path(tid, "mem").c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return nullptr;
-  return std::shared_ptr<const LiveMemory>(new LiveMemory(fd));
+  return std::shared_ptr<const LiveMemory>(new LiveMemory(fd, tid));
 }
 
 LiveMemory::~LiveMemory() { ::close(fd_); }
 
 std::size_t LiveMemory::read(std::uint64_t address, std::span<std::byte> bytes) const {
+  bytes = bytes.first(dead_.clip(address, bytes.size()));
   std::size_t done = 0;
   while (done < bytes.size()) {
     const std::uint64_t at = address + done;

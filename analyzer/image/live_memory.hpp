@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "image/memory.hpp"
+#include "proc/dead_ranges.hpp"
 
 namespace forksight::image {
 
@@ -21,9 +22,10 @@ class LiveMemory final : public Memory {
   std::size_t read(std::uint64_t address, std::span<std::byte> bytes) const override;
 
  private:
-  explicit LiveMemory(int fd) : fd_(fd) {}
+  LiveMemory(int fd, std::int32_t tid) : fd_(fd), dead_(tid) {}
 
   int fd_;
+  proc::DeadRanges dead_;
 };
 
 }  // namespace forksight::image

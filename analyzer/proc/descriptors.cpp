@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "files/dead_places.hpp"
 #include "proc/proc_fs.hpp"
 
 namespace forksight::proc {
@@ -115,7 +116,7 @@ Object find_object(std::int32_t tid, std::int32_t fd) {
   if (*link == "anon_inode:[pidfd]") return {ObjectKind::kProcess, std::move(*link), 0};
   // Any process can open a FIFO that has a name, at any time. Many services wait for that.
   struct stat status {};
-  const bool is_fifo = ::stat(link_path(tid, fd).c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
+  const bool is_fifo = files::stat_living(link_path(tid, fd), status) == 0 && S_ISFIFO(status.st_mode);
   return {is_fifo && status.st_nlink == 0 ? ObjectKind::kFifo : ObjectKind::kOther, std::move(*link), 0};
 }
 
@@ -165,7 +166,7 @@ bool may_be_signalled_by_kernel(std::int32_t tid) {
   if (read_file(proc_path(tid, "maps"), kMaxMaps).text.find("[aio]") != std::string::npos) return true;
   for (const std::int32_t fd : list_numbers(proc_path(tid, "fd")).numbers) {
     struct stat status {};
-    if (::stat(link_path(tid, fd).c_str(), &status) != 0 || !S_ISCHR(status.st_mode)) continue;
+    if (files::stat_living(link_path(tid, fd), status) != 0 || !S_ISCHR(status.st_mode)) continue;
     const unsigned device = major(status.st_rdev);
     const bool is_plain =
         device == kMemoryDevices || device == 4 || device == kTerminals || (device >= kFirstPty && device <= kLastPty);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "files/dead_places.hpp"
 #include "libc/libc_file.hpp"
 #include "proc/proc_fs.hpp"
 #include "proc/process_memory.hpp"
@@ -43,7 +44,7 @@ std::string folder_of(std::int32_t tid, const SharedPlace& place) {
   if (read_link("/proc/self/ns/mnt") == read_link(proc_path(tid, "ns/mnt"))) return folder;
   const std::string inside = proc_path(tid, "root") + folder;
   struct stat status {};
-  if (::stat(inside.c_str(), &status) != 0) return {};
+  if (files::stat_living(inside, status) != 0) return {};
   return fmt::format("{:02x}:{:02x}", major(status.st_dev), minor(status.st_dev)) == place.device ? inside
                                                                                                   : std::string();
 }
@@ -97,7 +98,7 @@ bool is_closed_to_others(std::int32_t tid, const SharedPlace& place) {
   // sem_open() maps a file under a temporary name, links it to the final name, and removes the temporary name. So the
   // file may have another name in this folder.
   const std::string folder = folder_of(tid, place);
-  if (folder.empty()) return false;
+  if (folder.empty() || files::is_dead_path(folder)) return false;
   DIR* const directory = ::opendir(folder.c_str());
   if (directory == nullptr) return false;
   bool has_name = false;
@@ -141,7 +142,7 @@ abi::Libc libc_of(std::int32_t tid, const std::vector<Mapping>& mappings) {
     for (const std::string& place : {proc_path(tid, "root") + mapping.path,
                                      proc_path(tid, fmt::format("map_files/{:x}-{:x}", mapping.start, mapping.end))}) {
       struct stat status {};
-      if (::stat(place.c_str(), &status) == 0 && status.st_ino == mapping.inode) return libc::read_libc_file(place);
+      if (files::stat_living(place, status) == 0 && status.st_ino == mapping.inode) return libc::read_libc_file(place);
     }
     return {};
   }

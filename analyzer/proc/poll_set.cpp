@@ -10,6 +10,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "files/dead_places.hpp"
 #include "proc/descriptors.hpp"
 #include "proc/proc_fs.hpp"
 #include "proc/process_memory.hpp"
@@ -67,7 +68,7 @@ Descriptors read_epoll(const ThreadSample& thread) {
     // The file stays in the set as long as any process has it open, under any number. So the descriptor must still
     // refer to the same inode.
     struct stat status {};
-    if (::stat(proc_path(thread.tid, "fd/" + std::to_string(entry.fd)).c_str(), &status) != 0) return std::nullopt;
+    if (files::stat_living(proc_path(thread.tid, "fd/" + std::to_string(entry.fd)), status) != 0) return std::nullopt;
     if (status.st_ino != entry.inode) return std::nullopt;
     fds.push_back(entry.fd);
   }

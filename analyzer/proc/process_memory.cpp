@@ -7,7 +7,8 @@
 
 namespace forksight::proc {
 
-ProcessMemory::ProcessMemory(std::int32_t tid) : fd_(::open(proc_path(tid, "mem").c_str(), O_RDONLY | O_CLOEXEC)) {}
+ProcessMemory::ProcessMemory(std::int32_t tid)
+    : fd_(::open(proc_path(tid, "mem").c_str(), O_RDONLY | O_CLOEXEC)), dead_(tid) {}
 
 ProcessMemory::~ProcessMemory() {
   if (fd_ >= 0) ::close(fd_);
@@ -21,8 +22,17 @@ std::optional<std::uint64_t> ProcessMemory::read(std::uint64_t address, std::siz
 }
 
 bool ProcessMemory::read(std::uint64_t address, std::span<std::byte> bytes) const {
-  return fd_ >= 0 &&
+  return fd_ >= 0 && dead_.clip(address, bytes.size()) == bytes.size() &&
          ::pread(fd_, bytes.data(), bytes.size(), static_cast<off_t>(address)) == static_cast<ssize_t>(bytes.size());
+}
+
+std::optional<std::string> ProcessMemory::read_c_string(std::uint64_t address) const {
+  std::string text;
+  for (char byte = 0; text.size() < 4096; text.push_back(byte)) {
+    if (!read(address + text.size(), std::as_writable_bytes(std::span(&byte, 1)))) return std::nullopt;
+    if (byte == 0) return text;
+  }
+  return std::nullopt;
 }
 
 }  // namespace forksight::proc

@@ -12,12 +12,19 @@
 #include <string>
 #include <utility>
 
+#include "files/dead_places.hpp"
 #include "proc/proc_fs.hpp"
 
 namespace forksight::proc {
 
 bool runs_x86_64(std::int32_t tid) {
-  const int fd = ::open(proc_path(tid, "exe").c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  const std::string path = proc_path(tid, "exe");
+  if (files::is_dead_path(path)) {
+    // The file cannot be read. Only a 64-bit program has memory above 4 GiB.
+    const std::vector<Mapping> mappings = read_mappings(tid);
+    return std::ranges::any_of(mappings, [](const Mapping& one) { return one.start >> 32U != 0; });
+  }
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return false;
   Elf64_Ehdr header;
   const ssize_t got = ::pread(fd, &header, sizeof header, 0);

@@ -37,18 +37,42 @@ std::optional<std::string> find_link_host() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? std::optional<std::string>(name.data()) : std::nullopt;
 }
 
+struct Terminal {
+  bool is_terminal = false;
+  std::size_t columns = 0;  // 0: not known
+};
+
+Terminal look_at(int fd) {
+  Terminal terminal{::isatty(fd) == 1, 0};
+  winsize size{};
+  if (terminal.is_terminal && ::ioctl(fd, TIOCGWINSZ, &size) == 0) terminal.columns = size.ws_col;
+  return terminal;
+}
+
+std::optional<std::array<Terminal, 3>> g_remembered;
+
+Terminal terminal_of(int fd) {
+  const bool is_known = g_remembered && fd >= 0 && static_cast<std::size_t>(fd) < g_remembered->size();
+  return is_known ? (*g_remembered)[static_cast<std::size_t>(fd)] : look_at(fd);
+}
+
 }  // namespace
+
+void remember_terminals() {
+  if (!g_remembered) g_remembered = {look_at(STDIN_FILENO), look_at(STDOUT_FILENO), look_at(STDERR_FILENO)};
+}
+
+bool is_terminal(int fd) { return terminal_of(fd).is_terminal; }
 
 bool wants_colour(int fd) {
   if (!environment("NO_COLOR").empty()) return false;
   const std::string_view terminal = environment("TERM");
-  return !terminal.empty() && terminal != "dumb" && ::isatty(fd) == 1;
+  return !terminal.empty() && terminal != "dumb" && is_terminal(fd);
 }
 
 std::optional<std::size_t> find_columns(int fd) {
   std::optional<std::size_t> columns = read_number(environment("COLUMNS"));
-  if (winsize size{}; !columns && ::isatty(fd) == 1 && ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-    columns = size.ws_col;
+  if (const std::size_t width = terminal_of(fd).columns; !columns && width > 0) columns = width;
   if (columns) columns = std::clamp(*columns, kLeastColumns, kMostColumns);
   return columns;
 }

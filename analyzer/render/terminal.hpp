@@ -8,6 +8,12 @@
 
 namespace forksight::render {
 
+// Notes what standard output and standard error are now. From then on, what is said of them here holds for that, also
+// if they are replaced.
+void remember_terminals();
+
+bool is_terminal(int fd);
+
 // `fd` is a terminal, and neither NO_COLOR nor TERM=dumb forbids colour.
 bool wants_colour(int fd);
 

@@ -16,6 +16,7 @@
 #include <tuple>
 #include <utility>
 
+#include "files/dead_places.hpp"
 #include "model/timerfd.hpp"
 #include "proc/descriptors.hpp"
 #include "proc/last_run.hpp"
@@ -308,7 +309,7 @@ class Search {
 
   static bool is_named_fifo(std::int32_t tid, std::int32_t fd) {
     struct stat status {};
-    return ::stat(proc::proc_path(tid, fmt::format("fd/{}", fd)).c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
+    return files::stat_living(proc::proc_path(tid, fmt::format("fd/{}", fd)), status) == 0 && S_ISFIFO(status.st_mode);
   }
 
   void add_descriptor(const Waiter& waiter, std::int32_t fd, bool reads, bool writes, bool is_polled, Plan& plan) {
@@ -343,7 +344,7 @@ class Search {
       return;
     }
     struct stat status {};
-    const bool is_known = ::stat(proc::proc_path(tid, fmt::format("fd/{}", fd)).c_str(), &status) == 0;
+    const bool is_known = files::stat_living(proc::proc_path(tid, fmt::format("fd/{}", fd)), status) == 0;
     if (is_known && S_ISFIFO(status.st_mode)) {
       add_end(plan, {fd, object.name, reads, writes, is_polled, "pipe"});
       const char* const way = reads && writes ? "opens" : reads ? "writes to" : "reads from";

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "files/dead_places.hpp"
 #include "files/open_file.hpp"
 #include "forksight/ipc/snapshot.hpp"
 #include "proc/proc_fs.hpp"
@@ -22,7 +23,7 @@ std::optional<snapshot> open_queue(std::int32_t pid, const proc::Mapping& mappin
   for (const std::int32_t number : proc::list_numbers(proc::proc_path(tid, "fd")).numbers) {
     const std::string path = proc::proc_path(tid, fmt::format("fd/{}", number));
     struct stat about {};
-    if (::stat(path.c_str(), &about) != 0 || about.st_ino != mapping.inode) continue;
+    if (files::stat_living(path, about) != 0 || about.st_ino != mapping.inode) continue;
     if (!ipc::is_queue_file(proc::read_link(path).value_or(""))) continue;
     const files::Descriptor file = files::open_regular(path);
     if (!file) continue;

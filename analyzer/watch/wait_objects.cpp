@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "files/dead_places.hpp"
 #include "proc/proc_fs.hpp"
 #include "proc/process_memory.hpp"
 
@@ -26,16 +27,6 @@ bool is_gone(std::int32_t pid) {
   return !stat || stat->state == 'Z' || stat->state == 'X';
 }
 
-std::optional<std::string> read_path(std::int32_t tid, std::uint64_t address) {
-  const proc::ProcessMemory memory(tid);
-  std::string path;
-  for (char byte = 0; path.size() < 4096; path.push_back(byte)) {
-    if (!memory.read(address + path.size(), std::as_writable_bytes(std::span(&byte, 1)))) return std::nullopt;
-    if (byte == 0) return path;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 bool shares_ipc(std::int32_t tid) {
@@ -46,7 +37,7 @@ std::optional<FifoOpen> find_fifo_open(const proc::ThreadSample& thread) {
   const bool is_at = thread.call.number == SYS_openat;
   const bool is_open = thread.call.in_syscall && (is_at || thread.call.number == SYS_open);
   if (!is_open || thread.status.state != 'S') return std::nullopt;
-  auto name = read_path(thread.tid, thread.call.args[is_at ? 1 : 0]);
+  auto name = proc::ProcessMemory(thread.tid).read_c_string(thread.call.args[is_at ? 1 : 0]);
   if (!name || name->empty()) return std::nullopt;
   const std::int32_t folder = is_at ? proc::as_int(thread.call.args[0]) : AT_FDCWD;
   const std::string base = folder == AT_FDCWD ? "cwd" : fmt::format("fd/{}", folder);
@@ -54,7 +45,7 @@ std::optional<FifoOpen> find_fifo_open(const proc::ThreadSample& thread) {
   const std::string place = is_whole ? "root" + *name : base + "/" + *name;
   FifoOpen fifo;
   struct stat status {};
-  if (::stat(proc::proc_path(thread.tid, place).c_str(), &status) != 0) {
+  if (files::stat_living(proc::proc_path(thread.tid, place), status) != 0) {
     // The name is gone. But only for a FIFO does open() sleep in the kernel function wait_for_partner().
     fifo.is_unlinked =
         errno == ENOENT && proc::read_file(proc::proc_path(thread.tid, "wchan")).text.starts_with("wait_for_partner");

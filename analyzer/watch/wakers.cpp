@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "files/budgets.hpp"
+#include "files/dead_places.hpp"
 #include "proc/futex_word.hpp"
 #include "proc/namespaces.hpp"
 #include "proc/poll_set.hpp"
@@ -39,7 +40,7 @@ std::optional<proc::LockRequest> read_request(const proc::ThreadSample& thread, 
   const std::string link = proc::proc_path(thread.tid, fmt::format("fd/{}", fd));
   struct stat status {};
   auto target = proc::read_link(link);
-  if (!target || ::stat(link.c_str(), &status) != 0) return std::nullopt;
+  if (!target || files::stat_living(link, status) != 0) return std::nullopt;
   path = std::move(*target);
   proc::LockRequest request;
   request.family = thread.call.number == SYS_flock ? proc::LockFamily::kFlock : proc::LockFamily::kPosix;

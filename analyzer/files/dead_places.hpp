@@ -1,0 +1,33 @@
+// File systems that do not answer: a network mount whose server is gone, or a FUSE mount whose process is stuck. A call
+// for a file there may block for ever, and the kernel has no way to make such a call with a time limit. So a child
+// process makes these calls (command/guarded.hpp). If one blocks, its place is noted here, and the next child leaves it
+// out.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <string>
+#include <string_view>
+
+namespace forksight::files {
+
+// A mounted file system, by the folder at which it is mounted and by its device number.
+struct DeadPlace {
+  std::string folder;  // "": not known
+  std::string device;  // as in /proc/PID/maps: "fe:01"; "": not known
+};
+
+void add_dead_place(DeadPlace place);
+bool has_dead_places();
+bool is_dead_device(std::string_view device);  // as in /proc/PID/maps
+// True if the path leads to a dead place. A path like /proc/17/fd/3, .../exe, .../cwd/x or .../root/usr/x counts as the
+// path that it stands for. Makes no call that could block.
+bool is_dead_path(std::string_view path);
+
+// The path that a path below /proc/PID stands for; other paths as they are.
+std::string resolve_proc_path(std::string_view path);
+
+// stat(2). errno is ETIMEDOUT if the path leads to a dead place.
+int stat_living(const std::string& path, struct stat& status);
+
+}  // namespace forksight::files
