@@ -27,6 +27,7 @@
 #include "command/output.hpp"
 #include "files/dead_places.hpp"
 #include "proc/blocked_call.hpp"
+#include "proc/own_process.hpp"
 #include "proc/proc_fs.hpp"
 #include "render/terminal.hpp"
 
@@ -43,8 +44,14 @@ constexpr auto kLongestCall = 2s;
 constexpr std::array kForwarded = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 volatile std::sig_atomic_t g_received = 0;
+volatile std::sig_atomic_t g_is_from_terminal = 0;
 
-// The signals that would end this process go to the child, too.
+void note_signal(int signal, siginfo_t* info, void* /*context*/) {
+  g_received = signal;
+  g_is_from_terminal = info->si_code == SI_KERNEL ? 1 : 0;
+}
+
+// Notes the signals that would end this process, so that they can be sent to the child.
 class ForwardedSignals {
  public:
   ForwardedSignals() {
@@ -55,7 +62,8 @@ class ForwardedSignals {
       before_[i] = before;
       if (before.sa_handler != SIG_DFL) continue;
       struct sigaction action {};
-      action.sa_handler = [](int signal) { g_received = signal; };
+      action.sa_flags = SA_SIGINFO;
+      action.sa_sigaction = note_signal;
       ::sigaction(kForwarded[i], &action, nullptr);
     }
   }
@@ -83,6 +91,7 @@ std::optional<Pipe> make_pipe() {
 }
 
 [[noreturn]] void be_child(pid_t parent, const Pipe& out, const Pipe& error, const std::function<int()>& work) {
+  proc::set_guard(parent);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(as_int(ExitStatus::kUnreadable));
   // A child that is blocked for ever must not hold the caller's files open.
@@ -145,7 +154,10 @@ class Guard {
       }
       if (g_received != 0) {
         if (signals_sent_ == 2) return end;  // the child cannot even be killed
-        ::kill(child_, signals_sent_++ == 0 ? g_received : SIGKILL);
+        // The terminal sends a signal to all processes of the group, so the child has got it already.
+        const bool has_it = signals_sent_ == 0 && g_is_from_terminal != 0;
+        if (!has_it) ::kill(child_, signals_sent_ == 0 ? g_received : SIGKILL);
+        ++signals_sent_;
       }
       end.dead_places = look();
       if (!end.dead_places.empty()) return end;

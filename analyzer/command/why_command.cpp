@@ -19,6 +19,7 @@
 #include "command/why_targets.hpp"
 #include "diagnose/diagnose.hpp"
 #include "diagnose/words.hpp"
+#include "files/dead_places.hpp"
 #include "image/refusal.hpp"
 #include "inspect/live_tree.hpp"
 #include "proc/proc_fs.hpp"
@@ -132,6 +133,7 @@ ExitStatus explain(const WhyLine& line) {
     model::Model model = inspect::build_model(tree->subjects, line.locals ? &locals : nullptr);
     model.limits.insert(model.limits.end(), skipped.begin(), skipped.end());
     model.limits.insert(model.limits.end(), tree->limits.begin(), tree->limits.end());
+    for (std::string& limit : files::describe_dead_places()) model.limits.push_back(std::move(limit));
     if (std::string limit = symbols::debuginfod_limit(); !limit.empty()) model.limits.push_back(std::move(limit));
     const bool is_over = !line.watch || !diagnose(model).empty();
     if (is_over) {
@@ -149,8 +151,7 @@ void add_why_command(CLI::App& app, int& status) {
   CLI::App* const verb = app.add_subcommand("why", kWhyDescription);
   verb->formatter(std::make_shared<ExampleFormatter>("forksight why [OPTIONS] PID|NAME...", kWhyExamples));
   verb->footer(std::string(kTestedHelp) + kWhyFooter);
-  verb
-      ->add_option("PID", line->targets,
+  verb->add_option("PID", line->targets,
                    "The process that hangs, or the parent of those that do; or the id of a thread; or the name of a "
                    "program. May be given several times")
       ->check(CLI::Validator(

@@ -1,5 +1,6 @@
 #include "files/dead_places.hpp"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -58,6 +59,19 @@ std::string resolve_proc_path(std::string_view path) {
 void add_dead_place(DeadPlace place) { dead_places().push_back(std::move(place)); }
 
 bool has_dead_places() { return !dead_places().empty(); }
+
+std::vector<std::string> describe_dead_places() {
+  std::vector<std::string> sentences;
+  for (const DeadPlace& place : dead_places()) {
+    const std::string where =
+        place.folder.empty() ? fmt::format("on device {}", place.device) : fmt::format("mounted at {}", place.folder);
+    sentences.push_back(
+        fmt::format("The file system {} does not answer. Nothing was read from it, so names, lines and data of its "
+                    "files are missing",
+                    where));
+  }
+  return sentences;
+}
 
 bool is_dead_device(std::string_view device) {
   return std::ranges::any_of(dead_places(),

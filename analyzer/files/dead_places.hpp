@@ -8,6 +8,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace forksight::files {
 
@@ -19,6 +20,8 @@ struct DeadPlace {
 
 void add_dead_place(DeadPlace place);
 bool has_dead_places();
+// A sentence for each place: that it does not answer, and what a report lacks for that reason.
+std::vector<std::string> describe_dead_places();
 bool is_dead_device(std::string_view device);  // as in /proc/PID/maps
 // True if the path leads to a dead place. A path like /proc/17/fd/3, .../exe, .../cwd/x or .../root/usr/x counts as the
 // path that it stands for. Makes no call that could block.

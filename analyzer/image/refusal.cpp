@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "proc/namespaces.hpp"
+#include "proc/own_process.hpp"
 #include "proc/proc_fs.hpp"
 
 namespace forksight::image {
@@ -93,7 +94,7 @@ std::string pid_and_name(std::int32_t pid) {
 
 std::optional<std::string> find_obstacle(std::int32_t pid) {
   if (const auto foreign = proc::find_foreign_proc()) return fmt::format("process {}: {}", pid, *foreign);
-  if (pid == getpid()) return fmt::format("process {}: is forksight itself", pid);
+  if (proc::is_own_process(pid)) return fmt::format("process {}: is forksight itself", pid);
   const auto status = proc::read_file(proc_path(pid, "status"));
   if (pid <= 0 || !status) {
     if (pid > 0 && kill(pid, 0) != 0 && errno == EPERM) {

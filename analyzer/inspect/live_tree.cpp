@@ -18,6 +18,7 @@
 #include "inspect/stuck_call.hpp"
 #include "proc/last_run.hpp"
 #include "proc/mappings.hpp"
+#include "proc/own_process.hpp"
 #include "proc/proc_fs.hpp"
 #include "proc/thread_sample.hpp"
 #include "proc/wait_class.hpp"
@@ -47,7 +48,7 @@ std::vector<std::int32_t> find_ancestors(std::int32_t pid) {
   const pid_t session = ::getsid(pid);
   for (auto stat = proc::read_stat(pid); stat && found.size() < kMostAncestors;) {
     const std::int32_t parent = stat->ppid;
-    if (parent <= 1 || ::getsid(parent) != session || parent == ::getpid()) break;
+    if (parent <= 1 || ::getsid(parent) != session || proc::is_own_process(parent)) break;
     found.push_back(parent);
     stat = proc::read_stat(parent);
   }
@@ -77,7 +78,7 @@ std::vector<ProcessKey> find_orphans(std::int32_t pid) {
   const auto root = proc::read_stat(pid);
   if (group <= 0 || !root) return found;
   for (const std::int32_t other : proc::list_numbers("/proc").numbers) {
-    if (other == pid || other == ::getpid() || ::getpgid(other) != group) continue;
+    if (other == pid || proc::is_own_process(other) || ::getpgid(other) != group) continue;
     const auto stat = proc::read_stat(other);
     const bool is_younger = stat && stat->start_ticks >= root->start_ticks;
     if (is_younger && ::getpgid(stat->ppid) != group) found.push_back({other, stat->start_ticks});

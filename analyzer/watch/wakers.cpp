@@ -14,6 +14,7 @@
 #include "files/dead_places.hpp"
 #include "proc/futex_word.hpp"
 #include "proc/namespaces.hpp"
+#include "proc/own_process.hpp"
 #include "proc/poll_set.hpp"
 #include "proc/proc_fs.hpp"
 #include "proc/process_memory.hpp"
@@ -81,7 +82,9 @@ WakerFinder::WakerFinder() : sees_all_(proc::is_in_initial_pid_namespace()) {
     if (proc::Object object = proc::find_object(pid, fd); object.kind != proc::ObjectKind::kOther)
       outside_.insert(std::move(object.name));
   };
-  for (const std::int32_t fd : proc::list_numbers("/proc/self/fd").numbers) add(::getpid(), fd);
+  for (const pid_t own : proc::own_processes()) {
+    for (const std::int32_t fd : proc::list_numbers(proc::proc_path(own, "fd")).numbers) add(own, fd);
+  }
   if (sees_all_) return;
   // A process whose parent is not visible was started from outside of this pid namespace. Its standard streams come
   // from there, too.
@@ -340,7 +343,7 @@ const std::vector<proc::Holder>& WakerFinder::memory_holders(const std::string& 
   if (is_new && path != kAnonymousMemory) {
     std::set<std::int32_t> refused;
     holders->second = proc::find_holders({path}, {}, refused);
-    std::erase_if(holders->second, [](const proc::Holder& holder) { return holder.pid == ::getpid(); });
+    std::erase_if(holders->second, [](const proc::Holder& holder) { return proc::is_own_process(holder.pid); });
   }
   return holders->second;
 }

@@ -27,15 +27,17 @@ class Done:
 
 
 def peak_of(pid):
-    """The most memory that a process has had, in MB. The peak that wait4() tells includes that of the test before it called exec."""
+    """The most memory that a process or a child of it has had, in MB. The peak that wait4() tells includes that of the test before it
+    called exec."""
     try:
         text = Path(f"/proc/{pid}/status").read_text()
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
         return 0
     name = text.partition("\n")[0].split()[1]
     if "VmHWM:" not in text or name.startswith("python"):
         return 0
-    return int(text.partition("VmHWM:")[2].split()[0]) / 1024
+    return max([int(text.partition("VmHWM:")[2].split()[0]) / 1024, *map(peak_of, children)])
 
 
 def run(argv, limit_s=LIMIT_S, **options):

@@ -1,0 +1,122 @@
+"""dead_mount_test.py FORKSIGHT HANGING LIBRARY: a file system that does not answer, as a network mount whose server is gone. A call
+for a file there blocks in the kernel, and not even SIGKILL ends it. `why` must answer all the same, and say what it left out."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from bounded import Program, run, settle
+
+LIBRARY, HANGING, FORKSIGHT = sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
+SILENT = "does not answer"
+LIMIT_S = 60  # an answer takes about three seconds on an idle machine
+
+
+class Mount:
+    def __init__(self, folder, paths):
+        self.server = subprocess.Popen([sys.executable, "-B", Path(__file__).with_name("dead_mount.py"), folder, *paths],
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if self.server.stdout.read(1) != b"x":
+            error = self.server.stderr.read().decode()
+            self.end()
+            raise unittest.SkipTest(f"no FUSE file system can be mounted here: {error.strip().splitlines()[-1]}")
+
+    def die(self):
+        self.server.stdin.write(b"d")
+        self.server.stdin.flush()
+        assert self.server.stdout.read(1) == b"d"
+
+    def end(self):
+        """The kernel gives up all requests. Before that, a process that has a file of the mount open cannot end."""
+        if self.server.stdin.closed:
+            return
+        self.server.stdin.close()
+        self.server.wait()
+        self.server.stdout.close()
+        self.server.stderr.close()
+
+
+class DeadMount(unittest.TestCase):
+    def setUp(self):
+        if os.geteuid() != 0 or not os.access("/dev/fuse", os.W_OK):
+            self.skipTest("only root can mount a FUSE file system, and /dev/fuse must exist")
+        folder = tempfile.TemporaryDirectory(prefix="forksight-dead-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.place = self.folder / "mount"
+        self.place.mkdir()
+
+    def mount(self, *paths):
+        mount = Mount(self.place, paths)
+        self.addCleanup(mount.end)
+        return mount
+
+    def start(self, mount, *argv, **options):
+        program = Program(argv, **options)
+        self.addCleanup(program.end)
+        self.addCleanup(mount.end)  # is called first
+        settle(program.pid)
+        return program
+
+    def why(self, program, *options):
+        done = run([FORKSIGHT, "why", program.pid, *options], limit_s=LIMIT_S)
+        self.assertEqual(done.status, 1, done.text)
+        self.assertIn(str(program.pid), done.out)
+        return done
+
+    def test_where_a_library_lies(self):
+        mount = self.mount(LIBRARY)
+        program = self.start(mount, HANGING, "load", self.place / Path(LIBRARY).name)
+        mount.die()
+        done = self.why(program)
+        self.assertIn(SILENT, done.out)
+        self.assertIn(str(self.place), done.out.replace("\n", ""))
+        self.assertIn("pipe", done.out)
+
+    def test_where_the_program_lies(self):
+        mount = self.mount(HANGING)
+        program = self.start(mount, self.place / Path(HANGING).name, "hold", 1)
+        mount.die()
+        done = self.why(program)
+        self.assertIn(SILENT, done.out)
+        self.assertIn("pipe", done.out)
+
+    def test_where_the_working_folder_and_a_descriptor_lie(self):
+        mount = self.mount(LIBRARY)
+        with open(self.place / Path(LIBRARY).name, "rb") as file:
+            program = self.start(mount, HANGING, "hold", 1, cwd=self.place, pass_fds=[file.fileno()])
+        mount.die()
+        self.assertIn("pipe", self.why(program).out)
+
+    def test_that_is_not_used_costs_nothing(self):
+        """Nothing of the process lies on the file system that does not answer: nothing is said of it."""
+        mount = self.mount(LIBRARY)
+        program = self.start(mount, HANGING, "hold", 1)
+        mount.die()
+        self.assertNotIn(SILENT, self.why(program).out)
+
+    def test_json_is_whole(self):
+        mount = self.mount(LIBRARY)
+        program = self.start(mount, HANGING, "load", self.place / Path(LIBRARY).name)
+        mount.die()
+        done = self.why(program, "--format", "json")
+        self.assertTrue(done.out.startswith("{") and done.out.rstrip().endswith("}"), done.out)
+        self.assertIn(SILENT, done.out)
+
+    def test_control_the_mount_blocks(self):
+        """Another command that reads the file does not come back. So the tests above would fail if `why` read it."""
+        mount = self.mount(LIBRARY)
+        mount.die()
+        reader = subprocess.Popen(["/bin/cat", self.place / Path(LIBRARY).name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            with self.assertRaises(subprocess.TimeoutExpired):
+                reader.wait(3)
+        finally:
+            mount.end()
+            reader.wait()
+
+
+if __name__ == "__main__":
+    unittest.main()
