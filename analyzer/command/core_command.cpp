@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "command/formatter.hpp"
+#include "command/guarded.hpp"
 #include "command/output.hpp"
 #include "command/show_report.hpp"
+#include "files/dead_places.hpp"
 #include "inspect/core_subject.hpp"
 #include "symbols/debug_files.hpp"
 
@@ -48,6 +50,7 @@ ExitStatus explain(const CoreLine& line) {
   }
   model::Model model = inspect::build_model(subjects.value());
   subjects.value().clear();  // of very many threads it would take as much memory as the report
+  for (std::string& limit : files::describe_dead_places()) model.limits.push_back(std::move(limit));
   if (std::string limit = symbols::debuginfod_limit(); !limit.empty()) model.limits.push_back(std::move(limit));
   return show_report(model, line.style, {.waits = ShownWaits::kAll});
 }
@@ -70,7 +73,7 @@ void add_core_command(CLI::App& app, int& status) {
                  "As root, too: ask the servers that DEBUGINFOD_URLS names for files that are not on this machine")
       ->group("How to look");
   add_style_options(*verb, line->style);
-  verb->callback([line, &status] { status = as_int(explain(*line)); });
+  verb->callback([line, &status] { status = run_guarded([&] { return as_int(explain(*line)); }); });
 }
 
 }  // namespace forksight

@@ -246,9 +246,11 @@ int run_guarded(const std::function<int()>& work) {
       ::raise(g_received);
     }
     ::kill(child, SIGKILL);  // perhaps in vain: then it ends when the file system answers, or is unmounted
-    for (files::DeadPlace& place : end.dead_places) files::add_dead_place(std::move(place));
+    bool is_new = false;
+    for (files::DeadPlace& place : end.dead_places) is_new = files::add_dead_place(std::move(place)) || is_new;
+    if (!is_new) break;  // a call that does not leave out what is known to be dead
   }
-  say_error(fmt::format("more than {} file systems do not answer", kMostDeadPlaces));
+  for (const std::string& sentence : files::describe_dead_places()) say_error(sentence);
   return as_int(ExitStatus::kUnreadable);
 }
 

@@ -9,6 +9,7 @@
 
 #include "command/exit_status.hpp"
 #include "command/formatter.hpp"
+#include "command/guarded.hpp"
 #include "command/output.hpp"
 #include "command/queue_bench.hpp"
 #include "command/queue_find.hpp"
@@ -133,7 +134,7 @@ void add_queue_command(CLI::App& app, int& status) {
       verb->add_subcommand("inspect", "Show who takes part, who holds which buffers for how long, and what was lost");
   add_queue_argument(*look, *line);
   add_format_option(*look, line->format);
-  look->callback([line, &status] { status = as_int(inspect_queues(*line)); });
+  look->callback([line, &status] { status = run_guarded([&] { return as_int(inspect_queues(*line)); }); });
 
   CLI::App* const parked = verb->add_subcommand("parked", "List parked messages, and the consumers that they killed");
   add_queue_argument(*parked, *line);

@@ -4,13 +4,16 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collect/load.hpp"
 #include "command/formatter.hpp"
+#include "command/guarded.hpp"
 #include "command/output.hpp"
 #include "command/progress.hpp"
 #include "command/show_report.hpp"
+#include "files/dead_places.hpp"
 #include "session/outside.hpp"
 
 namespace forksight {
@@ -41,6 +44,7 @@ ExitStatus report(const ReportLine& line) {
     say_error(model.error());
     return ExitStatus::kUnreadable;
   }
+  for (std::string& limit : files::describe_dead_places()) model->limits.push_back(std::move(limit));
   const OutsideFindings outside = OutsideFindings::read(line.folders, model->limits);
   return show_report(model.value(), line.style, {.outside = outside});
 }
@@ -58,7 +62,7 @@ void add_report_command(CLI::App& app, int& status) {
       ->type_name("")
       ->group("What to read");
   add_style_options(*verb, line->style);
-  verb->callback([line, &status] { status = as_int(report(*line)); });
+  verb->callback([line, &status] { status = run_guarded([&] { return as_int(report(*line)); }); });
 }
 
 }  // namespace forksight

@@ -56,7 +56,13 @@ std::string resolve_proc_path(std::string_view path) {
   return target.empty() ? std::string(path) : target + std::string(path.substr(link_end));
 }
 
-void add_dead_place(DeadPlace place) { dead_places().push_back(std::move(place)); }
+bool add_dead_place(DeadPlace place) {
+  std::vector<DeadPlace>& known = dead_places();
+  const bool is_new = std::ranges::none_of(
+      known, [&](const DeadPlace& one) { return one.folder == place.folder && one.device == place.device; });
+  if (is_new) known.push_back(std::move(place));
+  return is_new;
+}
 
 bool has_dead_places() { return !dead_places().empty(); }
 

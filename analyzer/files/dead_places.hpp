@@ -18,7 +18,7 @@ struct DeadPlace {
   std::string device;  // as in /proc/PID/maps: "fe:01"; "": not known
 };
 
-void add_dead_place(DeadPlace place);
+bool add_dead_place(DeadPlace place);  // false if it is known already
 bool has_dead_places();
 // A sentence for each place: that it does not answer, and what a report lacks for that reason.
 std::vector<std::string> describe_dead_places();
