@@ -124,13 +124,13 @@ class Debug(unittest.TestCase):
         self.debug.write_bytes(elf.bytes)
         self.why("libstuck.so: its debug information would unpack to 700 MiB, more than 512 MiB; no source lines of it")
 
-    def test_sections_of_the_library_itself_neither(self):
+    def test_sections_of_the_library_that_unpack_to_much_more_are_not_unpacked(self):
         elf = Elf(Path(LIBRARY).read_bytes())
         elf.put(elf.find(".debug_str"), compressed_section(ZEROS), SHF_COMPRESSED)
         self.library.write_bytes(elf.bytes)
         self.why("libstuck.so: its debug information would unpack to 700 MiB, more than 512 MiB; no source lines of it")
 
-    def test_a_packed_symbol_table_neither(self):
+    def test_a_packed_symbol_table_that_unpacks_to_much_more_is_not_unpacked(self):
         packed = self.folder / "packed"
         packed.write_bytes(xz_zeros(ZEROS))
         self.objcopy("--strip-all", f"--add-section=.gnu_debugdata={packed}", LIBRARY, self.library)

@@ -99,7 +99,7 @@ static void* sleep_in_pipe(void* fd) {
   return NULL;
 }
 
-// The child has lost a thread of the parent. A thread that the child started will wake its first thread.
+// The child has lost a thread of the parent. A thread that the child started wakes the child's first thread.
 int fork_worker_with_threads(const char* path) {
   (void)path;
   static int never[2];
