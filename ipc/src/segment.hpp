@@ -1,5 +1,5 @@
-// The memory of a queue. It is created, sealed and mapped here, or mapped and checked. The facts in the header of a
-// segment are copied once to private memory and checked. Only the copy is used.
+// The memory of a queue. This class creates, seals and maps it, or maps and checks what another process has created. It
+// copies the facts in the header once to private memory, checks them, and uses only the copy.
 #pragma once
 
 #include <cstddef>

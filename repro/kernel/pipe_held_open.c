@@ -3,7 +3,7 @@
 //            -DSIBLING: a process that was started later has inherited the writing end.
 //            -DSLEEPER: a process that was started first has it open. That process sleeps, and forksight cannot know
 //                       whether it will ever write. So it is a suspect.
-//            -DWORKER:  that process is the writer, and has not begun to write.
+//            -DWORKER:  the process that was started first is the writer, and has not begun to write.
 //            -DIDLE_POOL: the reader collects what two workers send. One of them has ended. The other one waits for a
 //                         task, which the reader does not send. That is a pipe-deadlock.
 // To blame:  the processes that did not close their descriptors after fork().

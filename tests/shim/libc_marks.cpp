@@ -1,7 +1,7 @@
 // Threads of this program call libc functions, and leave them in every possible way. After each, main forks a child
 // that exits at once. libc_marks_test checks what the trace records about each fork.
 //
-//   fork 1: inside dl_iterate_phdr, in whose callback a call of localtime has returned
+//   fork 1: a thread is inside dl_iterate_phdr. Its callback has called localtime, which has returned.
 //   fork 2: left by an exception          fork 3: left by cancellation
 //   fork 4: main itself is inside dl_iterate_phdr
 //   fork 5: left by longjmp, and another call has been made since

@@ -1,4 +1,5 @@
-// From an instruction of a code object to its line, with the tables of CPython, read as in its Objects/codeobject.c.
+// Finds the source line of an instruction of a Python code object. Reads the line tables as CPython does in
+// Objects/codeobject.c.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +10,8 @@
 
 namespace forksight::inspect {
 
-// `address`: bytes from the first instruction of the code; negative before it. 0: the instruction has no line, or the
-// table is cut before it. The table is hostile input.
+// `address`: the offset of the instruction from the first one, in bytes; may be negative. Returns 0 if the instruction
+// has no line, or if the table ends before it. The table may be damaged, or made to mislead.
 int find_python_line(PythonLines kind, std::span<const std::byte> table, int first_line, std::int64_t address);
 
 }  // namespace forksight::inspect
