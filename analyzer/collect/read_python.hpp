@@ -1,4 +1,4 @@
-// Python stacks: parsed when their record is met, joined with the native threads and stacks at the end.
+// Reads the records of Python stacks. When all records are read, it joins them with the native threads and stacks.
 #pragma once
 
 #include <map>
