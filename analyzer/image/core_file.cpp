@@ -15,8 +15,9 @@
 namespace forksight::image {
 namespace {
 
-constexpr std::size_t kMaxNoteBytes = 512U << 20U;  // a thread takes 4 to 12 KiB
-constexpr std::size_t kMaxSegments = 4U << 20U;     // vm.max_map_count is 65530, unless it was raised
+constexpr std::size_t kMaxNoteBytes = 128U << 20U;  // a thread takes 356 bytes of those that are kept
+constexpr std::size_t kWindowBytes = 64U << 10U;
+constexpr std::size_t kMaxSegments = 4U << 20U;  // vm.max_map_count is 65530, unless it was raised
 
 struct Packing {
   std::string_view magic;
@@ -71,6 +72,13 @@ std::string find_fault(const std::string& path, std::string_view head) {
   return "";
 }
 
+std::uint64_t padded(std::uint64_t size) { return (size + 3) & ~std::uint64_t{3}; }
+
+// The notes that decode_notes() reads. The others have up to 12 KiB for each thread: vector registers, for example.
+bool is_needed(std::uint32_t type) {
+  return type == NT_PRSTATUS || type == NT_PRPSINFO || type == NT_AUXV || type == NT_FILE;
+}
+
 }  // namespace
 
 CoreFile::CoreFile(CoreFile&& other) noexcept
@@ -116,15 +124,33 @@ Result<std::vector<Elf64_Phdr>> CoreFile::read_table(const std::string& path, co
   return table;
 }
 
+void CoreFile::add_notes(std::uint64_t offset, std::uint64_t size) {
+  std::vector<std::byte> window(kWindowBytes);  // the part of the segment that begins at `start`
+  std::uint64_t start = 0;
+  std::size_t there = 0;
+  for (std::uint64_t at = 0; size - at >= sizeof(Elf64_Nhdr);) {
+    Elf64_Nhdr head{};
+    if (at < start || at + sizeof head > start + there) {
+      start = at;
+      there = read(offset + at, window);
+      if (there < sizeof head) return;
+    }
+    std::memcpy(&head, window.data() + (at - start), sizeof head);
+    const std::uint64_t bytes = std::min(sizeof head + padded(head.n_namesz) + padded(head.n_descsz), size - at);
+    const std::size_t before = notes_.size();
+    if (is_needed(head.n_type) && bytes <= kMaxNoteBytes - before) {
+      notes_.resize(before + bytes);
+      notes_.resize(before + read(offset + at, std::span(notes_).subspan(before)));
+    }
+    at += bytes;
+  }
+}
+
 void CoreFile::add(const Elf64_Phdr& entry) {
   const std::uint64_t there =
       entry.p_offset >= size_ ? 0 : std::min<std::uint64_t>(entry.p_filesz, size_ - entry.p_offset);
   missing_bytes_ += std::min(entry.p_filesz - there, std::uint64_t{1} << 48U);
-  if (entry.p_type == PT_NOTE) {
-    const std::size_t before = notes_.size();
-    notes_.resize(before + std::min<std::uint64_t>(there, kMaxNoteBytes - before));
-    notes_.resize(before + read(entry.p_offset, std::span(notes_).subspan(before)));
-  }
+  if (entry.p_type == PT_NOTE) add_notes(entry.p_offset, there);
   const std::uint64_t end = entry.p_vaddr + entry.p_memsz;
   if (entry.p_type != PT_LOAD || end <= entry.p_vaddr) return;
   segments_.push_back({entry.p_vaddr, end, std::min(there, entry.p_memsz), entry.p_offset, entry.p_flags});

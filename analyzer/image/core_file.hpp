@@ -31,6 +31,7 @@ class CoreFile {
   CoreFile& operator=(CoreFile&&) = delete;
 
   const std::vector<Segment>& segments() const { return segments_; }  // ascending, none overlaps
+  // The notes about threads, the process, its files and its auxiliary vector, one after the other.
   const std::vector<std::byte>& notes() const { return notes_; }
   std::uint64_t missing_bytes() const { return missing_bytes_; }  // bytes that the headers promise and the file lacks
 
@@ -41,6 +42,7 @@ class CoreFile {
   explicit CoreFile(int fd) : fd_(fd) {}
   Result<std::vector<Elf64_Phdr>> read_table(const std::string& path, const Elf64_Ehdr& header) const;
   void add(const Elf64_Phdr& entry);
+  void add_notes(std::uint64_t offset, std::uint64_t size);
 
   int fd_;
   std::uint64_t size_ = 0;

@@ -27,6 +27,13 @@ class Core(unittest.TestCase):
         self.assertLess(done.peak_mb, 512)
         self.assertIn("100000 threads", run([FORKSIGHT, "core", self.path]).out)
 
+    def test_notes_that_are_not_needed_take_no_memory(self):
+        elf.write_core_with_hole(self.path, 700 << 20)
+        done = run([FORKSIGHT, "core", self.path])
+        self.assertIn(done.status, (0, 1), done.err)
+        self.assertIn("2 threads", done.out)
+        self.assertLess(done.peak_mb, 256)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -65,13 +65,33 @@ def thread_note(tid, rip, rsp):
     return note(1, bytes(body))
 
 
-def core(threads):
-    """A core whose threads all sleep in futex(), with one page of stack for all."""
-    page, code, stack = 4096, 0x400000, 0x7FFF00000000
+def process_note():
     process = bytearray(136)
     struct.pack_into("<iiii", process, 24, 1000, 1, 1000, 1000)
     process[40:44] = b"many"
-    notes = note(3, bytes(process)) + b"".join(thread_note(1000 + i, code + 2, stack + 256) for i in range(threads))
+    return note(3, bytes(process))
+
+
+def write_core_with_hole(path, hole_bytes):
+    """A core of two threads. Between their notes there is a note about vector registers with that many bytes, which take no room on the disk."""
+    page, code, stack = 4096, 0x400000, 0x7FFF00000000
+    first = process_note() + thread_note(1000, code + 2, stack + 256) + struct.pack("<III", 6, hole_bytes, 0x202) + b"LINUX\0\0\0"
+    last = thread_note(1001, code + 2, stack + 256)
+    size = len(first) + hole_bytes + len(last)
+    segments = [(PT_NOTE, 0, 3 * page, 0, 0, size, 0, 4), (PT_LOAD, 5, page, code, 0, page, page, page),
+                (PT_LOAD, 6, 2 * page, stack, 0, page, page, page)]
+    head = EHDR.pack(b"\x7fELF\x02\x01\x01" + bytes(9), 4, 62, 1, 0, EHDR.size, 0, 0, EHDR.size, PHDR.size, len(segments), 0, 0, 0)
+    head += b"".join(PHDR.pack(*segment) for segment in segments)
+    with open(path, "wb") as file:
+        file.write(head.ljust(page, b"\0") + b"\x0f\x05".ljust(page, b"\x90") + bytes(page) + first)
+        file.seek(hole_bytes, 1)
+        file.write(last)
+
+
+def core(threads):
+    """A core whose threads all sleep in futex(), with one page of stack for all."""
+    page, code, stack = 4096, 0x400000, 0x7FFF00000000
+    notes = process_note() + b"".join(thread_note(1000 + i, code + 2, stack + 256) for i in range(threads))
     head_bytes = page
     notes_at = head_bytes
     data_at = (notes_at + len(notes) + page - 1) // page * page

@@ -159,16 +159,16 @@ TEST_F(Files, ReadsATextUpToALimit) {
 TEST_F(Files, AFileThatWasCutReadsAsZeros) {
   const std::string path = make("file", std::string(3 * 4096, 'x'));
   const Descriptor file = open_regular(path);
-  survive_cut_files();
+  read_lost_pages_as_zeros();
   const auto* const bytes =
       static_cast<const volatile char*>(::mmap(nullptr, std::size_t{3} * 4096, PROT_READ, MAP_PRIVATE, file.get(), 0));
   ASSERT_NE(const_cast<const char*>(bytes), MAP_FAILED);
   ASSERT_EQ(::truncate(path.c_str(), 4096), 0);
   EXPECT_EQ(bytes[0], 'x');
-  EXPECT_FALSE(was_some_file_cut());
+  EXPECT_FALSE(has_read_lost_page());
   EXPECT_EQ(bytes[4096], '\0');
   EXPECT_EQ(bytes[2 * 4096 + 17], '\0');
-  EXPECT_TRUE(was_some_file_cut());
+  EXPECT_TRUE(has_read_lost_page());
   ::munmap(const_cast<char*>(bytes), std::size_t{3} * 4096);
   ::signal(SIGBUS, SIG_DFL);
 }
