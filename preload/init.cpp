@@ -56,7 +56,7 @@ void start() {
   look_for_filter();
   const bool is_complete = resolve_next();
   if (g_next.real_syscall != nullptr) set_next_syscall(g_next.real_syscall);
-  if (!is_complete || has_elder()) return;
+  if (!is_complete || has_earlier_shim()) return;
   g_unlock = reinterpret_cast<MutexFunction>(find_in_libc("pthread_mutex_unlock"));
   g_lock = g_unlock == nullptr ? nullptr : reinterpret_cast<MutexFunction>(find_in_libc("pthread_mutex_lock"));
   g_read_tid = read_own_tid;

@@ -28,7 +28,7 @@ enum class Event {
   thread_created,
   thread_begun,
   thread_made,
-  foreign_thread_met,
+  foreign_thread_noticed,
   thread_awaited,
   thread_joined,
   slot_is_needed,
@@ -78,7 +78,7 @@ bool libraries_are_awaited() { return ask_all<Event::libraries_are_awaited, bool
 void thread_created(Slot& slot) { tell_all<Event::thread_created>(slot); }
 void thread_begun(Slot& slot) { tell_all<Event::thread_begun>(slot); }
 void thread_made(std::uint64_t life, const void* at) { tell_all<Event::thread_made>(life, at); }
-void foreign_thread_met() { tell_all<Event::foreign_thread_met>(); }
+void foreign_thread_noticed() { tell_all<Event::foreign_thread_noticed>(); }
 std::uint64_t thread_awaited(std::uint64_t thread_pointer) {
   return ask_all<Event::thread_awaited, std::uint64_t>(thread_pointer);
 }

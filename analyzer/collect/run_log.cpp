@@ -99,7 +99,7 @@ Json process_to_json(const LoggedProcess& process) {
             {"cmdline", process.cmdline},
             {"liveness", name_of(kLivenessNames, process.liveness)}};
   if (process.stuck_for_ms != 0) json["stuck_for_ms"] = process.stuck_for_ms;
-  if (process.is_lone) json["lone"] = true;
+  if (process.never_had_other_threads) json["lone"] = true;
   if (!process.ways_out.empty()) json["ways_out"] = process.ways_out;
   if (process.may_be_timed_out) json["may_be_timed_out"] = true;
   if (process.killed_by_run) json["killed_by_run"] = true;

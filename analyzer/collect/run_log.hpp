@@ -33,9 +33,9 @@ struct LoggedProcess {
   std::optional<int> exit_status;     // as of wait(2)
   std::uint64_t unheard_signals = 0;  // as in model::Process
   std::uint64_t unheard_for_ms = 0;
-  std::vector<std::string> ways_out;  // as in model::Process
-  bool may_be_timed_out = false;      // the same
-  bool is_lone = false;               // the same
+  std::vector<std::string> ways_out;     // as in model::Process
+  bool may_be_timed_out = false;         // the same
+  bool never_had_other_threads = false;  // the same
   bool killed_by_run = false;
   bool is_unreadable = false;               // as in model::Process
   std::vector<std::int32_t> went_on;        // tids of threads that seemed stuck and have gone on since

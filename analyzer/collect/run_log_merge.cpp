@@ -73,7 +73,7 @@ void fill(model::Process& process, LoggedProcess& logged, const RunLog& log) {
   process.unheard_for_ms = logged.unheard_for_ms;
   process.ways_out = std::move(logged.ways_out);
   process.may_be_timed_out = logged.may_be_timed_out;
-  process.is_lone = logged.is_lone;
+  process.never_had_other_threads = logged.never_had_other_threads;
   process.killed_by_run = logged.killed_by_run;
   process.is_unreadable = logged.is_unreadable;
   if (logged.exit_status) process.exit_status = logged.exit_status;

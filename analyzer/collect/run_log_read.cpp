@@ -255,7 +255,7 @@ LoggedProcess read_process(const Json& json, Problem& problem) {
   reader.number("unheard_for_ms", process.unheard_for_ms);
   reader.texts("ways_out", process.ways_out);
   reader.flag("may_be_timed_out", process.may_be_timed_out);
-  reader.flag("lone", process.is_lone);
+  reader.flag("lone", process.never_had_other_threads);
   reader.flag("killed_by_run", process.killed_by_run);
   reader.flag("unreadable", process.is_unreadable);
   reader.numbers("went_on", process.went_on);

@@ -85,7 +85,7 @@ bool TraceContext::has_fork(model::ProcessId process) const {
   return known != has_fork_.end() && known->second;
 }
 
-void TraceContext::mark_gaps() {
+void TraceContext::mark_missing_records() {
   for (const auto& [pid, process] : by_pid_) {
     if (file_.has_gaps()) model_.processes[process].has_gaps = true;
   }

@@ -51,7 +51,7 @@ class TraceContext {
   // The child of a fork, made known by its pid.
   model::ProcessId child_of(model::ForkId fork, std::int32_t pid, std::uint64_t time_ns);
   bool has_fork(model::ProcessId process) const;  // the fork that made it is known, or it began the trace
-  void mark_gaps();
+  void mark_missing_records();
 
  private:
   const TraceFile& file_;

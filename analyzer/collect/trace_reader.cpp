@@ -32,7 +32,7 @@ void TraceReader::read() {
     if (trace_.symbolizes()) trace_.deferred().resolve(trace_.model());
     threads_.sort_threads_by_owner();
     python_.join_python();
-    trace_.mark_gaps();
+    trace_.mark_missing_records();
   }
   notes_.tell_notes();
   tell_limits();

@@ -7,7 +7,7 @@
 #include "files/cut_files.hpp"
 
 int main(int argc, char** argv) {
-  forksight::files::survive_cut_files();
+  forksight::files::read_lost_pages_as_zeros();
   try {
     return forksight::run_command_line(argc, argv);
   } catch (const std::exception& error) {

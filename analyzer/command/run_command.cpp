@@ -130,7 +130,7 @@ void add_run_command(CLI::App& app, int argc, const char* const* argv, int& stat
     if (line->options.command.empty()) {
       throw CLI::ValidationError("no command; put it after \"--\": forksight run [OPTIONS] -- CMD [ARG...]");
     }
-    settle_cures(line->options, run->count("--omp") > 0, run->count("--on-orphan") > 0);
+    complete_cures(line->options, run->count("--omp") > 0, run->count("--on-orphan") > 0);
     line->options.on_hang = kOnHang.at(line->on_hang);
     line->options.kill_on = kKillOn.at(line->kill_on);
     line->options.format = kFormats.at(line->format);

@@ -49,7 +49,7 @@ std::string describe_cures() {
   return text;
 }
 
-void settle_cures(RunOptions& options, bool is_omp_given, bool is_on_orphan_given) {
+void complete_cures(RunOptions& options, bool is_omp_given, bool is_on_orphan_given) {
   using trace::Cure;
   trace::CureSet cures;
   trace::read_cures(options.cure.c_str(), cures);

@@ -15,6 +15,6 @@ std::string describe_cures();
 
 // Replaces `options.cure` by the full list of cures. Also sets --omp and --on-orphan as the list implies, unless the
 // user gave them.
-void settle_cures(RunOptions& options, bool is_omp_given, bool is_on_orphan_given);
+void complete_cures(RunOptions& options, bool is_omp_given, bool is_on_orphan_given);
 
 }  // namespace forksight

@@ -27,7 +27,8 @@ std::string make_text(const model::Model& model, const std::vector<Finding>& fin
   std::vector<std::string> parts;
   parts.push_back(render::render_text(model, findings, options, find_unexplained(model, findings)));
   parts.push_back(render::render_waits(
-      model, is_all ? render::find_untold(model, findings) : find_unexplained_processes(model, findings), options));
+      model, is_all ? render::find_without_finding(model, findings) : find_unexplained_processes(model, findings),
+      options));
   if (!contents.locals.empty())
     parts.push_back(
         render::render_list("Locals of the innermost frames of Python, by name:", contents.locals, options));
@@ -41,7 +42,7 @@ std::string make_text(const model::Model& model, const std::vector<Finding>& fin
 ExitStatus show_report(model::Model& model, const ReportStyle& style, const ReportContents& contents) {
   std::vector<Finding> findings = diagnose(model);
   contents.outside.add_to(model, findings);
-  if (files::was_some_file_cut()) {
+  if (files::has_read_lost_page()) {
     model.limits.push_back(
         "a program or library became shorter while forksight read it: names and lines may be missing");
   }

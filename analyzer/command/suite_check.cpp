@@ -128,7 +128,7 @@ Result<std::vector<Scene>> choose(const std::vector<Scene>& all, const CheckLine
 
 int check(const CheckLine& line) {
   if (!suite::become_reaper()) return refuse(ExitStatus::kUnreadable, "the kernel refuses PR_SET_CHILD_SUBREAPER");
-  suite::heed_stop();
+  suite::end_waits_at_sigterm();
   const Folder folder(line.keep);
   suite::CheckOptions options;
   options.forksight = fs::read_symlink("/proc/self/exe");

@@ -66,7 +66,7 @@ std::string plain_name(const model::Touch& touch) {
   return is_versioned ? name.substr(0, name.size() - 3) : name;
 }
 
-bool is_incidental(const model::Touch& touch) {
+bool only_queries(const model::Touch& touch) {
   return std::ranges::find(kIncidental, plain_name(touch)) != std::end(kIncidental);
 }
 

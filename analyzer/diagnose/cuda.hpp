@@ -14,7 +14,7 @@ std::string answer(int result);
 // The name as users write it: cuMemAlloc, not cuMemAlloc_v2.
 std::string plain_name(const model::Touch& touch);
 // A call that only queries or waits. Exit handlers make such calls, too, and their result harms nobody.
-bool is_incidental(const model::Touch& touch);
+bool only_queries(const model::Touch& touch);
 
 Culprit describe_driver(const Evidence& evidence, const model::Fork& fork);
 // "cuInit was called at app.c:12"; "CUDA was initialised" if it was not seen.

@@ -96,7 +96,7 @@ const Import* Sharing::find_open(model::ProcessId process, std::uint64_t handle,
   return found == imports_.end() ? nullptr : &*found;
 }
 
-bool Sharing::lived_after(model::ProcessId process, std::uint64_t at_ns) const {
+bool Sharing::was_alive_after(model::ProcessId process, std::uint64_t at_ns) const {
   const auto known = last_act_.find(process);
   return known != last_act_.end() && known->second > at_ns;
 }

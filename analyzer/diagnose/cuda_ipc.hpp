@@ -41,7 +41,7 @@ class Sharing {
   const Import* find_open(model::ProcessId process, std::uint64_t handle, std::uint64_t at_ns) const;
 
   // The process did something by itself after that instant, so it was alive then.
-  bool lived_after(model::ProcessId process, std::uint64_t at_ns) const;
+  bool was_alive_after(model::ProcessId process, std::uint64_t at_ns) const;
   // The time at which the process ended, or was seen to have ended. 0: not known.
   std::uint64_t end_of(model::ProcessId process) const;
   bool ended_by_itself(model::ProcessId process) const { return own_end_.contains(process); }

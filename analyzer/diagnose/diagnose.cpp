@@ -105,7 +105,7 @@ std::vector<Finding> diagnose(const model::Model& model) {
     if (rule.evaluate != nullptr) rule.evaluate(evidence, findings);
   }
   // `why` shows what such a process waits for, and what could end the wait.
-  std::erase_if(findings, [](const Finding& finding) { return finding.may_be_meant; });
+  std::erase_if(findings, [](const Finding& finding) { return finding.may_be_intended; });
   heed_timers(model, findings);
   for (Finding& finding : findings) finding.fingerprint = fingerprint(model, finding);
   findings = merge_equal(std::move(findings));

@@ -58,16 +58,16 @@ bool is_dead_in_futex(const model::Process& process) {
          });
 }
 
-bool is_beyond_signals(const model::Process& process) { return process.liveness == Liveness::kDead; }
+bool no_signal_can_wake(const model::Process& process) { return process.liveness == Liveness::kDead; }
 
 bool has_way_out(const model::Process& process) {
   return process.liveness == Liveness::kDeadButForSignal && !process.ways_out.empty();
 }
 
-void set_may_be_meant(Finding& finding) {
+void set_may_be_intended(Finding& finding) {
   finding.harm = Certainty::kPossible;
   finding.outcome = Outcome::kMayHang;
-  finding.may_be_meant = true;
+  finding.may_be_intended = true;
 }
 
 bool has_ended(const model::Process& process) {
@@ -124,7 +124,7 @@ const model::HandlerRun* Evidence::find_handler(const model::Touch& touch) const
   return found != handlers_.end() && found->second->since_ns <= touch.time_ns ? found->second : nullptr;
 }
 
-bool Evidence::went_on_after(const model::Touch& touch) const {
+bool Evidence::did_return(const model::Touch& touch) const {
   // The program's own code runs inside of a region. Calls that it made there and returned from do not show that the
   // region ended.
   if (touch.kind == model::TouchKind::kParallel) {
@@ -158,7 +158,7 @@ bool Evidence::has_unknown_holder(const model::Touch& touch) const {
 // after a handler.
 bool Evidence::may_be_interrupted(const model::Touch& touch) const {
   const model::Process& about = process(touch.process);
-  const bool has_handler = has_way_out(about) || (about.is_core && !is_beyond_signals(about));
+  const bool has_handler = has_way_out(about) || (about.is_core && !no_signal_can_wake(about));
   if (!has_handler || !touch.held) return false;
   const model::LockKind kind = model_.locks[fork(touch).held[*touch.held].lock].kind;
   return kind == model::LockKind::kSemaphore || kind == model::LockKind::kPython || kind == model::LockKind::kCustom;
@@ -182,7 +182,7 @@ bool Evidence::ended_unseen(model::ProcessId id) const {
 }
 
 std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {
-  if (touch.returned || touch.cured || went_on_after(touch)) return std::nullopt;
+  if (touch.returned || touch.cured || did_return(touch)) return std::nullopt;
   const model::Process& about = process(touch.process);
   // An exec ends all other threads, so no thread is still in a call that it made before.
   if (about.has_execed) return std::nullopt;

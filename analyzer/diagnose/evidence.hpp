@@ -67,7 +67,7 @@ class Evidence {
   bool may_have_no_poster(const model::Touch& touch) const;
   bool may_be_interrupted(const model::Touch& touch) const;
   // The thread was seen to do something later, so the call returned although no record says so.
-  bool went_on_after(const model::Touch& touch) const;
+  bool did_return(const model::Touch& touch) const;
 
   const model::Model& model_;
   using ThreadKey = std::pair<model::ProcessId, std::int32_t>;  // the number is the tid
@@ -90,9 +90,9 @@ bool is_dead_in_futex(const model::Process& process);
 bool has_way_out(const model::Process& process);
 // Sets the verdict on a hang of a process with a way out, for which nothing but the wait is evidence: an idle program
 // looks the same.
-void set_may_be_meant(Finding& finding);
+void set_may_be_intended(Finding& finding);
 // Proven dead, and no signal handler could wake it either.
-bool is_beyond_signals(const model::Process& process);
+bool no_signal_can_wake(const model::Process& process);
 bool has_ended(const model::Process& process);
 
 // "hangs"; "hung" for a process that has ended.

@@ -93,7 +93,7 @@ struct Finding {
   std::vector<Fix> fixes;   // verified ones first
   std::uint64_t count = 1;  // equal findings merged
   // Nothing but the wait is evidence of a hang, and something may still end the wait: an idle program looks the same.
-  bool may_be_meant = false;
+  bool may_be_intended = false;
 };
 
 inline bool is_hang(const Finding& finding) {

@@ -175,7 +175,7 @@ bool may_other_be_woken(const Evidence& evidence, const model::HandlerRun& run) 
 std::optional<End> find_end(const Evidence& evidence, const model::HandlerRun& run) {
   const model::Process& process = evidence.process(run.process);
   if (run.phase == model::HandlerPhase::kChild && process.has_execed) return std::nullopt;
-  if (is_beyond_signals(process)) return End{Certainty::kProven, Outcome::kHang};
+  if (no_signal_can_wake(process)) return End{Certainty::kProven, Outcome::kHang};
   // `liveness` is the state in which the process was last seen. The process may have been ended from outside
   // afterwards.
   switch (process.liveness) {

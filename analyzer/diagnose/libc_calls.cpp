@@ -117,7 +117,7 @@ Finding describe(const Evidence& evidence, const char* slug, const model::Touch&
   finding.culprit.holder = evidence.holder(lost.holder);
   finding.culprit.stack = lost.in_flight.called_at;
   finding.summary = summarise(evidence, touch, lost, end);
-  const std::string where = words::long_place(touch.stack);
+  const std::string where = words::place_with_function(touch.stack);
   add_sentence(finding,
                fmt::format("Thread {} of {} called {}(){}, which takes {}.", touch.tid, evidence.name(touch.process),
                            touch.call.function, where.empty() ? where : " at " + where, what(lost.lock)));

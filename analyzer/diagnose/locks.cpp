@@ -102,9 +102,9 @@ std::optional<Orphan> find_any_orphan(const Evidence& evidence, const model::Tou
 }
 
 std::optional<Orphan> find_orphan(const Evidence& evidence, const model::Touch& touch) {
-  const bool is_told =
+  const bool has_finding =
       !pools::find_blas_library(evidence.model(), touch).empty() || queues::find_feeder(evidence, touch).has_value();
-  return is_told ? std::nullopt : find_any_orphan(evidence, touch);
+  return has_finding ? std::nullopt : find_any_orphan(evidence, touch);
 }
 
 std::optional<Orphan> find_own(const Evidence& evidence, const model::Touch& touch) {
@@ -208,7 +208,7 @@ std::string cause(const Evidence& evidence, const model::Touch& touch, const Orp
                      taken.empty() ? "held it" : "took it at " + taken, words::at(" at ", orphan.fork.stack));
 }
 
-std::string doubts(const Orphan& orphan) {
+std::string reason_for_doubt(const Orphan& orphan) {
   switch (orphan.lock.kind) {
     case model::LockKind::kSemaphore:
       return "A semaphore does not record who took it, or whether anybody did. Perhaps a lost thread took it as a "
@@ -233,13 +233,13 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
   const model::Fork& fork = orphan.fork;
   finding.fork = evidence.fork_site(fork);
   const std::string name = locks::name(touch, orphan.lock);
-  const std::string where = words::long_place(touch.stack);
+  const std::string where = words::place_with_function(touch.stack);
   add_sentence(finding, fmt::format("Thread {} of {} is {}{} {}.", touch.tid, evidence.name(touch.process),
                                     where.empty() ? where : fmt::format("at {}, ", where), verb, name));
   if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(child));
   if (evidence.find_cause(touch) == Certainty::kPossible) {
     const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
-    add_sentence(finding, doubts(orphan));
+    add_sentence(finding, reason_for_doubt(orphan));
     add_sentence(finding, fmt::format("fork(){} copied the lock as it was, but none of the other {} of {}.",
                                       words::at(" at ", fork.stack), words::count(lost, "thread", "threads"),
                                       words::parent(evidence.process(fork.process))));

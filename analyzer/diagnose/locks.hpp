@@ -46,7 +46,7 @@ std::string head(const Evidence& evidence, const model::Touch& touch, const mode
 std::string cause(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan);
 
 // The reason why it is not known who has the lock.
-std::string doubts(const Orphan& orphan);
+std::string reason_for_doubt(const Orphan& orphan);
 
 // Adds the sentences about an orphaned lock. `nature` says why this kind of lock does not become free by itself.
 void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const End& end, const char* verb,

@@ -28,7 +28,7 @@ struct Part {
 };
 
 // The last slices that begin at `from` or later, at most `most` of them.
-Part end_of(const RacyTouch& touch, double from, std::size_t most) {
+Part last_slices(const RacyTouch& touch, double from, std::size_t most) {
   if (touch.slices.empty()) return {touch.share, 1};
   Part part;
   double begin = 1;
@@ -42,9 +42,9 @@ Part end_of(const RacyTouch& touch, double from, std::size_t most) {
 }
 
 // The last two slices and not only the last one, because that one may be very short.
-Part around_fork(const RacyTouch& touch, double from = 0) { return end_of(touch, from, 2); }
+Part around_fork(const RacyTouch& touch, double from = 0) { return last_slices(touch, from, 2); }
 
-double place_of(const RacyTouch& fork, const RacyTouch& in) {
+double window_ratio(const RacyTouch& fork, const RacyTouch& in) {
   return in.window_ns > 0 ? static_cast<double>(fork.window_ns) / static_cast<double>(in.window_ns) : 0;
 }
 
@@ -52,7 +52,7 @@ double place_of(const RacyTouch& fork, const RacyTouch& in) {
 std::vector<double> shares_at_forks(const Touches& touches) {
   std::vector<double> shares;
   for (const RacyTouch* touch : touches) {
-    const Part part = around_fork(*touch, place_of(*touches.front(), *touch));
+    const Part part = around_fork(*touch, window_ratio(*touches.front(), *touch));
     if (part.time > 0) shares.push_back(part.share());
   }
   if (shares.empty()) shares.push_back(around_fork(*touches.back()).share());
@@ -83,8 +83,8 @@ void judge_time(const Touches& touches, Odds& odds) {
   const std::vector<double> shares = shares_at_forks(touches);
   const double mean = mean_of(shares);
   // From the first fork to the last. With a single fork: its whole window.
-  const double first = touches.size() > 1 ? place_of(*touches.front(), last) : 0;
-  Part since_first = end_of(last, first, kAll);
+  const double first = touches.size() > 1 ? window_ratio(*touches.front(), last) : 0;
+  Part since_first = last_slices(last, first, kAll);
   if (since_first.time == 0) since_first = around_fork(last);
   const auto [low, high] = std::minmax({mean, since_first.share()});
   odds.share = (low + high) / 2;
@@ -103,7 +103,7 @@ void judge_time(const Touches& touches, Odds& odds) {
 
 void judge_forks(Odds& odds) {
   if (odds.forks == 0) return;
-  const Chance range = wilson(odds.taken, odds.forks);
+  const Chance range = wilson_interval(odds.taken, odds.forks);
   if (odds.share >= range.low && odds.share <= range.high) {
     if (odds.share == 0) odds.range.high = std::min(odds.range.high, range.high);
     return;
@@ -121,7 +121,7 @@ bool has_lock(const model::Model& model, const model::Fork& fork, std::uint64_t 
 
 }  // namespace
 
-Chance wilson(std::uint64_t taken, std::uint64_t tries) {
+Chance wilson_interval(std::uint64_t taken, std::uint64_t tries) {
   constexpr double kZ = 1.96;
   const auto n = static_cast<double>(tries);
   const double p = static_cast<double>(taken) / n;

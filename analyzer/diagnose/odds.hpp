@@ -44,6 +44,6 @@ class Table {
 };
 
 // The range of probabilities for which `taken` of `tries` is no surprise (Wilson, 95 %).
-Chance wilson(std::uint64_t taken, std::uint64_t tries);
+Chance wilson_interval(std::uint64_t taken, std::uint64_t tries);
 
 }  // namespace forksight::odds

@@ -20,7 +20,7 @@ constexpr std::size_t kSmallestPool = 2;  // for pools of the program itself: on
 bool is_of_table(model::Owner owner) { return owner != model::Owner::kUnknown && owner != model::Owner::kStdThread; }
 
 // Regions that wait for a lost libgomp pool are recorded as touches, and Python has rules of its own.
-bool is_told_elsewhere(model::Owner owner) { return owner == model::Owner::kLibgomp || owner == model::Owner::kPython; }
+bool has_other_finding(model::Owner owner) { return owner == model::Owner::kLibgomp || owner == model::Owner::kPython; }
 
 // All threads run the same function of the program. This replaces the place of their creation where that was not
 // recorded.
@@ -71,7 +71,7 @@ const model::ThreadPool* find_only_pool(const model::Model& model, const model::
     if (only != nullptr) return nullptr;
     only = &pool;
   }
-  if (only == nullptr || is_told_elsewhere(only->owner)) return nullptr;
+  if (only == nullptr || has_other_finding(only->owner)) return nullptr;
   if (is_of_table(only->owner)) return only;
   if (only->owner != model::Owner::kStdThread || count_conditions(fork, only->threads) > 1) return nullptr;
   return only->threads.size() >= kSmallestPool && (was_made_at_one_place(model, *only) || have_one_body(model, *only))
@@ -83,7 +83,7 @@ const model::ThreadPool* find_only_pool(const model::Model& model, const model::
 const model::ThreadPool* find_called_pool(const model::Fork& fork, const model::Stack& stack) {
   for (const model::Frame& frame : stack.frames) {
     const model::Owner owner = model::find_owner_of_library(frame.module);
-    if (!is_of_table(owner) || is_told_elsewhere(owner)) continue;
+    if (!is_of_table(owner) || has_other_finding(owner)) continue;
     const auto at = std::ranges::find_if(fork.thread_pools, [&](const model::ThreadPool& pool) {
       return pool.owner == owner && pool.state == model::PoolState::kLost;
     });
@@ -157,11 +157,11 @@ std::vector<UnexplainedWait> find_unexplained_waits(const Evidence& evidence, co
 }
 
 void set_certainty(const model::Process& child, Finding& finding) {
-  if (is_beyond_signals(child)) {
+  if (no_signal_can_wake(child)) {
     finding.harm = Certainty::kProven;
     finding.outcome = Outcome::kHang;
   } else if (has_way_out(child)) {
-    set_may_be_meant(finding);
+    set_may_be_intended(finding);
   } else {
     // A handler may legally post a semaphore to end the wait. Many daemons end in this way.
     finding.harm = Certainty::kLikely;
@@ -169,7 +169,7 @@ void set_certainty(const model::Process& child, Finding& finding) {
   }
 }
 
-std::string forked_one(const Evidence& evidence, const UnexplainedWait& wait) {
+std::string name_of_forked(const Evidence& evidence, const UnexplainedWait& wait) {
   if (wait.fork->child == wait.child) return "It";
   if (!wait.fork->child) return "An ancestor of it";
   return fmt::format("Its ancestor, process {},", evidence.process(*wait.fork->child).pid);
@@ -228,7 +228,7 @@ std::string name_threads(const model::Model& model, const model::Fork& fork) {
   return names;
 }
 
-std::string tell_loss(const Evidence& evidence, const UnexplainedWait& wait) {
+std::string describe_lost_threads(const Evidence& evidence, const UnexplainedWait& wait) {
   const model::Fork& fork = *wait.fork;
   const model::Process& parent = evidence.process(fork.process);
   const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
@@ -244,7 +244,7 @@ std::string tell_loss(const Evidence& evidence, const UnexplainedWait& wait) {
     return fmt::format("The fork or forks that led to this process left behind {}{}: {}.", least,
                        words::count(lost, "thread", "threads"), threads);
   }
-  return fmt::format("{} was forked{} from {}, which had {}{}: {}.", forked_one(evidence, wait),
+  return fmt::format("{} was forked{} from {}, which had {}{}: {}.", name_of_forked(evidence, wait),
                      words::at(" at ", fork.stack), words::parent(parent), least,
                      words::count(lost, "more thread", "more threads"), threads);
 }

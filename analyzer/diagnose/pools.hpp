@@ -22,7 +22,7 @@ std::vector<UnexplainedWait> find_unexplained_waits(const Evidence& evidence, co
 void set_certainty(const model::Process& child, Finding& finding);
 
 // The subject of the sentence "... was forked": "It", or the ancestor whose fork left the threads behind.
-std::string forked_one(const Evidence& evidence, const UnexplainedWait& wait);
+std::string name_of_forked(const Evidence& evidence, const UnexplainedWait& wait);
 
 // Counts pools by the condition variables that the lost threads wait for. Threads that wait for none are not counted.
 std::size_t count_pools(const model::Fork& fork);
@@ -40,7 +40,7 @@ const model::ThreadPool* find_openmp_pool(const Evidence& evidence, const Unexpl
 std::string pool_name(const model::ThreadPool& pool);
 // Names the first few lost threads, with number and owner, and what they waited for: "It was forked at app.c:12 from
 // process 4240, which had 2 more threads: thread 4241, thread 4242."
-std::string tell_loss(const Evidence& evidence, const UnexplainedWait& wait);
+std::string describe_lost_threads(const Evidence& evidence, const UnexplainedWait& wait);
 std::string name_threads(const model::Model& model, const model::Fork& fork);
 
 // The BLAS library that owns the lock of a touch: the finding about the pool then tells of the touch. "" for all other

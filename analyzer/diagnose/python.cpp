@@ -85,10 +85,10 @@ std::string place(const model::Stack& stack) {
     if (first == stack.frames.end()) return {};
     frame = &*first;
   }
-  if (!frame->python) return words::long_place(stack);
+  if (!frame->python) return words::place_with_function(stack);
   const std::string where = fmt::format("{}:{}, {}", words::base_name(frame->file), frame->line, frame->function);
   // The place is inside of a package: name first the line of the program itself that led there.
-  const model::Frame& line = stack.frames[words::find_own_line(stack)];
+  const model::Frame& line = stack.frames[words::find_user_line(stack)];
   const bool is_led_to = &line != frame && words::whose(*frame) == words::Whose::kLibrary;
   return is_led_to ? fmt::format("{}:{}, {}", words::base_name(line.file), line.line, where) : where;
 }

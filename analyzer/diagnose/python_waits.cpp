@@ -85,7 +85,7 @@ bool is_explained(const Evidence& evidence, const model::Fork& fork) {
   return wait && wait->need != Need::kWorker;
 }
 
-bool retell(const Evidence& evidence, const model::Fork& fork, Finding& finding) {
+bool rewrite_for_python(const Evidence& evidence, const model::Fork& fork, Finding& finding) {
   const model::Stack* const stack = stack_of_child(evidence, fork);
   if (stack == nullptr) return false;
   const auto wait = find_wait(evidence, fork);
@@ -105,7 +105,7 @@ bool retell(const Evidence& evidence, const model::Fork& fork, Finding& finding)
     // The stacks do not show from which executor the result should come.
     finding.cause = Certainty::kLikely;
     finding.outcome = Outcome::kHang;
-    finding.may_be_meant = false;
+    finding.may_be_intended = false;
     finding.culprit.name = "a lost worker of a ThreadPoolExecutor";
     finding.culprit.holder = evidence.holder(*wait->partner);
     finding.culprit.holder->start_routine = "_worker";

@@ -23,6 +23,6 @@ std::optional<Wait> find_wait(const Evidence& evidence, const model::Fork& fork)
 bool is_explained(const Evidence& evidence, const model::Fork& fork);
 // Rewrites the finding lost-wakeup of a Python child with Python's functions and lines, if these are known. If
 // find_wait() knows the wait, the hang becomes proven, or likely if a signal handler may end it.
-bool retell(const Evidence& evidence, const model::Fork& fork, Finding& finding);
+bool rewrite_for_python(const Evidence& evidence, const model::Fork& fork, Finding& finding);
 
 }  // namespace forksight::python

@@ -160,15 +160,15 @@ std::string tell_link(const Evidence& evidence, const Cycle& cycle, std::size_t 
 
 std::vector<Cycle> find_cycles(const model::Model& model) {
   const Graph graph = build(model);
-  std::map<const model::Wait*, bool> is_told;
+  std::map<const model::Wait*, bool> has_finding;
   std::vector<Cycle> cycles;
   for (std::size_t start = 0; start < graph.nodes.size(); ++start) {
-    if (is_told.contains(graph.nodes[start].wait)) continue;
+    if (has_finding.contains(graph.nodes[start].wait)) continue;
     Cycle cycle = find_shortest(graph, start, false);
     if (cycle.empty()) cycle = find_shortest(graph, start, true);
-    const bool is_new = std::ranges::none_of(cycle, [&](const Link& link) { return is_told.contains(link.wait); });
+    const bool is_new = std::ranges::none_of(cycle, [&](const Link& link) { return has_finding.contains(link.wait); });
     if (cycle.empty() || !is_new) continue;
-    for (const Link& link : cycle) is_told[link.wait] = true;
+    for (const Link& link : cycle) has_finding[link.wait] = true;
     cycles.push_back(std::move(cycle));
   }
   return cycles;
@@ -182,7 +182,7 @@ bool is_made_of(const Cycle& cycle, const std::set<std::string_view>& vias) {
   return std::ranges::all_of(cycle, [&](const Link& link) { return vias.contains(link.waker->via); });
 }
 
-bool is_told_elsewhere(const Evidence& evidence, const Cycle& cycle, const std::vector<Finding>& findings) {
+bool has_other_finding(const Evidence& evidence, const Cycle& cycle, const std::vector<Finding>& findings) {
   return std::ranges::any_of(cycle, [&](const Link& link) {
     const auto is_run = [&](const model::HandlerRun& run) { return run.process == link.process; };
     const auto is_touch = [&](const model::Touch& touch) {
@@ -294,23 +294,23 @@ void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& findin
   };
   const bool has_open = std::ranges::any_of(
       cycle, [&](const Link& link) { return !is_lock(link) && has_way_out(evidence.process(link.process)); });
-  if (has_open) return set_may_be_meant(finding);
+  if (has_open) return set_may_be_intended(finding);
   const bool is_beyond = std::ranges::all_of(cycle, [&](const Link& link) {
-    if (goes_on(evidence, link)) return is_beyond_others(cycle, link);
-    return is_lock(link) || is_beyond_signals(evidence.process(link.process));
+    if (process_goes_on(evidence, link)) return is_beyond_others(cycle, link);
+    return is_lock(link) || no_signal_can_wake(evidence.process(link.process));
   });
   finding.harm = is_beyond ? Certainty::kProven : Certainty::kLikely;
   finding.outcome = is_beyond ? Outcome::kHang : Outcome::kMayHang;
   finding.cause = Certainty::kProven;
 }
 
-bool goes_on(const Evidence& evidence, const Link& link) {
+bool process_goes_on(const Evidence& evidence, const Link& link) {
   return evidence.process(link.process).liveness == model::Liveness::kAwake;
 }
 
 std::string hanging(const Evidence& evidence, const Cycle& cycle) {
   const model::ProcessId id = cycle.front().process;
-  return fmt::format("{}{} {}", goes_on(evidence, cycle.front()) ? "a thread of " : "", evidence.name(id),
+  return fmt::format("{}{} {}", process_goes_on(evidence, cycle.front()) ? "a thread of " : "", evidence.name(id),
                      hangs(evidence.process(id)));
 }
 
@@ -337,7 +337,7 @@ void tell(const Evidence& evidence, const Cycle& cycle, Finding& finding) {
         finding,
         "A thread that waits for the GIL wakes up every few milliseconds, sees that it is still taken, and waits "
         "again. It never goes on, though it does not look asleep.");
-  } else if (goes_on(evidence, cycle.front())) {
+  } else if (process_goes_on(evidence, cycle.front())) {
     add_sentence(finding, "Other threads of the process go on: none of them holds what these wait for.");
   } else {
     add_sentence(finding, describe_liveness(evidence.process(cycle.front().process)));

@@ -30,12 +30,12 @@ bool is_made_of(const Cycle& cycle, const std::set<std::string_view>& vias);
 // The ring has a cause that another rule reports. Either a hazard of a fork: a thread is inside of an atfork handler,
 // or in a call on something that its fork broke, or one of `findings` explains one of the processes by its fork. Or the
 // threads wait for a task that was lost with its worker.
-bool is_told_elsewhere(const Evidence& evidence, const Cycle& cycle, const std::vector<Finding>& findings);
+bool has_other_finding(const Evidence& evidence, const Cycle& cycle, const std::vector<Finding>& findings);
 
 // Begins the finding of a ring with what all kinds share: process, thread, certainty, processes.
 Finding begin_finding(const char* slug, const Evidence& evidence, const Cycle& cycle);
 // Only some threads are stuck; their process goes on.
-bool goes_on(const Evidence& evidence, const Link& link);
+bool process_goes_on(const Evidence& evidence, const Link& link);
 // "process 12 (app) hangs", or "a thread of process 12 (app) hangs".
 std::string hanging(const Evidence& evidence, const Cycle& cycle);
 // One sentence a link: "Thread 12 "a" of process 5 waits for mutex_b, which thread 13 "b" holds."

@@ -127,7 +127,7 @@ std::vector<const model::Frame*> find_user_frames(const model::Stack& stack) {
   return found;
 }
 
-std::size_t find_own_line(const model::Stack& stack) {
+std::size_t find_user_line(const model::Stack& stack) {
   const auto [first, last] = find_user_part(stack);
   for (std::size_t i = first; i < last; ++i) {
     if (is_own_line(stack.frames[i])) return i;
@@ -138,7 +138,7 @@ std::size_t find_own_line(const model::Stack& stack) {
 std::string place(const model::Stack& stack) {
   const model::Frame* const frame = find_user_frame(stack);
   if (frame == nullptr) return {};
-  const model::Frame* const line = &stack.frames[find_own_line(stack)];
+  const model::Frame* const line = &stack.frames[find_user_line(stack)];
   if (line == frame) return frame_place(*frame);
   return fmt::format("{}, {}", frame_place(*line), frame_place(*frame));
 }
@@ -154,7 +154,7 @@ model::Stack without_lock_functions(const model::Stack& stack) {
   return stack;
 }
 
-std::string outer_place(const model::Stack& stack, model::Owner owner) {
+std::string place_outside_of(const model::Stack& stack, model::Owner owner) {
   for (const model::Frame& frame : stack.frames) {
     if (is_of_user(frame) && model::find_owner_of_library(frame.module) != owner) return frame_place(frame);
   }
@@ -166,10 +166,10 @@ std::string at(std::string_view before, const model::Stack& stack) {
   return where.empty() ? where : std::string(before) + where;
 }
 
-std::string long_place(const model::Stack& stack) {
+std::string place_with_function(const model::Stack& stack) {
   const model::Frame* const frame = find_user_frame(stack);
   if (frame == nullptr) return {};
-  if (find_own_line(stack) != find_user_part(stack).first) return place(stack);
+  if (find_user_line(stack) != find_user_part(stack).first) return place(stack);
   const bool named_already = frame->file.empty() || frame->line == 0 || frame->function.empty();
   return named_already ? frame_place(*frame) : fmt::format("{} ({})", frame_place(*frame), frame->function);
 }

@@ -34,7 +34,7 @@ std::vector<const model::Frame*> find_user_frames(const model::Stack& stack);
 
 // The index of the first frame at a line of the program itself: users who called into a library recognise that line. If
 // there is none, the index of the frame that find_user_frame returns.
-std::size_t find_own_line(const model::Stack& stack);
+std::size_t find_user_line(const model::Stack& stack);
 
 // The stack from the user's first frame on that is not an operation of a lock ("SpinLock::lock"); the whole stack if
 // there is no such frame. For locks that the user implemented: the places that use them say more than the lock
@@ -46,9 +46,9 @@ std::string place(const model::Stack& stack);
 // place() with a word before it, or "": at(" at ", stack).
 std::string at(std::string_view before, const model::Stack& stack);
 // The user's first place outside of the library of `owner`.
-std::string outer_place(const model::Stack& stack, model::Owner owner);
+std::string place_outside_of(const model::Stack& stack, model::Owner owner);
 // place() with the function: "app.c:31 (work)".
-std::string long_place(const model::Stack& stack);
+std::string place_with_function(const model::Stack& stack);
 
 // "child 4242", "child 4242 of rank 3"; "process 4242" if no fork of it is known.
 std::string process(const model::Process& process, bool is_forked);

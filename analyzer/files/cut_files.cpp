@@ -34,7 +34,7 @@ void replace_page(int signal, siginfo_t* info, void*) {
 
 }  // namespace
 
-void survive_cut_files() {
+void read_lost_pages_as_zeros() {
   struct sigaction now {};
   if (::sigaction(SIGBUS, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL) return;
   g_page_bytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
@@ -45,6 +45,6 @@ void survive_cut_files() {
   ::sigaction(SIGBUS, &action, nullptr);
 }
 
-bool was_some_file_cut() { return g_was_cut; }
+bool has_read_lost_page() { return g_was_cut; }
 
 }  // namespace forksight::files

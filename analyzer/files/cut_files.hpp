@@ -7,9 +7,9 @@ namespace forksight::files {
 
 // After this call, a page that a file has lost reads as zeros. Every reader of hostile files copes with that. Does
 // nothing if the program has a handler of its own. Call it before threads exist.
-void survive_cut_files();
+void read_lost_pages_as_zeros();
 
 // True if forksight has read a page that its file had lost.
-bool was_some_file_cut();
+bool has_read_lost_page();
 
 }  // namespace forksight::files

@@ -31,7 +31,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kPatience = std::chrono::milliseconds(200);
+constexpr auto kStopLimit = std::chrono::milliseconds(200);
 constexpr std::size_t kMaxLate = 5;  // after so many late threads, the whole process is taken as not answering
 constexpr std::size_t kStackBytes = 64U << 10U;
 constexpr std::int64_t kRestartNoHand = 514;  // the kernel's ERESTARTNOHAND: restart, unless a handler runs
@@ -101,7 +101,7 @@ class Held {
 Outcome Held::stop() {
   if (ptrace(PTRACE_SEIZE, tid_, nullptr, nullptr) != 0) return errno == ESRCH ? Outcome::kGone : Outcome::kRefused;
   if (ptrace(PTRACE_INTERRUPT, tid_, nullptr, nullptr) != 0) return Outcome::kGone;
-  const auto deadline = Clock::now() + kPatience;
+  const auto deadline = Clock::now() + kStopLimit;
   auto pause = std::chrono::microseconds(10);
   for (;;) {
     int status = 0;

@@ -321,7 +321,7 @@ void Builder::explain_all(std::size_t subject, std::optional<model::ForkId> fork
     if (fork) explain(scene_, lost_, subject, thread, *fork, find_fork_of_loss(*fork));
     if (fork || scene_.subjects[subject].is_forked == false) find_ended_owner(scene_, subject, thread);
   }
-  settle_touches(scene_, subject, first_touch);
+  drop_weaker_guesses(scene_, subject, first_touch);
 }
 
 void Builder::build() {
@@ -334,7 +334,7 @@ void Builder::build() {
     const auto found = scene_.forks.find(subject);
     const auto fork = found == scene_.forks.end() ? std::nullopt : std::optional(found->second);
     name_inherited_owners(scene_, subject);
-    note_lone(scene_, subject);
+    set_never_had_other_threads(scene_, subject);
     for (const image::Thread& thread : scene_.subjects[subject].image.threads) {
       if (scene_.facts_of(subject, thread.tid).call.is_in_fork) {
         add_stuck_handler(scene_, subject, thread, fork);

@@ -89,13 +89,13 @@ bool may_be_own(Scene& scene, std::size_t child, std::int32_t owner, const model
   return !forks || known < *forks;
 }
 
-void note_lone(Scene& scene, std::size_t subject) {
+void set_never_had_other_threads(Scene& scene, std::size_t subject) {
   const image::Image& image = scene.subjects[subject].image;
   const bool is_asked = std::ranges::any_of(scene.model.processes[subject].waits, [](const model::Wait& wait) {
     return wait.use == model::FutexUse::kRwlockWrite && wait.owner == 0;
   });
   if (!is_asked || image.threads.size() != 1 || !image.memory) return;
-  scene.model.processes[subject].is_lone = shows_no_other_thread(image);
+  scene.model.processes[subject].never_had_other_threads = shows_no_other_thread(image);
 }
 
 }  // namespace forksight::inspect

@@ -36,8 +36,8 @@ bool has_lost_none(const Scene& scene, std::size_t subject);
 // which had that number before the fork, or a thread that has ended.
 bool may_be_own(Scene& scene, std::size_t child, std::int32_t owner, const model::Fork& fork);
 
-// Sets model::Process::is_lone if the memory of the process shows that it never had another thread. Looks only if a
-// rule needs to know that.
-void note_lone(Scene& scene, std::size_t subject);
+// Sets model::Process::never_had_other_threads if the memory of the process shows that it never had another thread.
+// Looks only if a rule needs to know that.
+void set_never_had_other_threads(Scene& scene, std::size_t subject);
 
 }  // namespace forksight::inspect

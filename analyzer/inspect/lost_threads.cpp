@@ -44,7 +44,7 @@ void LostThreads::add_ended_since(model::Fork& fork) {
   // A lost thread in the child's memory may have been left behind by an earlier fork. Then it was never a thread of the
   // parent, and the parent may use its stack for another thread. So this looks only at the first fork since the start
   // of the program.
-  const bool is_first = is_of_first_fork(*fork.child, found) || is_of_first_bypass(fork, found);
+  const bool is_first = has_only_one_fork(*fork.child, found) || has_only_one_bypass(fork, found);
   fork.may_have_lost_more = !is_first || !found.is_complete;
   if (!is_first) return;
   for (const LostThread& lost : found.threads) {
@@ -52,13 +52,13 @@ void LostThreads::add_ended_since(model::Fork& fork) {
   }
 }
 
-bool LostThreads::is_of_first_fork(std::size_t child, const LostPthreads& lost) {
+bool LostThreads::has_only_one_fork(std::size_t child, const LostPthreads& lost) {
   return !lost.bypassed && count_forks(scene_.subjects[child].image, scene_.stacks_of(child).symbols()) == 1U;
 }
 
 // The parent is not a forked process, or has called exec since it was forked. So the parent's memory had no lost
 // threads.
-bool LostThreads::is_of_first_bypass(const model::Fork& fork, const LostPthreads& lost) {
+bool LostThreads::has_only_one_bypass(const model::Fork& fork, const LostPthreads& lost) {
   const std::size_t child = *fork.child;
   return lost.bypassed && scene_.subjects[fork.process].is_forked == false &&
          count_forks(scene_.subjects[child].image, scene_.stacks_of(child).symbols()) == 0U;
@@ -79,7 +79,7 @@ void LostThreads::add_of_absent_parent(model::Fork& fork) {
   fork.forking_thread = forking.id;
   scene_.add_facts(fork.process, thread.tid, forking);
   for (const LostThread& from : lost.threads) fork.lost_threads.push_back(add(fork, from));
-  const bool is_first = is_of_first_fork(child, lost);
+  const bool is_first = has_only_one_fork(child, lost);
   scene_.model.processes[fork.process].is_some_ancestor = !is_first;
   fork.is_parent_supposed = scene_.subjects[fork.process].is_supposed;
   fork.may_have_lost_more = !lost.is_complete;

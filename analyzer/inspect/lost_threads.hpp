@@ -30,9 +30,9 @@ class LostThreads {
   model::ThreadId add(const model::Fork& fork, const LostThread& from);
   // True if there was only one fork since the start of the program. Then all lost threads in the child's memory were
   // lost at that fork.
-  bool is_of_first_fork(std::size_t child, const LostPthreads& lost);
+  bool has_only_one_fork(std::size_t child, const LostPthreads& lost);
   // The same for a fork by _Fork() or clone(), which libc does not count.
-  bool is_of_first_bypass(const model::Fork& fork, const LostPthreads& lost);
+  bool has_only_one_bypass(const model::Fork& fork, const LostPthreads& lost);
 
   Scene& scene_;
   std::map<std::size_t, model::ThreadId> only_lost_;  // by absent subject, if only one thread was lost

@@ -14,6 +14,6 @@ std::int32_t find_own_holder(const Scene& scene, std::size_t subject, const Stuc
 // Drops touches of a process, from `first_touch` on, that are only guesses, if there is a better explanation: a touch
 // that proves why the process hangs, or a deadlock of its own threads. A guess about a thread that the child has
 // started is also dropped if there is a touch of its first thread, which existed at the fork.
-void settle_touches(Scene& scene, std::size_t subject, std::size_t first_touch);
+void drop_weaker_guesses(Scene& scene, std::size_t subject, std::size_t first_touch);
 
 }  // namespace forksight::inspect

@@ -49,7 +49,7 @@ void PythonStacks::splice_lines(std::size_t subject, model::Wait& wait) const {
 
 // A parked thread sleeps in a semaphore of its own, which shows nothing. The entry beside the semaphore shows what the
 // thread waits for, so `call` gets that instead.
-void PythonStacks::note_park(std::size_t subject, StuckCall& call) const {
+void PythonStacks::note_parked_place(std::size_t subject, StuckCall& call) const {
   const auto layout = layouts_.find(subject);
   if (layout == layouts_.end() || call.kind != CallKind::kSemaphore) return;
   const auto park = find_python_park(*scene_.subjects[subject].image.memory, layout->second, call.object);
@@ -62,7 +62,7 @@ void PythonStacks::note_park(std::size_t subject, StuckCall& call) const {
 // A thread in Condition.wait and similar functions sleeps on a lock that it made for that wait, and that no other
 // thread ever held.
 void PythonStacks::note(std::size_t subject, const image::Thread& thread, StuckCall& call) const {
-  note_park(subject, call);
+  note_parked_place(subject, call);
   const auto threads = threads_.find(subject);
   if (threads == threads_.end()) return;
   const PythonThread* const own = find_python_thread(thread, threads->second);

@@ -23,7 +23,7 @@ class PythonStacks {
  private:
   Scene& scene_;
   std::vector<PythonLocals>* locals_;
-  void note_park(std::size_t subject, StuckCall& call) const;
+  void note_parked_place(std::size_t subject, StuckCall& call) const;
 
   std::map<std::size_t, PythonLayout> layouts_;               // by subject
   std::map<std::size_t, std::vector<PythonThread>> threads_;  // by subject

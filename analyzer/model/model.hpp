@@ -375,8 +375,8 @@ struct Process {
   // is_core: no file that it maps imports a function that sets a signal handler, such as sigaction(). False: it may
   // have handlers, or that is not known.
   bool sets_no_handlers = false;
-  bool has_gaps = false;  // records about it may be missing: no space, or a cut file
-  bool is_lone = false;   // its memory shows that it never had another thread: none ended, none was lost
+  bool has_gaps = false;                 // records about it may be missing: no space, or a cut file
+  bool never_had_other_threads = false;  // its memory shows that it never had another thread: none ended, none was lost
   // it stands for all ancestors of a forked process, none of which could be looked at
   bool is_some_ancestor = false;
 };

@@ -53,7 +53,7 @@ std::vector<FileLock> parse_held_locks(std::string_view fdinfo) {
   return locks;
 }
 
-bool is_in_the_way(const FileLock& held, const LockRequest& request) {
+bool conflicts_with(const FileLock& held, const LockRequest& request) {
   return !held.waits && held.family == request.family && held.inode == request.inode && held.major == request.major &&
          held.minor == request.minor && (held.writes || request.writes) && held.start <= request.end &&
          request.start <= held.end;

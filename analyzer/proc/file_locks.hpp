@@ -45,6 +45,6 @@ struct LockRequest {
   std::uint64_t end = UINT64_MAX;
 };
 // True if `held` prevents the kernel from granting `request`.
-bool is_in_the_way(const FileLock& held, const LockRequest& request);
+bool conflicts_with(const FileLock& held, const LockRequest& request);
 
 }  // namespace forksight::proc

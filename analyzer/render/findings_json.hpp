@@ -30,8 +30,8 @@ std::string tell_findings(std::string_view schema, const ToldFindings& told);
 std::string document_text(const nlohmann::ordered_json& document);
 
 // Reads findings, also out of a report. The text is hostile input: sizes, types and words are checked. Other members of
-// the document are ignored. Finding::may_be_meant is not in the text: the program that wrote the findings has left such
-// findings out.
+// the document are ignored. Finding::may_be_intended is not in the text: the program that wrote the findings has left
+// such findings out.
 Result<ToldFindings> read_findings(std::string_view schema, std::string_view text);
 
 }  // namespace forksight::render

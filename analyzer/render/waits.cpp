@@ -103,7 +103,7 @@ std::vector<Kind> find_kinds(const model::Process& process) {
   for (const model::Wait& wait : process.waits) {
     if (wait.state == 'Z' || wait.state == 'X') continue;
     Kind kind{&wait, 1, wait.for_ms, list_enders(process, wait)};
-    std::string key = describe_call(wait) + "|" + words::long_place(wait.stack);
+    std::string key = describe_call(wait) + "|" + words::place_with_function(wait.stack);
     for (const std::string& ender : kind.enders) key += "|" + ender;
     const auto [at, is_new] = known.try_emplace(std::move(key), kinds.size());
     if (is_new) {
@@ -148,7 +148,7 @@ void add_kind(Page& page, const Kind& kind, const TextOptions& options) {
 
 }  // namespace
 
-std::vector<model::ProcessId> find_untold(const model::Model& model, const std::vector<Finding>& findings) {
+std::vector<model::ProcessId> find_without_finding(const model::Model& model, const std::vector<Finding>& findings) {
   std::unordered_set<model::ProcessId> told;
   std::unordered_set<std::int32_t> victims;
   for (const Finding& finding : findings) {

@@ -148,14 +148,15 @@ bool RunHistory::has_stuck() const {
 
 void RunHistory::note_look(const model::Model& seen) {
   for (const model::Process& process : seen.processes) {
-    if (!process.waits.empty()) looks_[{process.pid, process.start_ticks}] = {process.waits, process.is_lone};
+    if (!process.waits.empty())
+      looks_[{process.pid, process.start_ticks}] = {process.waits, process.never_had_other_threads};
   }
 }
 
 void RunHistory::add_look(const proc::ProcessKey& key, collect::LoggedProcess& row) const {
   const auto look = looks_.find(key);
   if (look == looks_.end()) return;
-  row.is_lone = look->second.is_lone;
+  row.never_had_other_threads = look->second.never_had_other_threads;
   // If a process spins or is stalled, its thread was in the same call at both looks, so the kinds of the waits need not
   // be equal: a spinning thread may be running, ready to run, or stopped by the examination.
   const bool is_in_that_call = row.liveness == model::Liveness::kSpinning || row.liveness == model::Liveness::kStalled;

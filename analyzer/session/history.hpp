@@ -48,7 +48,7 @@ class RunHistory {
   std::map<proc::ProcessKey, collect::LoggedProcess> kept_;
   struct Look {
     std::vector<model::Wait> waits;
-    bool is_lone = false;
+    bool never_had_other_threads = false;
   };
   std::map<proc::ProcessKey, Look> looks_;
   std::map<proc::ProcessKey, watch::Clock::time_point> missed_;  // since when a stuck process no longer seems stuck

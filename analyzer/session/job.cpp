@@ -11,7 +11,7 @@
 
 namespace forksight {
 
-std::chrono::milliseconds lead_time(std::chrono::milliseconds timeout) {
+std::chrono::milliseconds time_before_limit(std::chrono::milliseconds timeout) {
   return std::min<std::chrono::milliseconds>(timeout / 4, std::chrono::seconds(30));
 }
 

@@ -18,7 +18,7 @@ struct JobOptions {
 };
 
 // Hangs are reported this long before the limit: a quarter of the limit, at most half a minute.
-std::chrono::milliseconds lead_time(std::chrono::milliseconds timeout);
+std::chrono::milliseconds time_before_limit(std::chrono::milliseconds timeout);
 
 using Processes = std::set<proc::ProcessKey>;
 

@@ -91,7 +91,7 @@ void JobReport::tell(const model::Model& model, const std::vector<Finding>& find
     return finding.outcome == Outcome::kHang && finding.harm >= Certainty::kLikely;
   };
   const auto failure = std::ranges::find_if(fresh, is_failure);
-  has_told_hang_ = has_told_hang_ || failure != fresh.end() || !sentences.empty();
+  has_reported_hang_ = has_reported_hang_ || failure != fresh.end() || !sentences.empty();
   if (first_.empty()) first_ = failure != fresh.end() ? failure->summary : sentences.empty() ? "" : sentences.front();
 
   render::TextOptions how;
@@ -102,8 +102,8 @@ void JobReport::tell(const model::Model& model, const std::vector<Finding>& find
   text_ += text;
   complain(write(document_, render::render_json(model, findings)));
   has_document_ = true;
-  if (has_told_hang_) write_junit(render::JobState::kFailed, first_);
-  add_summary(has_told_hang_ ? "the job hangs" : "findings", text);
+  if (has_reported_hang_) write_junit(render::JobState::kFailed, first_);
+  add_summary(has_reported_hang_ ? "the job hangs" : "findings", text);
   if (!is_on_github()) return;
   std::error_code ignored;
   put(render::render_annotations(fresh, {find_workspace(), fs::current_path(ignored)}));

@@ -35,7 +35,7 @@ class JobReport {
   void tell_waits(const model::Model& model, const std::vector<model::ProcessId>& processes);
 
   // A hang was reported.
-  bool has_told_hang() const { return has_told_hang_; }
+  bool has_reported_hang() const { return has_reported_hang_; }
   bool has_document() const { return has_document_; }
 
   // Writes one line to standard error and to the JUnit document.
@@ -61,7 +61,7 @@ class JobReport {
   std::string first_;           // the first known reason why the job failed
   std::string text_;            // everything that was reported
   double seconds_ = 0;
-  bool has_told_hang_ = false;
+  bool has_reported_hang_ = false;
   bool has_document_ = false;
 };
 

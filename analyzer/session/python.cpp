@@ -21,7 +21,7 @@ namespace {
 constexpr char kVariable[] = "FORKSIGHT_PYTHON_SIGNAL";
 // A real-time signal far from both ends of the range, because runtimes and debuggers use signals near the ends.
 constexpr char kOurChoice[] = "52";
-constexpr std::chrono::milliseconds kPatience{500};
+constexpr std::chrono::milliseconds kAnswerLimit{500};
 constexpr std::chrono::milliseconds kPause{5};
 
 std::uint64_t bit_of(int signal) { return std::uint64_t{1} << static_cast<unsigned>(signal - 1); }
@@ -107,7 +107,7 @@ void request_python_stacks(const model::Model& quick, const std::map<proc::Proce
     supervisor.expect_own_wakeup(key);
     asked.emplace_back(key.pid, signal);
   }
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kAnswerLimit;
   while (!asked.empty() && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(kPause);
     std::erase_if(asked, [](const auto& entry) { return has_answered(entry.first, entry.second); });

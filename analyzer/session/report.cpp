@@ -88,13 +88,13 @@ bool RunReport::say(const model::Model& model, const std::vector<Finding>& findi
                     const std::vector<std::string>& unexplained) {
   std::vector<Finding> fresh;
   for (const Finding& finding : findings) {
-    if (said_.insert(finding.fingerprint).second) fresh.push_back(finding);
+    if (reported_findings_.insert(finding.fingerprint).second) fresh.push_back(finding);
   }
   std::vector<std::string> shown_sentences;
   bool has_new_findings = !fresh.empty();
   for (const std::string& sentence : unexplained) {
     // "process 123 (app) …": the duration of the hang changes, the process does not.
-    const bool is_new = said_.insert(sentence.substr(0, sentence.find('('))).second;
+    const bool is_new = reported_findings_.insert(sentence.substr(0, sentence.find('('))).second;
     has_new_findings = has_new_findings || is_new;
     if (is_new || is_regular_) shown_sentences.push_back(sentence);
   }
@@ -122,12 +122,12 @@ void RunReport::say_waits(const model::Model& model, const std::vector<model::Pr
   if (is_beside && options_.quiet) return;
   const int fd = is_beside ? STDERR_FILENO : file_;
   waits_ = render::render_waits(model, processes, text_options());
-  // The file has the findings so far. These lines are appended to it, until say_last() writes the whole file again.
+  // The file has the findings so far. These lines are appended to it, until say_at_end() writes the whole file again.
   write_all(fd, waits_);
 }
 
 void RunReport::withdraw(std::int32_t pid, const std::vector<std::string>& fingerprints) {
-  for (const std::string& fingerprint : fingerprints) said_.erase(fingerprint);
+  for (const std::string& fingerprint : fingerprints) reported_findings_.erase(fingerprint);
   is_stale_ = true;
   // A document and a regular file are written again at the end, without the withdrawn findings.
   if (options_.format == ReportFormat::kJson || is_regular_) return;
@@ -135,13 +135,13 @@ void RunReport::withdraw(std::int32_t pid, const std::vector<std::string>& finge
             fmt::format("forksight: process {} went on: its hang, reported above, is withdrawn\n", pid));
 }
 
-void RunReport::say_last(const model::Model& model, const std::vector<Finding>& findings,
-                         const std::vector<std::string>& unexplained) {
+void RunReport::say_at_end(const model::Model& model, const std::vector<Finding>& findings,
+                           const std::vector<std::string>& unexplained) {
   const bool has_new_findings = say(model, findings, unexplained);
   if (options_.format == ReportFormat::kJson) {
     // A regular file always gets the final state, and standard output gets its only document. Another stream gets a
     // second document only if that has more than the first, or if something in the first was withdrawn.
-    const bool is_missing = !has_new_findings && (said_.empty() || is_stale_);
+    const bool is_missing = !has_new_findings && (reported_findings_.empty() || is_stale_);
     const bool is_worth_it = !options_.quiet || !findings.empty() || is_stale_;
     if (is_regular_ || is_on_standard_output() || (is_missing && is_worth_it)) write_document(model, findings);
   } else if (is_regular_) {

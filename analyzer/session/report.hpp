@@ -30,8 +30,8 @@ class RunReport {
   bool say(const model::Model& model, const std::vector<Finding>& findings,
            const std::vector<std::string>& unexplained);
   // The same at the end of the run. In JSON format it writes the whole document, even if there are no findings.
-  void say_last(const model::Model& model, const std::vector<Finding>& findings,
-                const std::vector<std::string>& unexplained);
+  void say_at_end(const model::Model& model, const std::vector<Finding>& findings,
+                  const std::vector<std::string>& unexplained);
 
   // Reports what these processes of `model` wait for. The text is also written beside a document, because a document
   // only has findings.
@@ -62,11 +62,11 @@ class RunReport {
   const RunOptions& options_;
   int file_ = -1;  // --report FILE, or forksight's standard output
   bool is_regular_ = false;
-  std::string problem_;         // why FILE does not have the latest report; "": it does
-  std::string waits_;           // the lines of say_waits()
-  std::string end_;             // CMD's end; "" if it is not reported
-  bool is_stale_ = false;       // the latest document contains something that was withdrawn
-  std::set<std::string> said_;  // fingerprints, and sentences
+  std::string problem_;                      // why FILE does not have the latest report; "": it does
+  std::string waits_;                        // the lines of say_waits()
+  std::string end_;                          // CMD's end; "" if it is not reported
+  bool is_stale_ = false;                    // the latest document contains something that was withdrawn
+  std::set<std::string> reported_findings_;  // fingerprints, and sentences
 };
 
 // "1 finding (1 certain)"; "" for none.

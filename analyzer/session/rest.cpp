@@ -87,7 +87,7 @@ void RunRest::follow(const watch::Supervisor& supervisor, watch::Clock::time_poi
   next_look_ = now + (watch::Clock::now() - now) * kCostShare;
 }
 
-std::vector<model::ProcessId> find_resting(const model::Model& seen, const std::set<proc::ProcessKey>& told) {
+std::vector<model::ProcessId> find_waiting_processes(const model::Model& seen, const std::set<proc::ProcessKey>& told) {
   std::vector<model::ProcessId> resting;
   const auto is_running = [](const model::Wait& wait) { return wait.kind == model::WaitKind::kRunning; };
   for (model::ProcessId id = 0; id < seen.processes.size(); ++id) {

@@ -39,6 +39,6 @@ class RunRest {
 };
 
 // The processes of `seen` in which each thread waits, without those that were reported already.
-std::vector<model::ProcessId> find_resting(const model::Model& seen, const std::set<proc::ProcessKey>& told);
+std::vector<model::ProcessId> find_waiting_processes(const model::Model& seen, const std::set<proc::ProcessKey>& told);
 
 }  // namespace forksight

@@ -26,19 +26,19 @@
 #include "session/job_report.hpp"
 #include "session/kill.hpp"
 #include "session/lost_signals.hpp"
+#include "session/no_evidence.hpp"
 #include "session/open_calls.hpp"
 #include "session/outside.hpp"
 #include "session/preload.hpp"
 #include "session/preload_link.hpp"
 #include "session/python.hpp"
 #include "session/report.hpp"
+#include "session/reported_findings.hpp"
 #include "session/rest.hpp"
 #include "session/rights.hpp"
 #include "session/run_folder.hpp"
-#include "session/said.hpp"
 #include "session/signals.hpp"
 #include "session/trace_growth.hpp"
-#include "session/worth.hpp"
 #include "watch/supervisor.hpp"
 
 namespace forksight {
@@ -123,7 +123,7 @@ class Session {
 
   // The hangs of a job are reported shortly before its limit.
   bool is_time_to_tell(Clock::time_point now) const {
-    return job_ == nullptr || now >= limit() - lead_time(options_.job->timeout);
+    return job_ == nullptr || now >= limit() - time_before_limit(options_.job->timeout);
   }
 
   // A process that went on after another was ended may hang again for another reason.
@@ -155,7 +155,7 @@ class Session {
     if (!killed_.empty()) return;
     reported_.erase(key);
     outside_.forget(key);
-    if (const auto gone = said_.withdraw(key); !gone.empty()) report_.withdraw(key.pid, gone);
+    if (const auto gone = reported_findings_.withdraw(key); !gone.empty()) report_.withdraw(key.pid, gone);
   }
 
   void report_stuck(const Verdicts& verdicts) {
@@ -166,7 +166,7 @@ class Session {
     if (seen) history_.note_look(*seen);
     write_log();
     const Diagnosis diagnosis = diagnose_folder(seen);
-    said_.note(verdicts, diagnosis.model, diagnosis.findings);
+    reported_findings_.note(verdicts, diagnosis.model, diagnosis.findings);
     report_.say(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
     if (job_ != nullptr) {
       job_->tell(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
@@ -199,7 +199,7 @@ class Session {
   // Reads the traces, if they have grown, and tells the supervisor what to look at: processes that its walk did not
   // find, threads that may be spinning, calls that have not returned, and signals.
   void follow_traces() {
-    if (trace_growth_.grew()) has_unread_traces_ = true;
+    if (trace_growth_.have_traces_grown()) has_unread_traces_ = true;
     const auto start = Clock::now();
     if (!has_unread_traces_ || start < next_load_) return;
     has_unread_traces_ = false;
@@ -374,8 +374,9 @@ class Session {
     std::optional<model::Model> seen;
     if (is_ours_alone && !proc::is_ending(command_)) seen = look_at_rest();
     const std::set<proc::ProcessKey> stuck = find_told();
-    std::vector<model::ProcessId> resting = find_resting(rest_.waits(), stuck);
-    const std::vector<model::ProcessId> now = seen ? find_resting(*seen, stuck) : std::vector<model::ProcessId>();
+    std::vector<model::ProcessId> resting = find_waiting_processes(rest_.waits(), stuck);
+    const std::vector<model::ProcessId> now =
+        seen ? find_waiting_processes(*seen, stuck) : std::vector<model::ProcessId>();
     // Some processes may have received the signal, too, and may have ended. Then the earlier look is reported.
     const bool is_whole = seen && now.size() >= resting.size();
     const model::Model& told = is_whole ? *seen : rest_.waits();
@@ -437,7 +438,7 @@ class Session {
     was_told_to_end_ = true;
     given_up_ = true;
     report_before_the_end();
-    if (job_->has_told_hang()) {
+    if (job_->has_reported_hang()) {
       job_->say("the job was ended at the limit; the hangs are reported above");
       return;
     }
@@ -524,13 +525,14 @@ class Session {
     }
     if (status_ && !killing_) report_.note_end(*status_);
     if (killed_.empty()) {
-      for (const auto& [pid, gone] : said_.withdraw_unproven(diagnosis.findings)) report_.withdraw(pid, gone);
+      for (const auto& [pid, gone] : reported_findings_.withdraw_unproven(diagnosis.findings))
+        report_.withdraw(pid, gone);
     }
-    fails_ = said_.has_at_least(options_.fail_on, diagnosis.findings);
+    fails_ = reported_findings_.has_at_least(options_.fail_on, diagnosis.findings);
     const bool has_document = job_ != nullptr && job_->has_document();
     const bool keeps_folder = has_evidence || !diagnosis.findings.empty() || has_document;
     if (!keeps_folder) folder_.remove_if_empty();
-    report_.say_last(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
+    report_.say_at_end(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
     if (job_ != nullptr) {
       job_->tell(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
       // CMD has ended and did not wait for these processes.
@@ -561,7 +563,7 @@ class Session {
   // always needs names, because it shows the stack of each fork.
   bool is_clean(std::optional<model::Model>& nameless) const {
     if (!nameless || history_.has_stuck() || options_.format == ReportFormat::kJson) return false;
-    return merge_clean(*nameless, history_.log(supervisor_));
+    return merge_without_names(*nameless, history_.log(supervisor_));
   }
 
   // A process that lost its parent together with CMD is only known from its trace.
@@ -582,7 +584,7 @@ class Session {
   OutsideFindings outside_;
   RunRights rights_;
   RunRest rest_;
-  RunSaid said_;
+  ReportedFindings reported_findings_;
   TraceGrowth trace_growth_;
   pid_t command_pid_;
   proc::ProcessKey command_;

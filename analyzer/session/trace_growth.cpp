@@ -10,7 +10,7 @@
 
 namespace forksight {
 
-bool TraceGrowth::grew() {
+bool TraceGrowth::have_traces_grown() {
   namespace fs = std::filesystem;
   constexpr off_t kTailOffset = offsetof(trace::TraceHeader, tail);
   bool has_grown = false;

@@ -59,7 +59,7 @@ bool is_being_killed(pid_t pid) {
 
 bool become_reaper() { return ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0; }
 
-void heed_stop() {
+void end_waits_at_sigterm() {
   struct sigaction action = {};
   action.sa_handler = note_stop;
   ::sigaction(SIGTERM, &action, nullptr);

@@ -27,7 +27,7 @@ std::vector<std::string> describe_stacks(const std::filesystem::path& folder);
 bool end_descendants(const std::function<void(pid_t, int)>& reaped);
 
 // From now on SIGTERM asks this process to stop: every wait of Program then ends early.
-void heed_stop();
+void end_waits_at_sigterm();
 bool is_stopped();
 
 }  // namespace forksight::suite

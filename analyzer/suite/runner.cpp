@@ -167,7 +167,7 @@ class Runner {
   }
 
   [[noreturn]] void be_worker(const Entry& entry, const fs::path& folder, int pipe, pid_t parent) {
-    heed_stop();
+    end_waits_at_sigterm();
     ::signal(SIGINT, SIG_IGN);
     ::signal(SIGHUP, SIG_IGN);
     ::sigprocmask(SIG_SETMASK, &signals_.outer_mask(), nullptr);

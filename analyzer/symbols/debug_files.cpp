@@ -21,7 +21,7 @@
 namespace forksight::symbols {
 namespace {
 
-constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::seconds kServerLimit{5};
 
 std::atomic<bool> g_may_ask_servers = false;
 std::atomic<bool> g_was_given_up = false;
@@ -32,13 +32,13 @@ bool may_ask_servers() {
   return urls != nullptr && *urls != '\0';
 }
 
-// `request` asks the servers for a file, and returns a descriptor or -1. If it fails after more than kPatience, the
+// `request` asks the servers for a file, and returns a descriptor or -1. If it fails after more than kServerLimit, the
 // servers are not asked again.
 template <class Request>
 int ask_servers(const Request& request) {
   const auto start = std::chrono::steady_clock::now();
   const int fd = request();
-  if (fd < 0 && std::chrono::steady_clock::now() - start >= kPatience) {
+  if (fd < 0 && std::chrono::steady_clock::now() - start >= kServerLimit) {
     g_may_ask_servers = false;
     g_was_given_up = true;
   }

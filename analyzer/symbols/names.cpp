@@ -155,7 +155,7 @@ std::string without_rust_hash(std::string name) {
 
 }  // namespace
 
-std::string tidy_name(std::string_view demangled) {
+std::string simplify_name(std::string_view demangled) {
   std::string_view body = demangled;
   std::string suffix;
   if (const std::size_t clone = body.find(" [clone "); clone != std::string_view::npos) {
@@ -196,7 +196,7 @@ std::string readable_name(const char* linkage_name) {
                                                            &std::free);
     if (status == 0 && text) {
       std::string rust = without_rust_hash(text.get());
-      return rust == text.get() ? tidy_name(rust) : rust;
+      return rust == text.get() ? simplify_name(rust) : rust;
     }
   }
   if (const std::size_t version = name.find('@'); version != std::string_view::npos && version > 0) {

@@ -11,7 +11,7 @@ namespace forksight::symbols {
 std::string readable_name(const char* linkage_name);
 
 // The same for a name that is demangled already: "void app::f<int>(int) [clone .isra.0]" -> "app::f<int>".
-std::string tidy_name(std::string_view demangled);
+std::string simplify_name(std::string_view demangled);
 
 // True for the files of the C library: its main library, its loader, and libpthread, which glibc had until 2.33. Judged
 // by the file name.

@@ -10,7 +10,7 @@ namespace forksight::watch {
 class Cost {
  public:
   // Processor time of this thread since the object was made.
-  std::chrono::nanoseconds so_far() const { return processor_time() - start_; }
+  std::chrono::nanoseconds used() const { return processor_time() - start_; }
 
  private:
   static std::chrono::nanoseconds processor_time() {

@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::uint64_t kChildSignal = std::uint64_t{1} << static_cast<unsigned>(SIGCHLD - 1);
 constexpr int kRefusalsThatCount = 4;            // an exec causes fewer refusals in a row
-constexpr int kPatience = 10;                    // a stalled call counts after this many times the spin age
+constexpr int kStalledFactor = 10;               // a stalled call counts after this many times the spin age
 constexpr std::chrono::seconds kLongestRest{2};  // between two rounds of samples
 // To collect evidence, forksight may have to look at all processes of the machine. One part in this many of the time
 // may go into that.
@@ -70,13 +70,13 @@ void Supervisor::look(Clock::time_point now, Clock::duration age) {
 
   std::vector<std::int32_t> candidates;
   for (const auto& [pid, watched] : watched_) {
-    const bool is_blocked = !watched.last.threads.empty() && !watched.hopeless;
+    const bool is_blocked = !watched.last.threads.empty() && !watched.is_not_provable;
     if (is_blocked && now - watched.since >= age) candidates.push_back(pid);
   }
   const bool at_once = age == Clock::duration::zero();
   if (at_once || now >= next_question_) forget_live_wakers();
   const std::vector<std::int32_t> suspects = find_suspects(candidates, now, at_once);
-  put_to_proof(suspects, now, at_once);
+  prove_stuck(suspects, now, at_once);
   conclude(suspects);
   spins_.look(now);
   add_spinning(now);
@@ -114,7 +114,7 @@ void Supervisor::look_at(const Member& member, Clock::time_point now, bool at_on
   watched.last = std::move(*round);
   if (!is_our_doing) watched.since = now;
   watched.next_look = now;
-  watched.hopeless = false;
+  watched.is_not_provable = false;
   watched.rest_before_proof = {};
   watched.next_proof = {};
   watched.proof.reset();
@@ -160,12 +160,12 @@ std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32
       for (const proc::ThreadSample& thread : watched.last.threads) {
         WaitFacts facts;
         const auto answer = wakers_.find(pid, thread, tree_, false, facts);
-        const bool asks = WakerFinder::asks_for_scan(proc::classify(thread).kind);
+        const bool asks = WakerFinder::needs_scan(proc::classify(thread).kind);
         const bool is_open = answer == WakerFinder::Answer::kNeedsScan;
-        if (answer == WakerFinder::Answer::kNever) watched.hopeless = true;
+        if (answer == WakerFinder::Answer::kNotProvable) watched.is_not_provable = true;
         if (asks && (is_open || answer == WakerFinder::Answer::kKnown) && !watched.proof) wants_scan = true;
         // Unless this poll has scanned for it, a descriptor proves nothing, because its holders may have changed.
-        if (answer == WakerFinder::Answer::kUnknown || answer == WakerFinder::Answer::kNever || is_open ||
+        if (answer == WakerFinder::Answer::kUnknown || answer == WakerFinder::Answer::kNotProvable || is_open ||
             (asks && !may_scan && !watched.proof)) {
           node.awake = true;
         }
@@ -212,7 +212,7 @@ bool Supervisor::may_be_timed_out(std::int32_t pid, const std::vector<proc::Thre
   return may_hear_of_child || find_timed_signals(lives->tid, handlers) != 0;
 }
 
-ProcessEvidence Supervisor::gather(const Watched& watched, proc::MemorySharers& memories, Freezers& freezers) {
+ProcessEvidence Supervisor::read_evidence(const Watched& watched, proc::MemorySharers& memories, Freezers& freezers) {
   const std::int32_t pid = watched.key.pid;
   ProcessEvidence evidence;
   evidence.key = watched.key;
@@ -254,7 +254,7 @@ ProcessEvidence Supervisor::gather(const Watched& watched, proc::MemorySharers& 
 
 // The first round of each suspect was taken at the beginning of this poll or earlier. This function reads the task
 // lists and then takes the second rounds.
-void Supervisor::put_to_proof(const std::vector<std::int32_t>& suspects, Clock::time_point now, bool at_once) {
+void Supervisor::prove_stuck(const std::vector<std::int32_t>& suspects, Clock::time_point now, bool at_once) {
   const Cost cost;
   std::vector<ProcessEvidence> all;
   // All processes are listed once, after the first round of each suspect. A process that shares the memory of a suspect
@@ -266,10 +266,10 @@ void Supervisor::put_to_proof(const std::vector<std::int32_t>& suspects, Clock::
     const Watched& watched = watched_.at(pid);
     if (watched.proof || (!at_once && now < watched.next_proof)) continue;
     if (!memories) memories.emplace();
-    all.push_back(gather(watched, *memories, freezers));
+    all.push_back(read_evidence(watched, *memories, freezers));
   }
   if (all.empty()) return;
-  const Clock::duration least_rest = cost.so_far() * kProofShare;
+  const Clock::duration least_rest = cost.used() * kProofShare;
   if (next_question_ <= now) next_question_ = now + least_rest;
   for (ProcessEvidence& evidence : all) {
     evidence.tids_between = proc::list_numbers(proc::proc_path(evidence.key.pid, "task")).numbers;
@@ -281,7 +281,7 @@ void Supervisor::put_to_proof(const std::vector<std::int32_t>& suspects, Clock::
     Proof proof = prove(evidence);
     Watched& watched = watched_.at(evidence.key.pid);
     if (!proof.stuck) {
-      watched.hopeless = proof.lasting;
+      watched.is_not_provable = proof.lasting;
       watched.rest_before_proof = std::min<Clock::duration>(watched.rest_before_proof + kSettled, kLongestRest);
       watched.next_proof = now + std::max(watched.rest_before_proof, least_rest);
       continue;
@@ -384,12 +384,12 @@ void Supervisor::add_spinning(Clock::time_point now) {
 }
 
 // A stalled call is no proof: a handler may wait for a minute and then go on, or a signal may come. So the call must
-// last for kPatience times the spin age.
+// last for kStalledFactor times the spin age.
 void Supervisor::add_stalled(Clock::time_point now) {
   for (const StalledCall& call : calls_) {
     const auto member = tree_.living().find(call.pid);
     if (member == tree_.living().end() || verdicts_.contains(member->second.key)) continue;
-    if (now - call.since < spin_age_ * kPatience) continue;
+    if (now - call.since < spin_age_ * kStalledFactor) continue;
     Verdict verdict;
     verdict.key = member->second.key;
     verdict.since = call.since;
@@ -429,7 +429,7 @@ void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
       }
       if (stuck.has_gil()) gil_rings_.emplace(member.key, std::move(stuck));
     }
-    next_search_ = now + std::max<Clock::duration>(kLongestRest, cost.so_far() * kSearchShare);
+    next_search_ = now + std::max<Clock::duration>(kLongestRest, cost.used() * kSearchShare);
   }
   for (const auto& [key, verdict] : partly_) {
     const auto member = tree_.living().find(key.pid);
@@ -438,12 +438,12 @@ void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
 }
 
 // Adds the signals that no thread takes. A stuck process never takes them. A process that goes on might still take
-// them, so they count only after some time: the spin age, or kPatience times that if threads have run in between.
+// them, so they count only after some time: the spin age, or kStalledFactor times that if threads have run in between.
 void Supervisor::add_unheard(Clock::time_point now) {
   for (const Unheard& unheard : unheard_.look(tree_, now)) {
     auto known = verdicts_.find(unheard.key);
     if (known == verdicts_.end()) {
-      if (now - unheard.since < spin_age_ * (unheard.at_rest ? 1 : kPatience)) continue;
+      if (now - unheard.since < spin_age_ * (unheard.at_rest ? 1 : kStalledFactor)) continue;
       Verdict verdict;
       verdict.key = unheard.key;
       verdict.liveness = model::Liveness::kAwake;

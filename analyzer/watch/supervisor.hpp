@@ -108,7 +108,7 @@ class Supervisor {
     Clock::time_point since;   // `last` has not changed since
     Clock::time_point next_look;
     bool woken_by_us = false;             // forksight made it run for a moment, since `last`
-    bool hopeless = false;                // no proof is possible while `last` stays the same
+    bool is_not_provable = false;         // no proof is possible while `last` stays the same
     Clock::duration rest_before_proof{};  // grows with each proof that failed
     Clock::time_point next_proof{};
     std::optional<Proof> proof;
@@ -124,8 +124,8 @@ class Supervisor {
   void look_at(const Member& member, Clock::time_point now, bool at_once);
   std::vector<std::int32_t> find_suspects(const std::vector<std::int32_t>& candidates, Clock::time_point now,
                                           bool at_once);
-  void put_to_proof(const std::vector<std::int32_t>& suspects, Clock::time_point now, bool at_once);
-  ProcessEvidence gather(const Watched& watched, proc::MemorySharers& memories, Freezers& freezers);
+  void prove_stuck(const std::vector<std::int32_t>& suspects, Clock::time_point now, bool at_once);
+  ProcessEvidence read_evidence(const Watched& watched, proc::MemorySharers& memories, Freezers& freezers);
   static ProcessWaits waits_of(const Watched& watched);
   std::uint64_t own_signals_of(std::int32_t pid) const;
   // True if the process has a living child that is not among `stuck`. Such a child may end, which sends a SIGCHLD.

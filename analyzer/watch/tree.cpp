@@ -70,10 +70,10 @@ void Tree::refresh(const RestingSince& resting_since) {
     }
     ++entry;
   }
-  discover(resting_since);
+  find_new_processes(resting_since);
 }
 
-void Tree::discover(const RestingSince& resting_since) {
+void Tree::find_new_processes(const RestingSince& resting_since) {
   const auto start = std::chrono::steady_clock::now();
   if (start < next_walk_) return;
   std::string newest = read_newest_pid();

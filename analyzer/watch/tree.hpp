@@ -48,7 +48,7 @@ class Tree {
 
  private:
   bool take(std::int32_t pid);
-  void discover(const RestingSince& resting_since);
+  void find_new_processes(const RestingSince& resting_since);
 
   std::int32_t root_;
   std::map<std::int32_t, Member> living_;

@@ -106,7 +106,7 @@ void WakerFinder::begin_look() {
   polled_ = 0;
 }
 
-bool WakerFinder::asks_for_scan(proc::WaitClass kind) {
+bool WakerFinder::needs_scan(proc::WaitClass kind) {
   return kind == proc::WaitClass::kRead || kind == proc::WaitClass::kWrite || kind == proc::WaitClass::kPoll ||
          kind == proc::WaitClass::kFileLock;
 }
@@ -131,7 +131,7 @@ Answer WakerFinder::find(std::int32_t pid, const proc::ThreadSample& thread, con
     default: return answer;
   }
   facts.wakers_known = answer == Answer::kKnown;
-  facts.is_open_to_all = answer == Answer::kNever;
+  facts.is_open_to_all = answer == Answer::kNotProvable;
   return answer;
 }
 
@@ -192,7 +192,7 @@ Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thre
   polled_ += fds->size();
   if (polled_ > files::kMaxPolledDescriptors) return Answer::kUnknown;
   // The call has nothing to wait for, like pause(), until a signal ends the process. The program means it so.
-  if (fds->empty()) return Answer::kNever;
+  if (fds->empty()) return Answer::kNotProvable;
   Answer of_all = Answer::kKnown;
   for (const std::int32_t fd : *fds) {
     const Answer answer = find_other_ends(pid, thread.tid, fd, proc::WaitClass::kPoll, thorough, facts);
@@ -215,7 +215,7 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
   facts.is_fifo = object.kind == proc::ObjectKind::kFifo;
   if (object.kind == proc::ObjectKind::kOther || object.kind == proc::ObjectKind::kEpoll ||
       outside_.contains(object.name))
-    return Answer::kNever;
+    return Answer::kNotProvable;
   if (object.kind == proc::ObjectKind::kSocket) return find_socket_ends(pid, tid, fd, object, kind, facts);
   if (object.kind == proc::ObjectKind::kProcess) {
     const auto process = proc::resolve_pidfd(tid, fd);
@@ -279,9 +279,9 @@ std::optional<proc::Peer> WakerFinder::peer_of(std::int32_t tid, std::uint64_t i
 Answer WakerFinder::find_socket_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, const proc::Object& socket,
                                      proc::WaitClass kind, WaitFacts& facts) {
   const auto peer = peer_of(tid, socket.inode);
-  if (!peer) return Answer::kNever;  // a listener, a datagram from any sender, another machine
+  if (!peer) return Answer::kNotProvable;  // a listener, a datagram from any sender, another machine
   const std::string other = proc::name_socket(peer->inode);
-  if (outside_.contains(other) || proc::is_bound_to_time(pid, fd).value_or(true)) return Answer::kNever;
+  if (outside_.contains(other) || proc::is_bound_to_time(pid, fd).value_or(true)) return Answer::kNotProvable;
   if (kind == proc::WaitClass::kWrite ? peer->has_our_bytes : peer->has_bytes_for_us) return Answer::kUnknown;
   const bool both = has_scanned(socket.name);
   if (!has_scanned(other) || !both) return Answer::kNeedsScan;
@@ -310,11 +310,11 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const proc::ThreadSample
   // if one visible lock excludes all others: a write lock on the whole range.
   const auto& locks = file_locks();
   const auto excludes = [&](const proc::FileLock& lock) {
-    return proc::is_in_the_way(lock, *request) && covers(lock, *request);
+    return proc::conflicts_with(lock, *request) && covers(lock, *request);
   };
   if (!sees_all_ && std::none_of(locks.begin(), locks.end(), excludes)) return Answer::kUnknown;
   for (const proc::FileLock& lock : locks) {
-    if (!proc::is_in_the_way(lock, *request)) continue;
+    if (!proc::conflicts_with(lock, *request)) continue;
     if (!lock.is_of_file) {
       if (lock.pid <= 0) return Answer::kUnknown;
       if (lock.pid != pid || is_of_open_file(thread)) facts.wakers.push_back({lock.pid, "fcntl"});
@@ -325,7 +325,7 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const proc::ThreadSample
       const auto held = proc::parse_held_locks(
           proc::read_file(proc::proc_path(holder.tid, fmt::format("fdinfo/{}", holder.fd))).text);
       if (std::none_of(held.begin(), held.end(),
-                       [&](const proc::FileLock& one) { return proc::is_in_the_way(one, *request); }))
+                       [&](const proc::FileLock& one) { return proc::conflicts_with(one, *request); }))
         continue;
       has_any = true;
       const char* const via = lock.family == proc::LockFamily::kFlock ? "flock" : "fcntl";
@@ -385,7 +385,7 @@ Answer WakerFinder::find_shared(std::int32_t pid, const proc::SharedPlace& place
   }
   if (!proc::is_closed_to_others(pid, place)) {
     facts.is_open_to_all = true;
-    return Answer::kNever;
+    return Answer::kNotProvable;
   }
   if (place.path != kAnonymousMemory && has_descriptors_on_their_way(tree)) return Answer::kUnknown;
   for (const std::int32_t mapper : *mappers) facts.wakers.push_back({mapper, "shared memory"});
@@ -417,7 +417,7 @@ void WakerFinder::scan(const Tree& tree) {
   refused_ = !refused.empty();
   // Objects that no process holds any more need no further scan.
   std::erase_if(scanned_, [&](const std::string& object) { return !holders_.contains(object); });
-  next_scan_ = Clock::now() + cost.so_far() * kScanShare;
+  next_scan_ = Clock::now() + cost.used() * kScanShare;
 }
 
 }  // namespace forksight::watch

@@ -30,10 +30,10 @@ class WakerFinder {
   // use them, too. In a container also notes the standard streams that come from outside of the container.
   WakerFinder();
 
-  // kNever: the wait can never be proven to be stuck. As long as it lasts, some process that is not known may end it,
-  // or it waits for a signal. kUnknown: nothing is known at present, because a process that is not known may end the
-  // wait now, or because something could not be read.
-  enum class Answer { kNotAsked, kKnown, kUnknown, kNever, kNeedsScan };
+  // kNotProvable: the wait can never be proven to be stuck. As long as it lasts, some process that is not known may end
+  // it, or it waits for a signal. kUnknown: nothing is known at present, because a process that is not known may end
+  // the wait now, or because something could not be read.
+  enum class Answer { kNotAsked, kKnown, kUnknown, kNotProvable, kNeedsScan };
 
   // Drops what was read once for the whole of the last look.
   void begin_look();
@@ -46,7 +46,7 @@ class WakerFinder {
   // The same for a futex word in shared memory.
   Answer find_shared(std::int32_t pid, const proc::SharedPlace& place, const Tree& tree, WaitFacts& facts);
   // True if the answer depends on a scan.
-  static bool asks_for_scan(proc::WaitClass kind);
+  static bool needs_scan(proc::WaitClass kind);
 
   // Searches all processes for the noted objects. This may take tens of milliseconds on a big machine, so the next scan
   // is due only after a multiple of that time.

@@ -170,7 +170,7 @@ void core::leave_wait(wait_kind kind) {
 // contains no diagnosis.
 template <class Try, class Check>
 result<step_result> core::give_up_at_once(wait_kind kind, std::uint64_t now_ns, Try attempt, Check check) {
-  if (who_.look_if_due(now_ns) != 0) {
+  if (who_.sweep_if_due(now_ns) != 0) {
     if (const step_result outcome = attempt(now_ns); outcome != step_result::none) return outcome;
   }
   if (auto good = check(); !good) return good.error();
@@ -235,7 +235,7 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
     guard.let_cancel();
     now = coarse_ns();
     // Looks for dead members, whatever ended the sleep: signals may end each sleep early.
-    if (who_.look_if_due(now) != 0) now = coarse_ns();
+    if (who_.sweep_if_due(now) != 0) now = coarse_ns();
     outcome = attempt(now);
     if (outcome != step_result::none) break;
     if (who_.is_evicted()) return evicted();
@@ -403,13 +403,13 @@ result<void> core::release(message& from) {
   const ring& view = memory_.view();
   if (view.release(who_.me(), taken_of(from), coarse_ns()) != step_result::done) return evicted();
   wake_one(view, wait_kind::buffer);
-  wake_who_waits_for_the_end();
+  wake_waiters_for_the_end();
   return {};
 }
 
 // With on_death::redeliver, consumers also wait for messages that others hold. When the last such message is released,
 // nothing can come any more, so the waiting consumers are woken.
-void core::wake_who_waits_for_the_end() {
+void core::wake_waiters_for_the_end() {
   const ring& view = memory_.view();
   if (!view.redelivers) return;
   const bool may_end = view.head->last_producer.load_relaxed() != 0 || view.head->status.load_relaxed() != 0;
@@ -448,7 +448,7 @@ result<void> core::park(message& from) {
   const ring& view = memory_.view();
   if (view.park(who_.me(), who_.pid(), taken_of(from), coarse_ns()) != step_result::done) return evicted();
   if (!from.is_withdrawn_) view.head->parked.count(1);
-  wake_who_waits_for_the_end();
+  wake_waiters_for_the_end();
   return {};
 }
 

@@ -63,7 +63,7 @@ class core {
   bool discard_oldest(wait_kind for_what);
   result<void> begin_caretaking();
   step_result requeue_withdrawn(const taken& got);
-  void wake_who_waits_for_the_end();
+  void wake_waiters_for_the_end();
   static taken taken_of(const message& from);
   message message_of(const std::shared_ptr<core>& self, const taken& got) const;
   error corrupt_at(const void* word);

@@ -191,7 +191,7 @@ std::uint32_t members::sweep() {
   return dead;
 }
 
-std::uint32_t members::look_if_due(std::uint64_t now_ns) {
+std::uint32_t members::sweep_if_due(std::uint64_t now_ns) {
   constexpr std::uint32_t kMostAtOnce = 64;
   header& head = *ring_.head;
   std::uint64_t last = head.looked_ns.load_relaxed();

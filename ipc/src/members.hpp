@@ -47,7 +47,7 @@ class members {
   // sweeps at a time: other threads return 0 at once.
   std::uint32_t sweep();
   // The same, if nobody has looked for 50 ms. Looks at no more than 64 members, and at the next ones the next time.
-  std::uint32_t look_if_due(std::uint64_t now_ns);
+  std::uint32_t sweep_if_due(std::uint64_t now_ns);
 
  private:
   std::uint32_t look_at(std::uint32_t index, bool& can_tell);

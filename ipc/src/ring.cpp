@@ -363,7 +363,7 @@ bool ring::is_drained(owner_id me) const {
   for (std::uint32_t steps = 0; steps <= step_limit(); ++steps) {
     const slot_word word = slot_word::of(at(position).word.load());
     const std::int32_t lap = ahead(word.seq, position);
-    if (lap < 0 || (lap == 0 && word.state == slot_state::empty)) return has_none_to_come(me);
+    if (lap < 0 || (lap == 0 && word.state == slot_state::empty)) return can_get_no_more(me);
     if (lap == 0 && (word.state != slot_state::reading || word.owner != me)) return false;
     position = later(first_unconsumed(word), position + 1);
   }
@@ -372,7 +372,7 @@ bool ring::is_drained(owner_id me) const {
 
 // This is checked after the slots. A message in a buffer never goes back into a slot, so the check of the slots stays
 // valid.
-bool ring::has_none_to_come(owner_id me) const {
+bool ring::can_get_no_more(owner_id me) const {
   if (!redelivers && head->returns.load() == 0) return true;
   for (std::uint32_t i = 0; i < buffer_count; ++i) {
     const buffer_word word = buffer_word::of(buffers[i].word.load());

@@ -104,7 +104,7 @@ struct ring {
 
  private:
   friend struct recovery;
-  bool has_none_to_come(owner_id me) const;
+  bool can_get_no_more(owner_id me) const;
   bool claim_one(owner_id owner, std::uint64_t now_ns, std::uint32_t index, claimed& out) const;
   step_result free_buffer(std::uint32_t index, buffer_word from, std::uint32_t generation, std::uint64_t now_ns) const;
   step_result found_corrupt(const void* where) const;

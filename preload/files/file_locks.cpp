@@ -366,10 +366,10 @@ bool was_held_at_fork(int fd) {
   return false;
 }
 
-FileUnlock no_unlock() { return {kMaxLocks, 0, 0, kNoEvent}; }
+FileUnlock empty_unlock() { return {kMaxLocks, 0, 0, kNoEvent}; }
 
 FileUnlock look_at_file_unlock(FileLockKind kind, int fd, const FileRange& range) {
-  FileUnlock unlock = no_unlock();
+  FileUnlock unlock = empty_unlock();
   if (FORKSIGHT_LIKELY(!was_held_at_fork(fd))) return unlock;
   const KeptErrno kept;
   const std::int32_t self = sys::getpid();

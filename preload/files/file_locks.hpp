@@ -30,7 +30,7 @@ struct FileUnlock {
   std::int32_t other;
   trace::FileLockEvent event;  // 0: nothing to report
 };
-FileUnlock no_unlock();
+FileUnlock empty_unlock();
 FileUnlock look_at_file_unlock(trace::FileLockKind kind, int fd, const FileRange& range);
 // The lock was released.
 void note_file_unlock(const FileUnlock& unlock, trace::FileLockKind kind, int fd, const FileRange& range,

@@ -70,7 +70,7 @@ __attribute__((noinline)) int lock_by_fcntl(Fcntl real, int fd, int command, uns
   const auto* const memory = reinterpret_cast<const void*>(argument);
   struct flock asked {};
   FileRange range{};
-  FileUnlock unlock = no_unlock();
+  FileUnlock unlock = empty_unlock();
   if (FORKSIGHT_UNLIKELY(was_held_at_fork(fd)) && read_memory(memory, &asked, sizeof asked) == sizeof asked &&
       asked.l_type == F_UNLCK && find_range(fd, asked.l_whence, asked.l_start, asked.l_len, range)) {
     unlock = look_at_file_unlock(kind, fd, range);

@@ -250,7 +250,7 @@ void start_hold_times(void* memory) {
   g_has_steady_tsc = has_steady_tsc();
 }
 
-bool begin_window() {
+bool begin_time_with_threads() {
   if (g_since.load(std::memory_order_relaxed) != 0) return false;
   std::uint64_t none = 0;
   if (!g_since.compare_exchange_strong(none, ticks() | 1, std::memory_order_relaxed)) return false;

@@ -12,7 +12,7 @@ std::size_t hold_times_bytes();
 void start_hold_times(void* memory);  // a mapping of this size, all zero
 
 // The process has two threads from now on, so a fork can lose a lock from now on. True at the first call.
-bool begin_window();
+bool begin_time_with_threads();
 void begin_hold(Slot& slot, const HeldLock* entry);
 void end_hold(const Slot& slot, const HeldLock* entry);
 // The lock of `entry` is released while locks that were taken later are held. It is no longer a gate for these locks.

@@ -68,7 +68,7 @@ std::uint64_t moment_of(const Slot& slot) { return slot.moment; }
 void begin_life(Slot& slot) {
   if (!foresees()) return;
   Slot* const creator = own_slot();
-  if (begin_window() && creator != nullptr) note_early(*creator);
+  if (begin_time_with_threads() && creator != nullptr) note_early(*creator);
   const bool is_told = open_trace();
   if (is_told && module_count() == 0) refresh_modules();
   const std::uint64_t parent = is_told && creator != nullptr ? ensure_life_record(*creator) : 0;
@@ -107,8 +107,8 @@ void note_made(std::uint64_t life_record, const void* at) {
   place->compare_exchange_strong(was, life_record, std::memory_order_acq_rel);
 }
 
-void meet_foreign_thread() {
-  if (foresees()) begin_window();
+void note_foreign_thread() {
+  if (foresees()) begin_time_with_threads();
 }
 
 std::uint64_t find_life(std::uint64_t thread_pointer) {

@@ -25,7 +25,7 @@ std::uint64_t moment_of(const Slot& slot);
 void begin_life(Slot& slot);
 void note_begun(Slot& slot);
 void note_made(std::uint64_t life_record, const void* place);
-void meet_foreign_thread();
+void note_foreign_thread();
 std::uint64_t find_life(std::uint64_t thread_pointer);
 void note_joined(std::uint64_t thread_pointer, std::uint64_t life_record);
 

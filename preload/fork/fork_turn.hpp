@@ -13,7 +13,7 @@ namespace forksight {
 // Waits for the turn. False: the thread does not have it and must not give it back.
 bool take_turn(const Slot* self);
 // Called in the parent and in the child. Preserves errno.
-void give_turn(const Slot* self);
+void give_turn_back(const Slot* self);
 
 namespace at_fork {
 struct Turns {

@@ -22,7 +22,7 @@ constinit std::atomic<bool> g_is_recorded{false};
 void record_exit(const Site& site) {
   if (g_is_recorded.exchange(true, std::memory_order_relaxed)) return;
   const std::uint64_t stack = append_stack(site, own_slot(), kStackBytes, false, Importance::kFact);
-  append(trace::RecordType::kTouch, trace::TouchRecord{losing_fork(), trace::TouchKind::kExit,
+  append(trace::RecordType::kTouch, trace::TouchRecord{latest_fork_with_losses(), trace::TouchKind::kExit,
                                                        trace::TouchAction::kNone, 0, 0, 0, stack, 0, 0, 0, 0});
 }
 

@@ -136,7 +136,7 @@ void end_fork_call(const ForkCall& call, long child) {
   Slot* const self = call.self;
   if (self == nullptr) return;
   const KeptErrno kept;
-  if (call.has_turn) give_turn(self);
+  if (call.has_turn) give_turn_back(self);
   Fork fork = current_fork(*self);
   if (epoch() != call.epoch) {
     take_step<kLeaves>(fork);

@@ -52,6 +52,6 @@ void remember_lost(const LostCall& lost);
 // For --cure=quiesce-libc.
 bool gate_is_closed();
 void wait_at_gate(Slot& slot, LibcCall call, Frame frame);
-void take_waited_in_child(Slot* forking);
+void take_gate_waits_in_child(Slot* forking);
 
 }  // namespace forksight

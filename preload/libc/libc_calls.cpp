@@ -193,7 +193,7 @@ void at_fork::LibcCalls::reads(const Fork& fork_now) {
     if (state != SlotState::kLive && state != SlotState::kEnded) continue;
     if (&slot == forking || slot.epoch + 1 == epoch()) collect_from(slot, forking, fork);
   }
-  take_waited_in_child(forking);
+  take_gate_waits_in_child(forking);
 }
 
 }  // namespace forksight

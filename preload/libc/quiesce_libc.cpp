@@ -172,7 +172,7 @@ void at_fork::LibcCalls::starts_any(std::uint64_t) {
   if (g_gate.load(std::memory_order_relaxed) != 0) g_gate.store(0, std::memory_order_relaxed);
 }
 
-void take_waited_in_child(Slot* forking) {
+void take_gate_waits_in_child(Slot* forking) {
   if (!forking->holds_gate) return;
   forking->holds_gate = false;
   for (std::uint32_t i = 0; i < g_waited_count; ++i) {

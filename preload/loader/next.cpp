@@ -178,7 +178,7 @@ bool leads_to_libc(const char* name, const link_map* from) {
   return false;
 }
 
-bool has_elder() {
+bool has_earlier_shim() {
   for (const link_map* map = _r_debug.r_map; map != nullptr && map->l_ld != _DYNAMIC; map = map->l_next) {
     if (map->l_ld == nullptr) continue;
     if (ElfView(map->l_addr, map->l_ld, Trust::kStaysLoaded).find_function("forksight_lock_waiting") != 0) return true;

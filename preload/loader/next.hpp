@@ -54,7 +54,7 @@ std::uint64_t find_hook(const char* name);
 bool leads_to_libc(const char* name, const link_map* from);
 
 // True if another copy of the shim comes before this one. That copy does all the work.
-bool has_elder();
+bool has_earlier_shim();
 
 // False if a required function is missing: then the shim stays off. The hook of a missing function traps if it is
 // called.

@@ -61,7 +61,7 @@ namespace {
 
 FORKSIGHT_TAIL_CALLED int unlock_slow(pthread_rwlock_t* rwlock) {
   release_slow(rwlock);
-  if (locks_are_watched()) forget_given(rwlock, FORKSIGHT_FRAME().site());
+  if (locks_are_watched()) forget_given_to_child(rwlock, FORKSIGHT_FRAME().site());
   return FORKSIGHT_NEXT(pthread_rwlock_unlock)(rwlock);
 }
 

@@ -49,7 +49,7 @@ Orphan* add_orphan(const Orphan& orphan) {
   return &place;
 }
 
-std::uint32_t take_unknown_orphans() {
+std::uint32_t take_count_of_unstored_orphans() {
   const std::uint32_t unknown = g_unknown;
   if (unknown != 0) g_unknown = 0;
   return unknown;

@@ -280,7 +280,7 @@ void at_fork::Orphans::reads(const Fork& fork_now) {
     found = collect_from(slot, fork, slot.lock_tid, false) || found;
   }
   found = (depth(*forking) != 0 && collect_from(*forking, fork, forking->lock_tid, true)) || found;
-  const std::uint32_t unknown = take_unknown_orphans();
+  const std::uint32_t unknown = take_count_of_unstored_orphans();
   if (unknown != 0) append_note(trace::NoteCode::kHeldOverflow, unknown);
   if (!found) return;
   g_slow_locks |= kSlowOrphans;
@@ -336,7 +336,7 @@ void forget_released(const volatile void* lock, const Site& site) {
   forget_orphan(lock, LockKind::kMutex);
 }
 
-void forget_given(const volatile void* lock, const Site& site) {
+void forget_given_to_child(const volatile void* lock, const Site& site) {
   if (find_given(lock) != nullptr) forget_released(lock, site);
 }
 

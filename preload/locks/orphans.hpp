@@ -34,7 +34,7 @@ void forget_orphan(const volatile void* lock, trace::LockKind kind, bool keep_re
 void forget_acquired(const volatile void* lock, trace::LockKind kind, const Site& site);
 void forget_released(const volatile void* lock, const Site& site);
 // As forget_released(), but only for a lock that was given to the child (--cure=self-held).
-void forget_given(const volatile void* lock, const Site& site);
+void forget_given_to_child(const volatile void* lock, const Site& site);
 
 // Sends SIGABRT to the calling thread, as abort() does. A handler of the program may run. If the process survives the
 // signal, it is ended with exit status 128 + SIGABRT.

@@ -216,7 +216,7 @@ Slot* own_slot() {
   } else {
     slot->flags = trace::kThreadForeign;
     g_had_threads.store(true, std::memory_order_relaxed);
-    foreign_thread_met();
+    foreign_thread_noticed();
   }
   sys::call(SYS_prctl, PR_GET_NAME, sys::word(slot->name));
   slot->state.store(SlotState::kLive, std::memory_order_release);

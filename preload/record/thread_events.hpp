@@ -13,7 +13,7 @@ void thread_begun(Slot& slot);
 // thread may have ended by now, and its slot may belong to another one.
 void thread_made(std::uint64_t life, const void* at);
 // The calling thread was not made through the hooks.
-void foreign_thread_met();
+void foreign_thread_noticed();
 // A thread is about to be joined. The result is passed to thread_joined() if the join succeeds; 0: nothing to note.
 std::uint64_t thread_awaited(std::uint64_t thread_pointer);
 void thread_joined(std::uint64_t thread_pointer, std::uint64_t awaited);

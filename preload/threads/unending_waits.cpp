@@ -60,7 +60,7 @@ void note_lost_threads(std::uint64_t fork) {
   if (record->thread_count > 0 || record->tasks > 1) g_losing_fork = fork;
 }
 
-std::uint64_t losing_fork() { return g_losing_fork; }
+std::uint64_t latest_fork_with_losses() { return g_losing_fork; }
 
 bool has_lost_threads() { return g_losing_fork != 0; }
 

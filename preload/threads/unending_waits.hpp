@@ -13,7 +13,7 @@ namespace forksight {
 void note_lost_threads(std::uint64_t fork);
 // True if this process, or an ancestor of it, is the child of a fork that lost threads.
 bool has_lost_threads();
-std::uint64_t losing_fork();  // ref to the record of the latest such fork; 0: none
+std::uint64_t latest_fork_with_losses();  // ref to the record of the latest such fork; 0: none
 
 // A futex wait without a timeout is about to block. Records it if only a signal handler, or nothing, can end it: the
 // word is private to this process, still has the value, and no other thread exists. At most a few hundred times in a

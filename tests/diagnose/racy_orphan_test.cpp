@@ -193,11 +193,11 @@ TEST(Odds, AreWiderForASingleFork) {
 }
 
 TEST(Odds, OfAFewTriesAreARange) {
-  EXPECT_EQ(odds::wilson(0, 10).low, 0);
-  EXPECT_NEAR(odds::wilson(0, 10).high, 0.2775, 0.0005);
-  EXPECT_NEAR(odds::wilson(5, 10).low, 0.2366, 0.0005);
-  EXPECT_NEAR(odds::wilson(5, 10).high, 0.7634, 0.0005);
-  EXPECT_EQ(odds::wilson(10, 10).high, 1);
+  EXPECT_EQ(odds::wilson_interval(0, 10).low, 0);
+  EXPECT_NEAR(odds::wilson_interval(0, 10).high, 0.2775, 0.0005);
+  EXPECT_NEAR(odds::wilson_interval(5, 10).low, 0.2366, 0.0005);
+  EXPECT_NEAR(odds::wilson_interval(5, 10).high, 0.7634, 0.0005);
+  EXPECT_EQ(odds::wilson_interval(10, 10).high, 1);
 }
 
 }  // namespace

@@ -229,10 +229,10 @@ TEST(RwlockUpgrade, ItsCauseIsProvenOnlyOfALoneThread) {
   model::Wait upgrade = futex(100, FutexUse::kRwlockWrite, {100, 0, -1, "rwlock"}, "table_lock");
   upgrade.readers = 1;
   model::Model lone = model_of({dead_process(100, {upgrade})});
-  lone.processes[0].is_lone = true;
+  lone.processes[0].never_had_other_threads = true;
   EXPECT_EQ(only_finding(lone).harm, Certainty::kProven);
   EXPECT_EQ(only_finding(lone).cause, Certainty::kProven);
-  lone.processes[0].is_lone = false;
+  lone.processes[0].never_had_other_threads = false;
   EXPECT_EQ(only_finding(lone).cause, Certainty::kPossible) << "the reader may be a thread that has ended";
   const auto beside = model_of({dead_process(100, {upgrade, futex(101, FutexUse::kUnknown, {100, 0, -1, "futex"})})});
   EXPECT_EQ(only_finding(beside).rule, "rwlock-upgrade");

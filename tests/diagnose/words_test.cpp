@@ -24,7 +24,7 @@ TEST(Words, TheUserFrameIsNotOfARuntime) {
   EXPECT_EQ(find_user_frame(stack)->function, "work");
   EXPECT_EQ(find_user_part(stack), (std::pair<std::size_t, std::size_t>{3, 5}));
   EXPECT_EQ(place(stack), "app.c:31");
-  EXPECT_EQ(long_place(stack), "app.c:31 (work)");
+  EXPECT_EQ(place_with_function(stack), "app.c:31 (work)");
 }
 
 TEST(Words, RustsStandardLibraryIsNoUsers) {
@@ -58,18 +58,18 @@ TEST(Words, AnExtensionModuleIsCalledFromALineOfPython) {
   model::Stack stack = test::make_stack({"gomp_team_end libgomp.so.1", "at::add libtorch.so", "?? libtorch.so",
                                          "_PyEval_EvalFrame python3.11", "train train.py:7", "main train.py:31"});
   for (std::size_t i : {4U, 5U}) stack.frames[i].python = true;
-  EXPECT_EQ(find_own_line(stack), 4U);
+  EXPECT_EQ(find_user_line(stack), 4U);
   EXPECT_EQ(place(stack), "train.py:7, at::add in libtorch.so");
-  EXPECT_EQ(long_place(stack), place(stack));
+  EXPECT_EQ(place_with_function(stack), place(stack));
   stack.frames[1].file = "add.cpp";
   stack.frames[1].line = 12;
   EXPECT_EQ(place(stack), "train.py:7, add.cpp:12");
   stack.frames[1].module = "/srv/user/add.so";
-  EXPECT_EQ(find_own_line(stack), 1U);
+  EXPECT_EQ(find_user_line(stack), 1U);
   EXPECT_EQ(place(stack), "add.cpp:12");
   stack.frames.erase(stack.frames.begin() + 1, stack.frames.begin() + 4);
-  EXPECT_EQ(find_own_line(stack), 1U);
-  EXPECT_EQ(long_place(stack), "train.py:7 (train)");
+  EXPECT_EQ(find_user_line(stack), 1U);
+  EXPECT_EQ(place_with_function(stack), "train.py:7 (train)");
 }
 
 model::Frame python_frame(const char* function, const char* file) {

@@ -61,7 +61,7 @@ class stolen {
 };
 
 // Each call has so long; a slice and what the machine does with others come on top.
-constexpr auto kPatience = 200us;
+constexpr auto kCallLimit = 200us;
 constexpr auto kAtMost = 2s;
 
 template <class Call>
@@ -72,9 +72,9 @@ void in_time(const char* what, Call call) {
 }
 
 void use(queue& one) {
-  in_time("send", [&] { (void)one.send_copy("x", 1, deadline::after(kPatience)); });
+  in_time("send", [&] { (void)one.send_copy("x", 1, deadline::after(kCallLimit)); });
   in_time("receive", [&] {
-    auto got = one.receive(deadline::after(kPatience));
+    auto got = one.receive(deadline::after(kCallLimit));
     if (!got) return;
     // Readable to its end, whatever its length is said to be.
     volatile char sum = 0;
@@ -91,7 +91,7 @@ void use(queue& one) {
     if (got) (void)got->requeue();
   });
   in_time("requeue", [&] { (void)one.requeue(); });
-  in_time("acquire", [&] { (void)one.acquire(deadline::after(kPatience)); });
+  in_time("acquire", [&] { (void)one.acquire(deadline::after(kCallLimit)); });
   in_time("recover", [&] { (void)one.recover(); });
   in_time("inspect", [&] { (void)one.inspect(); });
 }
@@ -111,7 +111,7 @@ void with_a_byte_changed(on_death policy, std::size_t offset, char by) {
     auto second = queue::attach(q.fd());
     if (second) use(*second);
   });
-  in_time("send", [&] { (void)q.send(std::move(*lent), 3, deadline::after(kPatience)); });
+  in_time("send", [&] { (void)q.send(std::move(*lent), 3, deadline::after(kCallLimit)); });
   (void)held->release();
   use(q);
 }

@@ -43,18 +43,18 @@ TEST(FileLocks, AreReadWithTheirWaiters) {
 TEST(FileLocks, OnlyWhatExcludesIsInTheWay) {
   const FileLock held = parse_file_lock("1: POSIX  ADVISORY  READ 402 fe:00:7 10 19").value();
   LockRequest request{LockFamily::kPosix, true, 0xfe, 0, 7, 19, 30};
-  EXPECT_TRUE(is_in_the_way(held, request));
+  EXPECT_TRUE(conflicts_with(held, request));
   request.start = 20;
-  EXPECT_FALSE(is_in_the_way(held, request));
+  EXPECT_FALSE(conflicts_with(held, request));
   request.start = 0;
   request.writes = false;
-  EXPECT_FALSE(is_in_the_way(held, request));
+  EXPECT_FALSE(conflicts_with(held, request));
   request.writes = true;
   request.family = LockFamily::kFlock;
-  EXPECT_FALSE(is_in_the_way(held, request));
+  EXPECT_FALSE(conflicts_with(held, request));
   request.family = LockFamily::kPosix;
   request.inode = 8;
-  EXPECT_FALSE(is_in_the_way(held, request));
+  EXPECT_FALSE(conflicts_with(held, request));
 }
 
 std::vector<std::byte> unix_answer(std::uint32_t inode, std::uint8_t state, std::uint32_t peer) {

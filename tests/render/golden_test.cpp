@@ -19,8 +19,9 @@ std::string render(const test::Sample& sample, bool colour) {
   options.colour = colour;
   options.cwd = "/src/app";
   const auto findings = diagnose(sample.model);
-  const std::string text = render::render_text(sample.model, findings, options) +
-                           render::render_waits(sample.model, render::find_untold(sample.model, findings), options);
+  const std::string text =
+      render::render_text(sample.model, findings, options) +
+      render::render_waits(sample.model, render::find_without_finding(sample.model, findings), options);
   const std::string limits = render::render_limits(sample.model.limits, options);
   return limits.empty() ? text : text + "\n" + limits;
 }

@@ -363,7 +363,7 @@ std::string render_report(const Program& program, std::size_t columns, bool colo
   options.cwd = "/src/app";
   const auto findings = diagnose(program.model);
   std::string text = render::render_text(program.model, findings, options);
-  text += render::render_waits(program.model, render::find_untold(program.model, findings), options);
+  text += render::render_waits(program.model, render::find_without_finding(program.model, findings), options);
   const std::string limits = render::render_limits(program.model.limits, options);
   return limits.empty() ? text : text + "\n" + limits;
 }

@@ -9,7 +9,7 @@
 #include "session/exit.hpp"
 #include "session/job.hpp"
 #include "session/kill.hpp"
-#include "session/said.hpp"
+#include "session/reported_findings.hpp"
 
 namespace forksight {
 namespace {
@@ -62,7 +62,7 @@ class RunDecides : public testing::Test {
   RunOptions options_;
   model::Model model_;
   Verdicts verdicts_;
-  RunSaid said_;
+  ReportedFindings said_;
 };
 
 TEST_F(RunDecides, ToEndAProvenHang) {
@@ -201,9 +201,9 @@ TEST(JobStatus, IsThatOfTheCommandUnlessItWasEnded) {
 TEST(LeadTime, IsAQuarterOfTheLimitAndHalfAMinuteAtMost) {
   using std::chrono::minutes;
   using std::chrono::seconds;
-  EXPECT_EQ(lead_time(seconds(4)), seconds(1));
-  EXPECT_EQ(lead_time(minutes(2)), seconds(30));
-  EXPECT_EQ(lead_time(minutes(20)), seconds(30));
+  EXPECT_EQ(time_before_limit(seconds(4)), seconds(1));
+  EXPECT_EQ(time_before_limit(minutes(2)), seconds(30));
+  EXPECT_EQ(time_before_limit(minutes(20)), seconds(30));
 }
 
 }  // namespace

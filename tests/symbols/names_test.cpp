@@ -21,17 +21,17 @@ TEST(Names, DropsWhatCompilersAndLinkersAppend) {
 }
 
 TEST(Names, DropsParametersAndReturnTypes) {
-  EXPECT_EQ(tidy_name("app::Cache<int>::get(int) const"), "app::Cache<int>::get");
-  EXPECT_EQ(tidy_name("void app::run<int (*)(char)>(int (*)(char))"), "app::run<int (*)(char)>");
-  EXPECT_EQ(tidy_name("app::(anonymous namespace)::lock()"), "app::(anonymous namespace)::lock");
-  EXPECT_EQ(tidy_name("(anonymous namespace)::mutex"), "(anonymous namespace)::mutex");
-  EXPECT_EQ(tidy_name("main::{lambda(int)#1}::operator()(int) const"), "main::{lambda#1}::operator()");
-  EXPECT_EQ(tidy_name("main::$_0::operator()(int) const"), "main::{lambda#1}::operator()");
-  EXPECT_EQ(tidy_name("void std::run<app::f(int)::{lambda(int (*)(int))#12}>(int)"),
+  EXPECT_EQ(simplify_name("app::Cache<int>::get(int) const"), "app::Cache<int>::get");
+  EXPECT_EQ(simplify_name("void app::run<int (*)(char)>(int (*)(char))"), "app::run<int (*)(char)>");
+  EXPECT_EQ(simplify_name("app::(anonymous namespace)::lock()"), "app::(anonymous namespace)::lock");
+  EXPECT_EQ(simplify_name("(anonymous namespace)::mutex"), "(anonymous namespace)::mutex");
+  EXPECT_EQ(simplify_name("main::{lambda(int)#1}::operator()(int) const"), "main::{lambda#1}::operator()");
+  EXPECT_EQ(simplify_name("main::$_0::operator()(int) const"), "main::{lambda#1}::operator()");
+  EXPECT_EQ(simplify_name("void std::run<app::f(int)::{lambda(int (*)(int))#12}>(int)"),
             "std::run<app::f(int)::{lambda#12}>");
-  EXPECT_EQ(tidy_name("app::f(int)::{lambda()#2}::operator()() const"), "app::f::{lambda#2}::operator()");
-  EXPECT_EQ(tidy_name("app::get() const::instance"), "app::get::instance");
-  EXPECT_EQ(tidy_name("guard variable for app::get()::instance"), "guard variable for app::get::instance");
+  EXPECT_EQ(simplify_name("app::f(int)::{lambda()#2}::operator()() const"), "app::f::{lambda#2}::operator()");
+  EXPECT_EQ(simplify_name("app::get() const::instance"), "app::get::instance");
+  EXPECT_EQ(simplify_name("guard variable for app::get()::instance"), "guard variable for app::get::instance");
 }
 
 TEST(Names, ReadsRustsOlderMangling) {
@@ -42,19 +42,19 @@ TEST(Names, ReadsRustsOlderMangling) {
 }
 
 TEST(Names, KeepsOperators) {
-  EXPECT_EQ(tidy_name("app::Box::operator()(int)"), "app::Box::operator()");
-  EXPECT_EQ(tidy_name("app::Box::operator<<(int)"), "app::Box::operator<<");
-  EXPECT_EQ(tidy_name("app::Box::operator->() const"), "app::Box::operator->");
-  EXPECT_EQ(tidy_name("app::Box::operator bool() const"), "app::Box::operator bool");
-  EXPECT_EQ(tidy_name("app::Box::operator new[](unsigned long)"), "app::Box::operator new[]");
-  EXPECT_EQ(tidy_name("bool operator< <int>(app::Box<int> const&)"), "operator< <int>");
+  EXPECT_EQ(simplify_name("app::Box::operator()(int)"), "app::Box::operator()");
+  EXPECT_EQ(simplify_name("app::Box::operator<<(int)"), "app::Box::operator<<");
+  EXPECT_EQ(simplify_name("app::Box::operator->() const"), "app::Box::operator->");
+  EXPECT_EQ(simplify_name("app::Box::operator bool() const"), "app::Box::operator bool");
+  EXPECT_EQ(simplify_name("app::Box::operator new[](unsigned long)"), "app::Box::operator new[]");
+  EXPECT_EQ(simplify_name("bool operator< <int>(app::Box<int> const&)"), "operator< <int>");
 }
 
 TEST(Names, ShortensTheStandardLibrary) {
-  EXPECT_EQ(tidy_name("app::open(std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >)"),
+  EXPECT_EQ(simplify_name("app::open(std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >)"),
             "app::open");
-  EXPECT_EQ(tidy_name("std::map<std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >, "
-                      "app::Box<int> >::find(int)"),
+  EXPECT_EQ(simplify_name("std::map<std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >, "
+                          "app::Box<int> >::find(int)"),
             "std::map<std::string, app::Box<int>>::find");
 }
 
@@ -62,7 +62,7 @@ TEST(Names, SurvivesNonsense) {
   for (const char* text :
        {"(", ")", "((((", "f(", "f)(", "operator", "operator(", "<<<<", ">>>>", "{(}", " [clone ", "a [clone ._omp_fn.",
         "@", "::", "f()::", "{lambda(", "{lambda(()", "$_", "$_99999999999999999999"}) {
-    tidy_name(text);
+    simplify_name(text);
   }
 }
 

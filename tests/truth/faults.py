@@ -58,7 +58,7 @@ FAULTS = (
             "treats a lock of a lost thread as a lock of the child's own thread"),
     in_rule("self-deadlock", "cycle.size() != 1 || ", "", "does not check that the owner is the waiting thread"),
     in_rule("lock-cycle", "cycle.size() < 2 || ", "", "reports a ring that has only one thread"),
-    in_rule("rwlock-upgrade", "if (!process.is_lone) finding.cause = Certainty::kPossible;", "",
+    in_rule("rwlock-upgrade", "if (!process.never_had_other_threads) finding.cause = Certainty::kPossible;", "",
             "calls it proven that the waiting writer is the reader, although the reader may be another thread"),
     in_rule("join-cycle", '    if (!has_child && !cycles::has_via(cycle, "join")) continue;\n', "", "reports rings without a join"),
     in_rule("abandoned-shared-lock", " || !wait.owner_is_gone", "", "does not check whether the owner is alive"),
@@ -68,7 +68,7 @@ FAULTS = (
     Fault("flock-deadlock", "analyzer/diagnose/wait_cycles.cpp", "for a lock of {}, which {} holds{}.\", who, descriptor(wait), other, by);",
           "for a lock of {}, which {} holds{}.\", who, descriptor(wait), fmt::format(\"process {}\", evidence.process(link.process).pid), by);",
           "names another process as the holder of a file's lock"),
-    in_rule("deadlock", "set_may_be_meant(finding);", ";", "does not check for signal handlers that could end the wait"),
+    in_rule("deadlock", "set_may_be_intended(finding);", ";", "does not check for signal handlers that could end the wait"),
 )
 
 

@@ -41,7 +41,7 @@ Finding describe(const Evidence& evidence, const model::Fork& fork) {
   finding.outcome = Outcome::kHang;
   // It is not known what the futex belongs to. A signal handler may end the wait, and the program may be meant to sleep
   // until then.
-  if (stream == nullptr && has_way_out(child)) set_may_be_meant(finding);
+  if (stream == nullptr && has_way_out(child)) set_may_be_intended(finding);
   finding.culprit.kind = CulpritKind::kLock;
   const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
   std::string cause =

@@ -64,7 +64,7 @@ void child_end_missed(const Evidence& evidence, std::vector<Finding>& findings) 
   const model::Model& model = evidence.model();
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
-    if (process.zombies.empty() || suspects::is_told(evidence, id, findings)) continue;
+    if (process.zombies.empty() || suspects::has_finding(evidence, id, findings)) continue;
     for (const model::Wait& wait : process.waits) {
       if (!is_woken_by_children(wait)) continue;
       findings.push_back(describe_missed(evidence, id, wait));

@@ -98,7 +98,7 @@ void cuda_ipc_exporter_gone(const Evidence& evidence, std::vector<Finding>& find
     if (!sharing.is_whole(importer) || !sharing.is_whole(of->call->process)) continue;
     if (of->freed != nullptr) {
       const std::uint64_t at_ns = of->freed->began_ns;
-      if (!cuda::is_open_at(import, at_ns) || !sharing.lived_after(importer, at_ns)) continue;
+      if (!cuda::is_open_at(import, at_ns) || !sharing.was_alive_after(importer, at_ns)) continue;
       findings.push_back(describe_free(evidence, import));
     } else {
       const std::uint64_t end_ns = sharing.end_of(of->call->process);

@@ -79,9 +79,9 @@ void cuda_ipc_limbo(const Evidence& evidence, std::vector<Finding>& findings) {
     // The exporter had the chance to free the memory: it made a recorded call, or ended by itself, after the importer
     // had opened the memory. It is not known exactly when the importer died. But it is no dead importer for an exporter
     // that ended before it.
-    if (given_back == 0 || !sharing.lived_after(exporter, import.open->ended_ns)) continue;
+    if (given_back == 0 || !sharing.was_alive_after(exporter, import.open->ended_ns)) continue;
     const std::uint64_t end_ns = sharing.end_of(exporter);
-    if (end_ns != 0 && sharing.lived_after(importer, end_ns)) continue;
+    if (end_ns != 0 && sharing.was_alive_after(importer, end_ns)) continue;
     // Another process may have the memory open.
     const bool is_shared = std::ranges::any_of(sharing.imports(), [&](const Import& other) {
       return other.of == of && other.close == nullptr && other.open->process != importer &&

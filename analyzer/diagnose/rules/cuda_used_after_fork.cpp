@@ -38,7 +38,7 @@ const model::Touch* choose(const Evidence& evidence, const Touches& touches) {
     if (is_stuck_in(evidence, *touch)) return touch;
   }
   for (const model::Touch* touch : touches) {
-    if (is_refused(*touch) && !cuda::is_incidental(*touch)) return touch;
+    if (is_refused(*touch) && !cuda::only_queries(*touch)) return touch;
   }
   if (!has_failed(evidence.process(touches.front()->process))) return nullptr;
   const auto refused = std::ranges::find_if(touches, [](const model::Touch* touch) { return is_refused(*touch); });
@@ -63,7 +63,7 @@ Certainty certainty_of(const model::Touch& touch, bool is_stuck) {
   if (is_stuck) return Certainty::kProven;
   // Other answers are failures of a call that was bound to fail. The driver does not say that the fork is the cause.
   if (touch.result != kNotInitialised) return Certainty::kLikely;
-  return cuda::is_incidental(touch) ? Certainty::kLikely : Certainty::kProven;
+  return cuda::only_queries(touch) ? Certainty::kLikely : Certainty::kProven;
 }
 
 Finding describe(const Evidence& evidence, const Touches& touches, const model::Touch& touch) {

@@ -117,12 +117,12 @@ std::vector<model::ProcessId> find_bound(const model::Model& model, model::Proce
 // A program that sleeps until a handler tells it to end looks the same. Python's own handler of SIGINT does not count:
 // it exists for Ctrl-C, and a program that only Ctrl-C wakes was not meant to go on by itself.
 void set_certainty(const Evidence& evidence, const std::vector<model::ProcessId>& bound, Finding& finding) {
-  const auto is_beyond = [&](model::ProcessId id) { return is_beyond_signals(evidence.process(id)); };
+  const auto is_beyond = [&](model::ProcessId id) { return no_signal_can_wake(evidence.process(id)); };
   finding.harm = std::ranges::all_of(bound, is_beyond) ? Certainty::kProven : Certainty::kLikely;
   finding.cause = Certainty::kUnknown;  // it is not known which thread should have begun
   finding.outcome = Outcome::kHang;
   if (std::ranges::any_of(bound, [&](model::ProcessId id) { return has_way_out(evidence.process(id)); }))
-    set_may_be_meant(finding);
+    set_may_be_intended(finding);
 }
 
 bool is_asleep_for_good(const model::Process& process) {

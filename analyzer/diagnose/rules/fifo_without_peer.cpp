@@ -98,7 +98,7 @@ void fifo_without_peer(const Evidence& evidence, std::vector<Finding>& findings)
   const model::Model& model = evidence.model();
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
-    if (suspects::is_told(evidence, id, findings)) continue;
+    if (suspects::has_finding(evidence, id, findings)) continue;
     for (const model::Wait& wait : process.waits) {
       if (wait.kind != model::WaitKind::kFifoOpen || !wait.are_enders_known || has_peer(wait)) continue;
       const model::Zombie* const peer = wait.is_unlinked ? nullptr : find_lost_peer(model, process);

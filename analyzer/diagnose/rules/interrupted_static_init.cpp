@@ -33,13 +33,13 @@ void tell(const Evidence& evidence, const model::Touch& touch, const locks::Orph
           Finding& finding) {
   const model::Process& child = evidence.process(touch.process);
   const model::Fork& fork = evidence.fork(touch);
-  const std::string where = words::long_place(touch.stack);
+  const std::string where = words::place_with_function(touch.stack);
   add_sentence(finding, fmt::format("Thread {} of {} is {}waiting until {} is initialised.", touch.tid,
                                     evidence.name(touch.process), where.empty() ? where : fmt::format("at {}, ", where),
                                     words::lock(orphan.lock)));
   if (end.outcome == Outcome::kHang) add_sentence(finding, describe_liveness(child));
   if (evidence.find_cause(touch) == Certainty::kPossible) {
-    add_sentence(finding, locks::doubts(orphan));
+    add_sentence(finding, locks::reason_for_doubt(orphan));
     add_sentence(finding, describe_end(child));
     return;
   }

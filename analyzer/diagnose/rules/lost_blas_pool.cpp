@@ -39,9 +39,9 @@ void lost_blas_pool(const Evidence& evidence, std::vector<Finding>& findings) {
     finding.culprit.kind = CulpritKind::kPool;
     finding.culprit.library = library;
     finding.culprit.name = fmt::format("{} pool", owner.name);
-    std::string place = words::outer_place(touch.stack, blas);
+    std::string place = words::place_outside_of(touch.stack, blas);
     if (!place.empty()) place = fmt::format(" ({})", place);
-    const std::string inside = words::outer_place(orphan->held.acquired_at, blas);
+    const std::string inside = words::place_outside_of(orphan->held.acquired_at, blas);
     finding.summary =
         fmt::format("{} {} {}{}: {} was inside of it{} at fork(){} and was left behind", evidence.name(touch.process),
                     what_became(evidence.process(touch.process), touch, end->outcome), owner.name, place,

@@ -50,7 +50,7 @@ Finding describe(const Evidence& evidence, const model::Fork& fork, const python
   finding.harm = Certainty::kLikely;
   finding.cause = Certainty::kLikely;
   finding.outcome = Outcome::kHang;
-  if (has_way_out(process)) set_may_be_meant(finding);
+  if (has_way_out(process)) set_may_be_intended(finding);
   finding.culprit.kind = CulpritKind::kThread;
   finding.culprit.name = "the feeder thread of a multiprocessing.Queue";
   finding.culprit.holder = evidence.holder(*wait.partner);

@@ -145,7 +145,7 @@ Finding describe_unmade(const Evidence& evidence, const pools::UnexplainedWait& 
                   evidence.name(wait.child), hangs(child), place.empty() ? place : " (" + place + ")",
                   pools::pool_name(pool), words::at(" at ", fork.stack), library, but);
   add_sentence(finding, describe_liveness(child));
-  add_sentence(finding, pools::tell_loss(evidence, wait));
+  add_sentence(finding, pools::describe_lost_threads(evidence, wait));
   add_sentence(finding,
                fmt::format("The child's only thread sleeps in {} itself, which waits for these workers.", library));
   add_sentence(

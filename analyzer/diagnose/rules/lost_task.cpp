@@ -44,10 +44,10 @@ Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wai
                  const std::vector<model::ProcessId>& workers) {
   const model::Process& process = evidence.process(id);
   Finding finding = Evidence::begin_finding("lost-task", id, wait);
-  finding.harm = is_beyond_signals(process) ? Certainty::kProven : Certainty::kLikely;
+  finding.harm = no_signal_can_wake(process) ? Certainty::kProven : Certainty::kLikely;
   finding.cause = Certainty::kLikely;
   finding.outcome = Outcome::kHang;
-  if (has_way_out(process)) set_may_be_meant(finding);
+  if (has_way_out(process)) set_may_be_intended(finding);
   finding.processes.insert(finding.processes.end(), workers.begin(), workers.end());
   finding.culprit.kind = CulpritKind::kProcess;
   finding.culprit.name = "a worker that ended with its task";

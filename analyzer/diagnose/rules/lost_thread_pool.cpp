@@ -26,7 +26,7 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& wait, c
   finding.culprit.library = pool.library;
   finding.culprit.holder = evidence.holder(first);
   finding.culprit.stack = first.created_at;
-  std::string made = words::outer_place(first.created_at, pool.owner);
+  std::string made = words::place_outside_of(first.created_at, pool.owner);
   if (made.empty()) made = words::place(first.created_at);
   if (!made.empty()) made = ", made at " + made;
   std::string where = words::place(finding.stack);
@@ -36,7 +36,7 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& wait, c
       fmt::format("{} {}{} waiting for its {}{}, which fork(){} did not copy{}", evidence.name(wait.child),
                   hangs(child), where, pools::pool_name(pool), made, words::at(" at ", fork.stack), but);
   add_sentence(finding, describe_liveness(child));
-  add_sentence(finding, pools::tell_loss(evidence, wait));
+  add_sentence(finding, pools::describe_lost_threads(evidence, wait));
   add_sentence(finding,
                "The pool's queue was copied, its threads were not: nobody takes the work that the child submits.");
   finding.fixes.push_back({owner.fix});

@@ -53,7 +53,7 @@ std::string summarise(const Evidence& evidence, const pools::UnexplainedWait& su
 
 void tell_wait(const Evidence& evidence, const model::Touch& wait, Finding& finding) {
   const auto purpose = futex_waits::find_purpose(wait.stack);
-  const std::string where = words::long_place(wait.stack);
+  const std::string where = words::place_with_function(wait.stack);
   const std::string word =
       wait.object_name.empty() ? fmt::format("at {:#x}", wait.object) : fmt::format("{}", wait.object_name);
   add_sentence(finding,
@@ -74,7 +74,7 @@ bool is_of_own_word(const pools::UnexplainedWait& suspect) {
 }
 
 // A core does not show which signals have handlers.
-bool lacks_handlers(const model::Process& process) { return process.is_core && !is_beyond_signals(process); }
+bool lacks_handlers(const model::Process& process) { return process.is_core && !no_signal_can_wake(process); }
 
 // A healthy program waits for a word of its own until a handler changes it. It looks the same in a core as one that
 // hangs.
@@ -99,7 +99,7 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect
   } else {
     add_sentence(finding, describe_liveness(child));
   }
-  add_sentence(finding, pools::tell_loss(evidence, suspect));
+  add_sentence(finding, pools::describe_lost_threads(evidence, suspect));
   if (const std::size_t number = pools::count_pools(fork); number > 1) {
     add_sentence(finding, fmt::format("The condition variables that these threads wait for show that they are workers "
                                       "of {} pools. It is not known which of the pools the child needs.",
@@ -119,7 +119,7 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect
                  "child on a lock held at the fork. It may be a condition variable, a future, or a lock inside of libc "
                  "or of another language.");
   }
-  if (python::retell(evidence, fork, finding)) return finding;
+  if (python::rewrite_for_python(evidence, fork, finding)) return finding;
   if (!has_ended(child) && !child.is_core && suspect.wait == nullptr) {
     finding.fixes.push_back(
         {fmt::format("See where it waits: gdb -p {} -batch -ex 'thread apply all bt'.", child.pid)});

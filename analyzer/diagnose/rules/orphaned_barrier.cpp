@@ -80,7 +80,7 @@ void orphaned_barrier(const Evidence& evidence, std::vector<Finding>& findings) 
                                   describe_barrier(evidence, touch, *orphan, *end), locks::name_waiters(*orphan),
                                   words::at(" at ", orphan->held.acquired_at), is_many ? "were" : "was",
                                   words::at(" at ", fork.stack));
-    const std::string where = words::long_place(touch.stack);
+    const std::string where = words::place_with_function(touch.stack);
     add_sentence(finding, fmt::format("Thread {} of {} is {}{} {}.", touch.tid, evidence.name(touch.process),
                                       where.empty() ? where : fmt::format("at {}, ", where),
                                       touch.operation == SyncOperation::kDestroy ? "destroying" : "waiting at",

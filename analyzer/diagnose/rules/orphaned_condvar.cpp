@@ -43,7 +43,7 @@ std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch,
   // The call that signalled has returned. Later signals may have made up for it, unless a waiter still sleeps there.
   const model::Process& child = evidence.process(touch.process);
   if (!sleeps_in(child, orphan.lock)) return std::nullopt;
-  if (is_beyond_signals(child)) return End{Certainty::kProven, Outcome::kHang};
+  if (no_signal_can_wake(child)) return End{Certainty::kProven, Outcome::kHang};
   if (is_proven_dead(child)) return End{Certainty::kLikely, Outcome::kMayHang};
   return std::nullopt;
 }
@@ -87,7 +87,7 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
   const model::Process& child = evidence.process(touch.process);
   const model::Fork& fork = evidence.fork(touch);
   const std::string name = words::lock(orphan.lock);
-  const std::string where = words::long_place(touch.stack);
+  const std::string where = words::place_with_function(touch.stack);
   if (touch.is_stolen) {
     add_sentence(finding, fmt::format("Thread {} of {} signalled {}{}, where a thread of the child waited.", touch.tid,
                                       evidence.name(touch.process), name, where.empty() ? where : " at " + where));

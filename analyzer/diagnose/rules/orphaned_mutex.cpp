@@ -39,7 +39,7 @@ Finding tell_ended_holder(const Evidence& evidence, model::ProcessId id, const m
   const bool is_mutex = orphan.lock.kind == model::LockKind::kMutex;
   Finding finding = Evidence::begin_finding(is_mutex ? "orphaned-mutex" : "orphaned-rwlock", id, wait);
   // If other threads go on, the wait itself is proven: no handler ends a wait for a mutex.
-  const bool is_lasting = is_beyond_signals(process) || !is_proven_dead(process);
+  const bool is_lasting = no_signal_can_wake(process) || !is_proven_dead(process);
   finding.harm = is_lasting ? Certainty::kProven : Certainty::kLikely;
   finding.cause = Certainty::kProven;
   finding.outcome = is_lasting ? Outcome::kHang : Outcome::kMayHang;

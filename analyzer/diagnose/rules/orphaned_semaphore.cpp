@@ -23,13 +23,14 @@ void orphaned_semaphore(const Evidence& evidence, std::vector<Finding>& findings
     auto end = locks::find_end(evidence, touch);
     if (!end) continue;
     const model::Process& child = evidence.process(touch.process);
-    const bool is_proven = is_beyond_signals(child);
+    const bool is_proven = no_signal_can_wake(child);
     // Only seen from outside: perhaps nobody ever took it. A daemon waits like this for its handler of SIGTERM.
     if (evidence.fork(touch).is_inferred && orphan->holder.tid == 0 && !is_proven) continue;
     // A thread of the child goes on, and may post it.
-    const bool goes_on = child.liveness == model::Liveness::kAwake || child.liveness == model::Liveness::kSpinning ||
-                         child.liveness == model::Liveness::kStalled;
-    if (end->outcome == Outcome::kHang && goes_on && !has_ended(child)) continue;
+    const bool process_goes_on = child.liveness == model::Liveness::kAwake ||
+                                 child.liveness == model::Liveness::kSpinning ||
+                                 child.liveness == model::Liveness::kStalled;
+    if (end->outcome == Outcome::kHang && process_goes_on && !has_ended(child)) continue;
     if (end->outcome == Outcome::kHang && !is_proven) {
       if (has_way_out(child)) continue;  // a handler may post it: a healthy program waits like this
       *end = {Certainty::kLikely, Outcome::kMayHang};

@@ -57,7 +57,7 @@ void add_fixes_of_one(const Evidence& evidence, const model::Wait& wait, Finding
     // fork.
     if (const model::Fork* const loss = find_loss(evidence.model(), finding.process)) {
       finding.cause = Certainty::kPossible;
-      add_sentence(finding, pools::tell_loss(evidence, {loss, finding.process, nullptr}));
+      add_sentence(finding, pools::describe_lost_threads(evidence, {loss, finding.process, nullptr}));
       finding.fixes.push_back(
           {"Make each executor that the coroutines use (loop.run_in_executor()) in the child; or start the child by "
            "spawn or forkserver."});
@@ -76,7 +76,7 @@ void add_fixes_of_one(const Evidence& evidence, const model::Wait& wait, Finding
 void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
   for (cycles::Cycle cycle : cycles::find_cycles(evidence.model())) {
     if (!cycles::is_made_of(cycle, {"pipe", "socket", "eventfd", "wait4", "mutex", "rwlock", "join"}) ||
-        cycles::is_told_elsewhere(evidence, cycle, findings))
+        cycles::has_other_finding(evidence, cycle, findings))
       continue;
     const auto carries_bytes = [&](const char* via) { return cycles::has_via(cycle, via); };
     if (std::ranges::none_of(std::array{"pipe", "socket", "eventfd"}, carries_bytes)) continue;

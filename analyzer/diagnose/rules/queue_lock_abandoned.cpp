@@ -75,7 +75,7 @@ void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findin
       const std::vector<std::int32_t> suspects = find_suspects(model, process, wait);
       finding.cause = suspects.empty() ? Certainty::kLikely : Certainty::kPossible;
       finding.outcome = Outcome::kHang;
-      if (has_way_out(process)) set_may_be_meant(finding);
+      if (has_way_out(process)) set_may_be_intended(finding);
       finding.culprit.kind = CulpritKind::kLock;
       finding.culprit.name = fmt::format("semaphore {}", name);
       finding.culprit.address = wait.object;

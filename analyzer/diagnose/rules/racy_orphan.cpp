@@ -53,7 +53,7 @@ std::string reason(const odds::Odds& odds) {
 }
 
 // Another finding reports that a child of the same parent did hang on this lock. That says more than a probability.
-bool is_told(const std::vector<Finding>& findings, const model::Process& parent, const model::Lock& lock) {
+bool has_finding(const std::vector<Finding>& findings, const model::Process& parent, const model::Lock& lock) {
   return std::ranges::any_of(findings, [&](const Finding& finding) {
     return finding.culprit.kind == CulpritKind::kLock && finding.culprit.address == lock.address && finding.fork &&
            finding.fork->pid == parent.pid && finding.rule != "racy-orphan";
@@ -72,7 +72,7 @@ void racy_orphan(const Evidence& evidence, std::vector<Finding>& findings) {
     const model::Thread& holder = model.threads[touch.holder];
     // The forking thread holds the GIL, and threads that take the lock may need the GIL for that, which is not visible
     // here.
-    if (words::is_python(parent) || fork.python || is_told(findings, parent, lock)) continue;
+    if (words::is_python(parent) || fork.python || has_finding(findings, parent, lock)) continue;
     const odds::Odds& odds = table.of(touch);
     if (odds.is_over) continue;
     Finding finding;

@@ -15,29 +15,29 @@ namespace forksight::rules {
 
 void rwlock_upgrade(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const cycles::Cycle& cycle : cycles::find_cycles(evidence.model())) {
-    if (cycle.size() != 1 || !cycles::has_via(cycle, "rwlock") || cycles::is_told_elsewhere(evidence, cycle, findings))
+    if (cycle.size() != 1 || !cycles::has_via(cycle, "rwlock") || cycles::has_other_finding(evidence, cycle, findings))
       continue;
     const model::Wait& wait = *cycle.front().wait;
     if (wait.use != model::FutexUse::kRwlockWrite || wait.owner != 0 || wait.readers == 0) continue;
     if (rwlocks::find_reader_behind(evidence.process(cycle.front().process), wait) != nullptr) continue;
     const model::Process& process = evidence.process(cycle.front().process);
     Finding finding = cycles::begin_finding("rwlock-upgrade", evidence, cycle);
-    if (!process.is_lone) finding.cause = Certainty::kPossible;
+    if (!process.never_had_other_threads) finding.cause = Certainty::kPossible;
     const bool is_alone =
         std::ranges::count_if(process.waits, [](const model::Wait& one) { return !has_thread_ended(one); }) == 1;
     const std::string name = cycles::object(wait);
     finding.summary =
         fmt::format("{} {} locking {} for writing{}: {} {}", evidence.name(finding.process), hangs(process), name,
                     words::at(" at ", wait.stack), cycles::thread(evidence, cycle.front(), false),
-                    process.is_lone ? "holds it for reading itself"
-                    : is_alone      ? "possibly holds it for reading itself, or one that has ended never unlocked it"
-                                    : "possibly holds it for reading itself, or another reader does not unlock it");
+                    process.never_had_other_threads ? "holds it for reading itself"
+                    : is_alone ? "possibly holds it for reading itself, or one that has ended never unlocked it"
+                               : "possibly holds it for reading itself, or another reader does not unlock it");
     finding.culprit = cycles::culprit_lock(evidence, cycle);
     add_sentence(finding, fmt::format("Thread {} waits to lock {} for writing, and it is locked for reading{}.",
                                       wait.tid, name, wait.readers == 1 ? "" : fmt::format(" {} times", wait.readers)));
     add_sentence(finding, describe_liveness(process));
     add_sentence(finding,
-                 process.is_lone
+                 process.never_had_other_threads
                      ? "There is no other thread that could be its reader, and none was: it waits for itself to unlock."
                  : is_alone ? "A rwlock does not record who its readers are: the reader is this thread, or one that "
                               "has ended without unlocking; no other is left."
@@ -49,7 +49,7 @@ void rwlock_upgrade(const Evidence& evidence, std::vector<Finding>& findings) {
     finding.fixes.push_back(
         {"Unlock first, then lock for writing, and check again what was read: it may have changed in between."});
     finding.fixes.push_back({"Lock for writing from the beginning where a write may follow."});
-    if (!process.is_lone) {
+    if (!process.never_had_other_threads) {
       finding.fixes.push_back(
           {"If the reader has ended: unlock on every way out of a thread (std::shared_lock does)."});
     }

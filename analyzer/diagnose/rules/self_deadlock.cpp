@@ -60,9 +60,9 @@ void find_once(const Evidence& evidence, std::vector<Finding>& findings) {
       model::Stack outer = wait.stack;
       outer.frames.erase(outer.frames.begin(), outer.frames.begin() + static_cast<std::ptrdiff_t>(*routine));
       Finding finding = Evidence::begin_finding("self-deadlock", id, wait);
-      finding.harm = is_beyond_signals(process) ? Certainty::kProven : Certainty::kLikely;
+      finding.harm = no_signal_can_wake(process) ? Certainty::kProven : Certainty::kLikely;
       finding.cause = Certainty::kLikely;
-      finding.outcome = is_beyond_signals(process) ? Outcome::kHang : Outcome::kMayHang;
+      finding.outcome = no_signal_can_wake(process) ? Outcome::kHang : Outcome::kMayHang;
       finding.culprit.name = wait.object_name.empty() ? "a pthread_once_t" : wait.object_name + " (pthread_once_t)";
       finding.culprit.library = wait.object_module;
       const std::string place = words::place(wait.stack);
@@ -91,7 +91,7 @@ void find_once(const Evidence& evidence, std::vector<Finding>& findings) {
 
 void self_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const cycles::Cycle& cycle : cycles::find_cycles(evidence.model())) {
-    if (cycle.size() != 1 || !cycles::has_via(cycle, "mutex") || cycles::is_told_elsewhere(evidence, cycle, findings))
+    if (cycle.size() != 1 || !cycles::has_via(cycle, "mutex") || cycles::has_other_finding(evidence, cycle, findings))
       continue;
     const cycles::Link& link = cycle.front();
     Finding finding = cycles::begin_finding("self-deadlock", evidence, cycle);
@@ -114,7 +114,7 @@ void self_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
                        "right after fork().",
                        name)});
     }
-    if (cycles::goes_on(evidence, link)) {
+    if (cycles::process_goes_on(evidence, link)) {
       add_sentence(finding,
                    "Another thread could unlock it in place of its owner, as some programs do. POSIX leaves undefined "
                    "what happens then.");

@@ -60,7 +60,7 @@ void tell_touch(const Evidence& evidence, const Touch& touch, const locks::Orpha
                 const locks::End& end, Finding& finding) {
   const std::string name = words::lock(own.lock);
   const std::string who = fmt::format("Thread {} of {}", touch.tid, evidence.name(touch.process));
-  std::string where = words::long_place(touch.stack);
+  std::string where = words::place_with_function(touch.stack);
   if (!where.empty()) where = " at " + where;
   if (is_refused_unlock(touch)) {
     add_sentence(finding,

@@ -61,7 +61,7 @@ void semaphore_abandoned(const Evidence& evidence, std::vector<Finding>& finding
   const model::Model& model = evidence.model();
   std::map<std::pair<std::int32_t, std::uint32_t>, std::size_t> known;  // by semaphore set and number
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
-    if (suspects::is_told(evidence, id, findings)) continue;
+    if (suspects::has_finding(evidence, id, findings)) continue;
     for (const model::Wait& wait : model.processes[id].waits) {
       if (!was_taken_by_one_that_ended(wait)) continue;
       const auto [at, is_new] = known.try_emplace({wait.semaphore->set, wait.semaphore->number}, findings.size());

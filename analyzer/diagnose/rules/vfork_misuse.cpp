@@ -111,7 +111,7 @@ void set_culprit(const Evidence& evidence, const Suspended& suspended, const cyc
 Finding describe(const Evidence& evidence, const Suspended& suspended, const cycles::Cycle& ring) {
   const model::Process& child = evidence.process(suspended.child);
   const model::Wait& wait = ring.empty() ? child.waits.front() : *ring.front().wait;
-  const bool is_beyond = is_beyond_signals(child);
+  const bool is_beyond = no_signal_can_wake(child);
   Finding finding;
   if (ring.empty()) {
     finding.rule = "vfork-misuse";
@@ -206,7 +206,7 @@ void vfork_misuse(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const Suspended& suspended : all) {
     const cycles::Cycle ring = find_ring(rings, suspended);
     const bool ends_with_child = !ring.empty() && ring.front().process == suspended.child;
-    if (ends_with_child ? cycles::is_told_elsewhere(evidence, ring, findings)
+    if (ends_with_child ? cycles::has_other_finding(evidence, ring, findings)
                         : is_explained(rings, suspended, findings))
       continue;
     findings.push_back(describe(evidence, suspended, ends_with_child ? ring : cycles::Cycle{}));

@@ -174,7 +174,7 @@ model::Stack Reader::walk(std::uint64_t frame, std::uint64_t& innermost_code) {
 
 std::optional<model::Frame> Reader::read_frame(std::uint64_t frame, std::uint64_t address) {
   const PythonCode* const code = objects_.code(address);
-  if (code == nullptr || !objects_.spend(code->name.size() + code->file.size() + sizeof(model::Frame)))
+  if (code == nullptr || !objects_.take_from_budget(code->name.size() + code->file.size() + sizeof(model::Frame)))
     return std::nullopt;
   model::Frame shown;
   shown.function = code->name;

@@ -43,14 +43,14 @@ void append_utf8(std::uint32_t character, std::string& text) {
 
 }  // namespace
 
-bool PythonObjects::spend(std::size_t size) {
+bool PythonObjects::take_from_budget(std::size_t size) {
   const bool is_enough = size <= left_;
   left_ -= std::min(size, left_);
   return is_enough;
 }
 
 std::vector<std::byte> PythonObjects::read(std::uint64_t address, std::size_t size) {
-  if (!spend(size)) return {};
+  if (!take_from_budget(size)) return {};
   std::vector<std::byte> result = memory_.bytes(address, size);
   if (result.size() != size) result.clear();
   return result;

@@ -35,7 +35,7 @@ class PythonObjects {
   std::vector<std::byte> bytes(std::uint64_t address, std::size_t most);
 
   // Takes `size` from the total that may be read; false: too little was left.
-  bool spend(std::size_t size);
+  bool take_from_budget(std::size_t size);
 
  private:
   std::uint64_t word(std::uint64_t address) const { return memory_.value<std::uint64_t>(address).value_or(0); }

@@ -1,4 +1,4 @@
-#include "session/said.hpp"
+#include "session/reported_findings.hpp"
 
 #include <algorithm>
 
@@ -14,9 +14,9 @@ bool is_proven(const watch::Verdict& verdict) {
 
 }  // namespace
 
-void RunSaid::note(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings) {
+void ReportedFindings::note(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
-    Said& said = said_[finding.fingerprint];
+    Reported& said = reported_findings_[finding.fingerprint];
     said.harm = std::max(said.harm, finding.harm);
     bool has_stuck = false;
     for (const model::ProcessId id : finding.processes) {
@@ -30,30 +30,31 @@ void RunSaid::note(const Verdicts& verdicts, const model::Model& model, const st
   }
 }
 
-std::vector<std::string> RunSaid::withdraw(const proc::ProcessKey& key) {
+std::vector<std::string> ReportedFindings::withdraw(const proc::ProcessKey& key) {
   std::vector<std::string> gone;
-  for (auto entry = said_.begin(); entry != said_.end();) {
+  for (auto entry = reported_findings_.begin(); entry != reported_findings_.end();) {
     const bool is_last = entry->second.stuck.erase(key) > 0 && entry->second.stuck.empty();
     if (is_last) gone.push_back(entry->first);
-    entry = is_last ? said_.erase(entry) : std::next(entry);
+    entry = is_last ? reported_findings_.erase(entry) : std::next(entry);
   }
   return gone;
 }
 
-std::map<std::int32_t, std::vector<std::string>> RunSaid::withdraw_unproven(const std::vector<Finding>& last) {
+std::map<std::int32_t, std::vector<std::string>> ReportedFindings::withdraw_unproven(const std::vector<Finding>& last) {
   std::map<std::int32_t, std::vector<std::string>> gone;  // by pid
-  for (auto entry = said_.begin(); entry != said_.end();) {
+  for (auto entry = reported_findings_.begin(); entry != reported_findings_.end();) {
     const bool is_found = std::ranges::find(last, entry->first, &Finding::fingerprint) != last.end();
     const bool stays = is_found || entry->second.is_proven || entry->second.stuck.empty();
     if (!stays) gone[entry->second.stuck.begin()->pid].push_back(entry->first);
-    entry = stays ? std::next(entry) : said_.erase(entry);
+    entry = stays ? std::next(entry) : reported_findings_.erase(entry);
   }
   return gone;
 }
 
-bool RunSaid::has_at_least(Certainty least, const std::vector<Finding>& last) const {
+bool ReportedFindings::has_at_least(Certainty least, const std::vector<Finding>& last) const {
   const bool is_found = std::ranges::any_of(last, [&](const Finding& finding) { return finding.harm >= least; });
-  return is_found || std::ranges::any_of(said_, [&](const auto& entry) { return entry.second.harm >= least; });
+  return is_found ||
+         std::ranges::any_of(reported_findings_, [&](const auto& entry) { return entry.second.harm >= least; });
 }
 
 }  // namespace forksight

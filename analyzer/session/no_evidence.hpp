@@ -18,7 +18,7 @@ std::optional<model::Model> load_nameless(const RunFolder& folder);
 
 // Merges what the run saw into a model without names. True if no hazard can be found in it, also not with names. Then
 // the names need not be looked up, which would be most of the work.
-bool merge_clean(model::Model& nameless, const collect::RunLog& log);
+bool merge_without_names(model::Model& nameless, const collect::RunLog& log);
 
 // True if nothing was found in the traces, and nothing can be found in them later: no process had threads, pools or a
 // device to lose at a fork, and recorded file locks and unflushed output did no harm. So no folder remains of a program

@@ -1,4 +1,4 @@
-#include "session/worth.hpp"
+#include "session/no_evidence.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -29,7 +29,7 @@ std::optional<model::Model> load_nameless(const RunFolder& folder) {
   return model ? std::optional(std::move(model).value()) : std::nullopt;
 }
 
-bool merge_clean(model::Model& nameless, const collect::RunLog& log) {
+bool merge_without_names(model::Model& nameless, const collect::RunLog& log) {
   collect::merge_run_log(nameless, log);
   return !may_find_with_names(nameless);
 }

@@ -15,7 +15,7 @@
 
 namespace forksight {
 
-class RunSaid {
+class ReportedFindings {
  public:
   void note(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings);
   // This process goes on. Returns the fingerprints of the findings for which no evidence is left.
@@ -28,12 +28,12 @@ class RunSaid {
   bool has_at_least(Certainty least, const std::vector<Finding>& last) const;
 
  private:
-  struct Said {
+  struct Reported {
     Certainty harm = Certainty::kPossible;
     std::set<proc::ProcessKey> stuck;  // of the processes concerned
     bool is_proven = false;            // false: judged only by its age, as a call that has not returned for long
   };
-  std::map<std::string, Said> said_;  // by fingerprint
+  std::map<std::string, Reported> reported_findings_;  // by fingerprint
 };
 
 }  // namespace forksight
