@@ -24,6 +24,8 @@ void relax() {
 #endif
 }
 
+constexpr std::uint64_t kTickNs = 10'000'000;  // of coarse_ns(), at most
+
 double seconds_since(std::uint64_t start_ns) { return static_cast<double>(coarse_ns() - start_ns) / 1e9; }
 
 error cancelled() { return failure(errc::cancelled, "queue: cancel() was called on this handle"); }
@@ -154,25 +156,56 @@ result<void> core::begin(std::uint32_t wanted) {
   return {};
 }
 
-void core::leave_wait(wait_kind kind) {
-  std::atomic<std::uint32_t>& threads = threads_waiting_[static_cast<std::size_t>(kind)];
-  if (add_own(threads, ~0U) != 1) return;
-  const ring& view = memory_.view();
-  end_wait(view, kind, who_.index());
-  // Another thread of this process may have begun to wait before the bit was cleared. It is woken, to look once more.
-  if (threads.load() != 0) {
-    (void)begin_wait(view, kind, who_.index());
-    wake_all(view, kind);
+// A wait of one thread. Its destructor passes the turn on, also if pthread_cancel() unwinds the stack.
+class core::turn {
+ public:
+  turn(core& of, wait_kind kind) : of_(of), kind_(kind) { add_own(threads(), 1U); }
+  turn(const turn&) = delete;
+  turn& operator=(const turn&) = delete;
+  ~turn() {
+    const ring& view = of_.memory_.view();
+    const std::uint32_t index = of_.who_.index();
+    const bool was_last = add_own(threads(), ~0U) == 1;
+    // After an eviction the entry may belong to another participant.
+    if (of_.who_.is_evicted()) return;
+    if (was_last) {
+      end_wait(view, kind_, index);
+      // Another thread of this process may have begun to wait before the bit was cleared. It is woken, to look once
+      // more.
+      if (threads().load() != 0) {
+        (void)begin_wait(view, kind_, index);
+        wake_all(view, kind_);
+      }
+    } else if (was_served_) {
+      take_new_ticket(view, kind_, index);
+    }
+    (void)pass_on(view, kind_, coarse_ns());
   }
+  void was_served() { was_served_ = true; }
+
+ private:
+  std::atomic<std::uint32_t>& threads() const { return of_.threads_waiting_[static_cast<std::size_t>(kind_)]; }
+  core& of_;
+  wait_kind kind_;
+  bool was_served_ = false;
+};
+
+bool core::may_try(wait_kind kind, std::uint64_t now_ns) const {
+  const ring& view = memory_.view();
+  if (!does_anyone_wait(view, kind)) return true;
+  if (kind != wait_kind::message && memory_.shape().full == static_cast<std::uint8_t>(full::drop_oldest)) return true;
+  return has_turn(view, kind, who_.index(), now_ns);
 }
 
 // For a call that does not wait. It looks for dead members, at most once in 50 ms, as waiting calls do. Its error
 // contains no diagnosis.
 template <class Try, class Check>
 result<step_result> core::give_up_at_once(wait_kind kind, std::uint64_t now_ns, Try attempt, Check check) {
-  if (who_.sweep_if_due(now_ns) != 0) {
+  if (who_.sweep_if_due(now_ns) != 0 && may_try(kind, now_ns)) {
     if (const step_result outcome = attempt(now_ns); outcome != step_result::none) return outcome;
   }
+  // This call has left something to waiters. They may not know of it.
+  (void)pass_on(memory_.view(), kind, now_ns);
   if (auto good = check(); !good) return good.error();
   return error{errc::timeout, 0, 0, what_lacks(kind)};
 }
@@ -181,14 +214,14 @@ template <class Try, class Check>
 result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std::uint64_t>& blocked_ns, Try attempt,
                                  Check check) {
   const std::uint64_t start = coarse_ns();
-  step_result outcome = attempt(start);
+  step_result outcome = may_try(kind, start) ? attempt(start) : step_result::none;
   if (outcome != step_result::none) return outcome;
   if (until.is_now()) return give_up_at_once(kind, start, attempt, check);
   const ring& view = memory_.view();
-  if (spin_us_ != 0) {
+  if (spin_us_ != 0 && !does_anyone_wait(view, kind)) {
     std::uint64_t now = monotonic_ns();
     const std::uint64_t spin_end = now + std::uint64_t{spin_us_} * 1000;
-    for (std::uint32_t round = 1;; ++round) {
+    for (std::uint32_t round = 1; !does_anyone_wait(view, kind); ++round) {
       relax();
       outcome = attempt(now);
       if (outcome != step_result::none) return outcome;
@@ -196,14 +229,17 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
     }
   }
   uncancellable guard;
+  turn mine(*this, kind);
   std::uint64_t now = coarse_ns();
+  bool has_slept_long = false;
   for (;;) {
     std::uint64_t until_ns = slice_end_ns(view, who_.index(), now);
+    const std::uint64_t slice_end = until_ns;
     if (!until.is_never()) {
       // Before a timeout is reported, the dead are recovered. So even with a short deadline, no call fails because of a
       // dead process.
       if (clock::now() >= until.at()) {
-        if (who_.sweep() != 0 && (outcome = attempt(coarse_ns())) != step_result::none) break;
+        if (who_.sweep() != 0 && may_try(kind, now) && (outcome = attempt(coarse_ns())) != step_result::none) break;
         if (auto good = check(); !good) return good.error();
         blocked_ns.count(coarse_ns() - start);
         return failure(errc::timeout, "%s after %.1f s: %s; %s", what_lacks(kind), seconds_since(start),
@@ -213,34 +249,26 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
       const nanoseconds at = until.at().time_since_epoch();
       until_ns = std::min(until_ns, static_cast<std::uint64_t>(at.count()));
     }
-    add_own(threads_waiting_[static_cast<std::size_t>(kind)], 1U);
     const std::uint32_t seen = begin_wait(view, kind, who_.index());
-    outcome = attempt(now);
-    if (outcome != step_result::none) {
-      leave_wait(kind);
-      break;
-    }
-    if (auto good = check(); !good) {
-      leave_wait(kind);
-      return good.error();
-    }
+    const bool may = has_slept_long || may_try(kind, now);
+    if (may && (outcome = attempt(now)) != step_result::none) break;
+    if (auto good = check(); !good) return good.error();
     // This thread has already read the futex. cancel() sets this flag first, and changes the futex afterwards. So this
     // thread sees one of the two changes.
-    if (cancelled_.load()) {
-      leave_wait(kind);
-      return cancelled();
+    if (cancelled_.load()) return cancelled();
+    if (!may) {
+      // What is available belongs to others, until they have taken it or their offers end.
+      if (const std::uint64_t over = pass_on(view, kind, now); over != 0) until_ns = std::min(until_ns, over + kTickNs);
     }
-    sleep(view, kind, who_.index(), seen, until_ns);
-    leave_wait(kind);
+    has_slept_long = sleep(view, kind, who_.index(), seen, until_ns) && until_ns == slice_end;
     guard.let_cancel();
     now = coarse_ns();
     // Looks for dead members, whatever ended the sleep: signals may end each sleep early.
     if (who_.sweep_if_due(now) != 0) now = coarse_ns();
-    outcome = attempt(now);
-    if (outcome != step_result::none) break;
     if (who_.is_evicted()) return evicted();
     if (auto usable = check_usable(); !usable) return usable.error();
   }
+  mine.was_served();
   if (now != start) blocked_ns.count(now - start);
   return outcome;
 }

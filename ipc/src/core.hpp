@@ -72,14 +72,17 @@ class core {
   result<void> check_can_receive();
   result<void> check_consumers(deadline until);
 
+  // One wait of a thread: from its first look as a waiter until it is served or gives up.
+  class turn;
   // Tries, spins, sleeps and tries again, until it succeeds or the deadline has passed. Calls `check` before each
-  // sleep.
+  // sleep. Tries only when it has its turn.
   template <class Try, class Check>
   result<step_result> repeat(wait_kind kind, deadline until, shared_word<std::uint64_t>& blocked_ns, Try attempt,
                              Check check);
   template <class Try, class Check>
   result<step_result> give_up_at_once(wait_kind kind, std::uint64_t now_ns, Try attempt, Check check);
-  void leave_wait(wait_kind kind);
+  // True if this thread may take something although others wait. With full::drop_oldest a producer never waits.
+  bool may_try(wait_kind kind, std::uint64_t now_ns) const;
 
   segment memory_;
   fork_mark mark_;

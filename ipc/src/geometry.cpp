@@ -30,7 +30,8 @@ void place(geometry& shape) {
 const char* difference_of(std::uint16_t major) {
   switch (major) {
     case 1: return "layout 1 has no lock for each member, which tells who lives, and keeps the slot of a held message";
-    case 2: return "layout 2 keeps the slot of a message as long as a consumer holds it, layout 3 empties it at once";
+    case 2: return "layout 2 keeps the slot of a message as long as a consumer holds it, ours empties it at once";
+    case 3: return "layout 3 has no tickets for waiters, ours serves them in turn";
     default: return "this version does not know that layout";
   }
 }
@@ -74,10 +75,13 @@ std::uint32_t abi_hash(std::size_t pointer_bytes) {
       offsetof(header, head),
       offsetof(header, returns),
       offsetof(header, waiting),
+      offsetof(header, tickets),
       offsetof(header, status),
       offsetof(header, looked_ns),
       offsetof(header, dropped),
       offsetof(participant, wake),
+      offsetof(participant, ticket),
+      offsetof(participant, offered_ns),
       offsetof(slot, buffer),
       offsetof(buffer, since_ns),
       offsetof(buffer, length),

@@ -15,8 +15,8 @@ namespace forksight::ipc::detail {
 
 constexpr std::uint64_t kMagic = 0x31717069746b7366;  // "fsktipq1"
 // Since 2, each member has a lock instead of a start time. Since 3, a held message takes no slot, and the buffer's
-// entry has the length and the producer of the message.
-constexpr std::uint16_t kMajor = 3;
+// entry has the length and the producer of the message. Since 4, waiters have tickets and are served in turn.
+constexpr std::uint16_t kMajor = 4;
 constexpr std::uint16_t kMinor = 0;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLine = 64;
@@ -135,8 +135,12 @@ struct alignas(2 * kLine) participant {
   shared_word<std::uint64_t> sent;
   shared_word<std::uint64_t> received;
   char name[16];
+  // While it waits (waiting.hpp): its ticket, and the time of its offer (CLOCK_MONOTONIC; 0: it has none).
+  shared_word<std::uint64_t> ticket[kWaitKinds];
+  shared_word<std::uint64_t> offered_ns[kWaitKinds];
 };
 static_assert(sizeof(participant) == 128 && offsetof(participant, wake) == 28 && offsetof(participant, name) == 56);
+static_assert(offsetof(participant, ticket) == 72 && offsetof(participant, offered_ns) == 96);
 
 // The facts that never change. When a process attaches, it copies them to private memory and checks them. Only the copy
 // is used.
@@ -166,6 +170,7 @@ struct header {
   // searches again only when this number has changed.
   shared_word<std::uint64_t> returns;
   alignas(kLine) shared_word<std::uint64_t> waiting[kWaitKinds][kMapWords];
+  shared_word<std::uint64_t> tickets[kWaitKinds];    // the last ticket of each kind
   alignas(kLine) shared_word<std::uint32_t> status;  // kShutdown, ...
   shared_word<std::uint32_t> roles_seen;
   shared_word<std::uint64_t> last_producer;             // pid | kDied

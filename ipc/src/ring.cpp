@@ -1,5 +1,6 @@
 #include "ring.hpp"
 
+#include <algorithm>
 #include <bit>
 
 namespace forksight::ipc::detail {
@@ -380,6 +381,29 @@ bool ring::can_get_no_more(owner_id me) const {
     if (redelivers && word.state == buffer_state::held && word.owner != me) return false;
   }
   return true;
+}
+
+std::uint32_t ring::count_available(wait_kind kind, std::uint32_t most) const {
+  std::uint32_t found = 0;
+  if (kind == wait_kind::buffer) {
+    for (std::uint32_t w = 0; w < map_words() && found < most; ++w) {
+      for (std::uint64_t bits = free_map[w].load(); bits != 0 && found < most; bits &= bits - 1) {
+        const std::uint32_t index = w * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
+        if (index >= buffer_count) break;
+        if (buffer_word::of(buffers[index].word.load()).state == buffer_state::free) ++found;
+      }
+    }
+    return found;
+  }
+  const std::int32_t used = std::max(ahead(head->tail.load(), head->head.load()), 0);
+  if (kind == wait_kind::slot)
+    return std::min(most, slot_count - std::min(static_cast<std::uint32_t>(used), slot_count));
+  found = std::min(most, static_cast<std::uint32_t>(used));
+  if (head->returns.load() == 0) return found;
+  for (std::uint32_t i = 0; i < buffer_count && found < most; ++i) {
+    if (buffer_word::of(buffers[i].word.load()).state == buffer_state::returned) ++found;
+  }
+  return found;
 }
 
 }  // namespace forksight::ipc::detail

@@ -99,6 +99,10 @@ struct ring {
   // taking a message, and (with redeliver) no other member holds a message.
   bool is_drained(owner_id me) const;
 
+  // How many things of this kind are available, at most `most`. Reads hints, so only the order of service may depend on
+  // the result.
+  std::uint32_t count_available(wait_kind kind, std::uint32_t most) const;
+
   // The word that made the last step of the calling thread return `corrupt`.
   static thread_local const void* corrupt_at;
 

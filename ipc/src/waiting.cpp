@@ -5,43 +5,66 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cerrno>
 #include <climits>
+#include <utility>
+
+#include "process.hpp"
 
 namespace forksight::ipc::detail {
 namespace {
 
 // Wakes all threads that sleep on the word. The futex is not private, because several processes share the memory.
-// Returns how many threads slept.
-long futex_wake(shared_word<std::uint32_t>& word) {
-  return syscall(SYS_futex, word.address(), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
-
-// Wakes one participant. True: one of its threads slept. False: it is dead, or was awake.
-bool wake(const ring& of, wait_kind kind, std::uint32_t index) {
+void wake(const ring& of, wait_kind kind, std::uint32_t index) {
   shared_word<std::uint32_t>& word = of.participants[index].wake[static_cast<std::size_t>(kind)];
   (void)word.fetch_add(1);
-  return futex_wake(word) > 0;
+  syscall(SYS_futex, word.address(), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 std::uint64_t bit_of(std::uint32_t index) { return std::uint64_t{1} << (index % 64); }
 
-// Takes waiters out of the map and wakes them: all of them, or, without `all`, until one of them really slept.
-void wake_waiters(const ring& of, wait_kind kind, bool all) {
-  auto& map = of.head->waiting[static_cast<std::size_t>(kind)];
+struct waiter {
+  std::uint64_t ticket = 0;
+  std::uint32_t index = 0;
+  std::uint64_t offered_ns = 0;
+
+  bool came_before(const waiter& other) const {
+    return ticket != other.ticket ? ticket < other.ticket : index < other.index;
+  }
+  // Clocks of two time namespaces may differ. Then an offer may end at once.
+  bool has_lost_turn(std::uint64_t now_ns) const { return offered_ns != 0 && now_ns - offered_ns > kTurnNs; }
+};
+
+waiter waiter_of(const ring& of, wait_kind kind, std::uint32_t index) {
+  const participant& entry = of.participants[index];
+  const auto k = static_cast<std::size_t>(kind);
+  return {entry.ticket[k].load_relaxed(), index, entry.offered_ns[k].load()};
+}
+
+// The loads are sequentially consistent, and follow a compare-exchange that is, too. So either this call sees the bit
+// of a waiter, or the waiter, which looks after it has set its bit, sees the change.
+template <class Body>
+void for_each_waiter(const ring& of, wait_kind kind, Body body) {
+  const auto& map = of.head->waiting[static_cast<std::size_t>(kind)];
   for (std::uint32_t w = 0; w < (of.participant_count + 63) / 64; ++w) {
-    // This load is sequentially consistent, and so is the compare-exchange before it. A waiter sets its bit and then
-    // looks again. So either this load sees the bit, or the waiter sees the change.
-    std::uint64_t bits = map[w].load();
-    while (bits != 0) {
+    for (std::uint64_t bits = map[w].load(); bits != 0; bits &= bits - 1) {
       const std::uint32_t index = w * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
-      bits &= bits - 1;
       if (index >= of.participant_count) break;
-      // Another process has taken the bit, and wakes that waiter.
-      if ((map[w].fetch_and(~bit_of(index)) & bit_of(index)) == 0) continue;
-      if (wake(of, kind, index) && !all) return;
+      body(waiter_of(of, kind, index));
     }
   }
+}
+
+// False: the waiter has an offer already. If this process dies between the two steps, the waiter does not learn of its
+// offer, and the offer ends after kTurnNs.
+bool offer(const ring& of, wait_kind kind, std::uint32_t index, std::uint64_t now_ns) {
+  std::uint64_t none = 0;
+  auto& offered = of.participants[index].offered_ns[static_cast<std::size_t>(kind)];
+  if (!offered.exchange_if(none, std::max<std::uint64_t>(now_ns, 1))) return false;
+  wake(of, kind, index);
+  return true;
 }
 
 }  // namespace
@@ -62,23 +85,92 @@ std::uint64_t slice_end_ns(const ring& of, std::uint32_t index, std::uint64_t no
   return now_ns + (left < slice / 2 ? left + slice : left);
 }
 
-void wake_one(const ring& of, wait_kind kind) { wake_waiters(of, kind, false); }
-void wake_all(const ring& of, wait_kind kind) { wake_waiters(of, kind, true); }
+void wake_one(const ring& of, wait_kind kind) {
+  std::uint64_t now_ns = 0;
+  for (;;) {
+    waiter first;
+    bool has_first = false;
+    for_each_waiter(of, kind, [&](const waiter& one) {
+      if (one.offered_ns != 0 || (has_first && !one.came_before(first))) return;
+      first = one;
+      has_first = true;
+    });
+    if (!has_first) return;
+    if (now_ns == 0) now_ns = coarse_ns();
+    // If this fails, another process has made an offer to that waiter.
+    if (offer(of, kind, first.index, now_ns)) return;
+  }
+}
+
+void wake_all(const ring& of, wait_kind kind) {
+  for_each_waiter(of, kind, [&](const waiter& one) {
+    if (!offer(of, kind, one.index, coarse_ns())) wake(of, kind, one.index);
+  });
+}
+
 void wake_participant(const ring& of, std::uint32_t index) {
-  for (const wait_kind kind : {wait_kind::message, wait_kind::slot, wait_kind::buffer}) (void)wake(of, kind, index);
+  for (const wait_kind kind : {wait_kind::message, wait_kind::slot, wait_kind::buffer}) wake(of, kind, index);
+}
+
+bool has_turn(const ring& of, wait_kind kind, std::uint32_t index, std::uint64_t now_ns) {
+  waiter self{~std::uint64_t{0}, index, 0};
+  const auto& map = of.head->waiting[static_cast<std::size_t>(kind)];
+  if ((map[index / 64].load() & bit_of(index)) != 0) self = waiter_of(of, kind, index);
+  std::uint32_t ahead = 0;
+  for_each_waiter(of, kind, [&](const waiter& one) {
+    if (one.index != index && one.came_before(self) && !one.has_lost_turn(now_ns)) ++ahead;
+  });
+  return ahead == 0 || of.count_available(kind, ahead + 1) > ahead;
+}
+
+std::uint64_t pass_on(const ring& of, wait_kind kind, std::uint64_t now_ns) {
+  std::array<waiter, kMaxParticipants> all;
+  std::uint32_t count = 0;
+  for_each_waiter(of, kind, [&](const waiter& one) {
+    if (!one.has_lost_turn(now_ns)) all[count++] = one;
+  });
+  if (count == 0) return 0;
+  const std::uint32_t available = of.count_available(kind, count);
+  auto* const end = all.data() + std::min(available, count);
+  std::partial_sort(all.data(), end, all.data() + count,
+                    [](const waiter& one, const waiter& other) { return one.came_before(other); });
+  std::uint64_t last_ns = 0;
+  for (const waiter* one = all.data(); one != end; ++one) {
+    if (one->offered_ns == 0) (void)offer(of, kind, one->index, now_ns);
+    last_ns = std::max(last_ns, one->offered_ns == 0 ? now_ns : one->offered_ns);
+  }
+  return last_ns == 0 ? 0 : last_ns + kTurnNs;
 }
 
 std::uint32_t begin_wait(const ring& of, wait_kind kind, std::uint32_t index) {
-  const std::uint32_t seen = of.participants[index].wake[static_cast<std::size_t>(kind)].load();
-  (void)of.head->waiting[static_cast<std::size_t>(kind)][index / 64].fetch_or(bit_of(index));
+  const auto k = static_cast<std::size_t>(kind);
+  participant& entry = of.participants[index];
+  const std::uint32_t seen = entry.wake[k].load();
+  auto& map = of.head->waiting[k][index / 64];
+  if ((map.load() & bit_of(index)) == 0) {
+    take_new_ticket(of, kind, index);
+    (void)map.fetch_or(bit_of(index));
+  } else {
+    // Sequentially consistent, before the next look: a process that still sees the former offer made its change before
+    // that look.
+    (void)entry.offered_ns[k].fetch_and(0);
+  }
   return seen;
 }
 
-void sleep(const ring& of, wait_kind kind, std::uint32_t index, std::uint32_t seen, std::uint64_t until_ns) {
-  // Passes an instant and not a span. So the kernel need not read the clock, and the caller can use its cheap clock.
+void take_new_ticket(const ring& of, wait_kind kind, std::uint32_t index) {
+  const auto k = static_cast<std::size_t>(kind);
+  participant& entry = of.participants[index];
+  entry.ticket[k].store_relaxed(of.head->tickets[k].fetch_add(1) + 1);
+  (void)entry.offered_ns[k].fetch_and(0);
+}
+
+bool sleep(const ring& of, wait_kind kind, std::uint32_t index, std::uint32_t seen, std::uint64_t until_ns) {
+  // The timeout is absolute, so the kernel need not read the clock. The caller has a cheap clock.
   const timespec until{static_cast<time_t>(until_ns / 1'000'000'000), static_cast<long>(until_ns % 1'000'000'000)};
   shared_word<std::uint32_t>& word = of.participants[index].wake[static_cast<std::size_t>(kind)];
-  syscall(SYS_futex, word.address(), FUTEX_WAIT_BITSET, seen, &until, nullptr, FUTEX_BITSET_MATCH_ANY);
+  return syscall(SYS_futex, word.address(), FUTEX_WAIT_BITSET, seen, &until, nullptr, FUTEX_BITSET_MATCH_ANY) != 0 &&
+         errno == ETIMEDOUT;
 }
 
 void end_wait(const ring& of, wait_kind kind, std::uint32_t index) {

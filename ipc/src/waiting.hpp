@@ -1,7 +1,14 @@
-// Lets participants sleep until there may be something for them, and wakes them. A participant that waits sets its bit
-// in a map, and sleeps on its own word. A participant that has made something clears one bit, and wakes that waiter.
-// Correctness does not depend on the wake: a sleep lasts at most one slice. If a process dies between the two steps,
-// its waiter loses only that time. The bit of a dead waiter costs one system call.
+// Sleeping until there may be something to take, and waking sleepers. A participant that waits sets its bit in a map,
+// and sleeps on a word of its own. The queue stays correct without any of this: only the order of service depends on
+// it. A sleep lasts at most a slice. At the end of a slice a waiter looks, whatever the others have written. So a
+// wake-up that is lost with a dead process costs its waiter one slice.
+//
+// Waiters are served in turn. When a participant begins to wait, it takes a ticket: a number that is higher than all
+// before. A participant that makes something available offers it to the waiter with the lowest ticket that has no offer
+// yet: it writes the time of the offer into the waiter's entry, and wakes the waiter. A participant that finds others
+// waiting takes something only if enough is left for each waiter with a lower ticket. A waiter that has not used its
+// offer for kTurnNs is stopped, dead, or without a processor. The others no longer count it, until it looks again. It
+// keeps its ticket. What is available is counted by hints, which may be late.
 //
 // At the end of its slice, a waiter looks for dead members, unless another has just done so. Many waiters must not cost
 // more than one. So a slice is 50 ms times the number of waiting participants, and at most a second. All waiters
@@ -16,21 +23,38 @@ namespace forksight::ipc::detail {
 
 constexpr std::uint64_t kLookNs = 50'000'000;
 constexpr std::uint64_t kMostSliceNs = 1'000'000'000;
+constexpr std::uint64_t kTurnNs = 50'000'000;
 
 // When the slice of `index` ends, on CLOCK_MONOTONIC. It depends on how many participants wait now.
 std::uint64_t slice_end_ns(const ring& of, std::uint32_t index, std::uint64_t now_ns);
 
-// Call it after the change that the waiters wait for; pairs with begin_wait(). wake_one() wakes at most one sleeping
-// participant.
+// Call this after the change that the waiters wait for; it pairs with begin_wait(). Makes one offer, to a waiter
+// without one.
 void wake_one(const ring& of, wait_kind kind);
 void wake_all(const ring& of, wait_kind kind);
 // Wakes all threads of one participant, whatever they wait for. async-signal-safe
 void wake_participant(const ring& of, std::uint32_t index);
 
-// Announces that `index` waits. The caller then looks once more before it sleeps. Returns the value for sleep().
+inline bool does_anyone_wait(const ring& of, wait_kind kind) {
+  const auto& map = of.head->waiting[static_cast<std::size_t>(kind)];
+  std::uint64_t bits = 0;
+  for (std::uint32_t w = 0; w < (of.participant_count + 63) / 64; ++w) bits |= map[w].load_relaxed();
+  return bits != 0;
+}
+// True if enough is available for `index` and for all that wait with a lower ticket. A participant that does not wait
+// yet counts as the last one.
+bool has_turn(const ring& of, wait_kind kind, std::uint32_t index, std::uint64_t now_ns);
+// Offers what is available to the waiters whose turn it is. Returns the time at which the last of their offers ends; 0
+// if they have none.
+std::uint64_t pass_on(const ring& of, wait_kind kind, std::uint64_t now_ns);
+
+// Notes that `index` waits and has no offer. The caller then looks once more before it sleeps. Returns the value for
+// sleep(). The first call since end_wait() takes a ticket.
 std::uint32_t begin_wait(const ring& of, wait_kind kind, std::uint32_t index);
-// until_ns: an instant of CLOCK_MONOTONIC.
-void sleep(const ring& of, wait_kind kind, std::uint32_t index, std::uint32_t seen, std::uint64_t until_ns);
+// Puts a waiter behind the others: one of its threads was served, and another one still waits.
+void take_new_ticket(const ring& of, wait_kind kind, std::uint32_t index);
+// Sleeps until it is woken, or until `until_ns` of CLOCK_MONOTONIC. True: nobody woke it.
+bool sleep(const ring& of, wait_kind kind, std::uint32_t index, std::uint32_t seen, std::uint64_t until_ns);
 void end_wait(const ring& of, wait_kind kind, std::uint32_t index);
 
 }  // namespace forksight::ipc::detail

@@ -288,14 +288,15 @@ TEST_F(Errors, AnotherVersionOrKindOfBuild) {
   const auto expect_layout = [&](std::uint16_t major, const std::string& difference) {
     shape.major = major;
     memory.make_crc_good();
-    const std::string said = "segment: its layout is " + std::to_string(major) + ".0, ours is 3.0: " + difference +
+    const std::string said = "segment: its layout is " + std::to_string(major) + ".0, ours is 4.0: " + difference +
                              ". Build all programs with one version";
     expect_error(queue::attach(q.fd()), errc::abi_mismatch, said);
     expect_error(inspect(q.fd()), errc::abi_mismatch, said);
   };
   expect_layout(1, "layout 1 has no lock for each member, which tells who lives, and keeps the slot of a held message");
-  expect_layout(2, "layout 2 keeps the slot of a message as long as a consumer holds it, layout 3 empties it at once");
-  expect_layout(4, "this version does not know that layout");
+  expect_layout(2, "layout 2 keeps the slot of a message as long as a consumer holds it, ours empties it at once");
+  expect_layout(3, "layout 3 has no tickets for waiters, ours serves them in turn");
+  expect_layout(5, "this version does not know that layout");
   shape.major = detail::kMajor;
   // As a process of 32 bits would make it.
   shape.abi = detail::abi_hash(4);
