@@ -124,6 +124,9 @@ bool has_turn(const ring& of, wait_kind kind, std::uint32_t index, std::uint64_t
 }
 
 std::uint64_t pass_on(const ring& of, wait_kind kind, std::uint64_t now_ns) {
+  bool does_any = false;
+  for_each_waiter(of, kind, [&](const waiter&) { does_any = true; });
+  if (!does_any) return 0;  // saves the list below, of 6 KiB
   std::array<waiter, kMaxParticipants> all;
   std::uint32_t count = 0;
   for_each_waiter(of, kind, [&](const waiter& one) {

@@ -271,7 +271,7 @@ TEST_F(Errors, ALateLetter) {
   // After that deadline: the next call has it, whole.
   ASSERT_TRUE(send_queue(sockets[0], q));
   EXPECT_TRUE(receive_queue(sockets[1]));
-  ASSERT_EQ(write(sockets[0], "fkho\3\0\1\0", 8), 8);
+  ASSERT_EQ(write(sockets[0], "fkho\4\0\1\0", 8), 8);
   expect_error(receive_queue(sockets[1]), errc::untrusted, socket + ": a queue was sent without its descriptors");
   // Half of it, and then nothing.
   ASSERT_EQ(write(sockets[0], "fkho", 4), 4);
