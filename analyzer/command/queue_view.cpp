@@ -191,9 +191,9 @@ nlohmann::json queue_json(const snapshot& seen) {
   }
   return {{"id", seen.id},
           {"name", seen.name},
-          {"strategy", seen.st == ipc::strategy::named ? "named" : "memfd"},
-          {"feed", seen.f == ipc::feed::thread ? "thread" : "direct"},
-          {"on_death", seen.od == ipc::on_death::redeliver ? "redeliver" : "drop"},
+          {"strategy", seen.backing == ipc::strategy::named ? "named" : "memfd"},
+          {"feed", seen.feeding == ipc::feed::thread ? "thread" : "direct"},
+          {"on_death", seen.after_death == ipc::on_death::redeliver ? "redeliver" : "drop"},
           {"slots", seen.slots},
           {"buffers", seen.buffers},
           {"buffer_bytes", seen.buffer_bytes},

@@ -17,7 +17,7 @@ class Ours final : public Transport {
     wanted.buffer_bytes = shape.bytes;
     wanted.max_participants = shape.idle + shape.processes + 1;
     wanted.spin_us = shape.spin_us == kSpinsForEver ? 1'000'000'000 : static_cast<std::int32_t>(shape.spin_us);
-    wanted.od = shape.redelivers ? ipc::on_death::redeliver : ipc::on_death::drop;
+    wanted.after_death = shape.redelivers ? ipc::on_death::redeliver : ipc::on_death::drop;
     for (auto& lane : lanes_) {
       auto made = ipc::queue::create(wanted);
       if (!made) fail(made.error().text);

@@ -11,11 +11,11 @@ int main(int argc, char** argv) {
   using namespace std::chrono_literals;
   const int frames = argc > 1 ? std::atoi(argv[1]) : 100;
   ipc::options shape;
-  shape.st = ipc::strategy::named;
+  shape.backing = ipc::strategy::named;
   shape.slots = 8;
   shape.buffers = 8;
   shape.buffer_bytes = 1 << 20;
-  shape.od = ipc::on_death::redeliver;  // if a consumer dies, its frame goes to another one
+  shape.after_death = ipc::on_death::redeliver;  // if a consumer dies, its frame goes to another one
   shape.as = ipc::role::producer;
   auto made = ipc::queue::create(shape);
   if (!made) {

@@ -99,10 +99,10 @@ int forksight_queue_create(const forksight_queue_options* options, forksight_que
       if (options->slots != 0) wanted.slots = options->slots;
       if (options->buffers != 0) wanted.buffers = options->buffers;
       if (options->buffer_bytes != 0) wanted.buffer_bytes = options->buffer_bytes;
-      wanted.st = options->named != 0 ? ipc::strategy::named : ipc::strategy::memfd;
-      wanted.f = options->thread != 0 ? ipc::feed::thread : ipc::feed::direct;
-      wanted.od = options->redeliver != 0 ? ipc::on_death::redeliver : ipc::on_death::drop;
-      wanted.fl = static_cast<ipc::full>(options->full);
+      wanted.backing = options->named != 0 ? ipc::strategy::named : ipc::strategy::memfd;
+      wanted.feeding = options->thread != 0 ? ipc::feed::thread : ipc::feed::direct;
+      wanted.after_death = options->redeliver != 0 ? ipc::on_death::redeliver : ipc::on_death::drop;
+      wanted.when_full = static_cast<ipc::full>(options->full);
       if (options->max_redeliver != 0) wanted.max_redeliver = options->max_redeliver;
       if (options->max_participants != 0) wanted.max_participants = options->max_participants;
       if (options->spin_us != 0) wanted.spin_us = std::max(options->spin_us, 0);

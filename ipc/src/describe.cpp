@@ -198,10 +198,10 @@ snapshot take_snapshot(const ring& of, const geometry& shape, const std::string&
                 static_cast<unsigned long long>(shape.id[1]));
   seen.id = id.data();
   seen.name = name;
-  seen.st = static_cast<strategy>(shape.strategy);
-  seen.f = static_cast<feed>(shape.feed);
-  seen.od = static_cast<on_death>(shape.on_death);
-  seen.fl = static_cast<full>(shape.full);
+  seen.backing = static_cast<strategy>(shape.strategy);
+  seen.feeding = static_cast<feed>(shape.feed);
+  seen.after_death = static_cast<on_death>(shape.on_death);
+  seen.when_full = static_cast<full>(shape.full);
   seen.slots = shape.slots;
   seen.buffers = shape.buffers;
   seen.max_participants = shape.participants;

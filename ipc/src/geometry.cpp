@@ -105,20 +105,20 @@ result<geometry> plan(const options& wanted) {
   shape.participants = wanted.max_participants;
   shape.max_redeliver = wanted.max_redeliver;
   shape.buffer_bytes = wanted.buffer_bytes > kMaxBytes ? wanted.buffer_bytes : round_up(wanted.buffer_bytes, kLine);
-  shape.strategy = static_cast<std::uint8_t>(wanted.st);
-  shape.feed = static_cast<std::uint8_t>(wanted.f);
-  shape.on_death = static_cast<std::uint8_t>(wanted.od);
-  shape.full = static_cast<std::uint8_t>(wanted.fl);
+  shape.strategy = static_cast<std::uint8_t>(wanted.backing);
+  shape.feed = static_cast<std::uint8_t>(wanted.feeding);
+  shape.on_death = static_cast<std::uint8_t>(wanted.after_death);
+  shape.full = static_cast<std::uint8_t>(wanted.when_full);
   shape.spin_us = wanted.spin_us;
   shape.atfork_handlers = wanted.atfork_handlers ? 1 : 0;
   shape.readonly_payload = wanted.readonly_payload ? 1 : 0;
   shape.holds_references = wanted.holds_references ? 1 : 0;
   shape.unlink_at = wanted.unlink_at;
   if (auto good = check_counts(shape, errc::bad_option); !good) return good.error();
-  if (wanted.unlink_at != 0 && wanted.st != strategy::named) {
+  if (wanted.unlink_at != 0 && wanted.backing != strategy::named) {
     return failure(errc::bad_option, "unlink_at is %u: only a queue of strategy::named has a name", wanted.unlink_at);
   }
-  if (wanted.readonly_payload && wanted.st == strategy::named) {
+  if (wanted.readonly_payload && wanted.backing == strategy::named) {
     return failure(errc::bad_option, "readonly_payload: needs strategy::memfd, a named file cannot be sealed");
   }
   place(shape);

@@ -136,7 +136,7 @@ result<segment> segment::create(const options& wanted) {
   const std::uint64_t payload_bytes = shape.readonly_payload != 0 ? shape.buffers * shape.buffer_bytes : 0;
   if (auto room = check_control_group(shape.bytes + payload_bytes); !room) return room.error();
 
-  const bool is_named = wanted.st == strategy::named;
+  const bool is_named = wanted.backing == strategy::named;
   if (is_named) made.name_ = name_for(shape);
   auto file = is_named ? make_named(made.name_, shape.bytes) : make_memfd("forksight-queue", shape.bytes);
   if (!file) return file.error();

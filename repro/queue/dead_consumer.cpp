@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 int main() {
   ipc::options shape;
   shape.slots = shape.buffers = 2;
-  shape.od = ipc::on_death::redeliver;
+  shape.after_death = ipc::on_death::redeliver;
   auto made = ipc::queue::create(shape);
   if (!made || !made->send_copy("first", 5) || !made->send_copy("second", 6)) return 1;
   const baton has_it = baton_make();

@@ -20,7 +20,7 @@ int main() {
   ipc::options shape;
   shape.slots = shape.buffers = 2;
 #ifndef REPAIRED
-  shape.f = ipc::feed::thread;
+  shape.feeding = ipc::feed::thread;
 #endif
   auto made = ipc::queue::create(shape);
   if (!made) return 2;

@@ -46,7 +46,7 @@ int main() {
   slow_page = static_cast<char*>(mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 
   ipc::options shape;
-  shape.f = ipc::feed::thread;
+  shape.feeding = ipc::feed::thread;
 #ifdef REPAIRED
   shape.atfork_handlers = true;
 #endif

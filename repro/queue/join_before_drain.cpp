@@ -55,7 +55,7 @@ static bool says_who_waits(const ipc::queue& queue, pid_t worker) {
 
 int main() {
   ipc::options shape;
-  shape.f = ipc::feed::thread;
+  shape.feeding = ipc::feed::thread;
   shape.slots = shape.buffers = 2;
   auto made = ipc::queue::create(shape);
   if (!made) return 2;

@@ -19,7 +19,7 @@ constexpr int kRoom = 2;
 
 int main() {
   ipc::options shape;
-  shape.f = ipc::feed::thread;
+  shape.feeding = ipc::feed::thread;
   shape.slots = shape.buffers = kRoom;
   auto made = ipc::queue::create(shape);
   if (!made) return 2;

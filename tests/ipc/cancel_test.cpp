@@ -113,7 +113,7 @@ TEST(Cancel, MayBeCalledByASignalHandler) {
 
 TEST(Cancel, EndsTheWaitForAFeederAndTheHandleCloses) {
   options wanted = small();
-  wanted.f = feed::thread;
+  wanted.feeding = feed::thread;
   queue q = make(wanted);
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(q.send_copy(&i, sizeof i));
   std::optional<errc> said;
@@ -148,7 +148,7 @@ void* receive_for_ever(void* handle) {
 
 TEST(PthreadCancel, EndsAWaitAndTheHandleStillNoticesDeaths) {
   options wanted = small();
-  wanted.od = on_death::redeliver;
+  wanted.after_death = on_death::redeliver;
   queue q = make(wanted);
   for (int round = 0; round < 3; ++round) {
     pthread_t waiter{};

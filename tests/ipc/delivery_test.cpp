@@ -19,8 +19,8 @@ queue make_fed(std::uint32_t room, full when_full = full::block) {
   options wanted;
   wanted.slots = wanted.buffers = room;
   wanted.buffer_bytes = 64;
-  wanted.f = feed::thread;
-  wanted.fl = when_full;
+  wanted.feeding = feed::thread;
+  wanted.when_full = when_full;
   auto made = queue::create(wanted);
   EXPECT_TRUE(made);
   return std::move(made).value();

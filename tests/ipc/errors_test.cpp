@@ -29,7 +29,7 @@ options small(strategy st = strategy::memfd) {
   options wanted;
   wanted.slots = wanted.buffers = 4;
   wanted.buffer_bytes = 64;
-  wanted.st = st;
+  wanted.backing = st;
   return wanted;
 }
 

@@ -32,7 +32,7 @@ options small(strategy st = strategy::memfd) {
   wanted.buffer_bytes = 64;
   wanted.max_participants = 4;
   wanted.spin_us = 0;
-  wanted.st = st;
+  wanted.backing = st;
   return wanted;
 }
 
@@ -135,7 +135,7 @@ const std::vector<operation> kOperations = {
     {"send by a feeder",
      [](scene& of) {
        options wanted = small();
-       wanted.f = feed::thread;
+       wanted.feeding = feed::thread;
        make(of, wanted);
      },
      join, [](scene& of) { keep(of, send_one(of.own)); }, true},

@@ -43,7 +43,7 @@ class target {
     wanted.buffer_bytes = 64;
     wanted.max_participants = 4;
     wanted.spin_us = 0;
-    wanted.od = policy;
+    wanted.after_death = policy;
     auto made = queue::create(wanted);
     if (!made) std::abort();
     q_ = std::move(made).value();

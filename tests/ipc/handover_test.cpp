@@ -44,7 +44,7 @@ options small(strategy st = strategy::memfd) {
   options wanted;
   wanted.slots = wanted.buffers = 4;
   wanted.buffer_bytes = 64;
-  wanted.st = st;
+  wanted.backing = st;
   return wanted;
 }
 
@@ -196,7 +196,7 @@ TEST(Named, AnEarlyEndOfTheNameIsForNamedQueuesOnly) {
   options wanted = small(strategy::memfd);
   wanted.unlink_at = 2;
   EXPECT_THAT(queue::create(wanted).error().text, HasSubstr("unlink_at is 2: only a queue of strategy::named"));
-  wanted.st = strategy::named;
+  wanted.backing = strategy::named;
   wanted.unlink_at = 1000;
   EXPECT_EQ(queue::create(wanted).error().code, errc::bad_option);
 }
@@ -248,7 +248,7 @@ TEST(Named, WhatIsNoQueueIsRefusedInWords) {
 
 TEST(Feeder, SendsInTheBackgroundAndTheHandlesEndWaitsForIt) {
   options wanted = small();
-  wanted.f = feed::thread;
+  wanted.feeding = feed::thread;
   auto made = queue::create(wanted);
   ASSERT_TRUE(made);
   child consumer([&] {
@@ -269,7 +269,7 @@ TEST(Feeder, SendsInTheBackgroundAndTheHandlesEndWaitsForIt) {
 
 TEST(Feeder, WhatIsOnItsListIsLostWithExit) {
   options wanted = small();
-  wanted.f = feed::thread;
+  wanted.feeding = feed::thread;
   auto made = queue::create(wanted);
   ASSERT_TRUE(made);
   child producer([&] {
@@ -287,7 +287,7 @@ TEST(Feeder, WhatIsOnItsListIsLostWithExit) {
 
 TEST(Feeder, ItsLockIsTheChildsToUseWhereTheHandlersAreOn) {
   options wanted = small();
-  wanted.f = feed::thread;
+  wanted.feeding = feed::thread;
   wanted.atfork_handlers = true;
   auto made = queue::create(wanted);
   ASSERT_TRUE(made);

@@ -25,7 +25,7 @@ queue make(on_death policy) {
   wanted.slots = 4;
   wanted.buffers = 4;
   wanted.buffer_bytes = 64;
-  wanted.od = policy;
+  wanted.after_death = policy;
   wanted.max_participants = 4;
   wanted.spin_us = 0;
   auto made = queue::create(wanted);

@@ -22,7 +22,7 @@ std::string check_at_rest(const queue& survivor) {
   if (now.loaned != 0 || now.held != 0 || now.withdrawn != 0) return "a dead process still has a buffer";
   if (now.free + now.queued + now.returned + now.parked != now.buffers) return "buffers are not conserved";
   if (now.participants.size() != 1) return "the entry of a dead process is not free";
-  if (now.od == on_death::redeliver && now.lost != 0) return "a message was lost that nobody had acknowledged";
+  if (now.after_death == on_death::redeliver && now.lost != 0) return "a message was lost that nobody had acknowledged";
   const words memory(survivor);
   for (auto& kind : memory.view().head->waiting) {
     for (auto& map : kind) {
@@ -71,7 +71,7 @@ std::string fill_and_empty(queue& survivor, std::size_t buffers, std::size_t slo
     }
   }
   // One too many is refused, or takes the place of the oldest, which is not wanted here.
-  if (survivor.inspect().fl != full::drop_oldest && send_number(survivor, 0)) {
+  if (survivor.inspect().when_full != full::drop_oldest && send_number(survivor, 0)) {
     return "more messages could be sent than there is room for";
   }
   for (std::uint32_t i = 0; i < room; ++i) {

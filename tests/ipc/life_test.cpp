@@ -48,7 +48,7 @@ queue make(strategy how = strategy::memfd, std::uint32_t members = 16) {
   wanted.slots = 4;
   wanted.buffers = 4;
   wanted.buffer_bytes = 64;
-  wanted.st = how;
+  wanted.backing = how;
   wanted.max_participants = members;
   auto made = queue::create(wanted);
   if (!made) ADD_FAILURE() << made.error().text;

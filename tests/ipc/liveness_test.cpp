@@ -38,7 +38,7 @@ queue make(on_death policy, std::uint32_t buffers = 4) {
   wanted.slots = 4;
   wanted.buffers = buffers;
   wanted.buffer_bytes = 64;
-  wanted.od = policy;
+  wanted.after_death = policy;
   auto made = queue::create(wanted);
   if (!made) ADD_FAILURE() << made.error().text;
   return std::move(made).value();

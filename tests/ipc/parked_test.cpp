@@ -27,7 +27,7 @@ options shape_of(on_death policy) {
   options wanted;
   wanted.slots = wanted.buffers = 4;
   wanted.buffer_bytes = 64;
-  wanted.od = policy;
+  wanted.after_death = policy;
   wanted.max_participants = 8;
   return wanted;
 }
@@ -149,7 +149,7 @@ TEST(Returned, IsNotDroppedForWantOfASlot) {
   options wanted = shape_of(on_death::redeliver);
   wanted.slots = 2;
   wanted.buffers = 8;
-  wanted.fl = full::drop_oldest;
+  wanted.when_full = full::drop_oldest;
   queue q = make(wanted);
   send(q, 'a');
   die_with(q, 1);
@@ -407,7 +407,7 @@ TEST(Parked, InAForkedChildItIsTheParents) {
 
 TEST(Parked, ACaretakerIsNoUser) {
   options wanted = shape_of(on_death::redeliver);
-  wanted.st = strategy::named;
+  wanted.backing = strategy::named;
   wanted.unlink_at = 2;
   queue q = make(wanted);
   const std::string path = "/dev/shm" + q.name();

@@ -122,7 +122,7 @@ TEST(Queue, TooLargeAMessageIsRefusedWithBothSizes) {
 
 TEST(Queue, DropOldestDropsTheOldest) {
   options wanted = small();
-  wanted.fl = full::drop_oldest;
+  wanted.when_full = full::drop_oldest;
   queue q = make(wanted);
   for (const char letter : std::string_view("abcdef")) ASSERT_TRUE(q.send_copy(&letter, 1));
   std::string got;
@@ -133,7 +133,7 @@ TEST(Queue, DropOldestDropsTheOldest) {
 
 TEST(Queue, FullFailDoesNotWait) {
   options wanted = small();
-  wanted.fl = full::fail;
+  wanted.when_full = full::fail;
   queue q = make(wanted);
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(q.send_copy("x", 1));
   const auto refused = q.send_copy("x", 1, deadline::never());
@@ -227,7 +227,7 @@ TEST(Queue, WhatADeadProducerHadLoanedIsFreeAgain) {
 TEST(Queue, WhatADeadConsumerHeldIsLostOrGivenToAnother) {
   for (const on_death policy : {on_death::drop, on_death::redeliver}) {
     options wanted = small();
-    wanted.od = policy;
+    wanted.after_death = policy;
     queue q = make(wanted);
     ASSERT_TRUE(q.send_copy("first", 5));
     ASSERT_TRUE(q.send_copy("second", 6));
@@ -243,7 +243,7 @@ TEST(Queue, WhatADeadConsumerHeldIsLostOrGivenToAnother) {
 
 TEST(Queue, AMessageThatKillsItsConsumersIsParked) {
   options wanted = small();
-  wanted.od = on_death::redeliver;
+  wanted.after_death = on_death::redeliver;
   wanted.max_redeliver = 2;
   queue q = make(wanted);
   ASSERT_TRUE(q.send_copy("x", 1));
@@ -312,7 +312,7 @@ TEST(Queue, ManyThreadsOfOneHandleWaitAtOnce) {
 
 TEST(Queue, TwoThreadsMayCloseOneFeeder) {
   options wanted = small();
-  wanted.f = feed::thread;
+  wanted.feeding = feed::thread;
   for (int i = 0; i < 50; ++i) {
     queue q = make(wanted);
     for (int k = 0; k < 4; ++k) ASSERT_TRUE(q.send_copy("x", 1));

@@ -150,7 +150,7 @@ void round_of(on_death policy, std::uint32_t producers, std::uint32_t consumers,
   wanted.slots = 1u << (1 + random() % 4);
   wanted.buffers = producers + consumers + random() % 8;
   wanted.buffer_bytes = 64;
-  wanted.od = policy;
+  wanted.after_death = policy;
   wanted.max_redeliver = 1'000'000;
   wanted.max_participants = 2 * kMaxSide + 4;
   auto made = queue::create(wanted);

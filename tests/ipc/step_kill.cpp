@@ -34,8 +34,8 @@ queue make(const geometry_of_test& shape, on_death policy, const scenario& what)
   wanted.slots = shape.slots;
   wanted.buffers = shape.buffers;
   wanted.buffer_bytes = 64;
-  wanted.od = policy;
-  wanted.fl = what.when_full;
+  wanted.after_death = policy;
+  wanted.when_full = what.when_full;
   wanted.max_redeliver = what.max_redeliver;
   wanted.spin_us = 0;
   wanted.max_participants = 4;

@@ -91,7 +91,7 @@ TEST_P(Death, OfAReaderGivesItsMessageToAnotherWhereThatIsAskedFor) {
   child writer([&] {
     gpu at;
     pool_options wanted = small(GetParam(), 1);
-    wanted.od = ipc::on_death::redeliver;
+    wanted.after_death = ipc::on_death::redeliver;
     gpu_pool pool = make_pool(wanted, way.ours());
     must(send_pool(second_way.ours(), pool, soon()));
     send_filled(at, pool, 3);

@@ -261,8 +261,8 @@ class Signals(Case):
 
             def work(line):
                 signal.signal(signal.SIGINT, signal.default_int_handler)
-                line.tell()
                 try:
+                    line.tell()
                     call()
                 except KeyboardInterrupt:
                     line.tell(b"interrupted")

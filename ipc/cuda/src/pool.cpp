@@ -60,8 +60,8 @@ result<std::shared_ptr<pool>> pool::create(const pool_options& wanted) {
   shape.slots = wanted.buffers;
   shape.buffers = wanted.buffers;
   shape.buffer_bytes = sizeof(letter);
-  shape.od = wanted.od;
-  shape.fl = wanted.fl;
+  shape.after_death = wanted.after_death;
+  shape.when_full = wanted.when_full;
   shape.max_participants = wanted.max_participants;
   shape.as = ipc::role::producer;
   shape.holds_references = true;

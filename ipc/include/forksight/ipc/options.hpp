@@ -29,10 +29,10 @@ struct options {
   std::uint32_t slots = 64;              // messages in the queue; rounded up to a power of two, 2 to 2^20
   std::uint32_t buffers = 64;            // 1 to 2^20
   std::size_t buffer_bytes = 64 * 1024;  // of each buffer; rounded up to a multiple of 64
-  strategy st = strategy::memfd;
-  feed f = feed::direct;
-  on_death od = on_death::drop;
-  full fl = full::block;
+  strategy backing = strategy::memfd;
+  feed feeding = feed::direct;
+  on_death after_death = on_death::drop;
+  full when_full = full::block;
   // how long a call spins before it sleeps; -1: 0 if the process has one CPU, else 20
   std::int32_t spin_us = -1;
   std::uint32_t max_redeliver = 3;      // how often a message is delivered again; then it is parked

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -70,6 +72,28 @@ class [[nodiscard]] result {
     return *std::get_if<1>(&state_);
   }
 
+  // The value, or `other` if there is none.
+  template <class U>
+  T value_or(U&& other) const& {
+    return has_value() ? value() : static_cast<T>(std::forward<U>(other));
+  }
+  template <class U>
+  T value_or(U&& other) && {
+    return has_value() ? std::move(*this).value() : static_cast<T>(std::forward<U>(other));
+  }
+  // Calls `next` with the value, and returns its result. Without a value, returns the error, and does not call `next`.
+  // `next` returns a result with the same error type.
+  template <class F>
+  auto and_then(F&& next) & -> std::invoke_result_t<F, T&> {
+    if (!has_value()) return error();
+    return std::invoke(std::forward<F>(next), checked());
+  }
+  template <class F>
+  auto and_then(F&& next) && -> std::invoke_result_t<F, T&&> {
+    if (!has_value()) return std::move(*std::get_if<1>(&state_));
+    return std::invoke(std::forward<F>(next), std::move(checked()));
+  }
+
  private:
   T& checked() {
     if (!has_value()) std::abort();
@@ -88,6 +112,12 @@ class [[nodiscard]] result<void, E> {
   const E& error() const {
     if (!why_) std::abort();
     return *why_;
+  }
+  // Calls `next`, and returns its result. After an error, returns the error, and does not call `next`.
+  template <class F>
+  auto and_then(F&& next) const -> std::invoke_result_t<F> {
+    if (why_) return *why_;
+    return std::invoke(std::forward<F>(next));
   }
 
  private:

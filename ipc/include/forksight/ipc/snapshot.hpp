@@ -44,10 +44,10 @@ struct snapshot {
 
   std::string id;    // 32 hex digits
   std::string name;  // name of a named queue, else empty
-  strategy st{};
-  feed f{};
-  on_death od{};
-  full fl{};
+  strategy backing{};
+  feed feeding{};
+  on_death after_death{};
+  full when_full{};
   std::uint32_t slots = 0, buffers = 0, max_participants = 0;
   std::uint64_t buffer_bytes = 0, segment_bytes = 0;
   std::uint64_t payload_inode = 0;  // inode of a read-only payload's file, else 0

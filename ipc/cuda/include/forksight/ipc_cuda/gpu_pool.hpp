@@ -44,8 +44,8 @@ struct pool_options {
   std::uint32_t buffers = 4;  // 1 to 1024
   std::size_t bytes = 0;      // of each buffer
   memory kind = memory::vmm_fd;
-  ipc::on_death od = ipc::on_death::drop;
-  ipc::full fl = ipc::full::block;
+  ipc::on_death after_death = ipc::on_death::drop;
+  ipc::full when_full = ipc::full::block;
   std::uint32_t max_participants = 16;
 };
 
