@@ -213,8 +213,8 @@ class Locks(Case):
 
         def work(line):
             signal.signal(signal.SIGINT, raise_stop)
-            line.tell()
             try:
+                line.tell()
                 lock.acquire()
             except Stop:
                 line.tell(b"held" if lock.held else b"interrupted")
