@@ -51,11 +51,14 @@ void note_signal(int signal, siginfo_t* info, void* /*context*/) {
   g_is_from_terminal = info->si_code == SI_KERNEL ? 1 : 0;
 }
 
-// Notes the signals that would end this process, so that they can be sent to the child.
+// Notes the signals that would end this process, so that they can be sent to the child. Gives SIGCHLD its default
+// action: if the caller ignores it, waitpid() does not return the status of a child.
 class ForwardedSignals {
  public:
   ForwardedSignals() {
     g_received = 0;
+    ::sigaction(SIGCHLD, nullptr, &child_before_);
+    ::signal(SIGCHLD, SIG_DFL);
     for (std::size_t i = 0; i < kForwarded.size(); ++i) {
       struct sigaction before {};
       ::sigaction(kForwarded[i], nullptr, &before);
@@ -73,10 +76,12 @@ class ForwardedSignals {
 
   void restore() const {
     for (std::size_t i = 0; i < kForwarded.size(); ++i) ::sigaction(kForwarded[i], &before_[i], nullptr);
+    ::sigaction(SIGCHLD, &child_before_, nullptr);
   }
 
  private:
   std::array<struct sigaction, kForwarded.size()> before_{};
+  struct sigaction child_before_ {};
 };
 
 struct Pipe {

@@ -68,6 +68,26 @@ TEST(Guarded, PassesOnMoreThanAPipeHolds) {
   EXPECT_EQ(ended.text.size(), 1024U * 1024U);
 }
 
+// A program that ignores SIGCHLD may have started forksight.
+TEST(Guarded, LearnsTheStatusAlthoughSIGCHLDIsIgnored) {
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int status = run_guarded([] { return 1; });
+    const bool is_ignored = std::signal(SIGCHLD, SIG_DFL) == SIG_IGN;
+    const char answer[2] = {static_cast<char>('0' + status), is_ignored ? 'i' : 'd'};
+    ::_exit(::write(ends[1], answer, 2) == 2 ? 0 : 9);
+  }
+  ::close(ends[1]);
+  std::array<char, 2> answer{};
+  EXPECT_EQ(::read(ends[0], answer.data(), answer.size()), 2);
+  EXPECT_EQ(std::string(answer.data(), 2), "1i");
+  ::close(ends[0]);
+  std::signal(SIGCHLD, before);
+}
+
 TEST(Guarded, SaysThatTheReaderCrashed) {
   const Ended ended = run([] {
     std::printf("half of a rep");
