@@ -1,4 +1,4 @@
-// Device memory that processes share: the calls of all processes, joined by the handle.
+// Device memory that processes share by CUDA IPC. The calls of all processes are joined by the handle of the memory.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ using IpcCall = model::CudaIpcCall;
 // An allocation that was exported.
 struct Export {
   const IpcCall* call = nullptr;
-  const IpcCall* freed = nullptr;  // null: the memory was not freed, or the driver refused
+  const IpcCall* freed = nullptr;  // null: the memory was not freed, or the driver refused to
 };
 
-// Memory that a process had open: of another process, or its own.
+// Exported memory that a process opened. The process itself or another one exported it.
 struct Import {
   const IpcCall* open = nullptr;   // the first call that opened it
   const IpcCall* close = nullptr;  // the call that closed it; null: it is still open
@@ -37,7 +37,7 @@ class Sharing {
   const std::vector<const IpcCall*>& refused() const { return refused_; }
   // The export of that handle on the same host, if the memory was not freed before `opened` began. Null: none was seen.
   const Export* find_export(const IpcCall& opened) const;
-  // What the process had open by that handle at that instant. Null: nothing.
+  // The memory that the process had opened by that handle and not closed at `at_ns`. Null: none.
   const Import* find_open(model::ProcessId process, std::uint64_t handle, std::uint64_t at_ns) const;
 
   // The process did something by itself after that instant, so it was alive then.
@@ -45,7 +45,7 @@ class Sharing {
   // The time at which the process ended, or was seen to have ended. 0: not known.
   std::uint64_t end_of(model::ProcessId process) const;
   bool ended_by_itself(model::ProcessId process) const { return own_end_.contains(process); }
-  // All calls of the process on such memory were recorded.
+  // The trace has all calls of the process on shared device memory.
   bool is_whole(model::ProcessId process) const { return !evidence_.process(process).has_gaps; }
 
  private:

@@ -1,5 +1,5 @@
-// Which acts of one thread came before those of another, because one thread made or joined the other, directly or
-// through further threads. No other order between threads is known.
+// Tells which acts of one thread came before the acts of another thread. The order follows from creations and joins of
+// threads alone: one thread made or joined the other one, directly or through further threads.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace forksight::orders {
 
-// A thread at one of its moments.
+// A thread at one moment of its process's clock (model/foresight.hpp).
 struct Point {
   model::LifeId life = 0;
   std::uint64_t moment = 0;
@@ -24,13 +24,13 @@ class Precedence {
  public:
   explicit Precedence(const model::Model& model);
 
-  // Two threads of one process about which enough is known, and neither point comes before the other.
+  // True if both threads belong to one process, enough is known about both, and neither point comes before the other.
   bool may_meet(const Point& one, const Point& other);
   // There were too many threads to search: from now on may_meet() answers false.
   bool has_given_up() const { return work_left_ == 0; }
 
  private:
-  // For one point: each thread with moments that come after it, and the first of these moments.
+  // For one point: maps each thread that has moments after the point to the first of these moments.
   using Since = std::unordered_map<model::LifeId, std::uint64_t>;
 
   bool is_before(const Point& one, const Point& other);

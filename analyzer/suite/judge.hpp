@@ -18,7 +18,7 @@ struct JudgeOptions {
   std::set<std::string> parts;      // only these parts: bare, why, core, observed, runs; empty: all of them
   std::chrono::milliseconds bare_limit{20'000};
   std::chrono::milliseconds run_limit{25'000};
-  std::chrono::milliseconds silent_for{3'000};  // how long to wait for a report of a run that must report no hang
+  std::chrono::milliseconds silent_for{3'000};  // a hang without an expected finding is watched for this long
 };
 
 // The calling process must be a subreaper, have no other children, and run nothing else. No process is left behind.

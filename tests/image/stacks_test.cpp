@@ -75,7 +75,7 @@ TEST_P(LiveStacks, AreFoundByPcAndRspAlone) {
   }
 }
 
-TEST_P(LiveStacks, LeaveOutWhatNobodyMayStop) {
+TEST_P(LiveStacks, HaveFewRegistersOfThreadsThatAreNotStopped) {
   const auto image = open_live(process_.pid(), {true, [](const Thread& thread) { return thread.name == "reader"; }});
   ASSERT_TRUE(image) << image.error();
   EXPECT_TRUE((*thread_named(image.value(), "reader").registers)[symbols::kRbp]);

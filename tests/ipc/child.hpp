@@ -1,4 +1,4 @@
-// Processes of a test: each is ended and waited for, whatever the test's outcome.
+// Child processes of a test. The destructor kills a child that still runs, and waits for it, even if the test fails.
 #pragma once
 
 #include <sys/prctl.h>
@@ -17,7 +17,7 @@ namespace forksight::ipc::test {
 
 class child {
  public:
-  // Runs `body` in a forked child, whose exit status is what it returns.
+  // Runs `body` in a forked child. The value that `body` returns is the child's exit status.
   explicit child(const std::function<int()>& body) : pid_(fork()) {
     if (pid_ < 0) std::abort();
     if (pid_ != 0) return;
@@ -34,7 +34,7 @@ class child {
 
   pid_t pid() const { return pid_; }
   void signal(int number) const { kill(pid_, number); }
-  // Its exit status, or 128 + the signal that ended it.
+  // Waits for the child. Returns its exit status, or 128 + the number of the signal that ended it.
   int wait() {
     int status = 0;
     while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
@@ -42,7 +42,7 @@ class child {
     pid_ = -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
-  // It was waited for already.
+  // For a caller that has waited for the child itself: the destructor then does nothing.
   void forget() { pid_ = -1; }
   int kill_and_wait() {
     kill(pid_, SIGKILL);
@@ -77,7 +77,7 @@ class baton {
   int ends_[2] = {-1, -1};
 };
 
-// A consumer receives a message of the queue and is killed with it.
+// Forks a consumer that receives a message. Kills the consumer while it still holds the message.
 inline void die_with_a_message(const queue& of) {
   const baton holds;
   child consumer([&] {

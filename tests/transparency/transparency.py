@@ -4,9 +4,11 @@
   transparency.py run PROGRAM SOURCE LIBRARY [--context NAME] [--probe NAME] [--no-trace]
   transparency.py covers NM HOOKS_DEF... --programs SOURCE=PROGRAM...
 
-`run`: runs the probes with LIBRARY several times: without a folder for its trace, with one, with one that does not exist, and with each
-value that the `ENV:` lines of SOURCE name. It prints each difference as a diff, with the command to repeat it.
-`covers`: checks for each hook that the probe that its row names calls the function.
+A probe is a small program that calls hooked functions and prints the results. A context is the place where the probes run, such as
+main, a thread, or a forked child.
+`run`: runs the probes once without LIBRARY. Then it runs them with LIBRARY once for each setting in EVERYWHERE and for each value that the
+`ENV:` lines of SOURCE name. It prints each difference as a diff, with the command to repeat it.
+`covers`: each row of HOOKS_DEF names a hooked function and its probe. This checks that the probe calls the function.
 """
 import argparse
 import difflib
@@ -42,9 +44,9 @@ def settings_of(source):
 
 
 def run(program, arguments, library, setting, folder):
-    """(exit status or None, lines of stdout and stderr)."""
+    """Returns the exit status and the lines of stdout and stderr. The status is None if the program did not end in time."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("FORKSIGHT_")}
-    environment["OMP_WAIT_POLICY"] = "passive"  # otherwise a team spins for longer than everything else takes
+    environment["OMP_WAIT_POLICY"] = "passive"  # otherwise a team would spin for longer than the rest of the run takes
     environment.update({key: value.format(folder=folder) for key, value in setting.items()})
     if library:
         environment["LD_PRELOAD"] = library
@@ -90,13 +92,13 @@ def compare(options):
                 show_difference(bare, under, setting, f"LD_PRELOAD={library} {options.program} {' '.join(arguments)}")
             elif context == "watched-child" and setting == EVERYWHERE[1] and not recorded and not options.no_trace:
                 failures += 1
-                print(f"{context}: no trace was written: this did not run under the shim")
+                print(f"{context}: no trace was written, so the shim was not loaded")
     print(f"{compared} runs compared with {len(contexts)} bare ones: {failures} differ")
     return 1 if failures or not compared else 0
 
 
 def hooks_in(paths):
-    """Hook -> the probe that its row names. All hooks of OpenMP share one probe; so do those of CUDA, and those of MPI."""
+    """Maps each hook to the probe that its row names. All hooks of OpenMP share one probe; so do those of CUDA, and those of MPI."""
     probes = {}
     for path in paths:
         with open(path, encoding="utf-8") as file:
@@ -136,9 +138,9 @@ def main():
     one.add_argument("program")
     one.add_argument("source")
     one.add_argument("library")
-    one.add_argument("--context", help="this one only")
-    one.add_argument("--probe", help="this one only")
-    one.add_argument("--no-trace", action="store_true", help="the library is none that writes traces")
+    one.add_argument("--context", help="run the probes in this context only")
+    one.add_argument("--probe", help="run this probe only")
+    one.add_argument("--no-trace", action="store_true", help="the library writes no trace")
     one.set_defaults(do=compare)
     other = commands.add_parser("covers")
     other.add_argument("nm")

@@ -8,11 +8,11 @@ outside  `why` runs outside of the namespace.
 netted   The same. The case also has its own network namespace.
 mapped   The same as outside. The case also has its own user namespace.
 inside   `why` runs in the namespace.
-rooted   The same as outside. The case also has its own root directory. Its path there is the path of another program outside.
-beside   `why` runs in a container for debugging. It shares only the pid namespace with the case. In its root directory, the
-         path of the case is the path of another program.
+rooted   The same as outside. The case also has its own root directory. Outside, another program has the same path as the case.
+beside   `why` runs in a container for debugging. The container shares only the pid namespace with the case. In the
+         container, another program has the same path as the case.
 
-The process that made the namespace waits for its end. The comparison leaves this process out of the victims.
+The process that made the namespace waits for the case. The comparison does not count this waiting process as a victim.
 
 If namespaces cannot be made, the test prints the reason and exits with status 77.
 """
@@ -62,7 +62,7 @@ def find_case(forksight, cases, name):
 
 
 def compare_findings(compare, report, expected, folder):
-    """Compares the findings of two reports. Returns lines that tell the differences."""
+    """Compares the findings of two reports. Returns the differences as lines of text."""
     paths = [Path(folder, name) for name in ("expected.json", "report.json")]
     for path, value in zip(paths, (expected, report)):
         path.write_text(json.dumps(value))
@@ -104,7 +104,7 @@ def look(forksight, way, right, pid, case, folder):
 
 
 def look_at_core(forksight, folder):
-    """Makes a core of the hanging process outside of the container, and examines it. The core has the pids of the outside."""
+    """Makes a core of the hanging process outside of the container, and examines it. The core has the outer pids."""
     pid = max(processes.descendants())
     subprocess.run(["gcore", "-o", str(Path(folder, "core")), str(pid)], capture_output=True, timeout=LIMIT_S, check=True)
     argv = [forksight, "core", str(Path(folder, f"core.{pid}")), "--format", "json"]

@@ -13,7 +13,7 @@ struct Play {
   const char* control_path = nullptr;
 };
 
-// The play of this process. It lies in private memory, so a fork copies it.
+// The scenario that this process plays. It lies in private memory, so a fork copies it.
 extern Play* g_play;
 
 // Where the calling thread is in the scenario. In a child of a fork, the copy of the thread gets another slot.
@@ -28,7 +28,7 @@ extern thread_local Here t_here;
 // Does the step. Steps that end the thread or the process do not return.
 void perform(int index);
 
-// Registers the calling thread under its slot, with the step that it is in already, or -1.
+// Registers the calling thread under its slot. `step` is the step that the thread is already in, or -1.
 void enter(int slot, int process, int step = -1);
 
 // Takes the remaining steps of the calling thread. Does not return in the first thread of a process.
