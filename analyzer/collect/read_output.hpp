@@ -1,4 +1,5 @@
-// Reads the records about output that was still in a buffer of stdio at a fork, and about what wrote it later.
+// Reads the records about output that was still in a buffer of stdio at a fork. Further records tell which process
+// wrote that output later.
 #pragma once
 
 #include "collect/trace_context.hpp"

@@ -1,4 +1,4 @@
-// What a futex wait is for, as far as the function names on its stack show.
+// Tells what a thread waits for in a futex wait. The function names on its stack show it.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct Purpose {
 // Every wait has an answer: "a futex" if nothing is recognised.
 Purpose find_purpose(const model::Stack& stack);
 
-// A function on the stack shows what the futex belongs to. Otherwise it may be a variable of the program itself.
+// True if a function on the stack shows what the futex belongs to. If not, the futex may be a variable of the program.
 bool is_recognised(const model::Stack& stack);
 
 }  // namespace forksight::futex_waits

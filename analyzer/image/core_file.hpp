@@ -20,11 +20,11 @@ class CoreFile {
     std::uint64_t start = 0;
     std::uint64_t end = 0;
     std::uint64_t bytes = 0;   // the file contains this many bytes, from `start` on
-    std::uint64_t offset = 0;  // of these bytes in the file
+    std::uint64_t offset = 0;  // where these bytes begin in the file
     std::uint32_t flags = 0;   // PF_R and so on
   };
 
-  // An error is one sentence: what the file is instead, and what to do with it.
+  // An error is one sentence. It says what the file is instead of a core, and what to do with it.
   static Result<CoreFile> open(const std::string& path);
   CoreFile(CoreFile&& other) noexcept;
   ~CoreFile();
@@ -35,7 +35,8 @@ class CoreFile {
   const std::vector<std::byte>& notes() const { return notes_; }
   std::uint64_t missing_bytes() const { return missing_bytes_; }  // bytes that the headers promise and the file lacks
 
-  // Uses pread and no mapping: if the file is cut meanwhile, the read is short, and no signal comes.
+  // Returns the number of bytes read. Uses pread: if the file is truncated meanwhile, the read is short. A mapping
+  // would raise SIGBUS instead.
   std::size_t read(std::uint64_t offset, std::span<std::byte> bytes) const;
 
  private:

@@ -1,9 +1,10 @@
-// The CUDA driver: who initialised it, what it says about itself at a fork, and which calls a forked child makes
-// although its parent had initialised it (the driver refuses them all). The shim needs no CUDA header or library: it
-// finds the functions by name in whatever library exports them.
-//   A program reaches the driver by symbol, by dlsym, or by cuGetProcAddress. Each entry point has several wrappers,
-//   one for each function with its name: a library between the program and the driver may export the same names, and
-//   the functions that this library looks up must not lead back to itself.
+// Records how a process and its forked children use the CUDA driver. Three facts are recorded: which thread initialised
+// the driver, what the driver says about itself at a fork, and which calls a forked child makes. If the parent had
+// initialised the driver, the driver refuses all calls of the child. The shim needs no CUDA header or library. It finds
+// the functions by name in any library that exports them.
+//   A program reaches the driver by symbol, by dlsym, or by cuGetProcAddress. A library between the program and the
+//   driver may export the same names as the driver. So each name has several wrappers, one for each function that has
+//   the name. If there were only one, a function that this library looks up would lead back to the library.
 #pragma once
 
 #include <atomic>
@@ -45,7 +46,8 @@ void note_cuda_init(trace::CudaWay way, const Site& site);
 // A primary context may have been made.
 void note_cuda_context();
 
-// For a watched child: the record of this call; 0 if the function was recorded before.
+// Begins the record of this call in a watched child. Returns the record's offset, or 0 if the child has called this
+// function before.
 std::uint64_t touch_cuda(CudaEntry entry, std::uint64_t function, const Site& site);
 
 // The table of modules has gained or lost an object.

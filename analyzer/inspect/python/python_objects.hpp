@@ -27,7 +27,7 @@ class PythonObjects {
 
   // Null: there is no code object. Cached; the pointer is valid for the life of this object.
   const PythonCode* code(std::uint64_t address);
-  // In the order of the code object: arguments first.
+  // The names of the local variables. The arguments come first, as in the code object.
   std::vector<std::string> local_names(std::uint64_t code);
 
   // At most `most` characters; the rest is left out. A character that is not valid in UTF-8 becomes U+FFFD.
@@ -44,7 +44,7 @@ class PythonObjects {
 
   const image::Memory& memory_;
   const PythonLayout& layout_;
-  std::map<std::uint64_t, PythonCode> codes_;  // without a name and a file: not a code object
+  std::map<std::uint64_t, PythonCode> codes_;  // an entry without name and file: no code object is there
   std::uint64_t code_type_ = 0;                // 0 until it is known
   std::size_t left_ = std::size_t{64} << 20U;
 };
