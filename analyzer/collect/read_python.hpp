@@ -1,4 +1,4 @@
-// Reads the records of Python stacks. When all records are read, it joins them with the native threads and stacks.
+// Reads the records of Python stacks. The stacks are joined with the native threads and stacks after the last record.
 #pragma once
 
 #include <map>

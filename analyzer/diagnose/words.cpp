@@ -26,8 +26,8 @@ bool is_of_runtime(const model::Frame& frame) {
   if (starts_with_any(base_name(frame.module), {"python", "libpython"})) return true;
   // Rust's standard library is compiled into the program, with paths of the compiler's build.
   if (frame.file.starts_with("/rustc/")) return true;
-  // Headers that are compiled into the program: users should not look at std::lock_guard. The same goes for a libgomp
-  // that is linked statically.
+  // Code from headers of the C++ library, such as std::lock_guard, is compiled into the program, but is not the user's.
+  // The same is true of a libgomp that is linked statically.
   return starts_with_any(frame.function, {"std::", "__gnu_cxx::", "__gthread_", "void std::", "GOMP_", "gomp_"}) ||
          frame.file.find("/include/c++/") != std::string::npos;
 }
@@ -181,7 +181,7 @@ std::string process(const model::Process& process, bool is_forked) {
 }
 
 std::string parent(const model::Process& process) {
-  // Without its number it is not certain that it is the parent: _Fork() leaves no trace in memory.
+  // If the pid is not known, the process may be a more distant ancestor: _Fork() leaves no trace in memory.
   const bool is_unknown = process.is_some_ancestor || process.pid == 0;
   return is_unknown ? std::string("an ancestor") : fmt::format("process {}", process.pid);
 }

@@ -19,9 +19,9 @@
 //            joined:  the first thread is joined before the second one is made.
 //            before:  main takes the locks itself, before the second thread is made.
 //            one:     one thread takes the locks in both orders.
-//            unlike:  the second thread takes another lock than from_mu, so the two orders make no ring.
-//            remade:  from_mu is destroyed and initialised again in between.
-//            reused:  the memory of from_mu is used for another lock in between, as freed memory is.
+//            unlike:  the second thread takes third_mu instead of from_mu, so the two orders make no ring.
+//            remade:  in between, from_mu is destroyed and initialised again.
+//            reused:  in between, another lock gets the memory of from_mu.
 //            fork:    a forked child takes the locks in the other order.
 //
 // EXPECT-OPTIONS: --lock-order
@@ -244,7 +244,7 @@ int main(void) {
   pthread_create(&third, NULL, audit, NULL);
   baton_wait(second_done);
 #endif
-  // At least once for each thread that waits.
+  // At most four threads wait for this.
   for (int i = 0; i < 4; ++i) baton_pass(all_done);
 #if defined RING
   pthread_join(third, NULL);
