@@ -16,6 +16,9 @@ bool write_out(std::string_view text) {
   return false;
 }
 
-void say_error(std::string_view sentence) { fmt::print(stderr, "forksight: error: {}\n", render::printable(sentence)); }
+void say_error(std::string_view sentence) {
+  // Not fmt::print(), which throws if standard error cannot be written.
+  std::fputs(fmt::format("forksight: error: {}\n", render::printable(sentence)).c_str(), stderr);
+}
 
 }  // namespace forksight

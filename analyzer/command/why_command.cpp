@@ -137,8 +137,13 @@ ExitStatus explain(const WhyLine& line) {
     if (std::string limit = symbols::debuginfod_limit(); !limit.empty()) model.limits.push_back(std::move(limit));
     const bool is_over = !line.watch || !diagnose(model).empty();
     if (is_over) {
+      const std::string failure = proc::find_resource_failure();
+      if (!failure.empty()) model.limits.push_back(failure + ". What it says is missing here");
       const ShownWaits waits = line.all ? ShownWaits::kUnexplained : ShownWaits::kAll;
-      return show_report(model, line.style, {.waits = waits, .locals = describe_locals(locals)});
+      const ExitStatus shown = show_report(model, line.style, {.waits = waits, .locals = describe_locals(locals)});
+      if (failure.empty() || shown != ExitStatus::kNothingFound) return shown;
+      say_error(failure);  // so it is not known that nothing hangs
+      return ExitStatus::kUnreadable;
     }
     std::this_thread::sleep_for(kWatchPace);
   }

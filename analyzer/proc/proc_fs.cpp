@@ -9,12 +9,24 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <limits>
+#include <mutex>
 
 namespace forksight::proc {
 namespace {
 
-ReadOutcome outcome_of(int error) {
+std::mutex g_failure_mutex;
+std::string g_failure;  // the first one
+
+void note_failure(const std::string& path, int error) {
+  if (error != EMFILE && error != ENFILE && error != ENOMEM && error != EIO) return;
+  const std::scoped_lock lock(g_failure_mutex);
+  if (g_failure.empty()) g_failure = fmt::format("{} could not be read: {}", path, std::strerror(error));
+}
+
+ReadOutcome outcome_of(const std::string& path, int error) {
+  note_failure(path, error);
   return error == EACCES || error == EPERM || error == ENOSYS ? ReadOutcome::kRefused : ReadOutcome::kGone;
 }
 
@@ -32,7 +44,7 @@ ReadText read_file(const std::string& path, std::size_t limit) {
   ReadText result;
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) {
-    result.outcome = outcome_of(errno);
+    result.outcome = outcome_of(path, errno);
     return result;
   }
   result.outcome = ReadOutcome::kOk;
@@ -42,7 +54,7 @@ ReadText read_file(const std::string& path, std::size_t limit) {
     const ssize_t got = ::read(fd, buffer.data(), wanted);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
-      result.outcome = outcome_of(errno);
+      result.outcome = outcome_of(path, errno);
       result.text.clear();
     }
     if (got <= 0) break;
@@ -56,6 +68,7 @@ ReadText read_file(const std::string& path, std::size_t limit) {
 std::optional<std::string> read_link(const std::string& path) {
   std::array<char, 4096> buffer;
   const ssize_t length = ::readlink(path.c_str(), buffer.data(), buffer.size());
+  if (length < 0) note_failure(path, errno);
   if (length < 0 || static_cast<std::size_t>(length) >= buffer.size()) return std::nullopt;
   return std::string(buffer.data(), static_cast<std::size_t>(length));
 }
@@ -64,19 +77,28 @@ ListedNumbers list_numbers(const std::string& folder) {
   ListedNumbers listed;
   DIR* directory = ::opendir(folder.c_str());
   if (directory == nullptr) {
-    listed.outcome = outcome_of(errno);
+    listed.outcome = outcome_of(folder, errno);
     return listed;
   }
   listed.outcome = ReadOutcome::kOk;
-  while (const dirent* entry = ::readdir(directory)) {
+  for (;;) {
+    errno = 0;
+    const dirent* const entry = ::readdir(directory);
+    if (entry == nullptr) break;
     const auto number = parse_decimal(entry->d_name);
     if (number && *number >= 0 && *number <= std::numeric_limits<std::int32_t>::max()) {
       listed.numbers.push_back(static_cast<std::int32_t>(*number));
     }
   }
+  note_failure(folder, errno);  // 0 at the end of the directory
   ::closedir(directory);
   std::sort(listed.numbers.begin(), listed.numbers.end());
   return listed;
+}
+
+std::string find_resource_failure() {
+  const std::scoped_lock lock(g_failure_mutex);
+  return g_failure;
 }
 
 std::string proc_path(std::int32_t pid, std::string_view entry) { return fmt::format("/proc/{}/{}", pid, entry); }

@@ -39,6 +39,10 @@ struct ListedNumbers {
 // The entries of a directory whose names are numbers: processes, threads, descriptors.
 ListedNumbers list_numbers(const std::string& folder);
 
+// A sentence about the first text, link or directory that could not be read because this process lacks a resource:
+// descriptors or memory. "" if there was none. A failure of the device (EIO) counts, too.
+std::string find_resource_failure();
+
 std::string proc_path(std::int32_t pid, std::string_view entry);                    // /proc/PID/entry
 std::string task_path(std::int32_t pid, std::int32_t tid, std::string_view entry);  // /proc/PID/task/TID/entry
 

@@ -1,0 +1,65 @@
+"""faults_test.py FORKSIGHT HANGING STRACE [--all]: each system call that `forksight why` makes fails: one of them, or all from one on. strace
+injects the failures. `why` must end, must not crash, and must not say that nothing was found about a process that hangs. By default each
+kind of call fails in a few places; with --all in many."""
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from bounded import Program, settle
+
+IS_WHOLE = "--all" in sys.argv
+if IS_WHOLE:
+    sys.argv.remove("--all")
+STRACE, HANGING, FORKSIGHT = sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
+LIMIT_S = 60
+# What the kernel may answer, by call. brk() reports its failures in another way. The loader's own mmap() calls are left out.
+ERRORS = {
+    "openat": ["EMFILE", "ENFILE", "ENOMEM"], "read": ["EIO", "EINTR"], "pread64": ["EIO", "EINTR", "ENOMEM"], "readlink": ["EACCES", "ENOMEM"],
+    "getdents64": ["ENOMEM"], "newfstatat": ["EACCES", "ENOMEM"], "pipe2": ["EMFILE"], "clone": ["EAGAIN"], "clone3": ["EAGAIN"],
+    "ptrace": ["EPERM", "ESRCH"], "wait4": ["EINTR"], "poll": ["EINTR"], "kcmp": ["EPERM", "ENOSYS"], "write": ["ENOSPC", "EINTR"],
+    "dup2": ["EBADF"], "mprotect": ["ENOMEM"], "fcntl": ["EINVAL"], "sched_setaffinity": ["EPERM"], "fstatfs": ["EIO"], "close_range": ["ENOSYS"],
+    "prctl": ["EINVAL"], "madvise": ["EINVAL"]}
+RESOURCES = ("EMFILE", "ENFILE", "ENOMEM", "EIO", "EAGAIN")  # may last, so that all later calls fail, too
+
+
+
+class Faults(unittest.TestCase):
+    def setUp(self):
+        self.program = Program([HANGING, "hold", 1])
+        self.addCleanup(self.program.end)
+        settle(self.program.pid)
+        self.command = [FORKSIGHT, "why", str(self.program.pid)]
+
+    def count_calls(self):
+        with tempfile.NamedTemporaryFile("r") as log:
+            subprocess.run([STRACE, "-f", "-qq", "-o", log.name, *self.command], stdout=subprocess.DEVNULL, timeout=LIMIT_S, check=False)
+            names = re.findall(r"^\d+ +(\w+)\(", log.read(), re.MULTILINE)
+        return {name: names.count(name) for name in set(names)}
+
+    def places(self, call, count, error):
+        parts = 12 if IS_WHOLE else 2
+        found = sorted({max(1, count * part // parts) for part in range(1, parts + 1)})
+        return [str(place) for place in found] + ([f"{max(1, count // 3)}+"] if error in RESOURCES else [])
+
+    def check(self, call, error, when):
+        done = subprocess.run([STRACE, "-f", "-qq", "-o", "/dev/null", "-e", f"inject={call}:error={error}:when={when}", *self.command],
+                              capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        is_found = done.returncode == 1 and "pipe-held-open" in done.stdout
+        # 127: the loader could not start the command.
+        is_refused = done.returncode in (3, 127) and (done.stderr != "" or call == "write")
+        self.assertTrue(is_found or is_refused, f"{call}() fails with {error}, number {when}: {done.returncode}\n{done.stdout}{done.stderr}")
+
+    def test_no_failure_hangs_crashes_or_hides_the_hang(self):
+        counts = self.count_calls()
+        self.assertGreater(len(counts.keys() & ERRORS.keys()), 15, counts)
+        for call in sorted(counts.keys() & ERRORS.keys()):
+            for error in ERRORS[call]:
+                for when in self.places(call, counts[call], error):
+                    with self.subTest(call=call, error=error, when=when):
+                        self.check(call, error, when)
+
+
+if __name__ == "__main__":
+    unittest.main()
