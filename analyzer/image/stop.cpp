@@ -20,6 +20,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <system_error>
 #include <thread>
 #include <unordered_map>
 
@@ -224,7 +225,11 @@ void stop_and_read_registers(Image& image, std::span<const std::int32_t> tids) {
   if (image.is_core) return;
   Progress progress;
   while (progress.next < tids.size() && progress.refused == 0 && progress.late < kMaxLate) {
-    std::thread(read_some, std::ref(image), tids, std::ref(progress)).join();
+    try {
+      std::thread(read_some, std::ref(image), tids, std::ref(progress)).join();
+    } catch (const std::system_error&) {
+      progress.refused = EAGAIN;  // the limit on threads is reached
+    }
   }
   if (progress.refused != 0) {
     image.limits.push_back(fmt::format("threads of {} could not be stopped for a moment ({}): stacks may be incomplete",
