@@ -1,5 +1,5 @@
-// Adds an atfork handler that has not returned: the frame of fork() is on the stack of the thread, and fork() called
-// the handler.
+// Adds an atfork handler that has not returned to the scene. Such a handler is recognised by the thread's stack: the
+// frame of fork() is on it, below the frames of the handler.
 #pragma once
 
 #include <optional>

@@ -30,8 +30,8 @@ class ReportedFindings {
  private:
   struct Reported {
     Certainty harm = Certainty::kPossible;
-    std::set<proc::ProcessKey> stuck;  // of the processes concerned
-    bool is_proven = false;            // false: judged only by its age, as a call that has not returned for long
+    std::set<proc::ProcessKey> stuck;  // the processes that the finding is about
+    bool is_proven = false;            // false: the only evidence is that a call has not returned for long
   };
   std::map<std::string, Reported> reported_findings_;  // by fingerprint
 };

@@ -22,7 +22,7 @@ class feeder {
   feeder(std::shared_ptr<core> to, bool atfork_handlers);
   feeder(const feeder&) = delete;
   feeder& operator=(const feeder&) = delete;
-  // Waits until all is sent. In a forked child, the thread does not exist, so it waits for nothing.
+  // Waits until all is sent. A forked child does not have the thread, so the destructor does not wait there.
   ~feeder();
 
   // Puts a copy on the list. If an earlier message was lost, returns its error, once.
@@ -41,17 +41,17 @@ class feeder {
   template <class Done>
   bool wait(std::unique_lock<std::mutex>& lock, deadline until, Done done);
 
-  // On the heap, so that a forked child can leak it: the child must not destroy objects that the parent's thread waits
-  // on. CPython's queue does the same.
+  // On the heap, so that a forked child can leak it. The child must not destroy a condition variable on which a thread
+  // of the parent waited at the fork. CPython's queue leaks it, too.
   struct state {
     std::mutex mutex;
     std::condition_variable changed;  // for the feeder
     std::condition_variable ended;    // for those that wait for the feeder
     std::deque<std::vector<char>> list;
     std::optional<error> failed;
-    delivery counts;  // `pending` is not kept here
+    delivery counts;  // without `pending`, which delivered() computes
     bool is_closing = false;
-    bool has_started = false, has_ended = false;  // the thread
+    bool has_started = false, has_ended = false;  // true if the thread has
   };
   std::shared_ptr<core> core_;
   std::unique_ptr<state> state_;

@@ -42,8 +42,8 @@ static void start_worker(void) {
 #endif
 }
 
-// Returns when the second thread has forked, or when a mutex keeps it from joining the worker: the library's own mutex
-// (REPAIRED), or that of --cure=serialise-forks.
+// Returns when the second thread has forked, or when it waits for a mutex and cannot join the worker. The mutex is the
+// library's own one (REPAIRED) or the mutex of --cure=serialise-forks.
 static void let_second_fork(void) {
   baton_pass(first_is_inside);
   while (!atomic_load(&second_has_forked)) {

@@ -1,5 +1,5 @@
-"""ci_test.py FORKSIGHT FIXTURE HAZARD JUNIT_XSD: tests `forksight ci` as a CI system calls it: what it reports before the
-limit, which processes it ends, and its exit status."""
+"""ci_test.py FORKSIGHT FIXTURE HAZARD JUNIT_XSD: calls `forksight ci` as a CI system does. Tests its reports before the
+limit, the processes that it ends, and its exit status."""
 import json
 import os
 import re
@@ -47,8 +47,8 @@ class Job(unittest.TestCase):
         if github:
             variables |= {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(self.folder / "summary.md"),
                           "GITHUB_WORKSPACE": str(self.folder)}
-        # The output goes to files: a process that is left behind must not keep a pipe open that the test
-        # reads.
+        # The output goes to files. With a pipe, the test would wait for a process that is left behind and keeps
+        # the pipe open.
         with open(self.folder / "out", "wb") as out, open(self.folder / "err", "wb") as err:
             return subprocess.Popen([FORKSIGHT, "ci", *words], cwd=self.folder, stdout=out, stderr=err, env=variables)
 
@@ -72,7 +72,7 @@ class Job(unittest.TestCase):
         return (self.folder / "out").read_text()
 
     def read_junit(self, name="junit.xml"):
-        """The element inside the only test case that says how it failed; None if it passed."""
+        """Returns the element that says how the only test case failed, or None if it passed."""
         checked = subprocess.run(["xmllint", "--noout", "--schema", XSD, str(self.folder / name)], capture_output=True,
                                  text=True, check=False, timeout=LIMIT_S)
         self.assertEqual(checked.returncode, 0, checked.stderr)
@@ -108,7 +108,7 @@ class Job(unittest.TestCase):
         self.assertIn("hangs locking table_mutex", failure.get("message"))
         self.assertIn("CERTAIN HANG: orphaned-mutex", failure.text)
 
-    def test_the_status_of_a_command_that_noticed_is_its_own(self):
+    def test_a_command_that_notices_the_hang_keeps_its_own_status(self):
         err = self.ci("--timeout", "5s", "--", "sh", "-c", f"{shlex.quote(HAZARD)} hang; exit 7", status=7)
         self.assertIn("these processes can never go on; forksight ends them", err)
 
@@ -204,17 +204,17 @@ class Job(unittest.TestCase):
         self.assertTrue(dead, err)
         self.assert_gone(dead.groups())
 
-    def test_the_limit_of_the_ci_system_that_comes_first(self):
+    def test_sigterm_of_the_ci_system_before_the_limit(self):
         job = self.start("--timeout", "10m", "--", HAZARD, "hang")
         end = time.monotonic() + LIMIT_S
         while self.out() != "r" and time.monotonic() < end:
             time.sleep(0.05)
-        time.sleep(2)  # the job hangs when it is ready; forksight needs two looks at it to prove the hang
+        time.sleep(2)  # the job hangs now; forksight examines it twice to prove the hang
         job.send_signal(signal.SIGTERM)
         self.assertIn("CERTAIN HANG: orphaned-mutex", self.wait(job, 128 + signal.SIGTERM))
         self.assertEqual(self.read_report()["findings"][0]["rule"], "orphaned-mutex")
 
-    def test_children_of_before_are_left_alone(self):
+    def test_earlier_children_of_the_process_are_left_alone(self):
         script = "sleep 600 & echo $! >stranger; exec \"$@\""
         with open(self.folder / "err", "wb") as err:
             job = subprocess.Popen(["sh", "-c", script, "sh", FORKSIGHT, "ci", "--timeout", "20s", "--", "sh", "-c", "exit 5"],

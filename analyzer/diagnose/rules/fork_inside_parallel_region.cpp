@@ -15,8 +15,8 @@ namespace forksight::rules {
 
 namespace {
 
-// The signal that ended the process, as a mask, if libomp can be the reason: libomp uses a team that it has freed
-// (SIGSEGV), or notices that and aborts (SIGABRT). Else 0.
+// Returns the signal that ended the process, as a mask, if libomp can be the reason. Otherwise returns 0. libomp uses a
+// team that it has freed, which raises SIGSEGV. Or it notices that the team is freed, and raises SIGABRT.
 std::uint64_t crash_signal(const model::Process& process) {
   if (!process.exit_status || !WIFSIGNALED(*process.exit_status)) return 0;
   const int signal = WTERMSIG(*process.exit_status);
@@ -75,7 +75,8 @@ void find_touches(const Evidence& evidence, std::vector<Finding>& findings) {
   }
 }
 
-// The child reaches the end of the region that it was forked in. No call shows this, only that the child is stuck.
+// The child reaches the end of the region in which it was forked. The shim sees no call at that point. It is known only
+// that the child is stuck.
 void find_ends(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   for (const model::Fork& fork : model.forks) {

@@ -1,5 +1,5 @@
-"""The exception for what no scenario may do."""
+"""The exception that the oracle raises for a scenario that has no single truth."""
 
 
 class Undefined(Exception):
-    """The behaviour is undefined, or depends on luck that is not modelled."""
+    """The behaviour of the scenario is undefined, or depends on chance that the oracle does not model."""

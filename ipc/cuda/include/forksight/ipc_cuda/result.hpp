@@ -1,5 +1,5 @@
-// The reasons why an operation on a device's memory failed. Where possible, an obstacle is found before the driver is
-// asked. So the error names the reason, and not only the driver's number.
+// The reasons why an operation on a device's memory failed. If possible, the library finds an obstacle before it calls
+// the driver. Then the error names the reason instead of only the driver's error number.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ enum class errc : std::uint8_t {
   in_use,                 // close(): another process has the memory open; pid: the first of them
   producer_died,          // pid: the pid of the creator
   bad_option,
-  untrusted,  // what came over the socket is not a pool
+  untrusted,  // the bytes received from the socket do not describe a pool
 };
 
 // The enumerator's name, such as "producer_died". The text is static.
@@ -30,7 +30,7 @@ const char* name_of(errc code);
 
 struct error {
   errc code = errc::driver;
-  int driver = 0;                       // CUresult; 0: no answer of the driver
+  int driver = 0;                       // CUresult; 0: the driver was not called
   ipc::errc queue = ipc::errc::system;  // for errc::queue
   std::uint32_t pid = 0;                // 0: the error is not about a process
   std::string text;
