@@ -15,7 +15,7 @@ namespace forksight::suite {
 
 struct Scene {
   std::string name;
-  std::string what;  // in the program's words
+  std::string what;  // what the scene tests, as the program describes it
 };
 
 struct SceneResult {
@@ -36,8 +36,8 @@ struct CheckOptions {
 // The scenes of `command`; an error if it is not a fork test.
 Result<std::vector<Scene>> list_scenes(const std::vector<std::string>& command, const CheckOptions& options);
 
-// The calling process must be a subreaper without other children. No process is left behind. A scene without a name
-// runs the program unchanged.
+// The calling process must be a subreaper without other children. No process is left behind. If `scene` has
+// no name, this runs `command` without a scene.
 SceneResult play_scene(const std::vector<std::string>& command, const Scene& scene, const CheckOptions& options);
 
 }  // namespace forksight::suite

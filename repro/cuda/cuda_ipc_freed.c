@@ -1,6 +1,6 @@
 // Mechanism: a program exports device memory, and another program opens the handle. The first program frees the memory
 //            while the other one has it open.
-// To blame:  cuMemFree before every importer has called cuIpcCloseMemHandle. CUDA does not define what happens then.
+// To blame:  cuMemFree before every importer has called cuIpcCloseMemHandle. CUDA does not define the result.
 // User sees: wrong data, an illegal address in the importer, or no effect for a long time. The test driver ends the
 //            program.
 // Fix:       importers report that they have closed the memory, and the exporter frees it after that.

@@ -1,8 +1,7 @@
 """idle_programs.py FORKSIGHT WAITS: correct programs that wait for something. `forksight why` examines each of them
 while it waits, and must report nothing.
 
-The examination must not disturb the programs. Afterwards the test lets what they wait for happen. Then none of their calls
-may fail.
+The examination must not disturb the programs. Afterwards the test lets each wait end. No call of the programs may fail.
 """
 import concurrent.futures
 import os
@@ -53,7 +52,7 @@ def by_answer(program):
         client.sendall(b"x")
 
 
-# The name of the wait, the function that ends it, and what the program prints then.
+# For each wait: its name, the function that ends it, and the text that the program prints at its end.
 WAITS = [
     ("epoll", by_byte, "1 0"),
     ("poll", by_byte, "1 0"),
@@ -114,7 +113,7 @@ def has_settled(program):
 
 def look_at(forksight, program):
     """Runs `forksight why` several times. Returns lines about the first unexpected exit status."""
-    wait_for(lambda: has_settled(program), SETTLE_S, None)  # no failure: a server may have timers, so that it never rests
+    wait_for(lambda: has_settled(program), SETTLE_S, None)  # a server with timers never rests, so a timeout here is no failure
     lines = []
     for _ in range(LOOKS):
         done = subprocess.run([forksight, "why", str(program.pid)], capture_output=True, text=True, timeout=LIMIT_S, check=False)

@@ -1,4 +1,4 @@
-// The bottom layer alone: what is opened, what is not, and what a file's headers may claim.
+// Tests the layer that opens files: which files it opens, which files it refuses, and how it treats false headers.
 #include <elf.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>

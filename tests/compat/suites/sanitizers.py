@@ -12,7 +12,7 @@ from .build import build_programs, built_programs
 ABOUT = "repaired cases of the hazard suite, built with sanitizers"
 PACKAGES = ["gcc", "g++", "clang", "libclang-rt-dev"]
 SOURCES = []
-LEFT_OUT = {"cases whose library has no sanitizer": "OpenMP, BLAS and others would be reported themselves"}
+LEFT_OUT = {"cases whose library has no sanitizer": "the sanitizer would report OpenMP, BLAS and others"}
 REPRO = Path(__file__).resolve().parents[3] / "repro"
 CASES = """
 locks/orphaned_mutex locks/orphaned_condvar locks/orphaned_mutex_kinds locks/orphaned_rwlock_reader locks/orphaned_rwlock_writer

@@ -49,7 +49,7 @@ RIGHT = {
     "pipe-deadlock": is_byte_ring,
     "deadlock": lambda wait: wait.cause in ("no-waker", "ring") and not is_lock_ring(wait),
 }
-# rule -> whether the rule, of a wait, says nothing false but less than could be known
+# rule -> whether the rule says nothing false about a wait, but less than could be known
 WEAKER = {
     "deadlock": lambda wait: True,
     "lost-wakeup": lambda wait: wait.cause == "orphan",
@@ -85,7 +85,8 @@ class Judged:
 
 
 def names_of(slots, truth):
-    """(pid -> process, tid -> thread). After an exec by another thread than the first, two threads have had one tid: the live one counts."""
+    """(pid -> process, tid -> thread). If a thread other than the first calls exec, it gets the first thread's
+    tid. Such a tid maps to the live thread."""
     by_number = list(slots)
     processes = {slot["pid"]: by_number[slot["process"]] for slot in slots.values() if slot["pid"] > 0}
     ordered = sorted(slots, key=lambda name: name in truth.waits)
@@ -97,11 +98,11 @@ def certainties(finding):
 
 
 def is_best_guess(rule, cause, wait, truth, mode):
-    """Whether lost threads as a `possible` cause are all that can be known. Nobody is left to end the wait, and memory does not show
-    whether one of the lost threads would have ended it."""
+    """Whether the best possible report names lost threads as a `possible` cause. No thread is left that could end the wait, and memory does
+    not show whether a lost thread would have ended it."""
     if cause != "possible" or not lost_of(truth.state, wait.process):
         return False
-    if rule == "orphaned-semaphore":  # a lost thread had taken it, or was to post it
+    if rule == "orphaned-semaphore":  # a lost thread may have taken it, or may have been about to post it
         return wait.kind == "sem" and wait.cause in ("no-waker", "ring", LOST)
     if rule == "orphaned-rwlock":  # a rwlock counts its readers and does not name them; only the shim knows them
         return mode != "run" and wait.kind == "rwlock" and not has_writer(truth.state, wait) and wait.cause in ("relock", "upgrade", ENDED_HOLDER)
@@ -155,7 +156,8 @@ def is_ended_by_unseen_alarm(finding, truth, process):
 
 
 def beside_victims(here, stuck):
-    """Other waits at an object at which a named thread is a victim. A finding may name either thread, because both waits have the same cause."""
+    """If the named thread is a victim, returns the other waits at the same object. All these waits have one cause, so a finding may name any
+    of their threads."""
     objects = {(wait.kind, wait.name) for wait in here if wait.cause == "victim"}
     return [wait for wait in stuck if (wait.kind, wait.name) in objects and wait not in here]
 
@@ -166,7 +168,7 @@ def merged(finding, processes):
 
 
 def with_sentences(judged, finding, truth, result):
-    """The finding together with the answers about its sentences, if the result contains the play that they can be compared with."""
+    """Adds the answers about the finding's sentences. Without the scenario in the result, the sentences cannot be compared with anything."""
     if "scenario" not in result or judged.worth == "other":
         return judged
     names = names_of(result["slots"], truth)
@@ -201,7 +203,8 @@ def is_open_to_anybody(wait):
 
 
 def is_end_in_a_queue(truth, wait):
-    """Whether no live process has the other end: then its only descriptor is in the queue of a socket, where nobody can see it."""
+    """Whether no live process has the other end of the pipe. Then the last descriptor of that end is in the queue of a socket, where nobody
+    can see it."""
     if wait.kind not in ("pipe", "fifo") or wait.operation not in ("read", "fill"):
         return False
     other = (wait.name, "w" if wait.operation == "read" else "r")
@@ -247,7 +250,8 @@ def may_be_ended(truth, wait, hidden):
 
 
 def is_plain(truth, wait):
-    """Whether it is a mutex that does not check which thread unlocks it. Some programs use it like a semaphore, and unlock it in another thread."""
+    """Whether the wait is at a mutex that does not check which thread unlocks it. Some programs use such a mutex like a semaphore, and unlock
+    it in another thread."""
     return wait.kind == "mutex" and not {"recursive", "errorcheck", "robust"} & set(truth.attributes.get(wait.name, ()))
 
 
@@ -256,7 +260,7 @@ def has_writer(state, wait):
 
 
 def is_of_orphan(truth, process):
-    """Whether an ancestor of the process has ended: then `why`, asked about `main`, does not find the process."""
+    """Whether an ancestor of the process has ended. If so, `why` with the pid of `main` does not find the process."""
     parents = ancestry(truth.state, process)[:-1]
     return any(parent in truth.ended for parent in parents)
 
@@ -298,8 +302,8 @@ def is_victim_of(truth, process, victims):
 
 
 def is_tolerated(entry, mode):
-    """Whether a wrong finding is only a candidate, which is no claim. `why` and `core` may say `possible` of the hang of an idle program, and
-    name what it waits for. A core does not show the signal handlers."""
+    """Whether a wrong finding is only a candidate, which is no claim. For the hang of an idle program, `why` and `core` may report the
+    certainty `possible`, and name the object of its wait. A core does not show the signal handlers."""
     return mode in ("why", "core") and entry.wrong != "" and entry.hang == "possible" or entry.wrong == "cause" and entry.cause == "possible"
 
 

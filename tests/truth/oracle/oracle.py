@@ -1,4 +1,5 @@
-"""The truth of a scenario: which threads are blocked for ever, in what and why; and which waits may still end."""
+"""Computes the truth of a scenario. The truth says which threads are blocked for ever, in which waits, and why. It also says which waits may
+still end."""
 from dataclasses import dataclass, field
 
 from explore import after_forced, check_one_end, freed_by, moves_of_ghosts, outside_events, terminals
@@ -71,7 +72,7 @@ def wait_of(machine, state, thread):
 
 
 def wait_in_handler(machine, state, thread):
-    """The wait of an atfork handler: fork() has not returned in the parent, or has not returned in the child."""
+    """The wait of an atfork handler. A prepare handler waits in the parent, or a child handler waits in the child."""
     step = machine.step_of(state, thread)
     name = handler_mutex(state, thread, step)
     if machine.is_in_handler(state, thread):
