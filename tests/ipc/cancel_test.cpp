@@ -1,4 +1,4 @@
-// A wait that is ended from outside: by cancel() of its handle, and by pthread_cancel() of its thread.
+// Tests how a wait is ended from outside: by cancel() of its handle, and by pthread_cancel() of its thread.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -37,7 +37,7 @@ void wait_until(const queue& of, bool waits::*for_it) {
   while (!(of.inspect().participants.at(0).*for_it)) std::this_thread::yield();
 }
 
-// `call` waits, is cancelled, and says so.
+// Checks that `call` waits, and that it returns the error `cancelled` after cancel().
 void expect_cancelled(queue& q, bool waits::*for_it, const std::function<errc()>& call) {
   std::optional<errc> said;
   std::thread waiter([&] { said = call(); });
@@ -140,7 +140,7 @@ TEST(Cancel, OfAHandleThatDoesNotWaitIsOfTheNextCall) {
   EXPECT_TRUE(q.close_producer());
 }
 
-// In receive() without end, of an empty queue, until it is cancelled.
+// Waits in receive() on an empty queue, without a deadline, until it is cancelled.
 void* receive_for_ever(void* handle) {
   (void)static_cast<queue*>(handle)->receive();
   return nullptr;
@@ -163,7 +163,7 @@ TEST(PthreadCancel, EndsAWaitAndTheHandleStillNoticesDeaths) {
   }
   ASSERT_TRUE(q.send_copy("x", 1));
   test::die_with_a_message(q);
-  // This call itself must notice the death: no other process looks for deaths.
+  // This call itself must notice the death, because no other process looks for deaths.
   auto got = q.receive(deadline::after(10s));
   ASSERT_TRUE(got) << got.error().text;
   EXPECT_EQ(got->deliveries(), 2u);

@@ -1,5 +1,4 @@
-// What a queue costs who does nothing with it: calls that find nothing, and processes that wait. Both whatever the number
-// of members.
+// Tests that two costs do not grow with the number of members: a call that finds nothing, and a process that waits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +30,7 @@ queue make(std::uint32_t members) {
   return std::move(made).value();
 }
 
-// The fastest of many batches: other work on the machine only adds to a time.
+// The fastest of many batches. Other work on the machine can only make a batch slower.
 template <class Call>
 clock::duration cost_of(Call call) {
   constexpr int kCalls = 200;
@@ -44,9 +43,9 @@ clock::duration cost_of(Call call) {
   return best;
 }
 
-// 0.03 us in the release build. Each took 8 ms as long as it looked at all members and described them.
+// A call takes 0.03 us in the release build. It took 8 ms when each call looked at all members and described them.
 TEST(Cost, OfACallThatFindsNothingIsThatOfOneMember) {
-  constexpr auto kAtMost = 20us;  // with sanitizers, too
+  constexpr auto kAtMost = 20us;  // also with sanitizers
   queue q = make(255);
   std::vector<queue> all;
   for (int i = 0; i < 249; ++i) all.push_back(std::move(queue::attach(q.fd())).value());
@@ -57,7 +56,7 @@ TEST(Cost, OfACallThatFindsNothingIsThatOfOneMember) {
   EXPECT_LT(cost_of([&] { EXPECT_EQ(last.acquire(deadline::now()).error().code, errc::timeout); }), kAtMost);
 }
 
-// Still it learns what others learn in their sleep.
+// A process that never waits still notices deaths, which other processes notice when they wake up.
 TEST(Cost, WhoNeverWaitsSeesADeathAsWell) {
   queue q = make(16);
   const baton holds;
@@ -86,7 +85,8 @@ unsigned long times_asleep(pid_t pid) {
   return 0;
 }
 
-// Each woke up 20 times a second, and looked at all others: 60 of them 1,200 times, for 72,000 looks.
+// Each waiting process used to wake up 20 times a second and look at all others. 60 processes woke up 1,200 times a
+// second, and made 72,000 looks.
 TEST(Cost, OfManyWhoWaitIsLittle) {
   constexpr std::size_t kWaiters = 60;
   queue q = make(64);
@@ -103,7 +103,7 @@ TEST(Cost, OfManyWhoWaitIsLittle) {
     return std::ranges::count_if(seen, [](const auto& one) { return one.waits_for_message; });
   };
   while (waiting() != kWaiters) std::this_thread::sleep_for(1ms);
-  // Until the short slices of the first ones are over.
+  // The first sleeps of a wait are short. Wait until they are over.
   std::this_thread::sleep_for(1s);
   const auto asleep = [&] {
     unsigned long sum = 0;

@@ -1,4 +1,5 @@
-// feed::thread: what was accepted and not sent is said, by number, by the last call that can say it.
+// Tests of feed::thread: the last call that can report it reports which accepted messages were not sent, by their
+// numbers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +27,7 @@ queue make_fed(std::uint32_t room, full when_full = full::block) {
   return std::move(made).value();
 }
 
-// A consumer that takes one message and goes.
+// A consumer that receives one message and then leaves.
 void let_one_come_and_go(queue& q) {
   ASSERT_TRUE(q.send_copy("x", 1));
   child consumer([&] {
@@ -90,7 +91,7 @@ TEST(Delivery, AFlushThatTakesTooLongSaysHowMuchIsLeftAndMayBeRepeated) {
   EXPECT_EQ(told.value().sent, 5u);
 }
 
-// A queue that refuses when it is full, and is emptied in between: what is lost lies between what is not.
+// The queue refuses messages when it is full, and is emptied in between. So lost messages lie between sent ones.
 TEST(Delivery, EachRangeHasItsNumbersAndItsReason) {
   queue q = make_fed(2, full::fail);
   const auto put = [&](std::uint64_t number) {
