@@ -1,5 +1,6 @@
-// Each system call of each operation fails once, with each of some errors: the operation says so, or does without; what
-// it had is given back, and the queue is whole. Interrupted calls are made again.
+// Each system call of each operation fails once, with each of several errors. The operation then returns an error, or
+// succeeds without that call. It releases everything that it had acquired, and the queue stays intact. Calls that a
+// signal interrupts are made again.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -42,7 +43,7 @@ struct scene {
   std::string name;
   int sockets[2] = {-1, -1};
   queue own;   // the child's handle
-  queue made;  // by the operation
+  queue made;  // made by the operation
   std::optional<error> why;
   bool takes_over_name = false;
 
@@ -59,8 +60,8 @@ struct scene {
 
 struct operation {
   const char* name;
-  std::function<void(scene&)> prepare;  // in the test
-  std::function<void(scene&)> join;     // in the child, before the fault
+  std::function<void(scene&)> prepare;  // runs in the test
+  std::function<void(scene&)> join;     // runs in the child, before the fault
   std::function<void(scene&)> operate;
   bool starts_thread = false;  // whose stack libc keeps
 };
@@ -129,7 +130,7 @@ const std::vector<operation> kOperations = {
     {"receive in vain", make_memfd, join,
      [](scene& of) {
        auto got = of.own.receive(deadline::after(1ms));
-       // That nothing came is right; anything else is what went wrong.
+       // The right result is that no message came. Any other result is reported.
        if (!got && got.error().code != errc::timeout) of.why = got.error();
      }},
     {"send by a feeder",
@@ -167,7 +168,7 @@ faulted run(const operation& what, const fault& how, std::string& text) {
   const faulted found = injector::run(
       how,
       [&] {
-        // Twice, so that what is made once and kept is there.
+        // Runs twice, so that objects which are made once and kept exist before the count.
         (void)holdings::now();
         before = holdings::now();
         what.join(here);

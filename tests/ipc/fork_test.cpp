@@ -1,4 +1,4 @@
-// fork() in each role that a process may be in, and many of them beside a feeder at work.
+// Tests fork() in each role that a process may have, and many forks while a feeder thread works.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -29,8 +29,8 @@ queue make(std::uint32_t buffers, feed how = feed::direct, bool atfork_handlers 
   return std::move(made).value();
 }
 
-// What every child does: the parent's handle refuses, an own one sends, and its end takes nothing of the parent's
-// along.
+// What every child does. The parent's handle returns an error. A handle of the child's own can send. The end of the
+// child takes nothing from the parent.
 int act_as_child(const queue& parents) {
   auto& inherited = const_cast<queue&>(parents);
   if (inherited.receive(deadline::now()).error().code != errc::used_after_fork) return 1;
@@ -75,7 +75,7 @@ TEST(Fork, WithAMessageInHand) {
   auto message = q.receive();
   ASSERT_TRUE(message);
   child other([&] {
-    // Its copy of the message gives nothing back.
+    // The child's copy of the message releases nothing.
     if (message->release().error().code != errc::used_after_fork) return 6;
     return act_as_child(q);
   });
@@ -87,7 +87,7 @@ TEST(Fork, WithAMessageInHand) {
 
 TEST(Fork, WhileAThreadWaitsForAMessage) {
   queue q = make(4);
-  // A producer that stays: where none is left the consumer has come to its end.
+  // A producer that stays. Without one, the consumer would be told that the queue has ended.
   ASSERT_TRUE(q.send_copy("parent", 6));
   std::atomic<int> received{0};
   std::thread consumer([&] {
@@ -107,7 +107,7 @@ TEST(Fork, WhileAThreadWaitsForABuffer) {
   ASSERT_TRUE(q.send_copy("x", 1));
   std::thread producer([&] { EXPECT_TRUE(q.send_copy("y", 1, deadline::after(30s))); });
   await(q, &snapshot::participant::waits_for_buffer);
-  // It has to wait for one, too.
+  // The child must also wait for a buffer.
   child other([&] { return act_as_child(q); });
   std::size_t bytes = 0;
   for (int i = 0; i < 3; ++i) bytes += q.receive(deadline::after(30s))->size();
@@ -151,8 +151,8 @@ TEST(Fork, TheChildStaysWhenTheParentsHandleEnds) {
   EXPECT_EQ(other.wait(), 0);
 }
 
-// Forks while threads put items on the feeder's list and the feeder sends them: each child hangs in nothing, and all
-// items arrive once.
+// The process forks while threads put items on the feeder's list and the feeder sends them. No child hangs, and each
+// item arrives exactly once.
 void storm(bool atfork_handlers) {
   constexpr int kForks = 60;
   constexpr int kSenders = 2;
@@ -178,7 +178,7 @@ void storm(bool atfork_handlers) {
   std::thread receiver([&] {
     while (auto message = consumer->receive(deadline::after(30s))) ++(message->size() == 1 ? received : from_children);
   });
-  // The parent is a producer by then: where none is left the receiver comes to its end.
+  // This process is a producer by then. Without a producer, the receiver would be told that the queue has ended.
   while (received == 0) std::this_thread::yield();
   for (int i = 0; i < kForks; ++i) {
     child other([&] {
@@ -201,7 +201,7 @@ void storm(bool atfork_handlers) {
 TEST(ForkStorm, WithTheHandlersEvenTheOldHandleAnswers) { storm(true); }
 TEST(ForkStorm, WithoutThemTheChildsOwnHandleWorks) { storm(false); }
 
-// The hazard that the handlers are for has its case in repro/queue: feeder_items.
+// repro/queue has a case of the hazard that the handlers prevent: feeder_items.
 
 }  // namespace
 }  // namespace forksight::ipc

@@ -76,7 +76,7 @@ int taken_or_ended(child& from, const queue& q) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Two that are in different time namespaces see different start times of one process.
+// Two processes in different time namespaces see different start times of the same process.
 TEST(Life, AnotherTimeNamespaceIsNoDeath) {
   queue q = make();
   const baton holds;
@@ -104,7 +104,7 @@ TEST(Life, AnotherTimeNamespaceIsNoDeath) {
   EXPECT_EQ(test::check_survivor(q).broken, "");
 }
 
-// In a pid namespace of its own, without a /proc, as bubblewrap makes it.
+// Runs in a new pid namespace without a /proc, as bubblewrap does.
 int without_proc(const std::function<int()>& body) {
   if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0) return kNotPermitted;
   child first([&] {
@@ -117,7 +117,7 @@ int without_proc(const std::function<int()>& body) {
   return first.wait();
 }
 
-// One holds a loan as process 2 of its namespace; in the namespace of the other there is no process 2.
+// One process holds a loan as process 2 of its pid namespace. The other one's namespace has no process 2.
 TEST(Life, WithoutProcNobodyIsTakenForDead) {
   queue q = make();
   const baton holds, over;
@@ -193,7 +193,7 @@ TEST(Life, AChildThatKeepsEverythingDoesNotKeepItsParentsLife) {
   }
 }
 
-// While one thread attaches, another forks: whatever of the lock was on its way, no child has it.
+// One thread attaches while another one forks. No child keeps the lock, at whatever step of attaching the fork comes.
 TEST(Life, AForkBesideAnAttachKeepsNothing) {
   queue q = make();
   const baton done, over;
@@ -238,7 +238,7 @@ TEST(Life, AForkBesideAnAttachKeepsNothing) {
   for (const int fd : ends) close(fd);
 }
 
-// From here on this process gets no pidfd.
+// From here on, this process cannot open a pidfd.
 bool refuse_pidfds() {
   sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -250,7 +250,7 @@ bool refuse_pidfds() {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// One that has ended and that nobody has waited for.
+// A process that has ended and that nobody has waited for.
 void leave_a_zombie(const queue& q) {
   siginfo_t how{};
   const baton holds;

@@ -152,7 +152,8 @@ TEST(Liveness, AProcessWithoutADescriptorLeftIsNotDead) {
   EXPECT_TRUE(q.receive(deadline::now()));
 }
 
-// The other way round: who has none left cannot look, and takes nobody for dead who lives; who has ended is dead still.
+// A process without a free descriptor looks at others. It takes no living process for dead, and still sees that one has
+// ended.
 TEST(Liveness, WithoutADescriptorNobodyIsTakenForDead) {
   queue q = make(on_death::drop);
   const baton ready, holds;
@@ -218,7 +219,7 @@ TEST(Liveness, OneWhoIsStoppedIsAliveAndNamed) {
   }
 }
 
-// Held by a debugger: it goes on when that lets it.
+// A debugger holds the process. The process continues when the debugger lets it.
 TEST(Liveness, OneWhoIsTracedIsAliveAndNamed) {
   queue q = make(on_death::redeliver, 1);
   const baton holds, over;
@@ -246,7 +247,7 @@ TEST(Liveness, OneWhoIsTracedIsAliveAndNamed) {
   EXPECT_TRUE(q.receive(deadline::after(5s)));
 }
 
-// Woken again and again with nothing there, a call neither returns early nor misses what comes.
+// A call is woken again and again although no message is there. It does not return early, and misses no message.
 TEST(Liveness, WakesWithoutAReasonChangeNothing) {
   queue q = make(on_death::drop);
   const baton waits;
@@ -309,7 +310,7 @@ int users_of(const struct stat& file) {
   return users;
 }
 
-// With everybody killed, the kernel has nothing of it left.
+// When all users are killed, nothing of the queue is left in the kernel.
 TEST(Liveness, AMemfdQueueEndsWithItsLastUser) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
