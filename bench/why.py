@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Measures how long `forksight why` takes to explain a tree of many hung threads, and compares it with eu-stack, which only
 prints the stacks of one process after the other. They run by turns, so that both have the same conditions. The figures
-are medians.
+are medians. A third line shows `why` without its reader child: fork() fails, and then `why` reads in its own process.
 
   why.py --forksight FORKSIGHT --program bench_why_tree [--processes 16] [--threads 16] [--rounds 9]
 """
@@ -11,6 +11,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -40,15 +41,25 @@ def timed(commands, status):
     return time.perf_counter() - begin, used, done.stdout
 
 
-def measure(options, top, pids):
+def make_no_fork(folder):
+    """Builds a library in whose presence fork() fails."""
+    source, library = Path(folder, "no_fork.c"), Path(folder, "no_fork.so")
+    source.write_text("int fork(void) { return -1; }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    return library
+
+
+def measure(options, top, pids, no_fork):
     why = [[options.forksight, "why", str(top), "--format", "json"]]
+    alone = [["env", f"LD_PRELOAD={no_fork}", *why[0]]]
     stacks = [["eu-stack", "-p", str(pid)] for pid in pids]
-    taken = {"why": [], "eu-stack": []}
+    taken = {"why": [], "no child": [], "eu-stack": []}
     for number in range(options.rounds):
-        for name, commands, status in sorted([("why", why, 1), ("eu-stack", stacks, 0)], reverse=number % 2 == 1):
+        for name, commands, status in sorted([("why", why, 1), ("no child", alone, 1), ("eu-stack", stacks, 0)],
+                                             reverse=number % 2 == 1):
             *figures, output = timed(commands, status)
             taken[name].append(figures)
-            if name == "why":
+            if name != "eu-stack":
                 findings = json.loads(output)["findings"]
                 if [finding["rule"] for finding in findings] != ["orphaned-mutex"]:
                     sys.exit(f"why.py: the verdict is {[finding['rule'] for finding in findings]}")
@@ -70,7 +81,8 @@ def main():
             sys.exit("why.py: the program did not start")
         pids = [program.pid, *children_of(program.pid)]
         wait_asleep(pids)
-        figures = measure(options, program.pid, pids)
+        with tempfile.TemporaryDirectory() as folder:
+            figures = measure(options, program.pid, pids, make_no_fork(folder))
     finally:
         program.kill()  # its children end with it
         program.wait()
@@ -80,6 +92,8 @@ def main():
     for name, (clock, processor) in figures.items():
         print(f"  {name:9} {clock * 1000:7.0f} ms by the clock, {processor * 1000:7.0f} ms of the processor")
     print(f"  ratio     {figures['why'][0] / figures['eu-stack'][0]:7.2f}")
+    print(f"  child     {(figures['why'][0] - figures['no child'][0]) * 1000:7.1f} ms by the clock, "
+          f"{(figures['why'][0] / figures['no child'][0] - 1) * 100:.1f} % of why")
     return 0
 
 
