@@ -1,4 +1,5 @@
-// Who waits is served in turn: nobody is overtaken for long, and nobody who is stopped, killed or gone is waited for.
+// Waiters are served in turn: each gets at least half of its share. A waiter that is stopped, killed or gone does not
+// hold up the others.
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -19,8 +20,9 @@ using namespace std::chrono_literals;
 using test::child;
 
 constexpr int kMany = 8;
-// This thread and its children run on the processor that it runs on now. So no one of them lacks a processor that
-// others have, however busy the machine is: who lacks one while it does not wait gets less, and no queue can help that.
+// While this object lives, this thread and its children run on one processor. A process that gets less processor time
+// than the others sends less, and no queue can change that. On one processor the scheduler gives all the same time, even
+// if the machine is busy.
 class on_one_processor {
  public:
   on_one_processor() {
@@ -38,7 +40,7 @@ class on_one_processor {
   cpu_set_t before_{};
 };
 
-// Nothing is waited for as long as that, unless it hangs.
+// Longer than each wait of a test, unless the queue hangs.
 deadline patience() { return deadline::after(30s); }
 
 queue make(std::uint32_t slots, std::uint32_t buffers, std::int32_t spin_us = -1) {
@@ -80,7 +82,7 @@ processes make_producers(const queue& of, int count, deadline::clock::duration e
 
 bool waits(const snapshot::participant& one) { return one.waits_for_slot || one.waits_for_buffer; }
 
-// Until so many producers wait for room at once.
+// Returns when `count` producers wait for room at the same time.
 void let_wait(const queue& of, int count) {
   for (;;) {
     const auto seen = of.inspect().participants;
@@ -89,7 +91,7 @@ void let_wait(const queue& of, int count) {
   }
 }
 
-// Receives so many; how many by each producer.
+// Receives `count` messages. Returns the number of messages of each producer, by pid.
 std::map<std::uint32_t, int> receive(queue& of, int count) {
   std::map<std::uint32_t, int> by;
   for (int i = 0; i < count; ++i) {
@@ -128,7 +130,7 @@ TEST_P(Fairness, EightProducersAtAFullQueueGetTheirShare) {
   expect_half_a_share(receive(q, kMessages), all, kMessages);
 }
 
-// They wait for a slot or for a buffer, sleep at once or look for a while.
+// With few buffers, the producers wait for a buffer, else for a slot. They sleep at once, or spin first.
 INSTANTIATE_TEST_SUITE_P(Ipc, Fairness,
                          testing::Values(shape{2, 1, 0}, shape{4, 4, 0}, shape{4, 4, 20}, shape{2, 16, 0},
                                          shape{4, 16, 20}),
@@ -163,8 +165,8 @@ TEST(FairnessOfConsumers, EightAtAnEmptyQueueGetTheirShare) {
   }
 }
 
-// Threads of one handle have one turn together, and each of them goes on.
-TEST(Turns, OfThreadsOfOneHandle) {
+// The threads of one handle share one turn. Each of the threads sends something.
+TEST(Turns, AreSharedByTheThreadsOfOneHandle) {
   queue q = make(2, 1);
   const processes others = make_producers(q, 2);
   std::atomic<int> sent[4] = {};
@@ -185,8 +187,8 @@ TEST(Turns, OfThreadsOfOneHandle) {
   for (auto& one : sent) EXPECT_GT(one.load(), 0);
 }
 
-// Whose turn it is, is stopped: the others go on, and it has its turn when it goes on itself.
-TEST(Turns, OfOneWhoIsStoppedGoToTheOthers) {
+// A producer is stopped when its turn comes. The others go on. The producer has its turn after it is continued.
+TEST(Turns, OfAStoppedProducerGoToTheOthers) {
   queue q = make(2, 1);
   ASSERT_TRUE(q.send_copy("", 1));
   const auto stopped = make_producer(q);
@@ -205,7 +207,7 @@ TEST(Turns, OfOneWhoIsStoppedGoToTheOthers) {
   EXPECT_GT(receive(q, kMessages)[static_cast<std::uint32_t>(stopped->pid())], kMessages / 3 / 2);
 }
 
-TEST(Turns, OfOneWhoIsKilledGoToTheOthers) {
+TEST(Turns, OfAKilledProducerGoToTheOthers) {
   queue q = make(2, 1);
   ASSERT_TRUE(q.send_copy("", 1));
   for (int round = 0; round < 10; ++round) {
@@ -218,15 +220,15 @@ TEST(Turns, OfOneWhoIsKilledGoToTheOthers) {
   }
 }
 
-// Many calls end without having got anything, at the instant of their turns, too.
-TEST(Turns, OfThoseWhoGiveUpGoToTheOthers) {
+// Many calls time out, some of them in the instant in which their turn comes.
+TEST(Turns, OfProducersThatTimeOutGoToTheOthers) {
   queue q = make(2, 1);
   const processes impatient = make_producers(q, 4, 100us);
   const processes others = make_producers(q, 2);
   let_wait(q, 2);
   constexpr int kMessages = 2000;
   const auto by = receive(q, kMessages);
-  // The impatient begin anew, behind the others.
+  // After a timeout, a producer waits behind the others. So only the share of the others is checked.
   expect_half_a_share(by, others, kMessages / 3);
 }
 

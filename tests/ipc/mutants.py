@@ -112,6 +112,14 @@ MUTANTS = {
         "(is_queued ? ready : skip).bits()",
         "(is_queued ? skip : skip).bits()",
     ),
+    # The waiter that came last is woken first, and a waiter takes what it finds.
+    "waiters_take_no_turns": (
+        "waiting.cpp",
+        "(has_first && !one.came_before(first))",
+        "(has_first && one.came_before(first))",
+        "  return ahead == 0 || of.count_available(kind, ahead + 1) > ahead;\n",
+        "  return ahead < of.participant_count;\n",
+    ),
     # Loans of the dead stay loaned.
     "recovery_without_buffers": (
         "recovery.cpp",
@@ -128,12 +136,20 @@ ONLY_BY_ORDERS = {
     "take_looks_at_number_late",
     "take_without_claim",
 }
+# Those that break no promise about a message, only the order in which waiters are served.
+ONLY_BY_TURNS = {"waiters_take_no_turns"}
+
+
+def find_kind(name):
+    """Returns what finds the fault: a death after each step, an order of the steps of several, or a count of turns."""
+    if name in ONLY_BY_ORDERS:
+        return "orders"
+    return "turns" if name in ONLY_BY_TURNS else "deaths"
 
 
 def main(arguments):
     if arguments == ["--list"]:
-        by = {name: "orders" if name in ONLY_BY_ORDERS else "deaths" for name in MUTANTS}
-        print(";".join(f"{name}={MUTANTS[name][0]}={by[name]}" for name in MUTANTS), end="")
+        print(";".join(f"{name}={MUTANTS[name][0]}={find_kind(name)}" for name in MUTANTS), end="")
         return 0
     name, folder, output = arguments
     source, *texts = MUTANTS[name]
