@@ -42,7 +42,6 @@ struct CoreLine {
 };
 
 ExitStatus explain(const CoreLine& line) {
-  symbols::allow_debuginfod(line.debuginfod);
   auto subjects = inspect::open_core_subjects(line.core, line.options);
   if (!subjects) {
     say_error(subjects.error());
@@ -73,7 +72,10 @@ void add_core_command(CLI::App& app, int& status) {
                  "As root, too: ask the servers that DEBUGINFOD_URLS names for files that are not on this machine")
       ->group("How to look");
   add_style_options(*verb, line->style);
-  verb->callback([line, &status] { status = run_guarded([&] { return as_int(explain(*line)); }); });
+  verb->callback([line, &status] {
+    symbols::allow_debuginfod(line->debuginfod);
+    status = run_guarded([&] { return as_int(explain(*line)); });
+  });
 }
 
 }  // namespace forksight

@@ -29,7 +29,9 @@
 #include "proc/blocked_call.hpp"
 #include "proc/own_process.hpp"
 #include "proc/proc_fs.hpp"
+#include "proc/reader_rights.hpp"
 #include "render/terminal.hpp"
+#include "symbols/debug_files.hpp"
 
 namespace forksight {
 namespace {
@@ -105,6 +107,7 @@ std::optional<Pipe> make_pipe() {
   ::dup2(out.write, STDOUT_FILENO);
   ::dup2(error.write, STDERR_FILENO);
   ::syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0);
+  (void)proc::give_up_changing({.is_server_asked = symbols::may_ask_servers()});
   int status = as_int(ExitStatus::kUnreadable);
   try {
     status = work();

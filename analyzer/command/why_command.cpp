@@ -91,7 +91,6 @@ std::string name_all(const std::vector<proc::ProcessKey>& keys) {
 }
 
 ExitStatus explain(const WhyLine& line) {
-  symbols::allow_debuginfod(line.debuginfod);
   const auto found = line.all ? Result(find_all_targets()) : find_targets(line.targets);
   if (!found) {
     say_error(found.error());
@@ -193,6 +192,7 @@ void add_why_command(CLI::App& app, int& status) {
                                                                         : "is missing: name a process, or use --all");
     if (line->locals && line->style.format != "text")
       throw CLI::ValidationError("--locals", "is for --format text only");
+    symbols::allow_debuginfod(line->debuginfod);
     status = run_guarded([&] { return as_int(explain(*line)); });
   });
 }

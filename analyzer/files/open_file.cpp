@@ -3,18 +3,19 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "files/dead_places.hpp"
 
@@ -46,22 +47,63 @@ bool split_at_root(std::string_view path, std::string& root, std::string& rest) 
   return rest.starts_with('/');
 }
 
+constexpr int kPlace = O_PATH | O_CLOEXEC;
+
+// The text of the symbolic link that `link` (O_PATH) refers to; "" on failure, with errno.
+std::string read_link_text(int link) {
+  std::array<char, PATH_MAX> text;
+  const ssize_t size = ::readlinkat(link, "", text.data(), text.size());
+  return size > 0 ? std::string(text.data(), static_cast<std::size_t>(size)) : std::string();
+}
+
+// Opens a reference to `path` as a process with the root folder `root` would see it: absolute links begin at `root`,
+// and
+// ".." does not lead out of it. openat2() with RESOLVE_IN_ROOT does the same, but it is missing before Linux 5.6, and
+// the process that reads files of strangers may not call it (proc/reader_rights.hpp). On failure, errno is as of
+// openat(); ELOOP: more than 40 links (the limit of Linux), or a link in a file system of the kernel.
+Descriptor open_within(const Descriptor& root, std::string path) {
+  constexpr int kMostLinks = 40;
+  std::vector<Descriptor> folders;  // from the one below `root` to the current one
+  int links = 0;
+  for (std::size_t at = 0; at < path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string name = path.substr(at, end - at);
+    at = end + 1;
+    if (name.empty() || name == ".") continue;
+    if (name == "..") {
+      if (!folders.empty()) folders.pop_back();
+      continue;
+    }
+    const int current = folders.empty() ? root.get() : folders.back().get();
+    Descriptor next(::openat(current, name.c_str(), kPlace | O_NOFOLLOW));
+    struct stat status {};
+    if (!next || ::fstat(next.get(), &status) != 0) return {};
+    if (!S_ISLNK(status.st_mode)) {
+      folders.push_back(std::move(next));
+      continue;
+    }
+    if (++links > kMostLinks || is_of_kernel(next.get())) {
+      errno = ELOOP;
+      return {};
+    }
+    const std::string target = read_link_text(next.get());
+    if (target.empty()) return {};
+    if (target.front() == '/') folders.clear();
+    path = target + "/" + (at < path.size() ? path.substr(at) : "");
+    at = 0;
+  }
+  if (!folders.empty()) return std::move(folders.back());
+  return Descriptor(::openat(root.get(), ".", kPlace));
+}
+
 // Opens only a reference to the file (O_PATH), which does not touch the file itself.
-int open_place(const std::string& path) {
-  constexpr int kPlace = O_PATH | O_CLOEXEC;
+Descriptor open_place(const std::string& path) {
   std::string root;
   std::string rest;
-  if (!split_at_root(path, root, rest)) return ::open(path.c_str(), kPlace);
+  if (!split_at_root(path, root, rest)) return Descriptor(::open(path.c_str(), kPlace));
   const Descriptor folder(::open(root.c_str(), kPlace | O_DIRECTORY));
-  if (!folder) return -1;
-  open_how how{};
-  how.flags = kPlace;
-  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  const long fd = ::syscall(SYS_openat2, folder.get(), rest.c_str(), &how, sizeof how);
-  // openat2() is missing before Linux 5.6, and filters of system calls may forbid it. Then the last part of the path
-  // must not be a link.
-  if (fd < 0 && (errno == ENOSYS || errno == EPERM)) return ::open(path.c_str(), kPlace | O_NOFOLLOW);
-  return static_cast<int>(fd);
+  if (!folder) return {};
+  return open_within(folder, rest);
 }
 
 bool is_same(const struct stat& one, const struct stat& other) {
@@ -88,7 +130,7 @@ Descriptor open_checked(const std::string& path, const MayRead& may_read) {
     errno = ETIMEDOUT;
     return {};
   }
-  const Descriptor place(open_place(path));
+  const Descriptor place = open_place(path);
   if (!place) return {};
   struct stat status {};
   if (::fstat(place.get(), &status) != 0) return {};

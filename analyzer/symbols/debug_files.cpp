@@ -26,12 +26,6 @@ constexpr std::chrono::seconds kServerLimit{5};
 std::atomic<bool> g_may_ask_servers = false;
 std::atomic<bool> g_was_given_up = false;
 
-bool may_ask_servers() {
-  if (!g_may_ask_servers) return false;
-  const char* const urls = std::getenv("DEBUGINFOD_URLS");
-  return urls != nullptr && *urls != '\0';
-}
-
 // `request` asks the servers for a file, and returns a descriptor or -1. If it fails after more than kServerLimit, the
 // servers are not asked again.
 template <class Request>
@@ -72,6 +66,12 @@ bool allow_debuginfod(bool is_asked_for) {
   ::setenv("DEBUGINFOD_RETRY_LIMIT", "1", 0);
   g_may_ask_servers = true;
   return true;
+}
+
+bool may_ask_servers() {
+  if (!g_may_ask_servers) return false;
+  const char* const urls = std::getenv("DEBUGINFOD_URLS");
+  return urls != nullptr && *urls != '\0';
 }
 
 std::string debuginfod_limit() {

@@ -25,6 +25,9 @@ int find_debug_file(Dwfl_Module* module, void** userdata, const char* name, Dwar
 // Returns false if it was not allowed.
 bool allow_debuginfod(bool is_asked_for);
 
+// True if debuginfod servers may be asked, and DEBUGINFOD_URLS names one.
+bool may_ask_servers();
+
 // If the servers have not answered for seconds, they are not asked again. This is the sentence about it for the report;
 // "" if it has not happened.
 std::string debuginfod_limit();

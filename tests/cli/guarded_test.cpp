@@ -1,17 +1,36 @@
 // run_guarded(): what the caller sees of a child that ends well, fails, crashes, or is asked to end.
 #include "command/guarded.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/netlink.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/ipc.h>
+#include <sys/mount.h>
+#include <sys/ptrace.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 namespace forksight {
 namespace {
@@ -21,8 +40,8 @@ struct Ended {
   std::string text;  // standard output and standard error
 };
 
-// Calls run_guarded() in a process of its own.
-Ended run(const std::function<int()>& work) {
+// Calls run_guarded() in a process of its own. Sends `signal` to that process as soon as it has printed something.
+Ended run(const std::function<int()>& work, int signal = 0) {
   int ends[2];
   EXPECT_EQ(::pipe(ends), 0);
   std::fflush(nullptr);
@@ -39,8 +58,10 @@ Ended run(const std::function<int()>& work) {
   ::close(ends[1]);
   Ended ended;
   std::array<char, 4096> piece;
-  for (ssize_t got = 0; (got = ::read(ends[0], piece.data(), piece.size())) > 0;)
+  for (ssize_t got = 0; (got = ::read(ends[0], piece.data(), piece.size())) > 0;) {
     ended.text.append(piece.data(), static_cast<std::size_t>(got));
+    if (signal != 0) ::kill(child, std::exchange(signal, 0));
+  }
   ::close(ends[0]);
   EXPECT_EQ(::waitpid(child, &ended.status, 0), child);
   return ended;
@@ -109,28 +130,118 @@ TEST(Guarded, SaysWhatAnExceptionSays) {
 
 // The signal is for the process that was started, and ends both.
 TEST(Guarded, EndsWithItsChildAtASignal) {
-  const Ended ended = run([] {
-    std::printf("%d\n", static_cast<int>(::getpid()));
-    std::fflush(stdout);
-    ::kill(::getppid(), SIGTERM);
-    for (;;) ::pause();
-    return 0;
-  });
+  const Ended ended = run(
+      [] {
+        std::fprintf(stderr, "%d\n", static_cast<int>(::getpid()));
+        for (;;) ::pause();
+        return 0;
+      },
+      SIGTERM);
   ASSERT_TRUE(WIFSIGNALED(ended.status));
   EXPECT_EQ(WTERMSIG(ended.status), SIGTERM);
   const pid_t reader = std::atoi(ended.text.c_str());
-  EXPECT_TRUE(reader == 0 || ::kill(reader, 0) != 0);
+  ASSERT_GT(reader, 0);
+  EXPECT_NE(::kill(reader, 0), 0);
 }
 
 // A signal that the reader blocks ends it all the same, a moment later.
 TEST(Guarded, EndsAReaderThatDoesNotHear) {
-  const Ended ended = run([] {
-    std::signal(SIGTERM, SIG_IGN);
-    ::kill(::getppid(), SIGTERM);
-    for (;;) ::pause();
-    return 0;
-  });
+  const Ended ended = run(
+      [] {
+        std::signal(SIGTERM, SIG_IGN);
+        std::fputs("ready\n", stderr);
+        for (;;) ::pause();
+        return 0;
+      },
+      SIGTERM);
   EXPECT_TRUE(WIFSIGNALED(ended.status));
+}
+
+// A call that would change something outside of the process.
+struct Change {
+  const char* what;
+  std::function<long()> call;
+};
+
+std::vector<Change> list_changes(const std::string& file) {
+  static int value = 0;
+  return {
+      {"write", [=] { return ::open(file.c_str(), O_WRONLY | O_CLOEXEC); }},
+      {"write and read", [=] { return ::open(file.c_str(), O_RDWR | O_CLOEXEC); }},
+      {"truncate", [=] { return ::open(file.c_str(), O_RDONLY | O_TRUNC | O_CLOEXEC); }},
+      {"create", [=] { return ::open((file + ".new").c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0600); }},
+      {"openat2", [=] { return ::syscall(SYS_openat2, AT_FDCWD, file.c_str(), nullptr, 0); }},
+      {"unlink", [=] { return ::unlink(file.c_str()); }},
+      {"rename", [=] { return ::rename(file.c_str(), (file + ".new").c_str()); }},
+      {"chmod", [=] { return ::chmod(file.c_str(), 0777); }},
+      {"execve", [] { return ::execl("/bin/true", "true", nullptr); }},
+      {"internet socket", [] { return ::socket(AF_INET, SOCK_STREAM, 0); }},
+      {"UNIX socket", [] { return ::socket(AF_UNIX, SOCK_STREAM, 0); }},
+      {"route socket", [] { return ::socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE); }},
+      {"kill", [] { return ::kill(::getppid(), SIGURG); }},
+      {"process_vm_writev",
+       [] {
+         iovec place{&value, sizeof value};
+         return ::process_vm_writev(::getppid(), &place, 1, &place, 1, 0);
+       }},
+      {"poke of memory", [] { return ::ptrace(PTRACE_POKEDATA, ::getppid(), &value, 1L); }},
+      {"poke of rip", [] { return ::ptrace(PTRACE_POKEUSER, ::getppid(), offsetof(user, regs.rip), -514L); }},
+      {"poke of rax", [] { return ::ptrace(PTRACE_POKEUSER, ::getppid(), offsetof(user, regs.rax), 1L); }},
+      {"registers", [] { return ::ptrace(PTRACE_SETREGS, ::getppid(), nullptr, &value); }},
+      {"mount", [] { return ::mount("none", "/absent", "tmpfs", 0, nullptr); }},
+      {"user namespace", [] { return ::unshare(CLONE_NEWUSER); }},
+      {"io_uring", [] { return ::syscall(SYS_io_uring_setup, 1, nullptr); }},
+      {"typing", [] { return ::ioctl(STDERR_FILENO, TIOCSTI, "x"); }},
+      {"shared memory", [] { return ::shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600); }},
+  };
+}
+
+// The reader, which parses files of strangers, can change nothing. Without the filter, many of these calls succeed, and
+// the others fail with another error.
+TEST(Guarded, ReaderChangesNothing) {
+  std::string file = testing::TempDir() + "forksight-reader-XXXXXX";
+  const int made = ::mkstemp(file.data());
+  ASSERT_GE(made, 0);
+  ASSERT_EQ(::write(made, "kept", 4), 4);
+  ::close(made);
+  const Ended ended = run([&] {
+    int refused = 0;
+    int errors = 0;
+    for (const Change& change : list_changes(file)) {
+      errno = 0;
+      const long result = change.call();
+      if (result == -1 && errno == EPERM) {
+        ++refused;
+      } else {
+        std::fprintf(stderr, "%s: %ld, %s\n", change.what, result, std::strerror(errno));
+        ++errors;
+      }
+    }
+    std::fprintf(stderr, "%d refused\n", refused);
+    return errors == 0 ? 0 : 1;
+  });
+  EXPECT_EQ(ended.status, 0) << ended.text;
+  EXPECT_NE(ended.text.find("23 refused"), std::string::npos) << ended.text;
+  struct stat status {};
+  EXPECT_EQ(::stat(file.c_str(), &status), 0);
+  EXPECT_EQ(status.st_size, 4);
+  ::unlink(file.c_str());
+}
+
+TEST(Guarded, ReaderReads) {
+  const Ended ended = run([] {
+    const int file = ::open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    const int question = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+    const bool is_alive = ::kill(::getppid(), 0) == 0;
+    int value = 17;
+    int copy = 0;
+    iovec to{&copy, sizeof copy};
+    iovec from{&value, sizeof value};
+    const bool is_read = ::process_vm_readv(::getpid(), &to, 1, &from, 1, 0) == sizeof copy && copy == 17;
+    std::thread([] {}).join();
+    return file >= 0 && question >= 0 && is_alive && is_read ? 0 : 1;
+  });
+  EXPECT_EQ(ended.status, 0) << ended.text;
 }
 
 }  // namespace

@@ -132,6 +132,29 @@ TEST_F(Files, ResolvesLinksOfAContainerWithinItsRoot) {
   EXPECT_EQ(content_of(open_regular(process.path("/absolute"))), "inside");
   EXPECT_EQ(content_of(open_regular(process.path("/upwards"))), "inside");
   EXPECT_EQ(content_of(open_regular(process.path(outside))), "inside");
+  // A link to a link, a link in the middle of the path, and ".." that leads above the root.
+  fs::create_symlink("absolute", folder_ / "root" / "twice");
+  fs::create_directory(folder_ / "root" / "below");
+  fs::create_symlink("/", folder_ / "root" / "below" / "top");
+  EXPECT_EQ(content_of(open_regular(process.path("/twice"))), "inside");
+  EXPECT_EQ(content_of(open_regular(process.path("/below/top/below/../../.." + outside))), "inside");
+}
+
+TEST_F(Files, FollowsNoRingOfLinksOfAContainer) {
+  fs::create_directories(folder_ / "root");
+  fs::create_symlink("there", folder_ / "root" / "here");
+  fs::create_symlink("here", folder_ / "root" / "there");
+  const Rooted process(folder_ / "root");
+  if (!process.is_rooted()) GTEST_SKIP() << "no process can get another root here";
+  errno = 0;
+  EXPECT_FALSE(open_regular(process.path("/here")));
+  EXPECT_EQ(errno, ELOOP);
+  errno = 0;
+  EXPECT_FALSE(open_regular(process.path("/")));
+  EXPECT_EQ(errno, EINVAL);
+  errno = 0;
+  EXPECT_FALSE(open_regular(process.path("/absent/file")));
+  EXPECT_EQ(errno, ENOENT);
 }
 
 TEST_F(Files, OpensForRootOnlyTheMappedFileOrAPublicOne) {
