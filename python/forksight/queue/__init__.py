@@ -10,7 +10,9 @@ from ._errors import Closed, Empty, Error, Full, NoConsumer, ProducerDied, TooLa
 from ._locks import Event, Lock, Value  # noqa: E402
 from ._pool import AsyncResult, Pool, RemoteError, RemoteTraceback, WorkerKilled  # noqa: E402
 from ._queue import Loan, Queue  # noqa: E402
+from ._sync import BoundedSemaphore, Condition, RLock, Semaphore  # noqa: E402
 from ._tensors import Tensor  # noqa: E402
 
-__all__ = ["AsyncResult", "Barrier", "BrokenBarrierError", "Closed", "Empty", "Error", "Event", "Full", "Loan", "Lock", "NoConsumer", "Pool",
-           "ProducerDied", "Queue", "RemoteError", "RemoteTraceback", "Tensor", "TooLarge", "Value", "WorkerKilled"]
+__all__ = ["AsyncResult", "Barrier", "BoundedSemaphore", "BrokenBarrierError", "Closed", "Condition", "Empty", "Error", "Event", "Full", "Loan",
+           "Lock", "NoConsumer", "Pool", "ProducerDied", "Queue", "RLock", "RemoteError", "RemoteTraceback", "Semaphore", "Tensor", "TooLarge",
+           "Value", "WorkerKilled"]
