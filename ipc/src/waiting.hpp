@@ -11,8 +11,8 @@
 // keeps its ticket. What is available is counted by hints, which may be late.
 //
 // At the end of its slice, a waiter looks for dead members, unless another has just done so. Many waiters must not cost
-// more than one. So a slice is 50 ms times the number of waiting participants, and at most a second. All waiters
-// together wake up 20 times a second, or each wakes up once a second.
+// more than one. So a slice is 50 ms times the number of waiting participants, and at most 1.5 s. All waiters together
+// wake up 20 times a second; from 30 waiters on, each wakes up once in 1.5 s.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 namespace forksight::ipc::detail {
 
 constexpr std::uint64_t kLookNs = 50'000'000;
-constexpr std::uint64_t kMostSliceNs = 1'000'000'000;
+constexpr std::uint64_t kMostSliceNs = 1'500'000'000;
 constexpr std::uint64_t kTurnNs = 50'000'000;
 
 // When the slice of `index` ends, on CLOCK_MONOTONIC. It depends on how many participants wait now.
