@@ -1,8 +1,8 @@
-"""A barrier that breaks, rather than waits for ever, when a process that waits in it is killed.
+"""A barrier. If a process is killed while it waits in the barrier, the barrier breaks, so that the others do not wait for ever.
 
-Each who waits has a place: a word with its state, and a lock of the kernel on a byte, which says that it lives. All changes of
-words are made under one lock. So each who waits reads in its own place how its wait ended: a reset, an abort or a time-out
-that comes later changes nothing for those that were let through before."""
+Each waiter (a thread of a process) has a place. A place is a word with the state of the waiter, and a kernel lock on a byte. The
+waiter holds that lock as long as it lives. All changes of the words are made under one lock. Each waiter reads in its own place how
+its wait ended. So a reset, an abort or a time-out that comes later changes nothing for waiters that were let through before."""
 import ctypes
 import time
 import weakref
@@ -14,17 +14,17 @@ from ._locks import LOCK_WORDS, MASK, SLICE, Lock
 PARTIES, STATE, LETTING, SERIAL = range(LOCK_WORDS, LOCK_WORDS + 4)
 PLACES = 16  # the first word of the places
 MOST_PARTIES = 400
-FREE, WAITS, THROUGH, BROKEN = range(4)  # a place
-WELL, IS_BROKEN = 0, 1                    # the barrier
+FREE, WAITS, THROUGH, BROKEN = range(4)  # states of a place
+WELL, IS_BROKEN = 0, 1                    # states of the barrier
 ALL = 0x7fffffff
-# How long one who gives up waits for the lock, s. Its holder may be stopped. Without the lock he leaves his place, and the others
-# take him for dead, which breaks the barrier, too.
+# How many seconds a waiter that gives up waits for the barrier's lock. The holder of the lock may be stopped. A waiter that does not
+# get the lock leaves its place. The others then take it for dead, and that breaks the barrier, too.
 PATIENCE = 1.0
 
 
 class Barrier:
-    """As multiprocessing.Barrier: wait(), reset(), abort(), parties, n_waiting, broken. A process that is killed while it waits
-    breaks the barrier for the others."""
+    """A barrier with the members of multiprocessing.Barrier: wait(), reset(), abort(), parties, n_waiting and broken. A process that is
+    killed while it waits breaks the barrier for the others."""
 
     def __init__(self, parties, action=None, timeout=None):
         if not 1 <= parties <= MOST_PARTIES:
@@ -40,7 +40,7 @@ class Barrier:
         self.renew()
 
     def renew(self):
-        """In a forked child: the places are those of threads of the parent."""
+        """Called for a new object, and in a forked child, where the old places belong to threads of the parent."""
         self._mine = set()  # places of threads of this process
 
     @classmethod
@@ -66,17 +66,17 @@ class Barrier:
             self._look()
             return len(self._waiting())
 
-    # Under the lock.
+    # The caller of these holds the lock of the barrier.
 
     def _places(self):
-        # Twice as many as parties: those that were let through need theirs until they have read it.
+        # There are twice as many places as parties: a waiter that was let through needs its place until it has read the state.
         return range(2 * self.parties)
 
     def _waiting(self):
         return [place for place in self._places() if self._words[PLACES + place] == WAITS]
 
     def _end_all(self, state):
-        """Tells all who wait how their wait ends."""
+        """Writes this state into the places of all waiters, and wakes them."""
         for place in self._waiting():
             self._words[PLACES + place] = state
         self._words[SERIAL] = (self._words[SERIAL] + 1) & MASK
@@ -87,19 +87,19 @@ class Barrier:
         self._end_all(BROKEN)
 
     def _give_up(self, place):
-        """Breaks the barrier, if who has this place was not let through."""
+        """Breaks the barrier, if the waiter in this place was not let through."""
         if self._words[PLACES + place] == WAITS:
             self._words[PLACES + place] = BROKEN
             self._break()
 
     def _let_through(self):
-        # If we are killed among the places, the next who has the lock goes on with the rest.
+        # If this process is killed between two places, the next holder of the lock sees LETTING, and lets the rest through.
         self._words[LETTING] = 1
         self._end_all(THROUGH)
         self._words[LETTING] = 0
 
     def _look(self):
-        """Ends what a dead process has begun, and looks for dead processes among those who wait."""
+        """Completes what a dead process has begun in _let_through(). Breaks the barrier if a waiter has died."""
         if self._words[LETTING]:
             self._let_through()
         for place in self._waiting():
@@ -108,11 +108,12 @@ class Barrier:
                 self._break()
 
     def _life(self, place):
-        """The byte whose lock says that the one in this place lives."""
+        """The byte whose lock says that the waiter in this place lives."""
         return 1 + place
 
     def _take_place(self, places):
-        """None is free as long as all are of somebody who has not yet read how his wait ended."""
+        """Appends a free place to `places`. Appends nothing if each place belongs to a waiter, or to a thread that has not yet read how
+        its wait ended."""
         for place in self._places():
             if place in self._mine or self._words[PLACES + place] == WAITS:
                 continue
@@ -122,17 +123,18 @@ class Barrier:
                 self._mine.add(place)
                 return
 
-    # Without the lock.
+    # The caller of these need not hold the lock of the barrier.
 
     def _leave(self, place):
-        """The word stays as it is: who takes the place, under the lock, changes it."""
+        """Releases the kernel lock of the place. The word stays as it is, because words are changed only under the barrier's lock."""
         life = self._segment.byte_lock(self._life(place), F_UNLCK)
         fcntl(self._segment.descriptor, F_OFD_SETLK, ctypes.byref(life))
         self._mine.discard(place)
 
     def wait(self, timeout=None):
-        """An index from 0 to parties - 1, another for each party. BrokenBarrierError if the barrier is or gets broken, or if not
-        all have come after `timeout` seconds; that breaks it for the others."""
+        """Waits until all parties have come. Returns an index from 0 to parties - 1, which is different for each party. Raises
+        BrokenBarrierError if the barrier is broken or becomes broken. If not all parties have come after `timeout` seconds, it raises
+        BrokenBarrierError and breaks the barrier for the others."""
         timeout = self._timeout if timeout is None else timeout
         deadline = None if timeout is None else time.monotonic() + max(timeout, 0)
         places = []
@@ -149,7 +151,7 @@ class Barrier:
                     raise BrokenBarrierError
                 time.sleep(0.001)
         except BaseException:
-            # Those who wait would wait for one that does not come. Who was let through leaves them alone.
+            # The others would wait for this party, which does not come: so break the barrier. A party that was let through does not.
             if places and self._words[PLACES + places[0]] == WAITS and (self._lock.held_here() or self._lock.acquire(timeout=PATIENCE)):
                 self._give_up(places[0])
             raise
@@ -164,7 +166,8 @@ class Barrier:
             raise BrokenBarrierError
 
     def _arrive(self, places):
-        """The index of the new party, whose place is put into `places`; None if there is no free place yet. Under the lock."""
+        """Returns the index of the new party, and appends its place to `places`. Returns None if there is no free place yet. The caller
+        holds the lock of the barrier."""
         self._look()
         if self.broken:
             raise BrokenBarrierError
@@ -201,14 +204,14 @@ class Barrier:
                 self._lock.release()
 
     def reset(self):
-        """Breaks the wait of those who wait now; the barrier itself is as new."""
+        """Makes the barrier usable again. Parties that wait now get BrokenBarrierError."""
         with self._lock:
             self._look()
             self._words[STATE] = WELL
             self._end_all(BROKEN)
 
     def abort(self):
-        """Breaks the barrier, until reset()."""
+        """Breaks the barrier. It stays broken until reset()."""
         with self._lock:
             self._look()
             self._break()

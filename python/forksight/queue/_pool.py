@@ -1,7 +1,8 @@
 """A pool of worker processes that goes on when a worker is killed, and says which task that worker had.
 
-Pipes lead to each worker and from it. One thread of the parent serves them all, never blocks on any of them, and alone changes
-the state of the pool: so a worker that is stopped in the middle of a result delays nobody but that result."""
+Each worker has two pipes: one for its tasks and one for its results. One thread of the parent, the pool's thread, serves the
+pipes of all workers. It never blocks on the pipe of one worker, and no other thread reads or writes these pipes. So a worker that
+is stopped in the middle of a result delays only that result."""
 import collections
 import functools
 import itertools
@@ -22,19 +23,21 @@ from multiprocessing.connection import Connection
 
 from ._kernel import pidfd_open, pidfd_send_signal, state_of
 
-# As multiprocessing.Connection frames messages.
+# The frame of a message is that of multiprocessing.Connection. Its length comes first: as LENGTH, or as -1 and LONG_LENGTH.
 LENGTH, LONG_LENGTH = struct.Struct("!i"), struct.Struct("!Q")
-# How long workers that have nothing to do have to end, before they are killed, s.
+# After close() and the last task, a worker has so many seconds to end before it is killed. The pool's thread also waits so long for
+# the end of a worker that it has killed.
 GRACE = 5.0
-# So many workers in succession ended before they began a task: the pool gives up.
+# If so many workers in succession end before they begin a task, the pool gives up.
 MOST_STILLBORN = 10
-# Where the kernel has no pidfd: how often to ask whether workers live, s.
+# The pool's thread wakes at least every so many seconds after close(), or if the kernel has no pidfd, to see which workers have ended.
 TICK = 0.05
 
 
 class WorkerKilled(Exception):
-    """The worker of a task ended before the task: by a signal (`signal`) or by an exit (`exitcode`); both are None if somebody else
-    has taken its exit status. `index`: of the task among those of its map(), `function`: its name."""
+    """The worker process `pid` ended before its task did. `signal` is the number of the signal that killed it, or None. `exitcode` is
+    its exit status, or None. Both are None if other code has taken the exit status from the kernel. `index` is the position of the task
+    among the tasks of its call. `function` is the name of the function."""
 
     def __init__(self, pid, signal_number, exitcode, index, function):
         super().__init__(pid, signal_number, exitcode, index, function)
@@ -52,11 +55,12 @@ class WorkerKilled(Exception):
 
 
 class RemoteError(Exception):
-    """An exception of a task that cannot be sent as itself, or a result that cannot be pickled: its text and traceback."""
+    """Stands for an exception of a task that cannot be sent as itself, or says that a result cannot be pickled. Its text has the class
+    and the text of the original exception. Its cause is a RemoteTraceback."""
 
 
 class RemoteTraceback(Exception):
-    """The cause of an exception that a task has raised: where it was raised, in the worker."""
+    """The cause of an exception that a task has raised. Its text is the traceback in the worker."""
 
     def __str__(self):
         return "\n" + str(self.args[0])
@@ -65,7 +69,7 @@ class RemoteTraceback(Exception):
 # The worker.
 
 def _describe(error):
-    """(pickled exception, traceback) that the parent is sure to be able to read."""
+    """(pickled exception, traceback). The exception is unpickled once here. If that fails, a RemoteError is sent in its place."""
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     try:
         if not isinstance(error, Exception):
@@ -85,7 +89,7 @@ def _text(error):
 
 
 def _run(function, arguments):
-    """The frame for one task: (worked, pickled result or exception, traceback)."""
+    """Runs one task. Returns (worked, pickled result or exception, traceback or None)."""
     try:
         value = function(*arguments)
     except BaseException as error:
@@ -98,7 +102,7 @@ def _run(function, arguments):
 
 
 def _work(tasks, results, initializer, initargs):
-    # Ctrl-C is the parent's: it ends the pool, and so the workers.
+    # Ctrl-C sends SIGINT to the workers, too. Only the parent handles it: it ends the pool, and the pool ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if initializer is not None:
         try:
@@ -110,11 +114,11 @@ def _work(tasks, results, initializer, initargs):
         while True:
             _work_on(tasks.recv_bytes(), results)
     except (EOFError, BrokenPipeError):
-        pass  # the pool or its process has ended
+        pass  # the pool has closed the pipes, or its process has ended
 
 
 def _work_on(data, results):
-    """One chunk."""
+    """Runs the tasks of one chunk, and sends each result when its task ends."""
     results.send_bytes(pickle.dumps(("begin",)))
     try:
         function, chunk = pickle.loads(data)
@@ -128,7 +132,7 @@ def _work_on(data, results):
 # The parent.
 
 class _Job:
-    """What one call has asked for: `total` tasks, some of which have a result."""
+    """The tasks of one call, `total` in number, and the outcomes of those that have ended."""
 
     def __init__(self, pool, function, total, callback=None, error_callback=None):
         self.pool, self.name = pool, getattr(function, "__qualname__", repr(function))
@@ -157,7 +161,7 @@ class _Job:
             self.failure = value
 
     def end(self, error):
-        """All that has no outcome gets this one."""
+        """Gives this error as the outcome to each task that has none."""
         with self.change:
             if self.is_complete():
                 return
@@ -170,7 +174,7 @@ class _Job:
         self.call_back()
 
     def set_total(self):
-        """Before the end of all tasks."""
+        """Called by end(). A subclass that does not know its number of tasks sets `total` here."""
 
     def is_complete(self):
         return self.total is not None and len(self.outcomes) == self.total
@@ -183,7 +187,7 @@ class _Job:
             elif self.callback is not None:
                 self.callback(self.value())
         except Exception:
-            # As an exception in a thread: told, and the pool goes on.
+            # An exception of a callback is printed, and the pool goes on.
             sys.excepthook(*sys.exc_info())
 
     def wait(self, is_over, timeout):
@@ -218,8 +222,9 @@ class AsyncResult:
         self._job.wait(self._job.is_complete, timeout)
 
     def get(self, timeout=None):
-        """The results in the order of the tasks, or the exception of the first task that failed. multiprocessing.TimeoutError says
-        which worker has which of the tasks that are left."""
+        """Returns the results in the order of the tasks. If a task has failed, raises the exception of the first one that failed. If
+        not all tasks have ended after `timeout` seconds, raises multiprocessing.TimeoutError, whose text says which worker has which of
+        the tasks that are left."""
         if not self._job.wait(self._job.is_complete, timeout):
             raise multiprocessing.TimeoutError(self._job.pool._describe(self._job))
         if self._job.failure is not None:
@@ -227,8 +232,9 @@ class AsyncResult:
         return self._job.value()
 
     def cancel(self):
-        """Tasks that no worker has begun are dropped, and get() raises concurrent.futures.CancelledError. What workers have begun
-        they end; its results are dropped. False: all tasks had ended already."""
+        """Drops the tasks that were not given to a worker yet. A worker completes the chunk of tasks that it has, and the results are
+        dropped. get() then raises concurrent.futures.CancelledError, or the exception of a task that had failed before. Returns False
+        if all tasks had ended already, else True."""
         if self.ready():
             return False
         self._job.end(CancelledError("cancel() was called"))
@@ -242,7 +248,8 @@ class _Single(_Job):
 
 
 class _Iterator:
-    """What imap() and imap_unordered() return. A task that failed raises when its turn comes, and the next ones follow."""
+    """What imap() and imap_unordered() return. If a task has failed, next() raises its exception when its turn comes. The next call
+    of next() goes on with the next task."""
 
     def __init__(self, job, is_ordered):
         self._job, self._is_ordered, self._next = job, is_ordered, 0
@@ -261,7 +268,7 @@ class _Iterator:
             index = self._next if self._is_ordered else job.finished[self._next]
             self._next += 1
             worked, value = job.outcomes[index]
-            job.outcomes[index] = (worked, None)  # the results of an endless iterable are not kept
+            job.outcomes[index] = (worked, None)  # so the results of an endless iterable do not pile up
         if worked:
             return value
         raise value
@@ -278,8 +285,8 @@ class _Iterator:
 
 
 class _Stream(_Job):
-    """The tasks of an iterator, whose number is not known before its end. A thread of its own reads the iterator, which may
-    block; it reads no further than `ahead` tasks beyond those that have ended."""
+    """The tasks of an iterator. Their number is not known before the iterator ends. A thread of its own reads the iterator, because
+    the iterator may block. The thread pauses while `ahead` or more of the tasks that it has read have not ended."""
 
     def __init__(self, pool, function, iterable, chunksize, ahead):
         super().__init__(pool, function, None)
@@ -288,14 +295,14 @@ class _Stream(_Job):
 
     def set_total(self):
         if self.total is None:
-            self.total = self.given + 1  # the one after the last that was read gets the error, too
+            self.total = self.given + 1  # one more than were read: next() raises the error even if all tasks have outcomes
 
     def read(self):
         while True:
             try:
                 taken = list(itertools.islice(self.iterator, self.chunksize))
                 failure = None
-            except BaseException as error:  # of the user's generator
+            except BaseException as error:  # raised by the user's generator
                 taken, failure = [], error
             with self.change:
                 if self.total is not None:  # cancelled, or the pool has ended
@@ -319,19 +326,19 @@ class _Stream(_Job):
 
 
 class _Worker:
-    """A worker process as the thread of the pool sees it."""
+    """A worker process, and what the pool's thread knows of it."""
 
     def __init__(self, pool):
         self.task_end = self.result_end = self.pidfd = None
-        pool._fresh.append(self)  # a child that fork() makes closes the parent's ends
+        pool._fresh.append(self)  # so that the child, if fork() makes it, can close the parent's ends of the pipes
         task_reader, self.task_end = os.pipe()
         self.result_end, result_writer = os.pipe()
-        self.chunk = None      # (job, first index, number) that it has
-        self.returned = 0      # results of that chunk
+        self.chunk = None      # (job, first index, tasks) that it has
+        self.returned = 0      # how many results of that chunk have come
         self.has_begun = False
         self.tasks_done = 0
         self.is_retiring = False
-        self.is_mute = False   # its end of the pipe for results is closed
+        self.is_mute = False   # the worker's end of the pipe for results is closed
         self.to_send, self.received = collections.deque(), bytearray()
         tasks, results = Connection(task_reader, writable=False), Connection(result_writer, readable=False)
         try:
@@ -349,7 +356,7 @@ class _Worker:
         try:
             self.pidfd = pidfd_open(self.process.pid)
             self.is_gone = False
-        except ProcessLookupError:  # it has ended, and somebody has reaped it
+        except ProcessLookupError:  # the worker has ended, and other code has reaped it
             self.is_gone = True
 
     @property
@@ -364,7 +371,7 @@ class _Worker:
                 os.close(number)
 
     def stop_sending(self):
-        """It ends when it has done what it has."""
+        """Closes the pipe for tasks. The worker ends when it has done the tasks that it has."""
         self.is_retiring = True
         if self.task_end is not None and not self.to_send:
             number, self.task_end = self.task_end, None
@@ -392,13 +399,13 @@ class _Worker:
         return self.is_gone
 
     def reap(self):
-        """The exit code, as multiprocessing has it; None: somebody else has taken it."""
+        """Returns the exit code as multiprocessing defines it, or None if other code has taken the exit status from the kernel."""
         code = self.process.exitcode
         if code is None and hasattr(self.process._popen, "sentinel") and self.process._popen.method == "forkserver":
-            self.process.join(1.0)  # the server tells it after it has reaped
+            self.process.join(1.0)  # the fork server sends the exit code after it has reaped the worker
             code = self.process.exitcode
         if code is None:
-            # multiprocessing would believe for ever that it lives, and signal its id at exit.
+            # Without an exit code multiprocessing would take the worker for alive for ever, and signal its pid at exit.
             self.process._popen.returncode = 255
         self.process.join(0)
         return code
@@ -408,7 +415,7 @@ class _Worker:
         self.to_send.extend((memoryview(header), memoryview(data)))
 
     def write(self):
-        """What the pipe takes."""
+        """Writes as much of `to_send` as the pipe takes."""
         try:
             while self.to_send:
                 first = self.to_send[0]
@@ -420,10 +427,10 @@ class _Worker:
         except BlockingIOError:
             pass
         except BrokenPipeError:
-            self.to_send.clear()  # its end is told by the pidfd
+            self.to_send.clear()  # the pool learns of the worker's end by has_ended()
 
     def read(self, most=1 << 16):
-        """True: it had something, and there may be more."""
+        """Reads at most `most` bytes of results. Returns True if there were some: then there may be more."""
         try:
             data = os.read(self.result_end, most)
         except BlockingIOError:
@@ -433,7 +440,7 @@ class _Worker:
         return bool(data)
 
     def frames(self):
-        """The messages that have come as a whole."""
+        """Takes the messages that have come completely out of `received`, and yields them."""
         while len(self.received) >= LENGTH.size:
             start, (length,) = LENGTH.size, LENGTH.unpack_from(self.received)
             if length == -1:
@@ -462,9 +469,9 @@ RUNS, CLOSES, ENDS = range(3)
 
 
 class Pool:
-    """As multiprocessing.Pool. A task whose worker is killed fails with WorkerKilled, and all others go on, in a new worker.
-    `context`: as multiprocessing.get_context() returns it; a new worker is started from a thread of this process, so "forkserver"
-    or "spawn" is safer than "fork" where other threads hold locks."""
+    """A pool of worker processes with the methods of multiprocessing.Pool. If a worker is killed, its task fails with WorkerKilled. All
+    other tasks go on, and a new worker replaces the killed one. `context` is a start method, or what multiprocessing.get_context()
+    returns. A thread of this process starts new workers. So "forkserver" or "spawn" is safer than "fork" if other threads hold locks."""
 
     def __init__(self, processes=None, initializer=None, initargs=(), maxtasksperchild=None, context=None):
         if processes is None:
@@ -483,7 +490,7 @@ class Pool:
         self._broken = None                 # why no task can be done any more
         self._stillborn = 0
         self._waiting = collections.deque()  # (job, first index, arguments of its tasks)
-        self._streams = set()                # whose iterators have not ended
+        self._streams = set()                # those whose iterators have not ended
         self._is_finished = False
         self._wake_lock = threading.RLock()
         self._wake_reader, self._wake_writer = os.pipe()
@@ -500,10 +507,10 @@ class Pool:
             raise
         self._thread = threading.Thread(target=self._serve, name="forksight-pool", daemon=True)
         self._thread.start()
-        # multiprocessing joins its children at exit, and a stopped one does not end by itself.
+        # At exit multiprocessing joins its children. A stopped worker would never end. So the pool kills its workers before that.
         self._at_exit = util.Finalize(self, _end_at_exit, args=(weakref.ref(self),), exitpriority=15)
 
-    # What may be asked, in any thread.
+    # Any thread may call these.
 
     def apply(self, function, args=(), kwds={}):
         return self.apply_async(function, args, kwds).get()
@@ -570,22 +577,23 @@ class Pool:
             raise ValueError("the pool was closed or terminated")
 
     def close(self):
-        """No more tasks. The workers end after those that there are."""
+        """Lets the pool take no more tasks. The workers end after the last task that it has."""
         if self._state == RUNS:
             self._state = CLOSES
         self._wake()
 
     def terminate(self):
-        """Kills the workers. What is not done fails."""
+        """Kills the workers. Tasks that have not ended fail. Returns when the workers have ended, except in a callback of the pool."""
         self._state = ENDS
         if self._owner != os.getpid():
             return
         self._wake()
-        if threading.current_thread() is not self._thread:  # a callback
+        if threading.current_thread() is not self._thread:  # a callback runs in the pool's thread, which cannot join itself
             self._thread.join()
 
     def join(self, timeout=None):
-        """Until all workers have ended, after close() or terminate()."""
+        """Waits until all workers have ended. Call it after close() or terminate(). Raises multiprocessing.TimeoutError after `timeout`
+        seconds."""
         if self._state == RUNS:
             raise ValueError("join() comes after close() or terminate()")
         self._thread.join(timeout)
@@ -603,7 +611,7 @@ class Pool:
         return [worker.pid for worker in list(self._workers)]
 
     def _describe(self, job):
-        """Who does what, for an error."""
+        """Returns the text of an error: which worker has which task. `job` limits it to the tasks of one call; None means all."""
         told = []
         for worker in list(self._workers):
             chunk = worker.chunk
@@ -616,7 +624,7 @@ class Pool:
     def __repr__(self):
         return f"<forksight.queue.Pool {('runs', 'closes', 'ended')[self._state]} processes={self._processes}>"
 
-    # The thread.
+    # The pool's thread calls these, except for _wake(), which any thread may call.
 
     def _wake(self):
         if self._owner != os.getpid():
@@ -626,7 +634,7 @@ class Pool:
                 try:
                     os.write(self._wake_writer, b"w")
                 except BlockingIOError:
-                    pass  # it is full, and so wakes
+                    pass  # the pipe is full, so it wakes the pool's thread anyway
 
     def _serve(self):
         try:
@@ -648,7 +656,7 @@ class Pool:
         return not self._waiting and not self._streams and all(worker.chunk is None for worker in self._workers)
 
     def _retire(self):
-        """Closes the workers' tasks. True: all have ended, or must be killed."""
+        """Closes the pipes for tasks. Returns True if all workers have ended, or if GRACE is over and the others must be killed."""
         now = time.monotonic()
         for worker in self._workers:
             worker.stop_sending()
@@ -714,13 +722,13 @@ class Pool:
             if worker.result_end is not None and worker.read():
                 self._take(worker)
             if worker.is_mute and not worker.is_retiring:
-                worker.kill()  # it cannot tell its results any more
+                worker.kill()  # it cannot send results any more
 
     def _take(self, worker):
         for frame in worker.frames():
             try:
                 told = pickle.loads(frame)
-            except Exception:  # somebody else has written into the pipe
+            except Exception:  # other code in the worker has written into the pipe
                 worker.received.clear()
                 worker.kill()
                 return
@@ -765,7 +773,7 @@ class Pool:
         return error
 
     def _bury(self):
-        """Takes the workers that have ended out of the pool, says what they had, and starts others."""
+        """Removes the workers that have ended from the pool, settles the tasks that they had, and starts new workers."""
         for worker in list(self._workers):
             if not worker.has_ended():
                 continue
@@ -784,7 +792,7 @@ class Pool:
         while self._state != ENDS and self._broken is None and len(self._workers) < self._processes and not (self._state == CLOSES and self._is_done()):
             try:
                 self._workers.append(_Worker(self))
-            except Exception as error:  # no process, no descriptor
+            except Exception as error:  # there may be no more processes or descriptors
                 if not self._workers:
                     self._break(error)
                 break
@@ -803,7 +811,7 @@ class Pool:
             self._waiting.appendleft((job, index + 1, left[1:]))
 
     def _break(self, error):
-        """No task can be done any more."""
+        """Ends the pool with this error, because it can do no task any more."""
         self._broken = self._broken or error
         self._state = ENDS
 
@@ -823,7 +831,7 @@ class Pool:
         self._end_rest()
 
     def _end_rest(self):
-        """What was given to the pool and will not be done."""
+        """Fails the tasks that were given to the pool and will not be done."""
         error = self._broken or RuntimeError("the pool was terminated before this task ended")
         while True:
             try:
@@ -845,7 +853,8 @@ class Pool:
                 os.close(number)
 
     def _forget(self):
-        """In a forked child: nothing of the pool is the child's. It must not keep the pipes of the workers open."""
+        """Called in a forked child. The pool stays the parent's. The child closes the pipes of the workers, so that it does not keep them
+        open."""
         self._wake_lock = threading.RLock()
         for worker in self._fresh:
             worker.close()
