@@ -17,14 +17,14 @@ MOST_PARTIES = 400
 FREE, WAITS, THROUGH, BROKEN = range(4)  # states of a place
 WELL, IS_BROKEN = 0, 1                    # states of the barrier
 ALL = 0x7fffffff
-# How many seconds a waiter that gives up waits for the barrier's lock. The holder of the lock may be stopped. A waiter that does not
-# get the lock leaves its place. The others then take it for dead, and that breaks the barrier, too.
+# How many seconds a waiter that gives up waits for the barrier's lock. The holder of the lock may be stopped. A waiter that does
+# not get the lock leaves its place. The others then take it for dead, and that breaks the barrier, too.
 PATIENCE = 1.0
 
 
 class Barrier:
-    """A barrier with the members of multiprocessing.Barrier: wait(), reset(), abort(), parties, n_waiting and broken. A process that is
-    killed while it waits breaks the barrier for the others."""
+    """A barrier with the members of multiprocessing.Barrier: wait(), reset(), abort(), parties, n_waiting and broken. A process
+    that is killed while it waits breaks the barrier for the others."""
 
     def __init__(self, parties, action=None, timeout=None):
         if not 1 <= parties <= MOST_PARTIES:
@@ -112,8 +112,8 @@ class Barrier:
         return 1 + place
 
     def _take_place(self, places):
-        """Appends a free place to `places`. Appends nothing if each place belongs to a waiter, or to a thread that has not yet read how
-        its wait ended."""
+        """Appends a free place to `places`. Appends nothing if each place belongs to a waiter, or to a thread that has not yet read
+        how its wait ended."""
         for place in self._places():
             if place in self._mine or self._words[PLACES + place] == WAITS:
                 continue
@@ -126,14 +126,16 @@ class Barrier:
     # The caller of these need not hold the lock of the barrier.
 
     def _leave(self, place):
-        """Releases the kernel lock of the place. The word stays as it is, because words are changed only under the barrier's lock."""
+        """Releases the kernel lock of the place. The word stays as it is, because words are changed only under the barrier's
+        lock."""
         life = self._segment.byte_lock(self._life(place), F_UNLCK)
         fcntl(self._segment.descriptor, F_OFD_SETLK, ctypes.byref(life))
         self._mine.discard(place)
 
     def wait(self, timeout=None):
         """Waits until all parties have come. Returns an index from 0 to parties - 1, which is different for each party. Raises
-        BrokenBarrierError if the barrier is broken or becomes broken. If not all parties have come after `timeout` seconds, it raises
+        BrokenBarrierError if the barrier is broken or becomes broken. If not all parties have come after `timeout` seconds, it
+        raises
         BrokenBarrierError and breaks the barrier for the others."""
         timeout = self._timeout if timeout is None else timeout
         deadline = None if timeout is None else time.monotonic() + max(timeout, 0)
@@ -151,7 +153,8 @@ class Barrier:
                     raise BrokenBarrierError
                 time.sleep(0.001)
         except BaseException:
-            # The others would wait for this party, which does not come: so break the barrier. A party that was let through does not.
+            # The others would wait for this party, which does not come: so break the barrier. A party that was let through does
+            # not.
             if places and self._words[PLACES + places[0]] == WAITS and (self._lock.held_here() or self._lock.acquire(timeout=PATIENCE)):
                 self._give_up(places[0])
             raise
@@ -166,7 +169,8 @@ class Barrier:
             raise BrokenBarrierError
 
     def _arrive(self, places):
-        """Returns the index of the new party, and appends its place to `places`. Returns None if there is no free place yet. The caller
+        """Returns the index of the new party, and appends its place to `places`. Returns None if there is no free place yet. The
+        caller
         holds the lock of the barrier."""
         self._look()
         if self.broken:

@@ -1,20 +1,21 @@
-"""Objects as messages and back.
+"""Makes messages of objects, and objects of messages.
 
-A message: a prefix of 64 bytes, the memory of arrays (each from a multiple of 64 on), then a table of where each of these
-lies and the pickle that refers to them. The pickle comes last, so that a loan can be written before it is known."""
+A message has four parts: a prefix of 64 bytes, the memory of arrays, a table, and a pickle. The memory of each array begins at a
+multiple of 64 bytes. The table says where the memory of each array lies. The pickle refers to these arrays. The pickle comes last,
+so that an array can be written into a loan before the pickle is known."""
 import io
 import pickle
 import struct
 
 from . import _memory, _tensors
 
-PREFIX = struct.Struct("<4sIQQ")  # magic, how many buffers, where the table lies, bytes of the pickle
-PLACE = struct.Struct("<QQ")      # of a buffer: where, how many bytes
+PREFIX = struct.Struct("<4sIQQ")  # magic, number of arrays, offset of the table, bytes of the pickle
+PLACE = struct.Struct("<QQ")      # an entry of the table: offset of an array, bytes of the array
 MAGIC = b"fsq1"
 ALIGNMENT = FIRST = 64
-# Of each buffer of a queue, beyond the bytes that its user asked for.
+# Each buffer of a queue has so many bytes more than its user asked for: for the prefix, the table and the gaps between arrays.
 OVERHEAD = 4096
-# So few bytes of arrays are copied on receipt: a view of them would hold a whole buffer of the queue.
+# If the arrays of a message have at most so many bytes together, they are copied on receipt: a view would hold a whole buffer.
 SMALL = 2048
 
 
@@ -27,7 +28,8 @@ def _rebuild_permuted(array, axes):
 
 
 def _reduce_array(array):
-    """numpy itself shares the memory of arrays in C or Fortran order. Any other is sent in the order that it has."""
+    """Pickles an array of numpy. numpy itself pickles an array in C or Fortran order without a copy. An array in another order of
+    its axes is sent in that order. An array with gaps is sent without the gaps."""
     if array.dtype.hasobject or array.flags.c_contiguous or array.flags.f_contiguous:
         return NotImplemented
     order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
@@ -49,7 +51,8 @@ def _reduce_tensor(tensor):
 
 
 def _find_reducer(kind):
-    """None: its own way to be pickled. So subclasses of arrays, and parameters of torch, keep their type."""
+    """Returns the function that pickles objects of this type, or None if they are pickled in their own way. Subclasses of arrays,
+    and parameters of torch, are pickled in their own way, so they keep their type."""
     names = [f"{base.__module__}.{base.__name__}" for base in kind.__mro__]
     if "numpy.ndarray" in names:
         return _reduce_array if names[0] == "numpy.ndarray" else None
@@ -70,12 +73,13 @@ class _Pickler(pickle.Pickler):
         return reducer(obj) if reducer else NotImplemented
 
 
-# Their pickles have no other objects in them.
+# The pickles of these types refer to no other objects, so the plain pickler serves them.
 PLAIN = frozenset((int, str, bytes, bytearray, float, bool, complex, type(None)))
 
 
 class Item:
-    """An object that is ready to be written into a loan. It refers to the object's arrays: they are copied by write()."""
+    """An object that is ready to be written into a loan. It refers to the memory of the object's arrays, which write() copies.
+    `size` is the size of the message in bytes."""
 
     def __init__(self, obj):
         buffers = []
@@ -95,14 +99,15 @@ class Item:
         self.size = end + PLACE.size * len(self.places) + len(self.pickle)
 
     def write(self, target):
-        """Into a memoryview of at least `size` bytes."""
+        """Writes the message into a memoryview of at least `size` bytes. Returns the size of the message."""
         for (start, size), source in zip(self.places, self.buffers):
             _memory.copy_into(target[start:start + size], source)
         return write_table(target, self.places, self.table, self.pickle)
 
 
 def write_table(target, places, table, pickled):
-    """The prefix, table and pickle around buffers that are there. Returns the size of the message."""
+    """Writes the prefix, the table and the pickle of a message whose arrays are already in place. Returns the size of the
+    message."""
     at = table
     for place in places:
         PLACE.pack_into(target, at, *place)
@@ -113,8 +118,9 @@ def write_table(target, places, table, pickled):
 
 
 def read(view, copy=False):
-    """The object of a message. Its arrays are views of `view`, unless they are small or `copy` is set. What has no prefix
-    is bytes, as a program in another language sends them: they are returned as they lie."""
+    """Returns the object of a message. Its arrays are views of `view`, unless they are small or `copy` is true. A message without
+    the
+    prefix comes from put_bytes() or a program in another language. It is returned as a memoryview of its bytes."""
     if view.nbytes < FIRST or bytes(view[:4]) != MAGIC:
         return memoryview(bytearray(view)) if copy else view
     _, count, table, pickled = PREFIX.unpack_from(view)

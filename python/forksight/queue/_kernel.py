@@ -1,5 +1,5 @@
-"""What the kernel offers and some builds of Python do not: futexes, memfd_create(), pidfd_open(), and locks on bytes of a
-file that end with their holder."""
+"""System calls that some builds of Python do not offer: futex(), memfd_create(), pidfd_open(), pidfd_send_signal(), and kernel
+locks on bytes of a file, which end with their holder."""
 import ctypes
 import errno
 import os
@@ -8,7 +8,8 @@ import weakref
 from ctypes import c_char_p, c_int, c_long, c_size_t, c_uint, c_uint32, c_void_p
 from multiprocessing import context, reduction
 
-# By machine: the numbers of futex() and memfd_create(). Those of pidfd_open() and later calls are the same everywhere.
+# The numbers of futex() and memfd_create() by machine. The numbers of pidfd_send_signal() and pidfd_open() are the same on all of
+# these machines.
 CALLS = {"x86_64": (202, 319), "aarch64": (98, 279), "riscv64": (98, 279), "loongarch64": (98, 279), "ppc64le": (221, 360), "s390x": (238, 350)}
 PIDFD_SEND_SIGNAL, PIDFD_OPEN = 424, 434
 try:
@@ -23,7 +24,7 @@ FUTEX_WAIT, FUTEX_WAKE, FUTEX_WAKE_OP = 0, 1, 5
 ALL = 0x7fffffff
 ADD_ONE = 1 << 28 | 1 << 12  # FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_EQ, 0)
 MFD_CLOEXEC, MFD_ALLOW_SEALING = 1, 2
-F_ADD_SEALS, SEALS = 1033, 1 | 2 | 4  # against other seals, shrinking and growing
+F_ADD_SEALS, SEALS = 1033, 1 | 2 | 4  # F_SEAL_SEAL, F_SEAL_SHRINK and F_SEAL_GROW: no more seals, no smaller size, no larger size
 F_OFD_GETLK, F_OFD_SETLK = 36, 37
 F_WRLCK, F_UNLCK = 1, 2
 PROT_READ_WRITE, MAP_SHARED = 3, 1
@@ -46,7 +47,8 @@ class _Flock(ctypes.Structure):
     _fields_ = [("type", ctypes.c_short), ("whence", ctypes.c_short), ("start", ctypes.c_longlong), ("length", ctypes.c_longlong), ("pid", c_int)]
 
 
-# A C function all the way: no handler of a signal runs between what it does and the result that map() yields.
+# fcntl() as a C function without Python code around it. If map() calls it, no signal handler runs between its effect and its
+# result.
 fcntl = ctypes.CFUNCTYPE(c_int, c_int, c_int, c_void_p, use_errno=True)(("fcntl", _libc))
 
 
@@ -56,13 +58,14 @@ def _raise(what):
 
 
 def memfd_create(name):
-    """A memfd with FD_CLOEXEC. os.memfd_create() is missing where Python was built with an old libc."""
+    """Returns the descriptor of a new memfd with FD_CLOEXEC. A Python that was built with an old libc has no os.memfd_create()."""
     made = _syscall(c_long(MEMFD_CREATE), c_char_p(name.encode()), c_uint(MFD_CLOEXEC | MFD_ALLOW_SEALING))
     return made if made >= 0 else _raise("memfd_create")
 
 
 def pidfd_open(pid):
-    """A descriptor that is readable when the process has ended, or None: the kernel is older than Linux 5.3."""
+    """Returns a descriptor that becomes readable when the process ends. Returns None if the kernel is older than Linux 5.3, or if a
+    seccomp filter refuses the call with EPERM. Raises ProcessLookupError if there is no such process."""
     made = _syscall(c_long(PIDFD_OPEN), c_int(pid), c_uint(0))
     if made >= 0:
         return made
@@ -72,13 +75,15 @@ def pidfd_open(pid):
 
 
 def pidfd_send_signal(pidfd, number):
-    """To the process itself, even if its id was given to another."""
+    """Sends a signal to the process of a pidfd. It never reaches another process that has got the same pid since."""
     if _syscall(c_long(PIDFD_SEND_SIGNAL), c_int(pidfd), c_int(number), c_void_p(None), c_uint(0)) != 0:
         _raise("pidfd_send_signal")
 
 
 def futex_wait(address, expected, seconds):
-    """Until it is woken, the word is not `expected`, a signal comes, or so many seconds have passed."""
+    """Sleeps until futex_wake() wakes it, a signal comes, or so many seconds have passed. Returns at once if the word at `address`
+    is
+    not `expected`."""
     span = _Timespec(int(seconds), int(seconds % 1 * 1e9))
     _syscall(c_long(FUTEX), c_void_p(address), c_int(FUTEX_WAIT), c_uint32(expected), ctypes.byref(span), c_void_p(None), c_uint32(0))
 
@@ -88,7 +93,8 @@ def futex_wake(address, count):
 
 
 def futex_add_one_and_wake(address):
-    """Adds 1 to the word, atomically, and wakes all who wait for it: Python has no atomic operations, but this system call does."""
+    """Adds 1 to the word atomically, and wakes all threads that wait for it. This system call is used because Python has no atomic
+    operations."""
     _syscall(c_long(FUTEX), c_void_p(address), c_int(FUTEX_WAKE_OP), c_int(ALL), c_void_p(0), c_void_p(address), c_uint32(ADD_ONE))
 
 
@@ -104,13 +110,16 @@ os.register_at_fork(after_in_child=_renew_in_child)
 
 
 class Segment:
-    """A memfd that is mapped, and an open file description of this process for locks on its bytes.
+    """A memfd that is mapped, and an open file description of this process for kernel locks on its bytes.
 
-    A lock belongs to the description, and ends when nothing refers to that: at the end of the process, however it ends. So
-    nothing else may refer to it. It is not mapped, and a forked child replaces it by one of its own as its first step."""
+    A lock belongs to the open file description. The kernel ends the lock when nothing refers to the description any more. That must
+    be
+    so at the end of the process, however it ends, so only this process may refer to the description. For that reason the mapping uses
+    another description of the memfd, and a forked child first replaces the description by one of its own."""
 
     def __init__(self, size, name="forksight-shared", descriptor=None):
-        """A new one, or that of a descriptor, which stays the caller's."""
+        """Makes a new memfd of `size` bytes, or uses the memfd of `descriptor`, which stays the caller's and must have `size` bytes or
+        more."""
         self.users = []
         memory = descriptor if descriptor is not None else memfd_create(name)
         self.descriptor = self.shared = -1
@@ -134,7 +143,7 @@ class Segment:
         self.words = (c_uint32 * (PAGE // 4)).from_address(self.address)
         _segments.add(self)
 
-    def __del__(self, munmap=_munmap, close=os.close):  # the end of the interpreter takes the globals away first
+    def __del__(self, munmap=_munmap, close=os.close):  # at its end the interpreter removes the globals first
         if self.address is not None:
             munmap(self.address, self.size)
         for number in (self.descriptor, self.shared):
@@ -149,12 +158,13 @@ class Segment:
         return _attach_foreign, (os.getpid(), number, about.st_dev, about.st_ino)
 
     def renew(self):
-        """In a forked child: the parent's locks are not ours, and must not live as long as we."""
+        """Called in a forked child. The locks belong to the parent, and must not last as long as the child. So the child gives up the
+        description that it has inherited."""
         own = -1
         try:
             own = _open_anew(self.descriptor)
         except OSError:
-            pass  # the next lock says so
+            pass  # the next attempt to lock a byte raises an error
         if own >= 0:
             os.dup2(own, self.descriptor, inheritable=False)
             os.close(own)
@@ -170,17 +180,17 @@ class Segment:
         return self.address + 4 * word
 
     def share(self):
-        """A descriptor for other processes, of a description that has no locks."""
+        """Returns a descriptor for other processes. Its open file description has no locks."""
         if self.shared < 0:
             self.shared = _open_anew(self.descriptor)
         return self.shared
 
     def byte_lock(self, byte, kind):
-        """What fcntl() takes for a lock (F_WRLCK) or its end (F_UNLCK) on a byte."""
+        """Returns the structure by which fcntl() locks a byte (kind F_WRLCK) or unlocks it (kind F_UNLCK)."""
         return _Flock(type=kind, whence=os.SEEK_SET, start=byte, length=1)
 
     def is_locked_elsewhere(self, byte):
-        """Whether another process, or another object in this one, holds the lock on a byte."""
+        """Tells whether another process, or another Segment of this process, holds the lock on a byte."""
         asked = self.byte_lock(byte, F_WRLCK)
         if fcntl(self.descriptor, F_OFD_GETLK, ctypes.byref(asked)) != 0:
             _raise("a lock on a byte of a memfd")
@@ -188,14 +198,14 @@ class Segment:
 
 
 def check_lock_errno():
-    """After -1: returns if somebody else has the lock."""
+    """Called after fcntl() has failed to lock a byte. Returns if another holder has the lock. Raises OSError for other errors."""
     number = ctypes.get_errno()
     if number in (errno.EBADF, errno.EINVAL, errno.ENOLCK):
         raise OSError(number, f"a lock on a byte of a memfd: {os.strerror(number)}")
 
 
 def _open_anew(descriptor):
-    """Another open file description of the same file."""
+    """Returns a descriptor of a new open file description of the same file."""
     try:
         return os.open(f"/proc/self/fd/{descriptor}", os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError as error:
@@ -203,7 +213,7 @@ def _open_anew(descriptor):
 
 
 def state_of(pid):
-    """The letter of a process's state, as in ps; "?" if there is none."""
+    """Returns the letter of a process's state, as in ps. Returns "?" if there is no such process or its state cannot be read."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0].decode()
@@ -221,7 +231,8 @@ def _attach_inherited(descriptor):
 
 
 def open_foreign(pid, number, device, inode, what):
-    """A descriptor of another process, or of this one, which the caller closes."""
+    """Opens the file of a descriptor that process `pid` has. The caller closes the descriptor that it returns. Raises OSError if that is
+    not the file with this device and inode."""
     path = f"/proc/{pid}/fd/{number}"
     try:
         own = os.open(path, os.O_RDWR | os.O_CLOEXEC)

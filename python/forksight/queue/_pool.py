@@ -30,13 +30,15 @@ LENGTH, LONG_LENGTH = struct.Struct("!i"), struct.Struct("!Q")
 GRACE = 5.0
 # If so many workers in succession end before they begin a task, the pool gives up.
 MOST_STILLBORN = 10
-# The pool's thread wakes at least every so many seconds after close(), or if the kernel has no pidfd, to see which workers have ended.
+# The pool's thread wakes at least every so many seconds after close(), or if the kernel has no pidfd, to see which workers have
+# ended.
 TICK = 0.05
 
 
 class WorkerKilled(Exception):
-    """The worker process `pid` ended before its task did. `signal` is the number of the signal that killed it, or None. `exitcode` is
-    its exit status, or None. Both are None if other code has taken the exit status from the kernel. `index` is the position of the task
+    """The worker process `pid` ended before its task did. `signal` is the number of the signal that killed it, or None. `exitcode`
+    is its exit status, or None. Both are None if other code has taken the exit status from the kernel. `index` is the position of
+    the task
     among the tasks of its call. `function` is the name of the function."""
 
     def __init__(self, pid, signal_number, exitcode, index, function):
@@ -55,8 +57,8 @@ class WorkerKilled(Exception):
 
 
 class RemoteError(Exception):
-    """Stands for an exception of a task that cannot be sent as itself, or says that a result cannot be pickled. Its text has the class
-    and the text of the original exception. Its cause is a RemoteTraceback."""
+    """Stands for an exception of a task that cannot be sent as itself, or says that a result cannot be pickled. Its text has the
+    class and the text of the original exception. Its cause is a RemoteTraceback."""
 
 
 class RemoteTraceback(Exception):
@@ -222,9 +224,9 @@ class AsyncResult:
         self._job.wait(self._job.is_complete, timeout)
 
     def get(self, timeout=None):
-        """Returns the results in the order of the tasks. If a task has failed, raises the exception of the first one that failed. If
-        not all tasks have ended after `timeout` seconds, raises multiprocessing.TimeoutError, whose text says which worker has which of
-        the tasks that are left."""
+        """Returns the results in the order of the tasks. If a task has failed, raises the exception of the first one that failed.
+        If not all tasks have ended after `timeout` seconds, raises multiprocessing.TimeoutError, whose text says which worker has
+        which of the tasks that are left."""
         if not self._job.wait(self._job.is_complete, timeout):
             raise multiprocessing.TimeoutError(self._job.pool._describe(self._job))
         if self._job.failure is not None:
@@ -233,8 +235,8 @@ class AsyncResult:
 
     def cancel(self):
         """Drops the tasks that were not given to a worker yet. A worker completes the chunk of tasks that it has, and the results are
-        dropped. get() then raises concurrent.futures.CancelledError, or the exception of a task that had failed before. Returns False
-        if all tasks had ended already, else True."""
+        dropped. get() then raises concurrent.futures.CancelledError, or the exception of a task that had failed before. Returns
+        False if all tasks had ended already, else True."""
         if self.ready():
             return False
         self._job.end(CancelledError("cancel() was called"))
@@ -471,7 +473,8 @@ RUNS, CLOSES, ENDS = range(3)
 class Pool:
     """A pool of worker processes with the methods of multiprocessing.Pool. If a worker is killed, its task fails with WorkerKilled. All
     other tasks go on, and a new worker replaces the killed one. `context` is a start method, or what multiprocessing.get_context()
-    returns. A thread of this process starts new workers. So "forkserver" or "spawn" is safer than "fork" if other threads hold locks."""
+    returns. A thread of this process starts new workers. So "forkserver" or "spawn" is safer than "fork" if other threads hold
+    locks."""
 
     def __init__(self, processes=None, initializer=None, initargs=(), maxtasksperchild=None, context=None):
         if processes is None:
@@ -583,7 +586,8 @@ class Pool:
         self._wake()
 
     def terminate(self):
-        """Kills the workers. Tasks that have not ended fail. Returns when the workers have ended, except in a callback of the pool."""
+        """Kills the workers. Tasks that have not ended fail. Returns when the workers have ended, except in a callback of the
+        pool."""
         self._state = ENDS
         if self._owner != os.getpid():
             return
@@ -592,7 +596,8 @@ class Pool:
             self._thread.join()
 
     def join(self, timeout=None):
-        """Waits until all workers have ended. Call it after close() or terminate(). Raises multiprocessing.TimeoutError after `timeout`
+        """Waits until all workers have ended. Call it after close() or terminate(). Raises multiprocessing.TimeoutError after
+        `timeout`
         seconds."""
         if self._state == RUNS:
             raise ValueError("join() comes after close() or terminate()")

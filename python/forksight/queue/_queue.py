@@ -1,8 +1,8 @@
-"""The queue itself, close to multiprocessing.Queue: put(), get(), and what they need to survive signals and forks.
+"""The class Queue, whose methods are close to those of multiprocessing.Queue. It stays whole if a signal or a fork interrupts it.
 
-A handler of a signal may raise between any two lines of Python, but not inside a call of a C function. So what a C function
-takes or gives away is written down by that function itself (a pointer that it stores), or by the C code that calls it
-(list.extend() over map()). No line of Python lies between the deed and the note."""
+A signal handler may raise an exception between any two instructions of Python, but not inside a call of a C function. So if a C
+function takes or gives away a buffer or a message, C code also records that. Either the function itself stores a pointer, or
+list.extend() over map() calls the function and stores its result. No instruction of Python lies between the act and its record."""
 import collections
 import ctypes
 import functools
@@ -18,7 +18,7 @@ from ._errors import Closed, Empty, Error, Full, TooLarge, make_error
 from ._native import OK, TIMEOUT, ErrorText, Options, byref, c_void_p
 from ._native import library as native
 
-# How long a call of the C library waits before Python looks for signals, ms.
+# A call of the C library waits for at most so many milliseconds. Then Python runs the handlers of signals that have come.
 SLICE_MS = 40
 _FULL = {"block": 0, "fail": 1, "drop_oldest": 2}
 _ROLES = {"any": 0, "producer": 1, "consumer": 2}
@@ -30,24 +30,25 @@ def _number(numbers, name, word):
     return numbers[word]
 
 
-# The value of `finish`, as a finalizer: it is called without a line of Python, in which a handler could raise.
+# A finalizer that calls the object's `finish`. It runs no instruction of Python, after which a signal handler could raise.
 _finalizer = property(operator.attrgetter("finish"))
 
 
 class _Cell:
-    """A pointer of the C library that is given back exactly once, whoever comes first: a call, or the end of this object."""
+    """A pointer of the C library. It is given back exactly once: by a call of `finish`, or at the end of this object."""
 
     __slots__ = ("out", "once", "finish")
     __del__ = _finalizer
 
     def __init__(self, give_back):
-        self.out = c_void_p()  # NULL may be given back
-        self.once = [None, self.out]  # who pops the pointer has it
+        self.out = c_void_p()  # the C library accepts NULL, too
+        self.once = [None, self.out]  # whoever pops the pointer gives it back
         self.finish = functools.partial(collections.deque, map(give_back, iter(self.once.pop, None)), 0)
 
 
 class _Handle:
-    """A handle of the C library. It is closed when nothing refers to it any more, so never under a call that waits."""
+    """A handle of the C library. It is closed when nothing refers to it any more. A call that waits refers to it, so the handle is
+    never closed during such a call."""
 
     __slots__ = ("pointer", "pid", "array_type", "finish")
     __del__ = _finalizer
@@ -64,7 +65,7 @@ class _Handle:
 
 
 class _Message:
-    """A message that was received, and that goes back when nothing refers to it any more; or the place for one."""
+    """A received message, or an empty place for one. The message is released when nothing refers to this object any more."""
 
     __slots__ = ("cell", "handle", "is_read")
 
@@ -77,8 +78,9 @@ class _Message:
 
 
 class Loan:
-    """A buffer of the queue to write into. It goes back to the queue if it is not sent, at the latest with this object. After
-    send() its memory belongs to the receiver: do not write into arrays that were made of it."""
+    """A free buffer of the queue, to write an item into. If the loan is not sent, the buffer goes back to the queue at the end of
+    the `with` block, by give_back(), or at the end of this object. After send() the memory belongs to the receiver. Do not write
+    into arrays of the loan after that."""
 
     def __init__(self, queue, handle):
         self._queue, self._handle = queue, handle
@@ -98,11 +100,11 @@ class Loan:
 
     @property
     def data(self):
-        """All bytes of the buffer, as a memoryview: for send(bytes)."""
+        """All bytes of the buffer, as a memoryview. send(size) sends the first `size` of them."""
         return self._memory()
 
     def array(self, shape, dtype):
-        """A numpy array in the buffer: for send()."""
+        """Returns a numpy array that lies in the buffer. send() without a size sends it. Raises TooLarge if it does not fit."""
         import numpy
         dtype = numpy.dtype(dtype)
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -118,14 +120,15 @@ class Loan:
         return array
 
     def send(self, size=None, timeout=None):
-        """Sends the array that array() has made; or, with `size`, so many bytes of `data`, which the receiver gets as a
-        memoryview. It raises queue.Full after `timeout` seconds; the loan can still be sent then."""
+        """Sends the array that array() has made. With `size`, it sends the first `size` bytes of `data`, which the receiver gets as
+        a memoryview. It raises queue.Full if there is no room after `timeout` seconds. The loan can still be sent then."""
         memory = self._memory()
         if size is None:
             if self._array is None:
                 raise ValueError("send() without a size sends what array() has made")
             array, nbytes = self._array
-            # The pickle of the array alone, with the memory where it lies.
+            # The array lies in the buffer already. So only the table and the pickle are written, unless the array is pickled
+            # otherwise.
             item = _items.Item(array)
             if item.buffers and item.buffers[0].nbytes == nbytes:
                 size = _items.write_table(memory, item.places, item.table, item.pickle)
@@ -145,7 +148,7 @@ def _deadline(timeout):
 
 
 class _Patience:
-    """The slices of a wait until a deadline; None: without end."""
+    """Divides a wait until a deadline into slices. A deadline of None means a wait without end."""
 
     __slots__ = ("deadline", "ms", "began", "started")
 
@@ -153,53 +156,56 @@ class _Patience:
         self.deadline, self.began = deadline, time.monotonic()
 
     def next(self):
-        """How long the next call may wait, ms; 0 if the deadline has passed."""
+        """Returns how many milliseconds the next call may wait. That is 0 if the deadline has passed."""
         self.started = time.monotonic()
         left = SLICE_MS if self.deadline is None else (self.deadline - self.started) * 1000
         self.ms = 0 if left <= 0 else min(SLICE_MS, int(left) + 1)
         return self.ms
 
     def is_over(self):
-        """After a call that found nothing. A queue with full="fail" does not wait."""
+        """Tells, after a call that found nothing, whether the wait is over. It is over at the deadline. It is also over if the call
+        returned before half of its slice: a queue with full="fail" does not wait."""
         now = time.monotonic()
         return self.ms == 0 or now - self.started < self.ms / 2000 or self.deadline is not None and now >= self.deadline
 
     def tell(self, text):
-        """The text of the last slice, with the time of the whole wait."""
+        """Returns the error text of the last slice, with the time of the whole wait in place of the time of the slice."""
         return re.sub(r" after [\d.]+ s:", f" after {time.monotonic() - self.began:.1f} s:", text, count=1)
 
 
 class Queue:
     """A queue of Python objects in shared memory, for processes of one host.
 
-    `maxsize` items at most are in the queue or with a receiver that still has views of them. `item_bytes`: how large the
-    pickle and the arrays of one item can be. The memory is reserved at once: maxsize * item_bytes. `name=True` makes a named
-    queue, to which Queue.attach(name) gets; else it is a memfd. `redeliver`: an item whose receiver died goes to another.
-    `full`: what put() does when there is no room: "block", "fail" or "drop_oldest". `keep_open=False`: get() raises Closed or
-    ProducerDied when the last producer has gone, and put() NoConsumer when the last consumer has; else they wait for others
-    as long as the handle that made the queue lives."""
+    `maxsize` is how many items can be in the queue. 0 or less means 64. `buffers` is how many buffers there are for queued items,
+    items that receivers still view, and loans together. Its default is `maxsize`. `item_bytes` is how many bytes the pickle and the
+    arrays of one item can have together. The memory of all buffers is reserved at once. With `name=True` the queue has a name, by
+    which Queue.attach() finds it. Otherwise it is a memfd. With `redeliver=True` an item whose receiver died goes to another
+    receiver, and `max_redeliver` limits how often. `full` is what put() does if there is no room: "block", "fail" or "drop_oldest".
+    With `keep_open=False`, get() raises Closed or ProducerDied if the last producer has gone, and put() raises NoConsumer if the
+    last
+    consumer has gone. With `keep_open=True`, both wait for other processes as long as the handle that made the queue lives."""
 
     def __init__(self, maxsize=64, *, item_bytes=64 * 1024, buffers=None, name=False, redeliver=False, max_redeliver=0, full="block",
                  keep_open=True, max_participants=128, spin_us=0, unlink_at=0):
         maxsize = maxsize if maxsize > 0 else 64
-        # The C library's own default is 16 handles at a time.
+        # `max_participants` is how many handles can be attached at the same time. The C library's own default is 16.
         options = Options(slots=max(2, maxsize), buffers=maxsize if buffers is None else buffers, buffer_bytes=item_bytes + _items.OVERHEAD,
                           named=bool(name), redeliver=bool(redeliver), full=_number(_FULL, "full", full), max_redeliver=max_redeliver,
                           max_participants=max_participants, spin_us=spin_us, unlink_at=unlink_at)
         self._begin(_Handle(lambda out, told: native.queue_create(byref(options), out, told)), "any")
         if keep_open:
-            # A handle is a producer from its first loan on, and a consumer from its first call for a message on.
+            # A handle becomes a producer by its first loan, and a consumer by its first call that asks for a message.
             self.loan(False).give_back()
             native.queue_receive(self._handle.pointer, 0, byref(c_void_p()), None)
 
     def _begin(self, handle, role):
         self._handle, self._role = handle, role
-        self._parked = collections.deque()  # messages that were received, and that no call has returned
+        self._parked = collections.deque()  # messages that were received, but that no call of get() or aget() has returned
 
     @classmethod
     def attach(cls, where, role="any"):
-        """A handle on an existing queue: by its name, or by a descriptor, which stays the caller's. `role`: "any", "producer"
-        or "consumer"."""
+        """Returns a handle of an existing queue. `where` is the name of the queue or a descriptor of its memory. The descriptor
+        stays the caller's. `role` is "any", "producer" or "consumer"."""
         made, number = cls.__new__(cls), _number(_ROLES, "role", role)
         if isinstance(where, str):
             made._begin(_Handle(lambda out, told: native.queue_attach_named(where.encode(), number, out, told)), role)
@@ -208,7 +214,8 @@ class Queue:
         return made
 
     def _use(self):
-        """The handle of this process. In a forked child that is a new one: its parent's messages stay the parent's."""
+        """Returns the C library's handle of this process. A forked child gets a handle of its own. The messages of its parent stay
+        the parent's."""
         handle = self._handle
         if handle is None:
             raise Closed("this queue handle is closed")
@@ -222,12 +229,12 @@ class Queue:
     # To other processes.
 
     def fileno(self):
-        """The descriptor of a queue's memory, for an exec: subprocess.Popen(pass_fds=[queue.fileno()])."""
+        """The descriptor of the queue's memory. subprocess.Popen(pass_fds=[queue.fileno()]) passes it to another program."""
         return native.queue_fd(self._use().pointer)
 
     @property
     def name(self):
-        """Of a named queue, else None."""
+        """The name of a named queue, or None."""
         told = ctypes.create_string_buffer(128)
         return told.value.decode() if native.queue_name(self._use().pointer, told, len(told)) else None
 
@@ -248,18 +255,19 @@ class Queue:
     # Sending.
 
     def put(self, obj, block=True, timeout=None):
-        """queue.Full if there is no room: at once, or after `timeout` seconds."""
+        """Sends an object. Raises queue.Full if there is no room. It raises that at once if `block` is false, else after `timeout`
+        seconds."""
         self._put(_items.Item(obj), _deadline(timeout if block else 0), None, None)
 
     def put_nowait(self, obj):
         self.put(obj, False)
 
     def put_bytes(self, data, block=True, timeout=None):
-        """Bytes without any frame, for a receiver in another language; get() returns them as a memoryview."""
+        """Sends bytes without a frame, for a receiver in another language. get() returns them as a memoryview."""
         self._put(_Bytes(data), _deadline(timeout if block else 0), None, None)
 
     def loan(self, block=True, timeout=None):
-        """A buffer to write an item in place."""
+        """Returns a Loan: a free buffer, to write an item in place."""
         return self._borrow(self._use(), _deadline(timeout if block else 0), None)
 
     def _borrow(self, handle, deadline, wait):
@@ -296,13 +304,14 @@ class Queue:
                 self._check(codes[-1], told, patience, handle, wait, Full)
         finally:
             if OK not in codes:
-                cell.once.extend(pointer)  # it is the caller's again
+                cell.once.extend(pointer)  # the loan was not sent, so the caller has it again
 
     # Receiving.
 
     def get(self, block=True, timeout=None, copy=False):
-        """queue.Empty if there is nothing: at once, or after `timeout` seconds. Arrays in the item are views of the message,
-        which is held until they are gone, unless `copy` is set."""
+        """Returns the next object. Raises queue.Empty if there is none. It raises that at once if `block` is false, else after
+        `timeout` seconds. Large arrays in the object are views of the message, which holds its buffer until these arrays are gone.
+        With `copy` they are copies."""
         handle = self._use()
         places = [_Message(handle)]
         try:
@@ -318,8 +327,8 @@ class Queue:
         return _items.read(message.view(), copy)
 
     def _park(self, places, error):
-        """After a handler of a signal has raised: the next call returns the message that this one had. But an object that cannot be
-        unpickled does not come again."""
+        """Keeps a received message for the next call, after an exception. Such an exception comes from a signal handler or a
+        cancellation. A message whose object cannot be unpickled is not kept."""
         for message in places:
             if message.cell.out.value and not (message.is_read and isinstance(error, Exception)):
                 self._parked.appendleft(message)
@@ -328,7 +337,7 @@ class Queue:
         return self.get(False)
 
     def _receive(self, handle, deadline, wait, places):
-        """Into the place that is given, or a message that was parked behind it."""
+        """Receives a message into places[0]. If a message is parked, it appends that message to `places` instead."""
         told, patience = ErrorText(), _Patience(deadline)
         while True:
             if self._parked:
@@ -343,7 +352,7 @@ class Queue:
             self._check(code, told, patience, handle, wait, Empty)
 
     def _check(self, code, told, patience, handle, wait, nothing):
-        """After a call that did not succeed: returns if it is to be made again."""
+        """Judges a call of the C library that did not succeed. Returns if the call is to be made again. Otherwise raises an exception."""
         if wait is not None and wait.is_over:
             raise _Abandoned
         if self._handle is not handle and handle.pid == os.getpid():
@@ -356,7 +365,7 @@ class Queue:
     # asyncio.
 
     async def aget(self, timeout=None, copy=False):
-        """get() for a coroutine. If the coroutine is cancelled, the message that it would have got stays for the next call."""
+        """Does what get() does, in a coroutine. If the coroutine is cancelled, the next call returns the message that it had received."""
         handle, deadline = self._use(), _deadline(timeout)
         places = [_Message(handle)]
         try:
@@ -370,7 +379,7 @@ class Queue:
             raise
 
     async def aput(self, obj, timeout=None):
-        """put() for a coroutine. If the coroutine is cancelled, the item may still have been sent."""
+        """Does what put() does, in a coroutine. If the coroutine is cancelled, the item may have been sent nevertheless."""
         item, deadline = _items.Item(obj), _deadline(timeout)
         try:
             self._put(item, 0, None, None)
@@ -380,18 +389,19 @@ class Queue:
     # The end.
 
     def close_producer(self):
-        """This handle sends no more. When the last producer has closed, get() raises Closed after what is queued."""
+        """Declares that this handle sends no more. When the last producer has closed, get() returns what is queued and then raises
+        Closed."""
         told = ErrorText()
         code = native.queue_close_producer(self._use().pointer, -1, None, byref(told))
         if code != OK:
             raise make_error(code, told)
 
     def shutdown(self, drain=True):
-        """Ends the queue for all: nobody sends any more, and what is queued is still received if `drain` is set."""
+        """Ends the queue for all processes. Nothing can be sent any more. What is queued can still be received if `drain` is true."""
         native.queue_shutdown(self._use().pointer, bool(drain))
 
     def close(self):
-        """Ends this handle; calls of other threads that wait on it raise Closed. Views of messages stay valid."""
+        """Ends this handle. Calls of other threads that wait on it raise Closed. Views of messages stay valid."""
         handle, self._handle = self._handle, None
         if handle is None or handle.pid != os.getpid():
             return
@@ -406,14 +416,14 @@ class Queue:
         self.close()
 
     def join_thread(self):
-        """For programs made for multiprocessing.Queue: there is no thread to join."""
+        """Does nothing, because there is no thread to join. Programs that were written for multiprocessing.Queue may call it."""
 
     def cancel_join_thread(self):
-        """For programs made for multiprocessing.Queue: there is no thread to join."""
+        """Does nothing, because there is no thread to join. Programs that were written for multiprocessing.Queue may call it."""
 
 
 class _Bytes:
-    """An item without a prefix."""
+    """Bytes that are sent as they are, without the prefix of an Item."""
 
     def __init__(self, data):
         self.data = memoryview(data).cast("B")
@@ -429,8 +439,8 @@ class _Abandoned(BaseException):
 
 
 class _Wait:
-    """A call that waits in a thread of its own, for a coroutine. The thread is a daemon: nothing joins it at the end of the
-    loop or of the process, and it ends within a slice after its coroutine was cancelled."""
+    """Makes a call that waits, in a thread of its own, for a coroutine. The thread is a daemon, so nothing joins it at the end of the
+    loop or of the process. It ends within SLICE_MS after its coroutine was cancelled."""
 
     def __init__(self, queue):
         self.queue, self.is_over = queue, False
@@ -447,7 +457,7 @@ class _Wait:
         finally:
             self.is_over = True
             if own and future.done() and not future.cancelled() and future.exception() is None:
-                places.extend(own)  # also if the cancellation came together with it: then the caller parks it
+                places.extend(own)  # if the coroutine was cancelled at the same time, the caller parks the message
 
     def _work(self, loop, future, call, first, deadline, own):
         error = None
@@ -455,7 +465,7 @@ class _Wait:
             call(first, deadline, self, own)
         except _Abandoned:
             return
-        except BaseException as raised:  # goes to the coroutine
+        except BaseException as raised:  # the coroutine raises it
             error = raised
         try:
             loop.call_soon_threadsafe(self._deliver, future, own, error)
@@ -471,7 +481,7 @@ class _Wait:
             future.set_result(None)
 
     def _keep(self, own):
-        """What came too late is for the next call, unless the queue was closed."""
+        """Parks a message that came too late for its coroutine, unless the handle was closed. The next call returns it."""
         for message in own or ():
             if message.cell.out.value and self.queue._handle is message.handle:
                 self.queue._parked.appendleft(message)

@@ -1,4 +1,4 @@
-"""DLPack: tensors of any library as bytes with a shape, and back. Tensors in the memory of the host alone."""
+"""Turns tensors of any library into bytes with a shape by DLPack, and back. It handles only tensors in the memory of the host."""
 import ctypes
 import sys
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_uint64, c_void_p
@@ -7,7 +7,7 @@ from ._memory import address_of
 
 CPU = 1  # kDLCPU
 NAME, USED = b"dltensor", b"used_dltensor"
-# Code of the kind of a type in DLPack: its letter in numpy.
+# DLPack's code of the kind of a type, and numpy's letter for that kind.
 LETTERS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
 
 
@@ -27,11 +27,11 @@ def _interpreter(name, returned, *taken):
 
 _new = _interpreter("PyCapsule_New", ctypes.py_object, c_void_p, c_char_p, c_void_p)
 _pointer = _interpreter("PyCapsule_GetPointer", c_void_p, ctypes.py_object, c_char_p)
-# In a destructor, where the capsule has no references any more: by its address.
+# A destructor calls these with the address of the capsule, because the capsule has no references any more.
 _is_valid_at = _interpreter("PyCapsule_IsValid", c_int, c_void_p, c_char_p)
 _pointer_at = _interpreter("PyCapsule_GetPointer", c_void_p, c_void_p, c_char_p)
 
-_exported = {}  # address of a _Managed: what must live as long as it
+_exported = {}  # {address of a _Managed: objects that must live as long as it}
 
 
 @ctypes.CFUNCTYPE(None, c_void_p)
@@ -41,13 +41,13 @@ def _delete(address):
 
 @ctypes.PYFUNCTYPE(None, c_void_p)
 def _destroy(capsule):
-    """A capsule that nobody has consumed."""
+    """The destructor of a capsule. If no library has consumed the capsule, it frees the tensor."""
     if _is_valid_at(capsule, NAME):
         _exported.pop(_pointer_at(capsule, NAME), None)
 
 
 def count_strides(shape):
-    """Of a tensor whose last index changes fastest, in elements."""
+    """Returns the strides, in elements, of a dense tensor whose last index changes fastest."""
     strides, step = [], 1
     for length in reversed(shape):
         strides.append(step)
@@ -56,7 +56,7 @@ def count_strides(shape):
 
 
 def is_dense(shape, strides):
-    """Whether the elements fill their memory without gaps, in any order of the indices."""
+    """Tells whether the elements fill their memory without gaps, in any order of the indices."""
     step = 1
     for stride, length in sorted((stride, length) for stride, length in zip(strides, shape) if length != 1):
         if stride != step:
@@ -66,8 +66,8 @@ def is_dense(shape, strides):
 
 
 class Tensor:
-    """A tensor that lies in a message. numpy.from_dlpack(), torch.from_dlpack() and their kind make an array of it without a
-    copy. The message is held until the tensor and all such arrays are gone."""
+    """A tensor that lies in a message. from_dlpack() of numpy, torch and other libraries makes an array of it without a copy. The
+    message is held until the tensor and all such arrays are gone."""
 
     def __init__(self, buffer, dtype, shape, strides):
         self.buffer, self.dtype, self.shape, self.strides = buffer, dtype, shape, strides
@@ -101,15 +101,16 @@ class Tensor:
 
 
 def describe(tensor):
-    """(memory, dtype, shape, strides) of an object with __dlpack__, or None if it cannot be sent as bytes. The memory is a
-    ctypes array that keeps the tensor."""
+    """Returns (memory, dtype, shape, strides) of an object with __dlpack__, or None if it cannot be sent as bytes. The dtype is
+    DLPack's (code, bits, lanes), and the strides are in elements. The memory is a ctypes array that keeps the tensor alive. It is
+    an empty bytearray if the tensor has no elements."""
     if tuple(tensor.__dlpack_device__())[0] != CPU:
         return None
     try:
         capsule = tensor.__dlpack__()
         address = _pointer(capsule, NAME)
     except (BufferError, RuntimeError, TypeError, ValueError):
-        return None  # torch: it requires a gradient, or has a type that DLPack does not have
+        return None  # for example, a tensor of torch that requires a gradient, or whose type DLPack does not have
     told = _Managed.from_address(address).tensor
     shape = tuple(told.shape[i] for i in range(told.ndim))
     strides = tuple(told.strides[i] for i in range(told.ndim)) if told.strides else count_strides(shape)
@@ -119,7 +120,7 @@ def describe(tensor):
     for length in shape:
         size *= length
     if size and not is_dense(shape, strides):
-        # torch has this method. What has none is left to its own way to be pickled.
+        # Tensors of torch have contiguous(). A tensor without this method is pickled in its own way.
         return describe(tensor.contiguous()) if hasattr(tensor, "contiguous") else None
     memory = (ctypes.c_ubyte * size).from_address(told.data + told.byte_offset) if size else bytearray()
     if size:
@@ -128,7 +129,8 @@ def describe(tensor):
 
 
 def rebuild(library, dtype, shape, strides, buffer):
-    """What describe() has described, as a tensor of the library that it came from, if that is installed."""
+    """Returns the tensor that describe() has described. A tensor of torch becomes a tensor of torch again, if torch is installed.
+    Any other becomes a Tensor of this module."""
     made = Tensor(memoryview(buffer), dtype, shape, strides)
     if library == "torch":
         try:
