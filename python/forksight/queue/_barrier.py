@@ -135,8 +135,7 @@ class Barrier:
     def wait(self, timeout=None):
         """Waits until all parties have come. Returns an index from 0 to parties - 1, which is different for each party. Raises
         BrokenBarrierError if the barrier is broken or becomes broken. If not all parties have come after `timeout` seconds, it
-        raises
-        BrokenBarrierError and breaks the barrier for the others."""
+        raises BrokenBarrierError and breaks the barrier for the others."""
         timeout = self._timeout if timeout is None else timeout
         deadline = None if timeout is None else time.monotonic() + max(timeout, 0)
         places = []
@@ -170,8 +169,7 @@ class Barrier:
 
     def _arrive(self, places):
         """Returns the index of the new party, and appends its place to `places`. Returns None if there is no free place yet. The
-        caller
-        holds the lock of the barrier."""
+        caller holds the lock of the barrier."""
         self._look()
         if self.broken:
             raise BrokenBarrierError

@@ -82,8 +82,7 @@ def pidfd_send_signal(pidfd, number):
 
 def futex_wait(address, expected, seconds):
     """Sleeps until futex_wake() wakes it, a signal comes, or so many seconds have passed. Returns at once if the word at `address`
-    is
-    not `expected`."""
+    is not `expected`."""
     span = _Timespec(int(seconds), int(seconds % 1 * 1e9))
     _syscall(c_long(FUTEX), c_void_p(address), c_int(FUTEX_WAIT), c_uint32(expected), ctypes.byref(span), c_void_p(None), c_uint32(0))
 
@@ -113,13 +112,12 @@ class Segment:
     """A memfd that is mapped, and an open file description of this process for kernel locks on its bytes.
 
     A lock belongs to the open file description. The kernel ends the lock when nothing refers to the description any more. That must
-    be
-    so at the end of the process, however it ends, so only this process may refer to the description. For that reason the mapping uses
-    another description of the memfd, and a forked child first replaces the description by one of its own."""
+    be so at the end of the process, however it ends, so only this process may refer to the description. For that reason the mapping
+    uses another description of the memfd, and a forked child first replaces the description by one of its own."""
 
     def __init__(self, size, name="forksight-shared", descriptor=None):
-        """Makes a new memfd of `size` bytes, or uses the memfd of `descriptor`, which stays the caller's and must have `size` bytes or
-        more."""
+        """Makes a new memfd of `size` bytes, or uses the memfd of `descriptor`, which stays the caller's and must have `size` bytes
+        or more."""
         self.users = []
         memory = descriptor if descriptor is not None else memfd_create(name)
         self.descriptor = self.shared = -1
@@ -158,8 +156,8 @@ class Segment:
         return _attach_foreign, (os.getpid(), number, about.st_dev, about.st_ino)
 
     def renew(self):
-        """Called in a forked child. The locks belong to the parent, and must not last as long as the child. So the child gives up the
-        description that it has inherited."""
+        """Called in a forked child. The locks belong to the parent, and must not last as long as the child. So the child gives up
+        the description that it has inherited."""
         own = -1
         try:
             own = _open_anew(self.descriptor)
@@ -231,8 +229,8 @@ def _attach_inherited(descriptor):
 
 
 def open_foreign(pid, number, device, inode, what):
-    """Opens the file of a descriptor that process `pid` has. The caller closes the descriptor that it returns. Raises OSError if that is
-    not the file with this device and inode."""
+    """Opens the file of a descriptor that process `pid` has. The caller closes the descriptor that it returns. Raises OSError if
+    that is not the file with this device and inode."""
     path = f"/proc/{pid}/fd/{number}"
     try:
         own = os.open(path, os.O_RDWR | os.O_CLOEXEC)

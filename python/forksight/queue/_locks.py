@@ -171,8 +171,7 @@ COUNT = LOCK_WORDS + 1  # of set(): who waits sees that it was set, even if it w
 
 
 class Event:
-    """As multiprocessing.Event. It has no lock: a process may be killed, and a handler of a signal may call set(), at any
-    instant."""
+    """As multiprocessing.Event. It has no lock: a process may be killed, and a handler of a signal may call set(), at any instant."""
 
     def __init__(self):
         self._segment = Segment(PAGE, "forksight-event")

@@ -38,8 +38,7 @@ TICK = 0.05
 class WorkerKilled(Exception):
     """The worker process `pid` ended before its task did. `signal` is the number of the signal that killed it, or None. `exitcode`
     is its exit status, or None. Both are None if other code has taken the exit status from the kernel. `index` is the position of
-    the task
-    among the tasks of its call. `function` is the name of the function."""
+    the task among the tasks of its call. `function` is the name of the function."""
 
     def __init__(self, pid, signal_number, exitcode, index, function):
         super().__init__(pid, signal_number, exitcode, index, function)
@@ -234,8 +233,8 @@ class AsyncResult:
         return self._job.value()
 
     def cancel(self):
-        """Drops the tasks that were not given to a worker yet. A worker completes the chunk of tasks that it has, and the results are
-        dropped. get() then raises concurrent.futures.CancelledError, or the exception of a task that had failed before. Returns
+        """Drops the tasks that were not given to a worker yet. A worker completes the chunk of tasks that it has, and the results
+        are dropped. get() then raises concurrent.futures.CancelledError, or the exception of a task that had failed before. Returns
         False if all tasks had ended already, else True."""
         if self.ready():
             return False
@@ -471,10 +470,10 @@ RUNS, CLOSES, ENDS = range(3)
 
 
 class Pool:
-    """A pool of worker processes with the methods of multiprocessing.Pool. If a worker is killed, its task fails with WorkerKilled. All
-    other tasks go on, and a new worker replaces the killed one. `context` is a start method, or what multiprocessing.get_context()
-    returns. A thread of this process starts new workers. So "forkserver" or "spawn" is safer than "fork" if other threads hold
-    locks."""
+    """A pool of worker processes with the methods of multiprocessing.Pool. If a worker is killed, its task fails with WorkerKilled.
+    All other tasks go on, and a new worker replaces the killed one. `context` is a start method, or what
+    multiprocessing.get_context() returns. A thread of this process starts new workers. So "forkserver" or "spawn" is safer than
+    "fork" if other threads hold locks."""
 
     def __init__(self, processes=None, initializer=None, initargs=(), maxtasksperchild=None, context=None):
         if processes is None:
@@ -597,8 +596,7 @@ class Pool:
 
     def join(self, timeout=None):
         """Waits until all workers have ended. Call it after close() or terminate(). Raises multiprocessing.TimeoutError after
-        `timeout`
-        seconds."""
+        `timeout` seconds."""
         if self._state == RUNS:
             raise ValueError("join() comes after close() or terminate()")
         self._thread.join(timeout)
@@ -858,8 +856,8 @@ class Pool:
                 os.close(number)
 
     def _forget(self):
-        """Called in a forked child. The pool stays the parent's. The child closes the pipes of the workers, so that it does not keep them
-        open."""
+        """Called in a forked child. The pool stays the parent's. The child closes the pipes of the workers, so that it does not
+        keep them open."""
         self._wake_lock = threading.RLock()
         for worker in self._fresh:
             worker.close()

@@ -182,8 +182,7 @@ class Queue:
     which Queue.attach() finds it. Otherwise it is a memfd. With `redeliver=True` an item whose receiver died goes to another
     receiver, and `max_redeliver` limits how often. `full` is what put() does if there is no room: "block", "fail" or "drop_oldest".
     With `keep_open=False`, get() raises Closed or ProducerDied if the last producer has gone, and put() raises NoConsumer if the
-    last
-    consumer has gone. With `keep_open=True`, both wait for other processes as long as the handle that made the queue lives."""
+    last consumer has gone. With `keep_open=True`, both wait for other processes as long as the handle that made the queue lives."""
 
     def __init__(self, maxsize=64, *, item_bytes=64 * 1024, buffers=None, name=False, redeliver=False, max_redeliver=0, full="block",
                  keep_open=True, max_participants=128, spin_us=0, unlink_at=0):
@@ -352,7 +351,8 @@ class Queue:
             self._check(code, told, patience, handle, wait, Empty)
 
     def _check(self, code, told, patience, handle, wait, nothing):
-        """Judges a call of the C library that did not succeed. Returns if the call is to be made again. Otherwise raises an exception."""
+        """Judges a call of the C library that did not succeed. Returns if the call is to be made again. Otherwise raises an
+        exception."""
         if wait is not None and wait.is_over:
             raise _Abandoned
         if self._handle is not handle and handle.pid == os.getpid():
@@ -365,7 +365,8 @@ class Queue:
     # asyncio.
 
     async def aget(self, timeout=None, copy=False):
-        """Does what get() does, in a coroutine. If the coroutine is cancelled, the next call returns the message that it had received."""
+        """Does what get() does, in a coroutine. If the coroutine is cancelled, the next call returns the message that it had
+        received."""
         handle, deadline = self._use(), _deadline(timeout)
         places = [_Message(handle)]
         try:
@@ -397,7 +398,8 @@ class Queue:
             raise make_error(code, told)
 
     def shutdown(self, drain=True):
-        """Ends the queue for all processes. Nothing can be sent any more. What is queued can still be received if `drain` is true."""
+        """Ends the queue for all processes. Nothing can be sent any more. What is queued can still be received if `drain` is
+        true."""
         native.queue_shutdown(self._use().pointer, bool(drain))
 
     def close(self):
@@ -439,8 +441,8 @@ class _Abandoned(BaseException):
 
 
 class _Wait:
-    """Makes a call that waits, in a thread of its own, for a coroutine. The thread is a daemon, so nothing joins it at the end of the
-    loop or of the process. It ends within SLICE_MS after its coroutine was cancelled."""
+    """Makes a call that waits, in a thread of its own, for a coroutine. The thread is a daemon, so nothing joins it at the end of
+    the loop or of the process. It ends within SLICE_MS after its coroutine was cancelled."""
 
     def __init__(self, queue):
         self.queue, self.is_over = queue, False
