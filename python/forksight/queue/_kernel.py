@@ -129,7 +129,7 @@ class Segment:
                     _raise("the seals of a memfd")
             self.size = os.fstat(memory).st_size
             if self.size < size:
-                raise OSError(errno.EINVAL, f"a shared object of {self.size} bytes: it has {size}")
+                raise OSError(errno.EINVAL, f"a shared object has {self.size} bytes, but needs {size}")
             self.descriptor = _open_anew(memory)
             address = _mmap(None, self.size, PROT_READ_WRITE, MAP_SHARED, memory, 0)
             if address == c_void_p(-1).value:

@@ -479,9 +479,9 @@ class Pool:
         if processes is None:
             processes = len(os.sched_getaffinity(0))
         if processes < 1:
-            raise ValueError("a pool has 1 process at least")
+            raise ValueError("processes must be 1 or more")
         if maxtasksperchild is not None and maxtasksperchild < 1:
-            raise ValueError("maxtasksperchild is 1 at least, or None")
+            raise ValueError("maxtasksperchild must be 1 or more, or None")
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")
         self._context = multiprocessing.get_context(context) if context is None or isinstance(context, str) else context
@@ -543,7 +543,7 @@ class Pool:
     def _submit(self, job, tasks, chunksize):
         self._check_runs()
         if chunksize < 1:
-            raise ValueError("chunksize is 1 at least")
+            raise ValueError("chunksize must be 1 or more")
         if not tasks:
             job.call_back()
         for first in range(0, len(tasks), chunksize):
@@ -562,7 +562,7 @@ class Pool:
     def _imap(self, function, iterable, chunksize, is_ordered):
         self._check_runs()
         if chunksize < 1:
-            raise ValueError("chunksize is 1 at least")
+            raise ValueError("chunksize must be 1 or more")
         stream = _Stream(self, function, iterable, chunksize, 4 * self._processes * chunksize)
         self._streams.add(stream)
         threading.Thread(target=stream.read, name="forksight-pool-imap", daemon=True).start()
@@ -572,7 +572,7 @@ class Pool:
 
     def _check_runs(self):
         if self._owner != os.getpid():
-            raise ValueError("this pool is the parent process's: a forked child makes its own")
+            raise ValueError("this pool belongs to the parent process: a forked child must make a pool of its own")
         if self._broken is not None:
             raise self._broken
         if self._state != RUNS:

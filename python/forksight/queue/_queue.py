@@ -290,7 +290,7 @@ class Queue:
 
     def _send(self, handle, cell, size, deadline, wait):
         if handle.pid != os.getpid():
-            raise Error("the loan is the parent's: a forked child cannot send it")
+            raise Error("the loan belongs to the parent process: a forked child cannot send it")
         told, patience, pointer, codes = ErrorText(), _Patience(deadline), [], []
         try:
             if len(cell.once) < 2 or not cell.out.value:
