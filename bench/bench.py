@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""Measures what the shim costs, in one run, and prints one table of ratios to bare.
+"""Measures how much time the shim costs, in one run. Prints one table of ratios to the time without the shim.
 
 Machines are shared and noisy, so only ratios within one run mean anything. Each of many short rounds measures a
-program bare, with an empty preload and with the shim, one right after the other. The ratio in the table is the median
-of the ratios of the rounds. The figure of a round is a quantile (bench/samples.hpp). The same programs also run under
+program bare (without a preloaded library), with a preloaded library that does nothing, and with the shim, one right
+after the other. The ratio in the table is the median of the ratios of the rounds. The figure of a round is a quantile
+(bench/samples.hpp). For the whole commands, it is the shortest of many turns. Some of the programs also run under
 ThreadSanitizer (rebuilt), Helgrind and DRD.
 
   bench.py --bin DIR --shim libforksight.so [--rounds N] [--groups locks,forks] [--update docs/performance.md]
@@ -26,7 +27,7 @@ VALGRIND = {"helgrind": ["valgrind", "-q", "--tool=helgrind"], "drd": ["valgrind
 
 def environment_of(library, folder, asks=()):
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("FORKSIGHT_", "LD_PRELOAD"))}
-    # A spinning team measures the machine's load, not the library.
+    # An OpenMP team that spins would measure the load of the machine, not the library.
     environment["OMP_WAIT_POLICY"] = "passive"
     environment["TSAN_OPTIONS"] = "report_bugs=0"
     if library:
@@ -60,7 +61,8 @@ def add_round(results, measures, rows):
 
 
 def by_turns(number, options, take, asks=(), portable=None):
-    """{variant: result of `take` in the environment of the variant}; every other round takes the opposite order."""
+    """Returns {variant: result of `take` in the environment of the variant}. Every other round runs the variants in the
+    opposite order."""
     variants = [("bare", None), ("empty", options.empty), ("shim", options.shim)]
     if portable:
         variants.append(("portable", portable))
@@ -83,7 +85,8 @@ def measure_programs(options, measures, results):
 
 
 def measure_others(options, measures, results):
-    """ThreadSanitizer, Helgrind and DRD. A few rounds suffice to show orders of magnitude. Each round has its own bare run."""
+    """Measures the programs under ThreadSanitizer, Helgrind and DRD. A few rounds suffice to show orders of magnitude.
+    Each round has a bare run of its own."""
     environment = environment_of(None, "")
     for variant in options.others * min(3, options.rounds):
         for (program, benchmark, _), figures in by_benchmark(measures):
@@ -95,7 +98,8 @@ def measure_others(options, measures, results):
 
 
 def measure_commands(options, measures, results):
-    """One round of many turns. The shortest turn counts: other work can make a turn a fifth longer, but not shorter."""
+    """Measures the whole commands in one round of many turns. The shortest turn counts, because other work on the machine
+    can make a turn a fifth longer, but not shorter."""
     if not measures:
         return
     with tempfile.TemporaryDirectory() as scratch:
@@ -121,17 +125,17 @@ def selected(names, options):
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", type=Path, required=True, help="where the benchmarks are")
+    parser.add_argument("--bin", type=Path, required=True, help="the folder of the benchmark programs")
     parser.add_argument("--shim", required=True, help="libforksight.so")
     parser.add_argument("--empty", required=True, help="a library that does nothing")
     parser.add_argument("--portable", type=os.path.abspath, help="the shim without assembly, for the locks")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--command-turns", type=int, default=11)
-    parser.add_argument("--min-time", type=float, default=0.05, help="seconds a benchmark and round")
+    parser.add_argument("--min-time", type=float, default=0.05, help="how many seconds each benchmark runs in each round")
     parser.add_argument("--groups", default=",".join(GROUPS), help=f"some of {','.join(GROUPS)}")
-    parser.add_argument("--others", default="tsan,helgrind,drd", help="what to compare with, or none")
-    parser.add_argument("--update", type=Path, help="the page whose table is replaced by this one")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if anything costs more than it may")
+    parser.add_argument("--others", default="tsan,helgrind,drd", help="the tools to compare with, or none")
+    parser.add_argument("--update", type=Path, help="the page in which the new table replaces the old one")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a ratio exceeds its limit")
     options = parser.parse_args()
     options.source = Path(__file__).resolve().parent.parent
     options.shim, options.empty = os.path.abspath(options.shim), os.path.abspath(options.empty)
@@ -147,8 +151,8 @@ def parse():
 
 
 def name_for_preload(path, links):
-    """The path, or a link to it if the path has a blank, a colon or "$": LD_PRELOAD ends a path at a blank and at a colon,
-    and the loader replaces "$LIB"."""
+    """Returns the path, or that of a link to it if the path has a blank, a colon or "$". LD_PRELOAD ends a path at a blank
+    and at a colon, and the loader replaces "$LIB"."""
     if path is None or not set(path) & set(" :$"):
         return path
     link = Path(links, f"{len(os.listdir(links))}-{os.path.basename(path)}")
@@ -169,7 +173,7 @@ def measure(options):
     results = Results()
     measures = selected(groups, options)
     programs = [measure for measure in measures if measure.program != "command"]
-    # The commands come first: if one cannot run, no minutes of measurement are lost.
+    # The commands come first: if one of them cannot run, no minutes of other measurements are lost.
     measure_commands(options, [measure for measure in measures if measure.program == "command"], results)
     measure_programs(options, programs, results)
     measure_others(options, [measure for measure in programs if measure in COMPARED], results)

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Measures what `forksight run` adds to a program in which nothing is found, from its start to the end of the command.
+"""Measures how much wall-clock time `forksight run` adds to a program in which it finds nothing.
 
-Each round runs the program bare and under `run`, every other round in the opposite order. The added time is the median
+Each round runs the program bare and under `run`. Every other round uses the opposite order. The added time is the median
 of the differences of the rounds. It is not given as a share, because some of the programs end after a few milliseconds.
 
-For programs that idle, it measures the processor time of `run` itself, as a share of the wall-clock time.
+For programs that idle, clean_run.py measures the processor time of `run` itself, as a share of the wall-clock time.
 
   clean_run.py --forksight FORKSIGHT [--rounds 15] [--idle-seconds 10] [--check]
 """
@@ -93,7 +93,7 @@ def processor_seconds(pid):
 
 
 def measure_idle(forksight, command, seconds):
-    """The share of a processor that `run` itself takes, once the program idles for two seconds."""
+    """Returns the share of one processor that `run` itself takes, after the program has idled for two seconds."""
     with tempfile.TemporaryDirectory() as folder:
         run = subprocess.Popen([forksight, "run", "-q", "--out", folder, "--", *command], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE)
@@ -112,7 +112,7 @@ def main():
     parser.add_argument("--forksight", required=True)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--idle-seconds", type=float, default=10)
-    parser.add_argument("--check", action="store_true", help="exit with 1 if anything takes longer than it may")
+    parser.add_argument("--check", action="store_true", help=f"exit with 1 if `run` adds more than {AT_MOST_MS} ms to a program")
     options = parser.parse_args()
     print(f"{options.rounds} rounds, load average {os.getloadavg()[0]:.1f}\n")
     print("| a program in which nothing is found | bare | under `run` | added |\n|---|---|---|---|")
@@ -124,11 +124,11 @@ def main():
         bare, run, added = measure(options.forksight, command, options.rounds)
         print(f"| {text} | {bare:.0f} ms | {run:.0f} ms | {added:.0f} ms |", flush=True)
         over = over or added > AT_MOST_MS
-    print("\n| a program that idles | of a processor, for `run` |\n|---|---|")
+    print("\n| a program that idles | share of one processor that `run` takes |\n|---|---|")
     for text, command in IDLE:
         print(f"| {text} | {100 * measure_idle(options.forksight, command, options.idle_seconds):.1f} % |", flush=True)
     if over:
-        print(f"over: at most {AT_MOST_MS} ms may be added")
+        print(f"over: `run` adds more than {AT_MOST_MS} ms to a program")
     return 1 if over and options.check else 0
 
 
