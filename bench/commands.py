@@ -1,4 +1,4 @@
-"""Whole commands, as users run them: a build and a configure script."""
+"""Prepares and times two whole commands that users run: a build by make, and a configure script."""
 import os
 import resource
 import shutil
@@ -21,14 +21,16 @@ def _processor_ns():
 
 
 def _timed(command, folder, environment):
-    """Processor time of all its processes, because wall-clock time includes the work of other programs."""
+    """Returns the processor time, in nanoseconds, of all processes of the command. Wall-clock time would include the work
+    of other programs."""
     begin = _processor_ns()
     _run(command, folder, environment)
     return _processor_ns() - begin
 
 
 def _make(scratch, source):
-    """make compiles some of the shim's sources, two at a time. With so few sources, there is time for more turns."""
+    """Lets make compile some of the shim's sources, two at a time. There are few sources, so that there is time for many
+    turns."""
     build = scratch / "make"
     plain = {key: value for key, value in os.environ.items() if not key.startswith("CMAKE_") and key != "LD_PRELOAD"}
     _run(["cmake", "-S", source, "-B", build, "-G", "Unix Makefiles", "-DCMAKE_BUILD_TYPE=Release",
@@ -41,7 +43,7 @@ def _make(scratch, source):
 
 
 def _configure(scratch, source):
-    """A script that autoconf makes of bench/configure/configure.ac."""
+    """Runs the configure script that autoconf makes of bench/configure/configure.ac."""
     folder = scratch / "configure"
     shutil.copytree(source / "bench" / "configure", folder)
     _run(["autoconf"], folder)
@@ -49,5 +51,5 @@ def _configure(scratch, source):
 
 
 def prepare(name, scratch, source):
-    """A function from an environment to the nanoseconds of processor time that the command takes in it."""
+    """Returns a function. It runs the command in an environment, and returns the nanoseconds of processor time."""
     return {"make": _make, "configure": _configure}[name](scratch, source)

@@ -1,7 +1,7 @@
 """The measures, their names in the table, and their limits as ratios to the bare time."""
 from collections import namedtuple
 
-# `figure` names the counter of the benchmark to read. `asks` names variables that are set for the shim.
+# `figure` names the counter of the benchmark that is read. `asks` names environment variables that are set to 1 for the shim.
 Measure = namedtuple("Measure", "program benchmark text at_most figure asks", defaults=["figure", ()])
 
 _FORKS = [(threads, held) for threads in (1, 16, 64, 256) for held in (0, 1)]
@@ -24,7 +24,7 @@ LOCKS = [
     Measure("locks", "semaphore/threads", "`sem_t`", 1.25),
     Measure("locks", "spinlock/threads", "`pthread_spinlock_t`", 1.25),
 ]
-# These two are also compared with each other.
+# The page also compares these two measures with each other.
 ANNOTATIONS = [
     Measure("annotate", "spin_lock/bare", "a spin lock of the program's own", None),
     Measure("annotate", "spin_lock/annotated", "a spin lock of the program's own, annotated", None),
@@ -61,5 +61,5 @@ COMMANDS = [
 GROUPS = {"locks": LOCKS, "annotations": ANNOTATIONS, "foresight": FORESIGHT, "threads": THREADS, "forks": FORKS, "libraries": LIBRARIES,
           "starts": STARTS, "commands": COMMANDS}
 
-# The measures for which the same programs also run under other tools that watch locks. Only a few of the forks.
+# The measures whose programs also run under other tools that watch locks. Only two of the measures of forks are among them.
 COMPARED = [*LOCKS, *THREADS, _fork("call", 1, 0), _fork("call", 64, 0)]

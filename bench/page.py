@@ -1,4 +1,4 @@
-"""The table of ratios, on the terminal and in docs/performance.md."""
+"""Makes the table of ratios, for the terminal and for docs/performance.md."""
 import os
 import platform
 import re
@@ -39,11 +39,11 @@ def table(measures, results):
 
 
 def over(measures, results):
-    """The measures that exceed their limits, rounded to two places as in the table."""
+    """Returns a line for each measure whose ratio, rounded to two places as in the table, exceeds its limit."""
     lines = []
     for measure in measures:
         if measure.at_most is not None and round(results.ratio(measure, "shim"), 2) > measure.at_most:
-            lines.append(f"over: {measure.text}: {ratio(measure, results, 'shim')}, may be {measure.at_most:.2f}")
+            lines.append(f"over: {measure.text}: {ratio(measure, results, 'shim')}, the limit is {measure.at_most:.2f}")
     return lines
 
 

@@ -1,9 +1,10 @@
-"""The results of the rounds, and the figures that are made from them."""
+"""Keeps the results of the rounds, and computes ratios and times from them."""
 import statistics
 
 
 class Results:
-    """A round has the nanoseconds of one measure for each variant, one of which is "bare", all from the same few seconds."""
+    """The rounds of each measure. A round is {variant: nanoseconds}, and all its times come from the same few seconds. One
+    variant is "bare", the program without a preloaded library."""
 
     def __init__(self):
         self.rounds = {}
@@ -15,12 +16,13 @@ class Results:
         return [times[variant] / times["bare"] for times in self.rounds[measure] if variant in times]
 
     def ratio(self, measure, variant):
-        """The median of the rounds' ratios, because a disturbance of a whole round affects both times. None without rounds."""
+        """Returns the median of the rounds' ratios, or None if there is no round. Ratios are used because a disturbance of a
+        whole round affects both of its times."""
         ratios = self.ratios(measure, variant)
         return statistics.median_low(ratios) if ratios else None
 
     def times(self, measure, variant):
-        """The times of bare and `variant` in the round with the median ratio."""
+        """Returns the times of "bare" and of `variant` in the round with the median ratio."""
         rounds = [times for times in self.rounds[measure] if variant in times]
         ratios = self.ratios(measure, variant)
         middle = rounds[ratios.index(statistics.median_low(ratios))]

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""Measures how long `forksight why` takes to explain a tree of many hung threads, and compares it with eu-stack, which only
-prints the stacks of one process after the other. They run by turns, so that both have the same conditions. The figures
-are medians. A third line shows `why` without its reader child: fork() fails, and then `why` reads in its own process.
+"""Measures how long `forksight why` takes to explain a tree of many hung threads. Compares it with eu-stack, which only
+prints the stacks of one process after the other. The commands run by turns, so that all have the same conditions. The
+figures are medians. The line "no child" shows `why` without its reader child: fork() fails, so `why` reads in its own
+process.
 
   why.py --forksight FORKSIGHT --program bench_why_tree [--processes 16] [--threads 16] [--rounds 9]
 """
@@ -21,7 +22,7 @@ def children_of(pid):
 
 
 def wait_asleep(pids):
-    """Waits until every thread sleeps in its wait. The program writes its byte shortly before that."""
+    """Waits until every thread of these processes sleeps. The program writes its byte shortly before its threads sleep."""
     def is_asleep(path):
         return path.read_text().rpartition(")")[2].split()[0] == "S"
 
@@ -30,7 +31,8 @@ def wait_asleep(pids):
 
 
 def timed(commands, status):
-    """Wall-clock and processor seconds of all of them, and the output of the last one."""
+    """Runs the commands one after the other. Returns the wall-clock seconds and the processor seconds of all of them, and
+    the output of the last one. Ends the program if the exit status of a command is not `status`."""
     before, begin = os.times(), time.perf_counter()
     for command in commands:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
@@ -42,7 +44,7 @@ def timed(commands, status):
 
 
 def make_no_fork(folder):
-    """Builds a library in whose presence fork() fails."""
+    """Builds a library that makes fork() fail if it is preloaded."""
     source, library = Path(folder, "no_fork.c"), Path(folder, "no_fork.so")
     source.write_text("int fork(void) { return -1; }\n")
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
@@ -62,7 +64,7 @@ def measure(options, top, pids, no_fork):
             if name != "eu-stack":
                 findings = json.loads(output)["findings"]
                 if [finding["rule"] for finding in findings] != ["orphaned-mutex"]:
-                    sys.exit(f"why.py: the verdict is {[finding['rule'] for finding in findings]}")
+                    sys.exit(f"why.py: the rules of the findings are {[finding['rule'] for finding in findings]}")
     return {name: [statistics.median(column) for column in zip(*rounds)] for name, rounds in taken.items()}
 
 
@@ -84,7 +86,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             figures = measure(options, program.pid, pids, make_no_fork(folder))
     finally:
-        program.kill()  # its children end with it
+        program.kill()  # the children of the program end with it
         program.wait()
         program.stdout.close()
     load = os.getloadavg()[0]
