@@ -24,7 +24,7 @@ LOCKS = [
     Measure("locks", "semaphore/threads", "`sem_t`", 1.25),
     Measure("locks", "spinlock/threads", "`pthread_spinlock_t`", 1.25),
 ]
-# The page also compares these two measures with each other.
+# The difference of these two measures is the cost of the annotations.
 ANNOTATIONS = [
     Measure("annotate", "spin_lock/bare", "a spin lock of the program's own", None),
     Measure("annotate", "spin_lock/annotated", "a spin lock of the program's own, annotated", None),

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""A training loop with loader processes, by several queues, in one run: loaders fill batches of numpy, the trainer sums them.
+"""Measures a training loop over several queues in one run. Loader processes fill batches of numpy, and the trainer sums them.
 
-Machines are shared and noisy, so only ratios within one run mean anything. Rounds are interleaved, and figures are medians.
-Then the same with a loader killed every second and started again. A queue in which nothing comes for --stall seconds is said to
-hang, and how long it ran. What is not installed is left out, and said.
+Machines are shared and noisy, so only ratios within one run mean anything. The queues take turns in each round, and the figures
+are medians of the rounds. A second part runs each queue once more. In it, the trainer kills a loader every --kill-every seconds
+and starts another. If no batch comes out of a queue for --stall seconds, the table says that it hung, and after how many seconds.
+numpy is necessary: without it, the exit status is 77. Without torch, the queue of torch is left out, and a line says so.
 
   queue_python.py --library build/release/lib/libforksight-ipc.so [--seconds N] [--rounds N] [--bytes N] [--loaders N]
 """
@@ -20,8 +21,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SLOTS = 4
-START = 60  # s
-# forksight: the batch is made in the queue's memory. forksight put: it is made elsewhere, and put() copies it.
+START = 60  # seconds that the first batch may take in addition to --stall
+# "forksight" makes a batch in the memory of the queue. "forksight put" makes it elsewhere, and put() copies it.
 TRANSPORTS = ("forksight", "forksight put", "multiprocessing", "torch.multiprocessing")
 
 
@@ -40,7 +41,7 @@ def make_queue(name, size):
 
 
 def load(name, queue, size):
-    """A loader: batches without end."""
+    """Runs a loader, which makes batches without end."""
     import numpy
     number = 0
     while True:
@@ -58,7 +59,7 @@ def load(name, queue, size):
 
 
 def train(name, size, loaders, kill_every):
-    """The trainer: writes a line for each batch."""
+    """Runs the trainer, which writes one byte to standard output for each batch."""
     import multiprocessing
     if name == "torch.multiprocessing":
         from torch import multiprocessing
@@ -85,7 +86,7 @@ def train(name, size, loaders, kill_every):
 
 
 def measure(arguments, name, kill_every):
-    """(batches a second after the first, how it ended or None)."""
+    """Runs one trainer. Returns (batches a second after the first batch, how it failed or None)."""
     command = [sys.executable, "-B", __file__, "--inner", name, "--bytes", str(arguments.bytes), "--loaders", str(arguments.loaders), "--kill-every",
                str(kill_every)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -95,7 +96,7 @@ def measure(arguments, name, kill_every):
         first = last = None
         count, end = 0, None
         while True:
-            # To start, to load numpy and torch, and to make the first batch takes longer.
+            # The first batch takes longer, because the processes must start, and load numpy and torch.
             ready, _, _ = select.select([trainer.stdout], [], [], arguments.stall + (START if first is None else 0))
             now = time.monotonic()
             told = os.read(trainer.stdout.fileno(), 4096) if ready else b""
@@ -117,23 +118,23 @@ def measure(arguments, name, kill_every):
 def find_transports(wanted):
     missing = {name for name in ("numpy", "torch") if importlib.util.find_spec(name) is None}
     if "numpy" in missing:
-        print("skipped: there is no numpy")
+        print("skipped: numpy is not installed")
         raise SystemExit(77)
     kept = [name for name in wanted if not ("torch" in missing and name.startswith("torch"))]
     if len(kept) < len(wanted):
-        print("left out, as there is no torch: torch.multiprocessing")
+        print("left out: torch.multiprocessing, because torch is not installed")
     return kept
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", help="libforksight-ipc.so; else as forksight.queue finds it")
-    parser.add_argument("--seconds", type=float, default=5, help="of each measure")
+    parser.add_argument("--library", help="the path of libforksight-ipc.so; without it, forksight.queue looks for the library")
+    parser.add_argument("--seconds", type=float, default=5, help="how many seconds each measure takes")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--bytes", type=int, default=64 << 20, help="of a batch")
+    parser.add_argument("--bytes", type=int, default=64 << 20, help="how many bytes a batch has")
     parser.add_argument("--loaders", type=int, default=2)
     parser.add_argument("--kill-every", type=float, default=1, help="seconds between kills in the second part; 0 leaves that part out")
-    parser.add_argument("--stall", type=float, default=5, help="seconds without a batch after which a queue is said to hang")
+    parser.add_argument("--stall", type=float, default=5, help="a queue hangs if no batch comes for so many seconds")
     parser.add_argument("--transports", default=",".join(TRANSPORTS))
     parser.add_argument("--inner", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
