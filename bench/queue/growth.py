@@ -1,4 +1,4 @@
-"""What a message costs as the places of the table, the processes that use it, and the slots grow."""
+"""Plots what a message costs as three numbers grow: taken places, processes that send and receive, and slots."""
 import statistics
 
 import tables

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """Kills a producer or a consumer of a queue that is in use, at a random instant, and checks whether the others go on.
 
-Two producers and two consumers of 64 B messages; the first of one kind gets SIGKILL within the first 20 ms. A trial
-hangs if not every other process has moved two messages within two seconds. iceoryx's daemon, which takes up to 1.5 s to
-see a death, is started anew for each trial. cpp-ipc is not in Debian, and not measured.
+In each trial, two producers and two consumers move messages of 64 bytes. When each of them has moved some messages, the
+first producer or the first consumer gets SIGKILL within 20 ms. A trial hangs if not every other process has moved two
+more messages within two seconds. The daemon of iceoryx takes up to 1.5 s to see a death. It is started anew for each
+trial. cpp-ipc is not measured, because it is not in Debian.
 
   kill_peers.py --program build/release/bin/bench_queue [--trials N] [--update docs/queue-performance.md]
 """
@@ -21,7 +22,7 @@ import roudi
 import tables
 
 WHOM = ("consumer", "producer")
-# The name, the transport, and further options.
+# The name in the table, the transport, and further options of the program.
 QUEUES = [("forksight, at most once", "forksight", []), ("forksight, at least once", "forksight", ["--redeliver", "1"]),
           ("Boost message_queue", "Boost message_queue", []), ("Boost, with a pool", "Boost, with a pool", []),
           ("CPython SimpleQueue", "CPython SimpleQueue", []), ("CPython Queue", "CPython Queue", []),
@@ -29,7 +30,7 @@ QUEUES = [("forksight, at most once", "forksight", []), ("forksight, at least on
 
 
 def trial(options, transport, more, victim, seed):
-    """{"hung": ..., "ms": ...}, or None: it did not even begin."""
+    """Runs one trial. Returns {"hung": ..., "ms": ...}, or None if the processes did not begin."""
     program = (["/usr/bin/python3", "-B", Path(__file__).with_name("peers.py")] if transport in peers.NAMES
                else [options.program])
     command = [*program, "--transport", transport, "--measure", "crowd", "--producers", "2", "--consumers", "2",
@@ -60,9 +61,9 @@ def row(options, name, transport, more):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=Path, required=True, help="bench_queue")
-    parser.add_argument("--trials", type=int, default=50, help="of each kind")
-    parser.add_argument("--queues", help="some of them, by the names of their transports, separated by commas without blanks")
-    parser.add_argument("--update", type=Path, help="the page whose table is replaced by this one")
+    parser.add_argument("--trials", type=int, default=50, help="how many trials of each queue and each kind of victim")
+    parser.add_argument("--queues", help="the transports to measure, separated by commas without blanks; default: all")
+    parser.add_argument("--update", type=Path, help="the page in which the new table replaces the old one")
     options = parser.parse_args()
     built = {kind["name"] for kind in json.loads(subprocess.check_output([options.program, "--list"]))} | set(peers.NAMES)
     wanted = re.split(",(?! )", options.queues) if options.queues else [transport for _, transport, _ in QUEUES]

@@ -1,6 +1,9 @@
 #!/usr/bin/python3
-"""members.py --program build/release/bin/bench_queue_members [--update docs/queue-performance.md]: what the number of
-members costs: calls that find nothing, processes that wait, and how long a death stays unnoticed."""
+"""Measures what the number of members of a queue costs: the time of calls that find nothing, the processor time of
+processes that wait, and the time until a death is noticed.
+
+  members.py --program build/release/bin/bench_queue_members [--update docs/queue-performance.md]
+"""
 import argparse
 import json
 import subprocess
@@ -12,7 +15,7 @@ HANDLES, PROCESSES = [1, 16, 64, 250], [1, 16, 64, 200]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=Path, required=True)
     parser.add_argument("--update", type=Path)
     options = parser.parse_args()

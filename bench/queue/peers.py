@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""The queues of CPython's multiprocessing and of torch.multiprocessing, measured as bench_queue measures the others.
+"""Measures the queues of CPython's multiprocessing and of torch.multiprocessing as bench_queue measures the others.
 
-Takes bench_queue's options and prints what it prints. A message is a bytes object, a numpy array or a tensor, made
-anew each time, as users of these queues do.
+It accepts the options of bench_queue, ignores those that have no meaning here, and prints what bench_queue prints. A
+message is a numpy array for the queues of CPython, and a tensor for those of torch. With --kill it is a bytes object.
+Each array and tensor is made anew, as users of these queues do.
 """
 import argparse
 import json
@@ -25,7 +26,7 @@ def module_of(name):
 
 
 class Payload:
-    """How messages are made and read: of every byte, or only the first word."""
+    """Makes and checks messages: each word of them, or only the first word."""
 
     def __init__(self, options):
         self.words, self.touch = options.bytes // 8, options.touch
@@ -124,7 +125,7 @@ def comes_true(seconds, condition):
 
 
 def kill_one(options):
-    """Does what crowd.cpp does: kills one process, and checks whether all others go on."""
+    """Does what crowd.cpp does: kills one process, and checks whether all others go on. Returns the figures to print."""
     context = module_of(options.transport).get_context("fork")
     queue = context.SimpleQueue() if "Simple" in options.transport else context.Queue(options.depth)
     count = options.producers + options.consumers

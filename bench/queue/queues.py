@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""Measures the queue of ipc/ and others: one program family, the same work, one run, and one table.
+"""Measures the queue of ipc/ and other transports. All do the same work in one run, and one table shows them.
 
 Machines are shared and noisy, so only ratios within one run mean anything. In each round every measure is taken of
-every transport, one right after the other; figures are medians of the rounds, and the ratio to the bare ring, which is
-not crash-safe, is the median of the rounds' ratios. What is not installed is left out, and said.
+every transport, one right after the other. The figures are medians of the rounds. The ratio to the bare ring is the
+median of the rounds' ratios. The bare ring is not crash-safe. Transports that are not installed are left out, and a line
+under the table names them.
 
   queues.py --program build/release/bin/bench_queue [--rounds N] [--realtime] [--update docs/queue-performance.md]
 """
@@ -23,7 +24,7 @@ import roudi
 import tables
 
 FLOOR, OURS = "bare", "forksight"
-# `arguments` of the program; `unit` is the unit of a table, whose values are seconds for a message.
+# `arguments` are those of the program. The program prints seconds for a message, and the table shows them in `unit`.
 Measure = namedtuple("Measure", "key text unit arguments bytes")
 _TWO = ["--cpu-first", "0", "--cpu-second", "1"]
 _STREAM = ["--measure", "stream", *_TWO, "--spin-us", "20"]
@@ -52,7 +53,7 @@ class Bench:
         self.left_out = []
 
     def run(self, name, arguments, seconds=None, timeout=60):
-        """What the program prints; None, after a message, if it fails."""
+        """Runs the program once. Returns what it prints, or None after an error message if it fails."""
         self.serial += 1
         of_peers = ["/usr/bin/python3", "-B", Path(__file__).with_name("peers.py")]
         command = of_peers if name in peers.NAMES else [self.options.program]
@@ -73,7 +74,7 @@ class Bench:
         return None
 
     def transports(self, with_iceoryx):
-        """The names of what can be measured here, in the order of the table."""
+        """Returns the names of the transports that can be measured here, in the order of the table."""
         wanted = [FLOOR, OURS, "pipe", "AF_UNIX", "memfd by SCM_RIGHTS", "Boost message_queue", "Boost, with a pool",
                   "iceoryx, waitset", "iceoryx, polling", "ZeroMQ ipc"]
         found = [name for name in wanted if name in self.kinds and (with_iceoryx or not name.startswith("iceoryx"))]
@@ -90,12 +91,12 @@ class Bench:
         if measure.key == "spin":
             return spins
         if name == "iceoryx, polling" and measure.key in ("one", "two"):
-            return False  # two that poll on one processor; and polling does not sleep
-        # Slow ones need few rounds.
+            return False  # two processes that poll on one processor are slow, and a process that polls does not sleep
+        # The slow queues of CPython and torch are measured in few rounds.
         return number < self.options.slow_rounds if name in peers.NAMES else True
 
     def measure(self, names, measures):
-        """{(name, key): [seconds a message of each round]}"""
+        """Returns {(name, key): [seconds for a message in each round, or None if the program failed]}."""
         taken = {}
         for number in range(self.options.rounds):
             for measure in measures:
@@ -109,13 +110,13 @@ class Bench:
 
 
 def ratio(taken, name, key, against=FLOOR):
-    """Median of the rounds' ratios of time, or None."""
+    """Returns the median of the rounds' ratios of time, or None if no round has both times."""
     pairs = [(mine, other) for mine, other in zip(taken.get((name, key), []), taken.get((against, key), [])) if mine and other]
     return statistics.median(mine / other for mine, other in pairs) if pairs else None
 
 
 def gates(taken):
-    """(what, figure, limit, met) of each gate of the specification that was measured."""
+    """Returns (what, figure, limit, whether it is met) of each gate of the specification that was measured."""
     rows = []
 
     def add(what, figure, limit, unit, at_most=True):
@@ -140,13 +141,13 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=Path, required=True, help="bench_queue")
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--slow-rounds", type=int, default=3, help="of the queues of CPython and torch")
-    parser.add_argument("--seconds", type=float, default=0.3, help="a measure, transport and round")
-    parser.add_argument("--transports", help="some of them, separated by commas without blanks; the bare ring is always measured")
+    parser.add_argument("--slow-rounds", type=int, default=3, help="how many rounds the queues of CPython and torch take part in")
+    parser.add_argument("--seconds", type=float, default=0.3, help="how many seconds each measure of a transport takes in a round")
+    parser.add_argument("--transports", help="the transports to measure, separated by commas without blanks; the bare ring is always measured")
     parser.add_argument("--measures", help=f"some of {','.join(measure.key for measure in MEASURES)}")
-    parser.add_argument("--no-growth", action="store_true", help="not what it costs as participants and slots grow")
-    parser.add_argument("--realtime", action="store_true", help="under chrt -f 10, as root: other work does not interrupt")
-    parser.add_argument("--update", type=Path, help="the page whose tables are replaced by these")
+    parser.add_argument("--no-growth", action="store_true", help="do not measure what a message costs as participants and slots grow")
+    parser.add_argument("--realtime", action="store_true", help="run under chrt -f 10, so that other work does not interrupt; needs root")
+    parser.add_argument("--update", type=Path, help="the page in which the new tables replace the old ones")
     options = parser.parse_args()
     options.progress = lambda text: print(f"queues.py: {text}", file=sys.stderr, flush=True)
     if not options.program.exists():

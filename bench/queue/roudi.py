@@ -1,4 +1,4 @@
-"""iceoryx's daemon, for as long as something is measured."""
+"""Runs RouDi, the daemon that iceoryx needs, while something is measured."""
 import contextlib
 import shutil
 import subprocess
@@ -9,7 +9,8 @@ POOLS = [(128, 4096), (65536 + 4096, 32), ((1 << 20) + 4096, 32), ((64 << 20) + 
 
 @contextlib.contextmanager
 def running(sizes=POOLS):
-    """Yields True while it runs; False if it is not installed."""
+    """Starts the daemon, with memory pools of these (bytes, count), and ends it afterwards. Yields True if the daemon is
+    ready, and False if it is not installed or did not become ready."""
     if shutil.which("iox-roudi") is None:
         yield False
         return
@@ -27,6 +28,6 @@ def running(sizes=POOLS):
             try:
                 yield ready
             finally:
-                # If asked to end, it would wait for its clients, some of which were killed.
+                # SIGTERM would make the daemon wait for its clients, some of which were killed.
                 daemon.kill()
                 daemon.wait()

@@ -1,4 +1,4 @@
-"""Figures as tables of Markdown, and into a page, between <!-- NAME: begin --> and <!-- NAME: end -->."""
+"""Makes Markdown tables of figures, and writes them into a page between <!-- NAME: begin --> and <!-- NAME: end -->."""
 import re
 import statistics
 
@@ -44,7 +44,7 @@ def of_gates(rows):
 
 
 def bars(rows, width=40):
-    """A plot of (label, value, text) for a block of preformatted text."""
+    """Returns a bar for each (label, value, text), as lines of preformatted text. The longest bar has `width` characters."""
     most = max(value for _, value, _ in rows)
     wide = max(len(label) for label, _, _ in rows)
     lines = (f"    {label.rjust(wide)}  {'#' * max(1, round(width * value / most))} {text}" for label, value, text in rows)
@@ -57,5 +57,5 @@ def update(path, parts):
         text, count = re.subn(rf"(<!-- {name}: begin -->\n).*?(<!-- {name}: end -->)",
                               lambda found, part=part: found[1] + part + found[2], text, flags=re.DOTALL)
         if count != 1:
-            raise SystemExit(f"{path}: no marks of {name}")
+            raise SystemExit(f"{path}: there is no single pair of marks <!-- {name}: begin --> and <!-- {name}: end -->")
     path.write_text(text)
