@@ -1,4 +1,4 @@
-// What an annotation costs: the same uncontended spin lock without and with <forksight/annotate.h>. Without the shim
+// Measures what an annotation costs: an uncontended spin lock without and with <forksight/annotate.h>. Without the shim
 // the difference is a load and a branch for each annotation. Under the shim it is the time of the hooks.
 #include <benchmark/benchmark.h>
 

@@ -1,4 +1,5 @@
-// What the shim adds to a matrix product of OpenBLAS, whose threads wait for each other by mutexes and conditions.
+// Measures what the shim adds to a matrix product of OpenBLAS. The threads of OpenBLAS wait for each other by mutexes
+// and condition variables.
 #include <benchmark/benchmark.h>
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Threads that sleep in a pipe until the object is destroyed.
+// Threads that sleep in a read of a pipe until the object is destroyed.
 #pragma once
 
 #include <pthread.h>

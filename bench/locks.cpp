@@ -1,5 +1,5 @@
-// What the shim adds to a lock: uncontended acquire+release pairs, in a process that never had a second thread (glibc
-// elides its atomics there) and in one that has.
+// Measures what the shim adds to an uncontended pair of acquire and release. It is measured before the process makes
+// its first other thread, when glibc uses no atomic instructions, and after that.
 #include <benchmark/benchmark.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -74,7 +74,7 @@ void with_thread(benchmark::State& state) {
   Body(state);
 }
 
-// These come first: no thread has been made yet.
+// These benchmarks come first, because no other thread may have been made before them.
 BENCHMARK(mutex_pair)->Name("mutex/no_threads");
 BENCHMARK(std_mutex_pair)->Name("std_mutex/no_threads");
 BENCHMARK(with_thread<mutex_pair>)->Name("mutex/threads");

@@ -1,4 +1,4 @@
-// What the shim adds to a parallel region that does nothing: GCC's libgomp, a team of two.
+// Measures what the shim adds to a parallel region that does nothing, with a team of two threads of GCC's libgomp.
 #include <benchmark/benchmark.h>
 
 #include "samples.hpp"

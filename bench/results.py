@@ -3,8 +3,8 @@ import statistics
 
 
 class Results:
-    """The rounds of each measure. A round is {variant: nanoseconds}, and all its times come from the same few seconds. One
-    variant is "bare", the program without a preloaded library."""
+    """The rounds of each measure. A round is {variant: nanoseconds}, and all its times come from the same few seconds.
+    One variant is "bare", the program without a preloaded library."""
 
     def __init__(self):
         self.rounds = {}
@@ -16,8 +16,8 @@ class Results:
         return [times[variant] / times["bare"] for times in self.rounds[measure] if variant in times]
 
     def ratio(self, measure, variant):
-        """Returns the median of the rounds' ratios, or None if there is no round. Ratios are used because a disturbance of a
-        whole round affects both of its times."""
+        """Returns the median of the rounds' ratios, or None if there is no round. Ratios are used because a disturbance
+        of a whole round affects both of its times."""
         ratios = self.ratios(measure, variant)
         return statistics.median_low(ratios) if ratios else None
 

@@ -1,7 +1,7 @@
-// The figure of one round of a benchmark. On a shared machine a mean is mostly determined by other work: one operation
-// that was preempted for 4 ms weighs as much as eighty forks. So each operation is timed, or each batch of operations
-// if they take only nanoseconds. The figure is a quantile of these times, in nanoseconds for an operation. It is
-// reported as a counter.
+// The figure of one round of a benchmark. On a shared machine other work mostly determines a mean: one operation that
+// was preempted for 4 ms weighs as much as eighty forks. So each operation is timed, or each batch of operations if
+// they take only nanoseconds. The figure is a quantile of these times, in nanoseconds for an operation. It is reported
+// as a counter.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -15,10 +15,11 @@ namespace forksight::bench {
 
 using Clock = std::chrono::steady_clock;
 
-// A disturbance makes an operation longer. The minimum is not used, because it depends on luck.
+// The quantile for operations that a disturbance can only make longer. The minimum is not used, because it depends on
+// luck.
 constexpr double kLowDecile = 0.1;
-// If two threads use the same lock, a disturbance can also make an operation shorter: while one of them waits for a
-// processor, the other finds the lock free.
+// The quantile for two threads that use the same lock. There a disturbance can also make an operation shorter: while
+// one of them waits for a processor, the other finds the lock free.
 constexpr double kMedian = 0.5;
 
 class Samples {

@@ -1,5 +1,5 @@
-// What the shim adds where threads wait for each other: a contended mutex, two threads that wake each other by a
-// condition variable, a thread that is made and joined. Also what it adds to the start of a program.
+// Measures what the shim adds where threads wait for each other: a contended mutex, two threads that wake each other by
+// a condition variable, and a thread that is made and joined. Also measures what it adds to the start of a program.
 #include <benchmark/benchmark.h>
 #include <pthread.h>
 #include <spawn.h>
@@ -22,7 +22,7 @@ using forksight::bench::sample;
 pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
 long g_counter = 0;
 
-// Some work while the lock is held and while it is not, so that the threads contend for it.
+// Takes some time. Each thread calls it with the lock and without it, so that the threads contend for the lock.
 void work(int steps) {
   for (int i = 0; i < steps; ++i) benchmark::DoNotOptimize(i);
 }
@@ -82,7 +82,7 @@ void create_and_join(benchmark::State& state) {
   });
 }
 
-// A library that is preloaded into this program is preloaded into that one, too.
+// The environment passes LD_PRELOAD on, so a library that is preloaded into this program is preloaded into `true`, too.
 void start_true(benchmark::State& state) {
   char name[] = "/bin/true";
   char* arguments[] = {name, nullptr};

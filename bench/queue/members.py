@@ -15,7 +15,7 @@ HANDLES, PROCESSES = [1, 16, 64, 250], [1, 16, 64, 200]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", type=Path, required=True)
     parser.add_argument("--update", type=Path)
     options = parser.parse_args()

@@ -44,7 +44,7 @@ def of_gates(rows):
 
 
 def bars(rows, width=40):
-    """Returns a bar for each (label, value, text), as lines of preformatted text. The longest bar has `width` characters."""
+    """Returns a bar for each (label, value, text), as lines of preformatted text. The longest bar has `width` marks."""
     most = max(value for _, value, _ in rows)
     wide = max(len(label) for label, _, _ in rows)
     lines = (f"    {label.rjust(wide)}  {'#' * max(1, round(width * value / most))} {text}" for label, value, text in rows)
