@@ -1,5 +1,6 @@
-// The lower bound: one producer, one consumer, a ring whose slots are the buffers, and a futex to sleep on without a
-// timeout. Nothing is checked and nothing recovered: a process that waits for one that dies waits for ever.
+// The bare ring, which is the lower bound of the time. It has one producer, one consumer, slots that are the buffers,
+// and a futex to sleep on without a timeout. It checks nothing and recovers nothing: a process that waits for one that
+// dies waits for ever.
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,7 +18,7 @@ long futex(std::atomic<std::uint32_t>& word, int what, std::uint32_t value) {
   return syscall(SYS_futex, &word, what, value, nullptr, nullptr, 0);
 }
 
-// A side that finds nothing to do announces that, checks once more, and sleeps.
+// One side of the ring. If it finds nothing to do, it announces that it will sleep, checks once more, and sleeps.
 struct alignas(64) Bed {
   std::atomic<std::uint32_t> sleeps;
 };

@@ -1,5 +1,5 @@
-// Boost.Interprocess: message_queue, which copies, and a variant in which the messages are numbers of buffers in a
-// pool.
+// Two transports of Boost.Interprocess: message_queue, which copies messages, and a variant in which the messages are
+// the numbers of buffers in a pool.
 #include <boost/interprocess/ipc/message_queue.hpp>
 #include <optional>
 #include <vector>
@@ -16,7 +16,7 @@ class Queue {
   void create(const std::string& name, std::size_t depth, std::size_t bytes) {
     bip::message_queue::remove(name.c_str());
     queue_.emplace(bip::create_only, name.c_str(), depth, bytes);
-    // All processes that use it are forked from here.
+    // All processes that use the queue are forked later, so none needs the name.
     bip::message_queue::remove(name.c_str());
   }
   void put(const void* data, std::size_t bytes) { queue_->send(data, bytes, 0); }

@@ -19,7 +19,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-// Longer than the longest recovery time that any of them promises.
+// Others hang if they have not gone on after this time. It exceeds the longest recovery time that a transport promises.
 constexpr auto kHangs = 2s;
 
 struct alignas(64) Count {
@@ -78,7 +78,7 @@ int measure(std::vector<Member>& all, double seconds) {
   return 0;
 }
 
-// Kills the first process of its kind, at a random instant of the first milliseconds.
+// Kills the first process of the kind `victim`, at a random instant of the next 20 ms.
 int kill_one(std::vector<Member>& all, const Crowd& crowd) {
   std::mt19937 random(crowd.seed);
   const auto victim = std::ranges::find(all, crowd.victim == "producer", &Member::is_producer);
@@ -88,7 +88,7 @@ int kill_one(std::vector<Member>& all, const Crowd& crowd) {
   all.erase(victim);
   for (Member& one : all) one.at_kill = one.moved->done.load();
   const auto start = clock::now();
-  // All others must go on, not only some of them.
+  // The trial hangs unless all other processes go on.
   const bool hangs = !comes_true(kHangs, [&] { return std::ranges::all_of(all, &Member::has_moved); });
   const double took = std::chrono::duration<double, std::milli>(clock::now() - start).count();
   end(all);

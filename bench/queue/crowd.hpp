@@ -1,5 +1,5 @@
-// Many producers and consumers on lane 0 of one transport: how many messages they move, and what happens to the others
-// when one of them is killed.
+// Many producers and consumers use lane 0 of one transport. Measures how many messages they move, or what happens to
+// the others when one of them is killed.
 #pragma once
 
 #include "transport.hpp"
@@ -14,7 +14,8 @@ struct Crowd {
   unsigned seed;       // for the instant at which it is killed
 };
 
-// Without a victim prints {"value": seconds for a message}; with one {"hung": bool, "ms": until all others moved on}.
+// Without a victim, prints {"value": seconds for a message}. With a victim, prints {"hung": bool, "ms": milliseconds
+// until all others went on}. Returns the exit status of the program.
 int run_crowd(Transport& over, const Crowd& crowd);
 
 }  // namespace forksight::bench

@@ -1,4 +1,5 @@
-// iceoryx 2: a publisher and a subscriber that loses no message, in the memory of its daemon, which must run.
+// The transport iceoryx 2: a publisher, and a subscriber that loses no message. The messages are in the memory of the
+// daemon of iceoryx, which must run.
 #include <unistd.h>
 
 #include <iceoryx_posh/popo/untyped_publisher.hpp>

@@ -1,4 +1,4 @@
-// Transports of the kernel: a pipe, a socket, and memory whose descriptors are sent over a socket.
+// Three transports of the kernel: a pipe, a socket, and memory whose descriptors are sent over a socket.
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,12 +20,12 @@ void write_all(int fd, const void* data, std::size_t bytes) {
 void read_all(int fd, void* data, std::size_t bytes) {
   for (std::size_t done = 0; done < bytes;) {
     const long got = must(read(fd, static_cast<char*>(data) + done, bytes - done), "read");
-    if (got == 0) _exit(0);  // the other has ended
+    if (got == 0) _exit(0);  // the other process has ended
     done += static_cast<std::size_t>(got);
   }
 }
 
-// Two descriptors for each lane, [0] for reading, [1] for writing.
+// A pipe or a socket pair. Each lane has two descriptors: [0] for reading and [1] for writing.
 class Stream final : public Transport {
  public:
   explicit Stream(bool is_pipe) : is_pipe_(is_pipe) {}
@@ -60,8 +60,7 @@ class Stream final : public Transport {
   std::vector<char> written_, read_;
 };
 
-// A pool of memfds, each mapped once by either side. A message is a number and the descriptor; only the number comes
-// back.
+// A pool of memfds. Each side maps each memfd once. A message is a number and a descriptor. Only the number comes back.
 class PassedMemory final : public Transport {
  public:
   void prepare(const Shape& shape) override {

@@ -1,5 +1,5 @@
-// One figure of one transport, from one run of some tenths of a second: {"value": N} on stdout. queues.py has the loop
-// over transports and rounds.
+// Measures one figure of one transport in some tenths of a second. Prints {"value": N} to stdout. queues.py has the
+// loop over transports and rounds.
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -52,7 +52,7 @@ std::uint64_t sum(const void* at, std::size_t bytes) {
   return total;
 }
 
-// Control messages beside the measured ones: how many messages come next, and that they have arrived.
+// The control messages, which are not measured. They say how many messages come next, and that these have arrived.
 struct Talk {
   int there[2], back[2];
   Talk() {
@@ -67,7 +67,7 @@ struct Talk {
   }
 };
 
-// The second process: echoes or takes messages until the first one is done.
+// Runs the second process. It echoes or takes messages until the first process is done.
 void serve(Transport& over, const Options& options, const Talk& talk) {
   pin(options.cpu[1]);
   over.join(Side::kSecond);
@@ -96,7 +96,7 @@ void serve(Transport& over, const Options& options, const Talk& talk) {
   }
 }
 
-// Seconds for `count` messages.
+// Returns the seconds that `count` messages take.
 double batch(Transport& over, const Options& options, const Talk& talk, std::uint64_t count, std::uint64_t& value) {
   Talk::tell(talk.there[1], count);
   const auto start = clock::now();
@@ -118,10 +118,11 @@ double batch(Transport& over, const Options& options, const Talk& talk, std::uin
   return std::chrono::duration<double>(clock::now() - start).count();
 }
 
-// Seconds for a message: the median of nine batches, each of which takes a ninth of the time.
+// Returns the seconds for a message: the median of nine batches, each of which takes about a ninth of the time.
 double measure(Transport& over, const Options& options, const Talk& talk) {
   std::uint64_t value = 0, count = 2 * options.shape.depth;
-  double took = batch(over, options, talk, count, value);  // every buffer is touched for the first time
+  // The first batch is not measured, because it touches every buffer for the first time.
+  double took = batch(over, options, talk, count, value);
   for (took = batch(over, options, talk, count, value); took < options.seconds / 36;) {
     count *= 2;
     took = batch(over, options, talk, count, value);

@@ -1,8 +1,12 @@
-// What the number of members costs of one queue: bench_queue_members MEASURE COUNT, a figure a line on stdout.
-//   misses COUNT   nanoseconds of a receive() and an acquire() that find nothing and do not wait, with COUNT handles attached,
-//                  and of the slowest of them
-//   idle COUNT     what part of one processor COUNT processes use that wait in receive()
-//   death COUNT    milliseconds until one of COUNT waiting processes has given to the others what a killed one had
+// Measures what the number of members of one queue costs. bench_queue_members MEASURE COUNT prints the figures as one
+// JSON object.
+//   misses COUNT   nanoseconds of a receive() and of an acquire() that find nothing and do not wait, and microseconds
+//   of
+//                  the slowest call. COUNT handles are attached.
+//   idle COUNT     the share of one processor, in percent, that COUNT processes use while they wait in receive()
+//   death COUNT    milliseconds until one of COUNT waiting processes frees the buffer that a killed process had on
+//   loan:
+//                  the median and the maximum of nine deaths
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -45,7 +49,7 @@ ipc::queue make(ipc::role as = ipc::role::any) {
 
 double ns_of(clock_type::duration span) { return std::chrono::duration<double, std::nano>(span).count(); }
 
-// The median of batches, and the longest single call.
+// Returns nanoseconds for a call: the median of batches, and the longest of other calls that are timed one by one.
 template <class Call>
 std::array<double, 2> time_calls(Call call) {
   constexpr int kBatches = 201, kCalls = 500;
@@ -87,7 +91,6 @@ int misses(unsigned count) {
   return 0;
 }
 
-
 std::vector<pid_t> start_waiters(const ipc::queue& q, unsigned count) {
   std::vector<pid_t> all;
   const pid_t parent = getpid();
@@ -107,7 +110,7 @@ std::vector<pid_t> start_waiters(const ipc::queue& q, unsigned count) {
   }
   const auto until = clock_type::now() + 60s;
   for (unsigned waiting = 0; waiting < count;) {
-    if (clock_type::now() > until) fail("not all of them wait");
+    if (clock_type::now() > until) fail("not all processes wait in receive()");
     std::this_thread::sleep_for(10ms);
     waiting = 0;
     for (const auto& one : q.inspect().participants) waiting += one.waits_for_message ? 1U : 0U;
@@ -120,7 +123,7 @@ void end(const std::vector<pid_t>& all) {
   for (const pid_t one : all) waitpid(one, nullptr, 0);
 }
 
-// User and system time of a process, in nanoseconds: the first figure of its schedstat, which is exact.
+// Returns the processor time of a process in nanoseconds. The first figure of its schedstat has it exactly.
 double used_ns(pid_t pid) {
   const std::string path = "/proc/" + std::to_string(pid) + "/schedstat";
   std::FILE* const file = std::fopen(path.c_str(), "r");
@@ -149,7 +152,7 @@ int idle(unsigned count) {
 }
 
 int death(unsigned count) {
-  // A producer is left when the one that is killed has gone.
+  // This handle is a producer, so that a producer is left after the killed process has ended.
   const ipc::queue q = make(ipc::role::producer);
   const std::vector<pid_t> all = start_waiters(q, count);
   std::vector<double> took;

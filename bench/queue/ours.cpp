@@ -1,4 +1,4 @@
-// The queue of ipc/, as its users see it.
+// The transport that is forksight's queue, used through the public interface of ipc/.
 #include <optional>
 #include <vector>
 
@@ -22,7 +22,7 @@ class Ours final : public Transport {
       auto made = ipc::queue::create(wanted);
       if (!made) fail(made.error().text);
       lane = std::move(made).value();
-      // Places that are taken by participants that do nothing.
+      // These participants do nothing but take places.
       for (unsigned i = 0; i < shape.idle; ++i) {
         auto idle = ipc::queue::attach(lane.fd());
         if (!idle) fail(idle.error().text);

@@ -1,6 +1,6 @@
-// One way from one process to another and one way back, over any transport. Two processes are forked after prepare():
-// the first sends on lane 0 and receives on lane 1, the second the other way round. A transport that copies lends a
-// private buffer, so that all of them do the same work.
+// A transport carries messages from one process to another and back. Two processes are forked after prepare(). The
+// first sends on lane 0 and receives on lane 1, and the second does the opposite. A transport that copies lends a
+// private buffer, so that all transports do the same work.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@
 namespace forksight::bench {
 
 struct Shape {
-  std::size_t bytes = 64;  // of a message; all have one size
-  unsigned depth = 4;      // messages on the way, at most
-  // time before sleeping, if the transport can spin; kSpinsForEver: never sleeps
+  std::size_t bytes = 64;  // the size of each message
+  unsigned depth = 4;      // at most so many messages are on the way
+  // The time before a waiter sleeps, if the transport can spin. With kSpinsForEver it never sleeps.
   unsigned spin_us = 0;
   unsigned idle = 0;                     // only for forksight's queue: places taken by idle participants
-  unsigned processes = 2;                // that join
-  unsigned slots = 0;                    // only for forksight's queue; 0: depth
-  bool redelivers = false;               // ours alone
+  unsigned processes = 2;                // so many processes join
+  unsigned slots = 0;                    // only for forksight's queue; 0 means as many as depth
+  bool redelivers = false;               // only for forksight's queue
   std::string name = "forksight-bench";  // for transports that need a name
 };
 constexpr unsigned kSpinsForEver = ~0u;
@@ -38,11 +38,11 @@ class Transport {
   virtual void prepare(const Shape& shape) = 0;
   // Called in each process after the forks. When both have returned, each end has what it needs from the other.
   virtual void join(Side side) = 0;
-  // A buffer of Shape::bytes to write into.
+  // Returns a buffer of Shape::bytes to write into.
   virtual void* loan() = 0;
-  // The last loan.
+  // Sends the buffer that loan() returned last.
   virtual void send() = 0;
-  // Waits for a message; valid until release().
+  // Waits for a message. It is valid until release().
   virtual const void* receive() = 0;
   virtual void release() = 0;
 };
@@ -50,23 +50,23 @@ class Transport {
 struct Kind {
   std::string_view name;
   std::function<std::unique_ptr<Transport>()> make;
-  bool copies;      // every byte passes through the kernel or the memory of a queue
+  bool copies;      // each byte is copied through the kernel or the memory of a queue
   bool spins;       // obeys Shape::spin_us
-  bool takes_many;  // processes on either side
+  bool takes_many;  // several processes may use each side
 };
-// All transports of this build.
+// Returns all transports of this build.
 std::span<const Kind> kinds();
 
-// Adds one to kinds(); used by a static initialiser.
+// Adds a transport to kinds(). The file of each transport has a static object of this type.
 struct Registered {
   explicit Registered(Kind kind);
 };
 
 // Ends the program with a message and errno.
 [[noreturn]] void fail(std::string_view what);
-// `got` is the result of a call: a negative one is a failure. Otherwise it is returned.
+// Returns the result `got` of a call. If it is negative, ends the program by fail().
 long must(long got, std::string_view what);
-// Memory that forked processes share, all zero.
+// Returns memory of zeros that forked processes share.
 void* shared_memory(std::size_t bytes);
 
 inline void relax() {

@@ -1,4 +1,4 @@
-// ZeroMQ over ipc://, one pair of sockets for both ways.
+// The transport ZeroMQ over ipc://. One pair of sockets serves both ways.
 #include <unistd.h>
 #include <zmq.h>
 
@@ -22,7 +22,7 @@ class ZeroMq final : public Transport {
     zmq_setsockopt(socket_, ZMQ_SNDHWM, &depth, sizeof depth);
     zmq_setsockopt(socket_, ZMQ_RCVHWM, &depth, sizeof depth);
     must(side == Side::kFirst ? zmq_bind(socket_, address_.c_str()) : zmq_connect(socket_, address_.c_str()), "zmq");
-    // Both have met when both have heard of each other.
+    // Each side sends and receives one message, so that both are connected afterwards.
     char met = 0;
     must(zmq_send(socket_, &met, 1, 0), "zmq_send");
     must(zmq_recv(socket_, &met, 1, 0), "zmq_recv");

@@ -44,7 +44,7 @@ class Libunwind final : public Walker {
     while (step > 0 && answer.pcs.size() < kMaxFrames) {
       unw_word_t pc = 0;
       unw_get_reg(&cursor, UNW_REG_IP, &pc);
-      // The return address minus one is passed, which is inside of the call.
+      // libunwind gets a return address minus one, which lies inside of the call. Here the one is added again.
       if (answer.pcs.empty() && !subject.is_exact) ++pc;
       if (pc == 0) break;
       answer.pcs.push_back(pc);
@@ -81,7 +81,8 @@ class Libunwind final : public Walker {
   static int read_word(unw_addr_space_t, unw_word_t address, unw_word_t* value, int is_write, void* self) {
     if (is_write != 0) return -UNW_EINVAL;
     auto& walker = *static_cast<Libunwind*>(self);
-    // Unwind tables are read from the file: they were not recorded, and for a live process this is cheaper.
+    // Unwind tables are read from the file of the binary. The recorded memory does not have them, and for a live
+    // process this is cheaper.
     const auto place = walker.modules_.locate(address);
     const auto bytes = place ? place.binary->elf().bytes_at(place.address) : std::span<const std::byte>();
     if (!bytes.empty()) {
@@ -98,7 +99,8 @@ class Libunwind final : public Walker {
   static int read_register(unw_addr_space_t, unw_regnum_t number, unw_word_t* value, int is_write, void* self) {
     const Subject& subject = *static_cast<Libunwind*>(self)->subject_;
     if (is_write != 0 || number < 0 || static_cast<std::size_t>(number) >= symbols::kRegisterCount) return -UNW_EBADREG;
-    const auto known = subject.registers[static_cast<std::size_t>(number)];  // numbered as in DWARF
+    // libunwind numbers registers as DWARF does.
+    const auto known = subject.registers[static_cast<std::size_t>(number)];
     if (!known) return -UNW_EBADREG;
     *value = *known - (number == UNW_X86_64_RIP && !subject.is_exact ? 1 : 0);
     return 0;

@@ -1,6 +1,6 @@
-// Walks the same stacks by forksight's unwinder, by libunwind's remote interface and by libdw's unwinder, and compares
-// them frame by frame: stacks that the tests' programs recorded (whole, cut, frozen), and stacks of live processes and
-// cores.
+// Walks the same stacks by forksight's unwinder, by libunwind's remote interface and by libdw's unwinder. Compares the
+// results frame by frame. The stacks are those that the tests' programs recorded (whole, cut, frozen), and those of
+// live processes and cores.
 //
 //   bench_unwinders [--names N] [PID or CORE ...]
 #include <fmt/format.h>
@@ -40,9 +40,9 @@ struct Group {
 struct Count {
   int equal = 0;
   int shorter = 0;    // frames are missing at the outer end
-  int longer = 0;     // goes on after the end of our walk
+  int longer = 0;     // there are frames after the end of forksight's walk
   int different = 0;  // a frame differs
-  int end = 0;        // the frames are the same, but the answer whether this is the whole stack differs
+  int end = 0;        // the frames are the same, but the walkers disagree whether they are the whole stack
   std::map<std::string, int> names;
 };
 
@@ -72,7 +72,7 @@ struct Candidate {
 constexpr Candidate kCandidates[] = {{"own", make_own}, {"libunwind", make_libunwind}, {"libdw", make_libdw}};
 constexpr std::size_t kRounds = 15;
 
-// Measures processor time, because other programs may run meanwhile.
+// This is processor time, because other programs may run at the same time.
 double seconds(const std::function<void()>& work) {
   const auto now = [] {
     timespec time{};
@@ -92,7 +92,7 @@ double median(std::vector<double> values) {
 void report(const Group& group, std::size_t names) {
   std::map<std::string, Count> counts;
   std::map<std::string, std::vector<double>> fresh;  // with a new walker for each process, as `why` needs
-  std::map<std::string, std::vector<double>> again;  // by a walker that has seen the stacks
+  std::map<std::string, std::vector<double>> again;  // with a walker that has walked these stacks before
   std::size_t stacks = 0;
   std::size_t frames = 0;
   std::map<std::string, std::vector<std::unique_ptr<Walker>>> walkers;

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""Makes a core file of one recorded stack: stack_core.py DUMP LABEL CORE. DUMP is the output of a program of tests/symbols."""
+"""Makes a core file of one recorded stack: stack_core.py DUMP LABEL CORE. DUMP is the output of a program of tests/symbols.
+LABEL names one of its stacks. CORE is the file that is written."""
 import struct
 import sys
 from pathlib import Path
 
 PAGE = 4096
-LINKS = 0x10000  # where the made-up list of loaded objects lies: r_debug, link_maps, names
+LINKS = 0x10000  # the address of the made-up list of loaded objects: r_debug, then the link_maps, then the names
 
 
 def down(value):
@@ -68,7 +69,7 @@ def make_notes(modules, stack):
 
 
 def make_links(modules):
-    """r_debug, and a link_map for each object: a debugger finds them by DT_DEBUG of the program."""
+    """Returns the bytes of r_debug, and of a link_map for each object. A debugger finds them by DT_DEBUG of the program."""
     listed = [module for module in modules if module.segments]
     at = LINKS + 64
     names = at + 64 * len(listed)

@@ -1,4 +1,5 @@
-// The same stack walked by three unwinders: forksight's own code, libunwind's remote interface, libdw's unwinder.
+// Three unwinders behind one interface, so that each can walk the same stack: forksight's own code, libunwind's remote
+// interface, and libdw's unwinder.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@ struct Subject {
   std::string name;
   symbols::Registers registers{};
   symbols::StackBytes stack;
-  bool is_exact = false;   // pc is where the thread stands, not a return address
-  bool is_frozen = false;  // inner frames may have been overwritten since
+  bool is_exact = false;   // pc is the next instruction of the thread, not a return address
+  bool is_frozen = false;  // inner frames may have been overwritten since the stack was recorded
   bool is_cut = false;     // the bytes end before the stack does
 };
 
@@ -24,7 +25,7 @@ struct Answer {
   symbols::WalkEnd end = symbols::WalkEnd::kLost;
 };
 
-// One process image. Only one thread may use it at a time.
+// An unwinder for one process image. Only one thread may use it at a time.
 class Walker {
  public:
   virtual ~Walker() = default;
