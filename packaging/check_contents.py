@@ -1,9 +1,9 @@
-"""Checks, before anything is packed, that the contents of the packages run on the systems that the packages name."""
+"""Checks the files before they are packed: they must run on the systems that the packages name, and have debug information."""
 import re
 import subprocess
 
-LIBC = "2.28"  # of the shim and of the queue, as the tag of the wheel says
-QUEUE_NEEDS = {"libc.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2"}  # all of them are glibc
+LIBC = "2.28"  # the oldest glibc that the shim and the queue's library run with; the tag of the wheel says the same
+QUEUE_NEEDS = {"libc.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2"}  # all of these are parts of glibc
 QUEUE_EXPORTS = re.compile(r"forksight_(queue|loan|message)_\w+")
 MOST_BYTES = 10_000_000
 
@@ -17,7 +17,7 @@ def numbers(version):
 
 
 def find_late_imports(path, prefix, most):
-    """The imported symbols of versions such as GLIBC_2.34 that are later than `most`."""
+    """Returns an error for each imported symbol whose version, such as GLIBC_2.34, is later than `most`."""
     symbols = re.findall(rf" UND (\w+)@{prefix}_([\d.]+)", readelf("--dyn-syms", path))
     return [f"{path.name} imports {name} of {prefix}_{version}, later than {most}" for name, version in sorted(set(symbols))
             if numbers(version) > numbers(most)]
@@ -44,12 +44,13 @@ def check_debug(path, debug):
     if not debug.is_file() or ".debug_info" not in readelf("--section-headers", debug):
         return [f"there is no debug information of {path.name}"]
     if build_id(path) is None or build_id(path) != build_id(debug):
-        return [f"{path.name} and its debug information have not the same build id"]
+        return [f"{path.name} and its debug information do not have the same build id"]
     return []
 
 
 def check_queue(path):
-    """The queue's library runs with an old glibc and without libstdc++, and shows nothing of the libstdc++ that is in it."""
+    """Returns an error for each reason why the queue's library would not run with glibc 2.28 and without libstdc++, and for each
+    symbol that it exports besides its own functions. The library contains a libstdc++, which it must not export."""
     problems = find_late_imports(path, "GLIBC", LIBC)
     needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", readelf("--dynamic", path)))
     problems += [f"{path.name} needs {name}" for name in sorted(needed - QUEUE_NEEDS)]
@@ -59,7 +60,7 @@ def check_queue(path):
 
 
 def check(prefix, debug):
-    """The errors of an installation below `prefix`, whose debug information is below `debug`."""
+    """Returns the errors of an installation below `prefix`. The debug information of its files is below `debug`."""
     command, shim, queue = prefix / "bin/forksight", prefix / "lib/libforksight.so", prefix / "lib/libforksight-ipc.so"
     problems = check_command(command)
     problems += find_late_imports(shim, "GLIBC", LIBC) + check_queue(queue)

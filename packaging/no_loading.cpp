@@ -1,5 +1,5 @@
 // Replaces libc's functions that load libraries, in the statically linked command. libc's own functions would load the
-// libc of the machine into a process that has another one. dlerror() tells the callers why nothing is loaded.
+// libc of the machine into a process that contains another libc. dlerror() says why nothing is loaded.
 #include <dlfcn.h>
 
 extern "C" {

@@ -1,6 +1,7 @@
-// Linked into the portable libforksight-ipc.so alone. That library is linked against a new glibc, and shall load with glibc
-// 2.28. So what a later glibc has added or given a later version name is defined here, by what glibc 2.28 has. These
-// definitions are not exported: they serve the library itself, and the libstdc++ and libgcc that are linked into it.
+// Functions that only the portable libforksight-ipc.so contains. That library is linked against a new glibc, but must load
+// with glibc 2.28. Later versions of glibc added some functions, and gave others a later version name. This file defines
+// these functions by what glibc 2.28 has. The definitions are not exported. They serve the library itself, and the
+// libstdc++ and libgcc that are linked into it.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
@@ -19,7 +20,8 @@
 #include <cstring>
 #include <ctime>
 
-// Functions that glibc 2.34 moved from libpthread to libc, under a new version name. The old name is in both.
+// Functions that glibc 2.34 moved from libpthread to libc under a new version name. Both old and new versions of glibc
+// have the old version name.
 #define FORKSIGHT_OLD(name) __asm__(".symver forksight_old_" #name ", " #name "@GLIBC_2.2.5")
 
 extern "C" {
@@ -49,14 +51,14 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
 }
 int pthread_detach(pthread_t thread) noexcept { return forksight_old_pthread_detach(thread); }
 void* pthread_getspecific(pthread_key_t key) noexcept { return forksight_old_pthread_getspecific(key); }
-// Cancellation and exceptions pass through these, as through those that they call.
+// Cancellation and exceptions pass through these three functions, so they are not noexcept.
 int pthread_join(pthread_t thread, void** result) { return forksight_old_pthread_join(thread, result); }
 int pthread_once(pthread_once_t* control, void (*routine)(void)) { return forksight_old_pthread_once(control, routine); }
 void pthread_testcancel() { forksight_old_pthread_testcancel(); }
 int pthread_key_create(pthread_key_t* key, void (*destructor)(void*)) noexcept {
   return forksight_old_pthread_key_create(key, destructor);
 }
-// libgcc asks for this one to know whether threads are there.
+// libgcc looks for this function to find out whether the program can have threads.
 int __pthread_key_create(pthread_key_t* key, void (*destructor)(void*)) noexcept {
   return forksight_old_pthread_key_create(key, destructor);
 }
@@ -65,15 +67,15 @@ int pthread_setspecific(pthread_key_t key, const void* value) noexcept {
   return forksight_old_pthread_setspecific(key, value);
 }
 
-// Only a thread names itself here.
+// In this library a thread gives a name only to itself.
 int pthread_setname_np(pthread_t thread, const char* name) noexcept {
   if (pthread_equal(thread, pthread_self()) == 0) return ENOTSUP;
   if (std::strlen(name) > 15) return ERANGE;
   return prctl(PR_SET_NAME, name, 0, 0, 0) == 0 ? 0 : errno;
 }
 
-// New in glibc 2.30. The instant is translated to the clock that the condition variable knows. If somebody sets that clock, the
-// sleep ends after a second at the latest, as a spurious wake-up.
+// New in glibc 2.30. The instant is translated to the real-time clock, because the condition variable uses that clock. A
+// sleep lasts a second at most and can end as a spurious wake-up. So it matters little if somebody sets that clock.
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock, const timespec* until) {
   constexpr long long kSecond = 1'000'000'000;
   const auto to_ns = [](const timespec& at) { return static_cast<long long>(at.tv_sec) * kSecond + at.tv_nsec; };
@@ -92,7 +94,7 @@ int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, cl
   return pthread_cond_timedwait(condition, mutex, &translated);
 }
 
-// In librt before glibc 2.34.
+// Before glibc 2.34, shm_open() and shm_unlink() are in librt.
 static int shm_path(const char* name, char (&path)[NAME_MAX + 16]) {
   while (*name == '/') ++name;
   if (*name == '\0' || std::strchr(name, '/') != nullptr || std::strlen(name) > NAME_MAX) {
@@ -112,14 +114,14 @@ int shm_unlink(const char* name) {
   return unlink(path);
 }
 
-// Inline in the headers before glibc 2.33.
+// Before glibc 2.33, these functions are inline in the headers.
 int fstat(int file, struct stat* about) noexcept { return static_cast<int>(syscall(SYS_fstat, file, about)); }
 int fstat64(int file, struct stat64* about) noexcept { return static_cast<int>(syscall(SYS_fstat, file, about)); }
 int stat(const char* path, struct stat* about) noexcept {
   return static_cast<int>(syscall(SYS_newfstatat, AT_FDCWD, path, about, 0));
 }
 
-// New in glibc 2.32: whether libstdc++ may count references without atomic instructions. Never.
+// New in glibc 2.32. It says whether libstdc++ may count references without atomic instructions. Here it never may.
 char __libc_single_threaded = 0;
 
 // New in glibc 2.36.
@@ -130,7 +132,7 @@ std::uint32_t arc4random() noexcept {
   return value;
 }
 
-// New in glibc 2.35. How libgcc finds the unwind table of a library.
+// New in glibc 2.35. libgcc finds the unwind table of a library by this function.
 int _dl_find_object(void* address, dl_find_object* found) noexcept {
   struct search {
     ElfW(Addr) address;

@@ -1,8 +1,9 @@
 """package.py --build DIR --out DIR: packs forksight as a tar archive, a Debian package and a wheel. A second archive has the
-debug information: if it is unpacked over the first, gdb finds the information.
+debug information. If the second archive is unpacked over the first, gdb finds the information.
 
-`cmake --install` makes the files that are packed. Two calls for the same commit make the same bytes: names are sorted, owners
-are root, times are SOURCE_DATE_EPOCH (else the date of the last commit), compressors run with one thread and a fixed level."""
+`cmake --install` makes the files that are packed. Two calls for the same commit make the same bytes. For this purpose names are
+sorted, owners are root, and compressors run with one thread and a fixed level. All times are SOURCE_DATE_EPOCH, or the date of the
+last commit if that variable is not set."""
 import argparse
 import base64
 import gzip
@@ -26,8 +27,9 @@ WHEEL_TAG = "py3-none-manylinux_2_28_x86_64"
 SUMMARY = "Fork-safety and deadlock diagnosis for Linux processes"
 MAINTAINER = "forksight developers <developers@forksight.example>"
 BINARIES = ("bin/forksight", "lib/libforksight.so", "lib/libforksight-ipc.so")
-# The Debian packages whose static archives and headers are in the command, and the source packages that are compiled into it.
+# The Debian packages whose static archives and headers are in the command.
 LINKED = ("libc6-dev", "libstdc++-12-dev", "libdw-dev", "zlib1g-dev", "libbz2-dev", "liblzma-dev", "libcli11-dev", "nlohmann-json3-dev")
+# The source packages that are compiled into the command.
 LINKED_SOURCES = ("fmtlib", "zydis")
 CONTROL = """Package: forksight
 Version: {version}
@@ -45,9 +47,9 @@ Description: {summary}
  .
  It comes with libforksight-ipc.so, a library for queues in shared memory.
 """
-# Why lintian's complaints are wrong here: the command is linked statically on purpose. The shim has no read-only relocations,
-# because every further mapping makes each fork of the program slower. The shim and the queue are opened by path, and no package
-# links with them.
+# These complaints of lintian do not apply. The command is linked statically on purpose. The shim has no read-only relocations,
+# because every further mapping makes each fork of the program slower. The shim and the queue's library are opened by path, and no
+# package links with them.
 OVERRIDES = """forksight: statically-linked-binary
 forksight: shared-library-lacks-prerequisites *
 forksight: embedded-library *
@@ -74,7 +76,8 @@ def find_version():
 
 
 def split(path):
-    """Moves the debug information of a program or library into .debug/ beside it, where gdb looks for it."""
+    """Moves the debug information of a program or library into the folder .debug/ beside it, where gdb looks for it. Returns the
+    path of the file with the debug information."""
     debug = path.parent / ".debug" / f"{path.name}.debug"
     debug.parent.mkdir(exist_ok=True)
     run(["objcopy", "--only-keep-debug", path, debug])
@@ -90,7 +93,7 @@ def fix_modes(folder):
 
 
 def copy_licenses(doc):
-    """The license notices of the libraries that are linked into the command."""
+    """Copies the license notices of the libraries that are linked into the command into the folder `doc`."""
     doc.mkdir(parents=True)
     for name in LINKED:
         shutil.copyfile(f"/usr/share/doc/{name}/copyright", doc / name)
@@ -114,7 +117,8 @@ def install(build, prefix, debug):
 
 
 def make_tar(folder, top, out, epoch, name):
-    """An archive NAME of a folder, whose files lie below `top` in it."""
+    """Packs a folder as NAME.tar.zst in the folder `out`. In the archive the files lie below `top`. Returns the path of the
+    archive."""
     def fix(entry):
         entry.uid = entry.gid = 0
         entry.uname = entry.gname = "root"
@@ -150,7 +154,7 @@ def make_deb(prefix, version, out, epoch, scratch):
     for page in (root / "usr/share/man").rglob("*.[1-9]"):
         write_gzip(page.with_name(page.name + ".gz"), page.read_bytes())
         page.unlink()
-    # The place that Debian's zsh looks into for packages.
+    # Debian's zsh looks for the completions of packages in this folder.
     zsh = root / "usr/share/zsh/vendor-completions"
     (root / "usr/share/zsh/site-functions").rename(zsh)
     overrides = root / "usr/share/lintian/overrides/forksight"
@@ -175,7 +179,7 @@ def make_deb(prefix, version, out, epoch, scratch):
 
 
 def read_package():
-    """{name in the wheel: (bytes, mode)} of the Python sources."""
+    """Returns {name in the wheel: (bytes, mode)} of the Python sources."""
     return {f"forksight/{path.relative_to(ROOT / 'python/forksight')}": (path.read_bytes(), 0o644)
             for path in sorted((ROOT / "python/forksight").rglob("*.py"))}
 
@@ -200,7 +204,7 @@ def make_wheel(prefix, version, out, epoch):
         rows.append(f"{name},sha256={digest},{len(data)}\n")
     files[f"{info}/RECORD"] = ("".join(rows + [f"{info}/RECORD,,\n"]).encode(), 0o644)
     made = out / f"forksight-{version}-{WHEEL_TAG}.whl"
-    date = time.gmtime(max(epoch, 315532800))[:6]  # zip begins in 1980
+    date = time.gmtime(max(epoch, 315532800))[:6]  # the earliest date that a zip file can have is in 1980
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, (data, mode) in files.items():
             entry = zipfile.ZipInfo(name, date)
@@ -230,8 +234,8 @@ def package(build, out):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", type=Path, required=True, help="a build of the preset `portable`")
-    parser.add_argument("--out", type=Path, required=True, help="where the packages go")
+    parser.add_argument("--build", type=Path, required=True, help="the folder of a build with the preset `portable`")
+    parser.add_argument("--out", type=Path, required=True, help="the folder for the packages")
     arguments = parser.parse_args()
     os.umask(0o022)
     package(arguments.build.resolve(), arguments.out.resolve())

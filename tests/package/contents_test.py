@@ -54,7 +54,7 @@ class Contents(unittest.TestCase):
     def test_debug_information_must_be_there_and_belong_to_the_program(self):
         one, other = self.compile("one", STATIC, "-static", "-nostdlib"), self.compile("other", STATIC + "int x;", "-static", "-nostdlib")
         self.assertEqual(check_contents.check_debug(one, one), [])
-        self.assertEqual(check_contents.check_debug(one, other), ["one and its debug information have not the same build id"])
+        self.assertEqual(check_contents.check_debug(one, other), ["one and its debug information do not have the same build id"])
         self.assertEqual(check_contents.check_debug(one, self.folder / "none"), ["there is no debug information of one"])
         subprocess.run(["strip", "--strip-debug", other], check=True, timeout=30)
         self.assertEqual(check_contents.check_debug(other, other), ["there is no debug information of other"])
