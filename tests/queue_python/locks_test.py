@@ -1,4 +1,5 @@
-"""Lock, Event, Value and Barrier, whose holders are killed or interrupted at each instruction."""
+"""Tests of Lock, Event, Value and Barrier. Among other things, processes that use them are killed or interrupted at each
+instruction."""
 import ctypes
 import gc
 import multiprocessing
@@ -92,7 +93,7 @@ class Locks(Case):
         self.assertEqual(line.hear(), b"free")
         child.kill()
         child.end()
-        self.assertTrue(lock.acquire(timeout=RECOVERY))  # the grandchild lives
+        self.assertTrue(lock.acquire(timeout=RECOVERY))  # the child of the killed holder still lives
         self.assertEqual(lock.abandoned, child.pid)
         lock.release()
         going.tell()
@@ -142,7 +143,7 @@ class Locks(Case):
             with lock:
                 waits.append(time.monotonic() - began)
         child.end()
-        # 5 ms of the holder's; a lost wake-up costs 20 to 40.
+        # The holder keeps the lock for 5 ms. A lost wake-up costs the waiter 20 to 40 ms.
         self.assertLess(sorted(waits)[rounds // 4], 0.015)
 
     def test_killed_at_each_instruction_of_acquire_and_release(self):
@@ -167,7 +168,7 @@ class Locks(Case):
 
     def test_a_handler_raises_at_each_instruction_of_acquire(self):
         lock, kept = Lock(), 0
-        others = pickle.loads(pickle.dumps(lock))  # as another process has it
+        others = pickle.loads(pickle.dumps(lock))  # a second object of the same lock, as another process would have it
         for at in range(MOST_INSTRUCTIONS):
             with OpcodeTrace("_locks.py", at, raise_stop) as trace:
                 try:
@@ -178,14 +179,14 @@ class Locks(Case):
                 lock.release()
                 break
             if lock.held:
-                kept += 1  # the owner can know
+                kept += 1  # `held` tells the caller that it has the lock
                 lock.release()
             self.assertTrue(others.acquire(False), at)
             others.release()
             self.assertTrue(lock.acquire(timeout=RECOVERY), at)
             lock.release()
         self.assertGreater(at, 50)
-        # Where nothing is left to do but to return.
+        # acquire() may keep the lock only if it is interrupted after all its work, just before it returns.
         self.assertLessEqual(kept, 3)
 
     def test_a_handler_raises_at_each_instruction_of_a_with_block(self):
@@ -205,7 +206,7 @@ class Locks(Case):
             self.assertTrue(lock.acquire(timeout=RECOVERY), at)
             lock.release()
         self.assertGreater(at, 100)
-        # Where __enter__() has nothing left to do but to return, and where __exit__() has not begun.
+        # The lock may be kept only if the handler raises just before __enter__() returns, or before __exit__() begins.
         self.assertLessEqual(kept, 6)
 
     def test_ctrl_c_ends_a_wait(self):
@@ -387,7 +388,7 @@ class Barriers(Case):
         self.assertEqual((barrier.broken, barrier.n_waiting), (False, 0))
 
     def test_who_was_let_through_is_not_told_of_a_later_end(self):
-        """One party is stopped, by a trace, between its wake-up and its look; meanwhile there is a reset, and an abort."""
+        """A party was let through, but has not looked at its place yet. A reset() or an abort() at that time does not affect it."""
         for later in ("reset", "abort"):
             barrier, line, going = Barrier(2), self.line(), self.line()
 
@@ -489,7 +490,7 @@ class Barriers(Case):
         self.assertTrue(barrier.broken)
 
     def test_killed_at_each_instruction_of_the_last_arrival(self):
-        """The other one gets through or is told that the barrier is broken."""
+        """The last party to arrive is killed. The other party gets through, or is told that the barrier is broken."""
         last = None
         for at in range(0, MOST_INSTRUCTIONS, 7):
             barrier, line = Barrier(2), self.line()
@@ -508,7 +509,7 @@ class Barriers(Case):
             other, victim = Child(wait), Child(arrive)
             status = victim.end()
             if status != 0 and barrier._words[_barrier.STATE] == 0 and barrier.n_waiting == 1:
-                # It was killed before it had its place: nobody waits with the other.
+                # The victim was killed before it had its place. So the other party still waits, and rightly so.
                 other.kill()
                 other.end()
                 continue
@@ -520,7 +521,8 @@ class Barriers(Case):
         self.assertEqual(last, b"0")
 
     def test_a_handler_raises_at_each_instruction_of_wait(self):
-        """The lock of the barrier is not kept, and no place is, but for one between two notes of it."""
+        """A signal handler raises at each instruction of wait(). The lock of the barrier is never kept. At most one place is kept:
+        that happens between the two instructions that record the place."""
         barrier = Barrier(1)
         for at in range(MOST_INSTRUCTIONS):
             with OpcodeTrace("_barrier.py", at, raise_stop) as trace:
@@ -539,7 +541,7 @@ class Barriers(Case):
         self.assertLess(at, MOST_INSTRUCTIONS - 1)
 
     def test_killed_while_it_lets_the_others_through(self):
-        """It has told one of two when it is killed: the other gets through, too."""
+        """A process is killed when it has let one of two others through. The next one gets through, too."""
         barrier, line = Barrier(3), self.line()
 
         def wait():

@@ -1,4 +1,4 @@
-"""put() and get(), their limits, signals, killed processes, and ways to other processes."""
+"""Tests of Queue: put() and get(), their limits, signals, killed processes, and the ways by which other processes get the queue."""
 import gc
 import multiprocessing
 import os
@@ -159,9 +159,9 @@ class Basics(Case):
         self.assertEqual(bytes(self.queue.get()), b"loan")
         for _ in range(10):
             with self.queue.loan(False):
-                pass  # goes back
+                pass  # the loan goes back at the end of the block
         for _ in range(10):
-            self.queue.loan(False)  # goes back, too
+            self.queue.loan(False)  # a loan that nothing refers to goes back, too
         loans = [self.queue.loan(False) for _ in range(4)]
         with self.assertRaises(Full):
             self.queue.loan(False)
@@ -288,7 +288,8 @@ class Signals(Case):
         self.assertEqual(child.end(), 0)
 
     def test_a_handler_raises_at_each_instruction_of_get(self):
-        """No message is lost, but for the instruction that returns it; none is held."""
+        """A signal handler raises at each instruction of get(). A message is lost only at the last instructions, which return it.
+        No message is held afterwards."""
         shared, lost = self.sharedClosing(Queue(2)), 0
         for at in range(MOST_INSTRUCTIONS):
             shared.put(at, False)
@@ -307,7 +308,7 @@ class Signals(Case):
                 self.assertEqual(got, at)
             self.assertEqual(len(shared._parked), 0)
             with shared.loan(False), shared.loan(False):
-                pass  # both buffers are free
+                pass  # both buffers of the queue are free
             if not trace.has_acted:
                 break
         self.assertGreater(at, 80)
@@ -315,7 +316,7 @@ class Signals(Case):
         self.assertLessEqual(lost, 3)
 
     def test_a_handler_raises_at_each_instruction_of_put(self):
-        """The item is sent once or not at all, and no buffer is kept."""
+        """A signal handler raises at each instruction of put(). The item is sent once or not at all, and no buffer is kept."""
         shared = self.sharedClosing(Queue(2))
         sent = 0
         for at in range(MOST_INSTRUCTIONS):
@@ -452,7 +453,7 @@ class Kills(Case):
             producer.put(3)
 
     def test_killed_at_each_instruction_of_put_and_get(self):
-        """No buffer is lost, whoever dies."""
+        """A process is killed at every fifth instruction of put() and get(). No buffer is lost."""
         shared = self.sharedClosing(Queue(2))
 
         def work(at):
@@ -524,7 +525,7 @@ class Ways(Case):
 
         self.assertEqual(Child(work).end(), 0)
         self.assertEqual(shared.get(timeout=1), "from a child")
-        # The end of the child's copy of the view did not give the parent's message back.
+        # The end of the child's copy of the view did not release the parent's message.
         shared.put(1, False)
         with self.assertRaises(Full):
             shared.put(2, False)
@@ -542,7 +543,7 @@ class Ways(Case):
         gc.collect()
         with self.assertRaises(FileNotFoundError):
             pickle.loads(data)
-        # Its number has become that of another file.
+        # One of these files gets the number that the descriptor of the queue had.
         others = [os.open("/dev/null", os.O_RDWR) for _ in range(10)]
         try:
             with self.assertRaises(OSError) as told:

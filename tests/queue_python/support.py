@@ -1,4 +1,5 @@
-"""What the tests of forksight.queue share. A test is called as NAME_test.py LIBRARY PACKAGE."""
+"""Helpers of the tests of forksight.queue. A test program is called as NAME_test.py LIBRARY PACKAGE: the path of
+libforksight-ipc.so and the folder of the Python package."""
 import ctypes
 import faulthandler
 import multiprocessing
@@ -9,19 +10,20 @@ import sys
 import time
 import unittest
 
-if "FORKSIGHT_QUEUE_TEST_PACKAGE" not in os.environ:  # a process that multiprocessing has started has it
+if "FORKSIGHT_QUEUE_TEST_PACKAGE" not in os.environ:  # multiprocessing's processes inherit it
     os.environ["FORKSIGHT_QUEUE_LIBRARY"], os.environ["FORKSIGHT_QUEUE_TEST_PACKAGE"] = sys.argv[1:3]
     del sys.argv[1:3]
 sys.path.insert(0, os.environ["FORKSIGHT_QUEUE_TEST_PACKAGE"])
 
-LIMIT = 90  # s, of each test, on a busy machine
-RECOVERY = 5.0  # s, for what takes 40 ms where the machine has time, and for ever where it is wrong
+LIMIT = 90  # seconds that each test may take, on a busy machine
+RECOVERY = 5.0  # seconds for what takes 40 ms on an idle machine, and never happens if the code is wrong
 prctl = ctypes.CDLL(None).prctl
 PR_SET_PDEATHSIG = 1
 
 
 class Child:
-    """A forked process that runs a function, and ends with 0 if that returns. It ends with its parent."""
+    """A forked process that runs a function. Its exit status is 0 if the function returns, and 1 if it raises. The kernel kills the
+    process when its parent ends."""
 
     def __init__(self, function, *arguments):
         parent = os.getpid()
@@ -43,13 +45,13 @@ class Child:
         os.kill(self.pid, number)
 
     def end(self):
-        """Waits for it. Returns its exit status, or minus the number of a signal."""
+        """Waits for the end of the process. Returns its exit status, or minus the number of the signal that killed it."""
         _, status = os.waitpid(self.pid, 0)
         return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
 class Line:
-    """A pipe by which one process tells another that it has come to a point."""
+    """A pipe. One process writes a word into it, to tell another process that it has reached a certain point."""
 
     def __init__(self):
         self.reader, self.writer = os.pipe()
@@ -60,7 +62,7 @@ class Line:
     def hear(self, limit=LIMIT):
         ready, _, _ = select.select([self.reader], [], [], limit)
         if not ready:
-            raise AssertionError("nothing was told")
+            raise AssertionError("no word came through the pipe")
         return os.read(self.reader, 100)
 
     def close(self):
@@ -76,17 +78,17 @@ def wait_until(condition, limit=LIMIT):
     until = time.monotonic() + limit
     while not condition():
         if time.monotonic() > until:
-            raise AssertionError("it did not come to be")
+            raise AssertionError("the condition did not become true")
         time.sleep(0.001)
 
 
 class Stop(BaseException):
-    """What a handler of a signal raises."""
+    """The exception that the signal handlers of the tests raise."""
 
 
 class OpcodeTrace:
-    """Calls `act` before the instruction of number `at`, of those of the functions of one file. As a handler of a signal that
-    comes between two instructions of Python."""
+    """Counts the executed instructions of the functions of one file. Calls `act` before instruction number `at`. So `act` runs
+    between two instructions of Python, as a signal handler does."""
 
     def __init__(self, file_name, at, act):
         self.file_name, self.left, self.act = file_name, at, act
@@ -149,13 +151,14 @@ class Case(unittest.TestCase):
         self.assertLess(time.monotonic() - began, limit)
 
     def assertInterrupted(self, work):
-        """A child in which SIGINT ends work(line) within 100 ms: the fastest of three, as machines are busy."""
+        """Checks that SIGINT ends work(line) in a child within 100 ms. Only the fastest of three attempts counts, because the
+        machine may be busy."""
         spans = []
         for _ in range(3):
             line = self.line()
             child = Child(work, line)
             line.hear()
-            time.sleep(0.1)  # it waits by then, or it does not matter that it does not
+            time.sleep(0.1)  # the child probably waits by then; if it does not, the check holds all the same
             sent = time.monotonic()
             child.kill(signal.SIGINT)
             self.assertEqual(line.hear(), b"interrupted")
