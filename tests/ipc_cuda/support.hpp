@@ -1,5 +1,5 @@
-// Helpers for programs that use a device. Each is a child of the test, forked before any call of CUDA, as CUDA
-// requires.
+// Helpers for child processes that use a device. CUDA does not work in a child of a process that has called it. So the
+// test forks each of these children before any call of CUDA.
 #pragma once
 
 #include <dlfcn.h>
@@ -26,12 +26,12 @@ using ipc::test::baton;
 using ipc::test::child;
 
 // For use in a child: if the condition is false, prints it and ends the child with status 1.
-#define MUST(condition)                                                            \
-  do {                                                                             \
-    if (!(condition)) {                                                            \
-      std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-      _exit(1);                                                                    \
-    }                                                                              \
+#define MUST(condition)                                                           \
+  do {                                                                            \
+    if (!(condition)) {                                                           \
+      std::fprintf(stderr, "%s:%d: false: %s\n", __FILE__, __LINE__, #condition); \
+      _exit(1);                                                                   \
+    }                                                                             \
   } while (0)
 
 template <class Result>
@@ -84,7 +84,7 @@ struct functions {
   }
 };
 
-// A program's device, with two streams that do not wait for the default stream.
+// A device, and the functions of the driver. `on` and `aside` are two streams that do not wait for the default stream.
 struct gpu : functions {
   explicit gpu(int ordinal = 0) {
     MUST(init(0) == 0);

@@ -1,4 +1,4 @@
-"""Arrays of numpy and tensors of DLPack: their type, shape and strides, without a copy on receipt."""
+"""Tests that arrays of numpy and tensors of DLPack keep their type, shape and strides, and are not copied on receipt."""
 import ctypes
 import gc
 import pickle
@@ -16,7 +16,7 @@ except ImportError:
 
 
 class Maker:
-    """A tensor of no known library: it has __dlpack__ and nothing else."""
+    """A tensor of an unknown library, which has only the methods of DLPack and a way to be pickled."""
 
     def __init__(self, tensor, is_readable=True):
         self.tensor, self.is_readable = tensor, is_readable
@@ -68,7 +68,7 @@ class Tensors(Case):
         del got
         with self.assertRaises(Full):
             self.queue.put(2, False)
-        del capsule  # nobody has consumed it
+        del capsule  # no library has consumed it
         self.queue.put(2, False)
 
     def test_scalars_and_empty_ones(self):
@@ -157,7 +157,7 @@ class Numpy(Case):
     def test_copies(self):
         self.queue.put(numpy.ones(10000))
         kept = [self.queue.get(copy=True)]
-        for _ in range(5):  # small ones are copied
+        for _ in range(5):  # small arrays are copied
             self.queue.put(numpy.arange(10))
             kept.append(self.queue.get())
         self.queue.put(1, False)
@@ -165,7 +165,7 @@ class Numpy(Case):
         self.assertEqual([array.sum() for array in kept], [10000] + [45] * 5)
 
     def test_it_lies_in_the_memory_of_both(self):
-        """The receiver's writing is seen where the sender wrote."""
+        """The sender writes an array into a loan. The receiver gets an array that does not own its memory."""
         def work():
             with self.queue.loan() as loan:
                 array = loan.array((100, 100), "f4")

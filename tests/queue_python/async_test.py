@@ -1,4 +1,4 @@
-"""aget() and aput(): no message is lost to a cancellation, and nothing waits at the end of a loop."""
+"""Tests of aget() and aput(). A cancellation loses no message, and no thread delays the end of a loop or of the process."""
 import asyncio
 import gc
 import os
@@ -64,7 +64,7 @@ class Async(Case):
         asyncio.run(main())
 
     def test_a_cancelled_aget_loses_nothing(self):
-        """The cancellation comes before the message, with it, and after it was delivered to the future."""
+        """The cancellation comes before the message, together with it, or after its delivery to the future. No message is lost."""
         async def main():
             for step in range(60):
                 task = asyncio.ensure_future(self.queue.aget())
@@ -74,7 +74,7 @@ class Async(Case):
                 if step % 3 == 1:
                     await asyncio.sleep(0.0002 * (step % 20))
                 elif step % 3 == 2:
-                    time.sleep(0.01)  # the thread has it, the loop has not heard of it
+                    time.sleep(0.01)  # the thread gets the message, but the loop cannot run and learn of it
                 task.cancel()
                 try:
                     got = await task
@@ -138,7 +138,7 @@ class Async(Case):
         async def main():
             tasks = [asyncio.ensure_future(self.queue.aget()) for _ in range(40)]
             await asyncio.sleep(0.02)
-            # They do not occupy the threads of the loop's executor.
+            # The waits do not occupy the threads of the loop's executor.
             self.assertEqual(await asyncio.wait_for(asyncio.get_running_loop().run_in_executor(None, lambda: 5), RECOVERY), 5)
             for item in range(40):
                 await self.queue.aput(item)
@@ -173,7 +173,7 @@ loop.run_until_complete(asyncio.sleep(0.05))
 
         asyncio.run(cancelled())
         child = Child(lambda: asyncio.run(wait()))
-        wait_until(lambda: not waiting_threads(), RECOVERY)  # it would take the message, and keep it for this process
+        wait_until(lambda: not waiting_threads(), RECOVERY)  # such a thread would take the message for this process
         self.queue.put(1)
         self.assertEqual(child.end(), 0)
         self.assertEqual(self.queue.get(timeout=1), 2)

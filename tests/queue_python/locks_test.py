@@ -1,5 +1,5 @@
-"""Tests of Lock, Event, Value and Barrier. Among other things, processes that use them are killed or interrupted at each
-instruction."""
+"""Tests of Lock, Event, Value and Barrier. Among other things, processes that use them are killed or interrupted between two
+instructions."""
 import ctypes
 import gc
 import multiprocessing

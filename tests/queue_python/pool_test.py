@@ -1,4 +1,5 @@
-"""Pool: killed, stopped and ended workers, results that cannot be sent, and every order of close, terminate and join."""
+"""Tests of Pool: killed, stopped and ended workers, results that cannot be sent, and the orders of close(), terminate() and
+join()."""
 import gc
 import itertools
 import multiprocessing
@@ -17,11 +18,11 @@ from support import Case, Child, wait_until
 
 from forksight.queue import Event, Pool, RemoteError, WorkerKilled
 
-QUICK = 10.0  # s, for what must not wait for a worker
+QUICK = 10.0  # seconds for what must not wait for a worker
 METHODS = ("fork", "spawn", "forkserver")
-event = Event()  # for the workers that fork() makes
-LARGE = 5 << 20  # more than any pipe takes
-WRITE = "1" if platform.machine() == "x86_64" else "64"  # number of the system call
+event = Event()  # workers that fork() makes inherit it
+LARGE = 5 << 20  # bytes: more than a pipe takes
+WRITE = "1" if platform.machine() == "x86_64" else "64"  # the number of the system call write()
 
 
 def square(x):
@@ -51,7 +52,7 @@ def leave_by_exception(x):
 
 
 class Local(Exception):
-    """An exception that pickles but does not unpickle."""
+    """An exception that can be pickled but not unpickled."""
 
     def __init__(self, one, two):
         super().__init__(f"{one} {two}")
@@ -155,7 +156,7 @@ class Pools(Case):
             self.assertEqual((error.signal, error.exitcode, error.index, error.function), (signal.SIGKILL, None, 7, "kill_at_seven"))
             self.assertNotIn(error.pid, pool.worker_pids())
             self.assertRegex(str(error), rf"worker process {error.pid} was killed by SIGKILL in task 7 of kill_at_seven")
-            # All others were done, and the pool is whole.
+            # All other tasks were done, and the pool can still be used.
             self.assertEqual([index for index, (worked, _) in sorted(result._job.outcomes.items()) if not worked], [7])
             self.assertEqual(len(result._job.outcomes), 20)
             self.assertEqual(pool.map(square, range(20)), [x * x for x in range(20)])
@@ -277,8 +278,8 @@ class Pools(Case):
                 stopped.get(1)
 
     def hold_in_a_result(self):
-        """A pool, one of whose workers is blocked in the middle of sending a result, because the pool's thread is in a callback.
-        Returns the pool, the result, the worker's pid, and what ends the callback."""
+        """Makes a pool, one of whose workers is blocked in the middle of sending a result, because the pool's thread is in a
+        callback. Returns the pool, the result, the pid of the worker, and the event that ends the callback."""
         line, going = self.line(), threading.Event()
         self.addCleanup(going.set)
         pool = self.pool()
@@ -379,7 +380,7 @@ class Pools(Case):
             result = pool.apply_async(wait_for_event, (1,))
             wait_until(lambda: any(worker.has_begun and worker.chunk for worker in pool._workers))
             victim, = [worker for worker in pool._workers if worker.chunk]
-            # As a handler of SIGCHLD does that waits for any child.
+            # A handler of SIGCHLD that waits for any child would reap the worker, too. Here a thread does it.
             reaper = threading.Thread(target=os.waitpid, args=(victim.pid, 0))
             victim.reap, reap = lambda: (reaper.join(), reap())[1], victim.reap
             reaper.start()
@@ -504,7 +505,8 @@ def is_there(pid):
 
 
 def stop_servers():
-    """What multiprocessing starts beside the workers, and ends only with the process."""
+    """Ends the fork server and the resource tracker. multiprocessing starts them beside the workers, and otherwise ends them only
+    with the process."""
     from multiprocessing import forkserver, resource_tracker
     server = forkserver._forkserver
     if server._forkserver_pid is not None:

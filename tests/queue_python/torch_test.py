@@ -1,4 +1,4 @@
-"""Tensors of torch: their type, shape and strides, without a copy on receipt."""
+"""Tests that tensors of torch keep their type, shape and strides, and are not copied on receipt."""
 import unittest
 
 from support import Case

@@ -293,7 +293,7 @@ int cuMemsetD8Async(cu_address at, unsigned char value, std::size_t bytes, cu_st
   });
 }
 
-// Both copies wait only for the default stream, as if all other streams had been made so that they ignore it.
+// Both functions wait only for the default stream, as if all other streams had been made so that they ignore it.
 int cuMemcpyHtoD_v2(cu_address to, const void* from, std::size_t bytes) {
   if (const int answer = cuMemcpyHtoDAsync_v2(to, from, bytes, nullptr); answer != kSuccess) return answer;
   return cuStreamSynchronize(nullptr);

@@ -31,8 +31,8 @@ using namespace ipc_cuda::detail;
 
 constexpr int kDevices = 2;
 
-// Guards all state of this driver. A forked child never takes the lock, because the driver refuses its calls before
-// that.
+// Guards all state of this driver. A forked child never takes the lock: the driver refuses the child's calls before it
+// would take the lock.
 extern std::mutex& g_lock;
 extern std::atomic<pid_t> g_initialised_in;
 
