@@ -276,6 +276,8 @@ result<snapshot> inspect(int fd) {
   return inspect_file(detail::descriptor(own));
 }
 
-result<snapshot> inspect(const std::string& name) { return inspect_file(detail::segment::find_named(name)); }
+result<snapshot> inspect(const std::string& name) {
+  return inspect_file(detail::segment::find_named(name, O_RDONLY));
+}
 
 }  // namespace forksight::ipc

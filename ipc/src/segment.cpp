@@ -242,12 +242,12 @@ result<segment> segment::open(descriptor fd, descriptor payload, access how) {
   return found;
 }
 
-result<descriptor> segment::find_named(const std::string& name) {
+result<descriptor> segment::find_named(const std::string& name, int mode) {
   if (!name.starts_with(kNamePrefix) || name.find('/', 1) != std::string::npos) {
     return failure(errc::bad_option, "%s: is no name of a queue: those are %s<32 hex digits>", name.c_str(),
                    kNamePrefix);
   }
-  const int fd = shm_open(name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+  const int fd = shm_open(name.c_str(), mode | O_NOFOLLOW | O_CLOEXEC, 0);
   if (fd < 0) {
     const int why = errno;
     if (why == ENOENT) return failure(errc::not_found, "%s: there is no queue of that name", name.c_str());
@@ -267,7 +267,7 @@ void segment::unlock_name() const {
 }
 
 result<segment> segment::open_named(const std::string& name) {
-  auto file = find_named(name);
+  auto file = find_named(name, O_RDWR);
   if (!file) return file.error();
   auto found = open(std::move(file).value());
   if (found && !has_name(found->fd_.get())) {

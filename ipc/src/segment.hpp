@@ -29,7 +29,8 @@ class segment {
   static result<segment> open_to_read(descriptor fd);
   // Opens a named queue by its name, "/forksight-<32 hex digits>".
   static result<segment> open_named(const std::string& name);
-  static result<descriptor> find_named(const std::string& name);
+  // Opens the file of a named queue. `mode`: O_RDONLY or O_RDWR.
+  static result<descriptor> find_named(const std::string& name, int mode);
 
   const geometry& shape() const { return shape_; }
   const ring& view() const { return view_; }

@@ -1,6 +1,7 @@
 // run_guarded(): what the caller sees of a child that ends well, fails, crashes, or is asked to end.
 #include "command/guarded.hpp"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/netlink.h>
@@ -8,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <sys/ipc.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
@@ -240,6 +242,30 @@ TEST(Guarded, ReaderReads) {
     const bool is_read = ::process_vm_readv(::getpid(), &to, 1, &from, 1, 0) == sizeof copy && copy == 17;
     std::thread([] {}).join();
     return file >= 0 && question >= 0 && is_alive && is_read ? 0 : 1;
+  });
+  EXPECT_EQ(ended.status, 0) << ended.text;
+}
+
+// image/stop.cpp stops a thread, reads its registers, and lets a system call that the stop has interrupted go on.
+TEST(Guarded, ReaderStopsThreads) {
+  const Ended ended = run([] {
+    const pid_t reader = ::getpid();
+    const pid_t target = ::fork();
+    if (target == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (::getppid() != reader) ::_exit(1);
+      for (;;) ::pause();
+    }
+    user_regs_struct registers{};
+    iovec room{&registers, sizeof registers};
+    int status = 0;
+    const bool is_stopped = ::ptrace(PTRACE_SEIZE, target, nullptr, nullptr) == 0 &&
+                            ::ptrace(PTRACE_INTERRUPT, target, nullptr, nullptr) == 0 &&
+                            ::waitpid(target, &status, __WALL) == target;
+    const bool is_read = ::ptrace(PTRACE_GETREGSET, target, NT_PRSTATUS, &room) == 0;
+    const bool is_repeated = ::ptrace(PTRACE_POKEUSER, target, offsetof(user, regs.rax), -514L) == 0;
+    const bool is_released = ::ptrace(PTRACE_DETACH, target, nullptr, 0L) == 0;
+    return is_stopped && is_read && is_repeated && is_released ? 0 : 1;
   });
   EXPECT_EQ(ended.status, 0) << ended.text;
 }
