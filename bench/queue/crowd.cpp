@@ -118,7 +118,7 @@ int run_crowd(Transport& over, const Crowd& crowd) {
   if (!comes_true(20s,
                   [&] { return std::ranges::all_of(all, [](const Member& one) { return one.moved->done > 2; }); })) {
     end(all);
-    std::fprintf(stderr, "bench_queue: not all of them began\n");
+    std::fprintf(stderr, "bench_queue: not all processes began\n");
     return 2;
   }
   return crowd.victim.empty() ? measure(all, crowd.seconds) : kill_one(all, crowd);

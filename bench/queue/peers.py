@@ -136,7 +136,7 @@ def kill_one(options):
         one.start()
     try:
         if not comes_true(20, lambda: all(n > 2 for n in moved)):
-            raise SystemExit("not all of them began")
+            raise SystemExit("not all processes began")
         victim = 0 if options.kill == "producer" else options.producers
         time.sleep(random.Random(options.seed).uniform(0, 0.02))
         os.kill(all_of_them[victim].pid, signal.SIGKILL)
