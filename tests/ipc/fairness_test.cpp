@@ -167,6 +167,7 @@ TEST(FairnessOfConsumers, EightAtAnEmptyQueueGetTheirShare) {
 
 // The threads of one handle share one turn. Each of the threads sends something.
 TEST(Turns, AreSharedByTheThreadsOfOneHandle) {
+  const on_one_processor bound;
   queue q = make(2, 1);
   const processes others = make_producers(q, 2);
   std::atomic<int> sent[4] = {};
@@ -189,6 +190,7 @@ TEST(Turns, AreSharedByTheThreadsOfOneHandle) {
 
 // A producer is stopped when its turn comes. The others go on. The producer has its turn after it is continued.
 TEST(Turns, OfAStoppedProducerGoToTheOthers) {
+  const on_one_processor bound;
   queue q = make(2, 1);
   ASSERT_TRUE(q.send_copy("", 1));
   const auto stopped = make_producer(q);
@@ -222,6 +224,7 @@ TEST(Turns, OfAKilledProducerGoToTheOthers) {
 
 // Many calls time out, some of them in the instant in which their turn comes.
 TEST(Turns, OfProducersThatTimeOutGoToTheOthers) {
+  const on_one_processor bound;
   queue q = make(2, 1);
   const processes impatient = make_producers(q, 4, 100us);
   const processes others = make_producers(q, 2);
