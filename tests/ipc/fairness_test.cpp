@@ -180,7 +180,7 @@ TEST(Turns, AreSharedByTheThreadsOfOneHandle) {
     });
   }
   let_wait(q, 3);
-  constexpr int kMessages = 3000;
+  constexpr int kMessages = 6000;
   const auto by = receive(q, kMessages);
   expect_half_a_share(by, others, kMessages * 2 / 3);
   q.shutdown(false);
@@ -200,7 +200,8 @@ TEST(Turns, OfAStoppedProducerGoToTheOthers) {
   waitpid(stopped->pid(), &status, WUNTRACED);
   const processes others = make_producers(q, 2);
   let_wait(q, 3);
-  constexpr int kMessages = 300;
+  // The scheduler gives the processor to one process for some milliseconds, in which others pass on hundreds of messages.
+  constexpr int kMessages = 6000;
   const auto by = receive(q, kMessages);
   EXPECT_EQ(by.contains(static_cast<std::uint32_t>(stopped->pid())), false);
   expect_half_a_share(by, others, kMessages);
@@ -229,7 +230,7 @@ TEST(Turns, OfProducersThatTimeOutGoToTheOthers) {
   const processes impatient = make_producers(q, 4, 100us);
   const processes others = make_producers(q, 2);
   let_wait(q, 2);
-  constexpr int kMessages = 2000;
+  constexpr int kMessages = 6000;
   const auto by = receive(q, kMessages);
   // After a timeout, a producer waits behind the others. So only the share of the others is checked.
   expect_half_a_share(by, others, kMessages / 3);
