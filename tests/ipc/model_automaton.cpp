@@ -21,7 +21,7 @@ std::string key_of(const suspended& what, std::uint8_t window) {
   return key + what.bytes;
 }
 
-// The two that change places, counted as users.
+// The number of the first of the two users that change places.
 std::uint32_t first_of(std::uint32_t swap) { return swap == 0 ? 0 : kProducers; }
 
 std::uint64_t swapped(std::uint64_t value, std::uint64_t one) {
@@ -61,15 +61,15 @@ value_id automaton::intern(std::uint64_t value) {
   if (values_.size() > 0xffff) std::abort();
   known_value made;
   made.bits = value;
-  // Slots and buffers have theirs at the same place.
+  // The words of slots and the words of buffers have the owner in the same bits.
   const auto word = slot_word::of(value);
   if (!word.owner.is_nobody()) made.owner = static_cast<int>(word.owner.index());
   values_.push_back(made);
   return at->second;
 }
 
-// Recovery looks at a slot, then at the slot's buffer, and touches what these guard only if they name the dead one:
-// with the next slot it begins anew.
+// A recovering process accesses a word that is guarded only after it found the dead process in the guard. It accesses
+// all slots first, and then all buffers. An access to a slot's guard clears the window. The bits of the buffers stay.
 std::uint8_t automaton::window_after(local_id from, value_id found) const {
   const local& one = locals_[from];
   const word_info& word = words_[static_cast<std::size_t>(one.word)];
@@ -88,11 +88,11 @@ automaton::transition automaton::run(local_id from, value_id found) {
   std::memcpy(static_cast<void*>(&before), &g_world.memory, sizeof before);
   suspended then = resume_actor(at);
   const std::uint64_t left = read_word(word);
-  // No more than that word, or the table would be wrong.
+  // A step that changed another word would make the table wrong.
   const std::size_t offset = static_cast<std::size_t>(word.at - reinterpret_cast<char*>(&g_world.memory));
   std::memcpy(reinterpret_cast<char*>(&before) + offset, word.at, word.size);
   for (std::uint32_t i = 0; i < kBuffers; ++i) {
-    // What is_ignored() tells.
+    // These words may change: word_table::is_ignored() is true for them.
     detail::buffer& to = before.buffers[i];
     const detail::buffer& now = g_world.memory.buffers[i];
     to.since_ns.store_relaxed(now.since_ns.peek());
@@ -154,7 +154,7 @@ local_id automaton::image(std::uint32_t swap, local_id of) {
     if (swap == 0) view.number = static_cast<std::uint32_t>(swapped(view.number, 1));
     made = over(view);
   } else {
-    // By the same step of the image of the one before.
+    // The image of a local state is found by a step: the image of the local state before takes the same step.
     const local_id before = locals_[of].before;
     const value_id by = locals_[of].by;
     const local_id mirrored = image(swap, before);

@@ -1,6 +1,7 @@
-// What each actor does next, as a table: from a local state, and the value that it finds in the one word that it
-// touches, to the next local state and the value that it leaves there. An entry is made by running the actor's code
-// once. So a state of all is a few small numbers, and a step is a look-up.
+// A table of what each actor does next. A step touches one word of the shared memory. The key of an entry is the
+// actor's local state and the value that it finds in that word. The entry contains the next local state, and the value
+// that the step leaves in the word. An entry is made by running the actor's code once. So a state of all actors
+// consists of a few small numbers, and a step is a look-up.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +16,20 @@ namespace forksight::ipc::test {
 
 using local_id = std::uint32_t;
 using value_id = std::uint16_t;
-constexpr std::uint32_t kSwaps = 2;  // the producers change places; the consumers do
+constexpr std::uint32_t kSwaps = 2;  // the two producers change places, or the two consumers do
 
 class automaton {
  public:
   struct local {
     suspended at;
-    int word = -1;  // that it touches next; -1: it is over
-    // For a process that recovers: the guards that named the dead process, and that it has not looked at again since.
+    int word = -1;  // the index of the word that it touches next; -1: the actor has ended
+    // Only for a recovering process: a bit for each guard in which it found the dead process as owner. An access to the
+    // guard of a slot first clears all bits.
     std::uint8_t window = 0;
     bool recovers = false;
-    local_id before = 0;  // the one that it was first met after, ...
-    value_id by = 0;      // ... and the value found there
-    local_id image[kSwaps] = {};
+    local_id before = 0;          // the local state whose step first led to this one
+    value_id by = 0;              // the value that this step found
+    local_id image[kSwaps] = {};  // the local state after the change of places, + 1; 0: not computed yet
   };
   struct transition {
     local_id next = 0;
@@ -39,17 +41,18 @@ class automaton {
   local_id start(std::uint32_t actor) const { return starts_[actor]; }
   const local& operator[](local_id id) const { return locals_[id]; }
   transition step(local_id from, value_id found);
-  // Without the table: for the check of it. The memory is as it is.
+  // Runs the code of one step without the table, to make an entry or to check one. Writes `found` into the word that
+  // the step touches, and leaves the other words as they are.
   transition run(local_id from, value_id found);
-  // One that has been killed: what it had done is all that is left of it.
+  // The local state of an actor that was killed in `from`. It keeps only what the actor had done.
   local_id dead(local_id from);
 
   value_id intern(std::uint64_t value);
   std::uint64_t value(value_id id) const { return values_[id].bits; }
-  // Whose a guard is, by its value: a participant, or -1.
+  // The participant that owns a guard with this value; -1: nobody does.
   int owner(value_id id) const { return values_[id].owner; }
 
-  // What an actor or a word would be, had the two users changed places.
+  // The local state of an actor, or the value of a word, if the two users had changed places.
   local_id image(std::uint32_t swap, local_id of);
   value_id image(std::uint32_t swap, carried what, value_id of);
 
