@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMostWords = 40;
 constexpr std::uint8_t kKill = kMaxActors;
-constexpr std::uint8_t kKillRecoverer = kKill + 1;  // the first, the second
+constexpr std::uint8_t kKillRecoverer = kKill + 1;  // kills the first recovering process; + 1: the second
 
 struct state {
   std::array<value_id, kMostWords> words{};
@@ -22,8 +22,8 @@ struct state {
 
 struct frame {
   state at;
-  std::uint16_t moves = 0;  // a bit for each actor that is still to move, and one for each kill
-  std::uint8_t moved = 0;   // by which of them the next frame came about
+  std::uint16_t moves = 0;  // the moves that are still to be tried: a bit for each actor, and one for each kill
+  std::uint8_t moved = 0;   // the move that led to the next frame
 };
 
 class explorer {
@@ -83,7 +83,7 @@ bool explorer::can_move(const state& at, std::uint32_t index) const {
   return recovers(index) ? at.is_dead : !(at.is_dead && is_victim(index));
 }
 
-// How many have not ended who recover.
+// The number of recovering processes that can move. It is 0 while the victim lives.
 std::uint32_t explorer::recovering(const state& at) const {
   std::uint32_t count = 0;
   for (std::uint32_t i = kUsers; i < actors_; ++i) count += can_move(at, i) ? 1u : 0u;
@@ -113,7 +113,7 @@ bool explorer::is_local(const state& at, std::uint32_t index) {
   return false;
 }
 
-// Those that must be tried here.
+// The moves that must be tried in this state, a bit for each.
 std::uint16_t explorer::moves_from(const state& at) {
   unsigned moves = 0;
   const bool can_kill = g_world.plan.victim >= 0 && !at.is_dead;
@@ -124,7 +124,7 @@ std::uint16_t explorer::moves_from(const state& at) {
     if (by_.merge_local && is_local(at, i)) return static_cast<std::uint16_t>(is_victim(i) ? bit | kill : bit);
     moves |= bit;
   }
-  // One of two who recover, amid it; the other is left to do all.
+  // While two processes recover, either of them may be killed. The other one then completes the recovery.
   if (recovering(at) == 2) moves |= 3u << kKillRecoverer;
   return static_cast<std::uint16_t>(moves | kill);
 }
@@ -223,7 +223,8 @@ std::uint64_t explorer::hash_of(const state& at, const reductions& by) {
   return least_of_images([&](unsigned swaps) { return hash_of(at, swaps, true); });
 }
 
-// By the values themselves, so that other explorations have the same.
+// Hashes the values themselves, because each exploration numbers them in its own order. So equal ends of two
+// explorations have equal hashes.
 std::uint64_t explorer::hash_of_end(const state& at, unsigned swaps) {
   std::uint64_t hash = at.is_dead ? 1 : 2;
   for (std::size_t i = 0; i < words_.size(); ++i) {
@@ -240,7 +241,7 @@ std::uint64_t explorer::hash_of_end(const state& at, unsigned swaps) {
   return hash;
 }
 
-// Nobody moves any more.
+// Judges a state in which no actor can move.
 std::string explorer::end_of(const state& at) {
   state merged = at;
   if (at.is_dead) {

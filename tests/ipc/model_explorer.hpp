@@ -1,26 +1,36 @@
-// Every order of the steps of all actors, and of a kill between any two of them: of the victim, and of either of two
-// who recover it. From where the memory is to the end; what is left at each end is judged by check_end().
+// Explores every order of the steps of all actors. The victim may be killed between any two steps. Either of two
+// recovering processes may also be killed between any two steps. The exploration begins with the present memory, and
+// follows each order to its end. check_end() judges each end.
 //
-// Three reductions, each of which can be left out.
+// There are three reductions. Each can be left out.
 //
-// merge_dead: of one that was killed only what it had done counts, not where in its code it was: it has no next step.
+// merge_dead: states are merged if they differ only in where in its code the killed victim stood. The victim has no
+// next step, so only what it had done counts.
 //
-// swap_equals: producers (consumers) of whom none is the victim run the same code, and differ by number. So what
-// follows from a state follows, with the two in each other's place, from its mirror image: one of the two is gone on
-// with. The same for those who recover.
+// swap_equals: two producers run the same code and differ only by number, unless one of them is the victim. The same is
+// true of two consumers with the same act. If the two change places in a state, the result is the mirror image of that
+// state. What follows from the mirror image is the mirror image of what follows from the state. So only one of the two
+// states is explored. Two recovering processes are treated in the same way.
 //
-// merge_local: a step that nobody else can tell, and that cannot tell what others do, is taken before all others, which
-// can come after it as well: no order is lost that ends otherwise (a persistent set, in the terms of partial-order
-// reduction; there are no endless runs, so nothing is put off for ever). Such are:
-// - a step on what a guard guards (index, length, generation ...), by the guard's owner, while nobody who recovers has
-//   that guard in his window (automaton::local): he can read it only after having read the guard naming the dead one,
-//   and it does not, until its owner moves;
-// - of the only one who recovers: on words of the participants' table, and on what the dead one owns, if it changes no
-//   guard: only he touches the former, and changes the latter.
-// A kill does change what follows from a step of the victim, so it is tried beside that. What this rests on is checked
-// at each step that is explored: nobody touches what is guarded but by these two ways, nobody but its owner changes a
-// guard, or who recovers it if that one is dead. The first such step there is would be seen: what is put before it
-// changes none of the words that it hangs on.
+// merge_local: some steps cannot be noticed by other actors, and do not depend on what other actors do. Such a local
+// step is taken before all others. Every other step can also come after it, so no order with another end is lost. In
+// terms of partial-order reduction, the step is a persistent set. No run is endless, so no step is put off for ever.
+// These steps are local:
+// - A user accesses a word of kind `fact` (index, length, generation, ...) whose guard it owns, and no recovering
+//   process has that guard in its window (automaton::local). A recovering process reads a fact only after it found the
+//   dead process in the guard. The guard does not name the dead process until the owner moves.
+// - There is only one recovering process, and it accesses a word of kind `recovery`. Only recovering processes access
+//   these words.
+// - There is only one recovering process, and it accesses a fact or a guard that the dead process owns, without
+//   changing the guard. Only recovering processes change these words.
+//
+// A kill changes what follows from a step of the victim. So beside a local step of the victim, its kill is also tried.
+//
+// These arguments rest on three rules, which are checked at each step that is explored with merge_local. Only
+// recovering processes access words of kind `recovery`. A fact is accessed only by the owner of its guard, and by a
+// recovering process that has the guard in its window. A guard is changed only if it has no owner, or by its owner, or,
+// if the owner is dead, by a recovering process. The first step that breaks a rule is always seen: the steps that were
+// taken before it change no word on which it depends.
 #pragma once
 
 #include <cstdint>
@@ -34,25 +44,28 @@ namespace forksight::ipc::test {
 
 struct reductions {
   bool merge_dead = true, swap_equals = true, merge_local = true;
-  // Run each step anew, and compare it with the table.
+  // Runs the code of each step again, and compares the result with the table.
   bool verify = false;
 };
 
 struct exploration {
   std::size_t states = 0, ends = 0, bytes = 0;
   std::uint64_t steps = 0;
-  std::vector<std::uint64_t> end_states;  // sorted, each by a hash that a mirror image shares
-  std::string broken;                     // and by which steps
+  std::vector<std::uint64_t> end_states;  // their hashes, sorted; with the same hash for each mirror image
+  std::string broken;                     // what is broken, and the steps that led to it; empty: nothing
 };
 
-// As g_world says. `progress`: a line on a terminal now and then.
+// Explores the memory and the plan of g_world. `progress`: shows a line on stderr, and renews it after each 2^20
+// states.
 exploration explore(const reductions& by, bool progress);
 
-// The memory and what the actors have done, at an end. Empty: all is well. May write into the memory.
+// What the users have done at an end.
 struct ending {
   actor_view views[kUsers];
-  bool is_dead = false;  // the victim
+  bool is_dead = false;  // the victim was killed
 };
+// Judges the memory of g_world and what the users have done. Returns what is broken; empty: nothing. Writes into the
+// memory.
 std::string check_end(const ending& of);
 
 }  // namespace forksight::ipc::test
