@@ -1,12 +1,20 @@
-// Every order of the steps of producers and consumers of which one is killed, and of the survivors that recover it
-// meanwhile: on a ring of two slots, from its first step to the last. The state machine's sources are compiled with
-// FORKSIGHT_IPC_MODEL: before each access to shared memory they call model_step() (model_fiber.cpp).
+// Tries every order of the steps of producers and consumers, one of which may be killed, and of processes that recover
+// the killed one. The ring has two slots and two buffers. The sources of the state machine are compiled with
+// FORKSIGHT_IPC_MODEL. They call model_step() (model_fiber.cpp) before each access to shared memory that decides
+// something.
 //
-//   model_check                    up to two producers, two consumers and a kill, and two who recover beside three; a
-//                                  message that is returned or parked, consumers that park, and who looks after those
-//   model_check --large            the former with a message queued before, and with two who recover
-//   model_check --agree [--large]  with and without the reductions, which must agree on every end there is
-//   --first                        stops at the first that is broken
+//   model_check                  up to two producers, two consumers and a kill; three users and two recovering
+//                                processes, where a consumer is killed; messages that are returned or parked before
+//                                the first step; consumers that park, release parked messages, or requeue them
+//   model_check --large          two producers and two consumers, with a message queued before or with two recovering
+//                                processes; three users, a message queued before and two recovering processes
+//   model_check --agree          explores the smaller plans without reductions, with each reduction alone and with all:
+//                                every exploration must reach the same ends
+//   model_check --agree --large  the same for the larger plans of model_check
+//   --first                      stops after the first plan that is broken
+//
+// Exit status: 0: all is well; 1: something is broken; 2: wrong arguments; 3: the state machine uses a word that is not
+// modelled.
 #include <unistd.h>
 
 #include <chrono>
@@ -29,7 +37,7 @@ void begin(const plan_of_run& plan) {
   std::memset(static_cast<void*>(&g_world.memory), 0, sizeof g_world.memory);
   g_world.view = g_world.memory.begin(plan.redelivers);
   if (plan.parks_at_once) g_world.view.max_redeliver = 0;
-  // By whom does not matter: it is nobody's now.
+  // Any owner will do, because the message has no owner after these steps.
   const owner_id first(0, 0);
   if (plan.first == first_message::none) return;
   const ring& of = g_world.view;
@@ -98,7 +106,8 @@ bool check(const plan_of_run& plan, std::uint64_t& states) {
   return found.broken.empty();
 }
 
-// Each reduction alone, and all, against none; each step of which is run anew.
+// Compares each reduction alone, and all together, with an exploration without reductions. The latter runs the code of
+// each step again, and compares the result with the table.
 bool agree(const plan_of_run& plan, std::uint64_t& states) {
   const exploration full = report(plan, {false, false, false, true}, ", unreduced");
   states += full.states;
@@ -126,7 +135,7 @@ struct size {
   first_message first;
   std::array<act, kConsumers> acts{};
   bool parks_at_once = false, asks_for_end = false;
-  bool spares_producers = false;  // only a consumer is killed
+  bool spares_producers = false;  // no producer is killed
 };
 
 std::vector<plan_of_run> plans_of(const std::vector<size>& sizes) {

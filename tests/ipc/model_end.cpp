@@ -1,4 +1,5 @@
-// What must hold when nobody moves any more: what was sent came once, or is there; each slot and buffer is of use.
+// Checks an end: a state in which no actor can move. Each message that was sent was taken once, or is still there. Only
+// a consumer that died may have lost one. Each slot and each buffer can still be used.
 #include <string>
 
 #include "model_explorer.hpp"
@@ -10,11 +11,11 @@ using namespace detail;
 namespace {
 
 struct counts {
-  int of[kProducers + 2] = {};
-  int delivered[kProducers + 2] = {};  // those of them that were taken as a delivery
+  int of[kProducers + 2] = {};         // how often each message was taken and not put back
+  int delivered[kProducers + 2] = {};  // how often each message was taken by take(), even if it was put back
 };
 
-// What is left, by a consumer that comes now; then what is parked.
+// Takes what is left, as a consumer would that has not searched yet. Then takes what is parked.
 std::string take_the_rest(const owner_id& me, counts& so_far) {
   const ring& of = g_world.view;
   for (const bool parked : {false, true}) {
@@ -31,11 +32,12 @@ std::string take_the_rest(const owner_id& me, counts& so_far) {
   return {};
 }
 
-// May the victim have taken the message of that number with it.
+// True if the message with that number may have been lost with the victim.
 bool may_be_gone(const plan_of_run& plan, const actor_view& victim, std::uint32_t number) {
   if (plan.victim < static_cast<int>(kProducers)) return false;
   switch (plan.act_of(static_cast<std::uint32_t>(plan.victim))) {
-    // drop: any that it had begun to take; redeliver: only what it had taken and begun to acknowledge.
+    // With drop: a message that the victim had begun to take. With redeliver: only the message that it had taken, if it
+    // died while it released it.
     case act::consume: return !plan.redelivers || victim.number == number;
     case act::park: return !plan.redelivers;
     case act::clear: return victim.number == number;
@@ -55,7 +57,7 @@ std::string check_counts(const ending& what, const counts& found) {
     if (count > 1) return "message " + std::to_string(i + 1) + " was doubled";
     if (count == 1 && !was_sent && !by_victim) return "a message came that was not sent";
     if (count == 1 || !was_sent) continue;
-    // One may be gone with the consumer that died.
+    // At most one message may be lost with the consumer that died.
     if (!may_lose || !may_be_gone(plan, *victim, i + 1)) return "message " + std::to_string(i + 1) + " was lost";
     may_lose = false;
   }
@@ -65,7 +67,8 @@ std::string check_counts(const ending& what, const counts& found) {
   return {};
 }
 
-// Who has searched for returned messages searches again if there is one.
+// A consumer searches for returned messages again if header::returns has changed since its last search in vain. So if a
+// message is returned now, header::returns must differ from the value that each live user has seen.
 std::string check_searches(const ending& what) {
   const plan_of_run& plan = g_world.plan;
   const ring& of = g_world.view;
@@ -82,7 +85,8 @@ std::string check_searches(const ending& what) {
   return {};
 }
 
-// Only a requeued message comes after the end.
+// After a consumer was told that nothing can come any more, no message may be delivered. Only a requeue may change
+// that.
 std::string check_told_end(const ending& what, const counts& left) {
   const plan_of_run& plan = g_world.plan;
   for (std::uint32_t i = 0; i < kUsers; ++i) {
