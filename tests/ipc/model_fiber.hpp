@@ -1,6 +1,6 @@
-// An actor that runs until its next access to shared memory, is put by there, and goes on from there whenever it is
-// wanted again: the registers and the part of the stack that is in use, as bytes. All actors use one stack, at one
-// address, so that what is equal is equal bytes.
+// Runs an actor until its next access to shared memory, and suspends it there. A suspended actor consists of bytes: the
+// registers, and the part of the stack that is in use. It can be resumed any number of times. All actors use one stack
+// at one address, so equal actors consist of equal bytes.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,24 @@
 
 namespace forksight::ipc::test {
 
-// What an actor has done, of its own view.
+// What an actor has done, as the actor itself sees it.
 struct actor_view {
   bool is_over = false, has_sent = false, has_taken = false, has_released = false, saw_corrupt = false;
-  bool has_put_back = false;   // what it has taken: parked or requeued
-  bool saw_end = false;        // nothing can come any more, it was told
-  std::uint32_t number = 0;    // of what it has taken
-  std::uint64_t searched = 0;  // of its take_hint
+  bool has_put_back = false;   // it parked or requeued the message that it had taken
+  bool saw_end = false;        // it was told that no message can come any more
+  std::uint32_t number = 0;    // the number of the message that it has taken
+  std::uint64_t searched = 0;  // take_hint::searched of its handle
 };
 
 struct suspended {
   actor_view view;
-  const void* next = nullptr;  // the word that it is about to touch; none: it is over
+  const void* next = nullptr;  // the word that it is about to access; null: the actor has ended
   std::string bytes;
 };
 
-// `actor`: a user, or kUsers: one who recovers.
+// `actor`: the number of a user; kUsers: a recovering process.
 suspended start_actor(std::uint32_t actor);
-// Does the one access that it stands before, and all up to the next.
+// Makes the access before which the actor was suspended, and goes on until the next one.
 suspended resume_actor(const suspended& from);
 
 }  // namespace forksight::ipc::test

@@ -1,4 +1,4 @@
-// The memory that is modelled, word by word, and who takes part.
+// The modelled memory, word by word, and the actors that use it.
 #pragma once
 
 #include <array>
@@ -15,21 +15,21 @@ constexpr std::uint32_t kSlots = 2, kBuffers = 2;
 
 using memory_of_ring = local_ring<kSlots, kBuffers, kUsers>;
 
-// What a consumer does: takes a message and releases it, or parks it; takes a parked message and releases it, or
-// requeues it.
+// What a consumer does. consume: takes a message and releases it. park: takes a message and parks it. clear: takes a
+// parked message and releases it. requeue: takes a parked message and requeues it.
 enum class act : std::uint8_t { consume, park, clear, requeue };
-// What is there before anybody moves: nothing, or a message of number kProducers + 1.
+// What the ring contains before the first step: nothing, or a message with the number kProducers + 1 in that state.
 enum class first_message : std::uint8_t { none, queued, returned, parked };
 
 struct plan_of_run {
   bool redelivers = false;
   std::uint32_t recoverers = 1;
-  int victim = -1;  // -1: nobody dies
+  int victim = -1;  // the user that may be killed; -1: none
   std::uint32_t producers = kProducers, consumers = kConsumers;
   first_message first = first_message::none;
   std::array<act, kConsumers> acts{};
-  bool parks_at_once = false;  // a message is parked when the first consumer has died with it
-  bool asks_for_end = false;   // a consumer that finds nothing asks whether something can still come
+  bool parks_at_once = false;  // with redeliver, the first consumer that dies with a message gets it parked
+  bool asks_for_end = false;   // a consumer that finds no message asks whether one can still come
 
   act act_of(std::uint32_t user) const { return acts[user - kProducers]; }
   bool has(act one) const {
@@ -51,14 +51,14 @@ struct world {
 };
 inline world g_world;
 
-// Who may touch a word.
+// Who may access a word.
 enum class word_kind : std::uint8_t {
-  common,    // anybody, at any time
-  guard,     // a slot's or a buffer's word: says who owns it
-  fact,      // what a guard guards: its owner
-  recovery,  // of the participants' table and for wakes: who recovers
+  common,    // every actor, at any time
+  guard,     // the word of a slot or buffer, which names its owner: every actor may read it
+  fact,      // a word that a guard guards: only the owner, or a process that recovers the dead owner
+  recovery,  // a word of the table of participants, or of those that wait or died: only recovering processes
 };
-// What of a word is another's where two users change places.
+// The part of a word's value that changes if two users change places.
 enum class carried : std::uint8_t { nothing, owner, number, pid };
 
 struct word_info {
@@ -66,8 +66,8 @@ struct word_info {
   std::uint8_t size = 0;
   word_kind kind = word_kind::common;
   carried what = carried::nothing;
-  std::uint8_t guard = 0;  // of a fact: the index of its guard among the words
-  std::uint8_t bit = 0;    // of a guard: its bit in a set of guards
+  std::uint8_t guard = 0;  // only for a fact: the index of its guard in the table
+  std::uint8_t bit = 0;    // only for a guard: the number of its bit in a set of guards
 };
 
 class word_table {
@@ -75,9 +75,10 @@ class word_table {
   word_table();
   std::size_t size() const { return all_.size(); }
   const word_info& operator[](std::size_t index) const { return all_[index]; }
-  // Ends the program if it is none of ours: then the model is no longer that of the ring.
+  // The index of the word at that address. If the table does not contain it, the model no longer fits the ring, and the
+  // program ends with exit status 3.
   int find(const void* at) const;
-  // Written and read by nobody who decides by it.
+  // True if no actor decides anything by that word. Accesses to it are no steps.
   static bool is_ignored(const void* at);
 
  private:
