@@ -1,4 +1,4 @@
-// _longjmp() to another stack is what is wanted here.
+// This file calls _longjmp() to another stack. With _FORTIFY_SOURCE, glibc would end the program there.
 #undef _FORTIFY_SOURCE
 #include "model_fiber.hpp"
 
@@ -18,7 +18,7 @@ using namespace detail;
 
 constexpr std::size_t kStack = 64 * 1024;
 alignas(64) char g_stack[kStack];
-char g_kept[kStack];  // what of it was in use
+char g_kept[kStack];  // the part of g_stack that was in use
 std::size_t g_kept_size = 0;
 jmp_buf g_explorer, g_registers;
 bool g_is_running = false;
@@ -33,7 +33,7 @@ void produce(std::uint32_t index) {
   const step_result got = test::claim(of, me, mine);
   g_view.saw_corrupt |= got == step_result::corrupt;
   if (got != step_result::done) return;
-  // The number travels where the payload is not looked at: in the length.
+  // The model has no payload, so the number of the message is passed as its length.
   const step_result sent = of.publish(me, index, mine, index + 1, 0);
   g_view.has_sent = sent == step_result::done;
   g_view.saw_corrupt |= sent == step_result::corrupt || sent == step_result::evicted;
@@ -54,7 +54,7 @@ void consume(std::uint32_t index) {
   if (got != step_result::done) return;
   g_view.has_taken = true;
   g_view.number = static_cast<std::uint32_t>(message.length);
-  // What has killed too many is parked.
+  // A message is parked when more than max_redeliver consumers have died with it. So it is not delivered again.
   if (!is_caretaker) g_view.saw_corrupt |= message.deliveries > of.max_redeliver + 1;
   step_result put = step_result::none;
   switch (what) {
@@ -72,7 +72,7 @@ void recover_victim() {
   recovered what;
   const auto index = static_cast<std::uint32_t>(g_world.plan.victim);
   (void)recovery::recover(g_world.view, index, memory_of_ring::identity_of(index), 0, what);
-  // What nobody had acknowledged goes to another.
+  // With redeliver, a message that nobody has acknowledged goes to another consumer.
   if (g_world.plan.redelivers && what.lost != 0) g_view.saw_corrupt = true;
 }
 
@@ -81,7 +81,7 @@ void run_actor() {
   if (index >= kUsers) {
     if (g_world.plan.victim >= 0) recover_victim();
   } else if (!g_world.plan.takes_part(index)) {
-    // It is over before it has begun.
+    // This user does nothing in this plan.
   } else if (index < kProducers) {
     produce(index);
   } else {
@@ -94,7 +94,8 @@ void run_actor() {
 }
 
 [[noreturn, gnu::noinline]] void leave() {
-  // All frames above this one, and what of this one is nobody's any more.
+  // Keeps the frames of all callers. They lie above the frame address of this function. Nobody needs this function's
+  // own frame again.
   const char* const from = static_cast<const char*>(__builtin_frame_address(0));
   g_kept_size = static_cast<std::size_t>(g_stack + kStack - from);
   std::memcpy(g_kept, from, g_kept_size);
@@ -130,7 +131,8 @@ suspended start_actor(std::uint32_t actor) {
 }
 
 suspended resume_actor(const suspended& from) {
-  // What lies below is nobody's, but must not tell one time from another.
+  // Clears the part of the stack that is not in use. A frame may have bytes that the code does not write. These must be
+  // the same in each run, so that equal actors have equal bytes.
   std::memset(g_stack, 0, sizeof g_stack);
   std::memcpy(&g_registers, from.bytes.data(), sizeof g_registers);
   const std::size_t size = from.bytes.size() - sizeof g_registers;

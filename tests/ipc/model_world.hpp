@@ -28,7 +28,7 @@ struct plan_of_run {
   std::uint32_t producers = kProducers, consumers = kConsumers;
   first_message first = first_message::none;
   std::array<act, kConsumers> acts{};
-  bool parks_at_once = false;  // with redeliver, the first consumer that dies with a message gets it parked
+  bool parks_at_once = false;  // with redeliver, a message is parked as soon as one consumer has died with it
   bool asks_for_end = false;   // a consumer that finds no message asks whether one can still come
 
   act act_of(std::uint32_t user) const { return acts[user - kProducers]; }
@@ -56,7 +56,7 @@ enum class word_kind : std::uint8_t {
   common,    // every actor, at any time
   guard,     // the word of a slot or buffer, which names its owner: every actor may read it
   fact,      // a word that a guard guards: only the owner, or a process that recovers the dead owner
-  recovery,  // a word of the table of participants, or of those that wait or died: only recovering processes
+  recovery,  // the table of participants, header::waiting, header::last_producer: only recovering processes
 };
 // The part of a word's value that changes if two users change places.
 enum class carried : std::uint8_t { nothing, owner, number, pid };

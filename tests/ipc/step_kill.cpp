@@ -1,7 +1,14 @@
-// A process dies at each instruction of each operation, and a survivor finds nothing lost, doubled or stuck beyond the
-// policy. `step_kill` kills after each instruction that changes the segment, and at some others; `step_kill --every`
-// after each instruction that there is, and by as many processes side by side as there are processors; `step_kill
-// --seed N` repeats a run. Exit status 1: an invariant is broken.
+// Kills a process inside each operation, between two instructions. A survivor then checks that nothing is lost, doubled
+// or stuck beyond the policy.
+//
+//   step_kill [--seed N]    kills after each instruction that changes the segment, and after some random instructions;
+//                           kills recovering processes after every seventh change; --seed repeats a run
+//   step_kill --every       kills after every instruction; one process for each processor does a part of the work
+//     --operations          only operations
+//     --recoveries          only recovering processes
+//   --first                 stops at the first broken invariant
+//
+// Exit status: 0: all is well; 1: an invariant is broken; 2: wrong arguments, or no queue could be made.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -70,7 +77,7 @@ std::string in_words(const numbers& what) {
   return text + " }";
 }
 
-// Reports what does not hold.
+// Checks the survivor's queue. Prints and counts an invariant that is broken.
 void judge(queue& survivor, const std::vector<numbers>& allowed, const std::string& where, tally& so_far) {
   const leftovers left = check_survivor(survivor);
   std::string broken = left.broken;
@@ -95,7 +102,7 @@ std::string where_it_died(const scenario& what, const geometry_of_test& shape, o
          (policy == on_death::drop ? "drop" : "redeliver") + ", killed after " + in_words(at);
 }
 
-// False: the operation was complete before.
+// Kills one victim at `at`, and judges what it leaves. Returns false if the operation was complete before, or failed.
 bool kill_once(const scenario& what, const geometry_of_test& shape, on_death policy, const killing_point& at,
                tally& so_far) {
   queue q = make(shape, policy, what);
@@ -116,7 +123,8 @@ bool kill_once(const scenario& what, const geometry_of_test& shape, on_death pol
   return !is_complete;
 }
 
-// The second victim dies while it recovers the first, which died in `what`.
+// Kills a victim in `what`, and a second process while it recovers the first one. Returns false if the recovery was
+// complete before, or if an operation failed.
 bool kill_recoverer(const scenario& what, const geometry_of_test& shape, on_death policy, const killing_point& first,
                     const killing_point& second, bool& first_is_complete, tally& so_far) {
   queue q = make(shape, policy, what);
@@ -143,7 +151,7 @@ bool kill_recoverer(const scenario& what, const geometry_of_test& shape, on_deat
 struct plan_of_run {
   bool every = false, operations = true, recoveries = true, stops_at_first = false;
   unsigned seed = 0;
-  unsigned long jobs = 1, job = 0;  // of a run by several processes: which part is whose
+  unsigned long jobs = 1, job = 0;  // of `jobs` processes, this is number `job`
 
   bool is_mine(unsigned long n) const { return n % jobs == job; }
   bool is_over(const tally& so_far) const { return stops_at_first && so_far.broken != 0; }
@@ -153,7 +161,7 @@ template <class Body>
 void for_each_kind(const plan_of_run& plan, const tally& so_far, Body body) {
   for (const scenario& what : kScenarios) {
     for (const geometry_of_test& shape : kShapes) {
-      // Both messages are in the way of the third only where there is room for two.
+      // With two buffers, two queued messages leave no buffer for a third one. So acquire() drops the oldest message.
       if (what.when_full == full::drop_oldest && shape.buffers != 2) continue;
       for (const on_death policy : {on_death::drop, on_death::redeliver}) {
         if (plan.is_over(so_far)) return;
@@ -169,12 +177,13 @@ void report(const char* of, const scenario& what, const geometry_of_test& shape,
               policy == on_death::drop ? "drop" : "redeliver", kills, among.c_str());
 }
 
-// All deaths that differ, and some others.
+// Kills in each operation after each change of the segment, and after four random instructions. Then kills recovering
+// processes after every seventh change, from a random one on, for each death of the first victim.
 void run(const plan_of_run& plan, tally& so_far) {
   std::mt19937 random(plan.seed);
   const auto is_over = [&] { return plan.is_over(so_far); };
   for_each_kind(plan, so_far, [&](const scenario& what, const geometry_of_test& shape, on_death policy) {
-    // The same with any number of slots.
+    // These operations have many instructions. They change no slot and no buffer, so one shape is enough.
     if (&shape != &kShapes[0] && is_long(what)) return;
     const unsigned long kills = so_far.kills;
     unsigned long length = 0;  // of the operation, in instructions
@@ -207,10 +216,11 @@ void run(const plan_of_run& plan, tally& so_far) {
 
 struct recorded {
   walk came_by;
-  std::vector<unsigned long> changes;  // after which instructions the segment had changed
+  std::vector<unsigned long> changes;  // the numbers, from 1, of the instructions that changed the segment
 };
 
-// The operation, or, `first` given, the recovery of one that died there.
+// Steps through the whole operation and records it. If `first` is given, a victim dies there, and the recovery of that
+// victim is recorded instead.
 recorded walk_through(const scenario& what, const geometry_of_test& shape, on_death policy, const killing_point* first,
                       tally& so_far) {
   queue q = make(shape, policy, what);
@@ -233,7 +243,7 @@ recorded walk_through(const scenario& what, const geometry_of_test& shape, on_de
   return {};
 }
 
-// After each instruction.
+// Kills after each instruction of each operation.
 void run_every_operation(const plan_of_run& plan, tally& so_far) {
   for_each_kind(plan, so_far, [&](const scenario& what, const geometry_of_test& shape, on_death policy) {
     if (&shape != &kShapes[0] && is_long(what)) return;
@@ -246,7 +256,8 @@ void run_every_operation(const plan_of_run& plan, tally& so_far) {
   });
 }
 
-// The same for who recovers one that died after each change, and after all of them.
+// Kills a recovering process after each of its instructions. The first victim dies before its operation, after each
+// change, or after its operation.
 void run_every_recovery(const plan_of_run& plan, tally& so_far) {
   for_each_kind(plan, so_far, [&](const scenario& what, const geometry_of_test& shape, on_death policy) {
     if (!is_recovered_by_victims(what)) return;
@@ -270,7 +281,7 @@ void run_every_recovery(const plan_of_run& plan, tally& so_far) {
   });
 }
 
-// By processes of their own, that add up what they find.
+// Divides the work among child processes, one for each processor, and adds up what they find.
 void run_every_by_all(plan_of_run plan, tally& all) {
   const long processors = sysconf(_SC_NPROCESSORS_ONLN);
   plan.jobs = processors > 1 ? static_cast<unsigned long>(processors) : 1;
