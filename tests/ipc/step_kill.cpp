@@ -8,7 +8,7 @@
 //     --recoveries          only recovering processes
 //   --first                 stops at the first broken invariant
 //
-// Exit status: 0: all is well; 1: an invariant is broken; 2: wrong arguments, or no queue could be made.
+// Exit status: 0: all is well; 1: an invariant is broken; 2: wrong arguments, or the set-up failed.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// The operations in which a process dies, and what may be left by it.
+// The operations in which step_kill kills a process, and the messages that may be left afterwards.
 #pragma once
 
 #include <unistd.h>
@@ -15,7 +15,7 @@ namespace forksight::ipc::test {
 using numbers = std::vector<std::uint32_t>;
 using namespace std::literals;
 
-// What the victim has. It dies with it: nothing here is ever destroyed.
+// What the victim has. It has all of it when it is killed, so no destructor runs.
 struct hands {
   queue handle;
   std::vector<loan> loans;
@@ -24,11 +24,12 @@ struct hands {
 
 struct scenario {
   const char* name;
-  std::uint32_t queued;  // messages 1, 2, ... are queued before; see `before` for what becomes of message 1 then
+  std::uint32_t queued;  // messages 1, 2, ... are sent before the victim starts; `before`: the state of message 1 then
   full when_full;
   void (*prepare)(hands&, const queue& inherited);
   void (*operate)(hands&, const queue& inherited);
-  // What may be left, the victim having died on the way; and what, having died after it.
+  // The messages that may be left. left_by_...: the victim died during the operation. after_...: it died after the
+  // operation. A parked message counts as its number + kParked.
   std::vector<numbers> left_by_drop, left_by_redeliver, after_drop, after_redeliver;
   enum class first : std::uint8_t { queued, parked, returned } before = first::queued;
   std::uint32_t max_redeliver = 3;

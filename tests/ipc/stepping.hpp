@@ -1,4 +1,4 @@
-// A child that is carried through an operation instruction by instruction, and killed between two of them.
+// Steps a child through an operation, one instruction at a time, and kills it between two instructions.
 #pragma once
 
 #include <sys/ptrace.h>
@@ -17,9 +17,10 @@
 
 namespace forksight::ipc::test {
 
-// Where to kill. after_change: after the n-th instruction that changed the segment; what survivors see is the segment
-// and that the process is dead, so these are all the deaths that differ. after_step: after n instructions, of which all
-// up to the `hits`-th time that it comes to `address` are not stepped, but run to a breakpoint there.
+// Where to kill. after_change: after `count` instructions that changed the segment. Survivors see only the segment and
+// that the process is dead, so all other deaths are like one of these. after_step: after `count` instructions. The
+// child first runs to a breakpoint at `address`, until it has come there `hits` times. Then it makes `steps_after`
+// single steps.
 struct killing_point {
   enum class unit { after_change, after_step } by = unit::after_change;
   unsigned long count = 0;
@@ -27,7 +28,7 @@ struct killing_point {
   unsigned long hits = 0, steps_after = 0;
 };
 
-// The addresses that an operation came by, one an instruction.
+// The addresses of the instructions that an operation executed, in their order.
 class walk {
  public:
   void add(std::uintptr_t address) {
@@ -35,19 +36,20 @@ class walk {
     times_.push_back(++seen_[address]);
   }
   unsigned long length() const { return came_by_.size(); }
-  // After n of them, in as few stops as can be.
+  // The point after n instructions, by the cheapest way there. One stop at a breakpoint counts as three single steps.
   killing_point after(unsigned long n) const;
 
  private:
   std::vector<std::uintptr_t> came_by_;
-  std::vector<unsigned long> times_;  // that it had come by there, this one included
+  std::vector<unsigned long> times_;  // how often it had come to that address, this time included
   std::unordered_map<std::uintptr_t, unsigned long> seen_;
 };
 
 inline killing_point walk::after(unsigned long n) const {
   killing_point best{killing_point::unit::after_step, n, 0, 0, n};
   unsigned long cost = n;
-  // After m instructions it stands before the one that came_by_[m] is the address of; 0: where it stopped itself.
+  // After m instructions, the child is about to execute the instruction at came_by_[m]. A breakpoint at m = 0 would
+  // save nothing, because the child has stopped itself there.
   for (unsigned long m = n; m > 0 && n - m < cost; --m) {
     if (m >= came_by_.size() || n - m + 3 * times_[m] >= cost) continue;
     cost = n - m + 3 * times_[m];
@@ -56,12 +58,12 @@ inline killing_point walk::after(unsigned long n) const {
   return best;
 }
 
-// The child says so before the operation, and after it.
+// Stops the calling child. It does so before the operation and after it, for its tracer.
 inline void stop_here() { syscall(SYS_kill, getpid(), SIGSTOP); }
 
 class stepped {
  public:
-  // `prepare` runs freely and ends in the operation's first instruction.
+  // Runs `prepare` without stops. The child then stands before the operation.
   stepped(const std::function<void()>& prepare, const std::function<void()>& operation)
       : child_([&] {
           if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) return 3;
@@ -73,7 +75,7 @@ class stepped {
         }) {
     int status = 0;
     is_ready_ = waitpid(child_.pid(), &status, 0) == child_.pid() && WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP;
-    // A child that asserted has ended already, and was waited for.
+    // A child that failed in `prepare` has ended, and waitpid() above has reaped it.
     if (!is_ready_) child_.forget();
   }
 
@@ -81,14 +83,15 @@ class stepped {
   unsigned long steps() const { return steps_; }
 
   enum class outcome { killed, completed, failed };
-  // Kills it there, or where the operation is complete. It is waited for.
+  // Kills the child at `where`, or after the operation if that comes first. Waits for the child.
   outcome kill_at(const killing_point& where, const words& memory) {
     const outcome how =
         where.by == killing_point::unit::after_change ? go_to_change(where.count, memory) : go_to(where);
     if (how != outcome::failed) child_.kill_and_wait();
     return how;
   }
-  // Steps through all of it. `changes`: after which instructions the segment had changed.
+  // Steps through the whole operation, and then kills the child. `changes`: gets the numbers, from 1, of the
+  // instructions that changed the segment.
   outcome record(walk& came_by, const words& memory, std::vector<unsigned long>& changes) {
     std::vector<char> before(memory.bytes(), memory.bytes() + memory.size());
     outcome how = outcome::killed;
@@ -128,7 +131,7 @@ class stepped {
     return outcome::killed;
   }
 
-  // To before the instruction there.
+  // Runs the child until it is about to execute the instruction at `address`.
   outcome run_to(std::uintptr_t address) {
 #if defined(__x86_64__)
     void* const at = reinterpret_cast<void*>(address);
