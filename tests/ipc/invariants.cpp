@@ -32,7 +32,7 @@ std::string check_at_rest(const queue& survivor) {
   return {};
 }
 
-// All that is queued or returned, or all that is parked.
+// Takes and releases all messages that are queued or returned. If `parked`: all that are parked.
 std::string take_all(queue& survivor, bool parked, std::vector<std::uint32_t>& numbers) {
   const std::uint32_t most = survivor.inspect().buffers;
   for (;;) {
@@ -51,7 +51,7 @@ std::string take_all(queue& survivor, bool parked, std::vector<std::uint32_t>& n
   }
 }
 
-// Every free buffer can be had, and none twice.
+// Checks that every buffer can be lent, and none twice.
 std::string claim_all(queue& survivor, std::size_t buffers) {
   std::set<std::uint32_t> seen;
   std::vector<loan> held;
@@ -70,7 +70,7 @@ std::string fill_and_empty(queue& survivor, std::size_t buffers, std::size_t slo
       return "only " + std::to_string(i) + " of " + std::to_string(room) + " messages could be sent";
     }
   }
-  // One too many is refused, or takes the place of the oldest, which is not wanted here.
+  // One more message is refused. With drop_oldest, it would replace the oldest message, so it is not sent.
   if (survivor.inspect().when_full != full::drop_oldest && send_number(survivor, 0)) {
     return "more messages could be sent than there is room for";
   }
@@ -95,7 +95,7 @@ bool send_number(queue& to, std::uint32_t number, deadline until) {
 
 leftovers check_survivor(queue& survivor) {
   leftovers left;
-  // A second look finds nobody dead any more.
+  // The second call must find no dead member.
   survivor.recover();
   if (survivor.recover() != 0) left.broken = "recovery does not end";
   if (left.broken.empty()) left.broken = check_at_rest(survivor);

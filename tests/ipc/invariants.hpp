@@ -1,5 +1,5 @@
-// What must hold of a queue once everybody but one survivor is dead and recovered: buffers are conserved, no slot is
-// stuck, no entry but the survivor's is taken, and the messages that are left are whole.
+// Checks a queue after all members but one survivor have died and were recovered. Every buffer is free or contains a
+// message. No slot is stuck. Only the survivor's entry is taken. The messages that are left are whole.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace forksight::ipc::test {
 
-// The words of a queue, mapped a second time.
+// The words of a queue, in a second, read-only mapping.
 class words {
  public:
   explicit words(const queue& of);
   const detail::ring& view() const { return memory_.view(); }
-  // All but the payload, as bytes.
+  // The bytes of the segment, without the payload.
   const char* bytes() const { return reinterpret_cast<const char*>(memory_.view().head); }
   std::size_t size() const { return memory_.shape().payload_at; }
 
@@ -25,17 +25,17 @@ class words {
   detail::segment memory_;
 };
 
-// A message that is told by a number.
+// Sends a message that contains only a number.
 bool send_number(queue& to, std::uint32_t number, deadline until = deadline::now());
 
-// Of a message that is parked: what its number is counted as.
+// check_survivor() adds this to the number of a parked message.
 constexpr std::uint32_t kParked = 100;
 
 struct leftovers {
-  std::vector<std::uint32_t> numbers;  // in the order in which they came, then those that were parked, plus kParked
+  std::vector<std::uint32_t> numbers;  // of the messages in the order in which they came; then parked ones + kParked
   std::string broken;                  // the first invariant that does not hold; empty: all do
 };
-// Recovers, takes all that is left, and then fills and empties the queue twice.
+// Recovers, takes all messages that are left, lends every buffer once, and then fills and empties the queue twice.
 leftovers check_survivor(queue& survivor);
 
 }  // namespace forksight::ipc::test

@@ -1,6 +1,8 @@
-// Producers and consumers are killed at random instants, and others take their places: `soak --kills N [--seed N]`. By
-// what each says beside the queue nothing is lost or doubled beyond the policy, and who has something to do
-// does not wait longer than a second where nobody gets on.
+// soak [--kills N] [--seed N] kills producers and consumers at random instants, and starts others in their places. Each
+// process notes outside the queue what it sends and receives. By these notes, nothing is lost or doubled beyond the
+// policy. No call takes more than a second while others receive fewer than 100 messages.
+//
+// Exit status: 0: all is well; 1: something is broken; 2: the set-up failed.
 #include <sched.h>
 #include <sys/mman.h>
 
@@ -27,14 +29,14 @@ using clock = deadline::clock;
 constexpr std::uint32_t kMaxSide = 8;
 constexpr std::uint32_t kMaxIds = 1u << 22;
 
-// What became of each message, in memory of its own that nobody ever waits for.
+// What became of each message. It lies in shared memory of its own, and nobody waits for it.
 struct ledger {
   std::atomic<std::uint32_t> next_id;
-  std::atomic<std::uint64_t> longest;    // of long_call
-  std::atomic<std::uint32_t> overtaken;  // calls of more than a second, in which others did receive
+  std::atomic<std::uint64_t> longest;    // long_call::bits() of the longest call
+  std::atomic<std::uint32_t> overtaken;  // calls of more than a second, during which others received at least 100
   std::atomic<std::uint32_t> problems;
   std::atomic<std::uint64_t> received;
-  // kTrying before send(), kSent after it; each end of a message is counted.
+  // sending: kTrying before send(), kSent after it. taken, released: how often the message was received and released.
   struct message {
     std::atomic<std::uint8_t> sending, taken, released;
   } messages[kMaxIds];
@@ -43,7 +45,8 @@ constexpr std::uint8_t kTrying = 1, kSent = 2;
 
 ledger* g_ledger = nullptr;
 
-// One number, so that who was longest is told at once: how long, and how many messages others received meanwhile.
+// How long a call took, and how many messages were received meanwhile. Both are packed into one number, so that one
+// atomic word holds the longest call.
 struct long_call {
   std::uint32_t us = 0, others = 0;
   bool sends = false;
@@ -62,7 +65,8 @@ struct waiting {
   std::uint64_t received = g_ledger->received;
 };
 
-// With so many that fight for so little room one may be overtaken often; but not wait where nobody gets on.
+// Notes how long a call took. Many processes share little room, so others may overtake a call often. But a call must
+// not wait for long while others get on with little.
 void note_wait(const waiting& from, bool sends) {
   const auto us = static_cast<std::uint32_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(clock::now() - from.since).count());
@@ -142,7 +146,7 @@ struct totals {
   int broken = 0;
 };
 
-// One queue, `kills` deaths.
+// Makes one queue, and kills `kills` of its processes.
 void round_of(on_death policy, std::uint32_t producers, std::uint32_t consumers, unsigned long kills,
               std::mt19937& random, totals& all) {
   std::memset(static_cast<void*>(g_ledger), 0, offsetof(ledger, messages));
@@ -160,7 +164,7 @@ void round_of(on_death policy, std::uint32_t producers, std::uint32_t consumers,
     return;
   }
   queue q = std::move(made).value();
-  // The last of a side may be killed: nobody shall take the queue for deserted.
+  // The only producer or the only consumer may be killed. Because of these two handles, no call then returns an error.
   std::vector<queue> keepers;
   for (const role as : {role::producer, role::consumer}) {
     auto keeper = queue::attach(q.fd(), as);
@@ -174,7 +178,7 @@ void round_of(on_death policy, std::uint32_t producers, std::uint32_t consumers,
   for (std::size_t i = 0; i < places.size(); ++i) start(i);
   unsigned long consumers_killed = 0;
   for (unsigned long n = 0; n < kills && g_ledger->problems == 0; ++n) {
-    // Till others have had something to do, and then any instant.
+    // Waits until the consumers have received 1 to 16 more messages. The kill follows at a random instant after that.
     const std::uint64_t goal = g_ledger->received + 1 + random() % 16;
     const auto patience = clock::now() + 5s;
     while (g_ledger->received < goal && clock::now() < patience) sched_yield();
@@ -212,7 +216,7 @@ void round_of(on_death policy, std::uint32_t producers, std::uint32_t consumers,
     ++all.broken;
   }
   for (const std::uint32_t id : left.numbers) g_ledger->messages[id].taken.fetch_add(1);
-  // Killed at the end, each consumer may have had one more.
+  // Each consumer that is killed at the end may also take one message with it.
   const unsigned long may_lose = consumers_killed + consumers;
   unsigned long gone = 0, again = 0;
   const std::uint32_t ids = std::min(g_ledger->next_id.load(), kMaxIds);
@@ -228,7 +232,8 @@ void round_of(on_death policy, std::uint32_t producers, std::uint32_t consumers,
     }
     one.sending = one.taken = one.released = 0;
   }
-  // Taken, and not yet noted here when its consumer died: with redeliver it comes again.
+  // A message is gone if its consumer died before it noted the message here. With redeliver, another consumer gets that
+  // message.
   if (policy == on_death::redeliver ? gone != 0 : gone > may_lose) {
     std::printf("broken: %lu messages were lost, %lu consumers were killed\n", gone, may_lose);
     ++all.broken;
