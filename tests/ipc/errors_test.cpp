@@ -1,5 +1,5 @@
-// What there is none of, or what is not as it must be: each error with its sentence, word for word, and nothing left
-// behind.
+// Errors of the queue: something is used up, or an input is not as it must be. The tests compare the text of each error
+// word for word. Where a call fails half-way, they check that it leaves no descriptor, mapping or name behind.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -48,7 +48,7 @@ queue make(const options& wanted = small()) {
 
 std::string bytes_of(const options& wanted) { return std::to_string(detail::plan(wanted).value().bytes); }
 
-// The segment, to be written by a stranger.
+// The segment without its payload, in a second mapping. Through it a test writes as a hostile process would.
 class stolen {
  public:
   explicit stolen(const queue& of) : size_(test::words(of).size()) {
@@ -74,7 +74,8 @@ void expect_error(const result<T>& got, errc code, const std::string& text) {
   EXPECT_EQ(got.error().text, text);
 }
 
-// In a child that has set its limits, or meets a fault: its text. No name is left.
+// Runs `call` in a child, after `limit` and with `fault`. Returns what `call` returns. Checks that the child leaves no
+// name in /dev/shm.
 std::string said_by(const std::function<void()>& limit, const test::fault& fault,
                     const std::function<std::string()>& call) {
   int ends[2];
@@ -140,13 +141,13 @@ TEST_F(Errors, NoRoomInTheFileSystem) {
   EXPECT_EQ(text, "segment: needs " + bytes_of(wanted) +
                       " bytes, but /dev/shm/NAME has 1048576 free of 1048576: in a container, --shm-size raises it; "
                       "strategy memfd is not bound by it");
-  // And a memfd is not.
+  // A memfd is not limited by /dev/shm.
   EXPECT_TRUE(queue::create(large(strategy::memfd)));
 }
 
 TEST_F(Errors, NoMemory) {
   const options wanted = small();
-  // Which of its calls gives the segment its pages.
+  // Lets one system call of create() fail after the other, until it is the one that gives the segment its pages.
   std::string said;
   for (unsigned long at = 0; said.find("needs") == std::string::npos; ++at) {
     ASSERT_LT(at, 64u) << said;
@@ -159,7 +160,7 @@ TEST_F(Errors, NoMemory) {
 TEST_F(Errors, NoAddressSpace) {
   const options wanted = large(strategy::memfd);
   const auto limit = [] {
-    // What there is, and a little.
+    // What the process uses now, and one MiB more.
     std::ifstream file("/proc/self/statm");
     rlim_t pages = 0;
     file >> pages;
@@ -190,7 +191,7 @@ TEST_F(Errors, TheControlGroupHasNoRoom) {
     test::write_file(folder + "/memory.current", "1000000\n");
   };
   EXPECT_TRUE(queue::create(wanted));
-  // Each on the way up, the root of a cgroup namespace included.
+  // Every group from the leaf up to the root may have the limit. In a cgroup namespace, the root may have one, too.
   for (const std::string folder : {"/sys/fs/cgroup/group/leaf", "/sys/fs/cgroup/group", "/sys/fs/cgroup"}) {
     limit(folder, "3000000");
     expect_error(queue::create(wanted), errc::cgroup_limit,
@@ -216,7 +217,7 @@ TEST_F(Errors, NoDescriptorLeft) {
             "fd_limit: socket " + std::to_string(sockets[1]) +
                 ": a queue was sent, but there was no descriptor left to take it: RLIMIT_NOFILE is 16, all of them in "
                 "use; raise it with ulimit -n and have it sent again");
-  // Too many in flight: what the kernel says of it, at the call that sends.
+  // If too many descriptors are in flight, sendmsg() fails with ETOOMANYREFS.
   std::string said;
   for (unsigned long at = 0; said.find("splice") == std::string::npos; ++at) {
     ASSERT_LT(at, 16u) << said;
@@ -258,7 +259,7 @@ TEST_F(Errors, MoreDescriptorsThanAQueueHas) {
   for (const int fd : sockets) close(fd);
 }
 
-// The bytes come in time, or late; the descriptors with the first of them, or with none.
+// The letter that hands over a queue comes too late, without its descriptors, or only in part.
 TEST_F(Errors, ALateLetter) {
   const queue q = make();
   int sockets[2];
@@ -268,12 +269,12 @@ TEST_F(Errors, ALateLetter) {
   const holdings before = holdings::now();
   expect_error(receive_queue(sockets[1], role::any, deadline::after(std::chrono::milliseconds(20))), errc::timeout,
                socket + ": its peer has not sent a queue in time");
-  // After that deadline: the next call has it, whole.
+  // The queue is sent after that deadline. The next call receives it whole.
   ASSERT_TRUE(send_queue(sockets[0], q));
   EXPECT_TRUE(receive_queue(sockets[1]));
   ASSERT_EQ(write(sockets[0], "fkho\4\0\1\0", 8), 8);
   expect_error(receive_queue(sockets[1]), errc::untrusted, socket + ": a queue was sent without its descriptors");
-  // Half of it, and then nothing.
+  // Half of a letter comes, and then nothing more.
   ASSERT_EQ(write(sockets[0], "fkho", 4), 4);
   expect_error(receive_queue(sockets[1], role::any, deadline::after(std::chrono::milliseconds(20))), errc::timeout,
                socket + ": its peer has not sent a queue in time");
@@ -298,7 +299,7 @@ TEST_F(Errors, AnotherVersionOrKindOfBuild) {
   expect_layout(3, "layout 3 has no tickets for waiters, ours serves them in turn");
   expect_layout(5, "this version does not know that layout");
   shape.major = detail::kMajor;
-  // As a process of 32 bits would make it.
+  // The ABI hash with pointers of 4 bytes, as a process of 32 bits has them.
   shape.abi = detail::abi_hash(4);
   memory.make_crc_good();
   char text[256];
@@ -314,7 +315,7 @@ TEST_F(Errors, AnotherVersionOrKindOfBuild) {
   EXPECT_TRUE(queue::attach(q.fd()));
 }
 
-TEST_F(Errors, WhatNoOperationWrites) {
+TEST_F(Errors, AnOverwrittenHeaderAndAnOverwrittenSlotAreCorrupt) {
   queue q = make();
   auto other = queue::attach(q.fd());
   ASSERT_TRUE(other);
@@ -324,7 +325,7 @@ TEST_F(Errors, WhatNoOperationWrites) {
   std::snprintf(text, sizeof text, "segment: the CRC of its header is %08x, not %08x",
                 detail::crc32c(&memory.head().shape, offsetof(detail::geometry, crc)), memory.head().shape.crc);
   expect_error(queue::attach(q.fd()), errc::corrupt, text);
-  // The first slot's word, by the number of another slot.
+  // Slot 0 gets the position of slot 3.
   const std::uint64_t offset = memory.head().shape.slots_at;
   const std::uint64_t strange = detail::slot_word{3, {}, detail::slot_state::empty}.bits();
   std::memcpy(memory.at(offset), &strange, sizeof strange);
@@ -353,7 +354,7 @@ TEST_F(Errors, AFileThatIsNotToBeTrusted) {
   expect_error(queue::attach(open), errc::untrusted,
                "segment: is not sealed (0x0, 0x7 is needed): a peer could cut it under our feet");
   close(open);
-  // A name that leads elsewhere, to a queue, too.
+  // A name that is a symbolic link is refused, even if the link leads to a queue.
   const queue named = make(small(strategy::named));
   const std::string name = "/forksight-0123456789abcdef0123456789abcdef";
   ASSERT_EQ(symlink(("/dev/shm" + named.name()).c_str(), ("/dev/shm" + name).c_str()), 0);
@@ -363,7 +364,7 @@ TEST_F(Errors, AFileThatIsNotToBeTrusted) {
   EXPECT_TRUE(cleaned->removed.empty());
   ASSERT_EQ(cleaned->skipped.size(), 1u);
   EXPECT_EQ(cleaned->skipped[0], name + ": Too many levels of symbolic links");
-  // Or is another queue's.
+  // A hard link to the file of another queue is refused.
   ASSERT_EQ(unlink(("/dev/shm" + name).c_str()), 0);
   ASSERT_EQ(link(("/dev/shm" + named.name()).c_str(), ("/dev/shm" + name).c_str()), 0);
   expect_error(queue::attach(name), errc::untrusted, name + ": holds a queue that is called " + named.name());
@@ -386,7 +387,7 @@ TEST_F(Errors, AHandleThatMayNot) {
       "use what it returns");
   EXPECT_TRUE(producer->close_producer());
   expect_error(producer->send_copy("x", 1), errc::closed, "queue: close_producer() was called on this handle");
-  // As another does that takes us for dead: the place and what we held is given on.
+  // Recovers this handle, as another participant does that takes it for dead. Its place and its loan go to the others.
   auto lent = q.acquire(deadline::now());
   ASSERT_TRUE(lent);
   auto again = detail::segment::open(detail::descriptor(dup(q.fd())));
@@ -406,7 +407,8 @@ TEST_F(Errors, AHandleThatMayNot) {
   expect_error(consumer->receive(deadline::now()), errc::closed, "queue: was shut down");
 }
 
-// What one who was taken for dead had in hand is the others': it can neither free nor give it on.
+// A caretaker that was taken for dead no longer owns the message that it had withdrawn. It can neither release, nor
+// park, nor requeue it.
 TEST_F(Errors, OneWhoIsTakenForDeadWithAParkedMessage) {
   for (int call = 0; call < 4; ++call) {
     queue q = make();

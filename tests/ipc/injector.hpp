@@ -1,5 +1,5 @@
-// A child whose n-th system call fails as it is told, or moves three bytes only, and that is looked at afterwards: by
-// ptrace, so that whatever makes the call meets it, libc included.
+// Runs an operation in a child, and makes one of its system calls fail, or makes a sendmsg() or recvmsg() move at most
+// three bytes. Then checks the child. It uses ptrace, so it also reaches the system calls that libc makes.
 #pragma once
 
 #include <linux/futex.h>
@@ -19,18 +19,18 @@ namespace forksight::ipc::test {
 
 struct fault {
   enum class kind { none, fails, is_short } how = kind::none;
-  unsigned long at = 0;  // which of the calls that may fail
+  unsigned long at = 0;  // the number, from 0, of the call among those that may fail
   int error = 0;
 };
 
 struct faulted {
-  unsigned long calls = 0;  // that may fail
-  long hit = -1;            // the number of the call that did; -1: none
-  int status = -1;          // of the child: 0 if all is well
+  unsigned long calls = 0;  // how many calls were made that may fail
+  long hit = -1;            // the system call that met the fault (SYS_...); -1: none did
+  int status = -1;          // the child's exit status, 0 if all is well; 128 + the signal that ended it
 };
 
-// `operation` meets the fault, what comes before and after it does not; the last one's result is the child's exit
-// status.
+// `prepare`, `operation` and `conclude` run in the child. Only `operation` meets the fault. The result of `conclude` is
+// the child's exit status.
 class injector {
  public:
   static faulted run(const fault& what, const std::function<void()>& prepare, const std::function<void()>& operation,
@@ -53,7 +53,8 @@ class injector {
 
   static void stop_here() { syscall(SYS_kill, getpid(), SIGSTOP); }
 
-  // Those that cannot fail, or after whose failure the kernel has done what was asked.
+  // False for calls that are never made to fail. Most of them cannot fail. After a failed close(), the descriptor is
+  // closed all the same. The queue itself does not call write(), wait4(), kill() or tgkill().
   static bool may_fail(unsigned long number) {
     const unsigned long never[] = {SYS_close,       SYS_munmap,     SYS_brk,     SYS_kill,   SYS_getpid,
                                    SYS_gettid,      SYS_exit,       SYS_geteuid, SYS_getuid, SYS_tgkill,
@@ -93,12 +94,13 @@ class injector {
   void enter() {
     user_regs_struct registers = get();
     if (!may_fail(registers.orig_rax)) return;
-    // Waking cannot, and a mutex of libc would sleep for ever; that one of the queue's own is lost is another test.
+    // A wake-up does not fail. If one of libc's own were lost, a thread would wait for ever. Lost wake-ups of the queue
+    // have their own test, Liveness.AWakeThatIsLostCostsASlice.
     if (registers.orig_rax == SYS_futex && (static_cast<int>(registers.rsi) & FUTEX_CMD_MASK) == FUTEX_WAKE) return;
     if (found_.calls++ != fault_.at || fault_.how == fault::kind::none) return;
     found_.hit = static_cast<long>(registers.orig_rax);
     if (fault_.how == fault::kind::fails) {
-      registers.orig_rax = ~0ull;  // no call
+      registers.orig_rax = ~0ull;  // there is no such call, so the kernel does nothing
       ptrace(PTRACE_SETREGS, child_.pid(), nullptr, &registers);
     } else {
       shorten(registers);
@@ -117,7 +119,7 @@ class injector {
     }
   }
 
-  // A message of one piece: only three bytes of it.
+  // Shortens a message, which has only one piece, to at most three bytes.
   void shorten(const user_regs_struct& registers) {
     if (registers.orig_rax != SYS_sendmsg && registers.orig_rax != SYS_recvmsg) return;
     const auto peek = [&](unsigned long long at) { return ptrace(PTRACE_PEEKDATA, child_.pid(), at, nullptr); };
@@ -136,7 +138,7 @@ class injector {
   fault fault_;
   child child_;
   faulted found_;
-  long pending_ = 0;  // a signal for it
+  long pending_ = 0;  // a signal that the child still has to get
   bool is_over_ = false;
   unsigned long long length_at_ = 0;
   long length_ = 0;

@@ -1,5 +1,6 @@
-// A /dev/shm, a control group and so on of a test's own, in a mount namespace: what the test does there nobody sees.
-// Neither as the superuser nor by a user namespace permitted, the test fails: what it proves would not be proved.
+// Mount namespaces for tests. A test mounts its own /dev/shm, its own control group and so on there, and no other
+// process sees these mounts. The test needs the superuser's rights or a user namespace. If it can have neither, it
+// fails: it would prove nothing.
 #pragma once
 
 #include <fcntl.h>
@@ -53,12 +54,13 @@ inline std::vector<std::string> names_in(const char* folder) {
   return found;
 }
 
-// What must be as it was: descriptors, mappings, names.
+// The numbers of open descriptors, of mappings, and of names in /dev/shm. A test compares them before and after a call,
+// to see that the call leaves nothing behind.
 struct holdings {
   std::size_t descriptors = 0, mappings = 0, names = 0;
   static holdings now() {
     holdings found;
-    // Less the one that the count is made by.
+    // The descriptor through which the folder is read does not count.
     found.descriptors = names_in("/proc/self/fd").size() - 1;
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) ++found.mappings;

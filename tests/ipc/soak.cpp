@@ -66,7 +66,7 @@ struct waiting {
 };
 
 // Notes how long a call took. Many processes share little room, so others may overtake a call often. But a call must
-// not wait for long while others get on with little.
+// not take long while others receive few messages.
 void note_wait(const waiting& from, bool sends) {
   const auto us = static_cast<std::uint32_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(clock::now() - from.since).count());
@@ -164,7 +164,8 @@ void round_of(on_death policy, std::uint32_t producers, std::uint32_t consumers,
     return;
   }
   queue q = std::move(made).value();
-  // The only producer or the only consumer may be killed. Because of these two handles, no call then returns an error.
+  // The only producer or the only consumer may be killed. Because of these two handles, no call then reports that no
+  // producer or no consumer is left.
   std::vector<queue> keepers;
   for (const role as : {role::producer, role::consumer}) {
     auto keeper = queue::attach(q.fd(), as);

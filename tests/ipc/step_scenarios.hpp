@@ -15,7 +15,7 @@ namespace forksight::ipc::test {
 using numbers = std::vector<std::uint32_t>;
 using namespace std::literals;
 
-// What the victim has. It has all of it when it is killed, so no destructor runs.
+// What the victim owns. The victim is killed, so no destructor runs at its end.
 struct hands {
   queue handle;
   std::vector<loan> loans;
