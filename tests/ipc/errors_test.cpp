@@ -1,5 +1,6 @@
-// Errors of the queue: something is used up, or an input is not as it must be. The tests compare the text of each error
-// word for word. Where a call fails half-way, they check that it leaves no descriptor, mapping or name behind.
+// Errors of the queue: something is used up, or an input is not as it must be. Almost every test compares the text of
+// the error word for word. Several tests also check that a call that fails leaves no descriptor, mapping or name
+// behind.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

@@ -1,5 +1,6 @@
-// A segment that somebody has written into: each byte at rest, and words at random while others work. An error or
-// correct work is what may come of it; no crash, no call past its deadline.
+// A hostile process has written into the segment. The tests change each byte at rest, overwrite regions, and write
+// words at random while others work. A call must then do its work or return an error. It must not crash, and it must
+// end in time.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -33,7 +34,7 @@ queue make(on_death policy) {
   return std::move(made).value();
 }
 
-// All but the payload, to be written by a stranger.
+// The segment without its payload, in a second mapping. Through it a test writes as a hostile process would.
 class stolen {
  public:
   explicit stolen(const queue& of) : size_(test::words(of).size()) {
@@ -46,7 +47,7 @@ class stolen {
   char& at(std::size_t offset) { return bytes_[offset]; }
   detail::header& head() { return *reinterpret_cast<detail::header*>(bytes_); }
   std::size_t size() const { return size_; }
-  // Where something lies: the first page is mostly empty.
+  // The offsets of all bytes that the layout uses. The rest of the first page, after the header, is empty.
   std::vector<std::size_t> used() const {
     std::vector<std::size_t> found;
     for (std::size_t i = 0; i < size_; ++i) {
@@ -60,7 +61,8 @@ class stolen {
   char* bytes_ = nullptr;
 };
 
-// Each call has so long; a slice and what the machine does with others come on top.
+// The deadline of a call that waits, and the most that a call may take. The second is much longer, because the machine
+// may run other processes meanwhile.
 constexpr auto kCallLimit = 200us;
 constexpr auto kAtMost = 2s;
 
@@ -76,7 +78,7 @@ void use(queue& one) {
   in_time("receive", [&] {
     auto got = one.receive(deadline::after(kCallLimit));
     if (!got) return;
-    // Readable to its end, whatever its length is said to be.
+    // Every byte of the message must be readable, whatever length the segment gives for it.
     volatile char sum = 0;
     for (std::size_t i = 0; i < got->size(); ++i)
       sum = static_cast<char>(sum + static_cast<const char*>(got->data())[i]);
@@ -96,7 +98,7 @@ void use(queue& one) {
   in_time("inspect", [&] { (void)one.inspect(); });
 }
 
-// A message is queued, one is held, one buffer is lent; then a byte changes.
+// Changes one byte while two messages are queued, one message is held, and one buffer is lent. Then uses the queue.
 void with_a_byte_changed(on_death policy, std::size_t offset, char by) {
   queue q = make(policy);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(q.send_copy("abc", 3));
@@ -127,7 +129,7 @@ TEST(Hostile, EachByteChangedAtRest) {
   }
 }
 
-// A whole region of random bytes, or zeros, or ones.
+// A region is overwritten by random bytes, by zeros, or by bytes of 0xff.
 TEST(Hostile, RegionsOverwritten) {
   std::mt19937 random(2);
   for (int round = 0; round < 400; ++round) {
@@ -149,7 +151,7 @@ TEST(Hostile, RegionsOverwritten) {
   }
 }
 
-// FORKSIGHT_IPC_EXECUTIONS: how many operations, else a few.
+// The environment variable FORKSIGHT_IPC_EXECUTIONS gives the number of operations. Without it, there are 20,000.
 TEST(Hostile, WordsWrittenAtRandomWhileOthersWork) {
   const char* const wanted = std::getenv("FORKSIGHT_IPC_EXECUTIONS");
   const unsigned long executions = wanted != nullptr ? std::strtoul(wanted, nullptr, 10) : 20'000;
@@ -162,7 +164,8 @@ TEST(Hostile, WordsWrittenAtRandomWhileOthersWork) {
       std::mt19937_64 random(seed);
       const std::vector<std::size_t> places = memory.used();
       while (!is_over) {
-        // Not the constant part, which is believed from a copy; and nobody is told, so that they go on.
+        // The constant part of the header is left alone, because each process uses its own copy of it. The marks of a
+        // poisoned or closed queue are cleared, so that the others go on.
         const std::size_t offset = places[random() % places.size()] & ~std::size_t{3};
         if (offset >= offsetof(detail::header, tail)) {
           auto* const word = reinterpret_cast<std::atomic<std::uint32_t>*>(&memory.at(offset));
@@ -206,7 +209,7 @@ TEST(Hostile, WordsWrittenAtRandomWhileOthersWork) {
     peer.join();
     if (HasFailure()) return;
   }
-  // Neither did all work, nor nothing.
+  // Some operations must succeed, and some must find the queue corrupt.
   EXPECT_GT(succeeded, 0u);
   EXPECT_GT(corrupt, 0u);
   std::printf("%lu executions, %lu rounds with a success, %lu corrupt\n", done.load(), succeeded.load(),

@@ -53,7 +53,7 @@ class injector {
 
   static void stop_here() { syscall(SYS_kill, getpid(), SIGSTOP); }
 
-  // False for calls that are never made to fail. Most of them cannot fail. After a failed close(), the descriptor is
+  // False for calls that are never made to fail. Some cannot fail. After a failed close(), the descriptor is
   // closed all the same. The queue itself does not call write(), wait4(), kill() or tgkill().
   static bool may_fail(unsigned long number) {
     const unsigned long never[] = {SYS_close,       SYS_munmap,     SYS_brk,     SYS_kill,   SYS_getpid,

@@ -2,7 +2,8 @@
 // messages and a consumer that takes one interrupt each other. The test tries every pair of steps: the producer is
 // interrupted at one step, then the consumer is interrupted at another. Then the producer runs to its end, and after it
 // the consumer.
-//   This file is compiled with FORKSIGHT_IPC_MODEL, so model_step() is called before each access to shared memory.
+//   This file and ring.cpp are compiled with FORKSIGHT_IPC_MODEL. So model_step() is called before each access to
+// shared memory that decides something.
 #include <gtest/gtest.h>
 #include <ucontext.h>
 

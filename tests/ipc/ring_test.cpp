@@ -1,4 +1,4 @@
-// Hints that are late or wrong, and survivors that are late: what the state machine makes of them.
+// What the state machine does with hints that are too low or wrong, and with survivors that are late.
 #include "ring.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,8 @@ step_result pass_one(const ring& of) {
   return of.release(kSecond, message, 0);
 }
 
-// Who is stopped between its look at a hint and its store brings the hint back by all that happened meanwhile.
+// A member may be stopped after it has read a hint and before it stores a new value. Its store then sets the hint back
+// by all positions that others passed meanwhile.
 TEST(Ring, AHintThatIsFarBehindCostsNothing) {
   for (const bool redelivers : {false, true}) {
     small_ring memory;
@@ -52,8 +53,8 @@ TEST(Ring, AHintThatIsFarBehindHidesNoMessage) {
   }
 }
 
-// Overwritten by somebody: the slots tell where it must be. One that names another free slot is not told from a true
-// one.
+// A hint may be overwritten with a wrong value. The words of the slots then give a correct one. A value that names
+// another free slot cannot be told from a correct one.
 TEST(Ring, AHintThatIsAheadOfAllSlotsIsBroughtBack) {
   for (const std::uint32_t wrong : {14u, 16u, 20u, 1'000u, 0x7000'0000u, 0xffff'fff0u}) {
     for (const bool of_tail : {true, false}) {
@@ -66,7 +67,8 @@ TEST(Ring, AHintThatIsAheadOfAllSlotsIsBroughtBack) {
   }
 }
 
-// A survivor that is stopped while it recovers, until the place was given on as often as an incarnation can tell.
+// A survivor is stopped during a recovery. Meanwhile the dead member's entry gets so many new owners that the
+// incarnation is the same again.
 TEST(Ring, ALateSurvivorTakesNothingFromTheNextOwner) {
   for (const bool redelivers : {false, true}) {
     small_ring memory;

@@ -1,4 +1,4 @@
-// Pids that are another process' now, pid namespaces, and files that are not to be trusted.
+// Pids that now belong to another process, pid namespaces, and files that must not be trusted.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ queue make() {
   return std::move(made).value();
 }
 
-// Attaches, lends itself a buffer, says so, and stays.
+// Attaches, acquires a loan, reports that by `holds`, and keeps the loan until it is killed.
 int hold(const queue& q, const baton& holds) {
   auto own = q.reattach_after_fork();
   if (!own) return 1;
@@ -72,7 +72,8 @@ bool set_last_pid(pid_t pid) {
   return std::fclose(file) == 0 && written;
 }
 
-// The holder is dead and waited for, and its pid is another's by now.
+// The holder of a loan has died and was reaped. The kernel has given its pid to another process. recover() must still
+// find the holder dead. Returns 0, or the number of the step that failed, or kNotPermitted.
 int reuse_a_pid(bool was_seen_alive) {
   queue q = make();
   const baton holds;
@@ -82,7 +83,7 @@ int reuse_a_pid(bool was_seen_alive) {
   const pid_t pid = holder->pid();
   const std::uint64_t start = detail::start_time_of(static_cast<std::uint32_t>(pid));
   holder->kill_and_wait();
-  // Until the clock of start times has gone on.
+  // Repeats this until the new process has another start time than the holder had.
   std::unique_ptr<child> other;
   for (;;) {
     if (!set_last_pid(pid - 1)) return kNotPermitted;
@@ -111,7 +112,8 @@ TEST(Strangers, APidThatIsAnothersNowIsOfADeadProcessThatWasSeenAlive) {
   expect_passed(in_namespace(true, [] { return reuse_a_pid(true); }));
 }
 
-// Its pid is nobody's here, or somebody else's. While it lives what it holds stays its own; when it has died it is free.
+// In our pid namespace, the pid of such a process belongs to nobody or to another process. While the process lives, it
+// keeps what it holds. When it has died, others get that.
 TEST(Strangers, OneOfAnotherPidNamespaceIsDeadWhenItHasDied) {
   for (const bool own_proc : {true, false}) {
     queue q = make();
@@ -120,7 +122,7 @@ TEST(Strangers, OneOfAnotherPidNamespaceIsDeadWhenItHasDied) {
       return in_namespace(own_proc, [&] {
         auto own = q.reattach_after_fork();
         if (!own) return 1;
-        // The other way round: the creator is of another namespace.
+        // Here the creator of the queue is in another pid namespace. It must not be found dead.
         if (own->recover() != 0) return 2;
         auto lent = own->acquire(deadline::now());
         if (!lent) return 3;
@@ -129,11 +131,11 @@ TEST(Strangers, OneOfAnotherPidNamespaceIsDeadWhenItHasDied) {
         const bool sent = own->send(std::move(*lent), 1).has_value();
         if (!sent) return 4;
         auto next = own->acquire(deadline::now());
-        // Ends with it in its hands.
+        // The process ends while it has this loan.
         _exit(next ? 0 : 5);
       });
     });
-    // Not permitted, nobody holds anything.
+    // If a pid namespace is not permitted, the child ends without a loan.
     int status = 0;
     pid_t ended = 0;
     while (q.inspect().loaned == 0 && (ended = waitpid(outer.pid(), &status, WNOHANG)) == 0) sched_yield();
@@ -159,7 +161,7 @@ TEST(Strangers, OneOfAnotherPidNamespaceIsDeadWhenItHasDied) {
   }
 }
 
-// The start time and the state of whoever has that number there are not ours.
+// In this /proc, our pid belongs to another process or to none. Its start time and its state are not ours.
 TEST(Strangers, AProcOfAnotherPidNamespaceTellsNothing) {
   expect_passed(in_namespace(false, [] {
     if (detail::start_time_of(static_cast<std::uint32_t>(getpid())) != 0) return 1;
@@ -183,7 +185,7 @@ int copy_of(const queue& q, int seals, off_t bytes) {
   return fd;
 }
 
-TEST(Strangers, WhatIsNotSealedOrCutIsRefused) {
+TEST(Strangers, AFileThatLacksSealsOrBytesIsRefused) {
   queue q = make();
   const detail::descriptor good(copy_of(q, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, -1));
   EXPECT_TRUE(queue::attach(good.get()));
