@@ -1,4 +1,7 @@
-"""A planted fault must be found: expect_red.py PROGRAM [ARGUMENTS] passes if it ends with 1 and says what is broken."""
+"""expect_red.py PROGRAM [ARGUMENTS] runs a program with a planted fault, which the program must find.
+
+Passes if the program ends with exit status 1 and prints "broken: " and what is broken.
+"""
 
 import subprocess
 import sys

@@ -1,19 +1,20 @@
 """Plants one fault into a copy of a source of the queue: mutants.py NAME SOURCE_FOLDER OUTPUT; mutants.py --list.
 
-Each is one replacement or two. A text that is not there exactly once is an error, so that no mutant rots.
+A fault is one or two replacements of a text. If the text is not in the source exactly once, this is an error. So a
+fault cannot become void unnoticed.
 """
 
 import pathlib
 import sys
 
 MUTANTS = {
-    # The slot is ready whether the buffer was the sender's or not.
+    # The slot becomes ready even if the buffer no longer belongs to the sender.
     "publish_without_buffer": (
         "ring.cpp",
         "if (!from.word.exchange_if(loaned, buffer_word{position, {}, buffer_state::queued}.bits())) {",
         "if (loaned == 0) {",
     ),
-    # The slot is ready before the buffer is queued.
+    # The slot becomes ready before the buffer is queued.
     "publish_slot_first": (
         "ring.cpp",
         "    std::uint64_t loaned = buffer_word{buffer.generation, owner, buffer_state::loaned}.bits();\n",
@@ -21,7 +22,8 @@ MUTANTS = {
         "    (void)entry.word.exchange_if(early, slot_word{position, {}, slot_state::ready}.bits());\n"
         "    std::uint64_t loaned = buffer_word{buffer.generation, owner, buffer_state::loaned}.bits();\n",
     ),
-    # Whoever dies in between leaves what nobody looks for any more.
+    # The entry is freed before the slots and buffers are recovered. If the recovering process dies then, nobody looks for
+    # what the dead member had.
     "recovery_frees_entry_first": (
         "recovery.cpp",
         "  participant& entry = of.participants[index];\n",
@@ -30,7 +32,7 @@ MUTANTS = {
         "  (void)entry.word.exchange_if(early, identity{0, 0, static_cast<std::uint8_t>(dead.incarnation + 1),\n"
         "                                               entry_state::free}.bits());\n",
     ),
-    # Whoever dies in between leaves a queued message that no slot leads to.
+    # The slot is emptied before the buffer is held. If the consumer dies then, no slot leads to the queued message.
     "take_empties_slot_first": (
         "ring.cpp",
         "    std::uint64_t queued = buffer_word{position, {}, buffer_state::queued}.bits();\n",
@@ -38,36 +40,38 @@ MUTANTS = {
         "    (void)entry.word.exchange_if(early, slot_word{position + slot_count, {}, slot_state::empty}.bits());\n"
         "    std::uint64_t queued = buffer_word{position, {}, buffer_state::queued}.bits();\n",
     ),
-    # The head passes a message that its consumer may die with before it has it.
+    # The head passes a message before the consumer holds it. If the consumer dies then, the message may not be found.
     "take_moves_head_first": (
         "ring.cpp",
         "    const std::uint32_t index = entry.buffer.load_relaxed();\n",
         "    advance(head->head, position + 1);\n    const std::uint32_t index = entry.buffer.load_relaxed();\n",
     ),
-    # Two consumers have one returned message.
+    # Two consumers get the same returned message.
     "take_without_claim": (
         "ring.cpp",
         "    if (!buffers[found].word.exchange_if(seen, buffer_word{position, owner, to}.bits())) continue;\n",
         "    (void)buffers[found].word.exchange_if(seen, buffer_word{position, owner, to}.bits());\n",
     ),
-    # A consumer is told that nothing comes any more while another holds what may come back.
+    # A consumer is told that nothing can come any more, while another holds a message that may be returned.
     "end_without_held": (
         "ring.cpp",
         "    if (redelivers && word.state == buffer_state::held && word.owner != me) return false;\n",
         "",
     ),
-    # What is returned during the search is never searched for.
+    # A message that is returned during a search is never searched for.
     "take_looks_at_number_late": (
         "ring.cpp",
         "      hint.searched.store(returns, std::memory_order_relaxed);\n",
         "      hint.searched.store(head->returns.load(), std::memory_order_relaxed);\n",
     ),
-    # No consumer looks for what the dead one had.
+    # No consumer searches for the messages that the dead consumer had.
     "recovery_tells_nobody": (
         "recovery.cpp",
         "    (void)of.head->returns.fetch_add(1);\n",
         "",
     ),
+    # Recovery increases the number of returns before it returns the messages. A consumer may search in between, and then
+    # does not search again.
     "recovery_tells_early": (
         "recovery.cpp",
         "    (void)of.head->returns.fetch_add(1);\n",
@@ -75,6 +79,7 @@ MUTANTS = {
         "    const owner_id owner(index, dead.incarnation);\n",
         "    const owner_id owner(index, dead.incarnation);\n    (void)of.head->returns.fetch_add(1);\n",
     ),
+    # requeue() increases the number of returns before it returns the message.
     "requeue_tells_early": (
         "ring.cpp",
         "  (void)head->returns.fetch_add(1);\n",
@@ -83,36 +88,37 @@ MUTANTS = {
         "  (void)head->returns.fetch_add(1);\n"
         "  entry.deliveries.store_relaxed(0);\n  entry.parked_by.store_relaxed(0);\n  entry.since_ns",
     ),
-    # A message that kills each consumer kills all there are.
+    # A message that kills each of its consumers is never parked, so it kills all consumers.
     "recovery_never_parks": (
         "recovery.cpp",
         "is_withdrawn || entry.deliveries.load_relaxed() > of.max_redeliver",
         "is_withdrawn",
     ),
-    # Who looks after parked messages dies with one, and consumers get it.
+    # A caretaker dies with a parked message, and consumers get that message.
     "recovery_returns_withdrawn": (
         "recovery.cpp",
         "is_withdrawn || entry.deliveries.load_relaxed() > of.max_redeliver",
         "entry.deliveries.load_relaxed() > of.max_redeliver",
     ),
-    # redeliver: what the dead one had is gone with it.
+    # With redeliver, the messages that the dead consumer had are lost.
     "recovery_frees_held": (
         "recovery.cpp",
         "(is_held && !of.redelivers)",
         "is_held",
     ),
-    # What a dead producer was still writing is taken for sent, or what it had sent is not.
+    # A message that a dead producer was still writing counts as sent.
     "recovery_without_queued_check": (
         "recovery.cpp",
         "  const bool is_queued = from == buffer_word{position, {}, buffer_state::queued};",
         "  const bool is_queued = has_buffer && word.state == slot_state::writing;",
     ),
+    # A message that a dead producer had sent is skipped.
     "recovery_skips_what_was_sent": (
         "recovery.cpp",
         "(is_queued ? ready : skip).bits()",
         "(is_queued ? skip : skip).bits()",
     ),
-    # The waiter that came last is woken first, and a waiter takes what it finds.
+    # The waiter that came last is woken first, and each waiter takes what it finds.
     "waiters_take_no_turns": (
         "waiting.cpp",
         "(has_first && !one.came_before(first))",
@@ -120,7 +126,7 @@ MUTANTS = {
         "  return ahead == 0 || of.count_available(kind, ahead + 1) > ahead;\n",
         "  return ahead < of.participant_count;\n",
     ),
-    # Loans of the dead stay loaned.
+    # The buffers of dead members are not recovered: loans stay loaned, held messages stay held.
     "recovery_without_buffers": (
         "recovery.cpp",
         "    for (std::uint32_t i = 0; i < of.buffer_count; ++i) recover_buffer(of, i, owner, dead, now_ns, what);\n",
@@ -128,7 +134,7 @@ MUTANTS = {
     ),
 }
 
-# Those that no death shows, only an order of the steps of several.
+# Faults that no death of one process shows, but only an order of the steps of several processes.
 ONLY_BY_ORDERS = {
     "end_without_held",
     "recovery_tells_early",
@@ -136,7 +142,7 @@ ONLY_BY_ORDERS = {
     "take_looks_at_number_late",
     "take_without_claim",
 }
-# Those that break no promise about a message, only the order in which waiters are served.
+# Faults that break no promise about a message, but only the order in which waiters are served.
 ONLY_BY_TURNS = {"waiters_take_no_turns"}
 
 

@@ -1,5 +1,5 @@
-// Messages whose consumer died, and messages that no consumer can handle: who gets them, and when, and what the queue
-// says of them.
+// Messages whose consumer died, and messages that no consumer can handle. The tests check who gets them, when, and what
+// the queue reports about them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -54,7 +54,7 @@ queue attach(const queue& to, role as) {
   return std::move(made).value();
 }
 
-// The next message is parked by a consumer.
+// Receives the next message and parks it.
 void park_next(queue& from) {
   auto got = from.receive(deadline::after(10s));
   ASSERT_TRUE(got) << got.error().text;
@@ -62,7 +62,7 @@ void park_next(queue& from) {
   EXPECT_EQ(got->data(), nullptr);
 }
 
-// Receives `count` messages in a process that is killed with them.
+// Receives `count` messages in a child, and kills the child while it holds them. Returns its pid.
 pid_t die_with(const queue& of, int count) {
   const baton holds;
   child consumer([&] {
@@ -97,7 +97,7 @@ TEST(Returned, AHeldMessageIsInNobodysWay) {
       send(q, 'b');
       ASSERT_EQ(next_of(q), "b") << i;
     }
-    // All slots and all other buffers can be filled.
+    // The three other buffers can be filled.
     for (int i = 0; i < 3; ++i) send(q, 'c');
     EXPECT_EQ(letter_of(*held), 'a');
     EXPECT_TRUE(held->release());
@@ -144,7 +144,7 @@ TEST(Returned, WakesAConsumerThatWaits) {
   EXPECT_EQ(got, "a");
 }
 
-// Where a slot lacks, only a message that has one makes room.
+// If no slot is free, only a message that has a slot makes room. A returned message has none.
 TEST(Returned, IsNotDroppedForWantOfASlot) {
   options wanted = shape_of(on_death::redeliver);
   wanted.slots = 2;
@@ -170,7 +170,7 @@ TEST(Returned, AConsumerThatDrainsWaitsForWhatOthersHold) {
   EXPECT_TRUE(q.close_producer());
   EXPECT_EQ(next_of(second), "timeout");
   EXPECT_EQ(next_of(second, deadline::after(120ms)), "timeout");
-  // Its own message is no reason to wait.
+  // A consumer does not wait for the message that it holds itself.
   EXPECT_EQ(next_of(first, deadline::after(20s)), "closed");
   std::string got;
   std::thread waiter([&] { got = next_of(second, deadline::after(20s)); });
@@ -337,7 +337,7 @@ TEST(Parked, OneIsRequeuedAndTheOthersStay) {
   EXPECT_EQ(q.inspect().parked, 1u);
   EXPECT_EQ(got->requeue().error().code, errc::bad_option);
   EXPECT_EQ(got->park().error().code, errc::bad_option);
-  // Of a delivered message the producer's order is not changed.
+  // A delivered message cannot be requeued, because that would change the order of its producer's messages.
   send(q, 'c');
   auto delivered = q.receive();
   ASSERT_TRUE(delivered);
@@ -356,7 +356,7 @@ TEST(Parked, OnlyReleaseFreesIt) {
   *other = message();
   const snapshot seen = q.inspect();
   ASSERT_EQ(seen.parked, 1u);
-  // Neither is a delivery, or says another parker.
+  // Neither call of receive_parked() counts as a delivery, and neither return of the message changes parked_by.
   EXPECT_EQ(seen.in_use.at(0).deliveries, 1u);
   EXPECT_EQ(seen.in_use.at(0).parked_by, static_cast<std::uint32_t>(getpid()));
 }
@@ -377,7 +377,7 @@ TEST(Parked, IsParkedAgainIfItsHolderDies) {
     holds.take();
     EXPECT_EQ(q.receive_parked().error().code, errc::timeout);
     victim.kill_and_wait();
-    // The call looks who has died.
+    // receive_parked() looks for dead members.
     auto got = q.receive_parked();
     ASSERT_TRUE(got) << got.error().text;
     EXPECT_EQ(letter_of(*got), 'a');
@@ -423,7 +423,7 @@ TEST(Parked, ACaretakerIsNoUser) {
     queue consumer = attach(q, role::consumer);
     EXPECT_NE(stat(path.c_str(), &about), 0);
   }
-  // The only consumer has left, and the one that looks after parked messages is none.
+  // The only consumer has left. The caretaker does not count as a consumer.
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(q.send_copy("x", 1, deadline::after(10s)));
   EXPECT_EQ(q.send_copy("x", 1).error().code, errc::no_consumer);
 }
@@ -438,7 +438,7 @@ TEST(Parked, ACaretakerIsNoProducerEither) {
   EXPECT_EQ(next_of(consumer), "closed");
 }
 
-// The payload of a queue whose payload is read-only lies in a file of its own.
+// A read-only payload lies in a file of its own. A caretaker must attach with the file of the same queue.
 TEST(Parked, APayloadOfAnotherQueueIsRefused) {
   options wanted = shape_of(on_death::redeliver);
   wanted.readonly_payload = true;

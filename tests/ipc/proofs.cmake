@@ -1,16 +1,16 @@
-# What its proofs share: they look at the words themselves.
+# The library that the proofs share. It reads the words of the segment.
 add_library(ipc_invariants STATIC invariants.cpp)
 target_link_libraries(ipc_invariants PUBLIC forksight::ipc PRIVATE forksight_warnings forksight_sanitize)
 target_include_directories(ipc_invariants PUBLIC ${PROJECT_SOURCE_DIR}/ipc/src)
 
-# A death at each instruction; and the same with faults planted, each of which it must find.
+# Kills a process after each change of the segment. Below, it runs on sources with a planted fault, and must find each fault.
 add_library(ipc_step_kill_main OBJECT step_kill.cpp)
 target_link_libraries(ipc_step_kill_main PRIVATE ipc_invariants forksight_warnings forksight_sanitize)
 add_executable(ipc_step_kill)
 target_link_libraries(ipc_step_kill PRIVATE ipc_step_kill_main ipc_invariants forksight_sanitize)
 add_test(NAME ipc.step_kill COMMAND ipc_step_kill)
 set_tests_properties(ipc.step_kill PROPERTIES TIMEOUT 300 LABELS unit)
-# All of it.
+# Kills after every instruction.
 add_test(NAME ipc.step_kill.every COMMAND ipc_step_kill --every)
 set_tests_properties(ipc.step_kill.every PROPERTIES TIMEOUT 7200 LABELS stress)
 
@@ -39,7 +39,7 @@ foreach(mutant IN LISTS mutants)
     set_tests_properties(ipc.mutant.${name} PROPERTIES TIMEOUT 120 LABELS unit)
     continue()
   endif()
-  # Before the library's own, which is then not taken out of its archive.
+  # The linker meets the mutated file before the library. So it does not take the original out of the archive.
   add_executable(ipc_mutant_${name} ${mutated})
   target_link_libraries(ipc_mutant_${name} PRIVATE ipc_step_kill_main ipc_invariants forksight_sanitize)
   add_test(NAME ipc.mutant.${name}
@@ -47,18 +47,18 @@ foreach(mutant IN LISTS mutants)
   set_tests_properties(ipc.mutant.${name} PROPERTIES TIMEOUT 300 LABELS unit)
 endforeach()
 
-# The words themselves.
+# The state machine alone, on words in the test's own memory.
 add_executable(ipc_ring_tests ring_test.cpp)
 target_link_libraries(ipc_ring_tests PRIVATE ipc_invariants GTest::gtest_main forksight_warnings forksight_sanitize)
 gtest_discover_tests(ipc_ring_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 60 LABELS unit)
 
-# Who is alive and who is not.
+# Which members are alive and which are dead.
 add_executable(ipc_liveness_tests cost_test.cpp life_test.cpp liveness_test.cpp)
 target_link_libraries(ipc_liveness_tests PRIVATE
   ipc_invariants GTest::gtest_main GTest::gmock forksight_warnings forksight_sanitize)
 gtest_discover_tests(ipc_liveness_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 60 LABELS unit)
 
-# Every order of the steps of the state machine, compiled so that each of them can be seen.
+# Tries every order of the steps of the state machine. The sources are compiled so that the test sees each step.
 add_library(ipc_model_main OBJECT
   model_automaton.cpp model_check.cpp model_end.cpp model_explorer.cpp model_fiber.cpp model_world.cpp)
 target_compile_definitions(ipc_model_main PUBLIC FORKSIGHT_IPC_MODEL)
@@ -68,7 +68,7 @@ add_executable(ipc_model_check ${PROJECT_SOURCE_DIR}/ipc/src/ring.cpp ${PROJECT_
 target_link_libraries(ipc_model_check PRIVATE ipc_model_main)
 add_test(NAME ipc.model_check COMMAND ipc_model_check)
 set_tests_properties(ipc.model_check PROPERTIES TIMEOUT 300 LABELS unit)
-# What the exploration leaves out leads to no other end.
+# Checks that the orders that the exploration leaves out lead to no other end.
 add_test(NAME ipc.model_agrees COMMAND ipc_model_check --agree)
 set_tests_properties(ipc.model_agrees PROPERTIES TIMEOUT 300 LABELS unit)
 add_test(NAME ipc.model_check.large COMMAND ipc_model_check --large)
@@ -89,7 +89,7 @@ foreach(mutant IN LISTS mutants)
   set_tests_properties(ipc.model_mutant.${name} PROPERTIES TIMEOUT 300 LABELS unit)
 endforeach()
 
-# Deaths at random instants, of many.
+# Kills many processes at random instants.
 add_executable(ipc_soak soak.cpp)
 target_link_libraries(ipc_soak PRIVATE ipc_invariants forksight_warnings forksight_sanitize)
 add_test(NAME ipc.soak COMMAND ipc_soak --kills 200)
@@ -97,7 +97,7 @@ set_tests_properties(ipc.soak PROPERTIES TIMEOUT 300 LABELS unit)
 add_test(NAME ipc.soak.long COMMAND ipc_soak --kills 10000)
 set_tests_properties(ipc.soak.long PROPERTIES TIMEOUT 7200 LABELS stress)
 
-# A segment that somebody has written into.
+# A segment into which a hostile process has written.
 add_executable(ipc_hostile_tests hostile_test.cpp)
 target_link_libraries(ipc_hostile_tests PRIVATE ipc_invariants GTest::gtest_main forksight_warnings forksight_sanitize)
 gtest_discover_tests(ipc_hostile_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 300 LABELS fuzz)
@@ -105,13 +105,13 @@ add_test(NAME ipc.hostile_peer.long COMMAND ${CMAKE_COMMAND} -E env FORKSIGHT_IP
   $<TARGET_FILE:ipc_hostile_tests> --gtest_filter=Hostile.WordsWrittenAtRandomWhileOthersWork)
 set_tests_properties(ipc.hostile_peer.long PROPERTIES TIMEOUT 7200 LABELS stress)
 
-# Namespaces, pids that were given on, files that are not to be trusted.
+# Pid namespaces, pids that now belong to another process, files that must not be trusted.
 add_executable(ipc_strangers_tests strangers_test.cpp)
 target_link_libraries(ipc_strangers_tests PRIVATE
   ipc_invariants GTest::gtest_main GTest::gmock forksight_warnings forksight_sanitize)
 gtest_discover_tests(ipc_strangers_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 60 LABELS unit)
 
-# The order of messages, by the same way of compiling.
+# The order of messages. ring.cpp is compiled as for the model checker.
 add_executable(ipc_order_tests order_test.cpp ${PROJECT_SOURCE_DIR}/ipc/src/ring.cpp)
 target_compile_definitions(ipc_order_tests PRIVATE FORKSIGHT_IPC_MODEL)
 target_include_directories(ipc_order_tests PRIVATE ${PROJECT_SOURCE_DIR}/ipc/src ${PROJECT_SOURCE_DIR}/ipc/include)
@@ -127,7 +127,7 @@ if(FORKSIGHT_BUILD_FUZZERS)
   target_link_libraries(fuzz_segment PRIVATE ipc_invariants forksight_warnings forksight_sanitize)
 endif()
 
-# Calls that fail, and what there is none of. Not with a sanitizer, whose own calls would fail, too.
+# System calls that fail, and resources that are used up. Not built with a sanitizer: its own calls would fail, too.
 if(NOT FORKSIGHT_SANITIZE)
   add_executable(ipc_fault_tests errors_test.cpp faults_test.cpp)
   target_link_libraries(ipc_fault_tests PRIVATE
