@@ -22,8 +22,7 @@ MUTANTS = {
         "    (void)entry.word.exchange_if(early, slot_word{position, {}, slot_state::ready}.bits());\n"
         "    std::uint64_t loaned = buffer_word{buffer.generation, owner, buffer_state::loaned}.bits();\n",
     ),
-    # The entry is freed before the slots and buffers are recovered. If the recovering process dies then, nobody looks for
-    # what the dead member had.
+    # The entry is freed before the slots and buffers are recovered. So nobody recovers what the dead member had.
     "recovery_frees_entry_first": (
         "recovery.cpp",
         "  participant& entry = of.participants[index];\n",
@@ -70,8 +69,8 @@ MUTANTS = {
         "    (void)of.head->returns.fetch_add(1);\n",
         "",
     ),
-    # Recovery increases the number of returns before it returns the messages. A consumer may search in between, and then
-    # does not search again.
+    # Recovery increases the number of returns before it returns the messages. A consumer may search in between, and
+    # then does not search again.
     "recovery_tells_early": (
         "recovery.cpp",
         "    (void)of.head->returns.fetch_add(1);\n",
@@ -106,7 +105,8 @@ MUTANTS = {
         "(is_held && !of.redelivers)",
         "is_held",
     ),
-    # A message that a dead producer was still writing counts as sent.
+    # A message that a dead producer was still writing counts as sent. A message that a dead consumer was about to take
+    # is lost.
     "recovery_without_queued_check": (
         "recovery.cpp",
         "  const bool is_queued = from == buffer_word{position, {}, buffer_state::queued};",

@@ -3,7 +3,8 @@ add_library(ipc_invariants STATIC invariants.cpp)
 target_link_libraries(ipc_invariants PUBLIC forksight::ipc PRIVATE forksight_warnings forksight_sanitize)
 target_include_directories(ipc_invariants PUBLIC ${PROJECT_SOURCE_DIR}/ipc/src)
 
-# Kills a process after each change of the segment. Below, it runs on sources with a planted fault, and must find each fault.
+# Kills a process after each change of the segment. Below, it runs on sources with a planted fault, and must find each
+# fault.
 add_library(ipc_step_kill_main OBJECT step_kill.cpp)
 target_link_libraries(ipc_step_kill_main PRIVATE ipc_invariants forksight_warnings forksight_sanitize)
 add_executable(ipc_step_kill)
