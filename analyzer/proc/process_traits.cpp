@@ -9,28 +9,30 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "files/dead_places.hpp"
+#include "files/open_file.hpp"
 #include "proc/proc_fs.hpp"
 
 namespace forksight::proc {
 
 bool runs_x86_64(std::int32_t tid) {
   const std::string path = proc_path(tid, "exe");
-  if (files::is_dead_path(path)) {
+  const files::Descriptor program(
+      files::is_dead_path(path) ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  Elf64_Ehdr header;
+  const bool is_read =
+      program && files::read_at(program.get(), 0, std::as_writable_bytes(std::span(&header, 1))) == sizeof header;
+  if (!is_read) {
     // The file cannot be read. Only a 64-bit program has memory above 4 GiB.
     const std::vector<Mapping> mappings = read_mappings(tid);
     return std::ranges::any_of(mappings, [](const Mapping& one) { return one.start >> 32U != 0; });
   }
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return false;
-  Elf64_Ehdr header;
-  const ssize_t got = ::pread(fd, &header, sizeof header, 0);
-  ::close(fd);
-  return got == static_cast<ssize_t>(sizeof header) && std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
-         header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_machine == EM_X86_64;
+  return std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_ident[EI_CLASS] == ELFCLASS64 &&
+         header.e_machine == EM_X86_64;
 }
 
 bool has_io_uring(std::int32_t tid, const std::vector<Mapping>& mappings) {

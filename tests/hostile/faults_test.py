@@ -43,9 +43,12 @@ class Faults(unittest.TestCase):
         found = sorted({max(1, count * part // parts) for part in range(1, parts + 1)})
         return [str(place) for place in found] + ([f"{max(1, count // 3)}+"] if error in RESOURCES else [])
 
+    def run_injected(self, *options):
+        return subprocess.run([STRACE, "-f", "-qq", "-o", "/dev/null", *options, *self.command], capture_output=True, text=True,
+                              timeout=LIMIT_S, check=False)
+
     def check(self, call, error, when):
-        done = subprocess.run([STRACE, "-f", "-qq", "-o", "/dev/null", "-e", f"inject={call}:error={error}:when={when}", *self.command],
-                              capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        done = self.run_injected("-e", f"inject={call}:error={error}:when={when}")
         is_found = done.returncode == 1 and "pipe-held-open" in done.stdout
         # 127: the loader could not start the command.
         is_refused = done.returncode in (3, 127) and (done.stderr != "" or call == "write")
@@ -59,6 +62,12 @@ class Faults(unittest.TestCase):
                 for when in self.places(call, counts[call], error):
                     with self.subTest(call=call, error=error, when=when):
                         self.check(call, error, when)
+
+    def test_the_hang_is_found_without_the_file_of_the_program(self):
+        for call in ("openat", "pread64"):
+            done = self.run_injected("-P", HANGING, "-P", f"/proc/{self.program.pid}/exe", "-e", f"inject={call}:error=EIO")
+            self.assertEqual(done.returncode, 1, f"{call}: {done.stdout}{done.stderr}")
+            self.assertIn("pipe-held-open", done.stdout)
 
 
 if __name__ == "__main__":
