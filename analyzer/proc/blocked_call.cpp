@@ -31,7 +31,6 @@ Names names_of(std::int64_t number) {
     case SYS_readlink:
     case SYS_statfs: return Names::kPath;
     case SYS_openat:
-    case SYS_openat2:
     case SYS_newfstatat:
     case SYS_statx:
     case SYS_faccessat:
@@ -65,12 +64,11 @@ bool is_file(std::string_view path) {
 std::string named_path(const Syscall& call, std::int32_t pid, std::int32_t tid) {
   const bool is_at = names_of(call.number) == Names::kPathAt;
   std::string name = ProcessMemory(tid).read_c_string(call.args[is_at ? 1 : 0]).value_or("");
-  if (name.starts_with('/') && call.number != SYS_openat2) return name;
+  if (name.starts_with('/')) return name;
   const std::int32_t folder = is_at ? as_int(call.args[0]) : AT_FDCWD;
   std::string base = folder == AT_FDCWD ? read_link(proc_path(pid, "cwd")).value_or("") : link_of(pid, folder);
   if (name.empty()) return base;  // AT_EMPTY_PATH
-  if (base == "/") base.clear();
-  return name.starts_with('/') ? base + name : base + "/" + name;
+  return base == "/" ? base + name : base + "/" + name;
 }
 
 // The N of "/proc/N/..."; `otherwise` if the path is another one.

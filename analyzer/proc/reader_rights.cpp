@@ -16,10 +16,12 @@
 #include <sys/user.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
 namespace forksight::proc {
@@ -28,9 +30,12 @@ namespace {
 // Numbers of system calls that the oldest supported headers lack (Linux 4.19). They are the same on all architectures.
 constexpr std::uint32_t kPidfdSendSignal = 424;
 constexpr std::uint32_t kIoUringSetup = 425;
-constexpr std::uint32_t kFsmount = 432;
-constexpr std::uint32_t kMoveMount = 429;
 constexpr std::uint32_t kOpenTree = 428;
+constexpr std::uint32_t kMoveMount = 429;
+constexpr std::uint32_t kFsopen = 430;
+constexpr std::uint32_t kFsconfig = 431;
+constexpr std::uint32_t kFsmount = 432;
+constexpr std::uint32_t kFspick = 433;
 constexpr std::uint32_t kOpenat2 = 437;
 constexpr std::uint32_t kProcessMadvise = 440;
 constexpr std::uint32_t kMountSetattr = 442;
@@ -38,6 +43,8 @@ constexpr std::uint32_t kProcessMrelease = 448;
 constexpr std::uint32_t kFchmodat2 = 452;
 constexpr std::uint32_t kSetxattrat = 463;
 constexpr std::uint32_t kRemovexattrat = 466;
+constexpr std::uint32_t kOpenTreeAttr = 467;
+constexpr std::uint32_t kFileSetattr = 469;
 constexpr std::uint32_t kX32Bit = 0x40000000;
 
 // Calls that change something outside of the process, whatever their arguments are.
@@ -56,10 +63,10 @@ constexpr std::array kAlwaysRefused = {
     std::uint32_t{SYS_utime}, std::uint32_t{SYS_utimes}, std::uint32_t{SYS_futimesat}, std::uint32_t{SYS_utimensat},
     std::uint32_t{SYS_setxattr}, std::uint32_t{SYS_lsetxattr}, std::uint32_t{SYS_fsetxattr},
     std::uint32_t{SYS_removexattr}, std::uint32_t{SYS_lremovexattr}, std::uint32_t{SYS_fremovexattr}, kSetxattrat,
-    kRemovexattrat, std::uint32_t{SYS_fanotify_init}, std::uint32_t{SYS_mq_open}, std::uint32_t{SYS_mq_unlink},
-    std::uint32_t{SYS_shmget}, std::uint32_t{SYS_shmat}, std::uint32_t{SYS_shmctl}, std::uint32_t{SYS_semget},
-    std::uint32_t{SYS_semop}, std::uint32_t{SYS_semtimedop}, std::uint32_t{SYS_msgget}, std::uint32_t{SYS_msgsnd},
-    std::uint32_t{SYS_msgrcv},
+    kRemovexattrat, kFileSetattr, std::uint32_t{SYS_flock}, std::uint32_t{SYS_fanotify_init},
+    std::uint32_t{SYS_mq_open}, std::uint32_t{SYS_mq_unlink}, std::uint32_t{SYS_shmget}, std::uint32_t{SYS_shmat},
+    std::uint32_t{SYS_shmctl}, std::uint32_t{SYS_semget}, std::uint32_t{SYS_semop}, std::uint32_t{SYS_semtimedop},
+    std::uint32_t{SYS_msgget}, std::uint32_t{SYS_msgsnd}, std::uint32_t{SYS_msgrcv},
     // other processes
     std::uint32_t{SYS_process_vm_writev}, kProcessMadvise, kProcessMrelease, std::uint32_t{SYS_tkill},
     std::uint32_t{SYS_rt_sigqueueinfo}, std::uint32_t{SYS_rt_tgsigqueueinfo}, kPidfdSendSignal,
@@ -68,7 +75,8 @@ constexpr std::array kAlwaysRefused = {
     std::uint32_t{SYS_move_pages},
     // the machine
     std::uint32_t{SYS_mount}, std::uint32_t{SYS_umount2}, std::uint32_t{SYS_pivot_root}, std::uint32_t{SYS_chroot},
-    kFsmount, kMoveMount, kOpenTree, kMountSetattr, std::uint32_t{SYS_unshare}, std::uint32_t{SYS_init_module},
+    kFsopen, kFsconfig, kFsmount, kFspick, kMoveMount, kOpenTree, kOpenTreeAttr, kMountSetattr,
+    std::uint32_t{SYS_unshare}, std::uint32_t{SYS_syslog}, std::uint32_t{SYS_init_module},
     std::uint32_t{SYS_finit_module}, std::uint32_t{SYS_delete_module}, std::uint32_t{SYS_kexec_load},
     std::uint32_t{SYS_kexec_file_load}, std::uint32_t{SYS_reboot}, std::uint32_t{SYS_swapon},
     std::uint32_t{SYS_swapoff}, std::uint32_t{SYS_acct}, std::uint32_t{SYS_quotactl}, std::uint32_t{SYS_sethostname},
@@ -77,7 +85,7 @@ constexpr std::array kAlwaysRefused = {
     std::uint32_t{SYS_bpf}, std::uint32_t{SYS_perf_event_open}, std::uint32_t{SYS_userfaultfd},
     std::uint32_t{SYS_add_key}, std::uint32_t{SYS_request_key}, std::uint32_t{SYS_keyctl}, std::uint32_t{SYS_vhangup}};
 
-// Without a server, the cache of libdebuginfod is not written either.
+// The calls with which libdebuginfod writes its cache. They are allowed if a server is asked.
 constexpr std::array kOfServer = {std::uint32_t{SYS_unlink}, std::uint32_t{SYS_mkdir},  std::uint32_t{SYS_rename},
                                   std::uint32_t{SYS_fchmod}, std::uint32_t{SYS_utimes}, std::uint32_t{SYS_utimensat},
                                   std::uint32_t{SYS_rmdir},  std::uint32_t{SYS_creat}};
@@ -103,30 +111,50 @@ class Filter {
     refuse();
   }
 
-  // Begins the rules of one call. `end_call` ends them.
-  void begin_call(std::uint32_t number) {
-    start_ = program_.size();
-    add(BPF_JMP | BPF_JEQ | BPF_K, number);
+  // Allows the call only if the argument has one of these values.
+  void allow_only(std::uint32_t number, unsigned argument, std::initializer_list<std::uint32_t> values) {
+    begin_call(number);
+    for (const std::uint32_t value : values) allow_if_equal(argument, value);
+    end_call(SECCOMP_RET_ERRNO | EPERM);
   }
-  void allow_if_equal(unsigned argument, std::uint32_t value) {
+  // Refuses the call if the argument has one of these values.
+  void refuse_only(std::uint32_t number, unsigned argument, std::initializer_list<std::uint32_t> values) {
+    begin_call(number);
     load_argument(argument);
-    skip_unless(BPF_JEQ, value, 1);
-    allow();
+    for (const std::uint32_t value : values) {
+      skip_unless(BPF_JEQ, value, 1);
+      refuse();
+    }
+    end_call(SECCOMP_RET_ALLOW);
   }
-  void refuse_if_any_bit(unsigned argument, std::uint32_t bits) {
+  // Refuses the call if the argument has one of these bits.
+  void refuse_bits(std::uint32_t number, unsigned argument, std::uint32_t bits) {
+    begin_call(number);
     load_argument(argument);
     skip_unless(BPF_JSET, bits, 1);
     refuse();
+    end_call(SECCOMP_RET_ALLOW);
   }
-  void allow_if_equal(unsigned argument, std::uint32_t value, unsigned other, std::uint32_t other_value) {
+  // Allows the call only if each of two arguments has the given value.
+  void allow_only_pair(std::uint32_t number, unsigned argument, std::uint32_t value, unsigned other,
+                       std::uint32_t other_value) {
+    begin_call(number);
     load_argument(argument);
     skip_unless(BPF_JEQ, value, 3);
-    load_argument(other);
-    skip_unless(BPF_JEQ, other_value, 1);
-    allow();
+    allow_if_equal(other, other_value);
+    end_call(SECCOMP_RET_ERRNO | EPERM);
   }
-  // Write of one value to one register: ptrace(PTRACE_POKEUSER, tid, offset, value).
-  void allow_poke(std::uint32_t offset, std::uint64_t value) {
+  // Allows the call if the first argument is `self`, or if the other one is 0.
+  void allow_for_self(std::uint32_t number, std::uint32_t self, unsigned other) {
+    begin_call(number);
+    allow_if_equal(0, self);
+    allow_if_equal(other, 0);
+    end_call(SECCOMP_RET_ERRNO | EPERM);
+  }
+  // Allows ptrace() with these requests, and with PTRACE_POKEUSER only for one value at one offset.
+  void allow_ptrace(std::initializer_list<std::uint32_t> requests, std::uint32_t offset, std::uint64_t value) {
+    begin_call(SYS_ptrace);
+    for (const std::uint32_t request : requests) allow_if_equal(0, request);
     load_argument(0);
     skip_unless(BPF_JEQ, PTRACE_POKEUSER, 9);
     const auto compare = [this](unsigned argument, bool is_high, std::uint32_t wanted, std::uint8_t left) {
@@ -137,19 +165,12 @@ class Filter {
     compare(2, true, 0, 5);
     compare(3, false, static_cast<std::uint32_t>(value), 3);
     compare(3, true, static_cast<std::uint32_t>(value >> 32U), 1);
-    allow();
-  }
-  void end_call(bool is_refused) {
-    if (is_refused) {
-      refuse();
-    } else {
-      allow();
-    }
-    program_[start_].jf = static_cast<std::uint8_t>(program_.size() - start_ - 1);
+    answer(SECCOMP_RET_ALLOW);
+    end_call(SECCOMP_RET_ERRNO | EPERM);
   }
 
   bool install() {
-    allow();
+    answer(SECCOMP_RET_ALLOW);
     const sock_fprog program{static_cast<unsigned short>(program_.size()), program_.data()};
     // Without this flag, kernels before 5.16 make the process slower to guard against Spectre.
     for (const unsigned flags : {unsigned{SECCOMP_FILTER_FLAG_SPEC_ALLOW}, 0U}) {
@@ -171,8 +192,22 @@ class Filter {
     add(BPF_JMP | test | BPF_K, value, 0, count);
   }
   void skip(std::uint32_t count) { add(BPF_JMP | BPF_JA, count); }
-  void allow() { add(BPF_RET | BPF_K, SECCOMP_RET_ALLOW); }
-  void refuse() { add(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM); }
+  void answer(std::uint32_t action) { add(BPF_RET | BPF_K, action); }
+  void refuse() { answer(SECCOMP_RET_ERRNO | EPERM); }
+  void allow_if_equal(unsigned argument, std::uint32_t value) {
+    load_argument(argument);
+    skip_unless(BPF_JEQ, value, 1);
+    answer(SECCOMP_RET_ALLOW);
+  }
+  // Begins the rules of one call. end_call() adds the answer for all other arguments, and ends the rules.
+  void begin_call(std::uint32_t number) {
+    start_ = program_.size();
+    add(BPF_JMP | BPF_JEQ | BPF_K, number);
+  }
+  void end_call(std::uint32_t otherwise) {
+    answer(otherwise);
+    program_[start_].jf = static_cast<std::uint8_t>(program_.size() - start_ - 1);
+  }
 
   std::vector<sock_filter> program_;
   std::size_t start_ = 0;
@@ -182,59 +217,31 @@ class Filter {
 
 bool give_up_changing(const ReaderNeeds& needs) {
   Filter filter;
-  const auto is_of_server = [](std::uint32_t number) {
-    for (const std::uint32_t one : kOfServer) {
-      if (one == number) return true;
-    }
-    return false;
-  };
   for (const std::uint32_t number : kAlwaysRefused) {
-    if (!needs.is_server_asked || !is_of_server(number)) filter.refuse_call(number);
+    const bool is_of_server = std::ranges::find(kOfServer, number) != kOfServer.end();
+    if (!needs.is_server_asked || !is_of_server) filter.refuse_call(number);
   }
   if (!needs.is_server_asked) {
-    filter.begin_call(SYS_open);
-    filter.refuse_if_any_bit(1, kChanges);
-    filter.end_call(false);
-    filter.begin_call(SYS_openat);
-    filter.refuse_if_any_bit(2, kChanges);
-    filter.end_call(false);
-    filter.begin_call(SYS_socket);
-    filter.allow_if_equal(0, AF_NETLINK, 2, NETLINK_SOCK_DIAG);
-    filter.end_call(true);
-  }
-  filter.begin_call(SYS_ptrace);
-  for (const std::uint32_t request : {std::uint32_t{PTRACE_SEIZE}, std::uint32_t{PTRACE_INTERRUPT},
-                                      std::uint32_t{PTRACE_GETREGSET}, std::uint32_t{PTRACE_DETACH}}) {
-    filter.allow_if_equal(0, request);
+    filter.refuse_bits(SYS_open, 1, kChanges);
+    filter.refuse_bits(SYS_openat, 2, kChanges);
+    filter.allow_only_pair(SYS_socket, 0, AF_NETLINK, 2, NETLINK_SOCK_DIAG);
   }
   // image/stop.cpp writes this value: -ERESTARTNOHAND (include/linux/errno.h of Linux).
-  filter.allow_poke(offsetof(user, regs.rax), static_cast<std::uint64_t>(-514));
-  filter.end_call(true);
+  filter.allow_ptrace({PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_GETREGSET, PTRACE_DETACH}, offsetof(user, regs.rax),
+                      static_cast<std::uint64_t>(-514));
+  // Signal 0 only asks whether the process exists.
   const auto self = static_cast<std::uint32_t>(::getpid());
-  for (const std::uint32_t call : {std::uint32_t{SYS_kill}, std::uint32_t{SYS_tgkill}}) {
-    filter.begin_call(call);
-    filter.allow_if_equal(0, self);
-    filter.allow_if_equal(call == SYS_kill ? 1 : 2, 0);  // only asks whether it exists
-    filter.end_call(true);
-  }
-  filter.begin_call(SYS_prlimit64);
-  filter.allow_if_equal(0, 0);
-  filter.end_call(true);
-  filter.begin_call(SYS_setns);
-  filter.allow_if_equal(1, CLONE_NEWNET);
-  filter.end_call(true);
-  filter.begin_call(SYS_semctl);
-  for (const std::uint32_t command : {std::uint32_t{GETVAL}, std::uint32_t{GETPID}, std::uint32_t{IPC_STAT}})
-    filter.allow_if_equal(2, command);
-  filter.end_call(true);
-  filter.begin_call(SYS_msgctl);
-  filter.allow_if_equal(1, IPC_STAT);
-  filter.end_call(true);
+  filter.allow_for_self(SYS_kill, self, 1);
+  filter.allow_for_self(SYS_tgkill, self, 2);
+  // A descriptor can make the kernel send signals to any process.
+  filter.refuse_only(SYS_fcntl, 1, {F_SETOWN, F_SETOWN_EX, F_SETSIG, F_SETLEASE});
   // A descriptor of a terminal could be used to type for its user (TIOCSTI).
-  filter.begin_call(SYS_ioctl);
-  filter.allow_if_equal(1, TCGETS);
-  filter.allow_if_equal(1, TIOCGWINSZ);
-  filter.end_call(true);
+  filter.allow_only(SYS_ioctl, 1, {TCGETS, TIOCGWINSZ});
+  filter.allow_only(SYS_prlimit64, 0, {0});
+  filter.allow_only(SYS_sched_setaffinity, 0, {0});
+  filter.allow_only(SYS_setns, 1, {CLONE_NEWNET});
+  filter.allow_only(SYS_semctl, 2, {GETVAL, GETPID, IPC_STAT});
+  filter.allow_only(SYS_msgctl, 1, {IPC_STAT});
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && filter.install();
 }
 
