@@ -283,6 +283,23 @@ class Conditions(Case):
         self.assertEqual(killed.end(), -signal.SIGKILL)
         self.assertEqual(other.end(), 0)
 
+    def test_the_next_waiter_in_the_place_of_a_notified_and_killed_one_does_not_lose_its_notify(self):
+        condition, line = Condition(), self.line()
+        killed = self.waiter(condition, line)
+        wait_until(lambda: count_waiters(condition) == 1)
+        other = self.waiter(condition, line)
+        wait_until(lambda: count_waiters(condition) == 2)
+        for child in (killed, other):
+            child.kill(signal.SIGSTOP)
+            os.waitpid(child.pid, os.WUNTRACED)
+        with condition:
+            condition.notify()  # the first place is that of `killed`
+            killed.kill()
+            self.assertEqual(killed.end(), -signal.SIGKILL)
+            self.assertFalse(condition.wait(0))  # in the first place, which is free now
+            other.kill(signal.SIGCONT)
+        self.assertEqual(other.end(), 0)
+
     def test_a_killed_holder_of_its_lock_holds_up_nobody(self):
         condition, line = Condition(), self.line()
 

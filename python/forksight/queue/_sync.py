@@ -141,10 +141,7 @@ class Semaphore:
         try:
             return self._acquire(block, timeout)
         except BaseException:
-            # A handler of a signal has raised, perhaps when a unit was taken already.
-            for unit in self._held_here():
-                if unit not in before:
-                    self._give_back(unit)
+            self._give_back_all_but(before)
             raise
 
     def _acquire(self, block, timeout):
@@ -163,29 +160,32 @@ class Semaphore:
 
     def release(self):
         """Gives back a unit, of this thread if it has one, else of another thread of this process."""
-        held = [unit for unit in self._units if unit.held]
-        for unit in sorted(held, key=lambda unit: not unit.held_here()):
-            self._give_back(unit)
-            return
-        raise ValueError("release() of a semaphore of which this process holds no unit")
+        held = self._held_here() or [unit for unit in self._units if unit.held]
+        if not held:
+            raise ValueError("release() of a semaphore of which this process holds no unit")
+        self._give_back(held[0])
 
     def _give_back(self, unit):
         unit.release()
         futex_add_one_and_wake(self._segment.address_of(SERIAL))
 
     def _held_here(self):
+        """The units that this thread holds."""
         return [unit for unit in self._units if unit.held_here()]
+
+    def _give_back_all_but(self, before):
+        """After a handler of a signal has raised: gives back the unit that this thread has taken since, if any."""
+        for unit in self._held_here():
+            if unit not in before:
+                self._give_back(unit)
 
     def __enter__(self):
         before = self._held_here()
         try:
-            self.acquire()
+            self._acquire(True, None)
             return self
         except BaseException:
-            # A handler of a signal has raised after acquire(): there will be no __exit__().
-            for unit in self._held_here():
-                if unit not in before:
-                    self._give_back(unit)
+            self._give_back_all_but(before)  # there will be no __exit__()
             raise
 
     def __exit__(self, *_):
@@ -303,6 +303,10 @@ class Condition:
         if place is None:
             raise RuntimeError(f"a condition can have {len(self._places)} waiters at a time")
         mine.append(place)
+        if self._state_of(place) == NOTIFIED:
+            # The waiter that had this place was notified, and ended before it could return.
+            self._state_of(place, FREE)
+            self._notify(1)
         more = getattr(self._lock, "_more", 0)
         try:
             self._state_of(place, WAITS)
