@@ -75,8 +75,9 @@ class stepped {
         }) {
     int status = 0;
     is_ready_ = waitpid(child_.pid(), &status, 0) == child_.pid() && WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP;
-    // A child that failed in `prepare` has ended, and waitpid() above has reaped it.
-    if (!is_ready_) child_.forget();
+    // A child that failed in `prepare` has ended, and waitpid() above has reaped it. One that another signal has
+    // stopped is killed by its destructor.
+    if (!is_ready_ && !WIFSTOPPED(status)) child_.forget();
   }
 
   bool is_ready() const { return is_ready_; }
