@@ -204,6 +204,7 @@ result<step_result> core::give_up_at_once(wait_kind kind, std::uint64_t now_ns, 
   if (who_.sweep_if_due(now_ns) != 0 && may_try(kind, now_ns)) {
     if (const step_result outcome = attempt(now_ns); outcome != step_result::none) return outcome;
   }
+  if (at_each_look_) at_each_look_();
   // This call has left something to waiters. They may not know of it.
   (void)pass_on(memory_.view(), kind, now_ns);
   if (auto good = check(); !good) return good.error();
@@ -241,6 +242,7 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
       if (clock::now() >= until.at()) {
         if (who_.sweep() != 0 && may_try(kind, now) && (outcome = attempt(coarse_ns())) != step_result::none) break;
         if (auto good = check(); !good) return good.error();
+        if (at_each_look_) at_each_look_();
         blocked_ns.count(coarse_ns() - start);
         return failure(errc::timeout, "%s after %.1f s: %s; %s", what_lacks(kind), seconds_since(start),
                        describe_buffers(view).c_str(),
@@ -265,6 +267,7 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
     now = coarse_ns();
     // Looks for dead members, whatever ended the sleep: signals may end each sleep early.
     if (who_.sweep_if_due(now) != 0) now = coarse_ns();
+    if (at_each_look_) at_each_look_();
     if (who_.is_evicted()) return evicted();
     if (auto usable = check_usable(); !usable) return usable.error();
   }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 
 #include "forksight/ipc/queue.hpp"
@@ -32,6 +33,9 @@ class core {
   ~core();
 
   // `self`: this object. The loan or message that is returned keeps it alive.
+  // `look` is called when a call that waits looks for dead members: after each sleep, at most 1.5 s apart, and before a
+  // timeout. Set it before the first call that waits.
+  void at_each_look(std::function<void()> look) { at_each_look_ = std::move(look); }
   result<loan> acquire(const std::shared_ptr<core>& self, deadline until);
   result<void> send(loan& from, std::size_t bytes, deadline until);
   result<message> receive(const std::shared_ptr<core>& self, deadline until);
@@ -91,11 +95,15 @@ class core {
   std::atomic<bool> producer_closed_{false};
   std::atomic<bool> cancelled_{false};
   std::atomic<bool> is_joined_{false};
+  std::function<void()> at_each_look_;
   std::uint32_t spin_us_ = 0;
   claim_hint claim_hint_;
   take_hint take_hint_;
   std::array<std::atomic<std::uint32_t>, kWaitKinds> threads_waiting_{};
 };
+
+// core::at_each_look() of the handle, for a library that keeps more state than the queue does.
+void at_each_look(const queue& of, std::function<void()> look);
 
 // "6 HELD by pid 812 (alive, state T, 41 s), 2 QUEUED, 0 LOANED".
 std::string describe_buffers(const ring& of);

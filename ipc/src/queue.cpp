@@ -102,6 +102,8 @@ result<void> message::requeue() {
 
 queue::~queue() = default;
 
+void detail::at_each_look(const queue& of, std::function<void()> look) { of.core_->at_each_look(std::move(look)); }
+
 result<queue> queue::open(result<detail::segment> memory, role as) {
   if (!memory) return memory.error();
   auto made = detail::core::open(std::move(memory).value(), as);

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -17,10 +18,12 @@
 #include "forksight/ipc/snapshot.hpp"
 
 namespace forksight::ipc {
+class queue;
 namespace detail {
 class core;
 class feeder;
 class segment;
+void at_each_look(const queue& of, std::function<void()> look);
 }  // namespace detail
 
 // A buffer to write into. It goes back to the pool if it is not sent.
@@ -168,6 +171,7 @@ class queue {
   result<queue> reattach_after_fork() const;
 
  private:
+  friend void detail::at_each_look(const queue&, std::function<void()>);
   static result<queue> open(result<detail::segment> memory, role as);
   std::shared_ptr<detail::core> core_;
   std::shared_ptr<detail::feeder> feeder_;  // feed::thread
