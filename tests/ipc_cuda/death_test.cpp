@@ -1,5 +1,7 @@
 // Writers and readers of a pool are killed. The tests check what the other processes can still read and write.
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 
 #include "support.hpp"
 
@@ -56,6 +58,33 @@ TEST_P(Death, OfAReaderGivesItsBufferBack) {
   EXPECT_EQ(writer.wait(), 0);
 }
 
+TEST_P(Death, OfAReaderThatHeldABufferMakesNoHostWait) {
+  const sockets way;
+  const baton is_held, was_killed;
+  child writer([&] {
+    gpu at;
+    gpu_pool pool = make_pool(small(GetParam(), 1), way.ours());
+    send_filled(at, pool, 1);
+    was_killed.take();
+    at.shut_gate();
+    const gpu_loan again = must(pool.acquire(at.aside, soon()));
+    MUST(at.stream_query(at.on) == kNotReady);
+    at.open_gate();
+    return 0;
+  });
+  child victim([&]() -> int {
+    gpu at;
+    gpu_pool pool = must(receive_pool(way.theirs(), soon()));
+    const gpu_message got = must(pool.receive(at.on, soon()));
+    is_held.pass();
+    wait_for_the_end();
+  });
+  is_held.take();
+  EXPECT_EQ(victim.kill_and_wait(), 128 + SIGKILL);
+  was_killed.pass();
+  EXPECT_EQ(writer.wait(), 0);
+}
+
 TEST_P(Death, OfAReaderWhoseReleasedWorkIsNotDoneHoldsNobodyUp) {
   const sockets way;
   const baton is_released, was_killed;
@@ -64,7 +93,7 @@ TEST_P(Death, OfAReaderWhoseReleasedWorkIsNotDoneHoldsNobodyUp) {
     gpu_pool pool = make_pool(small(GetParam(), 1), way.ours());
     send_filled(at, pool, 1);
     was_killed.take();
-    // The event of the dead reader never completes. The stream must not wait for it.
+    // The work of the dead reader is never done. The stream must not wait for it.
     send_filled(at, pool, 2);
     MUST(at.stream_synchronize(at.on) == 0);
     must(pool.close());
@@ -82,6 +111,52 @@ TEST_P(Death, OfAReaderWhoseReleasedWorkIsNotDoneHoldsNobodyUp) {
   is_released.take();
   EXPECT_EQ(victim.kill_and_wait(), 128 + SIGKILL);
   was_killed.pass();
+  EXPECT_EQ(writer.wait(), 0);
+}
+
+// The writer's stream waits for the work of a reader, and the writer's host waits for the stream. Another reader waits
+// for a message.
+TEST_P(Death, OfAReaderHoldsUpNoStreamThatWaitsForItsWork) {
+  const sockets way, second_way;
+  const baton is_released, is_waiting, is_done;
+  child writer([&] {
+    gpu at;
+    gpu_pool pool = make_pool(small(GetParam(), 1), way.ours());
+    send_filled(at, pool, 1);
+    is_released.take();
+    must(send_pool(second_way.ours(), pool, soon()));
+    gpu_loan again = must(pool.acquire(at.on, soon()));
+    at.fill(again.data(), 2, 5000);
+    MUST(at.stream_query(at.on) == kNotReady);
+    is_waiting.pass();
+    MUST(at.stream_synchronize(at.on) == 0);
+    must(pool.send(std::move(again), 5000, at.on, soon()));
+    is_done.take();
+    must(pool.close());
+    return 0;
+  });
+  child victim([&]() -> int {
+    gpu at;
+    gpu_pool pool = must(receive_pool(way.theirs(), soon()));
+    gpu_message got = must(pool.receive(at.on, soon()));
+    at.shut_gate();
+    must(got.release(at.on));
+    is_released.pass();
+    wait_for_the_end();
+  });
+  child survivor([&] {
+    gpu at;
+    gpu_pool pool = must(receive_pool(second_way.theirs(), soon()));
+    gpu_message got = must(pool.receive(at.on, soon()));
+    MUST(at.is_filled(got.data(), 2, 5000));
+    must(got.release(at.on));
+    must(pool.close());
+    is_done.pass();
+    return 0;
+  });
+  is_waiting.take();
+  EXPECT_EQ(victim.kill_and_wait(), 128 + SIGKILL);
+  EXPECT_EQ(survivor.wait(), 0);
   EXPECT_EQ(writer.wait(), 0);
 }
 
@@ -132,28 +207,19 @@ struct stage {
   baton is_open, is_sent, was_killed;
 };
 
-// Which of its messages a writer knows to be finished, besides the first one. acquire() and send() note this.
-enum class Knows { kSecond, kNoOther };
-
-// The device finishes two messages. If the writer knows of the second, it has sent a third, which the device does not
-// finish.
-child start_writer(const stage& on, memory kind, Knows knows) {
-  return child([&on, kind, knows]() -> int {
-    gpu at;
+// The device finishes two messages, and does not finish the third. The writer makes no call of the pool between the end
+// of the second and its own death.
+child start_writer(const stage& on, memory kind) {
+  return child([&on, kind]() -> int {
+    gpu at, third;
     gpu_pool pool = make_pool(small(kind, 3), on.way.ours());
     send_filled(at, pool, 1);
-    if (knows == Knows::kNoOther) {
-      // The device finishes the message after send() has returned, and the writer calls nothing that would note it.
-      at.shut_gate();
-      send_filled(at, pool, 2);
-      at.open_gate();
-      MUST(at.stream_synchronize(at.on) == 0);
-    } else {
-      send_filled(at, pool, 2);
-      MUST(at.stream_synchronize(at.on) == 0);
-      at.shut_gate();
-      send_filled(at, pool, 3);
-    }
+    at.shut_gate();
+    third.shut_gate();
+    send_filled(at, pool, 2);
+    send_filled(third, pool, 3);
+    at.open_gate();
+    MUST(at.stream_synchronize(at.on) == 0);
     on.is_open.take();
     on.is_sent.pass();
     wait_for_the_end();
@@ -162,7 +228,7 @@ child start_writer(const stage& on, memory kind, Knows knows) {
 
 TEST(DeadWriter, WhatItHadFinishedIsStillReadAndWhatNotIsNotGivenOut) {
   stage on;
-  child writer = start_writer(on, memory::vmm_fd, Knows::kSecond);
+  child writer = start_writer(on, memory::vmm_fd);
   const auto pid = static_cast<std::uint32_t>(writer.pid());
   child reader([&] {
     gpu at;
@@ -178,7 +244,7 @@ TEST(DeadWriter, WhatItHadFinishedIsStillReadAndWhatNotIsNotGivenOut) {
     must(second.release(at.on));
     const auto third = pool.receive(at.on, soon());
     MUST(!third && third.error().code == errc::producer_died && third.error().pid == pid);
-    MUST(third.error().text.find("not known") != std::string::npos);
+    MUST(third.error().text.find("had not finished") != std::string::npos);
     const auto none = pool.receive(at.on, soon());
     MUST(!none && none.error().code == errc::producer_died && none.error().pid == pid);
     must(pool.close());
@@ -190,33 +256,86 @@ TEST(DeadWriter, WhatItHadFinishedIsStillReadAndWhatNotIsNotGivenOut) {
   EXPECT_EQ(reader.wait(), 0);
 }
 
-TEST(DeadWriter, WhatItDidNotKnowToBeFinishedIsNotGivenOut) {
+TEST(DeadWriter, InAnotherPidNamespaceIsNoticed) {
+  child probe([] { return unshare(CLONE_NEWPID | CLONE_NEWNS) == 0 ? 0 : 1; });
+  if (probe.wait() != 0) GTEST_SKIP() << "a pid namespace: not permitted (CAP_SYS_ADMIN)";
   stage on;
-  child writer = start_writer(on, memory::vmm_fd, Knows::kNoOther);
+  child writer = start_writer(on, memory::vmm_fd);
   const auto pid = static_cast<std::uint32_t>(writer.pid());
-  child reader([&] {
-    gpu at;
-    gpu_pool pool = must(receive_pool(on.way.theirs(), soon()));
-    gpu_message first = must(pool.receive(at.on, soon()));
-    on.is_open.pass();
-    on.was_killed.take();
-    MUST(at.is_filled(first.data(), 1, 5000));
-    must(first.release(at.on));
-    const auto second = pool.receive(at.on, soon());
-    MUST(!second && second.error().code == errc::producer_died && second.error().pid == pid);
-    MUST(second.error().text.find("not known") != std::string::npos);
-    must(pool.close());
-    return 0;
+  child outer([&] {
+    MUST(unshare(CLONE_NEWPID | CLONE_NEWNS) == 0);
+    child reader([&] {
+      MUST(mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0);
+      MUST(mount("proc", "/proc", "proc", 0, nullptr) == 0);
+      gpu at;
+      gpu_pool pool = must(receive_pool(on.way.theirs(), soon()));
+      for (const unsigned char value : {1, 2}) {
+        gpu_message got = must(pool.receive(at.on, soon()));
+        MUST(at.is_filled(got.data(), value, 5000));
+        must(got.release(at.on));
+        if (value == 1) on.is_open.pass();
+      }
+      on.was_killed.take();
+      for (int again = 0; again < 2; ++again) {
+        const auto none = pool.receive(at.on, soon());
+        MUST(!none && none.error().code == errc::producer_died && none.error().pid == pid);
+      }
+      must(pool.close());
+      return 0;
+    });
+    return reader.wait();
   });
   on.is_sent.take();
   EXPECT_EQ(writer.kill_and_wait(), 128 + SIGKILL);
   on.was_killed.pass();
-  EXPECT_EQ(reader.wait(), 0);
+  EXPECT_EQ(outer.wait(), 0);
+}
+
+// One reader's stream waits for a message that the device never finishes, and its host waits for the stream. Another
+// reader waits for a message.
+TEST(DeadWriter, HoldsUpNoStreamThatWaitsForItsWork) {
+  const sockets way, other_way;
+  const baton is_open, is_held;
+  child writer([&]() -> int {
+    gpu at;
+    gpu_pool pool = make_pool(small(memory::vmm_fd), way.ours());
+    must(send_pool(other_way.ours(), pool, soon()));
+    is_open.take();
+    is_open.take();
+    at.shut_gate();
+    send_filled(at, pool, 1);
+    wait_for_the_end();
+  });
+  const auto reader = [&](const sockets& from) {
+    return [&] {
+      gpu at;
+      gpu_pool pool = must(receive_pool(from.theirs(), soon()));
+      is_open.pass();
+      auto got = pool.receive(at.on, soon());
+      if (got) {
+        at.copy_later(got->data(), 5000);
+        is_held.pass();
+        MUST(at.stream_synchronize(at.on) == 0);
+        const auto told = got->release(at.on);
+        MUST(!told && told.error().code == errc::producer_died);
+        MUST(told.error().text.find("not complete") != std::string::npos);
+      } else {
+        MUST(got.error().code == errc::producer_died);
+      }
+      must(pool.close());
+      return 0;
+    };
+  };
+  child one(reader(way)), two(reader(other_way));
+  is_held.take();
+  EXPECT_EQ(writer.kill_and_wait(), 128 + SIGKILL);
+  EXPECT_EQ(one.wait(), 0);
+  EXPECT_EQ(two.wait(), 0);
 }
 
 TEST(DeadWriter, OfLegacyMemoryNothingIsTouchedAnyMore) {
   stage on;
-  child writer = start_writer(on, memory::legacy, Knows::kSecond);
+  child writer = start_writer(on, memory::legacy);
   const auto pid = static_cast<std::uint32_t>(writer.pid());
   child reader([&] {
     gpu at;

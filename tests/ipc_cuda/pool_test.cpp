@@ -1,6 +1,8 @@
 // Processes that share a pool. None of them dies.
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "support.hpp"
 
 namespace forksight::ipc_cuda::test {
@@ -61,12 +63,11 @@ TEST_P(Pool, TheReadersStreamWaitsForTheWritersAndNoHostDoes) {
     gpu at;
     gpu_pool pool = must(receive_pool(way.theirs(), soon()));
     gpu_message got = must(pool.receive(at.on, soon()));
-    std::vector<unsigned char> seen(5000);
-    MUST(at.copy_out_async(seen.data(), got.data(), seen.size(), at.on) == 0);
+    at.copy_later(got.data(), 5000);
     MUST(at.stream_query(at.on) == kNotReady);
     was_received.pass();
     MUST(at.stream_synchronize(at.on) == 0);
-    MUST(seen == std::vector<unsigned char>(5000, 7));
+    MUST(at.has_copied(7, 5000));
     must(got.release(at.on));
     must(pool.close());
     was_seen.pass();
@@ -99,13 +100,12 @@ TEST_P(Pool, TheWritersStreamWaitsForTheReadersBeforeItWritesAgain) {
     gpu_pool pool = must(receive_pool(way.theirs(), soon()));
     gpu_message got = must(pool.receive(at.on, soon()));
     at.shut_gate();
-    std::vector<unsigned char> seen(5000);
-    MUST(at.copy_out_async(seen.data(), got.data(), seen.size(), at.on) == 0);
+    at.copy_later(got.data(), 5000);
     must(got.release(at.on));
     was_overwritten.take();
     at.open_gate();
     MUST(at.stream_synchronize(at.on) == 0);
-    MUST(seen == std::vector<unsigned char>(5000, 1));
+    MUST(at.has_copied(1, 5000));
     gpu_message next = must(pool.receive(at.on, soon()));
     MUST(at.is_filled(next.data(), 2, 5000));
     next = gpu_message();
@@ -246,6 +246,8 @@ TEST_P(Pool, ALoanThatIsNotSentGoesBackAndItsWorkIsWaitedFor) {
       MUST(pool.close().error().text.find("1 loans") != std::string::npos);
     }
     MUST(at.stream_query(at.on) == kNotReady);
+    // The end of the pool waits for the work on its memory.
+    at.open_gate();
     return 0;
   });
   EXPECT_EQ(writer.wait(), 0);
@@ -298,6 +300,211 @@ TEST_P(Pool, ATimeoutSaysWhoHoldsWhat) {
   });
   EXPECT_EQ(writer.wait(), 0);
   EXPECT_EQ(reader.wait(), 0);
+}
+
+TEST_P(Pool, CloseWaitsForTheWorkOfItsOwnProcess) {
+  const sockets way;
+  const baton is_done;
+  child writer([&] {
+    gpu at;
+    gpu_pool pool = make_pool(small(GetParam()), way.ours());
+    send_filled(at, pool, 5);
+    is_done.take();
+    must(pool.close());
+    return 0;
+  });
+  child reader([&] {
+    gpu at;
+    gpu_pool pool = must(receive_pool(way.theirs(), soon()));
+    gpu_message got = must(pool.receive(at.on, soon()));
+    at.shut_gate();
+    at.copy_later(got.data(), 5000);
+    must(got.release(at.on));
+    std::thread opener([&] {
+      MUST(at.context_set(at.context) == 0);
+      std::this_thread::sleep_for(50ms);
+      at.open_gate();
+    });
+    must(pool.close());
+    MUST(at.has_copied(5, 5000));
+    opener.join();
+    MUST(at.stream_synchronize(at.on) == 0);
+    is_done.pass();
+    return 0;
+  });
+  EXPECT_EQ(reader.wait(), 0);
+  EXPECT_EQ(writer.wait(), 0);
+}
+
+// With memory::legacy, the driver knows no mapping for reading only.
+TEST(Readers, CannotWrite) {
+  const sockets way;
+  const baton is_done;
+  child writer([&] {
+    gpu at;
+    gpu_pool pool = make_pool(small(memory::vmm_fd), way.ours());
+    send_filled(at, pool, 5);
+    is_done.take();
+    must(pool.close());
+    return 0;
+  });
+  child reader([&] {
+    gpu at;
+    gpu_pool pool = must(receive_pool(way.theirs(), soon()));
+    gpu_message got = must(pool.receive(at.on, soon()));
+    MUST(at.set_async(got.data(), 6, 5000, at.on) == kInvalidValue);
+    MUST(at.is_filled(got.data(), 5, 5000));
+    must(got.release(at.on));
+    must(pool.close());
+    is_done.pass();
+    return 0;
+  });
+  EXPECT_EQ(reader.wait(), 0);
+  EXPECT_EQ(writer.wait(), 0);
+}
+
+// Mode 0 is CU_STREAM_CAPTURE_MODE_GLOBAL. It forbids most.
+TEST_P(Pool, ACapturedStreamIsRefusedAndItsCaptureGoesOn) {
+  const sockets way;
+  const baton is_captured, is_released, was_seen, is_done;
+  child writer([&] {
+    gpu at;
+    gpu_pool pool = make_pool(small(GetParam(), 1), way.ours());
+    void* graph = nullptr;
+    MUST(at.capture_begin(at.on, 0) == 0);
+    MUST(pool.acquire(at.on, soon()).error().code == errc::capturing);
+    gpu_loan loan = must(pool.acquire(at.aside, soon()));
+    MUST(pool.send(std::move(loan), 1, at.on, soon()).error().code == errc::capturing);
+    MUST(loan.capacity() == 5000);
+    MUST(at.capture_end(at.on, &graph) == 0);
+    at.fill(loan.data(), 8, 5000);
+    must(pool.send(std::move(loan), 5000, at.on, soon()));
+    is_captured.pass();
+    is_released.take();
+    loan = must(pool.acquire(at.on, soon()));
+    at.fill(loan.data(), 9, 5000);
+    MUST(at.stream_query(at.on) == kNotReady);
+    was_seen.pass();
+    must(pool.send(std::move(loan), 5000, at.on, soon()));
+    is_done.take();
+    must(pool.close());
+    return 0;
+  });
+  child reader([&] {
+    gpu at;
+    gpu_pool pool = must(receive_pool(way.theirs(), soon()));
+    is_captured.take();
+    void* graph = nullptr;
+    MUST(at.capture_begin(at.on, 0) == 0);
+    MUST(pool.receive(at.on, soon()).error().code == errc::capturing);
+    MUST(at.capture_end(at.on, &graph) == 0);
+    gpu_message got = must(pool.receive(at.on, soon()));
+    MUST(got.deliveries() == 1);
+    at.shut_gate();
+    at.copy_later(got.data(), 5000);
+    MUST(at.capture_begin(at.on, 0) == 0);
+    MUST(got.release(at.on).error().code == errc::capturing);
+    MUST(got.size() == 5000);
+    // The message is destroyed during the capture. The next call releases it, when the work on the stream is done.
+    got = gpu_message();
+    MUST(at.capture_end(at.on, &graph) == 0);
+    MUST(pool.receive(at.on, deadline::now()).error().queue == ipc::errc::timeout);
+    is_released.pass();
+    was_seen.take();
+    at.open_gate();
+    MUST(at.stream_synchronize(at.on) == 0 && at.has_copied(8, 5000));
+    got = must(pool.receive(at.on, soon()));
+    MUST(at.is_filled(got.data(), 9, 5000));
+    must(got.release(at.on));
+    MUST(at.capture_begin(at.aside, 0) == 0);
+    must(pool.close());
+    MUST(at.capture_end(at.aside, &graph) == 0);
+    is_done.pass();
+    return 0;
+  });
+  EXPECT_EQ(reader.wait(), 0);
+  EXPECT_EQ(writer.wait(), 0);
+}
+
+// A handle opens whole blocks of 2 MiB to the readers.
+TEST(Legacy, ItsBlocksContainNothingElse) {
+  child writer([] {
+    gpu at;
+    const sockets way;
+    gpu_pool pool = make_pool(small(memory::legacy), way.ours());
+    const gpu_loan loan = must(pool.acquire(at.on, soon()));
+    cu_address base = 0;
+    std::size_t bytes = 0;
+    MUST(at.memory_range(&base, &bytes, loan.data()) == 0);
+    MUST(bytes != 0 && bytes % (2u << 20) == 0);
+    return 0;
+  });
+  EXPECT_EQ(writer.wait(), 0);
+}
+
+TEST(Existing, MemoryOfTheProgramIsSharedAndStaysTheProgramsOwn) {
+  const sockets way;
+  const baton is_done;
+  child writer([&] {
+    gpu at;
+    cu_address own = 0;
+    MUST(at.memory_alloc(&own, 2u << 20) == 0);
+    pool_options wanted = small(memory::legacy);
+    wanted.existing = own + 4096;
+    gpu_pool pool = make_pool(wanted, way.ours());
+    gpu_loan loan = must(pool.acquire(at.on, soon()));
+    MUST(loan.data() == own + 4096 + loan.index() * 5120ull);
+    at.fill(loan.data(), 4, 5000);
+    must(pool.send(std::move(loan), 5000, at.on, soon()));
+    is_done.take();
+    must(pool.close());
+    MUST(at.is_filled(own + 4096, 4, 5000) || at.is_filled(own + 4096 + 5120, 4, 5000));
+    MUST(at.memory_free(own) == 0);
+    return 0;
+  });
+  child reader([&] {
+    gpu at;
+    gpu_pool pool = must(receive_pool(way.theirs(), soon()));
+    gpu_message got = must(pool.receive(at.on, soon()));
+    MUST(at.is_filled(got.data(), 4, 5000));
+    must(got.release(at.on));
+    must(pool.close());
+    is_done.pass();
+    return 0;
+  });
+  EXPECT_EQ(reader.wait(), 0);
+  EXPECT_EQ(writer.wait(), 0);
+}
+
+TEST(Existing, WhatCannotBeSharedIsRefusedWithTheReason) {
+  child program([] {
+    gpu at;
+    cu_address own = 0;
+    MUST(at.memory_alloc(&own, 8192) == 0);
+    pool_options wanted = small(memory::legacy);
+    wanted.existing = own;
+    // Two buffers of 5120 bytes do not fit.
+    MUST(gpu_pool::create(wanted).error().code == errc::bad_option);
+    wanted.buffers = 1;
+    wanted.kind = memory::vmm_fd;
+    MUST(gpu_pool::create(wanted).error().text.find("memory::legacy only") != std::string::npos);
+    wanted.kind = memory::legacy;
+    wanted.existing = reinterpret_cast<cu_address>(&own);
+    MUST(gpu_pool::create(wanted).error().code == errc::bad_option);
+    // PyTorch's expandable segments are memory of this kind, too.
+    const sockets way;
+    gpu_pool other = make_pool(small(memory::vmm_fd), way.ours());
+    const gpu_loan loan = must(other.acquire(at.on, soon()));
+    wanted.existing = loan.data();
+    const auto none = gpu_pool::create(wanted);
+    MUST(!none && none.error().code == errc::unsupported);
+    MUST(none.error().text.find("expandable_segments") != std::string::npos);
+    wanted.existing = own;
+    must(must(gpu_pool::create(wanted)).close());
+    MUST(at.memory_free(own) == 0);
+    return 0;
+  });
+  EXPECT_EQ(program.wait(), 0);
 }
 
 }  // namespace

@@ -94,6 +94,9 @@ struct gpu : functions {
     MUST(stream_create(&on, 1) == 0);
     MUST(stream_create(&aside, 1) == 0);
     MUST(memory_alloc(&gate, 256) == 0);
+    void* memory = nullptr;
+    MUST(host_alloc(&memory, kPinned) == 0);
+    pinned = static_cast<unsigned char*>(memory);
   }
   void fill(device_address at, unsigned char value, std::size_t bytes) const {
     MUST(set_async(at, value, bytes, on) == 0);
@@ -104,6 +107,13 @@ struct gpu : functions {
     MUST(copy_out_async(seen.data(), at, bytes, on) == 0);
     MUST(stream_synchronize(on) == 0);
     return seen == std::vector<unsigned char>(bytes, value);
+  }
+  // Puts a copy to `pinned` on the stream, and returns at once. A copy to pageable memory would wait for the stream.
+  void copy_later(device_address from, std::size_t bytes) const {
+    MUST(bytes <= kPinned && copy_out_async(pinned, from, bytes, on) == 0);
+  }
+  bool has_copied(unsigned char value, std::size_t bytes) const {
+    return std::vector<unsigned char>(pinned, pinned + bytes) == std::vector<unsigned char>(bytes, value);
   }
   // Stops the work of `on` until open_gate() is called.
   void shut_gate() {
@@ -122,6 +132,8 @@ struct gpu : functions {
   cu_context context = nullptr;
   cu_stream on = nullptr, aside = nullptr;
   cu_address gate = 0;
+  static constexpr std::size_t kPinned = 8192;
+  unsigned char* pinned = nullptr;
 };
 
 inline pool_options small(memory kind, std::uint32_t buffers = 2) {

@@ -7,6 +7,7 @@
 
 #include <cstring>
 
+#include "../ipc/sandbox.hpp"
 #include "support.hpp"
 
 namespace forksight::ipc_cuda::test {
@@ -16,7 +17,7 @@ constexpr int kAborted = 128 + SIGABRT;
 
 // Handles that one process makes and another opens. They are in memory that both processes share.
 struct shared {
-  cu_ipc_handle memory, event;
+  cu_ipc_handle memory;
   cu_address at;
 };
 shared& common() {
@@ -101,95 +102,30 @@ TEST(TestDriver, FreeingWhatAnotherHasOpenEndsTheProgram) {
       kAborted);
 }
 
-std::function<void(gpu&)> export_event(gpu& at, shared& to) {
-  cu_event event = nullptr;
-  MUST(at.event_create(&event, kEventInterprocess) == kInvalidValue);
-  MUST(at.event_create(&event, kEventDisableTiming) == 0);
-  MUST(at.ipc_event_handle(&to.event, event) == kInvalidHandle);
-  MUST(at.event_destroy(event) == 0);
-  MUST(at.event_create(&event, kEventDisableTiming | kEventInterprocess) == 0);
-  MUST(at.ipc_event_handle(&to.event, event) == 0);
-  cu_event opened = nullptr;
-  MUST(at.ipc_event_open(&opened, to.event) == kInvalidContext);
-  return [event](gpu& later) { MUST(later.event_query(event) == kNotReady); };
-}
-
-TEST(TestDriver, AnEventIsOneInBothProcesses) {
-  between_two(
-      export_event,
-      [](gpu& at, shared& from) {
-        cu_event event = nullptr;
-        MUST(at.ipc_event_open(&event, from.event) == 0);
-        MUST(at.event_query(event) == kSuccess);
-        at.shut_gate();
-        MUST(at.event_record(event, at.on) == 0);
-        MUST(at.event_query(event) == kNotReady);
-      },
-      0);
-}
-
-TEST(TestDriver, AnEventIsNotUsedAfterItWasDestroyed) {
+TEST(TestDriver, ADeadProcessLegacyMemoryIsNotTouched) {
   shared& both = common();
-  const baton is_made, is_opened, was_destroyed, is_seen;
-  child first([&] {
+  const baton is_made, is_opened, was_killed;
+  child first([&]() -> int {
     gpu at;
-    cu_event event = nullptr;
-    MUST(at.event_create(&event, kEventDisableTiming | kEventInterprocess) == 0);
-    MUST(at.ipc_event_handle(&both.event, event) == 0);
+    (void)export_memory(at, both);
     is_made.pass();
-    is_opened.take();
-    MUST(at.event_destroy(event) == 0);
-    was_destroyed.pass();
-    is_seen.take();
-    return 0;
+    for (;;) pause();
   });
   child second([&] {
     no_core();
     is_made.take();
     gpu at;
-    cu_event event = nullptr;
-    MUST(at.ipc_event_open(&event, both.event) == 0);
-    MUST(at.event_record(event, at.on) == 0);
+    cu_address opened = 0;
+    MUST(at.ipc_memory_open(&opened, both.memory, kLazyPeerAccess) == 0);
     is_opened.pass();
-    was_destroyed.take();
-    return at.event_record(event, at.on);
+    was_killed.take();
+    return at.is_filled(opened, 1, 2048) ? 0 : 1;
   });
+  is_opened.take();
+  EXPECT_EQ(first.kill_and_wait(), 128 + SIGKILL);
+  was_killed.pass();
   EXPECT_EQ(second.wait(), kAborted);
-  is_seen.pass();
-  EXPECT_EQ(first.wait(), 0);
   munmap(&both, sizeof both);
-}
-
-TEST(TestDriver, ADeadProcessEventsAndLegacyMemoryAreNotTouched) {
-  for (const bool is_event : {true, false}) {
-    shared& both = common();
-    const baton is_made, is_opened, was_killed;
-    child first([&]() -> int {
-      gpu at;
-      (void)export_memory(at, both);
-      (void)export_event(at, both);
-      is_made.pass();
-      for (;;) pause();
-    });
-    child second([&] {
-      no_core();
-      is_made.take();
-      gpu at;
-      cu_address opened = 0;
-      cu_event event = nullptr;
-      MUST(at.ipc_memory_open(&opened, both.memory, kLazyPeerAccess) == 0);
-      MUST(at.ipc_event_open(&event, both.event) == 0);
-      is_opened.pass();
-      was_killed.take();
-      if (is_event) return at.event_query(event);
-      return at.is_filled(opened, 1, 2048) ? 0 : 1;
-    });
-    is_opened.take();
-    EXPECT_EQ(first.kill_and_wait(), 128 + SIGKILL);
-    was_killed.pass();
-    EXPECT_EQ(second.wait(), kAborted);
-    munmap(&both, sizeof both);
-  }
 }
 
 TEST(TestDriver, NothingWorksWithoutAContextOrInAForkedChild) {
@@ -199,7 +135,7 @@ TEST(TestDriver, NothingWorksWithoutAContextOrInAForkedChild) {
     cu_address memory = 0;
     cu_event event = nullptr;
     MUST(at.memory_alloc(&memory, 1) == kInvalidContext);
-    MUST(at.event_create(&event, 0) == kInvalidContext);
+    MUST(at.event_create(&event, kEventDisableTiming) == kInvalidContext);
     child forked([&] {
       int count = 0;
       MUST(at.init(0) == kNotInitialized);
@@ -246,9 +182,7 @@ TEST(TestDriverRefusals, ADeviceThatLacksWhatIsNeededIsNamed) {
     memory kind;
     const char* says;
   };
-  const lack lacks[] = {{"125", memory::vmm_fd, "no events between processes (attribute 125)"},
-                        {"125", memory::legacy, "no events between processes (attribute 125)"},
-                        {"103", memory::vmm_fd, "(attribute 103): memory::legacy may do"},
+  const lack lacks[] = {{"103", memory::vmm_fd, "(attribute 103): memory::legacy may do"},
                         {"102", memory::vmm_fd, "(attribute 102): memory::legacy may do"},
                         {"10", memory::legacy, "(pointer attribute 10): use memory::vmm_fd"}};
   for (const lack& one : lacks) {
@@ -266,6 +200,147 @@ TEST(TestDriverRefusals, ADeviceThatLacksWhatIsNeededIsNamed) {
     setenv("FORKSIGHT_TEST_DRIVER_LACKS", "102,103", 1);
     const gpu at;
     must(must(gpu_pool::create(small(memory::legacy))).close());
+    return 0;
+  });
+  EXPECT_EQ(program.wait(), 0);
+}
+
+TEST(TestDriverRefusals, MpsIsNamed) {
+  struct row {
+    const char* attribute;  // null: the driver is too old to know it
+    const char* folder;
+    bool is_refused;
+  };
+  const row rows[] = {{"1", nullptr, true},
+                      {"0", nullptr, false},
+                      {"0", "/tmp/nvidia-mps", false},
+                      {nullptr, "/tmp/nvidia-mps", true},
+                      {nullptr, nullptr, false}};
+  for (const row& one : rows) {
+    child program([&] {
+      if (one.attribute != nullptr) setenv("FORKSIGHT_TEST_DRIVER_MPS", one.attribute, 1);
+      if (one.folder != nullptr) setenv("CUDA_MPS_PIPE_DIRECTORY", one.folder, 1);
+      const gpu at;
+      const auto made = gpu_pool::create(small(memory::vmm_fd));
+      MUST(static_cast<bool>(made) != one.is_refused);
+      if (one.is_refused) {
+        MUST(made.error().code == errc::unsupported);
+        MUST(made.error().text.find("client of MPS") != std::string::npos);
+      }
+      return 0;
+    });
+    EXPECT_EQ(program.wait(), 0) << (one.attribute != nullptr ? one.attribute : "old driver");
+  }
+}
+
+// A driver that does not know the attribute, and a daemon in the default folder.
+TEST(TestDriverRefusals, MpsInItsDefaultFolderIsNamed) {
+  child program([] {
+    const functions loaded;  // afterwards, its file may be hidden
+    if (!ipc::test::enter_mount_namespace() || !ipc::test::mount_memory("/tmp", "")) return 1;
+    MUST(mkdir("/tmp/nvidia-mps", 0700) == 0 && mkfifo("/tmp/nvidia-mps/control", 0600) == 0);
+    const gpu at;
+    MUST(gpu_pool::create(small(memory::vmm_fd)).error().text.find("/tmp/nvidia-mps") != std::string::npos);
+    return 0;
+  });
+  EXPECT_EQ(program.wait(), 0);
+}
+
+TEST(TestDriverRefusals, AnErrorOfTheDriverInReceiveLosesNoMessage) {
+  for (const ipc::on_death after : {ipc::on_death::drop, ipc::on_death::redeliver}) {
+    const sockets way;
+    const baton is_done;
+    child writer([&] {
+      gpu at;
+      pool_options wanted = small(memory::vmm_fd);
+      wanted.after_death = after;
+      gpu_pool pool = make_pool(wanted, way.ours());
+      send_filled(at, pool, 1);
+      send_filled(at, pool, 2);
+      is_done.take();
+      return 0;
+    });
+    child reader([&] {
+      gpu at;
+      gpu_pool pool = must(receive_pool(way.theirs(), soon()));
+      setenv("FORKSIGHT_TEST_DRIVER_FAILS", "cuStreamWaitValue32", 1);
+      MUST(pool.receive(at.on, soon()).error().code == errc::driver);
+      unsetenv("FORKSIGHT_TEST_DRIVER_FAILS");
+      for (const unsigned char value : {1, 2}) {
+        gpu_message got = must(pool.receive(at.on, soon()));
+        MUST(got.deliveries() == 1 && at.is_filled(got.data(), value, 5000));
+        must(got.release(at.on));
+      }
+      is_done.pass();
+      return 0;
+    });
+    EXPECT_EQ(reader.wait(), 0);
+    EXPECT_EQ(writer.wait(), 0);
+  }
+}
+
+TEST(TestDriverRefusals, AStreamOfAnotherDeviceIsRefused) {
+  child program([] {
+    gpu at(0);
+    const sockets way;
+    gpu_pool pool = make_pool(small(memory::vmm_fd), way.ours());
+    gpu_pool reader = must(receive_pool(way.theirs(), soon()));
+    send_filled(at, pool, 1);
+    gpu other(1);
+    const auto none = reader.receive(other.on, soon());
+    MUST(!none && none.error().code == errc::bad_option);
+    MUST(none.error().text.find("primary context of device 0") != std::string::npos);
+    MUST(pool.acquire(other.on, soon()).error().code == errc::bad_option);
+    MUST(at.context_set(at.context) == 0);
+    gpu_message got = must(reader.receive(at.on, soon()));
+    MUST(at.is_filled(got.data(), 1, 5000));
+    must(got.release(at.on));
+    return 0;
+  });
+  EXPECT_EQ(program.wait(), 0);
+}
+
+TEST(TestDriver, UnmappingUnderWorkEndsTheProgram) {
+  child program([]() -> int {
+    no_core();
+    gpu at;
+    cu_allocation of{};
+    of.type = kAllocationPinned;
+    of.location = {kLocationDevice, at.device};
+    std::size_t unit = 0;
+    cu_allocation_handle handle = 0;
+    cu_address where = 0;
+    MUST(at.granularity(&unit, &of, 0) == 0);
+    MUST(at.vmm_create(&handle, unit, &of, 0) == 0);
+    MUST(at.vmm_reserve(&where, unit, 0, 0, 0) == 0);
+    MUST(at.vmm_map(where, unit, 0, handle, 0) == 0);
+    const cu_access access{{kLocationDevice, at.device}, kAccessReadWrite};
+    MUST(at.vmm_access(where, unit, &access, 1) == 0);
+    at.shut_gate();
+    at.fill(where, 1, 100);
+    return at.vmm_unmap(where, unit);
+  });
+  EXPECT_EQ(program.wait(), kAborted);
+}
+
+TEST(TestDriver, AWrongCallDuringACaptureEndsIt) {
+  child program([] {
+    gpu at;
+    cu_event event = nullptr;
+    void* graph = nullptr;
+    MUST(at.event_create(&event, kEventDisableTiming) == 0);
+    MUST(at.capture_begin(at.on, 0) == 0);
+    MUST(at.event_query(event) == kCaptureUnsupported);
+    MUST(at.capture_end(at.on, &graph) == kCaptureInvalidated);
+    MUST(at.capture_begin(at.on, 0) == 0);
+    int mode = kCaptureRelaxed;
+    MUST(at.capture_mode(&mode) == 0 && mode == 0);
+    MUST(at.event_query(event) == 0);
+    MUST(at.event_record(event, at.on) == kCaptureUnsupported);
+    MUST(at.capture_end(at.on, &graph) == 0);
+    MUST(at.capture_begin(at.on, 0) == 0);
+    MUST(at.stream_wait_event(at.on, event, 0) == kCaptureUnsupported);
+    MUST(at.capture_end(at.on, &graph) == kCaptureInvalidated);
     return 0;
   });
   EXPECT_EQ(program.wait(), 0);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-std::size_t size_for(std::uint32_t buffers) { return sizeof(card_page) + std::size_t{buffers} * sizeof(card_buffer); }
+std::size_t size_for(std::uint32_t buffers) { return card::offset_of(buffers); }
 std::uint32_t crc_of(const facts& of) { return ipc::detail::crc32c(&of, offsetof(facts, crc)); }
 
 bool can_be(const facts& of) {
@@ -88,10 +88,10 @@ result<card> card::open(ipc::detail::descriptor fd) {
   }
   if (auto mapped = made.map(bytes); !mapped) return mapped.error();
   std::memcpy(&made.about_, &made.page_->about, sizeof(facts));
-  if (!can_be(made.about_) || bytes != size_for(made.about_.buffers)) {
+  const facts& its = made.about_;
+  if (!can_be(its) || bytes != size_for(its.buffers)) {
     return failure(errc::untrusted, "CUDA: the pool's card contradicts itself: %u buffers of %llu bytes in %llu",
-                   made.about_.buffers, static_cast<unsigned long long>(made.about_.bytes),
-                   static_cast<unsigned long long>(made.about_.total));
+                   its.buffers, static_cast<unsigned long long>(its.bytes), static_cast<unsigned long long>(its.total));
   }
   return made;
 }

@@ -1,6 +1,13 @@
 // The card describes a pool to the processes that receive it. It is a sealed memfd. Its facts are copied to private
 // memory once and checked, and only the copy is used. A few other words change: they only say when to wait, and never
 // where memory is.
+//
+// Streams wait for words of the card, and not for events of CUDA. A stream that waits for an event of a process that
+// has died waits for ever (seen with driver 580.159). The words are in memory of the host, so any process can release
+// such a stream (device_memory::release_streams).
+//
+// The card's file also shows which processes of the pool live. Each process holds the lock of its own number in the
+// file, as the members of a queue do (ipc/src/life.hpp).
 #pragma once
 
 #include <atomic>
@@ -12,7 +19,7 @@
 
 namespace forksight::ipc_cuda::detail {
 
-constexpr std::uint32_t kCardMagic = 0x31706766;  // "fgp1"
+constexpr std::uint32_t kCardMagic = 0x32706766;  // "fgp2"
 constexpr std::uint32_t kMaxBuffers = 1024;
 
 struct facts {
@@ -21,7 +28,8 @@ struct facts {
   std::uint8_t reserved[3];
   std::uint32_t buffers;
   std::uint32_t pid;
-  std::uint64_t start;  // field 22 of /proc/PID/stat
+  std::uint32_t has_lock;  // 1: the creator holds the lock of number 0
+  std::uint32_t reserved_too;
   std::uint64_t pid_namespace;
   std::uint64_t id[2];
   std::uint64_t bytes;   // of each buffer
@@ -30,42 +38,53 @@ struct facts {
   std::uint64_t total;   // of the allocation
   cu_uuid uuid;
   cu_ipc_handle handle;  // memory::legacy
-  std::uint32_t reserved_too;
+  std::uint32_t reserved_last;
   std::uint32_t crc;  // CRC32C of all before it
 };
 static_assert(sizeof(facts) == 168 && offsetof(facts, crc) == 164);
 
-// Who read a buffer last, and how far that reader came. It is one word. The writer uses it when the buffer is free
-// again.
+// Which process read which message of a buffer, and how far it came. It is one word.
 struct reader {
-  enum class phase : std::uint32_t { none, reading, recorded };
-  std::uint32_t pid = 0;    // 0: the reader is in another pid namespace
-  std::uint32_t start = 0;  // low 28 bits of its start time
+  enum class phase : std::uint32_t { none, reading, released };
+  std::uint32_t number = 0;  // of the process in this pool; kNoNumber: nothing shows whether it lives
   phase at = phase::none;
-  bool is_unsettled = false;  // an earlier reader died while it read
+  std::uint32_t message = 0;  // the number of the message in its buffer
 
   std::uint64_t bits() const {
-    return std::uint64_t{pid} | std::uint64_t{start & 0xfffffff} << 32 |
-           std::uint64_t{static_cast<std::uint32_t>(at)} << 60 | std::uint64_t{is_unsettled} << 62;
+    return std::uint64_t{message} | std::uint64_t{number & 0x3fffffff} << 32 |
+           std::uint64_t{static_cast<std::uint32_t>(at)} << 62;
   }
   static reader of(std::uint64_t bits) {
-    return {static_cast<std::uint32_t>(bits), static_cast<std::uint32_t>(bits >> 32) & 0xfffffff,
-            static_cast<phase>(bits >> 60 & 3), (bits >> 62 & 1) != 0};
+    return {static_cast<std::uint32_t>(bits >> 32) & 0x3fffffff, static_cast<phase>(bits >> 62),
+            static_cast<std::uint32_t>(bits)};
   }
 };
+constexpr std::uint32_t kNoNumber = 0x3fffffff;
 
+// The messages of a buffer are numbered from 1, modulo 2^32. `ready` and `done` are the number of the last message
+// whose work the device has finished. The device writes them, and streams wait for them.
 struct alignas(64) card_buffer {
-  cu_ipc_handle ready;  // event: the writer's work is done
-  cu_ipc_handle done;   // event: the reader's work is done
   std::atomic<std::uint64_t> last_reader;
-  std::atomic<std::uint32_t> is_finished;  // 1: the writer has seen that the event `ready` is complete
+  std::atomic<std::uint64_t> awaited;  // the reader for whose work the writer's stream waits, or waited
+  // The low half: the work of the writer. If the writer has died, the low half is `sent` + kAbandoned, so that no
+  // stream waits, and the high half keeps what the low half was.
+  std::atomic<std::uint64_t> ready;
+  std::atomic<std::uint32_t> done;  // the work of the reader
+  std::atomic<std::uint32_t> sent;  // the number of the newest message
 };
-static_assert(sizeof(card_buffer) == 192 && std::atomic<std::uint64_t>::is_always_lock_free);
+static_assert(sizeof(card_buffer) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
+constexpr std::uint32_t kAbandoned = 0x40000000;
 
-// The card's first part. The card_buffers follow it.
+// The condition of CU_STREAM_WAIT_VALUE_GEQ.
+inline bool is_reached(std::uint32_t word, std::uint32_t message) {
+  return static_cast<std::int32_t>(word - message) >= 0;
+}
+
+// The card's first part. One card_buffer for each buffer follows it.
 struct card_page {
   facts about;
   alignas(64) std::atomic<std::uint32_t> is_closing;
+  std::atomic<std::uint32_t> numbers;  // given to processes so far; the creator has 0
 };
 static_assert(sizeof(card_page) == 256);
 
@@ -86,7 +105,12 @@ class card {
   const facts& about() const { return about_; }
   card_buffer& buffer(std::uint32_t index) const { return reinterpret_cast<card_buffer*>(page_ + 1)[index]; }
   std::atomic<std::uint32_t>& is_closing() const { return page_->is_closing; }
+  // Returns a number that no other process of the pool has or had.
+  std::uint32_t next_number() const { return page_->numbers.fetch_add(1, std::memory_order_relaxed) + 1; }
   int fd() const { return fd_.get(); }
+  // Of the file, in bytes.
+  std::size_t size() const { return mapped_; }
+  static std::size_t offset_of(std::uint32_t buffer) { return sizeof(card_page) + buffer * sizeof(card_buffer); }
 
  private:
   result<void> map(std::size_t bytes);

@@ -1,12 +1,18 @@
 #include "device_memory.hpp"
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <mutex>
+#include <thread>
 
+#include "failure.hpp"
 #include "process.hpp"
 
 namespace forksight::ipc_cuda::detail {
@@ -18,6 +24,9 @@ std::mutex g_lock;
 std::vector<device_memory*> g_open;
 
 constexpr std::uint64_t kAlignment = 256;
+// A legacy handle opens whole blocks of this size to the readers (seen with driver 580.159: two small allocations of
+// cuMemAlloc share a block). "CUDA Driver API", cuIpcGetMemHandle, advises to share only whole blocks.
+constexpr std::uint64_t kLegacyBlock = std::uint64_t{2} << 20;
 std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
 cu_allocation allocation_on(cu_device device) {
@@ -48,7 +57,7 @@ result<void> device_memory::enter(cu_device device) {
   return {};
 }
 
-result<void> device_memory::map_vmm(std::uint64_t bytes) {
+result<void> device_memory::map_vmm(std::uint64_t bytes, int flags) {
   if (const int answer = api_.vmm_reserve(&base_, bytes, 0, 0, 0); answer != kSuccess) {
     return failed_call(api_, answer, "cuMemAddressReserve", "CUDA: addresses for %llu bytes",
                        static_cast<unsigned long long>(bytes));
@@ -58,7 +67,7 @@ result<void> device_memory::map_vmm(std::uint64_t bytes) {
     return failed_call(api_, answer, "cuMemMap", "CUDA: mapping %llu bytes", static_cast<unsigned long long>(bytes));
   }
   is_mapped_ = true;
-  const cu_access access{{kLocationDevice, device_}, kAccessReadWrite};
+  const cu_access access{{kLocationDevice, device_}, flags};
   if (const int answer = api_.vmm_access(base_, bytes, &access, 1); answer != kSuccess) {
     return failed_call(api_, answer, "cuMemSetAccess", "CUDA: access from device %d", device_);
   }
@@ -82,18 +91,49 @@ result<void> device_memory::make_vmm(std::uint64_t bytes, facts& about) {
     return failed_call(api_, answer, "cuMemExportToShareableHandle", "CUDA: a descriptor of the memory");
   }
   fd_ = ipc::detail::descriptor(fd);
-  return map_vmm(about.total);
+  return map_vmm(about.total, kAccessReadWrite);
 }
 
 result<void> device_memory::make_legacy(std::uint64_t bytes, facts& about) {
+  bytes = round_up(bytes, kLegacyBlock);
   if (const int answer = api_.memory_alloc(&base_, bytes); answer != kSuccess) {
     base_ = 0;
     return failed_call(api_, answer, "cuMemAlloc", "CUDA: %llu bytes on device %d",
                        static_cast<unsigned long long>(bytes), device_);
   }
+  return export_legacy(bytes, about);
+}
+
+result<void> device_memory::take_existing(std::uint64_t bytes, cu_address at, facts& about) {
+  int device = 0;
+  if (const int answer = api_.pointer_attribute(&device, kPointerDevice, at); answer != kSuccess) {
+    error why = failed_call(api_, answer, "cuPointerGetAttribute", "CUDA: pool_options::existing, 0x%llx", at);
+    why.code = errc::bad_option;
+    return why;
+  }
+  if (device != device_) {
+    return failure(errc::bad_option,
+                   "CUDA: pool_options::existing is memory of device %d, and the pool is of device %d", device,
+                   device_);
+  }
+  base_ = at;
+  is_of_the_program_ = true;
+  return export_legacy(bytes, about);
+}
+
+// base_: the first buffer. Afterwards: the allocation that contains it.
+result<void> device_memory::export_legacy(std::uint64_t bytes, facts& about) {
   int is_capable = 0;
   if (const int answer = api_.pointer_attribute(&is_capable, kPointerLegacyIpc, base_);
       answer == kSuccess && is_capable == 0) {
+    if (is_of_the_program_) {
+      return failure(
+          errc::unsupported,
+          "CUDA: the memory at 0x%llx cannot be shared by a legacy handle (pointer attribute %d), because it "
+          "is not of cuMemAlloc() or cudaMalloc(): memory of cudaMallocAsync() and of PyTorch's "
+          "expandable_segments:True is not; send a copy in a buffer of the pool's own memory",
+          base_, static_cast<int>(kPointerLegacyIpc));
+    }
     return failure(
         errc::unsupported,
         "CUDA: memory of cuMemAlloc on device %d cannot be shared by a legacy handle (pointer attribute %d): use "
@@ -106,30 +146,85 @@ result<void> device_memory::make_legacy(std::uint64_t bytes, facts& about) {
   if (const int answer = api_.memory_range(&start, &size, base_); answer != kSuccess) {
     return failed_call(api_, answer, "cuMemGetAddressRange", "CUDA: the allocation of a pool");
   }
-  about.offset = offset_ = base_ - start;
+  about.offset = base_ - start;
   about.total = size;
+  if (bytes > about.total - about.offset) {
+    return failure(errc::bad_option,
+                   "CUDA: pool_options::existing: %llu bytes are needed, and the allocation has %llu from there on",
+                   static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(about.total - about.offset));
+  }
   if (const int answer = api_.ipc_memory_handle(&about.handle, start); answer != kSuccess) {
     return failed_call(api_, answer, "cuIpcGetMemHandle", "CUDA: a handle of the memory");
   }
+  offset_ = about.offset;
   base_ = start;
   return {};
 }
 
-result<void> device_memory::make_events(const card& on) {
-  for (std::uint32_t i = 0; i < on.about().buffers; ++i) {
-    for (const bool is_ready : {true, false}) {
-      cu_event event = nullptr;
-      if (const int answer = api_.event_create(&event, kEventDisableTiming | kEventInterprocess); answer != kSuccess) {
-        return failed_call(api_, answer, "cuEventCreate", "CUDA: the events of buffer %u", i);
-      }
-      (is_ready ? ready_ : done_).push_back(event);
-      card_buffer& entry = on.buffer(i);
-      if (const int answer = api_.ipc_event_handle(is_ready ? &entry.ready : &entry.done, event); answer != kSuccess) {
-        return failed_call(api_, answer, "cuIpcGetEventHandle", "CUDA: the events of buffer %u", i);
-      }
+result<void> device_memory::make_events(std::uint32_t buffers) {
+  for (std::uint32_t i = 0; i < buffers; ++i) {
+    cu_event event = nullptr;
+    if (const int answer = api_.event_create(&event, kEventDisableTiming); answer != kSuccess) {
+      return failed_call(api_, answer, "cuEventCreate", "CUDA: the events of buffer %u", i);
     }
+    last_use_.push_back(event);
   }
   return {};
+}
+
+result<void> device_memory::map_words(const card& of) {
+  constexpr std::size_t kPage = 4096;
+  words_bytes_ = round_up(of.size(), kPage);
+  void* const at = mmap(nullptr, words_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, of.fd(), 0);
+  if (at == MAP_FAILED) return from_queue(ipc::detail::failed_call(errno, "CUDA: a pool's card: mmap"));
+  words_ = static_cast<char*>(at);
+  if (const int answer = api_.host_register(words_, words_bytes_, kHostRegisterMapped); answer != kSuccess) {
+    return failed_call(api_, answer, "cuMemHostRegister", "CUDA: the card of a pool, %zu bytes", words_bytes_);
+  }
+  is_registered_ = true;
+  if (const int answer = api_.host_address(&words_at_, words_, 0); answer != kSuccess) {
+    return failed_call(api_, answer, "cuMemHostGetDevicePointer", "CUDA: the card of a pool");
+  }
+  buffers_ = (static_cast<std::uint32_t>(of.size()) - sizeof(card_page)) / sizeof(card_buffer);
+  return {};
+}
+
+void device_memory::release_streams() const {
+  const bool is_abandoned = is_producer_dead();
+  for (std::uint32_t i = 0; i < buffers_; ++i) {
+    card_buffer& one = *reinterpret_cast<card_buffer*>(words_ + card::offset_of(i));
+    const reader awaited = reader::of(one.awaited.load(std::memory_order_acquire));
+    std::uint32_t done = one.done.load(std::memory_order_acquire);
+    if (awaited.at == reader::phase::released && !is_reached(done, awaited.message) && has_died(awaited.number)) {
+      // The device writes no more for a dead process, and nobody has a later message of this buffer before its stream
+      // goes on. So only other processes that do the same as this one can write the word meanwhile.
+      one.done.compare_exchange_strong(done, awaited.message, std::memory_order_acq_rel);
+    }
+    if (!is_abandoned) continue;
+    std::uint64_t ready = one.ready.load(std::memory_order_acquire);
+    const std::uint32_t last = one.sent.load(std::memory_order_acquire) + kAbandoned;
+    if (static_cast<std::uint32_t>(ready) == last) continue;
+    one.ready.compare_exchange_strong(ready, ready << 32 | last, std::memory_order_acq_rel);
+  }
+}
+
+result<void> device_memory::take_lock(const card& of, std::uint32_t number) {
+  card_fd_ = ipc::detail::descriptor(fcntl(of.fd(), F_DUPFD_CLOEXEC, 3));
+  if (!card_fd_) return from_queue(ipc::detail::failed_call(errno, "CUDA: a descriptor of a pool's card"));
+  lives_ = ipc::detail::life_view(card_fd_.get());
+  ipc::detail::life_lock lock;
+  if (auto opened = lock.open(card_fd_.get(), ""); !opened) return from_queue(opened.error());
+  // Without /proc, there is no lock. Then nobody learns of the death of this process.
+  if (!lock.is_open() || !lock.take(number)) return {};
+  auto kept = lock.keep();
+  if (!kept) return from_queue(kept.error());
+  lock_page_ = *kept;
+  number_ = number;
+  return {};
+}
+
+bool device_memory::has_died(std::uint32_t number) const {
+  return number != kNoNumber && number != number_ && lives_.can_tell() && lives_.of(number) == ipc::detail::life::dead;
 }
 
 result<device_memory::use> device_memory::create(const driver& api, const pool_options& wanted, card& on) {
@@ -139,12 +234,11 @@ result<device_memory::use> device_memory::create(const driver& api, const pool_o
     if (answer == kInvalidDevice) why.code = errc::no_device;
     return why;
   }
-  if (auto refused = refuse_device(api, device, wanted.kind)) return *refused;
+  if (auto refused = refuse_device(api, device, wanted.kind, surroundings::here())) return *refused;
   facts about{};
   about.kind = wanted.kind;
   about.buffers = wanted.buffers;
   about.pid = static_cast<std::uint32_t>(getpid());
-  about.start = ipc::detail::start_time_of(about.pid);
   about.pid_namespace = ipc::detail::own_pid_namespace();
   about.bytes = wanted.bytes;
   about.stride = round_up(wanted.bytes, kAlignment);
@@ -167,10 +261,15 @@ result<device_memory::use> device_memory::create(const driver& api, const pool_o
   if (auto entered = made->enter(device); !entered) return give_up(entered.error());
   const current_context within(api, made->context_);
   const std::uint64_t bytes = about.stride * wanted.buffers;
-  auto memory_made = wanted.kind == memory::vmm_fd ? made->make_vmm(bytes, about) : made->make_legacy(bytes, about);
+  auto memory_made = wanted.kind == memory::vmm_fd ? made->make_vmm(bytes, about)
+                     : wanted.existing != 0        ? made->take_existing(bytes, wanted.existing, about)
+                                                   : made->make_legacy(bytes, about);
   if (!memory_made) return give_up(memory_made.error());
+  if (auto words = made->map_words(on); !words) return give_up(words.error());
+  if (auto events = made->make_events(wanted.buffers); !events) return give_up(events.error());
+  if (auto locked = made->take_lock(on, 0); !locked) return give_up(locked.error());
+  about.has_lock = made->number_ == 0 ? 1 : 0;
   on.publish(about);
-  if (auto events = made->make_events(on); !events) return give_up(events.error());
   made->may_free_ = false;
   g_open.push_back(made);
   return use(made);
@@ -190,21 +289,7 @@ result<void> device_memory::open_memory(const facts& about) {
     return failed_call(api_, answer, "cuMemImportFromShareableHandle", "CUDA: the pool of process %u", about.pid);
   }
   has_allocation_ = true;
-  return map_vmm(about.total);
-}
-
-result<void> device_memory::open_events(const card& from) {
-  for (std::uint32_t i = 0; i < from.about().buffers; ++i) {
-    for (const bool is_ready : {true, false}) {
-      cu_event event = nullptr;
-      const cu_ipc_handle handle = is_ready ? from.buffer(i).ready : from.buffer(i).done;
-      if (const int answer = api_.ipc_event_open(&event, handle); answer != kSuccess) {
-        return failed_call(api_, answer, "cuIpcOpenEventHandle", "CUDA: the pool of process %u", from.about().pid);
-      }
-      (is_ready ? ready_ : done_).push_back(event);
-    }
-  }
-  return {};
+  return map_vmm(about.total, kAccessRead);
 }
 
 result<device_memory::use> device_memory::import(const driver& api, const card& from, ipc::detail::descriptor fd) {
@@ -213,7 +298,7 @@ result<device_memory::use> device_memory::import(const driver& api, const card& 
   if (auto refused = refuse_import(where, about)) return *refused;
   auto device = find_device(api, about.uuid, where);
   if (!device) return device.error();
-  if (auto refused = refuse_device(api, *device, about.kind)) return *refused;
+  if (auto refused = refuse_device(api, *device, about.kind, where)) return *refused;
   if ((about.kind == memory::vmm_fd) != static_cast<bool>(fd)) {
     return failure(errc::untrusted, "CUDA: the pool came %s",
                    fd ? "with a descriptor too many" : "without its memory's descriptor");
@@ -230,11 +315,10 @@ result<device_memory::use> device_memory::import(const driver& api, const card& 
     delete made;
     return why;
   };
-  // If the creator is in another pid namespace, its pid means nothing here, so its end is not watched.
-  if (about.pid_namespace == where.pid_namespace) made->producer_ = process_watch(about.pid, about.start);
-  if (made->producer_.has_ended()) {
-    error why = failure(errc::producer_died,
-                        "CUDA: process %u, whose pool this is, has ended: its events are gone with it", about.pid);
+  if (auto locked = made->take_lock(from, from.next_number()); !locked) return give_up(locked.error());
+  made->has_lock_ = about.has_lock != 0;
+  if (made->is_producer_dead()) {
+    error why = failure(errc::producer_died, "CUDA: process %u, whose pool this is, has ended", about.pid);
     why.pid = about.pid;
     return give_up(why);
   }
@@ -246,7 +330,8 @@ result<device_memory::use> device_memory::import(const driver& api, const card& 
   if (auto entered = made->enter(*device); !entered) return give_up(entered.error());
   const current_context within(api, made->context_);
   if (auto opened = made->open_memory(about); !opened) return give_up(opened.error());
-  if (auto events = made->open_events(from); !events) return give_up(events.error());
+  if (auto words = made->map_words(from); !words) return give_up(words.error());
+  if (auto events = made->make_events(about.buffers); !events) return give_up(events.error());
   g_open.push_back(made);
   return use(made);
 }
@@ -258,29 +343,43 @@ void device_memory::close_now() {
   close();
 }
 
+// Waits for the work of this process on the memory. If memory is unmapped under such work, the work fails with error
+// 700, and the context cannot be used any more (seen with driver 580.159).
+void device_memory::wait_for_own_work() const {
+  const auto is_busy = [this](cu_event event) { return api_.event_query(event) == kNotReady; };
+  while (std::any_of(last_use_.begin(), last_use_.end(), is_busy)) {
+    release_streams();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
+
 // The answers of the driver are ignored: nobody could be told, and at the end of the process the driver may already be
 // gone.
 void device_memory::close() {
   if (context_ == nullptr || (is_made_here_ && !may_free_)) return;
   {
     const current_context within(api_, context_);
-    // Events of a dead process are not destroyed: the driver's behaviour is not defined for them.
-    if (!is_producer_dead()) {
-      for (cu_event const event : ready_) (void)api_.event_destroy(event);
-      for (cu_event const event : done_) (void)api_.event_destroy(event);
-    }
-    if (kind_ == memory::legacy && base_ != 0) {
+    wait_for_own_work();
+    for (cu_event const event : last_use_) (void)api_.event_destroy(event);
+    last_use_.clear();
+    if (kind_ == memory::legacy && base_ != 0 && !is_of_the_program_) {
       (void)(is_made_here_ ? api_.memory_free(base_ + offset_) : api_.ipc_memory_close(base_));
     }
     if (is_mapped_) (void)api_.vmm_unmap(base_, reserved_);
     if (reserved_ != 0) (void)api_.vmm_unreserve(base_, reserved_);
     if (has_allocation_) (void)api_.vmm_release(allocation_);
+    if (is_registered_) (void)api_.host_unregister(words_);
   }
+  if (words_ != nullptr) munmap(words_, words_bytes_);
+  words_ = nullptr;
+  buffers_ = 0;
   (void)api_.primary_release(device_);
   base_ = 0;
   reserved_ = 0;
-  is_mapped_ = has_allocation_ = false;
+  is_mapped_ = has_allocation_ = is_registered_ = false;
   context_ = nullptr;
+  // From here on, this process has no work on the memory.
+  ipc::detail::life_lock::end(std::exchange(lock_page_, nullptr));
 }
 
 }  // namespace forksight::ipc_cuda::detail

@@ -1,5 +1,6 @@
-// The memory and the events of a pool in this process. They are made here or opened here. All handles of the pool in
-// this process share them, because the driver opens a legacy handle only once in a context.
+// The memory of a pool in this process, and the words of its card as the device sees them. They are made here or opened
+// here. All handles of the pool in this process share them, because the driver opens a legacy handle only once in a
+// context.
 #pragma once
 
 #include <atomic>
@@ -9,7 +10,7 @@
 #include "card.hpp"
 #include "core.hpp"
 #include "driver.hpp"
-#include "process_watch.hpp"
+#include "life.hpp"
 #include "refusals.hpp"
 
 namespace forksight::ipc_cuda::detail {
@@ -36,19 +37,39 @@ class device_memory {
     device_memory* of_ = nullptr;
   };
 
-  // Makes memory and events, writes their handles to the card, and publishes the card.
+  // Makes the memory, writes its handle to the card, and publishes the card.
   static result<use> create(const driver& api, const pool_options& wanted, card& on);
-  // Opens the memory and the events of a pool. `fd`: the descriptor of memory::vmm_fd. The process that made the pool
+  // Opens the memory of a pool. `fd`: the descriptor of memory::vmm_fd. The process that made the pool
   // gets its own memory again.
   static result<use> import(const driver& api, const card& from, ipc::detail::descriptor fd);
 
   const driver& api() const { return api_; }
   cu_context context() const { return context_; }
+  cu_device device() const { return device_; }
   cu_address at(std::uint32_t buffer) const { return base_ + offset_ + std::uint64_t{buffer} * stride_; }
-  cu_event ready(std::uint32_t buffer) const { return ready_[buffer]; }
-  cu_event done(std::uint32_t buffer) const { return done_[buffer]; }
-  // True if the creator has died. Its events and its legacy memory must not be used then.
-  bool is_producer_dead() const { return !is_made_here_ && producer_.has_ended(); }
+  // The addresses of card_buffer::ready and card_buffer::done, for streams.
+  cu_address ready_word(std::uint32_t buffer) const {
+    return words_at_ + card::offset_of(buffer) + offsetof(card_buffer, ready);
+  }
+  cu_address done_word(std::uint32_t buffer) const {
+    return words_at_ + card::offset_of(buffer) + offsetof(card_buffer, done);
+  }
+  // True if the creator has died. Its legacy memory must not be used then.
+  bool is_producer_dead() const { return !is_made_here_ && has_lock_ && has_died(0); }
+  // True if the process with this number in the pool is known to have died. Its work on the device has then ended: the
+  // kernel tells the driver that the address space ends before it releases the lock. With driver 580.159, a kernel of a
+  // killed process wrote for 11 ms, and the lock was released after 23 ms.
+  bool has_died(std::uint32_t number) const;
+  // The number of this process in the pool; kNoNumber: nothing shows to others whether it lives.
+  std::uint32_t number() const { return number_; }
+  // Notes that this process uses the buffer in work that is on `on` now. close() waits for that work.
+  int note_use(std::uint32_t buffer, cu_stream on) const { return api_.event_record(last_use_[buffer], on); }
+  // Makes `on` wait for the work that was noted last.
+  int wait_for_use(std::uint32_t buffer, cu_stream on) const {
+    return api_.stream_wait_event(on, last_use_[buffer], 0);
+  }
+  // Releases the streams of all processes that wait for work of a process that has died.
+  void release_streams() const;
   bool is_closed() const { return is_closed_.load(std::memory_order_acquire); }
   void close_now();
   // The descriptor of memory::vmm_fd, for other processes; -1: they need none.
@@ -62,10 +83,15 @@ class device_memory {
   result<void> enter(cu_device device);
   result<void> make_vmm(std::uint64_t bytes, facts& about);
   result<void> make_legacy(std::uint64_t bytes, facts& about);
-  result<void> map_vmm(std::uint64_t bytes);
-  result<void> make_events(const card& on);
+  result<void> take_existing(std::uint64_t bytes, cu_address at, facts& about);
+  result<void> export_legacy(std::uint64_t bytes, facts& about);
+  result<void> map_vmm(std::uint64_t bytes, int access);
   result<void> open_memory(const facts& about);
-  result<void> open_events(const card& from);
+  result<void> map_words(const card& of);
+  result<void> make_events(std::uint32_t buffers);
+  // Takes the lock of that number, so that other processes learn of the end of this one.
+  result<void> take_lock(const card& of, std::uint32_t number);
+  void wait_for_own_work() const;
   void close();
 
   const driver& api_;
@@ -73,15 +99,24 @@ class device_memory {
   cu_device device_ = 0;
   cu_context context_ = nullptr;
   memory kind_{};
-  bool is_made_here_ = false, may_free_ = true, is_mapped_ = false;
+  bool is_made_here_ = false, may_free_ = true, is_mapped_ = false, is_of_the_program_ = false;
   cu_allocation_handle allocation_ = 0;
   bool has_allocation_ = false;
   cu_address base_ = 0;
   std::uint64_t reserved_ = 0;  // of memory::vmm_fd
   std::uint64_t offset_ = 0, stride_ = 0;
   ipc::detail::descriptor fd_;
-  std::vector<cu_event> ready_, done_;
-  process_watch producer_;
+  std::vector<cu_event> last_use_;  // of this process alone
+  char* words_ = nullptr;           // the card, in memory that is registered with the driver
+  std::size_t words_bytes_ = 0;
+  bool is_registered_ = false;
+  cu_address words_at_ = 0;
+  std::uint32_t buffers_ = 0;
+  ipc::detail::descriptor card_fd_;
+  ipc::detail::life_view lives_;
+  void* lock_page_ = nullptr;
+  std::uint32_t number_ = kNoNumber;
+  bool has_lock_ = false;  // the creator has one
   std::atomic<bool> is_closed_{false};
   unsigned uses_ = 1;
   std::uint64_t id_[2] = {0, 0};

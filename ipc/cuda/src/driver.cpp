@@ -24,6 +24,7 @@ const char* name_of(errc code) {
     case errc::producer_died: return "producer_died";
     case errc::bad_option: return "bad_option";
     case errc::untrusted: return "untrusted";
+    case errc::capturing: return "capturing";
   }
   return "unknown";
 }

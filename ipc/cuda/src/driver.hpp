@@ -14,21 +14,27 @@ struct driver {
   static result<const driver*> load();
 };
 
-// Makes a context current as long as this object lives.
+// Makes a context current as long as this object lives. Meanwhile the calls of this thread do not invalidate the
+// capture of another stream: outside of CU_STREAM_CAPTURE_MODE_RELAXED, cuEventQuery() answers 900 during such a
+// capture, and ends it (seen with driver 580.159).
 class current_context {
  public:
   current_context(const driver& api, cu_context context)
-      : api_(api), is_pushed_(api.context_push(context) == kSuccess) {}
+      : api_(api), is_pushed_(api.context_push(context) == kSuccess) {
+    is_relaxed_ = api.capture_mode(&mode_) == kSuccess;
+  }
   current_context(const current_context&) = delete;
   current_context& operator=(const current_context&) = delete;
   ~current_context() {
     cu_context ours = nullptr;
+    if (is_relaxed_) (void)api_.capture_mode(&mode_);
     if (is_pushed_) (void)api_.context_pop(&ours);
   }
 
  private:
   const driver& api_;
-  bool is_pushed_;
+  bool is_pushed_, is_relaxed_ = false;
+  int mode_ = kCaptureRelaxed;  // after the exchange: the mode that the thread had before
 };
 
 __attribute__((format(printf, 2, 3))) error failure(errc code, const char* format, ...);

@@ -61,19 +61,26 @@ enum cu_answer : int {
   kInvalidHandle = 400,
   kNotReady = 600,
   kNotSupported = 801,
+  kCaptureUnsupported = 900,
+  kCaptureInvalidated = 901,
+  kCaptureImplicit = 906,
 };
 enum cu_number : int {
-  kAttributeVmm = 102,        // CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
-  kAttributePosixFd = 103,    // CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
-  kAttributeIpcEvents = 125,  // CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED
-  kPointerLegacyIpc = 10,     // CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
+  kAttributeVmm = 102,      // CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+  kAttributePosixFd = 103,  // CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
+  kAttributeMps = 133,      // CU_DEVICE_ATTRIBUTE_MPS_ENABLED, since CUDA 12.2
+  kPointerDevice = 9,       // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+  kPointerLegacyIpc = 10,   // CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
   kAllocationPinned = 1,
   kLocationDevice = 1,
+  kAccessRead = 1,
   kAccessReadWrite = 3,
   kHandlePosixFd = 1,
 };
 constexpr unsigned kEventDisableTiming = 2;
-constexpr unsigned kEventInterprocess = 4;
 constexpr unsigned kLazyPeerAccess = 1;
+constexpr unsigned kHostRegisterMapped = 2;  // CU_MEMHOSTREGISTER_DEVICEMAP
+constexpr unsigned kWaitUntilAtLeast = 0;    // CU_STREAM_WAIT_VALUE_GEQ: (int32_t)(word - value) >= 0
+constexpr int kCaptureRelaxed = 2;           // CU_STREAM_CAPTURE_MODE_RELAXED
 
 }  // namespace forksight::ipc_cuda::detail

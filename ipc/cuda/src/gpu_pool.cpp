@@ -16,7 +16,7 @@ error is_empty() {
 
 }  // namespace
 
-gpu_loan::state::~state() { from->give_back(loan, on); }
+gpu_loan::state::~state() { from->give_back(std::move(loan), on); }
 gpu_loan::gpu_loan() = default;
 gpu_loan::gpu_loan(gpu_loan&&) noexcept = default;
 gpu_loan& gpu_loan::operator=(gpu_loan&&) noexcept = default;
@@ -29,12 +29,15 @@ gpu_message::gpu_message() = default;
 gpu_message::gpu_message(gpu_message&&) noexcept = default;
 gpu_message& gpu_message::operator=(gpu_message&& other) noexcept {
   if (this == &other) return *this;
-  if (state_) (void)release(state_->on);
+  end();
   state_ = std::move(other.state_);
   return *this;
 }
-gpu_message::~gpu_message() {
-  if (state_) (void)release(state_->on);
+gpu_message::~gpu_message() { end(); }
+void gpu_message::end() {
+  if (const std::unique_ptr<state> ended = std::move(state_)) {
+    ended->from->release_somehow(std::move(ended->message), ended->on);
+  }
 }
 device_address gpu_message::data() const { return state_ ? state_->from->data(state_->message.index()) : 0; }
 std::size_t gpu_message::size() const { return state_ ? state_->bytes : 0; }
@@ -42,8 +45,9 @@ std::uint32_t gpu_message::index() const { return state_ ? state_->message.index
 std::uint32_t gpu_message::deliveries() const { return state_ ? state_->message.deliveries() : 0; }
 result<void> gpu_message::release(stream on) {
   if (!state_) return {};
-  const std::unique_ptr<state> ended = std::move(state_);
-  return ended->from->release(ended->message, on);
+  auto released = state_->from->release(state_->message, on);
+  if (!state_->message) state_.reset();
+  return released;
 }
 
 gpu_pool& gpu_pool::operator=(gpu_pool&&) noexcept = default;

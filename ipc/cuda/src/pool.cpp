@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
+#include <thread>
+#include <utility>
 
-#include "process.hpp"
+#include "core.hpp"
 
 namespace forksight::ipc_cuda::detail {
 namespace {
@@ -12,10 +15,9 @@ namespace {
 // The content of a message.
 struct letter {
   std::uint64_t bytes;
+  std::uint32_t number;  // of the message in its buffer
+  std::uint32_t reserved;
 };
-constexpr std::uint64_t kStartMask = 0xfffffff;  // the bits that reader::start keeps
-
-bool has_died(const reader& who) { return who.pid != 0 && process_watch(who.pid, who.start, kStartMask).has_ended(); }
 
 error used_after_fork() {
   return failure(
@@ -42,6 +44,26 @@ result<void> pool::check_usable() const {
   return {};
 }
 
+result<void> pool::check_stream(stream on) const {
+  const driver& api = memory_->api();
+  int state = 0;
+  const int answer = api.stream_capture(on, &state);
+  if (answer == kCaptureImplicit || (answer == kSuccess && state != 0)) {
+    return failure(
+        errc::capturing,
+        "CUDA: the stream is being captured into a graph, and each launch of the graph would wait for this one "
+        "message: make this call before or after the capture");
+  }
+  if (answer != kSuccess) return failed(answer, "cuStreamIsCapturing");
+  cu_context its = nullptr;
+  if (const int asked = api.stream_context(on, &its); asked != kSuccess) return failed(asked, "cuStreamGetCtx");
+  if (its == memory_->context()) return {};
+  return failure(errc::bad_option,
+                 "CUDA: the stream is not of the primary context of device %d, which has the pool's memory: use a "
+                 "stream of that context, and copy from there to another device (cuMemcpyPeerAsync)",
+                 memory_->device());
+}
+
 result<std::shared_ptr<pool>> pool::create(const pool_options& wanted) {
   if (wanted.kind == memory::mempool) {
     return failure(errc::unsupported, "CUDA: memory::mempool is not built: memory::vmm_fd does all that it would");
@@ -50,6 +72,9 @@ result<std::shared_ptr<pool>> pool::create(const pool_options& wanted) {
       wanted.buffers > kMaxBuffers) {
     return failure(errc::bad_option, "CUDA: %u buffers of %zu bytes: 1 to %u buffers can be had, of at least one byte",
                    wanted.buffers, wanted.bytes, kMaxBuffers);
+  }
+  if (wanted.existing != 0 && wanted.kind != memory::legacy) {
+    return failure(errc::bad_option, "CUDA: pool_options::existing is shared by memory::legacy only: set `kind` to it");
   }
   auto api = driver::load();
   if (!api) return api.error();
@@ -68,7 +93,6 @@ result<std::shared_ptr<pool>> pool::create(const pool_options& wanted) {
   if (shape.slots < 2) shape.slots = 2;
   const std::shared_ptr<pool> made(new pool);
   made->is_creator_ = true;
-  made->unfinished_.resize(wanted.buffers);
   auto joined = ipc::queue::create(shape);
   if (!joined) return from_queue(joined.error());
   made->queue_ = std::move(*joined);
@@ -78,6 +102,7 @@ result<std::shared_ptr<pool>> pool::create(const pool_options& wanted) {
   auto memory_made = device_memory::create(**api, wanted, made->card_);
   if (!memory_made) return memory_made.error();
   made->memory_ = std::move(*memory_made);
+  made->look_for_dead_processes();
   return made;
 }
 
@@ -93,8 +118,6 @@ result<std::shared_ptr<pool>> pool::import(ipc::queue joined, ipc::detail::descr
   auto page = card::open(std::move(card_fd));
   if (!page) return page.error();
   made->card_ = std::move(*page);
-  made->start_ = ipc::detail::start_time_of(static_cast<std::uint32_t>(getpid()));
-  made->is_other_namespace_ = made->about().pid_namespace != where.pid_namespace;
   // Pairs with close(). This process is already a participant of the queue. So either the creator sees this process, or
   // this process sees `is_closing`.
   if (made->card_.is_closing().load(std::memory_order_seq_cst) != 0) {
@@ -104,86 +127,141 @@ result<std::shared_ptr<pool>> pool::import(ipc::queue joined, ipc::detail::descr
   auto opened = device_memory::import(**api, made->card_, std::move(memory_fd));
   if (!opened) return opened.error();
   made->memory_ = std::move(*opened);
+  made->look_for_dead_processes();
   return made;
+}
+
+// A call that waits for the queue also releases streams that wait for dead processes.
+void pool::look_for_dead_processes() {
+  ipc::detail::at_each_look(queue_, [this] {
+    if (!memory_->is_closed()) memory_->release_streams();
+  });
 }
 
 pool::~pool() {
   // If others have the memory open, close() fails, and the memory stays until this process ends.
   if (mark_.is_ours() && is_creator_ && memory_) (void)close();
+  if (mark_.is_ours() && memory_) end_postponed();
   // The memory is closed before this process leaves the queue. So a process that is no participant has no memory open.
   memory_.reset();
 }
 
-result<void> pool::record_ready(std::uint32_t buffer, stream on) {
-  const driver& api = memory_->api();
-  const std::lock_guard held(lock_);
-  if (const int answer = api.event_record(memory_->ready(buffer), on); answer != kSuccess) {
-    return failed(answer, "cuEventRecord");
+// Returns the number of the message.
+result<std::uint32_t> pool::record_ready(std::uint32_t buffer, stream on) {
+  card_buffer& entry = card_.buffer(buffer);
+  const std::uint32_t number = entry.sent.load(std::memory_order_relaxed) + 1;
+  if (const int answer = memory_->api().stream_write_value(on, memory_->ready_word(buffer), number, 0);
+      answer != kSuccess) {
+    return failed(answer, "cuStreamWriteValue32");
   }
-  unfinished_[buffer] = true;
-  return {};
+  entry.sent.store(number, std::memory_order_release);
+  if (const int answer = memory_->note_use(buffer, on); answer != kSuccess) return failed(answer, "cuEventRecord");
+  entry.last_reader.store(0, std::memory_order_release);
+  return number;
 }
 
-void pool::note_finished() {
-  const std::lock_guard held(lock_);
-  for (std::uint32_t i = 0; i < unfinished_.size(); ++i) {
-    if (!unfinished_[i] || memory_->api().event_query(memory_->ready(i)) != kSuccess) continue;
-    unfinished_[i] = false;
-    card_.buffer(i).is_finished.store(1, std::memory_order_release);  // pairs with receive()
-  }
+bool pool::is_finished(std::uint32_t buffer, std::uint32_t message) const {
+  const card_buffer& entry = card_.buffer(buffer);
+  const std::uint64_t ready = entry.ready.load(std::memory_order_acquire);
+  const auto now = static_cast<std::uint32_t>(ready);
+  const bool is_abandoned = now == entry.sent.load(std::memory_order_acquire) + kAbandoned;
+  return is_reached(is_abandoned ? static_cast<std::uint32_t>(ready >> 32) : now, message);
 }
 
-// Makes `on` wait for all earlier work on the buffer.
-result<void> pool::settle(std::uint32_t buffer, stream on) {
+// Makes `on` wait for all earlier work on the buffer. Only the last wait of a buffer can be released if its reader
+// dies. So this call waits until the wait before it has ended. That takes time only if the device is a whole round of
+// the buffers behind.
+result<void> pool::settle(std::uint32_t buffer, stream on, deadline until) {
   const driver& api = memory_->api();
   card_buffer& entry = card_.buffer(buffer);
+  // This process may have work on the buffer that was never sent, or was sent and dropped before anybody received it.
+  if (const int answer = memory_->wait_for_use(buffer, on); answer != kSuccess) {
+    return failed(answer, "cuStreamWaitEvent");
+  }
+  const reader before = reader::of(entry.awaited.load(std::memory_order_acquire));
   const reader last = reader::of(entry.last_reader.load(std::memory_order_acquire));
-  const std::lock_guard held(lock_);
-  // The buffer was sent and dropped before anybody received it, or it was never sent.
-  if (unfinished_[buffer]) {
-    if (const int answer = api.stream_wait_event(on, memory_->ready(buffer), 0); answer != kSuccess) {
-      return failed(answer, "cuStreamWaitEvent");
+  while (before.at == reader::phase::released && before.bits() != last.bits() &&
+         !is_reached(entry.done.load(std::memory_order_acquire), before.message)) {
+    memory_->release_streams();
+    if (deadline::clock::now() >= until.at()) {
+      return from_queue({ipc::errc::timeout, 0, 0, "CUDA: the device is a whole round of the buffers behind"});
     }
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
-  bool must_synchronize = last.at == reader::phase::reading || last.is_unsettled;
-  if (last.at == reader::phase::recorded) {
-    const int answer = api.event_query(memory_->done(buffer));
-    if (answer != kSuccess && answer != kNotReady) return failed(answer, "cuEventQuery");
-    if (answer == kNotReady && has_died(last)) {
-      must_synchronize = true;
-    } else if (answer == kNotReady) {
-      if (const int waited = api.stream_wait_event(on, memory_->done(buffer), 0); waited != kSuccess) {
-        return failed(waited, "cuStreamWaitEvent");
-      }
-    }
+  if (last.at != reader::phase::released || is_reached(entry.done.load(std::memory_order_acquire), last.message) ||
+      memory_->has_died(last.number)) {
+    return {};
   }
-  if (must_synchronize) {
-    if (const int answer = api.context_synchronize(); answer != kSuccess) return failed(answer, "cuCtxSynchronize");
+  entry.awaited.store(last.bits(), std::memory_order_release);  // pairs with release_streams()
+  if (const int answer = api.stream_wait_value(on, memory_->done_word(buffer), last.message, kWaitUntilAtLeast);
+      answer != kSuccess) {
+    return failed(answer, "cuStreamWaitValue32");
   }
-  entry.last_reader.store(0, std::memory_order_relaxed);
-  entry.is_finished.store(0, std::memory_order_relaxed);
-  unfinished_[buffer] = false;
   return {};
 }
 
 result<gpu_loan> pool::acquire(stream on, deadline until) {
   if (auto usable = check_usable(); !usable) return usable.error();
+  {
+    const current_context within(memory_->api(), memory_->context());
+    if (auto fits = check_stream(on); !fits) return fits.error();
+    retry_postponed();
+  }
   auto got = queue_.acquire(until);
   if (!got) return from_queue(got.error());
   const current_context within(memory_->api(), memory_->context());
-  note_finished();
-  if (auto settled = settle(got->index(), on); !settled) return settled.error();
+  if (auto settled = settle(got->index(), on, until); !settled) return settled.error();
   gpu_loan made;
   made.state_.reset(new gpu_loan::state{shared_from_this(), std::move(*got), on});
   return made;
 }
 
-void pool::give_back(ipc::loan& unsent, stream on) {
+// The stream may still have work on the buffer. The next writer waits for that work.
+void pool::give_back(ipc::loan unsent, stream on) {
   if (!unsent || !mark_.is_ours()) return;
   const current_context within(memory_->api(), memory_->context());
-  // The stream may still have work on the buffer. The next writer waits for that work.
-  if (!record_ready(unsent.index(), on)) (void)memory_->api().context_synchronize();
-  unsent = ipc::loan();
+  if (check_stream(on) && memory_->note_use(unsent.index(), on) == kSuccess) return;
+  const std::lock_guard held(lock_);
+  postponed_.push_back({std::move(unsent), {}, on});
+}
+
+void pool::release_somehow(ipc::message read, stream on) {
+  (void)release(read, on);
+  if (!read || !mark_.is_ours()) return;
+  const std::lock_guard held(lock_);
+  postponed_.push_back({{}, std::move(read), on});
+}
+
+void pool::retry_postponed() {
+  std::vector<postponed> all;
+  {
+    const std::lock_guard held(lock_);
+    all.swap(postponed_);
+  }
+  for (postponed& one : all) {
+    if (one.unsent) {
+      give_back(std::move(one.unsent), one.on);
+    } else {
+      release_somehow(std::move(one.read), one.on);
+    }
+  }
+}
+
+// Nobody makes a call of this pool any more.
+void pool::end_postponed() {
+  const current_context within(memory_->api(), memory_->context());
+  retry_postponed();
+  // The program never got these messages. So they are put aside, and not acknowledged.
+  for (ipc::message& one : put_back_) (void)one.park();
+  put_back_.clear();
+  if (postponed_.empty()) return;
+  // No event tells when the work on these buffers is done. After this call it is done, or the context has failed and
+  // has no work any more.
+  (void)memory_->api().context_synchronize();
+  for (const postponed& one : postponed_) {
+    if (one.read) card_.buffer(one.read.index()).last_reader.store(0, std::memory_order_release);
+  }
+  postponed_.clear();
 }
 
 result<void> pool::send(gpu_loan& from, std::size_t bytes, stream on, deadline until) {
@@ -198,10 +276,12 @@ result<void> pool::send(gpu_loan& from, std::size_t bytes, stream on, deadline u
   }
   ipc::loan& loan = from.state_->loan;
   const current_context within(memory_->api(), memory_->context());
-  if (auto recorded = record_ready(loan.index(), on); !recorded) return recorded;
+  if (auto fits = check_stream(on); !fits) return fits;
+  retry_postponed();
+  auto number = record_ready(loan.index(), on);
+  if (!number) return number.error();
   from.state_->on = on;
-  note_finished();
-  const letter out{bytes};
+  const letter out{bytes, *number, 0};
   std::memcpy(loan.data(), &out, sizeof out);
   auto sent = queue_.send(std::move(loan), sizeof out, until);
   // The loan was sent, or other processes took this one for dead and took the loan. In both cases, the caller no longer
@@ -211,41 +291,65 @@ result<void> pool::send(gpu_loan& from, std::size_t bytes, stream on, deadline u
   return {};
 }
 
+result<ipc::message> pool::next_message(deadline until) {
+  {
+    const std::lock_guard held(lock_);
+    if (!put_back_.empty()) {
+      ipc::message oldest = std::move(put_back_.front());
+      put_back_.pop_front();
+      return oldest;
+    }
+  }
+  auto got = queue_.receive(until);
+  if (!got) return from_queue(got.error());
+  return std::move(*got);
+}
+
 result<gpu_message> pool::receive(stream on, deadline until) {
   if (auto usable = check_usable(); !usable) return usable.error();
   const char* const kClosed = "its memory ended with it, and was closed here";
   if (memory_->is_closed()) return producer_died(kClosed);
-  auto got = queue_.receive(until);
+  {
+    const current_context within(memory_->api(), memory_->context());
+    if (auto fits = check_stream(on); !fits) return fits.error();
+    retry_postponed();
+  }
+  auto got = next_message(until);
   const bool is_dead = memory_->is_producer_dead();
+  if (is_dead) memory_->release_streams();
   if (is_dead && about().kind == memory::legacy) {
     if (got) (void)got->release();
     memory_->close_now();
     return producer_died(kClosed);
   }
-  if (!got) return from_queue(got.error());
+  if (!got) return got.error();
   letter in{};
   if (got->size() == sizeof in) std::memcpy(&in, got->data(), sizeof in);
   if (got->size() != sizeof in || got->index() >= about().buffers || in.bytes > about().bytes) {
-    return failure(errc::untrusted, "CUDA: a message of %zu bytes for buffer %u says that it has %llu bytes",
-                   got->size(), got->index(), static_cast<unsigned long long>(in.bytes));
+    const error why = failure(errc::untrusted,
+                              "CUDA: a message of %zu bytes for buffer %u says that it has %llu bytes: it was parked",
+                              got->size(), got->index(), static_cast<unsigned long long>(in.bytes));
+    (void)got->park();
+    return why;
   }
   card_buffer& entry = card_.buffer(got->index());
   // This is stored before any work of this reader starts, so the writer knows of all such work.
-  const reader before = reader::of(entry.last_reader.load(std::memory_order_relaxed));
-  reader ours;
-  ours.pid = is_other_namespace_ ? 0 : static_cast<std::uint32_t>(getpid());
-  ours.start = static_cast<std::uint32_t>(start_ & kStartMask);
-  ours.at = reader::phase::reading;
-  ours.is_unsettled = before.is_unsettled || before.at == reader::phase::reading;
+  const std::uint64_t before = entry.last_reader.load(std::memory_order_relaxed);
+  const reader ours{memory_->number(), reader::phase::reading, in.number};
   entry.last_reader.store(ours.bits(), std::memory_order_release);  // pairs with settle()
   if (is_dead) {
-    if (entry.is_finished.load(std::memory_order_acquire) == 0) {  // pairs with note_finished()
-      return producer_died("whether the device had finished this message is not known, so it is dropped");
+    if (!is_finished(got->index(), in.number)) {
+      return producer_died("the device had not finished this message, so it is dropped");
     }
   } else {
     const current_context within(memory_->api(), memory_->context());
-    if (const int answer = memory_->api().stream_wait_event(on, memory_->ready(got->index()), 0); answer != kSuccess) {
-      return failed(answer, "cuStreamWaitEvent");
+    if (const int answer =
+            memory_->api().stream_wait_value(on, memory_->ready_word(got->index()), in.number, kWaitUntilAtLeast);
+        answer != kSuccess) {
+      entry.last_reader.store(before, std::memory_order_release);
+      const std::lock_guard held(lock_);
+      put_back_.push_back(std::move(*got));
+      return failed(answer, "cuStreamWaitValue32");
     }
   }
   gpu_message made;
@@ -253,31 +357,47 @@ result<gpu_message> pool::receive(stream on, deadline until) {
   return made;
 }
 
-result<void> pool::release(ipc::message& read, stream on) {
-  if (!mark_.is_ours()) return used_after_fork();
-  card_buffer& entry = card_.buffer(read.index());
-  result<void> outcome;
-  // If the creator is dead, nobody writes into the buffer again, and its events must not be used.
-  if (!memory_->is_closed() && !memory_->is_producer_dead()) {
-    const current_context within(memory_->api(), memory_->context());
-    if (const int answer = memory_->api().event_record(memory_->done(read.index()), on); answer == kSuccess) {
-      reader ours = reader::of(entry.last_reader.load(std::memory_order_relaxed));
-      ours.at = reader::phase::recorded;
-      entry.last_reader.store(ours.bits(), std::memory_order_release);  // pairs with settle()
-    } else {
-      // The state stays `reading`. The writer then acts as if this reader had died.
-      outcome = failed(answer, "cuEventRecord");
-    }
+result<void> pool::record_done(std::uint32_t buffer, std::uint32_t message, stream on) {
+  if (auto fits = check_stream(on); !fits) return fits;
+  if (const int answer = memory_->note_use(buffer, on); answer != kSuccess) return failed(answer, "cuEventRecord");
+  if (const int answer = memory_->api().stream_write_value(on, memory_->done_word(buffer), message, 0);
+      answer != kSuccess) {
+    return failed(answer, "cuStreamWriteValue32");
   }
-  if (auto released = read.release(); !released && outcome) outcome = from_queue(released.error());
-  return outcome;
+  const reader ours{memory_->number(), reader::phase::released, message};
+  card_.buffer(buffer).last_reader.store(ours.bits(), std::memory_order_release);  // pairs with settle()
+  return {};
 }
 
-std::size_t pool::recover() { return mark_.is_ours() ? queue_.recover() : 0; }
+result<void> pool::release(ipc::message& read, stream on) {
+  if (!mark_.is_ours()) return used_after_fork();
+  letter in{};
+  std::memcpy(&in, read.data(), sizeof in);
+  const std::uint32_t buffer = read.index();
+  if (!memory_->is_closed()) {
+    const current_context within(memory_->api(), memory_->context());
+    if (auto recorded = record_done(buffer, in.number, on); !recorded) return recorded;
+  }
+  if (auto released = read.release(); !released) return from_queue(released.error());
+  if (memory_->is_closed() || !memory_->is_producer_dead()) return {};
+  memory_->release_streams();
+  if (is_finished(buffer, in.number)) return {};
+  return producer_died("the device had not finished this message, so what was read of it is not complete");
+}
+
+std::size_t pool::recover() {
+  if (!mark_.is_ours()) return 0;
+  if (memory_ && !memory_->is_closed()) memory_->release_streams();
+  return queue_.recover();
+}
 
 result<void> pool::close() {
   if (!mark_.is_ours()) return used_after_fork();
   if (!memory_) return {};
+  {
+    const current_context within(memory_->api(), memory_->context());
+    retry_postponed();
+  }
   card_.is_closing().store(1, std::memory_order_seq_cst);  // pairs with import()
   (void)queue_.close_producer();                           // feed::direct
   queue_.recover();

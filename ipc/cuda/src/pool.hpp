@@ -1,16 +1,18 @@
 // One handle of a pool: its place in the queue, its memory, and the rules that say which stream waits for which work.
 //
-// When may a buffer be written again? The card has the state of the buffer's last reader. `recorded`: the event `done`
-// tells when the reader's work is over, and the writer's stream waits for this event. `reading`, although the buffer is
-// free: the reader died while it held the buffer. The queue gives back the buffer of a dead reader only after the
-// kernel has released the lock that shows the reader's life (ipc/src/life.hpp). The driver must then have ended the
-// reader's work on the device; this is the driver's part, and not proven here. The writer does not wait for the event
-// of a dead reader, but for its own whole context.
+// When may a buffer be written again? The card says who read its last message. `released`: the word `done` tells when
+// that reader's work is over, and the writer's stream waits for it. If the reader has died, its work has ended with it
+// (device_memory::has_died), and nothing is waited for. `reading`, although the buffer is free: the reader died while
+// it held the buffer. The queue gives back the buffer of a dead reader only after the kernel has released the lock that
+// shows the reader's life (ipc/src/life.hpp), so this work has ended, too.
 //
-// Is a message of a dead writer complete? Its event must not be used any more. But the writer notes in the card when it
-// sees that the event is complete. A message without this note is not delivered.
+// A reader may die after a stream has begun to wait for its work. Then any process of the pool releases the stream, by
+// device_memory::release_streams(). Calls that wait do so whenever they look for dead members of the queue.
+//
+// Is a message of a dead writer complete? The word `ready` says so.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -59,14 +61,32 @@ class pool : public std::enable_shared_from_this<pool> {
   int card_fd() const { return card_.fd(); }
   int memory_fd() const { return memory_->fd(); }
 
-  void give_back(ipc::loan& unsent, stream on);
+  void give_back(ipc::loan unsent, stream on);
+  // After the errors driver, capturing and bad_option, `read` still has the message.
   result<void> release(ipc::message& read, stream on);
+  // For a message that nobody will release: release() now or later.
+  void release_somehow(ipc::message read, stream on);
 
  private:
+  // A buffer that could not be given back yet, because its stream takes no event now. It has a loan or a message.
+  struct postponed {
+    ipc::loan unsent;
+    ipc::message read;
+    stream on = nullptr;
+  };
+
   pool() = default;
-  result<void> settle(std::uint32_t buffer, stream on);
-  result<void> record_ready(std::uint32_t buffer, stream on);
-  void note_finished();
+  void look_for_dead_processes();
+  // Refuses a stream that is being captured, and a stream of another context. Driver 580.159 crashes in
+  // cuStreamWaitEvent() if the event is of another context than the stream.
+  result<void> check_stream(stream on) const;
+  result<void> settle(std::uint32_t buffer, stream on, deadline until);
+  result<std::uint32_t> record_ready(std::uint32_t buffer, stream on);
+  result<void> record_done(std::uint32_t buffer, std::uint32_t message, stream on);
+  bool is_finished(std::uint32_t buffer, std::uint32_t message) const;
+  void retry_postponed();
+  void end_postponed();
+  result<ipc::message> next_message(deadline until);
   error producer_died(const char* what) const;
   error failed(int answer, const char* function) const;
 
@@ -75,10 +95,9 @@ class pool : public std::enable_shared_from_this<pool> {
   card card_;
   device_memory::use memory_;
   bool is_creator_ = false;
-  std::uint64_t start_ = 0;
-  bool is_other_namespace_ = false;
-  std::mutex lock_;               // guards the member below; only the creator uses it
-  std::vector<bool> unfinished_;  // true: `ready` was recorded, and was not seen complete yet
+  std::mutex lock_;  // guards the members below
+  std::vector<postponed> postponed_;
+  std::deque<ipc::message> put_back_;  // received, and not given to the program because of an error
 };
 
 }  // namespace detail

@@ -63,8 +63,10 @@ std::string written(const cu_uuid& uuid) {
 }  // namespace
 
 surroundings surroundings::here() {
-  return {text_of("/proc/version"), environment_of("CUDA_MPS_PIPE_DIRECTORY"), environment_of("CUDA_VISIBLE_DEVICES"),
-          ipc::detail::own_pid_namespace()};
+  std::string mps = environment_of("CUDA_MPS_PIPE_DIRECTORY");
+  // The default folder of the MPS daemon, and a FIFO that it makes there ("Multi-Process Service", section 4.2).
+  if (mps.empty() && access("/tmp/nvidia-mps/control", F_OK) == 0) mps = "/tmp/nvidia-mps";
+  return {text_of("/proc/version"), mps, environment_of("CUDA_VISIBLE_DEVICES"), ipc::detail::own_pid_namespace()};
 }
 
 std::optional<error> refuse_platform(const surroundings& where) {
@@ -75,13 +77,6 @@ std::optional<error> refuse_platform(const surroundings& where) {
         errc::unsupported,
         "CUDA: this is WSL (/proc/version), where the driver shares no memory between processes: copy through a "
         "queue of host memory instead");
-  }
-  if (!where.mps_pipe.empty()) {
-    return failure(
-        errc::unsupported,
-        "CUDA: this process is a client of MPS (CUDA_MPS_PIPE_DIRECTORY is %s), where a client's death takes "
-        "others with it: unset it for processes that share buffers",
-        where.mps_pipe.c_str());
   }
   return std::nullopt;
 }
@@ -122,14 +117,22 @@ std::optional<error> refuse_uninitialised(const driver& api) {
       "a device, before");
 }
 
-std::optional<error> refuse_device(const driver& api, cu_device device, memory kind) {
+std::optional<error> refuse_device(const driver& api, cu_device device, memory kind, const surroundings& where) {
+  int is_served = 0;
+  const bool is_known = api.device_attribute(&is_served, kAttributeMps, device) == kSuccess;
+  if (is_known ? is_served != 0 : !where.mps_pipe.empty()) {
+    return failure(
+        errc::unsupported,
+        "CUDA: this process is a client of MPS%s, where a client's death takes others with it: end the MPS daemon, or "
+        "start the processes that share buffers with CUDA_MPS_PIPE_DIRECTORY set to an empty folder",
+        where.mps_pipe.empty() ? "" : (" (its folder is " + where.mps_pipe + ")").c_str());
+  }
   struct need {
     int attribute;
     bool is_asked;
     const char* what;
   };
   const need needs[] = {
-      {kAttributeIpcEvents, true, "events between processes"},
       {kAttributeVmm, kind == memory::vmm_fd, "virtual memory management, which memory::vmm_fd needs"},
       {kAttributePosixFd, kind == memory::vmm_fd, "memory behind a descriptor, which memory::vmm_fd needs"},
   };
@@ -138,8 +141,8 @@ std::optional<error> refuse_device(const driver& api, cu_device device, memory k
     if (!one.is_asked) continue;
     // If the driver is too old to know an attribute, nothing is concluded about the device.
     if (api.device_attribute(&value, one.attribute, device) != kSuccess || value != 0) continue;
-    return failure(errc::unsupported, "CUDA: device %d has no %s (attribute %d)%s", device, one.what, one.attribute,
-                   one.attribute == kAttributeIpcEvents ? "" : ": memory::legacy may do");
+    return failure(errc::unsupported, "CUDA: device %d has no %s (attribute %d): memory::legacy may do", device,
+                   one.what, one.attribute);
   }
   return std::nullopt;
 }

@@ -13,20 +13,22 @@ namespace forksight::ipc_cuda::detail {
 // Facts about this machine and this process.
 struct surroundings {
   std::string kernel;    // /proc/version
-  std::string mps_pipe;  // CUDA_MPS_PIPE_DIRECTORY; empty: none
+  std::string mps_pipe;  // folder of the MPS daemon: CUDA_MPS_PIPE_DIRECTORY or the default one; empty: none
   std::string visible;   // CUDA_VISIBLE_DEVICES
   std::uint64_t pid_namespace = 0;
 
   static surroundings here();
 };
 
-// Refuses WSL and MPS.
+// Refuses WSL.
 std::optional<error> refuse_platform(const surroundings& where);
 // Refuses a legacy pool of another pid namespace.
 std::optional<error> refuse_import(const surroundings& where, const facts& of);
 // Refuses if CUDA is not initialised in this process, or if the parent process initialised it.
 std::optional<error> refuse_uninitialised(const driver& api);
-std::optional<error> refuse_device(const driver& api, cu_device device, memory kind);
+// Refuses MPS, and a device that lacks what is needed. The driver itself says whether MPS serves the device. A driver
+// that is too old to say so counts as served if `where` has a folder of the daemon.
+std::optional<error> refuse_device(const driver& api, cu_device device, memory kind, const surroundings& where);
 // Finds the device with that UUID. Its number in this process may differ from the creator's.
 result<cu_device> find_device(const driver& api, const cu_uuid& uuid, const surroundings& where);
 

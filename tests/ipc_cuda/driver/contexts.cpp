@@ -67,6 +67,11 @@ bool lacks(int attribute) {
   return false;
 }
 
+bool fails(const char* function) {
+  const char* const one = std::getenv("FORKSIGHT_TEST_DRIVER_FAILS");
+  return one != nullptr && std::strcmp(one, function) == 0;
+}
+
 cu_context current() { return t_contexts.empty() ? nullptr : t_contexts.back(); }
 int device_of(cu_context context) { return context->device; }
 
@@ -144,8 +149,13 @@ int cuDeviceGetAttribute(int* value, int attribute, cu_device device) {
   REQUIRE_INIT();
   REQUIRE(value != nullptr, kInvalidValue);
   REQUIRE(is_device(device), kInvalidDevice);
-  REQUIRE(attribute == kAttributeVmm || attribute == kAttributePosixFd || attribute == kAttributeIpcEvents,
-          kInvalidValue);
+  if (attribute == kAttributeMps) {
+    const char* const mps = std::getenv("FORKSIGHT_TEST_DRIVER_MPS");
+    REQUIRE(mps != nullptr, kInvalidValue);
+    *value = std::atoi(mps);
+    return kSuccess;
+  }
+  REQUIRE(attribute == kAttributeVmm || attribute == kAttributePosixFd, kInvalidValue);
   *value = lacks(attribute) ? 0 : 1;
   return kSuccess;
 }
@@ -204,6 +214,8 @@ int cuGetErrorName(int answer, const char** name) {
     case kInvalidHandle: *name = "CUDA_ERROR_INVALID_HANDLE"; break;
     case kNotReady: *name = "CUDA_ERROR_NOT_READY"; break;
     case kNotSupported: *name = "CUDA_ERROR_NOT_SUPPORTED"; break;
+    case kCaptureUnsupported: *name = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"; break;
+    case kCaptureInvalidated: *name = "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"; break;
     default: *name = nullptr; return kInvalidValue;
   }
   return kSuccess;

@@ -33,14 +33,16 @@ struct legacy_handle {
 static_assert(sizeof(legacy_handle) <= sizeof(cu_ipc_handle));
 
 struct range {
-  enum class kind { allocated, imported, reserved } what{};
+  enum class kind { allocated, imported, reserved, registered } what{};
   std::size_t bytes = 0;
   int fd = -1;
   open_by* opened = nullptr;
   bool is_exported = false;
   peer exporter{};
   cu_context context = nullptr;
-  bool is_mapped = false, has_access = false;  // of a reserved range
+  bool is_mapped = false;                                // of a reserved range
+  int access = 0;                                        // of a reserved range: flags of cuMemSetAccess
+  std::shared_ptr<int> held = std::make_shared<int>(0);  // its other owners are steps of streams
 };
 std::map<cu_address, range>& g_ranges = *new std::map<cu_address, range>;
 
@@ -81,17 +83,82 @@ void forget(std::map<cu_address, range>::iterator it) {
   g_ranges.erase(it);
 }
 
+// If memory is unmapped under work of a stream, the work fails with error 700, and its context is lost.
+void check_unused(const range& of, const char* call) {
+  if (of.held.use_count() > 1) misuse(std::string(call) + " while a stream still has work on the memory");
+}
+
+std::map<const char*, std::size_t>& g_pinned = *new std::map<const char*, std::size_t>;
+
 }  // namespace
 
-int find_memory(cu_address at, std::size_t bytes, char*& memory) {
+bool is_pinned(const void* memory, std::size_t bytes) {
+  const auto* const at = static_cast<const char*>(memory);
+  auto it = g_pinned.upper_bound(at);
+  if (it == g_pinned.begin()) return false;
+  --it;
+  return at + bytes <= it->first + it->second;
+}
+
+int cuMemAllocHost_v2(void** memory, std::size_t bytes) {
+  REQUIRE_CONTEXT();
+  REQUIRE(memory != nullptr && bytes > 0, kInvalidValue);
+  const std::lock_guard held(g_lock);
+  char* const made = new char[bytes]();
+  g_pinned.emplace(made, bytes);
+  *memory = made;
+  return kSuccess;
+}
+
+int cuMemFreeHost(void* memory) {
+  REQUIRE_CONTEXT();
+  const std::lock_guard held(g_lock);
+  REQUIRE(g_pinned.erase(static_cast<const char*>(memory)) == 1, kInvalidValue);
+  delete[] static_cast<char*>(memory);
+  return kSuccess;
+}
+
+int cuMemHostRegister_v2(void* memory, std::size_t bytes, unsigned flags) {
+  REQUIRE_CONTEXT();
+  REQUIRE(memory != nullptr && bytes > 0 && flags == kHostRegisterMapped, kInvalidValue);
+  const std::lock_guard held(g_lock);
+  range made;
+  made.what = range::kind::registered;
+  made.bytes = bytes;
+  REQUIRE(g_ranges.emplace(address_of(memory), made).second, kInvalidValue);
+  return kSuccess;
+}
+
+int cuMemHostGetDevicePointer_v2(cu_address* at, void* memory, unsigned flags) {
+  REQUIRE_CONTEXT();
+  REQUIRE(at != nullptr && flags == 0, kInvalidValue);
+  const std::lock_guard held(g_lock);
+  const auto it = find_range(address_of(memory));
+  REQUIRE(it != g_ranges.end() && it->second.what == range::kind::registered, kInvalidValue);
+  *at = address_of(memory);
+  return kSuccess;
+}
+
+int cuMemHostUnregister(void* memory) {
+  REQUIRE_CONTEXT();
+  const std::lock_guard held(g_lock);
+  const auto it = g_ranges.find(address_of(memory));
+  REQUIRE(it != g_ranges.end() && it->second.what == range::kind::registered, kInvalidValue);
+  check_unused(it->second, "cuMemHostUnregister");
+  g_ranges.erase(it);
+  return kSuccess;
+}
+
+int find_memory(cu_address at, std::size_t bytes, use how, used_memory& memory) {
   const auto it = find_range(at);
   if (it == g_ranges.end() || bytes > it->first + it->second.bytes - at) return kInvalidValue;
   const range& of = it->second;
   if (of.what == range::kind::imported && !of.exporter.is_alive()) {
     misuse("memory of a legacy handle is used after process " + std::to_string(of.exporter.pid) + " has ended");
   }
-  if (of.what == range::kind::reserved && !of.has_access) return kInvalidValue;
-  memory = pointer_to(at);
+  const int needed = how == use::write ? kAccessReadWrite : kAccessRead;
+  if (of.what == range::kind::reserved && (of.access & needed) != needed) return kInvalidValue;
+  memory = {pointer_to(at), of.held};
   return kSuccess;
 }
 
@@ -111,6 +178,10 @@ int cuMemAlloc_v2(cu_address* memory, std::size_t bytes) {
 
 int cuMemFree_v2(cu_address memory) {
   REQUIRE_CONTEXT();
+  wait_until([=] {
+    const auto it = g_ranges.find(memory);
+    return it == g_ranges.end() || it->second.held.use_count() == 1;
+  });
   const std::lock_guard held(g_lock);
   const auto it = g_ranges.find(memory);
   REQUIRE(it != g_ranges.end() && it->second.what == range::kind::allocated, kInvalidValue);
@@ -136,10 +207,14 @@ int cuMemGetAddressRange_v2(cu_address* base, std::size_t* bytes, cu_address at)
 
 int cuPointerGetAttribute(void* value, int attribute, cu_address at) {
   REQUIRE_CONTEXT();
-  REQUIRE(value != nullptr && attribute == kPointerLegacyIpc, kInvalidValue);
+  REQUIRE(value != nullptr && (attribute == kPointerLegacyIpc || attribute == kPointerDevice), kInvalidValue);
   const std::lock_guard held(g_lock);
   const auto it = find_range(at);
   REQUIRE(it != g_ranges.end(), kInvalidValue);
+  if (attribute == kPointerDevice) {
+    *static_cast<int*>(value) = it->second.context != nullptr ? device_of(it->second.context) : 0;
+    return kSuccess;
+  }
   *static_cast<int*>(value) = it->second.what == range::kind::allocated && !lacks(attribute) ? 1 : 0;
   return kSuccess;
 }
@@ -200,6 +275,7 @@ int cuIpcCloseMemHandle(cu_address memory) {
   const std::lock_guard held(g_lock);
   const auto it = g_ranges.find(memory);
   REQUIRE(it != g_ranges.end() && it->second.what == range::kind::imported, kInvalidValue);
+  check_unused(it->second, "cuIpcCloseMemHandle");
   for (auto& one : it->second.opened->peers) {
     std::uint64_t ours = word_of(peer::self());
     if (one.compare_exchange_strong(ours, 0)) break;
@@ -316,8 +392,10 @@ int cuMemUnmap(cu_address at, std::size_t bytes) {
   const std::lock_guard held(g_lock);
   const auto it = g_ranges.find(at);
   REQUIRE(it != g_ranges.end() && it->second.is_mapped && it->second.bytes == bytes, kInvalidValue);
+  check_unused(it->second, "cuMemUnmap");
   mmap(pointer_to(at), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
-  it->second.is_mapped = it->second.has_access = false;
+  it->second.is_mapped = false;
+  it->second.access = 0;
   return kSuccess;
 }
 
@@ -327,9 +405,10 @@ int cuMemSetAccess(cu_address at, std::size_t bytes, const cu_access* access, st
   const std::lock_guard held(g_lock);
   const auto it = g_ranges.find(at);
   REQUIRE(it != g_ranges.end() && it->second.is_mapped && it->second.bytes == bytes, kInvalidValue);
-  REQUIRE(access->flags == kAccessReadWrite, kNotSupported);
-  REQUIRE(mprotect(pointer_to(at), bytes, PROT_READ | PROT_WRITE) == 0, kOutOfMemory);
-  it->second.has_access = true;
+  REQUIRE(access->flags == kAccessReadWrite || access->flags == kAccessRead, kInvalidValue);
+  const int rights = access->flags == kAccessRead ? PROT_READ : PROT_READ | PROT_WRITE;
+  REQUIRE(mprotect(pointer_to(at), bytes, rights) == 0, kOutOfMemory);
+  it->second.access = access->flags;
   return kSuccess;
 }
 

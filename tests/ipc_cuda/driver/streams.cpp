@@ -1,13 +1,13 @@
 // Streams, events and copies of the test driver. A stream is a list of steps. A thread of the driver takes them in
 // order, and so does a call that waits for the stream. A step that cannot be taken yet holds up its stream.
-#include <sys/mman.h>
-
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "test_driver.hpp"
@@ -15,23 +15,16 @@
 struct CUstream_st {
   CUctx_st* context = nullptr;
   std::deque<std::function<bool()>> steps;
+  enum class capture { none, active, invalidated } state = capture::none;
+  int mode = 0;  // of the capture: CU_STREAM_CAPTURE_MODE_GLOBAL, THREAD_LOCAL, RELAXED
+  std::thread::id captured_by;
 };
 
 namespace forksight::test_driver {
 namespace {
 
-constexpr std::uint32_t kEventMagic = 0x65766e74;
-
-struct shared_event {
-  std::atomic<std::uint64_t> recorded, completed;
-  std::atomic<std::uint32_t> is_destroyed;
-};
-
-struct event_handle {
-  std::uint32_t magic;
-  peer exporter;
-  int fd;
-};
+constexpr int kGlobal = 0, kThreadLocal = 1;
+thread_local int t_mode = kGlobal;
 
 std::set<cu_stream>& g_streams = *new std::set<cu_stream>;
 CUstream_st& g_default = *new CUstream_st;
@@ -54,6 +47,9 @@ bool has_steps() {
   return false;
 }
 
+cu_stream named(cu_stream stream) { return stream != nullptr ? stream : &g_default; }
+bool is_capturing(cu_stream stream) { return named(stream)->state != CUstream_st::capture::none; }
+
 // The thread that is the device. It takes the steps that can be taken, and tries again after a moment, because no
 // notification comes when another process completes an event.
 [[noreturn]] void run_device() {
@@ -68,12 +64,11 @@ bool has_steps() {
   }
 }
 
-cu_stream named(cu_stream stream) { return stream != nullptr ? stream : &g_default; }
-
 int add(cu_stream stream, std::function<bool()> step) {
   cu_stream const on = named(stream);
   g_streams.insert(&g_default);
   if (!g_streams.contains(on)) return kInvalidHandle;
+  if (on->state != CUstream_st::capture::none) return kSuccess;  // becomes a node of the graph, which nobody launches
   on->steps.push_back(std::move(step));
   if (!g_has_thread) {
     g_has_thread = true;
@@ -84,8 +79,9 @@ int add(cu_stream stream, std::function<bool()> step) {
   return kSuccess;
 }
 
-template <class Done>
-void wait_until(Done done) {
+}  // namespace
+
+void wait_until(const std::function<bool()>& done) {
   for (;;) {
     {
       const std::lock_guard held(g_lock);
@@ -96,42 +92,83 @@ void wait_until(Done done) {
   }
 }
 
-}  // namespace
 }  // namespace forksight::test_driver
 
 struct CUevent_st {
-  forksight::test_driver::shared_event* page = nullptr;
-  int fd = -1;
-  bool is_interprocess = false, is_imported = false;
-  forksight::test_driver::peer exporter{};
+  std::uint64_t recorded = 0;
+  std::shared_ptr<std::uint64_t> completed = std::make_shared<std::uint64_t>(0);
 };
 
 namespace forksight::test_driver {
 namespace {
 
-bool map_event(CUevent_st& of) {
-  void* const page = mmap(nullptr, sizeof(shared_event), PROT_READ | PROT_WRITE, MAP_SHARED, of.fd, 0);
-  if (page == MAP_FAILED) return false;
-  of.page = static_cast<shared_event*>(page);
-  return true;
-}
-
-void check_life(const CUevent_st& of) {
-  if (!of.is_imported) return;
-  if (!of.exporter.is_alive())
-    misuse("an event of process " + std::to_string(of.exporter.pid) + " is used after its end");
-  if (of.page->is_destroyed != 0) {
-    misuse("an event is used after process " + std::to_string(of.exporter.pid) + " has destroyed it");
-  }
+// NVIDIA's driver crashes.
+void check_context(cu_stream stream) {
+  if (stream != nullptr && stream->context != current()) misuse("an event is used with a stream of another context");
 }
 
 }  // namespace
+
+bool ends_captures() {
+  bool ended = false;
+  for (cu_stream const one : g_streams) {
+    if (one->state == CUstream_st::capture::none || one->mode == kCaptureRelaxed || t_mode == kCaptureRelaxed) continue;
+    const bool is_mine = one->captured_by == std::this_thread::get_id();
+    if (!is_mine && (one->mode != kGlobal || t_mode == kThreadLocal)) continue;
+    one->state = CUstream_st::capture::invalidated;
+    ended = true;
+  }
+  return ended;
+}
+
+int cuStreamBeginCapture_v2(cu_stream stream, int mode) {
+  REQUIRE_CONTEXT();
+  const std::lock_guard held(g_lock);
+  REQUIRE(stream != nullptr && !is_capturing(stream) && mode >= kGlobal && mode <= kCaptureRelaxed, kInvalidValue);
+  stream->state = CUstream_st::capture::active;
+  stream->mode = mode;
+  stream->captured_by = std::this_thread::get_id();
+  return kSuccess;
+}
+
+int cuStreamEndCapture(cu_stream stream, void** graph) {
+  REQUIRE_CONTEXT();
+  const std::lock_guard held(g_lock);
+  REQUIRE(stream != nullptr && is_capturing(stream) && graph != nullptr, kInvalidValue);
+  *graph = nullptr;
+  const bool is_sound = stream->state == CUstream_st::capture::active;
+  stream->state = CUstream_st::capture::none;
+  return is_sound ? kSuccess : kCaptureInvalidated;
+}
+
+int cuStreamIsCapturing(cu_stream stream, int* state) {
+  REQUIRE_CONTEXT();
+  REQUIRE(state != nullptr, kInvalidValue);
+  const std::lock_guard held(g_lock);
+  *state = static_cast<int>(named(stream)->state);
+  return kSuccess;
+}
+
+int cuThreadExchangeStreamCaptureMode(int* mode) {
+  REQUIRE(mode != nullptr && *mode >= kGlobal && *mode <= kCaptureRelaxed, kInvalidValue);
+  std::swap(*mode, t_mode);
+  return kSuccess;
+}
+
+int cuStreamGetCtx(cu_stream stream, cu_context* context) {
+  REQUIRE_CONTEXT();
+  REQUIRE(context != nullptr, kInvalidValue);
+  const std::lock_guard held(g_lock);
+  *context = stream != nullptr ? stream->context : current();
+  return kSuccess;
+}
 
 int cuStreamCreate(cu_stream* stream, unsigned flags) {
   REQUIRE_CONTEXT();
   REQUIRE(stream != nullptr && flags <= 1, kInvalidValue);
   const std::lock_guard held(g_lock);
-  *stream = new CUstream_st{current(), {}};
+  *stream = new CUstream_st;
+  (*stream)->context = current();
   g_streams.insert(*stream);
   return kSuccess;
 }
@@ -161,30 +198,50 @@ int cuStreamQuery(cu_stream stream) {
 
 int cuCtxSynchronize() {
   REQUIRE_CONTEXT();
+  {
+    const std::lock_guard held(g_lock);
+    const int mode = std::exchange(t_mode, kGlobal);  // CU_STREAM_CAPTURE_MODE_RELAXED does not help here
+    bool ended = ends_captures();
+    for (cu_stream const one : g_streams) {
+      if (!is_capturing(one)) continue;
+      one->state = CUstream_st::capture::invalidated;
+      ended = true;
+    }
+    t_mode = mode;
+    REQUIRE(!ended, kCaptureUnsupported);
+  }
   wait_until([] { return !has_steps(); });
   return kSuccess;
 }
 
 int cuStreamWaitValue32_v2(cu_stream stream, cu_address at, unsigned value, unsigned flags) {
   REQUIRE_CONTEXT();
-  REQUIRE(flags == 0, kNotSupported);  // flags 0: wait until the value is at least `value`
+  REQUIRE(flags == kWaitUntilAtLeast, kNotSupported);
+  REQUIRE(!fails("cuStreamWaitValue32"), kOutOfMemory);
   const std::lock_guard held(g_lock);
-  char* memory = nullptr;
-  if (const int answer = find_memory(at, sizeof value, memory); answer != kSuccess) return answer;
+  used_memory memory;
+  if (const int answer = find_memory(at, sizeof value, use::read, memory); answer != kSuccess) return answer;
   return add(stream, [=] {
-    return static_cast<std::int32_t>(std::atomic_ref(*reinterpret_cast<std::uint32_t*>(memory)).load() - value) >= 0;
+    return static_cast<std::int32_t>(std::atomic_ref(*reinterpret_cast<std::uint32_t*>(memory.at)).load() - value) >= 0;
+  });
+}
+
+int cuStreamWriteValue32_v2(cu_stream stream, cu_address at, unsigned value, unsigned flags) {
+  REQUIRE_CONTEXT();
+  REQUIRE(flags == 0, kNotSupported);
+  const std::lock_guard held(g_lock);
+  used_memory memory;
+  if (const int answer = find_memory(at, sizeof value, use::write, memory); answer != kSuccess) return answer;
+  return add(stream, [=] {
+    std::atomic_ref(*reinterpret_cast<std::uint32_t*>(memory.at)).store(value);
+    return true;
   });
 }
 
 int cuEventCreate(cu_event* event, unsigned flags) {
   REQUIRE_CONTEXT();
-  const bool is_interprocess = (flags & kEventInterprocess) != 0;
-  REQUIRE(event != nullptr && (!is_interprocess || (flags & kEventDisableTiming) != 0), kInvalidValue);
-  auto* const made = new CUevent_st;
-  made->is_interprocess = is_interprocess;
-  made->fd = make_file("forksight-test-driver-event", sizeof(shared_event));
-  REQUIRE(made->fd >= 0 && map_event(*made), kOutOfMemory);
-  *event = made;
+  REQUIRE(event != nullptr && flags == kEventDisableTiming, kInvalidValue);
+  *event = new CUevent_st;
   return kSuccess;
 }
 
@@ -192,10 +249,6 @@ int cuEventDestroy_v2(cu_event event) {
   REQUIRE_CONTEXT();
   REQUIRE(event != nullptr, kInvalidHandle);
   const std::lock_guard held(g_lock);
-  check_life(*event);
-  if (!event->is_imported) event->page->is_destroyed = 1;
-  // The page of the event stays mapped, because steps that wait for the event read it.
-  close(event->fd);
   delete event;
   return kSuccess;
 }
@@ -204,13 +257,10 @@ int cuEventRecord(cu_event event, cu_stream stream) {
   REQUIRE_CONTEXT();
   REQUIRE(event != nullptr, kInvalidHandle);
   const std::lock_guard held(g_lock);
-  check_life(*event);
-  shared_event* const page = event->page;
-  const std::uint64_t number = page->recorded.fetch_add(1) + 1;
-  return add(stream, [=] {
-    std::uint64_t before = page->completed.load();
-    while (before < number && !page->completed.compare_exchange_weak(before, number)) {
-    }
+  REQUIRE(!is_capturing(stream), kCaptureUnsupported);
+  check_context(stream);
+  return add(stream, [completed = event->completed, number = ++event->recorded] {
+    *completed = std::max(*completed, number);
     return true;
   });
 }
@@ -219,76 +269,58 @@ int cuEventQuery(cu_event event) {
   REQUIRE_INIT();
   REQUIRE(event != nullptr, kInvalidHandle);
   const std::lock_guard held(g_lock);
-  check_life(*event);
-  return event->page->completed >= event->page->recorded ? kSuccess : kNotReady;
+  REQUIRE(!ends_captures(), kCaptureUnsupported);
+  for (cu_stream const one : g_streams) take_steps(*one);
+  return *event->completed >= event->recorded ? kSuccess : kNotReady;
 }
 
 int cuStreamWaitEvent(cu_stream stream, cu_event event, unsigned flags) {
   REQUIRE_CONTEXT();
   REQUIRE(event != nullptr && flags == 0, kInvalidHandle);
   const std::lock_guard held(g_lock);
-  check_life(*event);
-  shared_event* const page = event->page;
-  const std::uint64_t number = page->recorded.load();
-  return add(stream, [=] { return page->completed.load() >= number; });
-}
-
-int cuIpcGetEventHandle(cu_ipc_handle* handle, cu_event event) {
-  REQUIRE_CONTEXT();
-  REQUIRE(handle != nullptr && event != nullptr && event->is_interprocess && !event->is_imported, kInvalidHandle);
-  REQUIRE(!lacks(kAttributeIpcEvents), kNotSupported);
-  const event_handle made{kEventMagic, peer::self(), event->fd};
-  std::memset(handle, 0, sizeof *handle);
-  std::memcpy(handle, &made, sizeof made);
-  return kSuccess;
-}
-
-int cuIpcOpenEventHandle(cu_event* event, cu_ipc_handle handle) {
-  REQUIRE_CONTEXT();
-  event_handle of{};
-  std::memcpy(&of, &handle, sizeof of);
-  REQUIRE(event != nullptr && of.magic == kEventMagic, kInvalidValue);
-  REQUIRE(of.exporter.pid != static_cast<std::uint32_t>(getpid()), kInvalidContext);
-  REQUIRE(of.exporter.is_alive(), kInvalidHandle);
-  auto* const made = new CUevent_st;
-  made->is_imported = true;
-  made->exporter = of.exporter;
-  made->fd = open_of_process(of.exporter.pid, of.fd);
-  REQUIRE(made->fd >= 0 && map_event(*made), kInvalidHandle);
-  *event = made;
-  return kSuccess;
+  if (is_capturing(stream)) {
+    named(stream)->state = CUstream_st::capture::invalidated;
+    return kCaptureUnsupported;
+  }
+  check_context(stream);
+  return add(stream, [completed = event->completed, number = event->recorded] { return *completed >= number; });
 }
 
 int cuMemcpyHtoDAsync_v2(cu_address to, const void* from, std::size_t bytes, cu_stream stream) {
   REQUIRE_CONTEXT();
   const std::lock_guard held(g_lock);
-  char* memory = nullptr;
-  if (const int answer = find_memory(to, bytes, memory); answer != kSuccess) return answer;
+  used_memory memory;
+  if (const int answer = find_memory(to, bytes, use::write, memory); answer != kSuccess) return answer;
   const auto* const source = static_cast<const char*>(from);
   return add(stream, [memory, copy = std::vector<char>(source, source + bytes)] {
-    std::memcpy(memory, copy.data(), copy.size());
+    std::memcpy(memory.at, copy.data(), copy.size());
     return true;
   });
 }
 
 int cuMemcpyDtoHAsync_v2(void* to, cu_address from, std::size_t bytes, cu_stream stream) {
   REQUIRE_CONTEXT();
-  const std::lock_guard held(g_lock);
-  char* memory = nullptr;
-  if (const int answer = find_memory(from, bytes, memory); answer != kSuccess) return answer;
-  return add(stream, [=] {
-    std::memcpy(to, memory, bytes);
-    return true;
-  });
+  {
+    const std::lock_guard held(g_lock);
+    used_memory memory;
+    if (const int answer = find_memory(from, bytes, use::read, memory); answer != kSuccess) return answer;
+    const int answer = add(stream, [=] {
+      std::memcpy(to, memory.at, bytes);
+      return true;
+    });
+    if (answer != kSuccess || is_pinned(to, bytes) || is_capturing(stream)) return answer;
+  }
+  // A copy into pageable memory is done when the call returns.
+  return cuStreamSynchronize(stream);
 }
 
 int cuMemsetD8Async(cu_address at, unsigned char value, std::size_t bytes, cu_stream stream) {
   REQUIRE_CONTEXT();
   const std::lock_guard held(g_lock);
-  char* memory = nullptr;
-  if (const int answer = find_memory(at, bytes, memory); answer != kSuccess) return answer;
+  used_memory memory;
+  if (const int answer = find_memory(at, bytes, use::write, memory); answer != kSuccess) return answer;
   return add(stream, [=] {
-    std::memset(memory, value, bytes);
+    std::memset(memory.at, value, bytes);
     return true;
   });
 }

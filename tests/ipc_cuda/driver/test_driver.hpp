@@ -1,11 +1,16 @@
 // A test driver: a libcuda.so.1 that needs no device, for tests of memory that processes share. The memory of its
-// devices is in memfds, so each process that opens a handle sees the bytes. Streams and events run on a thread of their
-// own. The driver keeps to the rules that NVIDIA documents, and to the strictest one if editions differ. It answers as
+// devices is in memfds, so each process that opens a handle sees the bytes. Streams run on a thread of their own. The
+// driver keeps to the rules that NVIDIA documents, and to the strictest one if editions differ. It answers as
 // documented. If a program does something that is documented as undefined, the driver prints a sentence and ends the
 // process. The driver names its device "forksight test driver".
 //
-// Two environment variables control the driver. CUDA_VISIBLE_DEVICES is a list of 0 and 1. FORKSIGHT_TEST_DRIVER_LACKS
-// is a list of numbers of attributes whose value is to be 0.
+// Some rules are not documented. They were seen with driver 580.159 of an H200, and this driver keeps to them: an error
+// of a stream that is being captured, a copy into pageable memory that waits, memory that may only be read.
+//
+// Environment variables control the driver. CUDA_VISIBLE_DEVICES is a list of 0 and 1. FORKSIGHT_TEST_DRIVER_LACKS is a
+// list of numbers of attributes whose value is to be 0. FORKSIGHT_TEST_DRIVER_MPS is the value of the attribute for
+// MPS. Without it the driver is too old to know this attribute. FORKSIGHT_TEST_DRIVER_FAILS is the name of a function
+// that fails with CUDA_ERROR_OUT_OF_MEMORY.
 #pragma once
 
 #include <unistd.h>
@@ -13,6 +18,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -38,6 +44,7 @@ extern std::atomic<pid_t> g_initialised_in;
 
 [[noreturn]] void misuse(const std::string& what);
 bool lacks(int attribute);
+bool fails(const char* function);
 // Returns the current context of the calling thread, or null.
 cu_context current();
 int device_of(cu_context context);
@@ -50,9 +57,22 @@ struct peer {
   bool is_alive() const;
 };
 
-// Finds the bytes at a device address, if the program may use all of them. Otherwise returns the driver's answer. Ends
-// the process by misuse() if the use is undefined.
-int find_memory(cu_address at, std::size_t bytes, char*& memory);
+enum class use { read, write };
+// Memory that a step of a stream uses. As long as `held` exists, the memory must not be unmapped.
+struct used_memory {
+  char* at = nullptr;
+  std::shared_ptr<int> held;
+};
+// Finds the bytes at a device address, if the program may use all of them in this way. Otherwise returns the driver's
+// answer. Ends the process by misuse() if the use is undefined.
+int find_memory(cu_address at, std::size_t bytes, use how, used_memory& memory);
+// True for memory of cuMemAllocHost(). Only such memory takes a copy while the host goes on.
+bool is_pinned(const void* memory, std::size_t bytes);
+// Calls that are not allowed during a capture end the captures that this thread must respect. Returns true then.
+bool ends_captures();
+
+// Waits until the condition is true. The lock is held while the condition is computed. Meanwhile all streams go on.
+void wait_until(const std::function<bool()>& done);
 
 // Makes a memfd with this name and size. Returns its descriptor, or -1.
 int make_file(const char* name, std::size_t bytes);

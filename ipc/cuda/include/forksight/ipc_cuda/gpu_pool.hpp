@@ -1,10 +1,10 @@
 // Buffers in the memory of a CUDA device, which a queue passes from one process to others. No byte is copied, and no
-// host thread waits for the device. Streams wait for each other, through two events for each buffer. The events are
-// created once.
+// host thread waits for the device. Streams wait for each other, through two words for each buffer. The words are in
+// memory of the host that all processes share, and the device reads and writes them.
 //
-// The process that creates a pool writes. The processes that receive the pool read. A reader may die at any
-// instruction: the others find out, and its buffers are given back. docs/cuda-ipc.md says what was proven, and on which
-// driver.
+// The process that creates a pool writes. The processes that receive the pool read. A process may die at any
+// instruction, even while streams of others wait for its work: the others find out, its buffers are given back, and the
+// streams go on. docs/cuda-ipc.md says what was proven, and on which driver.
 //
 // The pool calls the CUDA driver, in the libcuda.so.1 that the process has loaded or finds. During each call, the
 // device's primary context is current. The CUDA runtime uses the same context, and streams must belong to it. The
@@ -44,13 +44,17 @@ struct pool_options {
   std::uint32_t buffers = 4;  // 1 to 1024
   std::size_t bytes = 0;      // of each buffer
   memory kind = memory::vmm_fd;
+  // 0: the pool allocates its own memory. Else the address of memory that the program has allocated by cuMemAlloc() or
+  // cudaMalloc(); `kind` must be legacy. The buffers lie there, each at a multiple of 256 bytes. The readers can use
+  // the whole allocation that contains it. The program must not free it before close() has succeeded.
+  device_address existing = 0;
   ipc::on_death after_death = ipc::on_death::drop;
   ipc::full when_full = ipc::full::block;
   std::uint32_t max_participants = 16;
 };
 
 // A buffer to write into. Work on the stream that it was acquired for may write into it. The buffer goes back to the
-// pool if it is not sent.
+// pool if it is not sent. A later call of the pool does that if the stream is being captured into a graph.
 class gpu_loan {
  public:
   gpu_loan();
@@ -70,13 +74,15 @@ class gpu_loan {
   std::unique_ptr<state> state_;
 };
 
-// A buffer to read. Work on the stream that it was received for may read it.
+// A buffer to read. Work on the stream that it was received for may read it. With memory::vmm_fd, the memory is mapped
+// for reading only, except in the process that created the pool.
 class gpu_message {
  public:
   gpu_message();
   gpu_message(gpu_message&&) noexcept;
   gpu_message& operator=(gpu_message&&) noexcept;
-  // Calls release() with the stream that the message was received for.
+  // Calls release() with the stream that the message was received for. If that fails, a later call of the pool, or its
+  // end, releases the message.
   ~gpu_message();
   device_address data() const;
   std::size_t size() const;
@@ -84,13 +90,16 @@ class gpu_message {
   std::uint32_t deliveries() const;
   explicit operator bool() const { return state_ != nullptr; }
   // Returns at once. The writer writes into the buffer again only after the work that is on `on` now. Errors: driver,
-  // queue (evicted), used_after_fork.
+  // queue (evicted), used_after_fork, capturing, bad_option (a stream of another context), producer_died (the writer
+  // died before the device had finished this message, so what was read of it is not complete). After the errors driver,
+  // capturing and bad_option, the object still has the message.
   result<void> release(stream on);
 
  private:
   friend class detail::pool;
   friend class gpu_pool;
   struct state;
+  void end();
   std::unique_ptr<state> state_;
 };
 
@@ -99,7 +108,7 @@ class gpu_pool {
   gpu_pool() = default;
   gpu_pool(gpu_pool&&) noexcept = default;
   gpu_pool& operator=(gpu_pool&&) noexcept;
-  // Like close(). But memory that is still in use elsewhere stays until this process ends.
+  // Like close(), and waits like it. But memory that is still in use elsewhere stays until this process ends.
   ~gpu_pool();
 
   // Errors: no_driver, not_initialised, initialised_in_parent, unsupported, no_device, bad_option, driver, queue.
@@ -108,23 +117,27 @@ class gpu_pool {
   std::size_t buffer_bytes() const;
   memory kind() const;
 
-  // All functions below may return used_after_fork, queue and driver. Returns a free buffer for work on `on`. `on`
-  // waits for the work of the last reader.
+  // All functions below may return used_after_fork, queue and driver. Those with a stream may also return capturing,
+  // and bad_option for a stream that is not of the device's primary context. After an error that is not of the queue,
+  // no buffer and no message is lost. Returns a free buffer for work on `on`. `on` waits for the work of the last
+  // reader.
   result<gpu_loan> acquire(stream on, deadline until = deadline::never());
   // Sends the first `bytes` of the loan. The streams of readers wait for the work that is on `on` now.
   result<void> send(gpu_loan&& from, std::size_t bytes, stream on, deadline until = deadline::never());
   // Returns the oldest message. `on` waits for the writer's work on it. Also producer_died. With memory::legacy, the
   // memory is then closed. With memory::vmm_fd, a message that the device had finished while the writer lived is still
-  // received. If that is not known of a message, the message is dropped with this error, and the caller may ask for the
-  // next one. The error also comes when no message is left.
+  // received. A message that it had not finished is dropped with this error, and the caller may ask for the next one.
+  // The error also comes when no message is left.
   result<gpu_message> receive(stream on, deadline until = deadline::never());
 
   // For the creator: ends sending, accepts no more readers, and frees the memory if no other process has it open. Else
   // returns in_use, whose text says who has it open; close() may be called again. For a reader: closes the memory.
-  // Messages that are left keep it open.
+  // Messages that are left keep it open. Before memory is closed or freed, the host waits for the work of this process
+  // on buffers that were sent, released or given back.
   result<void> close();
-  // Gives back the buffers that dead readers held. Returns how many readers were dead. Calls that wait do this by
-  // themselves.
+  // Gives back the buffers that dead readers held. Returns how many readers were dead. Lets the streams of all
+  // processes go on that wait for work of a dead process. Calls that wait for the queue do this by themselves. A thread
+  // that waits in cuStreamSynchronize() does not: call this in another thread, or in another process of the pool.
   std::size_t recover();
 
  private:

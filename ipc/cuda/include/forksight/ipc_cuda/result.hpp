@@ -23,6 +23,7 @@ enum class errc : std::uint8_t {
   producer_died,          // pid: the pid of the creator
   bad_option,
   untrusted,  // the bytes received from the socket do not describe a pool
+  capturing,  // the stream is being captured into a graph
 };
 
 // The enumerator's name, such as "producer_died". The text is static.
