@@ -24,8 +24,8 @@
     printf("%s = %lld, errno %d\n", #expression, result_, errno); \
   } while (0)
 
-/* The real driver runs. launch() is then not called, because only the test driver accepts its arguments. Memory addresses
- * are never printed, because they may differ. */
+/* The real driver runs. Then wrong arguments are not passed, because only the test driver takes them. Memory addresses are
+ * never printed, because they may differ. */
 static int on_real_driver;
 
 struct functions {
@@ -157,8 +157,10 @@ static struct functions by_proc_address(void* driver) {
   SHOW(get("cuNothing", &found, 12000, 0, &what));
   SHOW(what);
   SHOW(found == NULL);
-  SHOW(get(NULL, &found, 12000, 0, NULL));
-  SHOW(get("cuInit", NULL, 12000, 0, NULL));
+  if (!on_real_driver) { /* NVIDIA's driver 580.159 crashes, without the shim, too */
+    SHOW(get(NULL, &found, 12000, 0, NULL));
+    SHOW(get("cuInit", NULL, 12000, 0, NULL));
+  }
   void** const out = (void**)&cuda;
   for (unsigned i = 0; i < sizeof names / sizeof *names; ++i) SHOW(get(names[i], &out[i], 12000, 0, &what));
   /* The second call with the same name gives the same function. */
