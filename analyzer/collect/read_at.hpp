@@ -1,4 +1,4 @@
-// A value at an offset of a trace's bytes, aligned or not.
+// Reads a value at an offset in the bytes of a trace. The offset need not be aligned.
 #pragma once
 
 #include <cstddef>

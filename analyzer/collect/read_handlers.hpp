@@ -1,4 +1,5 @@
-// Atfork handlers: their list, how long each took, and which one is running.
+// Reads the records of atfork handlers: their list, how long each took, which one is running, the waits of that one,
+// and the locks that its thread holds.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@ class HandlerReader {
   void read_handler_run(const TraceRecord& record);
   void read_handler_wait(const TraceRecord& record);
   void read_handler_held(const TraceRecord& record);
-  // Called when the whole trace has been read: the records of runs change in place, and may refer to later records.
+  // Called after the whole trace was read. The shim changes the record of a run in place, so the record may refer to
+  // records that were written after it.
   void attach_handler_runs();
 
  private:
@@ -29,11 +31,14 @@ class HandlerReader {
 
   TraceContext& trace_;
   model::Model& model_;
-  // Lists of handlers, by the index that a kHandlers record became: where its entries begin, and how many they are.
+  // For each kHandlers record, its first handler in the model, and how many handlers it has. The index in this vector
+  // is what `trace_` remembers for the record.
   std::vector<std::pair<model::HandlerId, std::size_t>> handler_lists_;
   std::vector<std::pair<const TraceRecord*, model::ProcessId>> handler_runs_;
-  std::unordered_map<std::uint64_t, std::vector<const TraceRecord*>> handler_waits_;  // open ones, by their run
-  std::unordered_map<std::uint64_t, std::vector<const TraceRecord*>> handler_holds_;  // by their wait
+  // By the reference to a kHandlerRun: its waits that have not ended.
+  std::unordered_map<std::uint64_t, std::vector<const TraceRecord*>> handler_waits_;
+  // By the reference to a kHandlerWait: the locks that the thread holds meanwhile.
+  std::unordered_map<std::uint64_t, std::vector<const TraceRecord*>> handler_holds_;
 };
 
 }  // namespace forksight::collect

@@ -1,5 +1,5 @@
 // run.json: what `forksight run` saw of a process tree from outside. The file is in the folder of the run, beside the
-// traces. With it `forksight report` can find later what `run` found.
+// traces. `forksight report` reads it, and so can report later what `run` found.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,10 @@ struct LoggedProcess {
   model::Liveness liveness = model::Liveness::kUnknown;
   std::uint64_t stuck_for_ms = 0;
   std::vector<model::Wait> waits;
-  std::int32_t waits_for_pid = 0;  // 0: for none
+  std::int32_t waits_for_pid = 0;  // 0: it waits for no process
   std::uint64_t waits_for_start_ticks = 0;
   std::string waits_via;
-  std::optional<int> exit_status;     // as of wait(2)
+  std::optional<int> exit_status;     // as wait(2) returns it
   std::uint64_t unheard_signals = 0;  // as in model::Process
   std::uint64_t unheard_for_ms = 0;
   std::vector<std::string> ways_out;     // as in model::Process
@@ -39,10 +39,10 @@ struct LoggedProcess {
   bool killed_by_run = false;
   bool is_unreadable = false;               // as in model::Process
   std::vector<std::int32_t> went_on;        // tids of threads that seemed stuck and have gone on since
-  std::optional<std::uint64_t> shim_start;  // where the shim was mapped; 0: nowhere; none: not read
+  std::optional<std::uint64_t> shim_start;  // where the shim was mapped; 0: nowhere; nullopt: not read
 };
 
-// A process that was seen to have ended by that instant of CLOCK_MONOTONIC.
+// A process that `run` saw to have ended. `gone_ns`: when it saw that (CLOCK_MONOTONIC).
 struct LoggedEnd {
   std::int32_t pid = 0;
   std::uint64_t start_ticks = 0;  // 0: not known
@@ -67,8 +67,9 @@ Result<RunLog> read_run_log(const std::filesystem::path& file);
 // Replaces run.json in `folder` by rename: a reader sees the old one or the new one.
 Result<std::filesystem::path> write_run_log(const std::filesystem::path& folder, const RunLog& log);
 
-// Adds what the log knows to the processes with the same host, pid and start time (a trace may not have the start
-// time), and adds processes that no trace has. A second merge of the same log changes nothing.
+// Adds the facts of the log to the processes with the same host, pid and start time. A host or a start time that one
+// side does not know counts as the same. Adds the processes that no trace has. A second merge of the same log changes
+// nothing.
 void merge_run_log(model::Model& model, RunLog log);
 
 }  // namespace forksight::collect

@@ -23,8 +23,8 @@ std::string describe_place(const image::Image& image, std::uint64_t address) {
   if (const image::Thread* const owner = find_stack_owner(image, *mapping)) {
     return fmt::format("stack of thread {}", owner->tid);
   }
-  // Private anonymous memory counts as heap. It has large blocks of malloc, and the arenas from which all threads
-  // except the first allocate.
+  // Private anonymous memory counts as heap. malloc() maps such memory for large blocks, and for the arenas of all
+  // threads except the first.
   if (mapping->path.empty()) return mapping->shared ? "anonymous shared memory" : "heap";
   if (mapping->path.front() != '/') return {};
   return fmt::format("{}+{:#x}", mapping->path, address - mapping->start + mapping->offset);

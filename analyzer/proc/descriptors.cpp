@@ -29,7 +29,8 @@ ReadText read_fdinfo(std::int32_t tid, std::int32_t fd) {
   return read_file(proc_path(tid, fmt::format("fdinfo/{}", fd)));
 }
 
-// The octal number in the "flags:" line of a descriptor's fdinfo; nullopt if the descriptor was closed.
+// The octal number in the "flags:" line of a descriptor's fdinfo. nullopt if there is no such line, as when the
+// descriptor was closed.
 std::optional<int> parse_flags(std::string_view fdinfo) {
   const auto field = find_field(fdinfo, "flags");
   if (!field) return std::nullopt;
@@ -63,7 +64,7 @@ void collect_holders(std::int32_t pid, std::int32_t tid, const std::vector<std::
       if (!objects.contains(*link)) continue;
     }
     Holder holder{std::move(*link), pid, tid, fd, false, false};
-    // If the mode of a descriptor cannot be read, the descriptor counts as both ends. So its process stays among the
+    // A descriptor whose mode cannot be read counts as open for reading and writing. So its process stays among the
     // possible wakers.
     const int mode = parse_flags(fdinfo).value_or(O_RDWR) & O_ACCMODE;
     holder.reads = mode != O_WRONLY;
@@ -83,8 +84,8 @@ bool parse_after(std::string_view line, std::string_view name, int base, T& out)
 
 Object of_inode(ObjectKind kind, std::uint64_t inode, std::string name) { return {kind, std::move(name), inode}; }
 
-// True if the timer will expire by itself, or has expired and was not read since. The fields come from timerfd_show()
-// of the kernel's fs/timerfd.c.
+// True if the timer will expire by itself, or has expired and was not read since. Also true if that cannot be read. The
+// fields come from timerfd_show() of the kernel's fs/timerfd.c.
 bool is_timer_armed(std::string_view fdinfo) {
   const auto left = find_field(fdinfo, "it_value");
   const auto ticks = find_field(fdinfo, "ticks");
@@ -114,7 +115,7 @@ Object find_object(std::int32_t tid, std::int32_t fd) {
   }
   if (*link == "anon_inode:[eventpoll]") return {ObjectKind::kEpoll, std::move(*link), 0};
   if (*link == "anon_inode:[pidfd]") return {ObjectKind::kProcess, std::move(*link), 0};
-  // Any process can open a FIFO that has a name, at any time. Many services wait for that.
+  // A FIFO that still has a name counts as kOther: any process can open it at any time. Many services wait for that.
   struct stat status {};
   const bool is_fifo = files::stat_living(link_path(tid, fd), status) == 0 && S_ISFIFO(status.st_mode);
   return {is_fifo && status.st_nlink == 0 ? ObjectKind::kFifo : ObjectKind::kOther, std::move(*link), 0};

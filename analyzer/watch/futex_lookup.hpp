@@ -1,5 +1,5 @@
-// Which objects the futex words of one process are part of, and who could wake the threads that sleep on these words.
-// Reads only.
+// Finds the object that a futex word of a process is part of, and who could wake the threads that sleep on this word.
+// Only reads the process.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,12 @@
 
 namespace forksight::watch {
 
-// The mutex can only be unlocked by its owner (glibc, pthread_mutex_unlock.c).
+// True if the word is part of a mutex that only its owner can unlock: a recursive or an error-checking one (glibc,
+// pthread_mutex_unlock.c).
 bool is_unlock_checked(const proc::FutexWord& word);
-// Sets `facts.wakers`: who may end the wait for a word in private memory of process `pid`. That is the owner, if
-// `facts` names a living one, else any thread of the process. If only an owner that has ended may unlock the mutex, it
-// is nobody.
+// Sets `facts.wakers`: who may end the wait for a word in private memory of process `pid`. If `facts` names a living
+// owner, that is the owner. Else it is any thread of the process. There are two exceptions, in which it is nobody: only
+// an owner that has ended may unlock the mutex, or the word of a priority-inheriting futex could not be read.
 void name_wakers(std::int32_t pid, const proc::WaitTarget& target, WaitFacts& facts);
 
 // Looks up the mapping, the owner and the use of the words, and the kernel function that each thread sleeps in.
@@ -30,11 +31,13 @@ class FutexLookup {
   WaitFacts look_up(const proc::ThreadSample& thread);
   // True if the word no longer has the value for which the thread went to sleep. Perhaps the wait was moved to another
   // word (FUTEX_CMP_REQUEUE), or the page was mapped again. Then another process may be able to end the wait. Always
-  // false for a wait with the PRIVATE flag, which no other process can end.
+  // false for a wait with the PRIVATE flag, which no other process can end. Also false for a priority-inheriting futex,
+  // and if the word cannot be read.
   bool may_have_moved(const proc::ThreadSample& thread);
   // True if a CPython interpreter is mapped: its program or its library. `tid`: any living thread.
   bool has_python(std::int32_t tid);
-  // For a word in shared memory; nullopt: the shared object cannot be identified.
+  // Finds the place of the thread's futex word in shared memory. nullopt: the word is not in shared memory, or that
+  // memory cannot be identified.
   std::optional<proc::SharedPlace> find_shared(const proc::ThreadSample& thread);
   // The mappings of the process. `tid`: any living thread.
   const std::vector<proc::Mapping>& mappings(std::int32_t tid);
@@ -51,7 +54,7 @@ class FutexLookup {
   proc::OwnNumbers numbers_;
   std::optional<std::vector<proc::Mapping>> mappings_;  // read once
   std::optional<abi::Libc> libc_;
-  std::optional<proc::ProcessMemory> memory_;  // opened once, by a living thread
+  std::optional<proc::ProcessMemory> memory_;  // of any living thread; kept once it is open
 };
 
 }  // namespace forksight::watch

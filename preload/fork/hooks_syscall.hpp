@@ -2,7 +2,7 @@
 
 namespace forksight {
 
-// Called by the initialiser with the next definition of syscall() in the global scope.
+// Called by the initialiser with the definition of syscall() that follows the shim's one in the loader's global scope.
 void set_next_syscall(void* function);
 
 }  // namespace forksight

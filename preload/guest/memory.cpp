@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-// The kernel reads memory when it writes to a pipe, and the shim reads it back from the pipe: an unmapped page is an
-// error instead of a fault.
+// Writes the memory to a pipe, and reads it back from the pipe. In write(2) it is the kernel that reads the memory, so
+// an unmapped page causes an error instead of a fault.
 std::size_t read_through_pipe(const std::byte* from, std::byte* to, std::size_t bytes) {
   int ends[2];
   if (sys::call(SYS_pipe2, sys::word(ends), O_CLOEXEC | O_NONBLOCK) != 0) return 0;
@@ -36,7 +36,8 @@ std::size_t read_through_pipe(const std::byte* from, std::byte* to, std::size_t 
 std::size_t read_memory(const void* from, void* to, std::size_t bytes) {
   iovec local{to, bytes};
   iovec remote{const_cast<void*>(from), bytes};
-  // The kernel cuts a transfer only between iovec elements and pages, so one element each is enough.
+  // Within an iovec element the kernel copies page by page, and stops at the first unmapped page. So one element for
+  // each side is enough.
   const long got = sys::call(SYS_process_vm_readv, sys::getpid(), sys::word(&local), 1, sys::word(&remote), 1, 0);
   if (got >= 0) return static_cast<std::size_t>(got);
   if (got == -EFAULT) return 0;

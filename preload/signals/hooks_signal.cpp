@@ -1,6 +1,7 @@
-// Threads that take signals by waiting for them. The wait is noted in the slot, so that a fork can record which signals
-// the lost threads took. The set of signals is read at the fork from the waiting thread's memory. If a child waits,
-// without a deadline, only for signals of timers that it lost at its fork, this is recorded before it blocks.
+// Threads that take signals by waiting for them. sigwait(), sigwaitinfo() and sigtimedwait() note the wait in the
+// thread's slot, so that a fork can record which signals the lost threads took. The fork reads the set of signals from
+// the waiting thread's memory. All functions here, sigsuspend() and pause() too, check whether a child waits, without a
+// deadline, only for signals of timers that it lost at its fork. They record such a wait before the child blocks.
 #include <signal.h>
 #include <unistd.h>
 
@@ -27,8 +28,8 @@ struct TimerWait {
   std::uint64_t signals;
 };
 
-// A wait for a signal in `set` is about to begin, or, with `is_mask`, for a signal that is not in `set`. If the set
-// cannot be read, the kernel refuses the call, and nothing is recorded.
+// Called before a wait for the signals in `set`. With `is_mask`, the wait is for all signals that are not in `set`. If
+// the set cannot be read, nothing is recorded. The kernel then usually refuses the call, too.
 __attribute__((noinline, cold)) TimerWait enter_timer_wait(const sigset_t* set, bool is_mask, const Site& site) {
   std::uint64_t signals = 0;
   if (read_memory(set, &signals, sizeof signals) != sizeof signals) return {0, 0};
@@ -70,7 +71,8 @@ FORKSIGHT_EXPORT(int, sigtimedwait, const sigset_t* set, siginfo_t* info, const 
       is_number);
 }
 
-// sigsuspend() and pause() return only when a handler has run for a signal that was waited for.
+// sigsuspend() and pause() return only after a handler of an awaited signal has run, so `came` is true. sigsuspend()
+// also returns if the mask cannot be read, but then no wait is recorded.
 FORKSIGHT_EXPORT(int, sigsuspend, const sigset_t* mask) {
   const auto real = FORKSIGHT_LAZY_NEXT(sigsuspend);
   if (FORKSIGHT_LIKELY(g_lost_timers == 0)) return real(mask);

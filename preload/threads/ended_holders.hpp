@@ -5,11 +5,13 @@
 
 namespace forksight {
 
-// The thread of `slot`, which the caller has claimed (kReserved), has ended. True if the memory of a lock shows that
-// the thread still holds it. Then the slot gets the flag kThreadEnded, and its kThread record is written again.
+// The thread of `slot` has ended, and the caller has claimed the slot (kReserved). Returns true if the memory of a lock
+// shows that the thread still holds it. Then it sets the flag kThreadEnded of the slot, and forgets the slot's kThread
+// record, so that it is written again, with the flag, when another record next refers to it.
 bool mark_if_ended_with_locks(Slot& slot);
 
-// The same for a slot of this process whose thread may have ended. Called in a fork's prepare handler.
+// The same for any slot that the caller has not claimed. Does nothing unless the slot is of this process and its thread
+// has ended. Called in a fork's prepare handler.
 void look_for_ended_holders(Slot& slot);
 
 }  // namespace forksight

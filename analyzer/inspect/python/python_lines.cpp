@@ -16,7 +16,8 @@ int to_line(std::int64_t line) {
 std::uint8_t byte_at(Table table, std::size_t index) { return std::to_integer<std::uint8_t>(table[index]); }
 std::int8_t signed_at(Table table, std::size_t index) { return static_cast<std::int8_t>(byte_at(table, index)); }
 
-// The table has pairs of numbers: after as many bytes as the first number, the line grows by the second number.
+// co_lnotab consists of pairs of bytes. The first byte is the distance from the place of the previous pair, in bytes of
+// code. The second byte is signed, and is added to the line at this place.
 int find_in_deltas(Table table, std::int64_t line, std::int64_t address) {
   std::int64_t start = 0;
   for (std::size_t i = 0; i + 1 < table.size(); i += 2) {
@@ -27,8 +28,8 @@ int find_in_deltas(Table table, std::int64_t line, std::int64_t address) {
   return to_line(line);
 }
 
-// The table has pairs of numbers: the first is how many bytes belong to a line, the second by how much that line is
-// higher than the line before. -128 as the second number: these bytes have no line.
+// co_linetable of 3.10 consists of pairs of bytes. The first byte is the number of bytes of code that belong to one
+// line. The second byte is signed: this line minus the line before. If it is -128, these bytes of code have no line.
 int find_in_ranges(Table table, std::int64_t line, std::int64_t address) {
   std::int64_t end = 0;
   for (std::size_t i = 0; i + 1 < table.size(); i += 2) {

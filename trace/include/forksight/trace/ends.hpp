@@ -5,10 +5,11 @@
 
 namespace forksight::trace {
 
-// The writer has waited for a child that a crash ended, by SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS or SIGABRT.
+// The process that wrote the record has waited for a child that crashed: SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP,
+// SIGSYS or SIGABRT ended the child.
 struct ChildEndRecord {
   std::int32_t child;   // pid
-  std::int32_t status;  // as of wait(2)
+  std::int32_t status;  // as wait(2) returns it
 };
 static_assert(sizeof(ChildEndRecord) == 8);
 
