@@ -1,9 +1,9 @@
 // Mechanism: a signal comes while main is inside of localtime(), which holds libc's lock of the time zone. The handler
-//            forks, and the child calls localtime(). The lock that it waits for is held by the interrupted call, which
-//            is further down the child's own stack.
+//            forks, and the child calls localtime(), which waits for that lock. The interrupted call holds the lock. It
+//            is an outer frame of the child's own stack, so it cannot go on.
 // To blame:  the fork in the signal handler.
 // User sees: a crash reporter or a watchdog whose child hangs.
-// Fix:       let the handler set a flag, and fork elsewhere.
+// Fix:       let the handler only set a flag, and fork outside of the handler.
 // Repaired:  the child does not call localtime(). It writes a fixed text by write(2).
 //
 // EXPECT-BARE: hang
@@ -40,14 +40,14 @@ static void on_signal(int number) {
     _exit(result);
   }
   status = end_of(child);
-  close(end);  // the zone's file ends: localtime() can go on
+  close(end);  // the zone's file ends, so that localtime() in main can return
 }
 
 static void* sender_main(void* unused) {
   int left = 0;
-  end = open(zone, O_WRONLY);  // main has opened the other end, and holds the lock
-  // When main has read something, it has returned from malloc(). Inside of malloc() it could hold malloc's lock, and
-  // fork() in its signal handler would wait for that lock.
+  end = open(zone, O_WRONLY);  // returns when main has opened the other end; main then holds the lock
+  // Once main has read these bytes, it is no longer inside of malloc(). If the signal came inside of malloc(), main
+  // could hold malloc's lock, and fork() in the handler would wait for that lock.
   if (write(end, "TZif", 4) != 4) abort();
   while (ioctl(end, FIONREAD, &left) == 0 && left > 0) sched_yield();
   unlink(zone);

@@ -1,8 +1,9 @@
 // Mechanism: main holds Python's GIL and waits for a mutex of C code. A worker holds that mutex and calls into Python,
-//            so it waits for the GIL. With -DJOIN main waits for the end of that worker instead.
+//            so it waits for the GIL. In the variant "join" main waits for the end of that worker instead.
 // To blame:  the wait while the GIL is held.
 // User sees: the program stops. Its worker wakes up every 5 ms, so the program does not look asleep.
-// Fix:       put Py_BEGIN_ALLOW_THREADS around the wait. Or release the mutex before calling into Python.
+// Fix:       release the GIL during the wait, by Py_BEGIN_ALLOW_THREADS and Py_END_ALLOW_THREADS around it. Or let the
+//            worker release the mutex before it calls into Python.
 // Repaired:  main releases the GIL while it waits.
 //
 // Variant "slow": the worker computes for three seconds. It holds the mutex, and does not need the GIL. Main waits for
@@ -23,7 +24,7 @@
 #include "../call_of.h"
 #endif
 
-// The functions of libpython that this case uses. They belong to its stable interface, so its headers are not needed.
+// The functions of libpython that this case uses. They are declared here, so that the case needs no headers of Python.
 void Py_InitializeEx(int install_handlers);
 void* PyEval_SaveThread(void);
 void PyEval_RestoreThread(void* thread);

@@ -4,7 +4,9 @@
   check_guest.py SCENE PROBE LIBRARY [COUNTER]
 
 Scenes: plain, allocations, missing, read-only, not-a-folder, full, tiny-file, no-descriptors.
-Exit status: 0 if they are the same, 1 if they differ, 77 if the scene cannot be set up here.
+COUNTER: the library malloc_counter. Only the scene "allocations" needs it, and preloads it in both runs.
+In the scene "plain" the shim must also write a trace.
+Exit status: 0 if all is as it must be, 1 if not, 77 if the scene cannot be set up here.
 """
 import os
 import resource

@@ -15,7 +15,7 @@ static sigset_t set_of(int number) {
   return set;
 }
 
-/* Blocks the signal in this thread. If it is then sent to this thread, it is pending when the thread waits for it. */
+/* Blocks the signal in this thread, so that it stays pending until the thread waits for it. Returns the old mask. */
 static sigset_t block(int number) {
   const sigset_t set = set_of(number);
   sigset_t before;
@@ -127,7 +127,8 @@ PROBE_IN(pause_blocks, ANYWHERE & ~IN_HANDLER) {
   show_blocking(&blocking);
 }
 
-/* A child does not have its parent's timer. Signals that it is sent, and timers that it arms, must still arrive. */
+/* A child does not have its parent's timer. But it must still get the signals that a thread sends, and the signals of
+ * timers that it arms itself. */
 static void wait_in_child(void) {
   const sigset_t set = set_of(SIGALRM);
   const struct itimerval soon = {{0, 0}, {0, 1000}};

@@ -10,7 +10,7 @@ static int status_of(pid_t child) {
   return child > 0 && waitpid(child, &status, 0) == child ? status : -1;
 }
 
-/* Uses the stack below the frame of the caller of vfork(). In the parent that frame must be unchanged. */
+/* The child calls this to overwrite the stack below the frame that called vfork(). This must not change that frame. */
 __attribute__((noinline)) static int deepen(int depth) {
   volatile char bytes[64];
   for (unsigned at = 0; at < sizeof bytes; ++at) bytes[at] = (char)depth;
@@ -69,7 +69,7 @@ PROBE(nested) {
   SHOW(inner_status);
 }
 
-/* The child calls fork(). Its child does not come from vfork(). */
+/* The child calls fork(). The grandchild is then an ordinary forked process. */
 PROBE(fork_in_child) {
   volatile int inner_status = 0;
   const pid_t child = vfork();
@@ -83,7 +83,7 @@ PROBE(fork_in_child) {
   SHOW(inner_status);
 }
 
-/* At the limit of processes vfork() fails. The limit does not hold for root. */
+/* vfork() fails at the limit of processes (RLIMIT_NPROC). The limit does not apply to root. */
 PROBE(refused) {
   struct rlimit before;
   if (getrlimit(RLIMIT_NPROC, &before) != 0) return;
