@@ -70,7 +70,7 @@ std::optional<std::int32_t> read_futex_owner(const proc::ProcessMemory& memory, 
 
 }  // namespace
 
-bool is_unlock_checked(const proc::FutexWord& word) {
+bool only_owner_can_unlock(const proc::FutexWord& word) {
   return word.use == model::FutexUse::kMutex &&
          (word.mutex_type == model::MutexType::kRecursive || word.mutex_type == model::MutexType::kErrorcheck);
 }
@@ -95,7 +95,7 @@ void name_wakers(std::int32_t pid, const proc::WaitTarget& target, WaitFacts& fa
     case model::FutexUse::kUnknown: break;
   }
   // Only the owner can unlock such a mutex. Once the owner has ended, the mutex stays locked.
-  if (is_unlock_checked(word) && word.owner_is_gone) return;
+  if (only_owner_can_unlock(word) && word.owner_is_gone) return;
   // Any thread could unlock another kind of lock whose owner has ended, if only by mistake.
   if (facts.wakers.empty()) facts.wakers = {{pid, "futex"}};
 }

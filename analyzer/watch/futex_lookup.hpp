@@ -17,7 +17,7 @@ namespace forksight::watch {
 
 // True if the word is part of a mutex that only its owner can unlock: a recursive or an error-checking one (glibc,
 // pthread_mutex_unlock.c).
-bool is_unlock_checked(const proc::FutexWord& word);
+bool only_owner_can_unlock(const proc::FutexWord& word);
 // Sets `facts.wakers`: who may end the wait for a word in private memory of process `pid`. If `facts` names a living
 // owner, that is the owner. Else it is any thread of the process. There are two exceptions, in which it is nobody: only
 // an owner that has ended may unlock the mutex, or the word of a priority-inheriting futex could not be read.

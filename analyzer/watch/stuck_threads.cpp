@@ -72,7 +72,7 @@ bool is_unchanged_now(std::int32_t pid, const proc::ThreadSample& before, proc::
 // pid namespace, and forksight must see all of them.
 bool is_abandoned(FutexLookup& lookup, const proc::ThreadSample& thread, const WaitFacts& facts) {
   const proc::FutexWord& word = facts.word;
-  if (facts.mapping != WordMapping::kShared || !word.owner_is_gone || !is_unlock_checked(word)) return false;
+  if (facts.mapping != WordMapping::kShared || !word.owner_is_gone || !only_owner_can_unlock(word)) return false;
   const auto place = lookup.find_shared(thread);
   if (!place || (!proc::is_in_initial_pid_namespace() && !proc::is_closed_to_others(thread.tid, *place))) return false;
   const auto mappers = proc::SharedMemory::read({}).mappers(*place);

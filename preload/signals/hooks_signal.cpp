@@ -20,7 +20,7 @@ using namespace forksight;
 namespace {
 
 // Nobody can wait for SIGKILL and SIGSTOP; 32 and 33 belong to libc.
-constexpr std::uint64_t kNobodysSignals =
+constexpr std::uint64_t kUnwaitableSignals =
     std::uint64_t{1} << (SIGKILL - 1) | std::uint64_t{1} << (SIGSTOP - 1) | std::uint64_t{3} << 31U;
 
 struct TimerWait {
@@ -33,7 +33,7 @@ struct TimerWait {
 __attribute__((noinline, cold)) TimerWait enter_timer_wait(const sigset_t* set, bool is_mask, const Site& site) {
   std::uint64_t signals = 0;
   if (read_memory(set, &signals, sizeof signals) != sizeof signals) return {0, 0};
-  if (is_mask) signals = ~(signals | kNobodysSignals);
+  if (is_mask) signals = ~(signals | kUnwaitableSignals);
   return {begin_timer_wait(signals, site), signals};
 }
 

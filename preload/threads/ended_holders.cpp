@@ -42,7 +42,7 @@ bool mark_if_ended_with_locks(Slot& slot) {
   return true;
 }
 
-void look_for_ended_holders(Slot& slot) {
+void check_for_ended_holder(Slot& slot) {
   SlotState ended = SlotState::kEnded;
   if (slot.state.load(std::memory_order_acquire) != ended || slot.epoch != epoch()) return;
   if (depth(slot) == 0 || (slot.flags & trace::kThreadEnded) != 0) return;

@@ -12,6 +12,6 @@ bool mark_if_ended_with_locks(Slot& slot);
 
 // The same for any slot that the caller has not claimed. Does nothing unless the slot is of this process and its thread
 // has ended. Called in a fork's prepare handler.
-void look_for_ended_holders(Slot& slot);
+void check_for_ended_holder(Slot& slot);
 
 }  // namespace forksight

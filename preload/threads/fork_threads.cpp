@@ -123,7 +123,7 @@ void at_fork::Threads::prepares(Fork& fork) {
   for (std::uint32_t i = 0; i < slot_count(); ++i) {
     Slot& slot = slot_at(i);
     if (is_other_thread(slot, self)) ensure_thread_record(slot);
-    look_for_ended_holders(slot);
+    check_for_ended_holder(slot);
   }
   if (g_lost_threads_unrecorded != g_noted_threads) {
     g_noted_threads = g_lost_threads_unrecorded;

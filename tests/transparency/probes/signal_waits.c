@@ -23,7 +23,7 @@ static sigset_t block(int number) {
   return before;
 }
 
-PROBE(pending_ones_come_at_once) {
+PROBE(pending_signals_come_at_once) {
   const sigset_t set = set_of(SIGUSR2);
   const sigset_t before = block(SIGUSR2);
   const struct timespec none = {0, 0};
