@@ -45,7 +45,12 @@ foreach(mutant IN LISTS mutants)
   target_link_libraries(ipc_mutant_${name} PRIVATE ipc_step_kill_main ipc_invariants forksight_sanitize)
   add_test(NAME ipc.mutant.${name}
     COMMAND ${FORKSIGHT_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/expect_red.py $<TARGET_FILE:ipc_mutant_${name}> --first)
-  set_tests_properties(ipc.mutant.${name} PROPERTIES TIMEOUT 300 LABELS unit)
+  # These two are found late: each needs 20 s of processor time.
+  set(label unit)
+  if(name MATCHES "^(recovery_never_parks|recovery_returns_withdrawn)$")
+    set(label stress)
+  endif()
+  set_tests_properties(ipc.mutant.${name} PROPERTIES TIMEOUT 300 LABELS ${label})
 endforeach()
 
 # The state machine alone, on words in the test's own memory.
