@@ -42,6 +42,16 @@ cu_allocation allocation_on(cu_device device) {
 void device_memory::use::reset() {
   device_memory* const of = std::exchange(of_, nullptr);
   if (of == nullptr || !of->mark_.is_ours()) return;
+  bool is_last = false;
+  {
+    const std::lock_guard held(g_lock);
+    is_last = of->uses_ == 1;
+  }
+  // Other pools can be used meanwhile. If another handle came, the wait was not needed.
+  if (is_last && of->context_ != nullptr && (!of->is_made_here_ || of->may_free_)) {
+    const current_context within(of->api_, of->context_);
+    of->wait_for_own_work();
+  }
   const std::lock_guard held(g_lock);
   if (--of->uses_ != 0) return;
   std::erase(g_open, of);
@@ -336,11 +346,13 @@ result<device_memory::use> device_memory::import(const driver& api, const card& 
   return use(made);
 }
 
+// Other threads may still use the words of the card and the events. They stay until the last handle ends.
 void device_memory::close_now() {
   const std::lock_guard held(g_lock);
-  if (!mark_.is_ours()) return;
-  is_closed_.store(true, std::memory_order_release);  // pairs with is_closed()
-  close();
+  if (!mark_.is_ours() || is_closed_.exchange(true, std::memory_order_acq_rel)) return;  // pairs with is_closed()
+  const current_context within(api_, context_);
+  wait_for_own_work();
+  close_memory();
 }
 
 // Waits for the work of this process on the memory. If memory is unmapped under such work, the work fails with error
@@ -355,31 +367,33 @@ void device_memory::wait_for_own_work() const {
 
 // The answers of the driver are ignored: nobody could be told, and at the end of the process the driver may already be
 // gone.
-void device_memory::close() {
-  if (context_ == nullptr || (is_made_here_ && !may_free_)) return;
-  {
-    const current_context within(api_, context_);
-    wait_for_own_work();
-    for (cu_event const event : last_use_) (void)api_.event_destroy(event);
-    last_use_.clear();
-    if (kind_ == memory::legacy && base_ != 0 && !is_of_the_program_) {
-      (void)(is_made_here_ ? api_.memory_free(base_ + offset_) : api_.ipc_memory_close(base_));
-    }
-    if (is_mapped_) (void)api_.vmm_unmap(base_, reserved_);
-    if (reserved_ != 0) (void)api_.vmm_unreserve(base_, reserved_);
-    if (has_allocation_) (void)api_.vmm_release(allocation_);
-    if (is_registered_) (void)api_.host_unregister(words_);
+void device_memory::close_memory() {
+  if (kind_ == memory::legacy && base_ != 0 && !is_of_the_program_) {
+    (void)(is_made_here_ ? api_.memory_free(base_ + offset_) : api_.ipc_memory_close(base_));
   }
-  if (words_ != nullptr) munmap(words_, words_bytes_);
-  words_ = nullptr;
-  buffers_ = 0;
-  (void)api_.primary_release(device_);
+  if (is_mapped_) (void)api_.vmm_unmap(base_, reserved_);
+  if (reserved_ != 0) (void)api_.vmm_unreserve(base_, reserved_);
+  if (has_allocation_) (void)api_.vmm_release(allocation_);
   base_ = 0;
   reserved_ = 0;
-  is_mapped_ = has_allocation_ = is_registered_ = false;
-  context_ = nullptr;
+  is_mapped_ = has_allocation_ = false;
+}
+
+device_memory::~device_memory() {
+  if (is_made_here_ && !may_free_) return;
+  if (context_ != nullptr) {
+    {
+      const current_context within(api_, context_);
+      wait_for_own_work();
+      close_memory();
+      for (cu_event const event : last_use_) (void)api_.event_destroy(event);
+      if (is_registered_) (void)api_.host_unregister(words_);
+    }
+    (void)api_.primary_release(device_);
+  }
+  if (words_ != nullptr) munmap(words_, words_bytes_);
   // From here on, this process has no work on the memory.
-  ipc::detail::life_lock::end(std::exchange(lock_page_, nullptr));
+  ipc::detail::life_lock::end(lock_page_);
 }
 
 }  // namespace forksight::ipc_cuda::detail

@@ -71,6 +71,7 @@ class device_memory {
   // Releases the streams of all processes that wait for work of a process that has died.
   void release_streams() const;
   bool is_closed() const { return is_closed_.load(std::memory_order_acquire); }
+  // For legacy memory of a creator that has died.
   void close_now();
   // The descriptor of memory::vmm_fd, for other processes; -1: they need none.
   int fd() const { return fd_.get(); }
@@ -79,7 +80,7 @@ class device_memory {
 
  private:
   explicit device_memory(const driver& api) : api_(api) {}
-  ~device_memory() { close(); }
+  ~device_memory();
   result<void> enter(cu_device device);
   result<void> make_vmm(std::uint64_t bytes, facts& about);
   result<void> make_legacy(std::uint64_t bytes, facts& about);
@@ -92,7 +93,7 @@ class device_memory {
   // Takes the lock of that number, so that other processes learn of the end of this one.
   result<void> take_lock(const card& of, std::uint32_t number);
   void wait_for_own_work() const;
-  void close();
+  void close_memory();
 
   const driver& api_;
   ipc::detail::fork_mark mark_;

@@ -359,11 +359,12 @@ result<gpu_message> pool::receive(stream on, deadline until) {
 
 result<void> pool::record_done(std::uint32_t buffer, std::uint32_t message, stream on) {
   if (auto fits = check_stream(on); !fits) return fits;
-  if (const int answer = memory_->note_use(buffer, on); answer != kSuccess) return failed(answer, "cuEventRecord");
   if (const int answer = memory_->api().stream_write_value(on, memory_->done_word(buffer), message, 0);
       answer != kSuccess) {
     return failed(answer, "cuStreamWriteValue32");
   }
+  // The write is a use of the memory, too: close() waits for it.
+  if (const int answer = memory_->note_use(buffer, on); answer != kSuccess) return failed(answer, "cuEventRecord");
   const reader ours{memory_->number(), reader::phase::released, message};
   card_.buffer(buffer).last_reader.store(ours.bits(), std::memory_order_release);  // pairs with settle()
   return {};
