@@ -3,6 +3,8 @@
 #include <sched.h>
 #include <sys/mount.h>
 
+#include <thread>
+
 #include "support.hpp"
 
 namespace forksight::ipc_cuda::test {
@@ -333,23 +335,37 @@ TEST(DeadWriter, HoldsUpNoStreamThatWaitsForItsWork) {
   EXPECT_EQ(two.wait(), 0);
 }
 
-TEST(DeadWriter, OfLegacyMemoryNothingIsTouchedAnyMore) {
+// Work of the reader on the memory may go on. So the memory stays until the last message has been released.
+TEST(DeadWriter, OfLegacyMemoryNothingMoreIsReceived) {
   stage on;
   child writer = start_writer(on, memory::legacy);
   const auto pid = static_cast<std::uint32_t>(writer.pid());
   child reader([&] {
-    gpu at;
+    gpu at, other;
     gpu_pool pool = must(receive_pool(on.way.theirs(), soon()));
     gpu_message first = must(pool.receive(at.on, soon()));
+    gpu_message second = must(pool.receive(at.on, soon()));
+    gpu_message third = must(pool.receive(other.on, soon()));
+    at.shut_gate();
+    at.copy_later(second.data(), 5000);
     on.is_open.pass();
     on.was_killed.take();
     for (int again = 0; again < 2; ++again) {
       const auto none = pool.receive(at.on, soon());
       MUST(!none && none.error().code == errc::producer_died && none.error().pid == pid);
     }
-    MUST(first.data() == 0);
+    MUST(first.data() == 0 && second.data() == 0);
     must(first.release(at.on));
+    must(second.release(at.on));
+    const auto told = third.release(other.on);
+    MUST(!told && told.error().code == errc::producer_died);
+    std::thread opener([&] {
+      MUST(at.context_set(at.context) == 0);
+      at.open_gate();
+    });
     must(pool.close());
+    opener.join();
+    MUST(at.stream_synchronize(at.on) == 0 && at.has_copied(2, 5000));
     return 0;
   });
   on.is_sent.take();

@@ -336,6 +336,70 @@ TEST_P(Pool, CloseWaitsForTheWorkOfItsOwnProcess) {
   EXPECT_EQ(writer.wait(), 0);
 }
 
+// The stream of receive() still waits for the writer when the message is released on another stream.
+TEST_P(Pool, CloseWaitsForTheStreamThatTheMessageWasReceivedFor) {
+  const sockets way;
+  const baton was_released, is_done;
+  child writer([&] {
+    gpu at;
+    gpu_pool pool = make_pool(small(GetParam()), way.ours());
+    at.shut_gate();
+    send_filled(at, pool, 7);
+    was_released.take();
+    std::this_thread::sleep_for(50ms);
+    at.open_gate();
+    is_done.take();
+    must(pool.close());
+    return 0;
+  });
+  child reader([&] {
+    gpu at;
+    gpu_pool pool = must(receive_pool(way.theirs(), soon()));
+    gpu_message got = must(pool.receive(at.on, soon()));
+    must(got.release(at.aside));
+    was_released.pass();
+    must(pool.close());
+    MUST(at.stream_synchronize(at.on) == 0 && at.stream_synchronize(at.aside) == 0);
+    is_done.pass();
+    return 0;
+  });
+  EXPECT_EQ(reader.wait(), 0);
+  EXPECT_EQ(writer.wait(), 0);
+}
+
+TEST(Capture, TheEndOfAPoolDuringACaptureUnmapsNothing) {
+  const sockets way;
+  const baton is_done;
+  child writer([&] {
+    gpu at;
+    gpu_pool pool = make_pool(small(memory::vmm_fd), way.ours());
+    send_filled(at, pool, 6);
+    is_done.take();
+    MUST(pool.close().error().code == errc::in_use);
+    is_done.take();
+    return 0;
+  });
+  child reader([&] {
+    gpu at;
+    gpu_pool pool = must(receive_pool(way.theirs(), soon()));
+    gpu_message got = must(pool.receive(at.on, soon()));
+    at.shut_gate();
+    at.copy_later(got.data(), 5000);
+    void* graph = nullptr;
+    MUST(at.capture_begin(at.on, 0) == 0);
+    got = gpu_message();
+    must(pool.close());
+    MUST(at.capture_end(at.on, &graph) == 0);
+    is_done.pass();
+    at.open_gate();
+    MUST(at.stream_synchronize(at.on) == 0 && at.has_copied(6, 5000));
+    return 0;
+  });
+  EXPECT_EQ(reader.wait(), 0);
+  is_done.pass();
+  EXPECT_EQ(writer.wait(), 0);
+}
+
 // With memory::legacy, the driver knows no mapping for reading only.
 TEST(Readers, CannotWrite) {
   const sockets way;

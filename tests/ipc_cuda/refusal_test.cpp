@@ -7,6 +7,7 @@
 
 #include "card.hpp"
 #include "forksight/ipc/handover.hpp"
+#include "letter.hpp"
 #include "refusals.hpp"
 #include "support.hpp"
 
@@ -159,6 +160,35 @@ TEST(Card, FactsThatContradictEachOtherAreRefused) {
   EXPECT_FALSE(is_taken([](detail::facts& about) { about.offset = 1; }));
   EXPECT_FALSE(is_taken([](detail::facts& about) { about.stride = ~std::uint64_t{0} / 2; }));
   EXPECT_FALSE(is_taken([](detail::facts& about) { about.kind = memory::mempool; }));
+}
+
+// Every reader of a pool knows its id, and can send a card with this id and with other facts.
+TEST(Refusals, AnotherCardWithTheIdOfAnOpenPoolIsNotTaken) {
+  child program([] {
+    const gpu at;
+    const sockets way, forged_way;
+    const gpu_pool pool = make_pool(small(memory::vmm_fd), way.ours());
+    auto joined = ipc::receive_queue(way.theirs(), ipc::role::consumer, soon());
+    MUST(static_cast<bool>(joined));
+    constexpr ipc::detail::letter_kind kPoolLetter{0x6c706766, "GPU pool"};
+    auto files = ipc::detail::receive_descriptors(way.theirs(), kPoolLetter, soon());
+    MUST(static_cast<bool>(files));
+    auto original = detail::card::open(ipc::detail::descriptor(dup((*files)[0].get())));
+    auto forged = detail::card::create(40);
+    MUST(original && forged);
+    detail::facts about = original->about();
+    about.buffers = 40;
+    about.total = 40 * about.stride + about.offset;
+    forged->publish(about);
+    auto sent = ipc::send_queue(forged_way.ours(), *joined, soon());
+    MUST(static_cast<bool>(sent));
+    const int fds[] = {forged->fd(), (*files)[1].get()};
+    MUST(static_cast<bool>(ipc::detail::send_descriptors(forged_way.ours(), kPoolLetter, {fds, 2}, soon())));
+    const auto none = receive_pool(forged_way.theirs(), soon());
+    MUST(!none && none.error().code == errc::untrusted);
+    return 0;
+  });
+  EXPECT_EQ(program.wait(), 0);
 }
 
 TEST(Card, WhatIsNoneIsNotOpened) {

@@ -279,6 +279,54 @@ TEST(TestDriverRefusals, AnErrorOfTheDriverInReceiveLosesNoMessage) {
   }
 }
 
+// The first reader dies in release(), after its stream has said that its work is done. The message goes to another
+// reader.
+TEST(TestDriverDeath, InsideOfReleaseDoesNotEndTheWorkOfTheNextReader) {
+  const sockets way, second_way;
+  const baton is_released, was_seen, is_done;
+  child writer([&] {
+    gpu at;
+    pool_options wanted = small(memory::vmm_fd, 1);
+    wanted.after_death = ipc::on_death::redeliver;
+    gpu_pool pool = make_pool(wanted, way.ours());
+    must(send_pool(second_way.ours(), pool, soon()));
+    send_filled(at, pool, 3);
+    is_released.take();
+    gpu_loan again = must(pool.acquire(at.on, soon()));
+    at.fill(again.data(), 9, 5000);
+    MUST(at.stream_query(at.on) == kNotReady);
+    was_seen.pass();
+    is_done.take();
+    return 0;
+  });
+  child victim([&]() -> int {
+    gpu at;
+    gpu_pool pool = must(receive_pool(way.theirs(), soon()));
+    gpu_message got = must(pool.receive(at.on, soon()));
+    setenv("FORKSIGHT_TEST_DRIVER_KILLS", "cuEventRecord", 1);
+    (void)got.release(at.on);
+    return 1;
+  });
+  EXPECT_EQ(victim.wait(), 128 + SIGKILL);
+  child survivor([&] {
+    gpu at;
+    gpu_pool pool = must(receive_pool(second_way.theirs(), soon()));
+    gpu_message got = must(pool.receive(at.on, soon()));
+    MUST(got.deliveries() == 2);
+    at.shut_gate();
+    at.copy_later(got.data(), 5000);
+    must(got.release(at.on));
+    is_released.pass();
+    was_seen.take();
+    at.open_gate();
+    MUST(at.stream_synchronize(at.on) == 0 && at.has_copied(3, 5000));
+    is_done.pass();
+    return 0;
+  });
+  EXPECT_EQ(survivor.wait(), 0);
+  EXPECT_EQ(writer.wait(), 0);
+}
+
 TEST(TestDriverRefusals, AStreamOfAnotherDeviceIsRefused) {
   child program([] {
     gpu at(0);

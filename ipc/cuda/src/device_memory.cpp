@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,6 +38,13 @@ cu_allocation allocation_on(cu_device device) {
   return of;
 }
 
+bool is_same_file(int one, int other) {
+  struct stat first {
+  }, second{};
+  return fstat(one, &first) == 0 && fstat(other, &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
 }  // namespace
 
 void device_memory::use::reset() {
@@ -48,7 +56,7 @@ void device_memory::use::reset() {
     is_last = of->uses_ == 1;
   }
   // Other pools can be used meanwhile. If another handle came, the wait was not needed.
-  if (is_last && of->context_ != nullptr && (!of->is_made_here_ || of->may_free_)) {
+  if (is_last && of->context_ != nullptr && of->may_free_) {
     const current_context within(of->api_, of->context_);
     of->wait_for_own_work();
   }
@@ -225,7 +233,7 @@ result<void> device_memory::take_lock(const card& of, std::uint32_t number) {
   ipc::detail::life_lock lock;
   if (auto opened = lock.open(card_fd_.get(), ""); !opened) return from_queue(opened.error());
   // Without /proc, there is no lock. Then nobody learns of the death of this process.
-  if (!lock.is_open() || !lock.take(number)) return {};
+  if (!lock.is_open() || number >= kNoNumber || !lock.take(number)) return {};
   auto kept = lock.keep();
   if (!kept) return from_queue(kept.error());
   lock_page_ = *kept;
@@ -317,6 +325,10 @@ result<device_memory::use> device_memory::import(const driver& api, const card& 
   const std::lock_guard held(g_lock);
   for (device_memory* const known : g_open) {
     if (std::memcmp(known->id_, about.id, sizeof about.id) != 0 || known->is_closed()) continue;
+    // Every reader knows the id, and could make a card with other facts.
+    if (!is_same_file(known->card_fd_.get(), from.fd())) {
+      return failure(errc::untrusted, "CUDA: the pool's card has the id of another pool that is open here");
+    }
     ++known->uses_;
     return use(known);
   }
@@ -346,15 +358,6 @@ result<device_memory::use> device_memory::import(const driver& api, const card& 
   return use(made);
 }
 
-// Other threads may still use the words of the card and the events. They stay until the last handle ends.
-void device_memory::close_now() {
-  const std::lock_guard held(g_lock);
-  if (!mark_.is_ours() || is_closed_.exchange(true, std::memory_order_acq_rel)) return;  // pairs with is_closed()
-  const current_context within(api_, context_);
-  wait_for_own_work();
-  close_memory();
-}
-
 // Waits for the work of this process on the memory. If memory is unmapped under such work, the work fails with error
 // 700, and the context cannot be used any more (seen with driver 580.159).
 void device_memory::wait_for_own_work() const {
@@ -367,25 +370,18 @@ void device_memory::wait_for_own_work() const {
 
 // The answers of the driver are ignored: nobody could be told, and at the end of the process the driver may already be
 // gone.
-void device_memory::close_memory() {
-  if (kind_ == memory::legacy && base_ != 0 && !is_of_the_program_) {
-    (void)(is_made_here_ ? api_.memory_free(base_ + offset_) : api_.ipc_memory_close(base_));
-  }
-  if (is_mapped_) (void)api_.vmm_unmap(base_, reserved_);
-  if (reserved_ != 0) (void)api_.vmm_unreserve(base_, reserved_);
-  if (has_allocation_) (void)api_.vmm_release(allocation_);
-  base_ = 0;
-  reserved_ = 0;
-  is_mapped_ = has_allocation_ = false;
-}
-
 device_memory::~device_memory() {
-  if (is_made_here_ && !may_free_) return;
+  if (!may_free_) return;
   if (context_ != nullptr) {
     {
       const current_context within(api_, context_);
       wait_for_own_work();
-      close_memory();
+      if (kind_ == memory::legacy && base_ != 0 && !is_of_the_program_) {
+        (void)(is_made_here_ ? api_.memory_free(base_ + offset_) : api_.ipc_memory_close(base_));
+      }
+      if (is_mapped_) (void)api_.vmm_unmap(base_, reserved_);
+      if (reserved_ != 0) (void)api_.vmm_unreserve(base_, reserved_);
+      if (has_allocation_) (void)api_.vmm_release(allocation_);
       for (cu_event const event : last_use_) (void)api_.event_destroy(event);
       if (is_registered_) (void)api_.host_unregister(words_);
     }

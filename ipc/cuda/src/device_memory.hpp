@@ -71,12 +71,16 @@ class device_memory {
   // Releases the streams of all processes that wait for work of a process that has died.
   void release_streams() const;
   bool is_closed() const { return is_closed_.load(std::memory_order_acquire); }
-  // For legacy memory of a creator that has died.
-  void close_now();
+  // For legacy memory of a creator that has died: the program gets no address of it any more. The memory stays open
+  // until the last handle and the last message of this process end, because work may still use it.
+  void mark_closed() { is_closed_.store(true, std::memory_order_release); }  // pairs with is_closed()
   // The descriptor of memory::vmm_fd, for other processes; -1: they need none.
   int fd() const { return fd_.get(); }
-  // Allows the memory to be freed. Without this call, it stays until the process ends, because others may have it open.
+  // Allows the creator to free the memory. Without this call, it stays until the process ends, because others may have
+  // it open.
   void allow_free() { may_free_ = true; }
+  // The memory stays until the process ends, because work of this process may use it.
+  void keep_open() { may_free_ = false; }
 
  private:
   explicit device_memory(const driver& api) : api_(api) {}
@@ -93,7 +97,6 @@ class device_memory {
   // Takes the lock of that number, so that other processes learn of the end of this one.
   result<void> take_lock(const card& of, std::uint32_t number);
   void wait_for_own_work() const;
-  void close_memory();
 
   const driver& api_;
   ipc::detail::fork_mark mark_;

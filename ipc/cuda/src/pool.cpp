@@ -133,9 +133,7 @@ result<std::shared_ptr<pool>> pool::import(ipc::queue joined, ipc::detail::descr
 
 // A call that waits for the queue also releases streams that wait for dead processes.
 void pool::look_for_dead_processes() {
-  ipc::detail::at_each_look(queue_, [this] {
-    if (!memory_->is_closed()) memory_->release_streams();
-  });
+  ipc::detail::at_each_look(queue_, [this] { memory_->release_streams(); });
 }
 
 pool::~pool() {
@@ -148,6 +146,7 @@ pool::~pool() {
 
 // Returns the number of the message.
 result<std::uint32_t> pool::record_ready(std::uint32_t buffer, stream on) {
+  if (auto follows = follow_use(buffer, on); !follows) return follows.error();
   card_buffer& entry = card_.buffer(buffer);
   const std::uint32_t number = entry.sent.load(std::memory_order_relaxed) + 1;
   if (const int answer = memory_->api().stream_write_value(on, memory_->ready_word(buffer), number, 0);
@@ -155,7 +154,7 @@ result<std::uint32_t> pool::record_ready(std::uint32_t buffer, stream on) {
     return failed(answer, "cuStreamWriteValue32");
   }
   entry.sent.store(number, std::memory_order_release);
-  if (const int answer = memory_->note_use(buffer, on); answer != kSuccess) return failed(answer, "cuEventRecord");
+  if (auto noted = note_use(buffer, on); !noted) return noted.error();
   entry.last_reader.store(0, std::memory_order_release);
   return number;
 }
@@ -175,11 +174,13 @@ result<void> pool::settle(std::uint32_t buffer, stream on, deadline until) {
   const driver& api = memory_->api();
   card_buffer& entry = card_.buffer(buffer);
   // This process may have work on the buffer that was never sent, or was sent and dropped before anybody received it.
-  if (const int answer = memory_->wait_for_use(buffer, on); answer != kSuccess) {
-    return failed(answer, "cuStreamWaitEvent");
+  if (auto follows = follow_use(buffer, on); !follows) return follows;
+  const reader last = reader::of(entry.last_reader.load(std::memory_order_acquire));
+  if (last.at != reader::phase::released || is_reached(entry.done.load(std::memory_order_acquire), last.message) ||
+      memory_->has_died(last.number)) {
+    return {};
   }
   const reader before = reader::of(entry.awaited.load(std::memory_order_acquire));
-  const reader last = reader::of(entry.last_reader.load(std::memory_order_acquire));
   while (before.at == reader::phase::released && before.bits() != last.bits() &&
          !is_reached(entry.done.load(std::memory_order_acquire), before.message)) {
     memory_->release_streams();
@@ -188,14 +189,22 @@ result<void> pool::settle(std::uint32_t buffer, stream on, deadline until) {
     }
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
-  if (last.at != reader::phase::released || is_reached(entry.done.load(std::memory_order_acquire), last.message) ||
-      memory_->has_died(last.number)) {
-    return {};
-  }
   entry.awaited.store(last.bits(), std::memory_order_release);  // pairs with release_streams()
   if (const int answer = api.stream_wait_value(on, memory_->done_word(buffer), last.message, kWaitUntilAtLeast);
       answer != kSuccess) {
     return failed(answer, "cuStreamWaitValue32");
+  }
+  return note_use(buffer, on);
+}
+
+result<void> pool::note_use(std::uint32_t buffer, stream on) const {
+  if (const int answer = memory_->note_use(buffer, on); answer != kSuccess) return failed(answer, "cuEventRecord");
+  return {};
+}
+
+result<void> pool::follow_use(std::uint32_t buffer, stream on) const {
+  if (const int answer = memory_->wait_for_use(buffer, on); answer != kSuccess) {
+    return failed(answer, "cuStreamWaitEvent");
   }
   return {};
 }
@@ -220,7 +229,7 @@ result<gpu_loan> pool::acquire(stream on, deadline until) {
 void pool::give_back(ipc::loan unsent, stream on) {
   if (!unsent || !mark_.is_ours()) return;
   const current_context within(memory_->api(), memory_->context());
-  if (check_stream(on) && memory_->note_use(unsent.index(), on) == kSuccess) return;
+  if (check_stream(on) && note_use(unsent.index(), on)) return;
   const std::lock_guard held(lock_);
   postponed_.push_back({std::move(unsent), {}, on});
 }
@@ -255,13 +264,10 @@ void pool::end_postponed() {
   for (ipc::message& one : put_back_) (void)one.park();
   put_back_.clear();
   if (postponed_.empty()) return;
-  // No event tells when the work on these buffers is done. After this call it is done, or the context has failed and
-  // has no work any more.
-  (void)memory_->api().context_synchronize();
-  for (const postponed& one : postponed_) {
-    if (one.read) card_.buffer(one.read.index()).last_reader.store(0, std::memory_order_release);
-  }
-  postponed_.clear();
+  // Nothing tells when the work on these buffers is done. So they and the memory stay as they are until the process
+  // ends.
+  memory_->keep_open();
+  (void)new std::vector<postponed>(std::move(postponed_));  // leaked on purpose
 }
 
 result<void> pool::send(gpu_loan& from, std::size_t bytes, stream on, deadline until) {
@@ -307,7 +313,7 @@ result<ipc::message> pool::next_message(deadline until) {
 
 result<gpu_message> pool::receive(stream on, deadline until) {
   if (auto usable = check_usable(); !usable) return usable.error();
-  const char* const kClosed = "its memory ended with it, and was closed here";
+  const char* const kClosed = "its memory ended with it";
   if (memory_->is_closed()) return producer_died(kClosed);
   {
     const current_context within(memory_->api(), memory_->context());
@@ -319,7 +325,7 @@ result<gpu_message> pool::receive(stream on, deadline until) {
   if (is_dead) memory_->release_streams();
   if (is_dead && about().kind == memory::legacy) {
     if (got) (void)got->release();
-    memory_->close_now();
+    memory_->mark_closed();
     return producer_died(kClosed);
   }
   if (!got) return got.error();
@@ -335,6 +341,10 @@ result<gpu_message> pool::receive(stream on, deadline until) {
   card_buffer& entry = card_.buffer(got->index());
   // This is stored before any work of this reader starts, so the writer knows of all such work.
   const std::uint64_t before = entry.last_reader.load(std::memory_order_relaxed);
+  // An earlier reader may have put this message's end on its stream, and died before it gave the message back. It works
+  // no more, and the word must now wait for this reader.
+  std::uint32_t done = in.number;
+  entry.done.compare_exchange_strong(done, in.number - 1, std::memory_order_acq_rel);
   const reader ours{memory_->number(), reader::phase::reading, in.number};
   entry.last_reader.store(ours.bits(), std::memory_order_release);  // pairs with settle()
   if (is_dead) {
@@ -351,6 +361,8 @@ result<gpu_message> pool::receive(stream on, deadline until) {
       put_back_.push_back(std::move(*got));
       return failed(answer, "cuStreamWaitValue32");
     }
+    // close() waits for this wait, too, even if the message is released on another stream.
+    (void)note_use(got->index(), on);
   }
   gpu_message made;
   made.state_.reset(new gpu_message::state{shared_from_this(), std::move(*got), on, in.bytes});
@@ -359,12 +371,13 @@ result<gpu_message> pool::receive(stream on, deadline until) {
 
 result<void> pool::record_done(std::uint32_t buffer, std::uint32_t message, stream on) {
   if (auto fits = check_stream(on); !fits) return fits;
+  if (auto follows = follow_use(buffer, on); !follows) return follows;
   if (const int answer = memory_->api().stream_write_value(on, memory_->done_word(buffer), message, 0);
       answer != kSuccess) {
     return failed(answer, "cuStreamWriteValue32");
   }
   // The write is a use of the memory, too: close() waits for it.
-  if (const int answer = memory_->note_use(buffer, on); answer != kSuccess) return failed(answer, "cuEventRecord");
+  if (auto noted = note_use(buffer, on); !noted) return noted;
   const reader ours{memory_->number(), reader::phase::released, message};
   card_.buffer(buffer).last_reader.store(ours.bits(), std::memory_order_release);  // pairs with settle()
   return {};
@@ -375,12 +388,12 @@ result<void> pool::release(ipc::message& read, stream on) {
   letter in{};
   std::memcpy(&in, read.data(), sizeof in);
   const std::uint32_t buffer = read.index();
-  if (!memory_->is_closed()) {
+  {
     const current_context within(memory_->api(), memory_->context());
     if (auto recorded = record_done(buffer, in.number, on); !recorded) return recorded;
   }
   if (auto released = read.release(); !released) return from_queue(released.error());
-  if (memory_->is_closed() || !memory_->is_producer_dead()) return {};
+  if (!memory_->is_producer_dead()) return {};
   memory_->release_streams();
   if (is_finished(buffer, in.number)) return {};
   return producer_died("the device had not finished this message, so what was read of it is not complete");
@@ -388,7 +401,7 @@ result<void> pool::release(ipc::message& read, stream on) {
 
 std::size_t pool::recover() {
   if (!mark_.is_ours()) return 0;
-  if (memory_ && !memory_->is_closed()) memory_->release_streams();
+  if (memory_) memory_->release_streams();
   return queue_.recover();
 }
 

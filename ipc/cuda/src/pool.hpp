@@ -81,6 +81,10 @@ class pool : public std::enable_shared_from_this<pool> {
   // cuStreamWaitEvent() if the event is of another context than the stream.
   result<void> check_stream(stream on) const;
   result<void> settle(std::uint32_t buffer, stream on, deadline until);
+  // close() waits for the work that was noted last. If a buffer's next work is on another stream, that stream must
+  // follow.
+  result<void> note_use(std::uint32_t buffer, stream on) const;
+  result<void> follow_use(std::uint32_t buffer, stream on) const;
   result<std::uint32_t> record_ready(std::uint32_t buffer, stream on);
   result<void> record_done(std::uint32_t buffer, std::uint32_t message, stream on);
   bool is_finished(std::uint32_t buffer, std::uint32_t message) const;

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -70,6 +71,11 @@ bool lacks(int attribute) {
 bool fails(const char* function) {
   const char* const one = std::getenv("FORKSIGHT_TEST_DRIVER_FAILS");
   return one != nullptr && std::strcmp(one, function) == 0;
+}
+
+void may_kill(const char* function) {
+  const char* const one = std::getenv("FORKSIGHT_TEST_DRIVER_KILLS");
+  if (one != nullptr && std::strcmp(one, function) == 0) kill(getpid(), SIGKILL);
 }
 
 cu_context current() { return t_contexts.empty() ? nullptr : t_contexts.back(); }

@@ -255,6 +255,7 @@ int cuEventDestroy_v2(cu_event event) {
 
 int cuEventRecord(cu_event event, cu_stream stream) {
   REQUIRE_CONTEXT();
+  may_kill("cuEventRecord");
   REQUIRE(event != nullptr, kInvalidHandle);
   const std::lock_guard held(g_lock);
   REQUIRE(!is_capturing(stream), kCaptureUnsupported);

@@ -45,6 +45,7 @@ extern std::atomic<pid_t> g_initialised_in;
 [[noreturn]] void misuse(const std::string& what);
 bool lacks(int attribute);
 bool fails(const char* function);
+void may_kill(const char* function);
 // Returns the current context of the calling thread, or null.
 cu_context current();
 int device_of(cu_context context);

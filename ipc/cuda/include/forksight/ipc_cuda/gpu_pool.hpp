@@ -8,7 +8,8 @@
 //
 // The pool calls the CUDA driver, in the libcuda.so.1 that the process has loaded or finds. During each call, the
 // device's primary context is current. The CUDA runtime uses the same context, and streams must belong to it. The
-// program must have initialised CUDA. Any number of threads may use a pool.
+// program must have initialised CUDA. Any number of threads may use a pool. But close(), a move and the destruction of
+// a pool must not run beside other calls of it.
 //
 // Other processes get a pool once, over a connected UNIX socket. A descriptor of device memory can travel only over a
 // socket or by inheritance, and CUDA does not survive a fork. Legacy handles take the same way, in a sealed page beside
@@ -124,10 +125,10 @@ class gpu_pool {
   result<gpu_loan> acquire(stream on, deadline until = deadline::never());
   // Sends the first `bytes` of the loan. The streams of readers wait for the work that is on `on` now.
   result<void> send(gpu_loan&& from, std::size_t bytes, stream on, deadline until = deadline::never());
-  // Returns the oldest message. `on` waits for the writer's work on it. Also producer_died. With memory::legacy, the
-  // memory is then closed. With memory::vmm_fd, a message that the device had finished while the writer lived is still
-  // received. A message that it had not finished is dropped with this error, and the caller may ask for the next one.
-  // The error also comes when no message is left.
+  // Returns the oldest message. `on` waits for the writer's work on it. Also producer_died. With memory::legacy,
+  // nothing more can then be received, and data() of messages that are left is 0. With memory::vmm_fd, a message that
+  // the device had finished while the writer lived is still received. A message that it had not finished is dropped
+  // with this error, and the caller may ask for the next one. The error also comes when no message is left.
   result<gpu_message> receive(stream on, deadline until = deadline::never());
 
   // For the creator: ends sending, accepts no more readers, and frees the memory if no other process has it open. Else
