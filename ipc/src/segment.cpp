@@ -268,6 +268,8 @@ result<descriptor> segment::find_named(const std::string& name, int mode) {
     const int why = errno;
     if (why == ENOENT) return failure(errc::not_found, "%s: there is no queue of that name", name.c_str());
     if (why == ELOOP) return failure(errc::untrusted, "%s: is a symbolic link", name.c_str());
+    // shm_open() of glibc says EINVAL of a folder.
+    if (why == EISDIR || why == EINVAL) return failure(errc::untrusted, "%s: is a folder", name.c_str());
     if (why == EACCES) return failure(errc::untrusted, "%s: belongs to another user", name.c_str());
     return failed_call(why, "%s", name.c_str());
   }
