@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
 
 #include <algorithm>
 #include <cstring>
@@ -146,6 +148,35 @@ bool kill_at_stop(const std::function<void()>& operation, unsigned long at) {
     }
   }
   return victim.kill_and_wait() == 128 + SIGKILL;
+}
+
+// Runs `operation` in a child. Stops the child before its system call `number` with the second argument `second` (-1:
+// any), for the time number `times`, and runs `between` meanwhile. Returns the child's exit status.
+int interrupt(const std::function<int()>& operation, long number, long second, int times,
+              const std::function<void()>& between) {
+  child subject([&] {
+    if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) return 99;
+    test::stop_here();
+    return operation();
+  });
+  int status = 0;
+  EXPECT_EQ(waitpid(subject.pid(), &status, 0), subject.pid());
+  ptrace(PTRACE_SETOPTIONS, subject.pid(), nullptr, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
+  for (bool is_entry = true; times != 0; is_entry = !is_entry) {
+    ptrace(PTRACE_SYSCALL, subject.pid(), nullptr, nullptr);
+    if (waitpid(subject.pid(), &status, 0) != subject.pid() || !WIFSTOPPED(status)) {
+      ADD_FAILURE() << "it ended before the call, with " << status;
+      subject.forget();
+      return 98;
+    }
+    user_regs_struct registers{};
+    ptrace(PTRACE_GETREGS, subject.pid(), nullptr, &registers);
+    if (!is_entry || static_cast<long>(registers.orig_rax) != number) continue;
+    if (second < 0 || static_cast<long>(registers.rsi) == second) --times;
+  }
+  between();
+  ptrace(PTRACE_DETACH, subject.pid(), nullptr, nullptr);
+  return subject.wait();
 }
 
 // The name is free, or leads to a queue that works. Two processes then get to one queue, and gc() removes the rest.
@@ -316,6 +347,58 @@ TEST_F(Rendezvous, OneAtATimeRemovesTheName) {
   test::write_file(kPath, "of somebody else");
   EXPECT_EQ(second.wait(), 0);
   EXPECT_EQ(names(), kOnlyName);
+}
+
+TEST_F(Rendezvous, WhoRemovesTheNameLooksWhereItLeads) {
+  options wanted = small();
+  wanted.unlink_at = 2;
+  auto one = meet(wanted);
+  ASSERT_TRUE(one);
+  result<queue> other = error{};
+  // It takes the lock of its place first, and then that of the name.
+  const int ended = interrupt([&] { return meet(wanted) ? 0 : 1; }, SYS_fcntl, F_OFD_SETLK, 2,
+                              [&] {
+                                ASSERT_EQ(names(), kOnlyName);
+                                ASSERT_EQ(unlink(kPath), 0);
+                                other = meet(wanted);
+                                ASSERT_TRUE(other);
+                              });
+  EXPECT_EQ(ended, 0);
+  EXPECT_EQ(names(), kOnlyName);
+}
+
+// gc() has opened a dead queue. Before it takes the lock, another gc() removes that queue, and another queue gets the
+// name.
+TEST_F(Rendezvous, ASlowGcDoesNotRemoveTheNextQueue) {
+  ASSERT_TRUE(meet());
+  result<queue> next = error{};
+  const int ended = interrupt([] { return gc()->removed.empty() ? 0 : 1; }, SYS_flock, -1, 1,
+                              [&] {
+                                ASSERT_TRUE(gc());
+                                ASSERT_TRUE(names().empty());
+                                next = meet();
+                                ASSERT_TRUE(next);
+                              });
+  EXPECT_EQ(ended, 0);
+  EXPECT_EQ(names(), kOnlyName);
+}
+
+// open_or_create() has opened a dead queue. Before it takes the lock, gc() removes that queue, and another process
+// creates the next one.
+TEST_F(Rendezvous, ASlowOneAttachesToTheNextQueue) {
+  ASSERT_TRUE(meet());
+  result<queue> next = error{};
+  const auto attach_and_send = [] {
+    auto own = meet();
+    return own && test::send_number(*own, 1) ? 0 : 1;
+  };
+  const int ended = interrupt(attach_and_send, SYS_flock, -1, 1, [&] {
+    ASSERT_EQ(gc()->removed.size(), 1u);
+    next = meet();
+    ASSERT_TRUE(next);
+  });
+  EXPECT_EQ(ended, 0);
+  EXPECT_TRUE(next->receive(deadline::now()));
 }
 
 TEST_F(Rendezvous, ANameThatCannotBe) {
