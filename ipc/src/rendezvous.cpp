@@ -15,6 +15,7 @@
 #include "core.hpp"
 #include "failure.hpp"
 #include "names.hpp"
+#include "process.hpp"
 
 namespace forksight::ipc {
 namespace {
@@ -22,8 +23,9 @@ namespace {
 // Each attempt fails only because another process has made or removed a file meanwhile, or because there was no room.
 constexpr int kAttempts = 200;
 constexpr int kAttemptsAtOnce = 10;
-// Without room: all who create at the same time take room for a moment. So each tries again, after different times.
-constexpr int kAttemptsWithoutRoom = 8;
+// Without room: all who create at the same time take room for a moment. So each tries again, after different times that
+// get longer. All pauses together take up to a second.
+constexpr int kAttemptsWithoutRoom = 9;
 
 void pause_ms(long ms) {
   const timespec pause{ms / 1000, ms % 1000 * 1'000'000};
@@ -123,7 +125,8 @@ result<queue> queue::open_or_create(const std::string& choice, const options& wa
       // gc() has removed the file of the random name before it was locked.
       if (why == errc::not_found) continue;
       if ((why == errc::no_space || why == errc::cgroup_limit) && ++without_room < kAttemptsWithoutRoom) {
-        pause_ms(1 + getpid() % 7 * without_room);
+        const long ms = 1L << without_room;
+        pause_ms(ms + static_cast<long>(detail::monotonic_ns() % static_cast<std::uint64_t>(ms)));
         continue;
       }
       return made.error();
