@@ -92,7 +92,7 @@ ExitStatus requeue(const QueueLine& line) {
 }
 
 ExitStatus watch(const std::string& name) {
-  auto removed = ipc::remove_when_unused(name.starts_with('/') ? name : "/" + name);
+  auto removed = ipc::remove_when_unused(queue_name(name));
   if (!removed) return refuse(removed.error());
   return show(fmt::format("{} {}\n", *removed ? "removed" : "had been removed already:", name));
 }

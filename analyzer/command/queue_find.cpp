@@ -94,9 +94,12 @@ ipc::result<ipc::queue> attach_behind(const fs::path& link) {
   return ipc::queue::attach(writable.get(), ipc::role::caretaker, payload.get());
 }
 
-std::string with_slash(const std::string& name) { return name.starts_with('/') ? name : "/" + name; }
-
 }  // namespace
+
+std::string queue_name(const std::string& name) {
+  if (name.starts_with('/')) return name;
+  return name.starts_with("forksight-") ? "/" + name : "/forksight-" + name;
+}
 
 ipc::result<std::vector<ipc::snapshot>> find_queues(const std::string& what) {
   std::vector<ipc::snapshot> all;
@@ -106,7 +109,7 @@ ipc::result<std::vector<ipc::snapshot>> find_queues(const std::string& what) {
     for (FoundQueue& one : *found) all.push_back(std::move(one.seen));
     return all;
   }
-  auto seen = what.starts_with("/proc/") ? look_behind(what) : ipc::inspect(with_slash(what));
+  auto seen = what.starts_with("/proc/") ? look_behind(what) : ipc::inspect(queue_name(what));
   if (!seen) return seen.error();
   all.push_back(std::move(seen).value());
   return all;
@@ -125,7 +128,7 @@ ipc::result<std::vector<ipc::queue>> attach_queues(const std::string& what) {
     return all;
   }
   auto attached =
-      what.starts_with("/proc/") ? attach_behind(what) : ipc::queue::attach(with_slash(what), ipc::role::caretaker);
+      what.starts_with("/proc/") ? attach_behind(what) : ipc::queue::attach(queue_name(what), ipc::role::caretaker);
   if (!attached) return attached.error();
   all.push_back(std::move(attached).value());
   return all;

@@ -84,6 +84,27 @@ ipc::error bad_role(int role) {
 }
 ipc::error null_argument(const char* name) { return ipc::detail::failure(ipc::errc::bad_option, "%s is NULL", name); }
 
+ipc::result<ipc::options> options_of(const forksight_queue_options* options) {
+  ipc::options wanted;
+  if (options == nullptr) return wanted;
+  if (options->full > 2) {
+    return ipc::detail::failure(ipc::errc::bad_option, "full is %u: it can be 0 to 2", options->full);
+  }
+  if (options->slots != 0) wanted.slots = options->slots;
+  if (options->buffers != 0) wanted.buffers = options->buffers;
+  if (options->buffer_bytes != 0) wanted.buffer_bytes = options->buffer_bytes;
+  wanted.backing = options->named != 0 ? ipc::strategy::named : ipc::strategy::memfd;
+  wanted.feeding = options->thread != 0 ? ipc::feed::thread : ipc::feed::direct;
+  wanted.after_death = options->redeliver != 0 ? ipc::on_death::redeliver : ipc::on_death::drop;
+  wanted.when_full = static_cast<ipc::full>(options->full);
+  if (options->max_redeliver != 0) wanted.max_redeliver = options->max_redeliver;
+  if (options->max_participants != 0) wanted.max_participants = options->max_participants;
+  if (options->spin_us != 0) wanted.spin_us = std::max(options->spin_us, 0);
+  wanted.atfork_handlers = options->atfork_handlers != 0;
+  wanted.unlink_at = options->unlink_at;
+  return wanted;
+}
+
 }  // namespace
 
 extern "C" {
@@ -91,25 +112,29 @@ extern "C" {
 int forksight_queue_create(const forksight_queue_options* options, forksight_queue** queue,
                            forksight_queue_error* error) {
   return guarded(error, [&] {
-    ipc::options wanted;
-    if (options != nullptr) {
-      if (options->full > 2) {
-        return tell(ipc::detail::failure(ipc::errc::bad_option, "full is %u: it can be 0 to 2", options->full), error);
-      }
-      if (options->slots != 0) wanted.slots = options->slots;
-      if (options->buffers != 0) wanted.buffers = options->buffers;
-      if (options->buffer_bytes != 0) wanted.buffer_bytes = options->buffer_bytes;
-      wanted.backing = options->named != 0 ? ipc::strategy::named : ipc::strategy::memfd;
-      wanted.feeding = options->thread != 0 ? ipc::feed::thread : ipc::feed::direct;
-      wanted.after_death = options->redeliver != 0 ? ipc::on_death::redeliver : ipc::on_death::drop;
-      wanted.when_full = static_cast<ipc::full>(options->full);
-      if (options->max_redeliver != 0) wanted.max_redeliver = options->max_redeliver;
-      if (options->max_participants != 0) wanted.max_participants = options->max_participants;
-      if (options->spin_us != 0) wanted.spin_us = std::max(options->spin_us, 0);
-      wanted.atfork_handlers = options->atfork_handlers != 0;
-      wanted.unlink_at = options->unlink_at;
-    }
-    return give(ipc::queue::create(wanted), queue, error);
+    auto wanted = options_of(options);
+    if (!wanted) return tell(wanted.error(), error);
+    return give(ipc::queue::create(*wanted), queue, error);
+  });
+}
+
+int forksight_queue_open_or_create(const char* name, const forksight_queue_options* options, int role,
+                                   forksight_queue** queue, forksight_queue_error* error) {
+  return guarded(error, [&] {
+    if (name == nullptr) return tell(null_argument("name"), error);
+    if (!is_role(role)) return tell(bad_role(role), error);
+    auto wanted = options_of(options);
+    if (!wanted) return tell(wanted.error(), error);
+    wanted->as = static_cast<ipc::role>(role);
+    return give(ipc::queue::open_or_create(name, *wanted), queue, error);
+  });
+}
+
+int forksight_queue_take_role(forksight_queue* queue, int role, forksight_queue_error* error) {
+  return guarded(error, [&] {
+    if (queue == nullptr) return tell(null_argument("queue"), error);
+    if (!is_role(role)) return tell(bad_role(role), error);
+    return done(queue->held.take_role(static_cast<ipc::role>(role)), error);
   });
 }
 

@@ -156,6 +156,13 @@ result<void> core::begin(std::uint32_t wanted) {
   return {};
 }
 
+result<void> core::take_role(role as) {
+  if (as != role::producer && as != role::consumer) {
+    return failure(errc::bad_option, "queue: take_role() is for producer or consumer");
+  }
+  return begin(roles_of(as));
+}
+
 // A wait of one thread. Its destructor passes the turn on, also if pthread_cancel() unwinds the stack.
 class core::turn {
  public:

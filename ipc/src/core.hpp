@@ -54,6 +54,10 @@ class core {
   void cancel() noexcept;  // async-signal-safe
   bool is_cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
   std::size_t recover();
+  // Takes the role now. It must be producer or consumer.
+  result<void> take_role(role as);
+  // segment::take_name(), before any other thread has this handle.
+  result<bool> publish(const std::string& name) { return memory_.take_name(name); }
 
   const segment& memory() const { return memory_; }
   const members& who() const { return who_; }

@@ -13,19 +13,21 @@
 #include "descriptor.hpp"
 #include "failure.hpp"
 #include "forksight/ipc/handover.hpp"
+#include "names.hpp"
 
 namespace forksight::ipc {
 namespace {
 
-constexpr std::string_view kPrefix = "forksight-";
+// A file with a random name may be incomplete, because its creator was killed. One with a chosen name is complete, or
+// it is not ours.
+bool is_ours(int fd, const std::string& name) { return detail::is_random_name(name) || detail::begins_as_queue(fd); }
 
-bool is_queue_name(std::string_view name) {
-  if (!name.starts_with(kPrefix) || name.size() != kPrefix.size() + 32) return false;
-  return name.find_first_not_of("0123456789abcdef", kPrefix.size()) == std::string_view::npos;
+detail::descriptor open_file(const std::string& name) {
+  return detail::descriptor(shm_open(name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0));
 }
 
 void look_at(const std::string& name, bool dry_run, gc_report& report) {
-  const detail::descriptor file(shm_open(name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0));
+  const detail::descriptor file = open_file(name);
   if (!file) {
     if (errno != ENOENT) report.skipped.push_back(name + ": " + std::strerror(errno));
     return;
@@ -35,12 +37,19 @@ void look_at(const std::string& name, bool dry_run, gc_report& report) {
     report.skipped.push_back(name + ": belongs to another user");
     return;
   }
+  if (!is_ours(file.get(), name)) {
+    report.skipped.push_back(name + ": is no queue");
+    return;
+  }
   // A process that creates or attaches a named queue takes this lock shared. Afterwards it checks that the name still
   // exists.
   if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     report.in_use.push_back(name);
     return;
   }
+  // Meanwhile the name may lead to another queue, or the creator may have given the file its chosen name. While this
+  // process has the lock, nobody removes or changes a name of this file.
+  if (!detail::is_called(file.get(), name)) return;
   if (!dry_run && shm_unlink(name.c_str()) != 0) {
     report.skipped.push_back(name + ": " + std::strerror(errno));
     return;
@@ -55,7 +64,8 @@ result<gc_report> gc(bool dry_run) {
   if (!folder) return detail::failed_call(errno, "/dev/shm");
   std::vector<std::string> names;
   while (const dirent* const entry = readdir(folder.get())) {
-    if (is_queue_name(entry->d_name)) names.push_back(std::string("/") + entry->d_name);
+    std::string name = std::string("/") + entry->d_name;
+    if (detail::is_queue_name(name)) names.push_back(std::move(name));
   }
   std::ranges::sort(names);
   gc_report report;
@@ -64,11 +74,8 @@ result<gc_report> gc(bool dry_run) {
 }
 
 result<bool> remove_when_unused(const std::string& name) {
-  if (!name.starts_with('/') || !is_queue_name(std::string_view(name).substr(1))) {
-    return detail::failure(errc::bad_option, "%s: is no name of a queue: those are /forksight-<32 hex digits>",
-                           name.c_str());
-  }
-  const detail::descriptor file(shm_open(name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0));
+  if (!detail::is_queue_name(name)) return detail::no_queue_name(name);
+  const detail::descriptor file = open_file(name);
   if (!file) {
     if (errno == ENOENT) return detail::failure(errc::not_found, "%s: there is no queue of that name", name.c_str());
     return detail::failed_call(errno, "%s", name.c_str());
@@ -77,11 +84,12 @@ result<bool> remove_when_unused(const std::string& name) {
   if (fstat(file.get(), &about) != 0 || about.st_uid != geteuid()) {
     return detail::failure(errc::untrusted, "%s: belongs to another user", name.c_str());
   }
+  if (!is_ours(file.get(), name)) return detail::failure(errc::untrusted, "%s: is no queue", name.c_str());
   // Each user of the queue holds the lock shared until it ends. A process that waits here does not keep new users out.
   while (flock(file.get(), LOCK_EX) != 0) {
     if (errno != EINTR) return detail::failed_call(errno, "%s: flock", name.c_str());
   }
-  if (fstat(file.get(), &about) != 0 || about.st_nlink == 0) return false;
+  if (!detail::is_called(file.get(), name)) return false;
   if (shm_unlink(name.c_str()) != 0) return detail::failed_call(errno, "%s", name.c_str());
   return true;
 }

@@ -204,6 +204,10 @@ void queue::cancel() const noexcept {
 void queue::shutdown(bool drain) {
   if (core_) core_->shutdown(drain);
 }
+result<void> queue::take_role(role as) {
+  if (!core_) return not_open();
+  return core_->take_role(as);
+}
 std::size_t queue::recover() { return core_ ? core_->recover() : 0; }
 
 snapshot queue::inspect() const {

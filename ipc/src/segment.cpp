@@ -12,9 +12,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 
 #include "crc32c.hpp"
 #include "failure.hpp"
+#include "names.hpp"
 #include "process.hpp"
 #include "room.hpp"
 
@@ -29,13 +31,18 @@ namespace forksight::ipc::detail {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-constexpr const char* kNamePrefix = "/forksight-";
 
 std::string name_for(const geometry& shape) {
   std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%s%016llx%016llx", kNamePrefix, static_cast<unsigned long long>(shape.id[0]),
-                static_cast<unsigned long long>(shape.id[1]));
+  std::snprintf(text.data(), text.size(), "%s%016llx%016llx", kNamePrefix.data(),
+                static_cast<unsigned long long>(shape.id[0]), static_cast<unsigned long long>(shape.id[1]));
   return text.data();
+}
+
+// The name that the user chose, if it has one. Else its random name.
+std::string name_of(int fd, const geometry& shape) {
+  std::string chosen = chosen_name_of(fd);
+  return chosen.empty() ? name_for(shape) : chosen;
 }
 
 result<descriptor> make_memfd(const char* name, std::uint64_t bytes) {
@@ -46,6 +53,16 @@ result<descriptor> make_memfd(const char* name, std::uint64_t bytes) {
   if (fchmod(fd, 0600) != 0) return failed_call(errno, "segment: fchmod");
   if (auto done = allocate(fd, bytes, "memory"); !done) return done.error();
   return file;
+}
+
+// Whoever holds this lock may remove a chosen name. The byte is beyond those of life.cpp.
+struct flock name_byte(short type) {
+  struct flock byte {};
+  byte.l_type = type;
+  byte.l_whence = SEEK_SET;
+  byte.l_start = (std::int64_t{1} << 50) + kMaxParticipants + 1;
+  byte.l_len = 1;
+  return byte;
 }
 
 // gc() removes the name before it releases its lock. So if a process has the shared lock and the name still exists,
@@ -67,6 +84,7 @@ result<descriptor> make_named(const std::string& name, std::uint64_t bytes) {
     return failed_call(why, "segment: flock of %s", name.c_str());
   }
   if (!is_locked || !has_name(fd)) {
+    shm_unlink(name.c_str());  // gc() that only reports leaves the file
     return failure(errc::not_found, "segment: %s was removed by gc() while it was made: try again", name.c_str());
   }
   if (auto done = allocate(fd, bytes, "/dev/shm" + name); !done) {
@@ -203,7 +221,7 @@ result<segment> segment::open(descriptor fd, descriptor payload, access how) {
   if (auto good = check(shape, static_cast<std::size_t>(about.st_size)); !good) return good.error();
 
   if (shape.strategy == static_cast<std::uint8_t>(strategy::named)) {
-    found.name_ = name_for(shape);
+    found.name_ = name_of(found.fd_.get(), shape);
     if (how == access::read) {
       if (auto mapped = found.map(how); !mapped) return mapped.error();
       return found;
@@ -243,15 +261,15 @@ result<segment> segment::open(descriptor fd, descriptor payload, access how) {
 }
 
 result<descriptor> segment::find_named(const std::string& name, int mode) {
-  if (!name.starts_with(kNamePrefix) || name.find('/', 1) != std::string::npos) {
-    return failure(errc::bad_option, "%s: is no name of a queue: those are %s<32 hex digits>", name.c_str(),
-                   kNamePrefix);
-  }
-  const int fd = shm_open(name.c_str(), mode | O_NOFOLLOW | O_CLOEXEC, 0);
+  if (!is_queue_name(name)) return no_queue_name(name);
+  // The name may be that of a FIFO, for which open() would wait.
+  const int fd = shm_open(name.c_str(), mode | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
   if (fd < 0) {
     const int why = errno;
     if (why == ENOENT) return failure(errc::not_found, "%s: there is no queue of that name", name.c_str());
     if (why == ELOOP) return failure(errc::untrusted, "%s: is a symbolic link", name.c_str());
+    // shm_open() of glibc says EINVAL of a folder.
+    if (why == EISDIR || why == EINVAL) return failure(errc::untrusted, "%s: is a folder", name.c_str());
     if (why == EACCES) return failure(errc::untrusted, "%s: belongs to another user", name.c_str());
     return failed_call(why, "%s", name.c_str());
   }
@@ -259,7 +277,33 @@ result<descriptor> segment::find_named(const std::string& name, int mode) {
 }
 
 void segment::remove_name() const {
-  if (!name_.empty() && has_name(fd_.get())) shm_unlink(name_.c_str());
+  if (name_.empty()) return;
+  // A random name never leads to another file. A chosen name does when it was removed and used again. So only one
+  // process at a time removes it, and only if it leads to this file. The others wait, because that one may be killed.
+  if (is_random_name(name_)) {
+    if (has_name(fd_.get())) shm_unlink(name_.c_str());
+    return;
+  }
+  struct flock byte = name_byte(F_WRLCK);
+  for (int tries = 0; is_called(fd_.get(), name_) && tries < 1000; ++tries) {
+    if (fcntl(fd_.get(), F_OFD_SETLK, &byte) == 0) {
+      if (is_called(fd_.get(), name_)) shm_unlink(name_.c_str());
+      byte = name_byte(F_UNLCK);
+      (void)fcntl(fd_.get(), F_OFD_SETLK, &byte);
+      return;
+    }
+    const timespec pause{0, 1'000'000};
+    nanosleep(&pause, nullptr);
+  }
+}
+
+result<bool> segment::take_name(const std::string& name) {
+  if (renameat2(AT_FDCWD, path_of(name_).c_str(), AT_FDCWD, path_of(name).c_str(), RENAME_NOREPLACE) == 0) {
+    name_ = name;
+    return true;
+  }
+  if (errno == EEXIST) return false;
+  return failed_call(errno, "segment: renaming %s to %s", name_.c_str(), name.c_str());
 }
 
 void segment::unlock_name() const {
@@ -273,6 +317,8 @@ result<segment> segment::open_named(const std::string& name) {
   if (found && !has_name(found->fd_.get())) {
     return failure(errc::not_found, "%s: was removed by gc() just now", name.c_str());
   }
+  // Without /proc, nothing but the caller tells a chosen name.
+  if (found && is_chosen_name(name)) found->name_ = name;
   if (found && found->name_ != name) {
     return failure(errc::untrusted, "%s: holds a queue that is called %s", name.c_str(), found->name_.c_str());
   }

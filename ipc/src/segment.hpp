@@ -27,7 +27,7 @@ class segment {
   static result<segment> open(descriptor fd, descriptor payload = {});
   // Opens a segment only to look at it: it is mapped read-only, in any state.
   static result<segment> open_to_read(descriptor fd);
-  // Opens a named queue by its name, "/forksight-<32 hex digits>".
+  // Opens a named queue by its name, as names.hpp describes it.
   static result<segment> open_named(const std::string& name);
   // Opens the file of a named queue. `mode`: O_RDONLY or O_RDWR.
   static result<descriptor> find_named(const std::string& name, int mode);
@@ -41,6 +41,8 @@ class segment {
   const std::string& name() const { return name_; }
   // Removes the name of a named queue, so nobody finds it by its name any more.
   void remove_name() const;
+  // Gives a queue with a random name this chosen name instead, in one step. False: that name exists.
+  result<bool> take_name(const std::string& name);
   // Releases the flock() of the descriptor itself. gc() then sees only the locks of the members.
   void unlock_name() const;
   std::size_t offset_of(const void* word) const {

@@ -100,6 +100,16 @@ void nothing(scene& /*of*/) {}
 const std::vector<operation> kOperations = {
     {"create", nothing, nothing, [](scene& of) { keep(of, queue::create(small()), of.made); }},
     {"create by name", nothing, nothing, [](scene& of) { keep(of, queue::create(small(strategy::named)), of.made); }},
+    {"open or create, of which it creates", nothing, nothing,
+     [](scene& of) { keep(of, queue::open_or_create("fault", small()), of.made); }},
+    {"open or create, of which it opens",
+     [](scene& of) {
+       auto made = queue::open_or_create("fault", small());
+       if (!made) ADD_FAILURE() << made.error().text;
+       of.q = std::move(made).value();
+       of.name = of.q.name();
+     },
+     nothing, [](scene& of) { keep(of, queue::open_or_create("fault", small()), of.made); }},
     {"create with a payload of its own", nothing, nothing,
      [](scene& of) {
        options wanted = small();

@@ -117,6 +117,12 @@ target_link_libraries(ipc_strangers_tests PRIVATE
   ipc_invariants GTest::gtest_main GTest::gmock forksight_warnings forksight_sanitize)
 gtest_discover_tests(ipc_strangers_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 60 LABELS unit)
 
+# Names that users choose: processes that create and attach at once, are killed while they do, and gc() beside them.
+add_executable(ipc_rendezvous_tests rendezvous_test.cpp)
+target_link_libraries(ipc_rendezvous_tests PRIVATE
+  ipc_invariants GTest::gtest_main forksight_warnings forksight_sanitize)
+gtest_discover_tests(ipc_rendezvous_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 120 LABELS unit)
+
 # The order of messages. ring.cpp is compiled as for the model checker.
 add_executable(ipc_order_tests order_test.cpp ${PROJECT_SOURCE_DIR}/ipc/src/ring.cpp)
 target_compile_definitions(ipc_order_tests PRIVATE FORKSIGHT_IPC_MODEL)

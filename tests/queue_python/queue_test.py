@@ -14,7 +14,7 @@ import unittest
 import support
 from support import RECOVERY, Case, Child, OpcodeTrace, Stop, wait_until
 
-from forksight.queue import Closed, Empty, Full, NoConsumer, ProducerDied, Queue, TooLarge
+from forksight.queue import Closed, Empty, Error, Full, NoConsumer, ProducerDied, Queue, TooLarge
 
 MOST_INSTRUCTIONS = 3000
 OBJECTS = [None, 0, "text", b"bytes", 2.5, (1, [2, {3: "four"}]), {"a": {"b"}}, 1 << 200, range(5), ValueError("x")]
@@ -570,6 +570,67 @@ class Imports(Case):
 
     def test_an_old_python(self):
         self.check("needs Python 3.8 or later, this is", "import sys; sys.version_info = (3, 7, 16, 'final', 0)")
+
+
+class ChosenNames(Case):
+    NAME = f"queue_test.{os.getpid()}"
+
+    def make(self, **options):
+        made = self.sharedClosing(Queue(4, name=self.NAME, **options))
+        self.addCleanup(self.remove)
+        return made
+
+    def remove(self):
+        try:
+            os.unlink(f"/dev/shm/forksight-{self.NAME}")
+        except FileNotFoundError:
+            pass
+
+    def test_opens_or_creates(self):
+        one = self.make()
+        self.assertEqual(one.name, f"/forksight-{self.NAME}")
+        one.put("a")
+        one.put("b")
+        other = self.make()  # takes no message, although it becomes a consumer
+        self.assertEqual(os.fstat(one.fileno()).st_ino, os.fstat(other.fileno()).st_ino)
+        self.assertEqual([other.get(False), one.get(False)], ["a", "b"])
+        self.assertEqual(self.sharedClosing(Queue.attach(one.name)).name, one.name)
+
+    def test_children_meet_by_the_name(self):
+        def work():
+            Queue(4, name=self.NAME).put(os.getpid())
+        queue = self.make()
+        children = [Child(work) for _ in range(4)]
+        self.assertEqual({queue.get(timeout=60) for _ in children}, {child.pid for child in children})
+        self.assertEqual([child.end() for child in children], [0] * 4)
+
+    def test_is_kept_open(self):
+        queue = self.make()
+        other = self.make()
+        other.put(1)
+        other.close()
+        self.assertEqual(queue.get(False), 1)
+        with self.assertRaises(Empty):
+            queue.get(False)
+
+    def test_refused(self):
+        self.make()
+        with self.assertRaisesRegex(Error, "has slots 4, wanted is 8: ask for the options"):
+            Queue(8, name=self.NAME)
+        for name in ("", ".x", "a/b", "ä", "0" * 32):
+            with self.assertRaisesRegex(Error, "it can have 1 to 64 letters"):
+                Queue(4, name=name)
+        with self.assertRaisesRegex(ValueError, "contains a zero"):
+            Queue(4, name="a\0b")
+
+    def test_a_pickle_does_not_lead_to_another_queue(self):
+        queue = self.make()
+        pickled = pickle.dumps(queue)
+        self.assertEqual(pickle.loads(pickled).name, queue.name)
+        self.remove()
+        self.make()
+        with self.assertRaisesRegex(Error, "is another queue now"):
+            pickle.loads(pickled)
 
 
 if __name__ == "__main__":

@@ -70,6 +70,13 @@ enum forksight_queue_role {
 
 int forksight_queue_create(const struct forksight_queue_options* options, forksight_queue** queue,
                            struct forksight_queue_error* error);
+/* Attaches to the queue of that name, or creates it if there is none. Of the processes that call this at the same time,
+ * exactly one creates the queue. `name`: 1 to 64 letters, digits, '.', '_' and '-', not '.' first, and not 32 hex
+ * digits. The file is /dev/shm/forksight-NAME. `options`: NULL is all zero; `named` is ignored. A queue that exists must
+ * have the same options, apart from spin_us. Else BAD_OPTION says which one differs. A file of that name that is no
+ * queue is UNTRUSTED. */
+int forksight_queue_open_or_create(const char* name, const struct forksight_queue_options* options, int role,
+                                   forksight_queue** queue, struct forksight_queue_error* error);
 /* The caller keeps the descriptor. */
 int forksight_queue_attach(int fd, int role, forksight_queue** queue, struct forksight_queue_error* error);
 int forksight_queue_attach_named(const char* name, int role, forksight_queue** queue,
@@ -84,6 +91,8 @@ int forksight_queue_fd(const forksight_queue* queue);
 /* Returns the bytes of the name; 0: there is no name. Writes the name with its NUL if `size` suffices. */
 size_t forksight_queue_name(const forksight_queue* queue, char* name, size_t size);
 uint64_t forksight_queue_buffer_bytes(const forksight_queue* queue);
+/* The handle becomes a producer or a consumer now, not with its first acquire() or receive(). */
+int forksight_queue_take_role(forksight_queue* queue, int role, struct forksight_queue_error* error);
 
 int forksight_queue_acquire(forksight_queue* queue, int64_t timeout_ms, forksight_loan** loan,
                             struct forksight_queue_error* error);

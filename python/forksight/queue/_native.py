@@ -25,12 +25,14 @@ ERROR = POINTER(ErrorText)
 # Name without the prefix forksight_: (what it returns, what it takes).
 FUNCTIONS = {
     "queue_create": (c_int, [POINTER(Options), POINTER(c_void_p), ERROR]),
+    "queue_open_or_create": (c_int, [c_char_p, POINTER(Options), c_int, POINTER(c_void_p), ERROR]),
     "queue_attach": (c_int, [c_int, c_int, POINTER(c_void_p), ERROR]),
     "queue_attach_named": (c_int, [c_char_p, c_int, POINTER(c_void_p), ERROR]),
     "queue_reattach_after_fork": (c_int, [c_void_p, POINTER(c_void_p), ERROR]),
     "queue_close": (None, [c_void_p]),
     "queue_fd": (c_int, [c_void_p]),
     "queue_name": (c_size_t, [c_void_p, c_char_p, c_size_t]),
+    "queue_take_role": (c_int, [c_void_p, c_int, ERROR]),
     "queue_buffer_bytes": (c_uint64, [c_void_p]),
     "queue_acquire": (c_int, [c_void_p, c_int64, POINTER(c_void_p), ERROR]),
     "loan_data": (c_void_p, [c_void_p]),

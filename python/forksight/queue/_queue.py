@@ -178,8 +178,9 @@ class Queue:
 
     `maxsize` is how many items can be in the queue. 0 or less means 64. `buffers` is how many buffers there are for queued items,
     items that receivers still view, and loans together. Its default is `maxsize`. `item_bytes` is how many bytes the pickle and the
-    arrays of one item can have together. The memory of all buffers is reserved at once. With `name=True` the queue has a name, by
-    which Queue.attach() finds it. Otherwise it is a memfd. With `redeliver=True` an item whose receiver died goes to another
+    arrays of one item can have together. The memory of all buffers is reserved at once. With `name=True` the queue has a random name,
+    by which Queue.attach() finds it. With `name="jobs"` the queue has this name. If there is such a queue already, this opens it, and
+    its options must be the same. Otherwise it is a memfd. With `redeliver=True` an item whose receiver died goes to another
     receiver, and `max_redeliver` limits how often. `full` is what put() does if there is no room: "block", "fail" or "drop_oldest".
     With `keep_open=False`, get() raises Closed or ProducerDied if the last producer has gone, and put() raises NoConsumer if the
     last consumer has gone. With `keep_open=True`, both wait for other processes as long as the handle that made the queue lives."""
@@ -191,11 +192,20 @@ class Queue:
         options = Options(slots=max(2, maxsize), buffers=maxsize if buffers is None else buffers, buffer_bytes=item_bytes + _items.OVERHEAD,
                           named=bool(name), redeliver=bool(redeliver), full=_number(_FULL, "full", full), max_redeliver=max_redeliver,
                           max_participants=max_participants, spin_us=spin_us, unlink_at=unlink_at)
-        self._begin(_Handle(lambda out, told: native.queue_create(byref(options), out, told)), "any")
+        if isinstance(name, str):
+            chosen = name.encode()
+            if b"\0" in chosen:
+                raise ValueError(f"name={name!r}: it contains a zero")
+            self._begin(_Handle(lambda out, told: native.queue_open_or_create(chosen, byref(options), 0, out, told)), "any")
+        else:
+            self._begin(_Handle(lambda out, told: native.queue_create(byref(options), out, told)), "any")
         if keep_open:
-            # A handle becomes a producer by its first loan, and a consumer by its first call that asks for a message.
-            self.loan(False).give_back()
-            native.queue_receive(self._handle.pointer, 0, byref(c_void_p()), None)
+            # Otherwise a handle takes a role by its first call that needs it. That call would take a message of another process.
+            told = ErrorText()
+            for role in ("producer", "consumer"):
+                code = native.queue_take_role(self._handle.pointer, _ROLES[role], byref(told))
+                if code != OK:
+                    raise make_error(code, told)
 
     def _begin(self, handle, role):
         self._handle, self._role = handle, role
@@ -244,7 +254,8 @@ class Queue:
     def __reduce__(self):
         name = self.name
         if name:
-            return _attach_named, (name, self._role)
+            about = os.fstat(self.fileno())
+            return _attach_named, (name, about.st_dev, about.st_ino, self._role)
         descriptor = self.fileno()
         if context.get_spawning_popen() is not None:
             return _attach_inherited, (reduction.DupFd(descriptor), self._role)
@@ -489,8 +500,14 @@ class _Wait:
                 self.queue._parked.appendleft(message)
 
 
-def _attach_named(name, role):
-    return Queue.attach(name, role)
+def _attach_named(name, device, inode, role):
+    queue = Queue.attach(name, role)
+    about = os.fstat(queue.fileno())
+    # A name that a user chose may belong to another queue meanwhile.
+    if (about.st_dev, about.st_ino) != (device, inode):
+        queue.close()
+        raise Error(f"{name}: is another queue now: the name was removed and used again")
+    return queue
 
 
 def _attach_inherited(descriptor, role):

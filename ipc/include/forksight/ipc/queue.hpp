@@ -107,6 +107,14 @@ class queue {
 
   // Errors: bad_option, no_space, cgroup_limit, fd_limit, system.
   static result<queue> create(const options& wanted);
+  // Attaches to the queue of that name, or creates it if there is none. Any number of processes may call this at the
+  // same time, in any order: exactly one creates the queue. Nobody sees a queue that is not complete. A creator that is
+  // killed does not keep the others from creating it. `name`: 1 to 64 letters, digits, '.', '_' and '-', not '.' first,
+  // and not 32 hex digits. The file is /dev/shm/forksight-NAME. wanted.backing is ignored: the queue is of
+  // strategy::named. A queue that exists must have the same options. Only spin_us and `as` may differ. If its users
+  // have all gone, its messages are still there. Errors: those of create() and of attach(). bad_option: the name, or an
+  // option that differs. untrusted: also a file of that name that is no queue. It is never removed or changed.
+  static result<queue> open_or_create(const std::string& name, const options& wanted);
   // The caller keeps the descriptor. `payload_fd`: the payload's descriptor, for a queue with
   // options::readonly_payload; else -1. Errors: not_found, untrusted, abi_mismatch, corrupt, no_participant, fd_limit,
   // system.
@@ -117,7 +125,7 @@ class queue {
   // handle is closed.
   int fd() const;
   int payload_fd() const;
-  // "/forksight-<32 hex digits>" of a named queue, else empty.
+  // "/forksight-<32 hex digits>" or "/forksight-NAME" of a named queue, else empty.
   std::string name() const;
   std::size_t buffer_bytes() const;
 
@@ -129,6 +137,9 @@ class queue {
   result<void> send(loan&& from, std::size_t bytes, deadline until = deadline::never());
   // Returns the oldest message that no consumer has. Also returns timeout, producer_died.
   result<message> receive(deadline until = deadline::never());
+  // The handle becomes a producer or a consumer now, not with its first acquire() or receive(). Returns the errors of
+  // those calls, and bad_option for another role.
+  result<void> take_role(role as);
   // Sends a copy. The errors are those of acquire() and send(). With feed::thread, it puts the copy on an unbounded
   // list and returns at once. If an accepted message cannot be sent later, the next send_copy() returns the reason and
   // does not accept its own message. flush() and close_producer() also return the reason.

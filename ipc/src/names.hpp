@@ -1,0 +1,32 @@
+// The names of named queues. A random name is "/forksight-<32 hex digits>", and only create() makes it. A chosen name
+// is
+// "/forksight-<name of open_or_create()>". The file of a queue is in /dev/shm.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "forksight/ipc/result.hpp"
+
+namespace forksight::ipc::detail {
+
+constexpr std::string_view kNamePrefix = "/forksight-";
+
+bool is_random_name(std::string_view name);
+bool is_chosen_name(std::string_view name);
+inline bool is_queue_name(std::string_view name) { return is_random_name(name) || is_chosen_name(name); }
+// bad_option: what the user chose, without the prefix, can be no name.
+result<void> check_choice(std::string_view choice);
+error no_queue_name(const std::string& name);
+
+inline std::string path_of(const std::string& name) { return "/dev/shm" + name; }
+// The chosen name of the file behind a descriptor, also if the name was removed. Empty: it has none, or /proc does not
+// tell.
+std::string chosen_name_of(int fd);
+// True if the name leads to the file behind the descriptor.
+bool is_called(int fd, const std::string& name);
+// True if the file begins as each queue does. A chosen name always leads to a complete queue, so another file is not
+// ours.
+bool begins_as_queue(int fd);
+
+}  // namespace forksight::ipc::detail
