@@ -120,6 +120,9 @@ int fstat64(int file, struct stat64* about) noexcept { return static_cast<int>(s
 int stat(const char* path, struct stat* about) noexcept {
   return static_cast<int>(syscall(SYS_newfstatat, AT_FDCWD, path, about, 0));
 }
+int lstat(const char* path, struct stat* about) noexcept {
+  return static_cast<int>(syscall(SYS_newfstatat, AT_FDCWD, path, about, AT_SYMLINK_NOFOLLOW));
+}
 
 // New in glibc 2.32. It says whether libstdc++ may count references without atomic instructions. Here it never may.
 char __libc_single_threaded = 0;

@@ -369,13 +369,15 @@ TEST_P(Pool, CloseWaitsForTheStreamThatTheMessageWasReceivedFor) {
 
 TEST(Capture, TheEndOfAPoolDuringACaptureUnmapsNothing) {
   const sockets way;
-  const baton is_done;
+  const baton is_done, was_refused;
   child writer([&] {
     gpu at;
     gpu_pool pool = make_pool(small(memory::vmm_fd), way.ours());
     send_filled(at, pool, 6);
     is_done.take();
-    MUST(pool.close().error().code == errc::in_use);
+    const auto refused = pool.close();
+    MUST(!refused && refused.error().code == errc::in_use);
+    was_refused.pass();
     is_done.take();
     return 0;
   });
@@ -393,6 +395,7 @@ TEST(Capture, TheEndOfAPoolDuringACaptureUnmapsNothing) {
     is_done.pass();
     at.open_gate();
     MUST(at.stream_synchronize(at.on) == 0 && at.has_copied(6, 5000));
+    was_refused.take();
     return 0;
   });
   EXPECT_EQ(reader.wait(), 0);
