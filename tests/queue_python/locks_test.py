@@ -138,7 +138,7 @@ class Locks(Case):
 
         child = Child(work)
         for _ in range(rounds):
-            asked.hear()
+            asked.hear(most=1)  # the child may be ahead by several words
             began = time.monotonic()
             with lock:
                 waits.append(time.monotonic() - began)

@@ -59,11 +59,12 @@ class Line:
     def tell(self, word=b"."):
         os.write(self.writer, word)
 
-    def hear(self, limit=LIMIT):
+    def hear(self, limit=LIMIT, most=100):
+        """Returns what has been written, at most `most` bytes of it."""
         ready, _, _ = select.select([self.reader], [], [], limit)
         if not ready:
             raise AssertionError("no word came through the pipe")
-        return os.read(self.reader, 100)
+        return os.read(self.reader, most)
 
     def close(self):
         os.close(self.reader)
