@@ -11,7 +11,7 @@ namespace forksight {
 // The name of a queue as the library wants it: "jobs", "forksight-jobs" and "/forksight-jobs" are "/forksight-jobs".
 std::string queue_name(const std::string& name);
 
-// `what`: a pid, a name such as "/forksight-<32 hex>", or /proc/PID/fd/N. Returns at least one queue, or the reason why
+// `what`: a pid, a name that queue_name() takes, or /proc/PID/fd/N. Returns at least one queue, or the reason why
 // there is none.
 ipc::result<std::vector<ipc::snapshot>> find_queues(const std::string& what);
 

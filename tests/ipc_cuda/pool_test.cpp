@@ -302,17 +302,22 @@ TEST_P(Pool, ATimeoutSaysWhoHoldsWhat) {
   EXPECT_EQ(reader.wait(), 0);
 }
 
-TEST_P(Pool, CloseWaitsForTheWorkOfItsOwnProcess) {
-  const sockets way;
-  const baton is_done;
-  child writer([&] {
+// Sends one message, and closes the pool when the reader is done.
+child write_one(memory kind, unsigned char value, const sockets& way, const baton& is_done) {
+  return child([&way, &is_done, kind, value] {
     gpu at;
-    gpu_pool pool = make_pool(small(GetParam()), way.ours());
-    send_filled(at, pool, 5);
+    gpu_pool pool = make_pool(small(kind), way.ours());
+    send_filled(at, pool, value);
     is_done.take();
     must(pool.close());
     return 0;
   });
+}
+
+TEST_P(Pool, CloseWaitsForTheWorkOfItsOwnProcess) {
+  const sockets way;
+  const baton is_done;
+  child writer = write_one(GetParam(), 5, way, is_done);
   child reader([&] {
     gpu at;
     gpu_pool pool = must(receive_pool(way.theirs(), soon()));
@@ -407,14 +412,7 @@ TEST(Capture, TheEndOfAPoolDuringACaptureUnmapsNothing) {
 TEST(Readers, CannotWrite) {
   const sockets way;
   const baton is_done;
-  child writer([&] {
-    gpu at;
-    gpu_pool pool = make_pool(small(memory::vmm_fd), way.ours());
-    send_filled(at, pool, 5);
-    is_done.take();
-    must(pool.close());
-    return 0;
-  });
+  child writer = write_one(memory::vmm_fd, 5, way, is_done);
   child reader([&] {
     gpu at;
     gpu_pool pool = must(receive_pool(way.theirs(), soon()));

@@ -148,29 +148,35 @@ TEST(TestDriver, NothingWorksWithoutAContextOrInAForkedChild) {
   EXPECT_EQ(program.wait(), 0);
 }
 
-TEST(TestDriver, MemoryWithoutAccessIsNotRead) {
-  child program([] {
-    gpu at;
+// Memory that cannot be shared. It is mapped, without access.
+struct mapped_memory {
+  explicit mapped_memory(const gpu& at) {
     cu_allocation of{};
     of.type = kAllocationPinned;
     of.location = {kLocationDevice, at.device};
-    std::size_t unit = 0;
-    cu_allocation_handle handle = 0;
-    cu_address where = 0;
     MUST(at.granularity(&unit, &of, 0) == 0);
     MUST(at.vmm_create(&handle, unit / 2, &of, 0) == kInvalidValue);
     MUST(at.vmm_create(&handle, unit, &of, 0) == 0);
-    int fd = -1;
-    // The memory was not created as memory that can be shared.
-    MUST(at.vmm_export(&fd, handle, kHandlePosixFd, 0) == kInvalidValue);
     MUST(at.vmm_reserve(&where, unit, 0, 0, 0) == 0);
     MUST(at.vmm_map(where, unit, 0, handle, 0) == 0);
+  }
+  std::size_t unit = 0;
+  cu_allocation_handle handle = 0;
+  cu_address where = 0;
+};
+
+TEST(TestDriver, MemoryWithoutAccessIsNotRead) {
+  child program([] {
+    const gpu at;
+    const mapped_memory memory(at);
+    int fd = -1;
+    MUST(at.vmm_export(&fd, memory.handle, kHandlePosixFd, 0) == kInvalidValue);
     char byte = 0;
-    MUST(at.copy_out(&byte, where, 1) == kInvalidValue);
-    MUST(at.vmm_unreserve(where, unit) == kInvalidValue);
-    MUST(at.vmm_unmap(where, unit) == 0);
-    MUST(at.vmm_unreserve(where, unit) == 0);
-    MUST(at.vmm_release(handle) == 0);
+    MUST(at.copy_out(&byte, memory.where, 1) == kInvalidValue);
+    MUST(at.vmm_unreserve(memory.where, memory.unit) == kInvalidValue);
+    MUST(at.vmm_unmap(memory.where, memory.unit) == 0);
+    MUST(at.vmm_unreserve(memory.where, memory.unit) == 0);
+    MUST(at.vmm_release(memory.handle) == 0);
     return 0;
   });
   EXPECT_EQ(program.wait(), 0);
@@ -352,21 +358,12 @@ TEST(TestDriver, UnmappingUnderWorkEndsTheProgram) {
   child program([]() -> int {
     no_core();
     gpu at;
-    cu_allocation of{};
-    of.type = kAllocationPinned;
-    of.location = {kLocationDevice, at.device};
-    std::size_t unit = 0;
-    cu_allocation_handle handle = 0;
-    cu_address where = 0;
-    MUST(at.granularity(&unit, &of, 0) == 0);
-    MUST(at.vmm_create(&handle, unit, &of, 0) == 0);
-    MUST(at.vmm_reserve(&where, unit, 0, 0, 0) == 0);
-    MUST(at.vmm_map(where, unit, 0, handle, 0) == 0);
+    const mapped_memory memory(at);
     const cu_access access{{kLocationDevice, at.device}, kAccessReadWrite};
-    MUST(at.vmm_access(where, unit, &access, 1) == 0);
+    MUST(at.vmm_access(memory.where, memory.unit, &access, 1) == 0);
     at.shut_gate();
-    at.fill(where, 1, 100);
-    return at.vmm_unmap(where, unit);
+    at.fill(memory.where, 1, 100);
+    return at.vmm_unmap(memory.where, memory.unit);
   });
   EXPECT_EQ(program.wait(), kAborted);
 }

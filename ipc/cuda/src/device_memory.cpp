@@ -191,8 +191,7 @@ result<void> device_memory::make_events(std::uint32_t buffers) {
 }
 
 result<void> device_memory::map_words(const card& of) {
-  constexpr std::size_t kPage = 4096;
-  words_bytes_ = round_up(of.size(), kPage);
+  words_bytes_ = round_up(of.size(), ipc::detail::kPage);
   void* const at = mmap(nullptr, words_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, of.fd(), 0);
   if (at == MAP_FAILED) return from_queue(ipc::detail::failed_call(errno, "CUDA: a pool's card: mmap"));
   words_ = static_cast<char*>(at);

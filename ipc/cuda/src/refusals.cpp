@@ -127,18 +127,17 @@ std::optional<error> refuse_device(const driver& api, cu_device device, memory k
         "start the processes that share buffers with CUDA_MPS_PIPE_DIRECTORY set to an empty folder",
         where.mps_pipe.empty() ? "" : (" (its folder is " + where.mps_pipe + ")").c_str());
   }
+  if (kind == memory::legacy) return std::nullopt;
   struct need {
     int attribute;
-    bool is_asked;
     const char* what;
   };
   const need needs[] = {
-      {kAttributeVmm, kind == memory::vmm_fd, "virtual memory management, which memory::vmm_fd needs"},
-      {kAttributePosixFd, kind == memory::vmm_fd, "memory behind a descriptor, which memory::vmm_fd needs"},
+      {kAttributeVmm, "virtual memory management, which memory::vmm_fd needs"},
+      {kAttributePosixFd, "memory behind a descriptor, which memory::vmm_fd needs"},
   };
   for (const need& one : needs) {
     int value = 0;
-    if (!one.is_asked) continue;
     // If the driver is too old to know an attribute, nothing is concluded about the device.
     if (api.device_attribute(&value, one.attribute, device) != kSuccess || value != 0) continue;
     return failure(errc::unsupported, "CUDA: device %d has no %s (attribute %d): memory::legacy may do", device,

@@ -196,24 +196,6 @@ int cuStreamQuery(cu_stream stream) {
   return named(stream)->steps.empty() ? kSuccess : kNotReady;
 }
 
-int cuCtxSynchronize() {
-  REQUIRE_CONTEXT();
-  {
-    const std::lock_guard held(g_lock);
-    const int mode = std::exchange(t_mode, kGlobal);  // CU_STREAM_CAPTURE_MODE_RELAXED does not help here
-    bool ended = ends_captures();
-    for (cu_stream const one : g_streams) {
-      if (!is_capturing(one)) continue;
-      one->state = CUstream_st::capture::invalidated;
-      ended = true;
-    }
-    t_mode = mode;
-    REQUIRE(!ended, kCaptureUnsupported);
-  }
-  wait_until([] { return !has_steps(); });
-  return kSuccess;
-}
-
 int cuStreamWaitValue32_v2(cu_stream stream, cu_address at, unsigned value, unsigned flags) {
   REQUIRE_CONTEXT();
   REQUIRE(flags == kWaitUntilAtLeast, kNotSupported);
