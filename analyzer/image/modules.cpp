@@ -122,7 +122,13 @@ abi::Libc find_libc(const std::vector<symbols::Module>& modules, const std::stri
     return head && head->build_id == module.build_id ? libc::read_libc_file(place) : abi::Libc{};
   };
   const auto shared = std::ranges::find_if(modules, libc::is_libc_name, &symbols::Module::path);
-  if (shared != modules.end()) return of(*shared);
+  if (shared != modules.end()) {
+    abi::Libc found = of(*shared);
+    const auto threads = std::ranges::find_if(modules, libc::is_libpthread_name, &symbols::Module::path);
+    if (found.condition == abi::ConditionKind::kUnknown && threads != modules.end())
+      found.condition = of(*threads).condition;
+    return found;
+  }
   const auto program = std::ranges::find(modules, exe, &symbols::Module::path);
   return program == modules.end() ? abi::Libc{} : of(*program);
 }

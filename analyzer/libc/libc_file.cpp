@@ -179,6 +179,11 @@ bool is_libc_name(std::string_view path) {
   return name == "libc.so.6" || (name.starts_with("libc-2.") && name.ends_with(".so"));
 }
 
+bool is_libpthread_name(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return name == "libpthread.so.0" || (name.starts_with("libpthread-2.") && name.ends_with(".so"));
+}
+
 abi::Libc read_libc(std::span<const std::byte> elf) { return LibcReader(elf).read(); }
 
 abi::Libc read_libc_file(const std::string& path) {

@@ -49,6 +49,16 @@ std::string folder_of(std::int32_t tid, const SharedPlace& place) {
                                                                                                   : std::string();
 }
 
+abi::Libc read_mapped_libc(std::int32_t tid, const Mapping& mapping) {
+  // The path may now lead to another file, or this process may see another file there. So the inode is compared.
+  for (const std::string& place : {proc_path(tid, "root") + mapping.path,
+                                   proc_path(tid, fmt::format("map_files/{:x}-{:x}", mapping.start, mapping.end))}) {
+    struct stat status {};
+    if (files::stat_living(place, status) == 0 && status.st_ino == mapping.inode) return libc::read_libc_file(place);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<Mapping> read_mappings(std::int32_t tid) {
@@ -134,19 +144,19 @@ std::optional<std::vector<std::int32_t>> SharedMemory::mappers(const SharedPlace
 }
 
 abi::Libc libc_of(std::int32_t tid, const std::vector<Mapping>& mappings) {
-  for (const Mapping& mapping : mappings) {
-    const std::string_view path = mapping.path;
-    const bool is_deleted = path.ends_with(kDeleted);
-    if (!libc::is_libc_name(is_deleted ? path.substr(0, path.size() - kDeleted.size()) : path)) continue;
-    // The path may now lead to another file, or this process may see another file there. So the inode is compared.
-    for (const std::string& place : {proc_path(tid, "root") + mapping.path,
-                                     proc_path(tid, fmt::format("map_files/{:x}-{:x}", mapping.start, mapping.end))}) {
-      struct stat status {};
-      if (files::stat_living(place, status) == 0 && status.st_ino == mapping.inode) return libc::read_libc_file(place);
-    }
-    return {};
-  }
-  return libc::read_libc_file(proc_path(tid, "exe"));
+  const auto find_file = [&](bool (*has_the_name)(std::string_view)) {
+    return std::ranges::find_if(mappings, [&](const Mapping& mapping) {
+      const std::string_view path = mapping.path;
+      return has_the_name(path.ends_with(kDeleted) ? path.substr(0, path.size() - kDeleted.size()) : path);
+    });
+  };
+  const auto shared = find_file(libc::is_libc_name);
+  if (shared == mappings.end()) return libc::read_libc_file(proc_path(tid, "exe"));
+  abi::Libc found = read_mapped_libc(tid, *shared);
+  const auto threads = find_file(libc::is_libpthread_name);
+  if (found.condition == abi::ConditionKind::kUnknown && threads != mappings.end())
+    found.condition = read_mapped_libc(tid, *threads).condition;
+  return found;
 }
 
 }  // namespace forksight::proc
