@@ -1,7 +1,8 @@
 """inside.py PACKAGE: installs a package (deb, tar or wheel) in the root of a system, and tries it there. Writes the results to
-/mnt/result.json: for each step an empty text, or why the step failed.
+/mnt/result.json: for each step an empty text, or why the step failed, or null if the step is not tried with this package.
 
-/mnt has the packages, the files of the repository that the demo needs, and suite/, which has some cases of the hazard suite."""
+/mnt has the packages, the files of the repository that the demo needs, and suite/, which has some cases of the hazard suite and the
+probes of tests/transparency."""
 import json
 import os
 import shutil
@@ -20,6 +21,10 @@ COMPUTES = {**os.environ, "OMP_NUM_THREADS": "2"}
 
 
 class Failed(Exception):
+    pass
+
+
+class NotTried(Exception):
     pass
 
 
@@ -142,8 +147,27 @@ def try_suite(forksight, _):
     output_of(forksight, "suite", "run", "--strict", "--cases", HERE / "suite")
 
 
+def try_probes(_, prefix):
+    """Each group of probes must print the same with and without the shim. The packages have the same shim, so one of them is tried."""
+    if prefix != Path("/usr"):
+        raise NotTried
+    programs = sorted((HERE / "suite/probes").iterdir())
+    if not programs:
+        raise Failed("there are no probes")
+    frame = HERE / "suite/transparency"
+    wrong = []
+    for program in programs:
+        source = next((frame / "probes").glob(f"{program.name}.c*"))
+        try:
+            output_of("/usr/bin/python3", "-B", frame / "transparency.py", "run", program, source, prefix / "lib/libforksight.so")
+        except Failed as failed:
+            wrong.append(f"{program.name}: {failed}")
+    if wrong:
+        raise Failed("; ".join(wrong))
+
+
 STEPS = {"version": try_version, "demo": try_demo, "why": try_why, "why python": try_why_python, "why numpy": try_why_numpy,
-         "run numpy": try_run, "core": try_core, "suite": try_suite}
+         "run numpy": try_run, "core": try_core, "suite": try_suite, "probes": try_probes}
 
 
 def main(package):
@@ -159,6 +183,8 @@ def main(package):
             try:
                 attempt(prefix / "bin/forksight", prefix)
                 result[step] = ""
+            except NotTried:
+                result[step] = None
             except (Failed, subprocess.TimeoutExpired) as failed:
                 print(f"FAILED: {failed}", flush=True)
                 result[step] = str(failed)

@@ -24,10 +24,15 @@ class Judge(unittest.TestCase):
     def test_an_explanation_must_be_needed(self):
         self.assertEqual(platforms.judge([("sid", "deb", "2.43", WELL)]), ["sid, deb, suite: is explained as red, and is not"])
 
+    def test_a_step_that_is_not_tried_is_neither_red_nor_green(self):
+        untried = {**WELL, "suite": None}
+        self.assertEqual(platforms.judge([("sid", "tar", "2.43", untried)]), [])
+        self.assertIn("| yes | - | yes |\n", platforms.make_table([("sid", "tar", "2.43", untried)]))
+
     def test_the_table_says_why_below(self):
         table = platforms.make_table([("sid", "tar", "2.43", {**WELL, "suite": "red"})])
         self.assertIn("| Debian sid | 2.43 | `.tar.zst` | yes |", table)
-        self.assertTrue(table.endswith("| no (1) |\n\n1. It is too new.\n"), table)
+        self.assertTrue(table.endswith("| no (1) | yes |\n\n1. It is too new.\n"), table)
 
     def test_the_table_goes_to_its_place(self):
         with TemporaryDirectory() as folder:

@@ -18,22 +18,25 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT / "tests/transparency"))
+import transparency  # noqa: E402
+
 RELEASES = {"bullseye": "Debian 11", "bookworm": "Debian 12", "trixie": "Debian 13", "sid": "Debian sid"}
 OLDEST = "bullseye"
 PACKAGES = {"deb": "`.deb`", "tar": "`.tar.zst`", "wheel": "wheel"}
 COLUMNS = {"install": "installs", "version": "`--version`", "demo": "demo", "why": "`why`", "why python": "`why`, Python", "why numpy": "`why`, numpy",
-           "run numpy": "`run`, numpy", "core": "`core`", "suite": "`suite run`"}
+           "run numpy": "`run`, numpy", "core": "`core`", "suite": "`suite run`", "probes": "probes"}
 # Cases of the hazard suite: several kinds of locks, some with repaired twins, and the pool of libgomp.
 CASES = ("orphaned_mutex.O2", "orphaned_mutex.O0", "orphaned_mutex.repaired", "orphaned_mutex_kinds.robust", "orphaned_mutex_kinds.pi",
          "orphaned_recursive_mutex", "orphaned_rwlock_writer", "orphaned_rwlock_writer.repaired", "orphaned_semaphore", "orphaned_condvar",
          "self_held_lock", "lock_cycle", "lock_cycle.repaired", "lost_openmp_pool", "lost_openmp_pool.repaired")
 COMPILES = re.compile(r"&& \S*/(?P<compiler>g\+\+|gcc)(-\d+)? (?P<flags>.*) -MD -MF \S+ -MT \S+ (?P<source>\S+) -o \S+ (?P<libraries>.*?)( && |$)")
-# The red cells, and why they are red. The texts are printed below the table.
-EXPLAINED = {
-    ("bullseye", "suite"): "One of the fifteen cases fails, `orphaned_condvar`. `why` proves the hang and says that a thread was lost at "
-                           "`fork()`, but reports `lost-wakeup`, not `orphaned-condvar`. `core` with a core of the child alone reports "
-                           "`lost-wakeup` as possible.",
-}
+TRANSPARENCY = ROOT / "tests/transparency"
+# Groups of probes that cannot be compiled on the oldest release. They call _Fork(), epoll_pwait2() or a semaphore of C++20, or need a
+# library that only the build has.
+PROBES_LEFT_OUT = ("bypass", "cplusplus", "cuda", "epoll", "mpi")
+# The red cells, {(release, step): why it is red}. The texts are printed below the table.
+EXPLAINED = {}
 BEGIN, END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
 LIMIT_S = 1800
 
@@ -56,6 +59,20 @@ def compile_command(build, case):
     return command.replace(str(ROOT), "/mnt/source")
 
 
+def probe_commands():
+    """Returns the commands that compile the probes of tests/transparency, on the oldest release."""
+    flags = f"-D_GNU_SOURCE -g -O1 -U_FORTIFY_SOURCE -I /mnt/source/{TRANSPARENCY.relative_to(ROOT)}"
+    commands = [f"gcc {flags} -c /mnt/source/tests/transparency/{name}.c -o /tmp/{name}.o" for name in ("contexts", "probe")]
+    for source in sorted((TRANSPARENCY / "probes").glob("*.c*")):
+        if source.stem in PROBES_LEFT_OUT:
+            continue
+        compiler = "g++ -std=c++2a" if source.suffix == ".cpp" else "gcc"
+        own = " ".join(transparency.words_of(source, "FLAGS"))
+        commands.append(f"{compiler} {flags} {own} /mnt/source/{source.relative_to(ROOT)} /tmp/contexts.o /tmp/probe.o "
+                        f"-o /mnt/suite/probes/{source.stem} -pthread -ldl -lrt -lutil {own}")
+    return commands
+
+
 def make_programs(build, roots, folder):
     """Makes programs that run on each release. They are compiled on the oldest release, in a copy of its root in which a compiler is
     installed. `why` and `core` are tried with the first case, and the demo with another one."""
@@ -65,23 +82,26 @@ def make_programs(build, roots, folder):
     shutil.rmtree(programs, ignore_errors=True)
     shutil.copytree(ROOT / "repro", folder / "source/repro")
     shutil.copytree(ROOT / "preload/include", folder / "source/preload/include")
+    shutil.copytree(TRANSPARENCY, folder / "source/tests/transparency")
     listed = json.loads((build / "repro/cases.json").read_text())
     listed["cases"] = [case for case in listed["cases"] if case["name"] in CASES]
     if len(listed["cases"]) != len(CASES):
         sys.exit("platforms.py: error: the hazard suite has not all cases of CASES")
     (folder / "suite/bin").mkdir(parents=True)
+    (folder / "suite/probes").mkdir()
     (folder / "suite/cases.json").write_text(json.dumps(listed))
     script = ["set -e", "apt-get -o Acquire::Check-Valid-Until=false update -q", "apt-get install -y -q --no-install-recommends g++",
-              *(compile_command(build, case) for case in CASES)]
+              *(compile_command(build, case) for case in CASES), *probe_commands()]
     run(HERE / "enter.sh", "--network", roots / OLDEST, folder, "sh", "-c", "\n".join(script), check=True)
     shutil.copytree(folder / "suite", programs)
     shutil.copytree(ROOT / "repro", programs / "src")
+    shutil.copytree(TRANSPARENCY, programs / "transparency")
     (programs / "done").touch()
     return programs
 
 
 def try_package(release, package, arguments, programs, logs):
-    """Returns one row of the table, {step: "" or why it failed}, and the version of the release's libc."""
+    """Returns one row of the table, {step: "", or why it failed, or None if it was not tried}, and the version of the release's libc."""
     root = arguments.roots / release
     with tempfile.TemporaryDirectory(prefix="forksight-platform-") as name:
         folder = Path(name)
@@ -110,7 +130,7 @@ def make_table(rows):
         for step in COLUMNS:
             text = explanation_of(release, step) or "not explained"
             if not result[step]:
-                cells.append("yes")
+                cells.append("-" if result[step] is None else "yes")
                 continue
             if text not in texts:
                 texts.append(text)
@@ -127,7 +147,7 @@ def judge(rows):
         for step, reason in result.items():
             if reason and not explanation_of(release, step):
                 problems.append(f"{release}, {package}, {step}: {reason}")
-            elif not reason and explanation_of(release, step):
+            elif reason == "" and explanation_of(release, step):
                 problems.append(f"{release}, {package}, {step}: is explained as red, and is not")
     return problems
 
@@ -167,7 +187,8 @@ def main():
             result, libc = try_package(release, package, arguments, programs, logs)
             rows.append((release, package, libc, result))
             red = [f"{step} ({reason})" for step, reason in result.items() if reason]
-            print(f"{release}, {package}: {len(result) - len(red)} of {len(result)} steps{'; red: ' if red else ''}{'; '.join(red)}", flush=True)
+            tried = sum(reason is not None for reason in result.values())
+            print(f"{release}, {package}: {tried - len(red)} of {tried} steps{'; red: ' if red else ''}{'; '.join(red)}", flush=True)
     table = make_table(rows)
     print(table)
     if arguments.page and releases == list(RELEASES):
