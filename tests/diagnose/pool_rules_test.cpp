@@ -66,6 +66,19 @@ TEST(LostThreadPool, NamesTheOnlyPool) {
   for (const Fix& fix : findings[0].fixes) EXPECT_FALSE(fix.verified);
 }
 
+TEST(LostThreadPool, GivesEachAdviceOnce) {
+  for (const Owner owner : {Owner::kTorch, Owner::kAwsCrt, Owner::kGrpc}) {
+    model::Model model = dead_child({{owner, 1}});
+    model.processes[1].exe = "/usr/bin/python3.11";
+    const auto findings = diagnose(model);
+    ASSERT_EQ(findings.size(), 1U);
+    const auto names_start_methods = [](const Fix& fix) {
+      return fix.text.find("set_start_method") != std::string::npos;
+    };
+    EXPECT_EQ(std::ranges::count_if(findings[0].fixes, names_start_methods), 1) << findings[0].culprit.name;
+  }
+}
+
 TEST(LostThreadPool, IsLikelyWhereAHandlerCouldWake) {
   model::Model model = dead_child({{Owner::kGlib, 1}});
   model.processes[1].liveness = model::Liveness::kDeadButForSignal;

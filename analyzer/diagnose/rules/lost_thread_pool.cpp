@@ -2,6 +2,8 @@
 // behind. The proof is that of lost-wakeup, but the culprit has a name.
 #include <fmt/core.h>
 
+#include <string_view>
+
 #include "diagnose/futex_waits.hpp"
 #include "diagnose/pools.hpp"
 #include "diagnose/rules.hpp"
@@ -41,8 +43,11 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& wait, c
                "The pool's queue was copied, its threads were not: nobody takes the work that the child submits.");
   finding.fixes.push_back({owner.fix});
   if (words::is_python(child)) {
-    finding.fixes.push_back(
-        {"In Python, start workers with multiprocessing.set_start_method(\"forkserver\") or \"spawn\"."});
+    // The advice of some owners is the same.
+    if (std::string_view(owner.fix).find("set_start_method") == std::string_view::npos) {
+      finding.fixes.push_back(
+          {"In Python, start workers with multiprocessing.set_start_method(\"forkserver\") or \"spawn\"."});
+    }
   } else {
     finding.fixes.push_back({"Exec right after fork(), or use posix_spawn()."});
   }
