@@ -91,7 +91,7 @@ def problem_of(argv):
         except ValueError:
             return f"no report (status {done.returncode}): {done.stderr}"
         told = [(one["rule"], one["hang"], one["culprit"]["name"]) for one in findings]
-        if told == [("orphaned-mutex", "proven", "queue_mutex")]:
+        if told == [("orphaned-mutex", "proven", "queue_mutex (mutex)")]:
             # The source line comes from the debug information of the program, which is in the program's root.
             return "" if "orphaned_mutex.cpp:" in findings[0]["summary"] else f"no line: {findings[0]['summary']}"
         if time.monotonic() > last:

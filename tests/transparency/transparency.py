@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Runs the probes of a group with and without a preload library, in every context, and compares what they print.
 
-  transparency.py run PROGRAM SOURCE LIBRARY [--context NAME] [--probe NAME] [--no-trace]
+  transparency.py run PROGRAM SOURCE LIBRARY [--context NAME | --without NAME] [--probe NAME] [--no-trace]
   transparency.py covers NM HOOKS_DEF... --programs SOURCE=PROGRAM...
 
 A probe is a small program that calls hooked functions and prints the results. A context is the place where the probes run, such as
@@ -72,7 +72,7 @@ def show_difference(bare, under, setting, command):
 def compare(options):
     library = os.path.abspath(options.library)
     listed = subprocess.run([options.program], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
-    contexts = [options.context] if options.context else listed
+    contexts = [options.context] if options.context else [name for name in listed if name not in options.without]
     failures = compared = 0
     for context in contexts:
         arguments = [context] + ([options.probe] if options.probe else [])
@@ -139,6 +139,7 @@ def main():
     one.add_argument("source")
     one.add_argument("library")
     one.add_argument("--context", help="run the probes in this context only")
+    one.add_argument("--without", metavar="CONTEXT", action="append", default=[], help="do not run the probes in this context")
     one.add_argument("--probe", help="run this probe only")
     one.add_argument("--no-trace", action="store_true", help="the library writes no trace")
     one.set_defaults(do=compare)
