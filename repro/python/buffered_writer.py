@@ -20,7 +20,7 @@ import threading
 from baton import end_of
 
 reader, writer = os.pipe()
-fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+fcntl.fcntl(writer, 1031, 4096)  # F_SETPIPE_SZ; CPython 3.9 has no name for it
 log = open(writer, "wb", buffering=1024)
 
 

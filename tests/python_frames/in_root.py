@@ -37,6 +37,10 @@ CERTAINTIES = ["proven", "likely", "possible"]
 RECURSIVE = "recursive_lock.py"
 # From this version on an RLock records its owner. Before, it is a semaphore.
 FIRST_WITH_OWNER = (3, 14)
+# These versions do not export what the shim needs to read lines of Python.
+WITHOUT_LINES_IN_TRACES = ((3, 9), (3, 10))
+# `run` recognises this hang only by lines of Python in the trace.
+NEED_LINES_IN_TRACES = ("feeder.py",)
 
 
 class Problem(Exception):
@@ -92,7 +96,10 @@ class Root:
                     return report
                 time.sleep(0.2)
         finally:
-            os.killpg(case.pid, signal.SIGKILL)
+            try:
+                os.killpg(case.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # the case has ended
             case.wait()
 
     def watched(self, name, variant=""):
@@ -126,11 +133,15 @@ def find(report, rule):
 def check_hang(root, name, rule):
     script = root.folder / "cases" / name
     certainties = {}
-    for view, report in (("why", root.why(name)), ("run", root.watched(name))):
+    has_lines = root.version not in WITHOUT_LINES_IN_TRACES
+    for view, look in (("why", root.why), ("run", root.watched)):
+        if view == "run" and not has_lines and name in NEED_LINES_IN_TRACES:
+            return
+        report = look(name)
         finding = find(report, rule)
         if not has_line(finding["stack"], name, find_marked(script, "touch")):
             raise Problem(f"{view}: the report does not have the line of the wait: {finding['summary']}")
-        if view == "run" and not has_line(finding["fork"]["stack"], name, find_marked(script, "fork")):
+        if view == "run" and has_lines and not has_line(finding["fork"]["stack"], name, find_marked(script, "fork")):
             raise Problem(f"{view}: the report does not have the line of the fork: {finding['summary']}")
         if [limit for limit in report["limits"] if "Python" in limit]:
             raise Problem(f"{view}: {report['limits']}")
