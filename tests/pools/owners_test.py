@@ -32,13 +32,15 @@ LIBRARIES = {
     "rayon": (CRATES / "rayon-core-*", "librust-rayon-dev", POOL, "rayon pool of 2 threads"),
     "tokio": (CRATES / "tokio-1*", "librust-tokio-dev", POOL, "tokio pool of 2 threads"),
     "onednn": (Path("/usr/include/oneapi/dnnl/dnnl.hpp"), "libdnnl-dev", ("lost-openmp-pool", "proven", "proven"), "libgomp pool of 2 threads"),
+    "mkl": (Path("/usr/include/mkl/mkl.h"), "libmkl-dev", ("mixed-openmp-runtimes", "proven", "proven"), "libgomp.so"),
     "opencv": (Path("/usr/include/opencv4/opencv2/core.hpp"), "libopencv-core-dev", NO_HANG, ""),
     "c10": (MODULES / "torch", "python3-torch", POOL_IN_PYTHON, "PyTorch (c10, ATen) pool of 2 threads"),
     "aws_crt": (MODULES / "awscrt", "python3-awscrt", POOL_IN_PYTHON, "AWS CRT pool of 1 thread,"),
     "grpc": (MODULES / "grpc", "python3-grpcio", NO_HANG, ""),
 }
 # What the compiler needs, besides -pthread.
-FLAGS = {"abseil": None, "eigen": ["-I/usr/include/eigen3"], "onednn": ["-ldnnl"], "opencv": ["-I/usr/include/opencv4", "-lopencv_core"]}
+FLAGS = {"abseil": None, "eigen": ["-I/usr/include/eigen3"], "mkl": ["-I/usr/include/mkl", "-Wl,--no-as-needed", "-lgomp", "-lmkl_rt"],
+         "onednn": ["-ldnnl"], "opencv": ["-I/usr/include/opencv4", "-lopencv_core"]}
 
 
 def find_missing(name):
