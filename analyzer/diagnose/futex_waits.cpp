@@ -54,6 +54,7 @@ constexpr Known kKnown[] = {
     {"omp_set_lock", "omp_set_lock()", "the thread that has it"},
     {"omp_set_nest_lock", "omp_set_nest_lock()", "the thread that has it"},
     {"std::thread::park", "Rust's thread::park()", "the thread that unparks it"},
+    {"std::thread::functions::park", "Rust's thread::park()", "the thread that unparks it"},  // its name in later releases
     {"absl::", "an abseil Mutex or CondVar", "the thread that holds it, or that signals it"},
     {"folly::", "a folly lock or baton", "the thread that holds it, or that posts it"},
 };

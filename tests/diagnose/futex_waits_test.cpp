@@ -33,6 +33,9 @@ TEST(FutexWaits, AStrippedLibraryStillTells) {
 TEST(FutexWaits, OtherLanguagesAndLibraries) {
   EXPECT_EQ(what({"std::sys::sync::mutex::futex::Mutex::lock_contended futex.rs:110", "app::work work.rs:4"}),
             "a Rust std::sync::Mutex");
+  for (const char* const park : {"std::thread::park mod.rs:929", "std::thread::functions::park functions.rs:529"}) {
+    EXPECT_EQ(what({"std::sys::futex::futex_wait futex.rs:73", park, "app::work work.rs:4"}), "Rust's thread::park()");
+  }
   EXPECT_EQ(what({"absl::synchronization_internal::FutexImpl::WaitUntil futex.h:3", "main app.cpp:31"}),
             "an abseil Mutex or CondVar");
 }

@@ -31,6 +31,9 @@ LIBRARIES = {
     "abseil": (Path("/usr/include/absl/synchronization/mutex.h"), "libabsl-dev", ("lost-wakeup", "proven", "possible"), "an abseil Mutex or CondVar"),
     "rayon": (CRATES / "rayon-core-*", "librust-rayon-dev", POOL, "rayon pool of 2 threads"),
     "tokio": (CRATES / "tokio-1*", "librust-tokio-dev", POOL, "tokio pool of 2 threads"),
+    "rust_mutex": (Path("/usr/bin/cargo"), "cargo", ("lost-wakeup", "proven", "possible"), "a Rust std::sync::Mutex"),
+    "parking_lot": (CRATES / "parking_lot-0*", "librust-parking-lot-dev", ("lost-wakeup", "proven", "possible"), "a parking_lot lock"),
+    "crossbeam": (CRATES / "crossbeam-0*", "librust-crossbeam-dev", ("lost-wakeup", "proven", "possible"), "Rust's thread::park()"),
     "onednn": (Path("/usr/include/oneapi/dnnl/dnnl.hpp"), "libdnnl-dev", ("lost-openmp-pool", "proven", "proven"), "libgomp pool of 2 threads"),
     "mkl": (Path("/usr/include/mkl/mkl.h"), "libmkl-dev", ("mixed-openmp-runtimes", "proven", "proven"), "libgomp.so"),
     "opencv": (Path("/usr/include/opencv4/opencv2/core.hpp"), "libopencv-core-dev", NO_HANG, ""),
@@ -63,7 +66,7 @@ def build(name, folder, variant):
     if MODULES in LIBRARIES[name][0].parents:
         return [PYTHON, str(SOURCES / f"{name}.py"), *(["repaired"] if variant else [])]
     program = folder / f"{name}{'.repaired' if variant else ''}"
-    if CRATES in LIBRARIES[name][0].parents:
+    if (SOURCES / name / "Cargo.toml").exists():
         target = folder / f"cargo-{name}"
         argv = ["cargo", "build", "--offline", "--manifest-path", SOURCES / name / "Cargo.toml", "--config",
                 'source.crates-io.replace-with="debian"', "--config", f'source.debian.directory="{CRATES}"', "--target-dir", target]
