@@ -10,14 +10,17 @@ from pathlib import Path
 PACKAGES = 4  # the command and its debug information as archives, a Debian package, a wheel
 
 
-def pack(root, copy, epoch):
-    """Copies the repository to `copy`, and makes the packages there. Returns {name: bytes} of them."""
+def copy_sources(root, copy):
     listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], check=True, capture_output=True, text=True).stdout
     for name in filter(None, listed.split("\0")):
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(root / name, copy / name, follow_symlinks=False)
     for name in ("fmtlib", "zydis"):
         shutil.copytree(root / "build/packages" / name, copy / "build/packages" / name)
+
+
+def pack(copy, epoch):
+    """Makes the packages of a copy of the repository. Returns {name: bytes} of them."""
     environment = {**os.environ, "SOURCE_DATE_EPOCH": epoch, "CCACHE_DISABLE": "1"}
     for argv in (["cmake", "--preset", "portable"], ["cmake", "--build", "--preset", "portable"],
                  ["/usr/bin/python3", "-B", "packaging/package.py", "--build", "build/portable", "--out", "build/packages-out"]):
@@ -38,7 +41,11 @@ def main(root):
         return 77
     epoch = subprocess.run(["git", "-C", root, "log", "-1", "--format=%ct"], check=True, capture_output=True, text=True).stdout.strip()
     with tempfile.TemporaryDirectory(prefix="forksight-same-") as folder:
-        made = [pack(root, Path(folder, name), epoch) for name in ("one", "a-longer-name/two")]
+        copies = [Path(folder, name) for name in ("one", "a-longer-name/two")]
+        # Both copies are made first. So it does no harm if somebody works on the repository meanwhile.
+        for copy in copies:
+            copy_sources(root, copy)
+        made = [pack(copy, epoch) for copy in copies]
     problems = problems_of(*made)
     print(*(problems or ["the same bytes:", *sorted(made[0])]), sep="\n")
     return 1 if problems else 0
