@@ -1,8 +1,8 @@
 """inside.py PACKAGE: installs a package (deb, tar or wheel) in the root of a system, and tries it there. Writes the results to
 /mnt/result.json: for each step an empty text, or why the step failed, or null if the step is not tried with this package.
 
-/mnt has the packages, the files of the repository that the demo needs, and suite/, which has some cases of the hazard suite and the
-probes of tests/transparency."""
+/mnt has the packages, the files of the repository that the demo needs, transparency/, and suite/, which has some cases of the hazard
+suite and the compiled probes of tests/transparency."""
 import json
 import os
 import shutil
@@ -157,7 +157,7 @@ def try_probes(_, prefix):
     programs = sorted((HERE / "suite/probes").iterdir())
     if not programs:
         raise Failed("there are no probes")
-    frame = HERE / "suite/transparency"
+    frame = HERE / "transparency"
     wrong = []
     for program in programs:
         source = next((frame / "probes").glob(f"{program.name}.c*"))

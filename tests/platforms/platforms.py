@@ -95,7 +95,6 @@ def make_programs(build, roots, folder):
     run(HERE / "enter.sh", "--network", roots / OLDEST, folder, "sh", "-c", "\n".join(script), check=True)
     shutil.copytree(folder / "suite", programs)
     shutil.copytree(ROOT / "repro", programs / "src")
-    shutil.copytree(TRANSPARENCY, programs / "transparency")
     (programs / "done").touch()
     return programs
 
@@ -108,6 +107,7 @@ def try_package(release, package, arguments, programs, logs):
         libc = ask(root, folder, "getconf", "GNU_LIBC_VERSION").split()[1]
         shutil.copytree(arguments.packages, folder / "packages")
         shutil.copytree(programs, folder / "suite")
+        shutil.copytree(TRANSPARENCY, folder / "transparency")
         for part in ("demo.sh", "openmp/lost_openmp_pool.c"):
             (folder / "forksight/repro" / part).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / "repro" / part, folder / "forksight/repro" / part)

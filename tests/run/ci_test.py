@@ -108,6 +108,16 @@ class Job(unittest.TestCase):
         self.assertIn("hangs locking table_mutex", failure.get("message"))
         self.assertIn("CERTAIN HANG: orphaned-mutex", failure.text)
 
+    def test_a_check_target_of_make(self):
+        (self.folder / "Makefile").write_text(f"check:\n\t{shlex.quote(HAZARD)} hang\n\t@echo the next test\n")
+        err = self.ci("--timeout", "6s", "--", "make", "check", status=124)
+        self.assertNotIn("at the limit", err)
+        self.assertIn("CERTAIN HANG: orphaned-mutex", err)
+        child = re.search(r"these processes can never go on; forksight ends them: (\d+) \(run_hazard\)\n", err)
+        self.assertTrue(child, err)
+        self.assert_gone(child.groups())
+        self.assertIn("the next test\n", self.out(), "make goes on when the hung process has ended")
+
     def test_a_command_that_notices_the_hang_keeps_its_own_status(self):
         err = self.ci("--timeout", "5s", "--", "sh", "-c", f"{shlex.quote(HAZARD)} hang; exit 7", status=7)
         self.assertIn("these processes can never go on; forksight ends them", err)
