@@ -10,14 +10,15 @@
 
 namespace forksight::libc {
 
-// Judged by the file name: libc.so.6, or libc-2.31.so, the form up to 2.33.
+// True if the file name is libc.so.6, or has the form libc-2.31.so, which glibc used up to 2.33.
 bool is_libc_name(std::string_view path);
 
 // `elf`: the whole file, untrusted. The version is the text that gnu_get_libc_version() returns; in a statically linked
 // program it is nptl_version. The kind of condition variables is what pthread_cond_signal() and
 // pthread_cond_broadcast() read first.
 abi::Libc read_libc(std::span<const std::byte> elf);
-// The same for a file by name; nothing is known about one that cannot be read. Results are cached.
+// The same for the file at `path`. If the file cannot be read, all members of the result are unknown. Results are
+// cached.
 abi::Libc read_libc_file(const std::string& path);
 
 }  // namespace forksight::libc
