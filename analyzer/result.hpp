@@ -1,4 +1,5 @@
-// Expected failures are values: a T, or one sentence that says what, with which value, and what to do.
+// The result of a function that may fail for an expected reason: a value, or an error. The error is one sentence. It
+// says what failed, with which value, and what to do.
 #pragma once
 
 #include <string>

@@ -33,7 +33,7 @@ struct TraceRecord {
   std::span<const std::byte> tail() const {
     return payload.subspan(sizeof(T));
   }
-  // An element of an array there. The caller has checked that there is such an element.
+  // An element of an array in such a tail. The caller has checked that there is such an element.
   template <class T>
   static T element_at(std::span<const std::byte> tail, std::size_t index) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -54,15 +54,15 @@ enum class LinkKind {
 struct Link {
   LinkKind kind;
   std::uint64_t word;  // the first word of the record
-  TraceRecord record;  // kDamaged, kCut: the offset alone
+  TraceRecord record;  // kDamaged, kCut: only its offset is valid
 };
 
 class Chain {
  public:
   Chain(std::span<const std::byte> trace, std::uint64_t at) : trace_(trace), at_(at) {}
 
-  // nullopt: the chain ends, because zeros follow, or with the file. After kDamaged and kCut the same link is returned
-  // again.
+  // nullopt: the chain ends here, because zeros follow or the file ends. After kDamaged and kCut the same link is
+  // returned again.
   std::optional<Link> next();
   void go_on_at(std::uint64_t offset) { at_ = offset; }
   std::uint64_t at() const { return at_; }

@@ -1,11 +1,11 @@
-// Joins what a trace recorded with what was seen of the same processes while they hung.
+// Joins what a trace recorded with what was seen from outside of the same processes while they hung.
 #pragma once
 
 #include "model/model.hpp"
 
 namespace forksight::collect {
 
-// A trace has the stack of a blocked operation from the moment before it began. If the thread was seen while it waits
+// A trace has the stack of a blocked operation from the moment before it began. If the thread was seen while it waited
 // in that operation, Touch::stack becomes the stack of that later moment, because this also has Python lines and
 // inlined functions. If a thread waited at a condition variable or barrier at the fork and still does, Held::holder_now
 // gets its present stack.

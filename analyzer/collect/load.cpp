@@ -59,7 +59,8 @@ Result<model::Model> load_run(const std::vector<fs::path>& paths, const LoadOpti
                                trace::kFileSuffix, kRunLogFile)};
     }
   }
-  // If the user named a folder in two ways, each file counts once. The order is the same each time.
+  // If the user named a path twice, or a folder and a path in it, each file counts once. The order is the same each
+  // time.
   for (auto* const list : {&evidence.traces, &evidence.run_logs}) {
     std::ranges::sort(*list);
     list->erase(std::unique(list->begin(), list->end()), list->end());

@@ -1,4 +1,5 @@
-// From the folders of one or more runs to the model: every trace file in them, and run.json if there is one.
+// Builds the model from the folders of one or more runs: from all trace files in them, and from run.json if there is
+// one.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +15,14 @@ namespace forksight::collect {
 struct LoadOptions {
   // False: stacks and names stay empty, and no ELF file is opened. This is cheap enough to poll a running program.
   bool symbolize = true;
-  // Called before each trace is read, with the number that are done and the total. May be empty.
+  // Called before each trace is read, with the number of traces that are done and the total. May be empty.
   std::function<void(std::size_t done, std::size_t total)> progress;
 };
 
-// Folders are searched recursively; a path may also name a single trace file. As long as one trace can be read,
-// unreadable ones become limits; the error is for evidence that does not exist or cannot be read at all. A trace that
-// is still being written is read up to its last committed record.
+// Folders are searched recursively; a path may also name a single trace file. As long
+// as one trace can be read, unreadable files become limits. It is an error if a path does not exist, a folder has no
+// evidence, or the evidence cannot be read at all. A trace that is still being written is read up to its last committed
+// record.
 Result<model::Model> load_run(const std::vector<std::filesystem::path>& paths, const LoadOptions& options = {});
 
 }  // namespace forksight::collect

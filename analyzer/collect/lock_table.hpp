@@ -1,4 +1,4 @@
-// The locks of a trace, each once in the model, whoever holds or takes it.
+// Enters each lock of a trace into the model once, however many records name the lock.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@ namespace forksight::collect {
 
 void name_waits(model::Model& model) {
   using symbols::Symbolizer;
-  // Many threads wait for the same few locks.
+  // One symbolizer for each module, because many threads wait for the same few locks.
   std::map<std::pair<std::string, std::uint64_t>, std::unique_ptr<Symbolizer>> by_module;
   for (model::Process& process : model.processes) {
     for (model::Wait& wait : process.waits) {

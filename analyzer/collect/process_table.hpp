@@ -25,8 +25,8 @@ class ProcessTable {
   model::ProcessId enter_child(const TraceInfo& info, std::int32_t pid, std::int32_t pid_of_parent,
                                std::uint64_t time_ns);
 
-  // Called when all traces are entered. If a process has called exec, ends everything that its threads did in the old
-  // program.
+  // Called when all traces are entered. If a process has called exec, marks everything that its threads did in the old
+  // program as ended.
   void end_earlier_images() const;
 
  private:

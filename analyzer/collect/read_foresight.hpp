@@ -17,7 +17,7 @@ class ForesightReader {
   void read_thread_life(const TraceRecord& record);
   void read_lock_order(const TraceRecord& record);
   void read_racy_touch(const TraceRecord& record);
-  // Called once all libraries are known, and which thread joined which.
+  // Called after the whole trace was read: all libraries are known then, and which thread joined which.
   void attach_lock_orders();
 
  private:

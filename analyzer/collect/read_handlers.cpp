@@ -12,8 +12,8 @@ using trace::RecordType;
 namespace {
 
 constexpr std::size_t kMaxHandlers = 1024;  // of one list; the shim keeps fewer
-constexpr std::size_t kMaxWaits = 16;       // of one handler, one inside of the other
-constexpr std::size_t kMaxHolds = 64;       // of one thread: as the shim keeps
+constexpr std::size_t kMaxWaits = 16;       // of one handler: a wait may contain further waits
+constexpr std::size_t kMaxHolds = 64;       // of one thread; the shim keeps as many
 constexpr std::uint32_t kPlaceMask = (1U << 24U) - 1;
 
 }  // namespace
@@ -124,7 +124,7 @@ void HandlerReader::attach_run(const TraceRecord& record, model::ProcessId proce
       process, fixed.stack, [id](model::Model & m) -> auto& { return m.handler_runs[id].fork_stack; });
 }
 
-// Adds a wait to a run of a handler that will be the next one in the model.
+// Adds a wait to `run`, which will be the next element of model_.handler_runs.
 void HandlerReader::attach_wait(const TraceRecord& record, model::HandlerRun& run) {
   const auto fixed = record.fixed<trace::HandlerWaitRecord>();
   const std::size_t id = model_.handler_runs.size();
@@ -146,7 +146,7 @@ void HandlerReader::attach_wait(const TraceRecord& record, model::HandlerRun& ru
       [ id, at ](model::Model & m) -> auto& { return m.handler_runs[id].waits[at].object_module; });
 }
 
-// The same for a lock that the thread holds. Called after the waits of the run were added.
+// Adds a lock that the thread holds to `run`. Called after the waits of the run were added.
 void HandlerReader::attach_hold(const TraceRecord& record, model::HandlerRun& run) {
   const auto fixed = record.fixed<trace::HandlerHeldRecord>();
   const std::size_t id = model_.handler_runs.size();

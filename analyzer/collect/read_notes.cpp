@@ -10,7 +10,7 @@
 namespace forksight::collect {
 namespace {
 
-constexpr std::size_t kMostNotes = 64;  // kinds of them, of one file
+constexpr std::size_t kMostNotes = 64;  // kinds of notes in one file
 
 }  // namespace
 
@@ -26,7 +26,7 @@ void NoteReader::read_note(const TraceRecord& record) {
   noted.pids.insert(record.pid);
 }
 
-// A process writes a note at each fork, and its children write it, too. This makes one sentence for all of them.
+// Makes one sentence for each kind of note: a process writes a note at each fork, and its children write it, too.
 void NoteReader::tell_notes() {
   for (const auto& [code, noted] : notes_) {
     const std::string who = noted.pids.size() == 1 ? fmt::format("process {}", *noted.pids.begin())

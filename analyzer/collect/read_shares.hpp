@@ -1,4 +1,4 @@
-// What both sides of a fork have in common: descriptors, and the state of random numbers.
+// Reads what both sides of a fork share: open files, and the state of random number generators.
 #pragma once
 
 #include "collect/trace_context.hpp"

@@ -6,7 +6,7 @@
 
 namespace forksight::collect {
 
-// Products of two 32-bit counts and small sizes: no overflow in 64 bits.
+// The sum cannot overflow 64 bits: each tail adds the product of a 32-bit count and a small size.
 std::uint64_t bytes_needed(trace::RecordType type, std::span<const std::byte> payload) {
   const trace::RecordTerms* const terms = trace::find_terms(type);
   if (terms == nullptr) return 0;

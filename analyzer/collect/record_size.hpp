@@ -10,7 +10,8 @@
 
 namespace forksight::collect {
 
-// The size of the fixed part and, if that is there, of the tails that it announces.
+// Returns the size of the fixed part in bytes. If `payload` contains the whole fixed part, adds the size of the tails
+// that the fixed part announces.
 std::uint64_t bytes_needed(trace::RecordType type, std::span<const std::byte> payload);
 
 inline bool has_whole_payload(trace::RecordType type, std::span<const std::byte> payload) {

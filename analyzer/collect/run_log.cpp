@@ -26,7 +26,7 @@ Json stack_to_json(const model::Stack& stack) {
   return frames;
 }
 
-// Fields that do not apply to this kind of ender are left out, as they are for a wait.
+// Leaves out fields that do not apply to this kind of ender.
 Json ender_to_json(const model::Ender& ender) {
   Json json{{"kind", name_of(kEnderKindNames, ender.kind)}};
   if (ender.kind != model::EnderKind::kProcess) {
@@ -45,7 +45,7 @@ Json ender_to_json(const model::Ender& ender) {
   return json;
 }
 
-// Fields that do not apply to this wait are left out, because there is a row for each thread.
+// Leaves out fields that do not apply to this wait, to keep the file small: there is a row for each thread.
 Json wait_to_json(const model::Wait& wait) {
   Json json{{"tid", wait.tid},
             {"name", wait.name},

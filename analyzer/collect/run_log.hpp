@@ -1,5 +1,5 @@
 // run.json: what `forksight run` saw of a process tree from outside. The file is in the folder of the run, beside the
-// traces. `forksight report` reads it, and so can report later what `run` found.
+// traces. `forksight report` reads it, so that it can report later what `run` found.
 #pragma once
 
 #include <cstdint>

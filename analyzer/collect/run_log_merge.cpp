@@ -15,8 +15,8 @@ bool is_same_host(const model::Process& process, const RunLog& log) {
 // The processes of each pid, so that a run of many thousands merges in linear time.
 using ByPid = std::multimap<std::int32_t, model::ProcessId>;
 
-// The process with this pid and start time; if there is none, one with this pid for which one of the start times is not
-// known.
+// Returns the process with this pid and start time. If there is none, returns a process with this pid, provided that
+// its start time or `start_ticks` is not known.
 std::optional<model::ProcessId> find_process(const model::Model& model, const ByPid& by_pid, const RunLog& log,
                                              std::int32_t pid, std::uint64_t start_ticks) {
   std::optional<model::ProcessId> found;
@@ -52,7 +52,7 @@ void end_calls(model::Model& model, model::ProcessId id, const LoggedProcess& lo
   }
 }
 
-// Called for a process that has called exec. Ends everything that its threads did in the old program.
+// Called for a process that has called exec. Marks everything that its threads did in the old program as ended.
 void end_image(model::Model& model, model::ProcessId id) {
   std::erase_if(model.handler_runs, [&](const model::HandlerRun& run) { return run.process == id; });
   for (model::Touch& touch : model.touches) touch.returned = touch.returned || touch.process == id;

@@ -21,11 +21,11 @@ constexpr std::size_t kMaxItems = 1U << 20U;
 constexpr std::size_t kMaxDepth = 8;
 
 struct Problem {
-  std::string text;      // the first thing that is wrong; "": nothing is
+  std::string text;      // the first error; "": none
   std::size_t rows = 0;  // items of all lists that were read so far
 };
 
-// Reads members of one object. The first thing that is wrong stays in `problem`.
+// Reads members of one object. `problem` keeps the first error.
 class Reader {
  public:
   Reader(const Json& object, std::string where, Problem& problem)
@@ -273,8 +273,8 @@ LoggedEnd read_end(const Json& json, Problem& problem) {
   return end;
 }
 
-// Makes the tree of the log, and takes processes, their waits and ends out of it as soon as each is whole. So the tree
-// stays small however long the log is. The parser stops at the first thing that is wrong.
+// Builds the JSON tree of the log. As soon as a process, a wait or an end is complete, it is moved from the tree to the
+// RunLog. So the tree stays small however long the log is. The parser stops at the first error.
 class Taker : public nlohmann::json_sax<Json> {
  public:
   Taker(RunLog& log, Problem& problem) : log_(log), problem_(problem) {}
@@ -316,13 +316,14 @@ class Taker : public nlohmann::json_sax<Json> {
   }
 
  private:
-  // How deep they are: the members of the log, the items of these, and so on.
+  // The size of `open_` at a key of the log, at an item of a list in the log, at a key of such an item, and at an item
+  // of a list in such an item.
   static constexpr std::size_t kKeyOfLog = 1;
   static constexpr std::size_t kRow = 2;
   static constexpr std::size_t kKeyOfProcess = 3;
   static constexpr std::size_t kWait = 4;
 
-  // Null if it is one item too many.
+  // Puts the value into the tree. Null if that is one item too many.
   Json* place(Json value) {
     if (++items_ > files::kMaxRunLogItems)
       problem_.text = fmt::format("has more than {} items", files::kMaxRunLogItems);
@@ -343,7 +344,8 @@ class Taker : public nlohmann::json_sax<Json> {
     return at != nullptr;
   }
 
-  // `depth`: of lists and objects around the object. True if it may be forgotten.
+  // `depth`: the number of lists and objects around `object`. True if the RunLog has the object now, so that the tree
+  // may drop it.
   bool take(std::size_t depth, const Json& object) {
     if ((depth != kRow && depth != kWait) || !open_.back()->is_array()) return false;
     const bool is_process = depth == kRow && of_log_ == "processes";
@@ -372,8 +374,8 @@ class Taker : public nlohmann::json_sax<Json> {
 
   RunLog& log_;
   Problem& problem_;
-  Json rest_;                       // what was not taken
-  std::vector<Json*> open_;         // lists and objects that are not whole yet, each in the one before it
+  Json rest_;                       // what the RunLog did not take
+  std::vector<Json*> open_;         // lists and objects that are not complete yet, the outermost first
   std::string key_;                 // of the next value
   std::string of_log_;              // the member of the log that is read
   std::string of_process_;          // the member of a process
@@ -402,7 +404,7 @@ Result<RunLog> parse_run_log(std::string_view text) {
   reader.text("started_at", log.started_at);
   reader.text("host", log.host);
   reader.texts("limits", log.limits);
-  // What is still there is no object.
+  // Items that are still in these lists are not objects. Reading one reports the error.
   reader.for_each("processes", [&](const Json& process) { read_process(process, problem); });
   reader.for_each("ends", [&](const Json& end) { read_end(end, problem); });
   if (!problem.text.empty()) return Error{problem.text};

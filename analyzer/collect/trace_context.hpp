@@ -19,12 +19,12 @@ namespace forksight::collect {
 struct Target {
   trace::RecordType type{};
   std::size_t index = 0;
-  model::ForkId fork = 0;  // kHeld, kInFlight; of a kShareUse, which is in the list of its share, that share
+  model::ForkId fork = 0;  // kHeld, kInFlight: their fork; kShareUse: the index of its share
 };
 
 class TraceContext {
  public:
-  // `file` must outlive it. With `symbolize` unset no name is looked up.
+  // `file` must outlive this object. If `symbolize` is false, no name is looked up.
   TraceContext(const TraceFile& file, model::Model& model, ProcessTable& processes, bool symbolize);
 
   const TraceFile& file() const { return file_; }
@@ -43,14 +43,15 @@ class TraceContext {
   void become(const TraceRecord& record, std::size_t index, model::ForkId fork = 0);
   void name_stack(model::ProcessId process, std::uint64_t reference, DeferredSymbols::Place<model::Stack> place);
 
-  // The process that wrote the file's first record.
+  // Enters the process that made the file into the model.
   void enter_creator();
   model::ProcessId process_of(const TraceRecord& record);
-  // The latest process of that pid, if one is known.
+  // Returns the latest process with this pid, if one is known.
   std::optional<model::ProcessId> find_process(std::int32_t pid) const;
-  // The child of a fork, made known by its pid.
+  // Returns the child of the fork. If it is not known yet, enters the process with this pid as the child.
   model::ProcessId child_of(model::ForkId fork, std::int32_t pid, std::uint64_t time_ns);
-  bool has_fork(model::ProcessId process) const;  // the fork that made it is known, or it began the trace
+  // True if the fork that made the process is known, or if the process made the file.
+  bool has_fork(model::ProcessId process) const;
   void mark_missing_records();
 
  private:

@@ -106,9 +106,9 @@ void TraceReader::read_record(const TraceRecord& record) {
     case RecordType::kChildEnd: return forks_.read_child_end(record);
     // Needs no reader: a later module at the same addresses replaces the module that is gone.
     case RecordType::kModuleGone:
-    // Only the writers of the trace use these.
+    // Only the writers of the trace use kRecent records.
     case RecordType::kRecent:
-    // These are for people who read a dump of the trace. No rule uses them.
+    // kBlockedSignals records are for people who read a dump of the trace. No rule uses them.
     case RecordType::kBlockedSignals: return;
   }
 }

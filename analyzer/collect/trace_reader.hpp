@@ -1,4 +1,4 @@
-// From the records of one trace file to the model. Each subject has its own reader. This file says which record goes to
+// Adds the records of one trace file to the model. Each subject has its own reader. This file says which record goes to
 // which reader, and in which order the readers finish when all records are read.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace forksight::collect {
 
 class TraceReader {
  public:
-  // `file` must outlive the reader. With `symbolize` unset no name is looked up.
+  // `file` must outlive the reader. If `symbolize` is false, no name is looked up.
   TraceReader(const TraceFile& file, model::Model& model, ProcessTable& processes, bool symbolize)
       : trace_(file, model, processes, symbolize) {}
   TraceReader(const TraceReader&) = delete;

@@ -1,4 +1,5 @@
-// The enumerations of the trace format, checked and turned into those of the model; also the meaning of its notes.
+// Checks the enumerators of the trace format, and converts them to those of the model. Also describes the notes of a
+// trace.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,7 @@ model::RuntimeKind to_model(trace::RuntimeKind kind);
 model::TouchKind to_model(trace::TouchKind kind);
 model::TouchAction to_model(trace::TouchAction action);
 model::SyncOperation to_model(trace::SyncOperation operation);
-std::optional<model::AwaitedKind> to_model(trace::WaitKind kind);  // nullopt: none, or not known
+std::optional<model::AwaitedKind> to_model(trace::WaitKind kind);  // nullopt: no wait, or an unknown kind
 model::CureMethod to_model(trace::CureMethod method);
 model::CureResult to_model(trace::CureResult result);
 model::CudaWay to_model(trace::CudaWay way);

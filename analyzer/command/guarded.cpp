@@ -161,7 +161,7 @@ class Guard {
         return end;
       }
       if (g_received != 0) {
-        if (signals_sent_ == 2) return end;  // the child cannot even be killed
+        if (signals_sent_ == 2) return end;  // not even SIGKILL has ended the child
         // The terminal sends a signal to all processes of the group, so the child has got it already.
         const bool has_it = signals_sent_ == 0 && g_is_from_terminal != 0;
         if (!has_it) ::kill(child_, signals_sent_ == 0 ? g_received : SIGKILL);
@@ -253,10 +253,10 @@ int run_guarded(const std::function<int()>& work) {
       signals.restore();
       ::raise(g_received);
     }
-    ::kill(child, SIGKILL);  // perhaps in vain: then it ends when the file system answers, or is unmounted
+    ::kill(child, SIGKILL);  // may not end the child until the file system answers, or is unmounted
     bool is_new = false;
     for (files::DeadPlace& place : end.dead_places) is_new = files::add_dead_place(std::move(place)) || is_new;
-    if (!is_new) break;  // a call that does not leave out what is known to be dead
+    if (!is_new) break;  // the blocked call ignores the list of dead places, so another try would block, too
   }
   for (const std::string& sentence : files::describe_dead_places()) say_error(sentence);
   return as_int(ExitStatus::kUnreadable);

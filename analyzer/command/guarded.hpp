@@ -1,7 +1,8 @@
-// Runs a verb in a child process, so that what the verb reads cannot take the command with it. A file of another user
-// may lie on a file system that does not answer. A call for it blocks in the kernel, and cannot even be killed. If that
-// happens, this process lets the child go, notes the file system as dead (files/dead_places.hpp), and starts the verb
-// anew: the report then lacks only that file system. If the child crashes, this process says so.
+// Runs a verb in a child process, so that a file that the verb reads can neither block nor crash the command. A file of
+// another user may be on a file system that does not answer. A call for such a file blocks in the kernel, and not even
+// SIGKILL can end it. If that happens, this process abandons the child, notes the file system as dead
+// (files/dead_places.hpp), and starts the verb again: the report then lacks only that file system. If the child
+// crashes, this process says so.
 #pragma once
 
 #include <functional>

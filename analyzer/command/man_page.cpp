@@ -97,7 +97,7 @@ std::string options(const VerbHelp& verb) {
   return text;
 }
 
-// References to related pages, as "forksight(1)", in roff: the verb above this one, its neighbours and its own verbs.
+// References to related pages, as "forksight(1)", in roff: the verbs above this one, and the verbs directly below it.
 std::string see_also(const VerbHelp& verb) {
   std::vector<std::string> names;
   for (std::string name = page_name(verb); name.find('-') != std::string::npos;) {

@@ -1,4 +1,4 @@
-// "Did you mean ...?"
+// Finds the words for suggestions such as "did you mean ...?".
 #pragma once
 
 #include <string>

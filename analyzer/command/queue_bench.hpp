@@ -8,7 +8,7 @@
 
 namespace forksight {
 
-// A table; takes a second or two.
+// Returns the measurements as a table. Takes a second or two.
 ipc::result<std::string> queue_bench();
 
 }  // namespace forksight

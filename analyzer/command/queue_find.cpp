@@ -69,7 +69,7 @@ ipc::result<std::vector<FoundQueue>> queues_of(const std::string& pid) {
                  why.empty() ? fmt::format("{}: has no queue open", pid) : fmt::format("{}: {}", pid, why));
 }
 
-// The file of a read-only payload, among the descriptors beside `link`; empty: it is not there.
+// Returns the path of the file of a read-only payload, among the descriptors beside `link`; empty if it is not there.
 fs::path payload_beside(const fs::path& link, std::uint64_t inode) {
   std::error_code refused;
   for (const auto& entry : fs::directory_iterator(link.parent_path(), refused)) {

@@ -15,7 +15,7 @@ std::string queue_name(const std::string& name);
 // there is none.
 ipc::result<std::vector<ipc::snapshot>> find_queues(const std::string& what);
 
-// The same queues, attached to as a caretaker. All of them, or the reason why one of them could not be.
+// Attaches to the same queues as a caretaker. Returns all of them, or the reason why this failed for one of them.
 ipc::result<std::vector<ipc::queue>> attach_queues(const std::string& what);
 
 }  // namespace forksight

@@ -38,20 +38,20 @@ class OpenFile {
   int fd_;
 };
 
-// No other process has it.
+// Returns a name that no other process uses.
 std::string temporary_name() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   return fmt::format(".forksight-drain-{}-{}-{}", getpid(), now.tv_sec, now.tv_nsec);
 }
 
-// The files of one folder, by a descriptor: it stays that folder even if it is renamed.
+// Adds files to one folder. Holds a descriptor of the folder, so a rename of the folder changes nothing.
 class DrainFolder {
  public:
   DrainFolder(int fd, std::string path) : folder_(fd), path_(std::move(path)), temporary_(temporary_name()) {}
 
-  // Returns the path of a new file with these bytes, which is on the disk and has never had less of them. The name is
-  // `name`, or has a number behind it if there is such a file already. Upon an error there is no such file.
+  // Writes a new file with these bytes, and returns its path. The file gets its name only when all bytes are on the
+  // disk. The name is `name`, followed by a number if such a file exists already. After an error there is no new file.
   ipc::result<std::string> add(const std::string& name, std::span<const char> bytes) const {
     if (auto written = write_temporary(bytes); !written) {
       unlinkat(folder_.fd(), temporary_.c_str(), 0);
@@ -102,7 +102,8 @@ ipc::result<DrainFolder> open_folder(const std::string& path) {
   return DrainFolder(fd, path);
 }
 
-// A write over the limit of file sizes is an error like any other.
+// While an object of this class exists, a write beyond the limit of file sizes only fails, and SIGXFSZ does not end
+// forksight.
 class NoSizeSignal {
  public:
   NoSizeSignal() : before_(std::signal(SIGXFSZ, SIG_IGN)) {}
@@ -114,7 +115,7 @@ class NoSizeSignal {
   void (*before_)(int);
 };
 
-// False: none is left.
+// Drains one parked message. False: none is left.
 ipc::result<bool> drain_one(ipc::queue& from, const DrainFolder& to, const std::string& id) {
   auto got = from.receive_parked();
   if (!got && got.error().code == ipc::errc::timeout) return false;

@@ -1,4 +1,4 @@
-// What is done with the parked messages of queues: into files with them, or back to the consumers.
+// Moves the parked messages of queues into files, or back to the consumers.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace forksight {
 
-// Of each queue that `what` names (queue_find.hpp): writes every parked message into a file of its own in `folder`, and
-// only then frees its buffer. Says which file on standard output, after each. A message that could not be written stays
-// parked.
+// Writes every parked message of each queue that `what` names (queue_find.hpp) into a file of its own in `folder`, and
+// only then frees the message's buffer. Prints the path of each file to standard output. A message that could not be
+// written stays parked.
 ipc::result<void> drain_parked(const std::string& what, const std::string& folder);
-// Parked messages go to the next receive(). Returns how many there were.
+// Queues the parked messages again, so that the next receive() calls get them. Returns their number.
 ipc::result<std::size_t> requeue_parked(const std::string& what);
 
 }  // namespace forksight

@@ -118,7 +118,8 @@ std::string parked_text(const std::vector<snapshot>& queues) {
                         count_messages(seen.parked + seen.withdrawn));
     std::vector<snapshot::buffer> parked;
     std::ranges::copy_if(seen.in_use, std::back_inserter(parked), is_parked);
-    // Numbers wrap, so they are compared by how far they are from one of them.
+    // Message numbers wrap around. So they are sorted by their distance from `least`, which is half the range below the
+    // number of the first message.
     const std::uint32_t least = parked.empty() ? 0 : parked.front().number - 0x8000'0000;
     std::ranges::sort(parked, {}, [&](const snapshot::buffer& one) { return one.number - least; });
     for (const snapshot::buffer& one : parked) text += message_text(one);

@@ -13,7 +13,7 @@ namespace forksight {
 std::string queue_text(const ipc::snapshot& seen);
 nlohmann::json queue_json(const ipc::snapshot& seen);
 
-// Of each queue: its parked messages, and those that somebody is taking out.
+// Lists, for each queue, its parked messages and those that somebody is taking out.
 std::string parked_text(const std::vector<ipc::snapshot>& queues);
 nlohmann::json parked_json(const ipc::snapshot& seen);
 

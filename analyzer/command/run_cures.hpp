@@ -1,4 +1,4 @@
-// --cure: the names of cures.def, checked, explained, and combined with --omp and --on-orphan.
+// The value of --cure: checks it, explains it, and combines it with --omp and --on-orphan. cures.def has the names.
 #pragma once
 
 #include <string>

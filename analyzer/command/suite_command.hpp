@@ -1,4 +1,4 @@
-// `forksight suite`: lists the cases of the hazard suite, and checks that all of them are found.
+// `forksight suite`: lists the cases of the hazard suite, and checks whether forksight finds their hazards.
 #pragma once
 
 #include <string>
@@ -25,7 +25,8 @@ struct ChosenSuite {
   suite::Suite suite;
   std::vector<suite::Entry> entries;
 };
-// False after an error message; `status` is then the exit status.
+// Reads the suite and chooses its cases. If that fails, prints an error, sets `status` to the exit status, and returns
+// false.
 bool choose_suite(const SuiteChoice& choice, bool all, ChosenSuite& chosen, int& status);
 
 void add_suite_list(CLI::App& verb, int& status);

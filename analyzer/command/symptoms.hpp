@@ -12,7 +12,7 @@ struct Symptom {
   std::string text;   // in Markdown, as on the page
 };
 
-// In the page's order: "## TITLE" begins a section.
+// Returns the sections of the page in its order. "## TITLE" begins a section.
 std::vector<Symptom> read_symptoms(std::string_view page);
 
 struct Found {
@@ -20,7 +20,7 @@ struct Found {
   std::vector<std::string> hazards;  // names, the best first
 };
 
-// Finds pages that contain all words, in upper or lower case. A word in a title counts more than one in a text.
+// Finds pages that contain all words, in upper or lower case. A word in a title counts more than a word in a text.
 Found search_pages(const std::vector<std::string>& words);
 
 }  // namespace forksight

@@ -114,7 +114,7 @@ ExitStatus explain(const WhyLine& line) {
     inspect::LiveTreeOptions options = line.options;
     options.others.assign(keys.begin() + 1, keys.end());
     options.stop = !line.no_stop;
-    options.of_idle = !line.all;  // too many of these are healthy to be shown
+    options.of_idle = !line.all;  // with --all too many processes are idle and healthy to show their stacks
     options.progress = [&](std::size_t done, std::size_t total) { progress.show(done, total); };
     auto tree = inspect::look_at_tree(keys.front().pid, options);
     progress.clear();
@@ -141,7 +141,7 @@ ExitStatus explain(const WhyLine& line) {
       const ShownWaits waits = line.all ? ShownWaits::kUnexplained : ShownWaits::kAll;
       const ExitStatus shown = show_report(model, line.style, {.waits = waits, .locals = describe_locals(locals)});
       if (failure.empty() || shown != ExitStatus::kNothingFound) return shown;
-      say_error(failure);  // so it is not known that nothing hangs
+      say_error(failure);  // because of this failure, a hang may have been missed
       return ExitStatus::kUnreadable;
     }
     std::this_thread::sleep_for(kWatchPace);

@@ -40,7 +40,8 @@ bool is_ours(const std::string& status) {
   return ids && proc::parse_decimal(ids->substr(0, ids->find_first_of("\t "))) == static_cast<std::int64_t>(::getuid());
 }
 
-// The process has this name, or its program, or the script that an interpreter runs: `python3 /usr/bin/gunicorn app`.
+// True if this is the name of the process, of its program, or of the script that an interpreter runs, as in
+// `python3 /usr/bin/gunicorn app`.
 bool has_name(std::int32_t pid, const proc::Stat& stat, const std::string& name) {
   if (stat.comm == name.substr(0, kMostOfName) || model::base_name(proc::read_exe(pid)) == name) return true;
   const std::vector<std::string> words = proc::read_cmdline(pid);

@@ -1,4 +1,5 @@
-// What `forksight why` is asked about: process ids, thread ids, names of programs, or every process of the user.
+// Finds the processes that `forksight why` is asked about, by process id, thread id or name of a program, or every
+// process of the user.
 #pragma once
 
 #include <string>

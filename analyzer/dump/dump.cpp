@@ -60,7 +60,7 @@ class Dump {
     show(Json{{"offset", hex(offset)}, {"record", "BAD"}, {"says", what}});
   }
 
-  // False: that was the last record.
+  // Shows the next record, or the place where the chain breaks. False: there is nothing after it.
   bool show_next() {
     const std::uint64_t at = chain_.at();
     const std::optional<Link> link = chain_.next();
@@ -96,8 +96,8 @@ class Dump {
     return next.has_value();
   }
 
-  // Searches the next place from `from` on where a complete record of a known type lies, and where the chain goes on or
-  // ends behind it.
+  // Returns the first offset at or after `from` with a complete record of a known type. The chain must not break right
+  // behind that record: another record follows, or the chain ends.
   std::optional<std::uint64_t> find_record(std::uint64_t from) const {
     for (std::uint64_t at = from; at + sizeof(trace::RecordHeader) <= bytes_.size(); at += trace::kRecordAlign) {
       Chain probe(bytes_, at);

@@ -1,5 +1,5 @@
 // Shows a trace as its writer left it, for maintainers and bug reports: every record with its fields. An error is
-// reported at its place, and the dump goes on behind it.
+// reported where it occurs, and the dump goes on behind it.
 #pragma once
 
 #include <cstdint>

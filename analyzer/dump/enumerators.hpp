@@ -20,7 +20,8 @@ consteval std::string_view name_of_enumerator() {
   return text.substr(text.rfind(':') + 1);
 }
 
-inline constexpr std::size_t kEnumerators = 128;  // values of an enum that are named are below this; flags have 32 bits
+// All named values of an enum are below this. Enums of flags have 32 bits.
+inline constexpr std::size_t kEnumerators = 128;
 
 template <class Enum>
 std::string_view name_of_value(std::uint64_t value) {

@@ -1,5 +1,5 @@
-// The memory of a live process. The descriptor stands for the address space at the time when it was opened. After an
-// exec, or when another process has the pid, nothing can be read any more.
+// The memory of a live process. The descriptor refers to the address space that the process had when it was opened.
+// After an exec, or when another process has the pid, nothing can be read any more.
 #pragma once
 
 #include <cstdint>

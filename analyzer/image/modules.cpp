@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::string_view kDeleted = " (deleted)";
 
-// A debugger maps an ELF file only to read it. Such a file is no module: its code is not mapped at the address where it
-// would run.
+// True if the code of the file is mapped at the address where it would run. A debugger maps an ELF file only to read
+// it. Such a file is no module.
 bool is_code_mapped(const ElfHead& head, const proc::Mapping& first, const std::vector<proc::Mapping>& mappings) {
   const std::uint64_t bias = first.start - head.first_address;
   for (const Elf64_Phdr& segment : head.segments) {

@@ -22,7 +22,7 @@ using OtherPlaces = std::function<std::vector<std::string>(const proc::Mapping&)
 std::vector<symbols::Module> find_modules(const Memory& memory, const std::vector<proc::Mapping>& mappings,
                                           const OtherPlaces& other_places, std::vector<std::string>& limits);
 
-// The libc of a process: that of its shared libc, or, if it has none, the libc that is linked into the program.
+// Returns the version of the shared libc of a process or, if it has none, of the libc that is linked into the program.
 abi::Libc find_libc(const std::vector<symbols::Module>& modules, const std::string& exe);
 
 // The sentence that a report must have about this libc; "" if none is needed.

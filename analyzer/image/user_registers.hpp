@@ -9,8 +9,8 @@ namespace forksight::image {
 
 symbols::Registers by_dwarf_number(const user_regs_struct& registers);
 
-// True if the thread was in a system call, which the kernel will restart or which the stop has cut short. The kernel
-// then stores as the call's result -EINTR, or an error of its own (-512 to -516).
+// True if the thread was in a system call that the kernel will restart, or that the stop has cut short. In such a case
+// the kernel stores -EINTR, or an error of its own (-512 to -516), as the result of the call.
 bool is_in_call(const user_regs_struct& registers);
 proc::Syscall call_of(const user_regs_struct& registers);
 

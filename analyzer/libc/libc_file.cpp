@@ -103,7 +103,7 @@ class LibcReader {
     }
   }
 
-  // The table of names ends with a NUL. If not, libelf searches through the whole table for each name.
+  // True if the table of names ends with a NUL. If it does not, libelf searches through the whole table for each name.
   bool has_closed_names(std::uint32_t number) const {
     Elf_Data* const names = elf_getdata(elf_getscn(elf_, number), nullptr);
     return names != nullptr && names->d_size > 0 && static_cast<const char*>(names->d_buf)[names->d_size - 1] == '\0';
@@ -125,7 +125,7 @@ class LibcReader {
   }
 
   // There are two versions of each of these functions. The older one, for programs from before 2003, first reads a
-  // pointer. That is not such a word, so the older version is not mistaken for the newer one.
+  // pointer, which is not __wrefs, so the older version is not mistaken for the newer one.
   void note_kind(abi::ConditionKind& kind, std::uint64_t address) const {
     const abi::ConditionKind found = decode_first_word(at(address, kMostCode));
     if (found != abi::ConditionKind::kUnknown) kind = found;

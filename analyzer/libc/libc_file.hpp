@@ -10,7 +10,7 @@
 
 namespace forksight::libc {
 
-// Judged by the file name: libc.so.6, or libc-2.31.so, the form up to 2.33.
+// True if the file name is libc.so.6, or has the form libc-2.31.so, which glibc used up to 2.33.
 bool is_libc_name(std::string_view path);
 // The same for the library that has glibc's functions for threads up to 2.33: libpthread.so.0, or libpthread-2.31.so.
 bool is_libpthread_name(std::string_view path);
@@ -20,7 +20,8 @@ bool is_libpthread_name(std::string_view path);
 // pthread_cond_broadcast() read first. Up to glibc 2.33, these functions of libc only call those of libpthread. Then
 // libc does not show the kind, and libpthread shows the kind but not the version.
 abi::Libc read_libc(std::span<const std::byte> elf);
-// The same for a file by name; nothing is known about one that cannot be read. Results are cached.
+// The same for the file at `path`. If the file cannot be read, all members of the result are unknown. Results are
+// cached.
 abi::Libc read_libc_file(const std::string& path);
 
 }  // namespace forksight::libc

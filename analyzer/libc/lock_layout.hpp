@@ -20,7 +20,7 @@ struct LockState {
   std::int32_t owner = 0;       // tid; 0: the memory does not show it
   std::uint32_t waiters = 0;    // for condition variables and barriers
 
-  // True if only a thread with the owner's number can unlock the lock.
+  // True if only a thread with the owner's tid can unlock the lock.
   bool checks_owner() const {
     return robust || priority_inherit || type == model::MutexType::kRecursive || type == model::MutexType::kErrorcheck;
   }

@@ -1,4 +1,4 @@
-// Timers and file locks: a fork leaves them out, or shares them, and no call reports this.
+// Timers and file locks. The child of a fork does not have them, or shares them with its parent. No call reports this.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ struct FileLockUse {
   std::int32_t owner = 0;     // pid of the process that took the lock
   std::int32_t other = 0;     // kMissed: pid of a process with a lock that excludes this one; 0: none
   bool file_changed = false;  // kForeignUnlock: the file was written to after the fork
-  bool writer_known = false;  // it is known whether the two have written anything, to any file, since then
+  bool writer_known = false;  // the next two members are known: who has written to any file since the fork
   bool child_wrote = false;
   bool parent_wrote = false;
   Stack stack;

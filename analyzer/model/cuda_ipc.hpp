@@ -22,7 +22,7 @@ struct CudaIpcCall {
   ProcessId process = 0;
   std::int32_t tid = 0;
   CudaIpcKind kind = CudaIpcKind::kExport;
-  std::uint64_t handle = 0;   // a number that stands for the bytes of the handle; 0: not known
+  std::uint64_t handle = 0;   // a hash of the bytes of the handle; 0: not known
   std::uint64_t address = 0;  // in the process
   std::uint64_t bytes = 0;    // kOpen; 0: not known
   std::uint64_t began_ns = 0;

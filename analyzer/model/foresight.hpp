@@ -33,20 +33,21 @@ struct OrderedLock {
 struct LockOrder {
   LifeId life = 0;
   ThreadId thread = 0;
-  OrderedLock held_as;  // number 0: none; a writer takes a rwlock that queues
+  OrderedLock held_as;  // number 0: it held none, and took `taken`, which `queues`, to write
   OrderedLock taken_as;
   LockId held = 0;
   LockId taken = 0;
   Stack held_at;
   Stack taken_at;
-  std::vector<OrderedLock> gates;  // other locks that it held
-  // the moments of its thread at these times; if there were very many, some are left out
+  std::vector<OrderedLock> gates;  // other locks that the thread held
+  // the moments of the thread when it took `taken`; if there were very many, some are left out
   std::vector<std::uint64_t> moments;
   std::uint64_t times = 1;
   bool queues = false;  // `taken` is a rwlock whose readers wait behind a waiting writer
 };
 
-// A part of some time, as fractions of the whole.
+// A slice of the window of a RacyTouch: its length `time`, and how long the lock was `held` in it. Both are fractions
+// of the whole window.
 struct TimeSlice {
   double held = 0;
   double time = 0;
@@ -58,14 +59,14 @@ struct RacyTouch {
   ProcessId process = 0;
   std::int32_t tid = 0;
   LockId lock = 0;
-  ThreadId holder = 0;  // the one of the parent's other threads that held it longest
+  ThreadId holder = 0;  // of the parent's other threads, the one that held it longest
   Stack stack;
   Stack held_at;
-  double share = 0;               // the part of the window before the fork in which they held it: 0 to 1
+  double share = 0;               // the part of the window in which the parent's other threads held it: 0 to 1
   std::vector<TimeSlice> slices;  // of that window, in the order of time
-  std::uint64_t window_ns = 0;
-  std::uint64_t times = 0;
-  std::uint32_t threads = 0;
+  std::uint64_t window_ns = 0;    // from the time when the parent made its second thread to the fork
+  std::uint64_t times = 0;        // how often they took it
+  std::uint32_t threads = 0;      // the threads that took it and lived at the fork
 };
 
 }  // namespace forksight::model

@@ -78,8 +78,8 @@ struct Held {
   Stack acquired_at;  // may be empty, if the fork came between the lock and its record
   Stack holder_now;   // where the holder is, if it is known to hold it still
   bool by_forking_thread = false;
-  // It is not known whether the fork lost the holder: a thread of the process itself may hold the lock, or one that has
-  // ended may have left it locked.
+  // It is not known whether the fork lost the holder: a thread of the process itself may hold the lock, or a thread
+  // that has ended may have left it locked.
   bool may_be_own = false;
   // barriers and condition variables: the number of threads that wait there; `holder` is one of them
   std::uint32_t waiters = 0;
@@ -101,7 +101,7 @@ struct LibcCall {
   std::uint64_t locks = 0;  // set of trace::LibcLock that it may take
 };
 
-// A thread was inside of such a function at a fork.
+// A thread was inside of the function of a LibcCall at a fork.
 struct CallInFlight {
   LibcCall call;
   ThreadId thread = 0;
@@ -212,7 +212,8 @@ struct HandlerWait {
   bool timed = false;
 };
 
-// A lock that prepare handlers of one fork took before the handler that waits.
+// A lock that an earlier prepare handler of the same fork took, and that the forking thread holds while a later handler
+// waits.
 struct HandlerHold {
   std::uint64_t object = 0;   // address
   std::string object_name;    // of a lock that is a global
@@ -266,8 +267,9 @@ struct Fork {
   bool by_clone = false;
   bool by_syscall = false;          // by syscall(), with the number of fork or clone
   bool is_inferred = false;         // from processes as they are now: the threads are the parent's present ones
-  bool may_have_lost_more = false;  // more than lost_threads and unknown_threads: some may have ended since
-  bool is_parent_supposed = false;  // the parent according to a core, which is wrong if the real one had ended
+  // The fork may have lost more than lost_threads and unknown_threads, because some threads may have ended since.
+  bool may_have_lost_more = false;
+  bool is_parent_supposed = false;  // `process` is named by a core, which is wrong if the real parent had ended
 };
 
 // kFutexWait is no fault by itself. It shows what a child waits for, if only a signal handler or nothing at all can end
@@ -296,7 +298,7 @@ struct Touch {
   std::uint64_t time_ns = 0;
   TouchKind kind = TouchKind::kLock;
   TouchAction action = TouchAction::kNone;
-  std::optional<std::size_t> held;       // index into Fork::held (all kinds but kParallel)
+  std::optional<std::size_t> held;       // kLock, kUnlockRefused, kCondition, kBarrier: index into Fork::held
   std::optional<PoolId> pool;            // kParallel
   std::optional<std::size_t> in_flight;  // kLibcCall: index into Fork::calls
   LibcCall call;                         // kLibcCall: the function that the child called
@@ -350,7 +352,7 @@ struct Process {
   Liveness liveness = Liveness::kUnknown;
   std::uint64_t stuck_for_ms = 0;  // with kDead.., kSpinning, kVictim: how long this state has been seen
   std::vector<Wait> waits;
-  std::vector<Zombie> zombies;         // its own
+  std::vector<Zombie> zombies;         // children of the process
   bool has_reaped = false;             // it has waited for the end of a child
   std::optional<ProcessId> waits_for;  // kVictim: the process that it waits for
   std::string waits_via;               // kVictim: "wait4", "pipe" ...
@@ -366,9 +368,9 @@ struct Process {
   // A handler that could end its wait, or the wait of a process that it waits for, may run without a sender: because of
   // a timer, or of a child that ends.
   bool may_be_timed_out = false;
-  std::uint64_t unheard_for_ms = 0;  // how long the first of them has been pending, as far as was seen
-  std::optional<PythonId> python;    // where its threads are; `run` asked after the process was stuck
-  int python_signal = 0;             // signal by which it may be asked; 0: none
+  std::uint64_t unheard_for_ms = 0;  // how long the first of `unheard_signals` has been pending, as far as was seen
+  std::optional<PythonId> python;    // its Python stacks, for which `run` asked when it was stuck
+  int python_signal = 0;             // signal by which it may be asked for them; 0: none
   std::uint64_t shim_start = 0;      // where the shim is mapped according to its traces; 0: not known
   bool has_execed = false;           // after its fork, so that it has lost what it had inherited
   bool is_core = false;              // seen in a core file: it may no longer exist

@@ -90,8 +90,8 @@ Owner find_owner(const Thread& thread, const Stack& runs) {
     const bool is_it = matches(info.libraries, library) || matches(info.starts, thread.start_routine);
     if (is_it && info.owner != Owner::kStdThread) return info.owner;
   }
-  // The stack of the creation is searched from the inside: the maker calls what makes threads. The stack of the thread is
-  // searched from the outside: the loop of a worker calls its work.
+  // The creation stack is searched from the innermost frame, because the owner is the one closest to the call that made
+  // the thread. The thread's own stack is searched from the outermost frame, because the worker's loop calls the work.
   for (const Frame& frame : thread.created_at.frames) {
     if (const Owner owner = find_owner_of_function(frame.function); owner != Owner::kUnknown) return owner;
   }
@@ -105,7 +105,7 @@ Owner find_owner(const Thread& thread, const Stack& runs) {
     if (owner != Owner::kUnknown) return owner;
   }
   if (matches(info_of(Owner::kStdThread).starts, thread.start_routine)) return Owner::kStdThread;
-  // The stack of its creation has no line: then it belongs to the library with the general start routine.
+  // No line of the table matches a frame: the thread belongs to the general library that has its start routine.
   return find_owner_of_library(thread.start_library);
 }
 

@@ -1,4 +1,4 @@
-// Whose thread it is: a library's pool, or the program itself. One table: owners.def.
+// Finds out who owns a thread: a library with a thread pool, or the program itself. The table is owners.def.
 #pragma once
 
 #include <span>
@@ -35,21 +35,22 @@ struct OwnerInfo {
 std::span<const OwnerInfo> all_owners();  // without kUnknown
 const OwnerInfo& info_of(Owner owner);    // also for kUnknown
 
-// By start routine, its library, the stack that made the thread, and what the thread is inside of.
+// Finds the owner by the start routine, its library, and the stack that made the thread.
 Owner find_owner(const Thread& thread);
-// The same, with the stack of the thread now.
+// Also uses `runs`, the present stack of the thread.
 Owner find_owner(const Thread& thread, const Stack& runs);
-// By the library only.
+// Finds the owner by the library only.
 Owner find_owner_of_library(std::string_view path);
 // True for a BLAS whose OpenMP builds wait for the other threads of a parallel region in a loop of their own.
 bool spins_for_team(Owner owner);
-// The library that owns the thread: that of the start routine; if that is a general one, that of the maker.
+// Returns the path of the library that owns the thread: the library of the start routine or, if that one is general,
+// the innermost other library on the stack that made the thread.
 std::string_view find_owning_library(const Thread& thread);
 
 // What became of one pool of the fork. A trace lists the threads that existed after all prepare handlers. If a
 // library's prepare handler should have ended its pool, and the pool's threads are in that list, the pool is lost. An
-// inferred fork lists the parent's present threads instead. Such a library has started its pool again since the fork,
-// so these threads do not show that the pool was lost.
+// inferred fork lists the parent's present threads instead. A library with such a handler has started its pool again
+// since the fork, so these threads do not show that the pool was lost.
 PoolState find_pool_state(const ThreadPool& pool, const Fork& fork);
 
 }  // namespace forksight::model

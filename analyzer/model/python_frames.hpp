@@ -5,7 +5,8 @@
 
 namespace forksight::model {
 
-// Puts Python's frames in the place of the interpreter's own frames in a native stack.
+// Inserts Python's frames into a native stack, before the innermost frame of the interpreter's evaluation loop. If
+// there is no such frame: before the innermost frame of the interpreter, or else at the end.
 void splice_python(Stack& native, const Stack& python);
 
 }  // namespace forksight::model

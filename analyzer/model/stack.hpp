@@ -7,7 +7,8 @@
 
 namespace forksight::model {
 
-// Stands for a frame that the kernel made. The frames outside of it are what a signal interrupted.
+// Frame::function of a frame that the kernel made to call a signal handler. The frames outside of it were interrupted
+// by the signal.
 inline constexpr char kSignalFrame[] = "<signal handler called>";
 
 struct Frame {

@@ -62,8 +62,8 @@ enum class EnderKind {
   kProcess,   // a process that has the other end, the lock or the memory, or that is awaited itself
   kTimer,     // time
   kSignal,    // a signal
-  kAnybody,   // whoever does it, known or not: opens the FIFO, types at the terminal
-  kContinue,  // whoever lets the thread go on: it does not sleep but was stopped or frozen
+  kAnybody,   // anybody, known or not, who opens the FIFO, types at the terminal ...
+  kContinue,  // whoever continues the thread, which is not asleep but was stopped or frozen
 };
 
 // Who or what could end a wait, for people, and for rules that point at a suspect. It includes more than `wakers`, on
@@ -104,7 +104,7 @@ struct Wait {
   bool is_shared = false;             // kFutex: the word is in a shared mapping, or the operation is not private
   char state = '?';                   // /proc/PID/stat field 3
   FutexUse use = FutexUse::kUnknown;  // kFutex
-  // of a mutex, a GIL, or a rwlock held for writing: its tid; for a join: the thread to be joined
+  // of a mutex, a GIL, or a rwlock held for writing: the tid of its owner; for a join: of the thread to be joined
   std::int32_t owner = 0;
   std::uint32_t readers = 0;  // of a rwlock
   MutexType mutex_type = MutexType::kUnknown;
@@ -118,10 +118,10 @@ struct Wait {
   std::uint64_t module_bias = 0;  // load address of that module
   bool wakers_known = false;      // `wakers` are all that could end this wait, apart from signal handlers
   std::vector<Waker> wakers;
-  bool is_stuck = false;                // proven: none of them ever will
+  bool is_stuck = false;                // proven: none of `wakers` will ever end it
   bool may_be_cancelled = false;        // a running thread of the process may cancel it at any time, asynchronously
   std::string call;                     // in words: "read", "a sleep"; "" if it was not looked up
-  std::string target;                   // what it waits for there, in words; "" if only the call is known
+  std::string target;                   // the object that the call waits for, in words; "" if only the call is known
   std::optional<std::uint64_t> for_ms;  // since the thread ran last
   // who could end it; empty: nobody that forksight can see, or it was not looked up
   std::vector<Ender> enders;

@@ -10,7 +10,7 @@
 namespace forksight::render {
 namespace {
 
-// Characters that the runner would take for the end of a value or of a line.
+// Escapes the characters that the runner would take for the end of a value or of a line.
 std::string escape(std::string_view text, bool is_property) {
   std::string escaped;
   for (const char one : printable(text)) {
@@ -22,7 +22,8 @@ std::string escape(std::string_view text, bool is_property) {
 
 namespace fs = std::filesystem;
 
-// A relative name may be the source of a library that was compiled elsewhere. Then there is no such file here.
+// Finds a file with a relative name in the working directory or the workspace. Empty if it is in neither: it may be the
+// source of a library that was compiled elsewhere.
 fs::path find_file(const std::string& file, const Sources& sources) {
   if (fs::path(file).is_absolute()) return file;
   std::error_code ignored;

@@ -8,9 +8,9 @@
 
 namespace forksight::render {
 
-// Reads what the pages use of Markdown: headings, paragraphs, lists, blocks of code, tables, bold words and links. Text is
-// wrapped, and code is not. A row of a table becomes an item: its first cell, then each further cell below the name of its column.
-// A link becomes its text.
+// Reads the parts of Markdown that the pages use: headings, paragraphs, lists, blocks of code, tables, bold words and
+// links. Text is wrapped, and code is not. A row of a table becomes an item: its first cell, then a paragraph for each
+// further cell that is not empty, with the name of its column. A link becomes its text.
 std::string render_markdown(std::string_view text, const Paper& paper);
 
 }  // namespace forksight::render

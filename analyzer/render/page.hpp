@@ -15,14 +15,14 @@ enum class Style { kPlain, kBold, kBad, kWarn, kGood, kFaint };
 // Properties of the output that the text is written for.
 struct Paper {
   bool colour = false;
-  // The columns of the terminal, or as asked for. None: text wraps at 100 columns, and the first lines of a finding are
-  // not wrapped, so that each can be understood alone in a log.
+  // The columns of the terminal, or as COLUMNS says. None: text wraps at 100 columns, and the first lines of a finding
+  // are not wrapped, so that each can be understood alone in a log.
   std::optional<std::size_t> columns = {};
   // The name of this host, for links to files; none: no links. Links are only made together with colour.
   std::optional<std::string> link_host = {};
 };
 
-// A name, and the place of that name, which may link to `path`.
+// A name and its place, for example a function and its line. The place may link to `path`.
 struct Row {
   std::string_view name = {};
   std::string_view place = {};  // never wrapped, so that users can copy it

@@ -1,4 +1,4 @@
-// Text out of traces may be any bytes. Only this file makes it fit for a terminal or for JSON.
+// Makes text fit for a terminal. Text out of traces may be any bytes.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace forksight::render {
 
-// Valid UTF-8 without control characters. Control characters, newlines and tabs included, and bytes that are not UTF-8
-// become \xNN.
+// Returns valid UTF-8 without control characters. Control characters, newlines and tabs included, and bytes that are
+// not UTF-8 become \xNN.
 std::string printable(std::string_view text);
 
 // The columns that the text takes on a terminal, one for each code point.

@@ -1,4 +1,4 @@
-// Which style the text needs for the file that it is written to.
+// Chooses the style of a text for the descriptor to which it is written.
 #pragma once
 
 #include <cstddef>
@@ -8,17 +8,17 @@
 
 namespace forksight::render {
 
-// Notes what standard output and standard error are now. From then on, what is said of them here holds for that, also
-// if they are replaced.
+// Notes what standard input, output and error are now. From then on, the functions below describe these files, even if
+// the descriptors are replaced.
 void remember_terminals();
 
 bool is_terminal(int fd);
 
-// `fd` is a terminal, and neither NO_COLOR nor TERM=dumb forbids colour.
+// True if `fd` is a terminal, NO_COLOR is not set, and TERM is set to anything but "dumb".
 bool wants_colour(int fd);
 
-// COLUMNS, if that is a number; else the width of the terminal `fd`. The result is between 40 and 200. None if `fd` is
-// not a terminal.
+// Returns COLUMNS, if that is a number; else the width of the terminal `fd`. The result is between 40 and 200. None if
+// COLUMNS is no number and `fd` is not a terminal.
 std::optional<std::size_t> find_columns(int fd);
 
 // All options for `fd`, with the working directory of this process.

@@ -101,7 +101,7 @@ class TextReport {
     page_.labelled("More", fmt::format("forksight explain {}   (fingerprint {})", finding.rule, finding.fingerprint));
   }
 
-  // A hazard that was cured. It is short, since nothing is broken now, but says what to change.
+  // Describes the hazards that were cured. The text is short, because nothing is broken now. It says what to change.
   void cured(std::size_t number) {
     bool is_first = true;
     for (const Finding& finding : findings_) {

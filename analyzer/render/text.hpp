@@ -23,16 +23,16 @@ struct TextOptions : Paper {
 std::string render_text(const model::Model& model, const std::vector<Finding>& findings,
                         const TextOptions& options = {}, const std::vector<std::string>& unexplained = {});
 
-// A line of forksight's own, wrapped; lines after the first are indented.
+// Renders one line of forksight's own. It is wrapped only if the width of the page is known.
 std::string render_line(std::string_view text, const TextOptions& options = {});
 
-// A title, and an item for each of `lines`.
+// Renders a title, and an item for each of `lines`.
 std::string render_list(std::string_view title, const std::vector<std::string>& lines, const TextOptions& options = {});
 
-// Sentences about what could not be seen. The same statement about several files becomes one sentence.
+// Merges sentences about what could not be seen: the same statement about several files becomes one sentence.
 std::vector<std::string> merge_limits(const std::vector<std::string>& limits);
 
-// These sentences, for the end of a report; "" if there are none.
+// Merges these sentences and renders them for the end of a report; "" if there are none.
 std::string render_limits(const std::vector<std::string>& limits, const TextOptions& options = {});
 
 }  // namespace forksight::render

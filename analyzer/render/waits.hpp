@@ -13,8 +13,8 @@ namespace forksight::render {
 // The processes whose waits are known and which no finding mentions, not even as victims.
 std::vector<model::ProcessId> find_without_finding(const model::Model& model, const std::vector<Finding>& findings);
 
-// Lines of text; "" for none. Threads that wait alike are told once. Long lists are cut and end with a count of what is
-// left out.
+// Lines of text; "" for none. Threads that wait alike share one entry. Long lists are cut and end with a count of what
+// is left out.
 std::string render_waits(const model::Model& model, const std::vector<model::ProcessId>& processes,
                          const TextOptions& options);
 

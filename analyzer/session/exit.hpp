@@ -1,4 +1,4 @@
-// The exit status of a run. Pure.
+// The exit status of a run. Pure functions.
 #pragma once
 
 #include "session/session.hpp"
@@ -19,8 +19,8 @@ struct JobEnd {
 
 inline constexpr int kJobEnded = 124;  // as timeout(1)
 
-// Never 0 for a job that forksight had to end, in whole or in part, because of a hang or the limit: it is no success if
-// CMD itself ends with 0.
+// Never 0 for a job that forksight had to end, in whole or in part, because of a hang or the limit: such a
+// job is no success, even if CMD ends with 0.
 int job_status(const JobEnd& end);
 
 }  // namespace forksight

@@ -40,19 +40,19 @@ bool is_proved(model::Liveness liveness) {
          liveness == model::Liveness::kVictim;
 }
 
-// The whole process is stuck.
+// True if the whole process is stuck.
 bool is_stuck(const collect::LoggedProcess& row) {
   return is_proved(row.liveness) || row.liveness == model::Liveness::kSpinning ||
          row.liveness == model::Liveness::kStalled;
 }
 
-// The whole process or some threads of it are stuck.
+// True if the whole process or some threads of it are stuck.
 bool has_stuck(const collect::LoggedProcess& row) {
   return is_stuck(row) || !row.waits.empty() || row.unheard_signals != 0;
 }
 
-// The tids of those stuck threads of the row that no longer wait for a lock. Other threads of the process may still be
-// stuck.
+// Returns the tids of the stuck threads of the row that are no longer in a futex call, and of those in `went_on`. Other
+// threads of the process may still be stuck.
 std::vector<std::int32_t> find_moved(const collect::LoggedProcess& row) {
   std::vector<std::int32_t> moved = row.went_on;
   for (const model::Wait& wait : row.waits) {

@@ -22,12 +22,12 @@ class RunHistory {
   std::vector<proc::ProcessKey> note(const watch::Supervisor& supervisor,
                                      const std::map<proc::ProcessKey, watch::Verdict>& stuck,
                                      watch::Clock::time_point now);
-  // What the threads wait for, as the inspector saw it: with stacks, and the names of the awaited objects.
+  // Notes what the threads wait for, as the inspector saw it: with stacks, and the names of the awaited objects.
   void note_look(const model::Model& seen);
-  // CMD ended, with this status of wait(2). True if CMD seemed to be stuck and ended by itself: then its hang is to be
-  // withdrawn.
+  // Notes that CMD ended, with this status of wait(2). True if CMD seemed to be stuck and ended by itself: the caller
+  // must then withdraw its hang.
   bool note_end(const proc::ProcessKey& key, int status, bool is_by_itself);
-  // The run has sent SIGKILL to this process.
+  // Notes that the run has sent SIGKILL to this process.
   void note_kill(const proc::ProcessKey& key);
   // Adds a row for CMD, because CMD may end before the first look.
   void note_command(const watch::Member& member);

@@ -28,7 +28,7 @@ std::vector<proc::ProcessKey> list_job(const Processes& strangers);
 // From now on, a descendant that loses its parent becomes a child of this process. Returns "" or the reason why not.
 std::string adopt_orphans();
 
-// This process still has a child, perhaps one that has ended and was not waited for.
+// True if this process still has a child, perhaps one that has ended and was not waited for.
 bool has_children();
 
 // "123 (name), 124 (other), 3 more".

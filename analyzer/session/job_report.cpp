@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// These return "" or the reason of the failure.
+// write() and append() return "" or the reason of the failure.
 std::string write(const fs::path& file, const std::string& text) {
   const auto opened = files::open_output(file.string());
   const std::string problem = !opened                                      ? opened.error()
@@ -38,7 +38,7 @@ std::string append(const fs::path& file, const std::string& text) {
   return stream ? "" : fmt::format("{}: cannot be written: {}", file.string(), std::strerror(errno));
 }
 
-// "" if it is not set.
+// Returns the value of an environment variable; "" if it is not set.
 std::string read_variable(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;

@@ -27,26 +27,27 @@ class JobReport {
   // starts, and the document is complete whatever ends this process. Returns "" or the reason of the failure.
   std::string open();
 
-  // Reports what is new and writes the documents. What goes to GitHub goes to standard error.
+  // Reports what is new: writes report.json, the JUnit document if a hang was reported, and a section of the step
+  // summary. On GitHub also prints annotations to standard error.
   void tell(const model::Model& model, const std::vector<Finding>& findings,
             const std::vector<std::string>& unexplained);
 
-  // Reports what processes waited for when their time was up; also on standard error.
+  // Reports what the processes waited for when the job reached its limit; also on standard error.
   void tell_waits(const model::Model& model, const std::vector<model::ProcessId>& processes);
 
-  // A hang was reported.
+  // True if a hang was reported.
   bool has_reported_hang() const { return has_reported_hang_; }
   bool has_document() const { return has_document_; }
 
   // Writes one line to standard error and to the JUnit document.
   void say(const std::string& sentence);
-  // The same; on GitHub also an annotation and a section in the summary. For a reason other than a finding why the job
-  // failed.
+  // Reports why the job failed, for reasons other than findings. Writes the line as say() does, and a section of the
+  // step summary. On GitHub also prints an annotation.
   void say_failure(const std::string& sentence);
 
-  // CMD was not started.
+  // Writes to the JUnit document why CMD was not started.
   void fail(const std::string& why);
-  // The job has ended; forksight exits with this status.
+  // Says where report.json is, and writes the final JUnit document. `status` is the exit status of forksight.
   void end(int status, std::chrono::duration<double> time);
 
  private:

@@ -34,11 +34,11 @@ struct KeepOptions {
 
 // Removes the oldest runs of `root` until the bounds hold, and returns their names. `current` is never removed, but it
 // counts.
-//  A run is a folder that has the name of a run, belongs to this user, and contains only run.json, outside.json and
-//  traces. It must contain run.json or a trace, and each file must have the schema that forksight writes. Everything
-//  else stays and does not count: a folder that contains any other file or a folder, a link, and everything in a `root`
-//  that is a link. A run of another machine also stays and does not count. A run that goes on stays, but counts: its
-//  `forksight run` has locked the folder, or a process names the folder in its environment.
+//  A run is a folder that has the name of a run, belongs to this user, and contains only run.json, outside.json,
+//  report.json and traces. It must contain run.json or a trace, and each file must have the schema that forksight
+//  writes. Everything else stays and does not count: a folder that contains any other file or a folder, a link, and
+//  everything in a `root` that is a link. A run of another machine also stays and does not count. A run that goes on
+//  stays, but counts: its `forksight run` has locked the folder, or a process names the folder in its environment.
 std::vector<std::string> remove_old_runs(const std::filesystem::path& root, const std::filesystem::path& current,
                                          const KeepOptions& options);
 

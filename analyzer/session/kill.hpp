@@ -1,4 +1,4 @@
-// Decides whether a run ends processes that hang, and which ones. Pure.
+// Decides whether a run ends processes that hang, and which of them. Pure functions.
 #pragma once
 
 #include <vector>

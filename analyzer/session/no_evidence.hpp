@@ -16,8 +16,8 @@ Result<model::Model> load_quickly(const RunFolder& folder);
 // The same; nullopt if there are no readable traces.
 std::optional<model::Model> load_nameless(const RunFolder& folder);
 
-// Merges what the run saw into a model without names. True if no hazard can be found in it, also not with names. Then
-// the names need not be looked up, which would be most of the work.
+// Merges what the run saw into a model without names. True if no hazard can be found in it, even with names. The names
+// then need not be looked up, which would be most of the work.
 bool merge_without_names(model::Model& nameless, const collect::RunLog& log);
 
 // True if nothing was found in the traces, and nothing can be found in them later: no process had threads, pools or a

@@ -20,14 +20,14 @@ std::string preload_value(const std::filesystem::path& shim, const char* before)
 // refuses to start behind another library. Existing options are kept and take precedence.
 std::string asan_options_value(const char* before);
 
-// One sentence if the user's ASAN_OPTIONS ask AddressSanitizer to refuse that.
+// One sentence if the user's ASAN_OPTIONS ask AddressSanitizer to refuse to start behind the shim.
 std::optional<std::string> find_asan_limit(const char* options);
 
 // The reasons why the loader will not load the shim into this program; one sentence each.
 std::vector<std::string> find_preload_limits(const std::filesystem::path& program);
 
-// One sentence if this program, or the interpreter of this script, would not start with the shim. That is so if its
-// loader is that of another libc, for which a library that needs glibc is an error.
+// One sentence if this program, or the interpreter of this script, would not start with the shim. That is so if it
+// uses the loader of musl, which fails on a library that needs glibc.
 std::optional<std::string> find_other_libc(const std::filesystem::path& program);
 
 }  // namespace forksight

@@ -74,7 +74,8 @@ bool send_request(const proc::ProcessKey& key, int signal) {
   return sent;
 }
 
-// The signal would interrupt a sleep in an atfork handler, or a wait for a timer, which may well end.
+// False for a stalled process: the signal would interrupt a sleep in an atfork handler, or a wait for a timer, and such
+// a wait may end by itself.
 bool is_proven(model::Liveness liveness) {
   return liveness == model::Liveness::kDead || liveness == model::Liveness::kDeadButForSignal ||
          liveness == model::Liveness::kVictim;

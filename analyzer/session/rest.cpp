@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::chrono::seconds kCheckEvery{1};
 constexpr double kLeastShare = 0.05;      // of one processor: if all processes together use less, they are at rest
-constexpr int kCostShare = 200;           // looks may take one part in this many of the time
+constexpr int kCostShare = 200;           // at most 1/kCostShare of the time is spent on looks
 constexpr std::size_t kMostThreads = 64;  // for each process
 
 std::map<std::int32_t, std::uint64_t> read_ticks(const watch::Tree& tree) {

@@ -1,6 +1,6 @@
-// What the processes of a run wait for if the run does nothing, although no hang is proven. forksight reports this at
-// Ctrl-C. But Ctrl-C reaches the processes at the same moment as forksight, and a process that ends at once cannot be
-// examined. So the answer is prepared in advance.
+// Finds out what the processes of a run wait for if they do nothing, although no hang is proven. forksight reports this
+// at Ctrl-C. But Ctrl-C reaches the processes at the same moment as forksight, and a process that ends at once cannot
+// be examined. So the answer is prepared in advance.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ class RunRest {
   // run has come to rest, and again only if processes have used processor time since.
   void follow(const watch::Supervisor& supervisor, watch::Clock::time_point now);
 
-  // For the last second no process was made or ended, and all processes together used almost no processor time.
+  // True if for the last second no process was made or ended, and all processes together used almost no processor time.
   bool is_at_rest() const { return is_at_rest_; }
   // What each process waits for, without stacks, as it was seen while the run was at rest. Empty unless is_at_rest().
   const model::Model& waits() const { return waits_; }
@@ -30,7 +30,7 @@ class RunRest {
   using Ticks = std::map<std::int32_t, std::uint64_t>;  // of processor time, by pid
 
   Ticks ticks_;
-  Ticks looked_at_;  // what they had used when waits_ was made
+  Ticks looked_at_;  // what the processes had used when waits_ was made
   watch::Clock::time_point since_{};
   watch::Clock::time_point next_check_{};
   watch::Clock::time_point next_look_{};

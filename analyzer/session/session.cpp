@@ -48,10 +48,10 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPace{250};
-constexpr int kSearchShare =
-    200;  // searches for processes that lost their parent may take one part in this many of the time
-constexpr int kLoadShare = 50;  // the same for reading growing traces
-// for so long after the end of CMD, processes that it leaves behind may end by themselves
+// At most 1/kSearchShare of the time is spent on searches for processes that lost their parent.
+constexpr int kSearchShare = 200;
+constexpr int kLoadShare = 50;  // at most 1/kLoadShare of the time is spent on reading traces that grow
+// After the end of CMD, processes that it leaves behind get this time to end by themselves.
 constexpr std::chrono::milliseconds kLastMoment{500};
 
 class Session {
@@ -87,7 +87,7 @@ class Session {
         continue;
       }
       look();
-      // A look that took long, or a stopped machine, is not made up for.
+      // If a look took long, or the machine was stopped, the missed looks are left out.
       next_look = std::max(next_look + kPace, Clock::now() + kPace / 2);
     }
     return job_ != nullptr ? finish_job() : finish();
@@ -176,7 +176,7 @@ class Session {
     if (may_kill && has_hang_to_end(verdicts, diagnosis.model, diagnosis.findings, options_.kill_on)) killing_ = true;
   }
 
-  // The processes of the run as `forksight why` sees them, before anything is ended. To stop a thread ends some system
+  // The processes of the run as `forksight why` sees them, before anything is ended. Stopping a thread ends some system
   // calls. So a process whose wait has a way out, and may be intended, is not stopped, unless it waits for something
   // that its fork broke: such a wait is not intended.
   std::optional<model::Model> look_at_hang(const Verdicts& verdicts, const model::Model& traced) const {
@@ -242,7 +242,7 @@ class Session {
     }
   }
 
-  // The environment of the process names the folder of this run.
+  // True if the environment of the process names the folder of this run.
   bool names_our_folder(std::int32_t pid) const {
     // Includes the end of the value, because the name of another run's folder may begin with the name of this one.
     const std::string mark = fmt::format("FORKSIGHT_OUT={}", folder_.path().string()) + '\0';
@@ -390,7 +390,8 @@ class Session {
     }
   }
 
-  // The processes whose hang was reported, with or without a cause. Not those that go on and have stuck threads.
+  // Returns the processes whose hang was reported, with or without a cause. Leaves out processes that go on although
+  // some of their threads are stuck.
   std::set<proc::ProcessKey> find_told() const {
     std::set<proc::ProcessKey> told;
     for (const auto& [key, liveness] : reported_) {
@@ -591,9 +592,9 @@ class Session {
   std::map<proc::ProcessKey, model::Liveness> reported_;
   Processes killed_;  // by kill_dead()
   Clock::time_point started_ = Clock::now();
-  bool is_over_limit_ = false;  // the job has not ended by itself
+  bool is_over_limit_ = false;  // forksight ends the job, because its time is up
   std::optional<int> status_;   // of CMD, as of wait(2)
-  int interrupts_ = 0;          // Ctrl-C while something hung
+  int interrupts_ = 0;          // the number of Ctrl-C while something hung
   bool fails_ = false;          // something at or above --fail-on was found
   bool was_told_to_end_ = false;
   bool was_rest_told_ = false;

@@ -1,5 +1,5 @@
-// The signals of a process that waits for another one. They are read from a descriptor, in order, and never handled by
-// a handler.
+// Receives the signals of forksight while it waits for CMD: reads them from a descriptor, in order, and uses no signal
+// handler.
 #pragma once
 
 #include <sys/signalfd.h>
@@ -15,7 +15,7 @@ namespace forksight {
 
 class RunSignals {
  public:
-  // Blocks the signals to be read. Must come before CMD is started, so that CMD's end is not missed.
+  // Blocks the signals that wait() reads. Make this object before CMD is started, so that CMD's end is not missed.
   RunSignals();
   ~RunSignals();
   RunSignals(const RunSignals&) = delete;

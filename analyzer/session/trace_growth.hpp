@@ -11,7 +11,7 @@ namespace forksight {
 class TraceGrowth {
  public:
   explicit TraceGrowth(std::filesystem::path folder) : folder_(std::move(folder)) {}
-  // True if a trace was added or have_traces_grown since the previous call. Costs a listing, and one small read for
+  // True if a trace was added or has grown since the previous call. Costs a listing, and one small read for
   // each trace.
   bool have_traces_grown();
 

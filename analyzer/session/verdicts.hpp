@@ -1,4 +1,4 @@
-// What is stuck according to the supervisor, by process.
+// The processes that are stuck, and the supervisor's verdict on each.
 #pragma once
 
 #include <map>

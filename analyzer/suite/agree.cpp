@@ -64,7 +64,7 @@ class View {
     text("the thread", why_.thread_name, run_.thread_name);
     if (run_.rule != why_.rule) return std::move(lines_);
     if (run_.fingerprint != why_.fingerprint) miss("the fingerprint", why_.fingerprint, run_.fingerprint);
-    // Compares only the frames of the program itself, because further in the shim adds frames of its hooks.
+    // Compares only the frames of the program itself. Frames inside of these differ, because the shim adds its hooks.
     const auto [first, last] = words::find_user_part(why_.stack);
     for (std::size_t i = first; i < last; ++i) {
       const model::Frame& frame = why_.stack.frames[i];

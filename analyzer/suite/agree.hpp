@@ -13,7 +13,8 @@ namespace forksight::suite {
 // runs of one program, so pids, tids and addresses differ.
 std::vector<std::string> compare_views(const std::vector<Finding>& run, const std::vector<Finding>& why);
 
-// The same for `core` and `why`, for findings of the same rule. Compares only the cause.
+// Compares findings of the same rule from `core` and `why`. Returns one line for each finding of `core` whose
+// fingerprint `why` does not report.
 std::vector<std::string> compare_causes(const std::vector<Finding>& core, const std::vector<Finding>& why);
 
 }  // namespace forksight::suite

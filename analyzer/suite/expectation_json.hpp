@@ -12,7 +12,7 @@ nlohmann::ordered_json to_json(const std::vector<ExpectedFinding>& findings);
 nlohmann::ordered_json to_json(const Expectations& expected);
 nlohmann::ordered_json to_json(const Case& one);
 
-// Reads them back; throws nlohmann::json::exception for anything that to_json() did not write.
+// Reads findings back; throws nlohmann::json::exception for anything that to_json() did not write.
 std::vector<ExpectedFinding> read_findings(const nlohmann::ordered_json& list);
 
 }  // namespace forksight::suite

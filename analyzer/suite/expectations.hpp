@@ -29,7 +29,7 @@ struct ExpectedFinding {
 struct ExpectedRun {
   std::vector<std::string> options;
   std::vector<std::string> printed;  // whole lines of its standard output
-  std::string outcome = "cured";     // of the other findings; "none": there are none
+  std::string outcome = "cured";     // of all findings; "none": there must be no finding
   int status = 0;
   std::vector<std::string> says;  // parts of the findings' sentences
   std::string rule;               // the rule of the one finding, if it differs from the rule without these options
@@ -49,7 +49,7 @@ struct Expectations {
 // An error is a sentence that names the invalid line.
 Result<Expectations> read_expectations(const std::filesystem::path& source, const std::string& variant);
 
-// The file name that this soname links to in the installation, or the soname itself.
+// Returns the name of the file to which this soname links in the system's library folder, or the soname itself.
 std::string file_of_library(const std::string& soname);
 
 }  // namespace forksight::suite

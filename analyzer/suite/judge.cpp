@@ -102,7 +102,7 @@ class Judge {
     add("why", command, compare_said(said, expected_.why), start);
   }
 
-  // The same for `core` and a core of the process that hangs: the child, or the program itself if it has no child.
+  // Judges what `core` reports about a core of the process that hangs: the child, or the program if it has no child.
   void judge_core(const Program& program, const fs::path& folder) {
     const Clock::time_point start = Clock::now();
     std::vector<pid_t> alive = find_alive();

@@ -25,7 +25,8 @@ struct JudgeOptions {
 std::vector<Part> judge(const std::vector<std::string>& command, const Expectations& expected,
                         const JudgeOptions& options);
 
-// The worst state of the parts: kRed before kSkipped before kGreen.
+// Returns the worst state of the parts: kRed is worse than kUnknown, kUnknown than kSkipped, and kSkipped than kGreen.
+// kUnknown if there are no parts.
 State overall(const std::vector<Part>& parts);
 
 }  // namespace forksight::suite

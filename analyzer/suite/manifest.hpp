@@ -17,8 +17,8 @@ struct Case {
   std::string folder;   // "openmp": the library, or the kind of case
   std::string variant;  // "", "repaired" ...
   std::filesystem::path source;
-  std::filesystem::path program;             // a script, if `interpreter` is not empty
-  std::filesystem::path interpreter;         // ""
+  std::filesystem::path program;
+  std::filesystem::path interpreter;         // "": `program` is no script
   std::vector<std::filesystem::path> loads;  // libraries of the case that are opened by name
   std::vector<std::string> modules;          // Python modules that the script imports
   std::vector<std::pair<std::string, std::string>> environment;
@@ -39,9 +39,10 @@ Result<Suite> read_suite(const std::filesystem::path& folder);
 // The folder of the suite that belongs to the running executable, in an installation or a build tree.
 Result<std::filesystem::path> find_suite();
 
-// The case is meant to show no finding.
+// True if the case is meant to show no finding.
 bool is_control(const Expectations& expected);
-// The findings under observation, or, if a run reports no hang, the findings of `forksight why`.
+// Returns the findings that `forksight run` must report. If it must report none, although the bare program hangs,
+// returns those that `forksight why` must report.
 const std::vector<ExpectedFinding>& findings_of(const Expectations& expected);
 
 }  // namespace forksight::suite

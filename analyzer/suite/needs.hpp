@@ -1,4 +1,4 @@
-// What a case needs and this machine does not have, checked before the case is run.
+// Finds out, before a case is run, what the case needs and this machine does not have.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// The descendants of this process, which is their subreaper: so none of them is lost when its parent ends. No other
-// process is ever signalled.
+// The descendants of this process. This process is their subreaper, so it keeps a descendant whose parent ends. It
+// signals no other process.
 #pragma once
 
 #include <sys/types.h>
@@ -11,19 +11,20 @@
 
 namespace forksight::suite {
 
-// Orphans of our descendants become our children. False if the kernel refuses.
+// Makes this process a subreaper: descendants whose parent ends become its children. False if the kernel refuses.
 bool become_reaper();
 
-// The pids of all descendants of this process, zombies included; and of those that live.
+// Returns the pids of all descendants of this process, zombies included.
 std::vector<pid_t> find_descendants();
+// Returns the pids of the descendants that live.
 std::vector<pid_t> find_alive();
 
 // Describes for people where each thread of the descendants is: by stacks from gdb if it is installed, else by what the
 // kernel shows.
 std::vector<std::string> describe_stacks(const std::filesystem::path& folder);
 
-// Kills and reaps all descendants; calls `reaped` with each pid and wait status. True if a process lived that nobody
-// had killed yet.
+// Kills and reaps all descendants; calls `reaped` with each pid and wait status. True if a process lived that had not
+// been sent SIGKILL before.
 bool end_descendants(const std::function<void(pid_t, int)>& reaped);
 
 // From now on SIGTERM asks this process to stop: every wait of Program then ends early.

@@ -29,12 +29,12 @@ namespace fs = std::filesystem;
 
 constexpr auto kLookEvery = 20ms;
 constexpr auto kQuiet = 1s;  // if all threads sleep and none of them is scheduled for so long, the program hangs
-constexpr auto kIdle = 3s;   // if threads only wake up to sleep again, without CPU time, for so long, it hangs, too
-// A thread that is awake at so many looks in a row waits for a processor. On a busy machine one that only wakes up to
-// sleep again is awake at two or three.
+constexpr auto kIdle = 3s;   // the same if threads only wake up to sleep again, without CPU time, for so long
+// If some thread is awake at so many looks in a row, a thread waits for a processor, and the program is not idle. On a
+// busy machine a thread that only wakes up to sleep again is awake at two or three looks in a row.
 constexpr int kMostAwakeLooks = 5;
 constexpr int kSpinS = 1;  // if one thread uses this much CPU time while all others are quiet, the program spins
-// A loop that waits touches no new memory. A program that starts, or imports a library, does so all the time.
+// A loop that waits touches no new memory. A program that starts or imports a library touches new memory all the time.
 constexpr std::uint64_t kMostSpinFaults = 64;
 constexpr int kSysVfork = 58;
 
@@ -48,16 +48,16 @@ struct Task {
 };
 using Tasks = std::map<std::pair<pid_t, pid_t>, Task>;
 
-// A thread in vfork() has the state D until its child execs or ends, and then counts as asleep. In other calls the
-// state D does not.
+// A thread in vfork() has the state D until its child execs or ends. For that time it counts as asleep. A thread with
+// the state D in another call does not.
 bool is_in_vfork(pid_t pid, pid_t tid) {
   const auto call = proc::parse_syscall(proc::read_file(proc::task_path(pid, tid, "syscall")).text);
   return call && call->number == kSysVfork;
 }
 
-// The page faults of a thread that needed no disk: field 10 of /proc/PID/task/TID/stat (proc(5)). 0: not known.
+// Returns how many page faults of a thread needed no disk: field 10 of /proc/PID/task/TID/stat (proc(5)). 0: not known.
 std::uint64_t read_faults(std::string_view stat) {
-  constexpr int kFieldsBefore = 7;  // those between the name and this one
+  constexpr int kFieldsBefore = 7;  // the fields between the name and this field
   std::size_t at = stat.rfind(')');
   for (int field = 0; field <= kFieldsBefore && at != std::string_view::npos; ++field) at = stat.find(' ', at + 1);
   std::uint64_t faults = 0;

@@ -1,4 +1,4 @@
-// A program under observation, from outside: whether it runs, hangs or spins, and how it ends.
+// Starts a program and observes it from outside: whether it runs, hangs or spins, and how it ends.
 #pragma once
 
 #include <sys/types.h>

@@ -70,7 +70,7 @@ double weight_of(const Entry& entry) {
 }
 
 struct Worker {
-  std::size_t index = 0;  // of its entry
+  std::size_t index = 0;  // of the entry that it runs
   pid_t pid = -1;
   int pipe = -1;
   std::string text;
@@ -246,7 +246,7 @@ class Runner {
          strays = find_strays(workers_)) {
       for (const pid_t pid : strays) {
         ::kill(pid, SIGKILL);
-        ::waitpid(pid, nullptr, WNOHANG);  // other processes reap theirs, or this one does later
+        ::waitpid(pid, nullptr, WNOHANG);  // a stray with another parent is reaped by that parent, or later here
       }
       pause_for(10ms);
     }
@@ -286,7 +286,7 @@ class Runner {
   Clock::time_point started_;
   std::size_t done_ = 0;
   int red_ = 0;
-  double weight_left_ = 0;  // of all
+  double weight_left_ = 0;  // of all cases, including those that are done
   double weight_done_ = 0;
 };
 

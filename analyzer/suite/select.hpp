@@ -22,8 +22,6 @@ struct Entry {
   Expectations expected;
 };
 
-// If `all` is set, as for a list, cases with a label are included. Otherwise such a case is included only if the user
-// gave its whole name or the label. There is an error if no case has a given name or label, and if a source is invalid.
 struct SelectError {
   std::string message;
   bool is_usage = true;  // false: the suite cannot be read
@@ -32,6 +30,9 @@ struct Selected {
   std::vector<Entry> entries;
   SelectError error;  // its message is empty if there is no error
 };
+// If `all` is set, as for a list, cases with a label are included. Otherwise such a case is included only if the user
+// gave its whole name or the label. It is an error if no case has a given name, folder or label, if no case matches all
+// of the filter, or if a source is invalid.
 Selected select(const Suite& suite, const Filter& filter, bool all);
 
 }  // namespace forksight::suite

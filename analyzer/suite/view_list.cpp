@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Row = std::vector<std::string>;
 
-// The expected verdict about one hazard, such as "proven hang". If only another hazard is reported, names that one.
+// The expected verdict about one hazard, such as "proven hang". If only another hazard is reported, names that hazard.
 // "nothing" if nothing is reported.
 std::string describe_verdict(const std::vector<ExpectedFinding>& findings, const std::string& rule) {
   const auto same = std::ranges::find(findings, rule, &ExpectedFinding::rule);
@@ -27,7 +27,8 @@ std::string describe_verdict(const std::vector<ExpectedFinding>& findings, const
 
 bool hangs(const Expectations& expected) { return expected.bare == "hang" || expected.bare == "spin"; }
 
-// The runs whose options change how the program ends. A run that only reports more is left out.
+// Lists the options of each run that the case asks for, between two copies of `mark`. The outcome follows, unless it is
+// "cured".
 std::string describe_runs(const Expectations& expected, const char* mark) {
   std::vector<std::string> runs;
   for (const ExpectedRun& run : expected.runs) {
