@@ -29,7 +29,7 @@ enum class Mark {
 enum class Trouble {
   kCopiedState,  // a forked child hangs on state that its fork broke
   kLostTask,     // the same in a program without an interpreter, which waits for threads that its fork did not copy
-  kFullPipe,     // a child writes to a pipe, and its parent waits for its end
+  kFullPipe,     // a child writes to a pipe, and its parent waits for the child to end
 };
 
 // A case of the hazard suite that follows the remedy and ends well. Without the remedy this rule reports the case.
@@ -47,7 +47,8 @@ struct Context {
   std::array<Test, 2> tests = {};
 };
 
-// The first context that fits is taken. A framework stands before the one that it is built on. The suite's test reads `tests`.
+// The first context that fits is taken. So a framework is listed before the one that it is built on. The suite's test
+// reads `tests`.
 constexpr std::array kContexts{
     Context{Trouble::kCopiedState, Mark::kPythonFile, "/torch/utils/data/",
             "the DataLoader in process {} then raises a RuntimeError, and the batches that are not delivered are lost.",
@@ -139,7 +140,8 @@ bool shows(const model::Stack& stack, const Context& context) {
 std::vector<const model::Stack*> find_stacks(const model::Model& model, const Finding& finding, Trouble trouble) {
   std::vector<const model::Stack*> stacks;
   if (trouble != Trouble::kFullPipe) {
-    // The worker's own stack reaches into the parent's code that forked it; where it is cut, the fork tells.
+    // The worker's own stack contains the parent's frames below the fork. If that stack is cut off, the stack of the
+    // fork shows them.
     stacks.push_back(&finding.stack);
     stacks.push_back(&finding.fork->stack);
   } else {
@@ -184,8 +186,8 @@ bool can_be_ended(const model::Process& process) {
   return is_proven_dead(process) && !has_ended(process) && !process.is_core && !process.killed_by_run;
 }
 
-// The process that started the one that hangs, if it lives and is still its parent. It acts for the framework when the
-// other one is ended.
+// Returns the process that started the hanging one; null if it has ended, or is no longer the parent. When the user
+// ends the hanging process, the framework's code in this parent reacts.
 const model::Process* find_starter(const model::Model& model, const Finding& finding, Trouble trouble) {
   const model::Process& process = model.processes[finding.process];
   const std::int32_t starter = trouble == Trouble::kFullPipe ? process.ppid : finding.fork->pid;
@@ -194,8 +196,8 @@ const model::Process* find_starter(const model::Model& model, const Finding& fin
   return is_there ? &*parent : nullptr;
 }
 
-// For processes of which each hangs for itself, so that its end ends its hang. Not for processes that wait for each
-// other.
+// Returns the advice to end the finding's processes; "" if one of them cannot be ended. Use this only if each of them
+// hangs by itself, and not if they wait for each other.
 std::string tell_whom_to_end(const model::Model& model, const Finding& finding) {
   std::vector<std::int32_t> pids;
   for (const model::ProcessId id : finding.processes) {
@@ -206,7 +208,7 @@ std::string tell_whom_to_end(const model::Model& model, const Finding& finding) 
   return fmt::format("Now: end processes {} (kill -9 {})", fmt::join(pids, ", "), fmt::join(pids, " "));
 }
 
-// Names a process that waits for the end of this one, and so goes on when this one is ended.
+// Names a process that waits for the finding's process to end, and so goes on when that process is ended.
 std::string tell_who_goes_on(const model::Model& model, const Finding& finding) {
   for (const model::Process& process : model.processes) {
     if (process.waits_for == finding.process && process.waits_via == "wait4" && !has_ended(process))

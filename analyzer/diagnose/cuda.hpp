@@ -13,11 +13,11 @@ namespace forksight::cuda {
 std::string answer(int result);
 // The name as users write it: cuMemAlloc, not cuMemAlloc_v2.
 std::string plain_name(const model::Touch& touch);
-// A call that only queries or waits. Exit handlers make such calls, too, and their result harms nobody.
+// True for a call that only queries or waits. Exit handlers make such calls, too, and do no harm if the calls fail.
 bool only_queries(const model::Touch& touch);
 
 Culprit describe_driver(const Evidence& evidence, const model::Fork& fork);
-// "cuInit was called at app.c:12"; "CUDA was initialised" if it was not seen.
+// "cuInit was called at app.c:12"; "CUDA was initialised" if that call was not seen.
 std::string describe_init(const model::Cuda& cuda);
 // Adds who initialised the driver, how, and which contexts were active.
 void tell_init(const Evidence& evidence, const model::Fork& fork, Finding& finding);

@@ -17,7 +17,7 @@ using IpcCall = model::CudaIpcCall;
 // An allocation that was exported.
 struct Export {
   const IpcCall* call = nullptr;
-  const IpcCall* freed = nullptr;  // null: the memory was not freed, or the driver refused to
+  const IpcCall* freed = nullptr;  // null: the memory was not freed, or the driver refused to free it
 };
 
 // Exported memory that a process opened. The process itself or another one exported it.
@@ -40,7 +40,7 @@ class Sharing {
   // The memory that the process had opened by that handle and not closed at `at_ns`. Null: none.
   const Import* find_open(model::ProcessId process, std::uint64_t handle, std::uint64_t at_ns) const;
 
-  // The process did something by itself after that instant, so it was alive then.
+  // True if the process made or ended a call after that instant, and so was alive then.
   bool was_alive_after(model::ProcessId process, std::uint64_t at_ns) const;
   // The time at which the process ended, or was seen to have ended. 0: not known.
   std::uint64_t end_of(model::ProcessId process) const;

@@ -53,8 +53,8 @@ std::vector<Finding> merge_equal(std::vector<Finding> all) {
 }
 
 // Applies to every rule and every kind of wait. A signal handler may jump out of the wait for a lock, unlock the lock,
-// or cancel its thread. In these processes a timer, or the end of a child, may run a handler although nobody sends a
-// signal.
+// or cancel its thread. In a process with may_be_timed_out, a timer or the end of a child may run a handler although
+// nobody sends a signal.
 void heed_timers(const model::Model& model, std::vector<Finding>& findings) {
   for (Finding& finding : findings) {
     const auto has_timer = [&](model::ProcessId id) { return model.processes[id].may_be_timed_out; };
@@ -104,7 +104,7 @@ std::vector<Finding> diagnose(const model::Model& model) {
   for (const Rule& rule : all_rules()) {
     if (rule.evaluate != nullptr) rule.evaluate(evidence, findings);
   }
-  // `why` shows what such a process waits for, and what could end the wait.
+  // A hang that may be intended is no finding. `why` shows what its process waits for, and what could end the wait.
   std::erase_if(findings, [](const Finding& finding) { return finding.may_be_intended; });
   heed_timers(model, findings);
   for (Finding& finding : findings) finding.fingerprint = fingerprint(model, finding);
@@ -123,7 +123,7 @@ std::vector<Finding> diagnose(const model::Model& model) {
 
 // Some rules need names to tell whose lock or pool it is. For most of them another rule reports the same process if the
 // names are not known. The others, like the rule for a child that was forked in a signal handler, report only processes
-// that stand still.
+// that are stuck or wait.
 bool may_find_with_names(const model::Model& nameless) {
   const bool has_stuck = std::ranges::any_of(nameless.processes, [](const model::Process& process) {
     if (!process.waits.empty()) return true;

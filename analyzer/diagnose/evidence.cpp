@@ -168,7 +168,7 @@ bool Evidence::may_be_interrupted(const model::Touch& touch) const {
 // all the same.
 bool Evidence::ended_unseen(const model::Touch& touch) const {
   const bool is_timer = touch.kind == model::TouchKind::kTimerWait || touch.kind == model::TouchKind::kLibcCall;
-  // libc at once aborts a process that locks such an orphan.
+  // libc immediately aborts a process that locks an orphan with priority inheritance.
   const bool ends_it = touch.held && model_.locks[fork(touch).held[*touch.held].lock].priority_inherit;
   // For a wait with a deadline the finding claims no hang: the wait is in vain.
   return !is_timer && !ends_it && !touch.timed && ended_unseen(touch.process);
@@ -202,7 +202,8 @@ std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {
   return Certainty::kLikely;
 }
 
-// Readers beside those that the fork lost: the lock counts more readers, or the forking thread held it, too.
+// True if the lock has readers beside those that the fork lost: it counts more readers, or the forking thread held it,
+// too.
 bool Evidence::has_other_readers(const model::Touch& touch) const {
   const std::vector<model::Held>& held = fork(touch).held;
   const model::Held& of_touch = held[*touch.held];
@@ -217,8 +218,9 @@ bool Evidence::has_other_readers(const model::Touch& touch) const {
   return seen != waits.end() && seen->object == model_.locks[of_touch.lock].address && seen->readers > lost;
 }
 
-// The first thread of a forked process is a copy of the thread that forked it. This thread may have taken the lock
-// before that fork. Forks of a process with one thread are not recorded.
+// True if the holder may be a copy of the thread that took the lock. The first thread of a forked process is a copy of
+// the thread that forked it, and that thread may have taken the lock before. Forks of a process with one thread are not
+// recorded.
 bool Evidence::may_be_copied_holder(const model::Fork& at, const model::Held& held) const {
   const model::Process& forker = process(at.process);
   if (held.by_forking_thread || model_.threads[held.holder].tid != forker.pid || forker.has_execed) return false;
@@ -259,9 +261,9 @@ Certainty Evidence::find_cause(const model::Touch& touch) const {
   // A lock of Python is never a signal, but without the shim nobody knows who took it.
   const bool is_of_python = kind == model::LockKind::kSemaphore || kind == model::LockKind::kPython;
   const bool is_unnamed = fork(touch).is_inferred && is_of_python && model_.threads[held.holder].tid == 0;
-  // The semaphore was seen to be taken, and its taker was lost. The semaphore may serve as a signal all the same. The
-  // owner's thread id is that of a thread of the process that the core names as the parent. That process is the parent
-  // only if the real one had not ended.
+  // `is_signal`: a thread was seen to take the semaphore, and the fork lost that thread. Still, the semaphore may serve
+  // as a signal. `is_supposed`: the lock's owner is known only by its thread id, which a thread of the supposed parent
+  // has. The core names that process as the parent, but the real parent may have ended before.
   const bool is_supposed =
       fork(touch).is_parent_supposed && !held.by_forking_thread && model_.threads[held.holder].tid != 0;
   return is_likely || is_signal || is_unnamed || is_supposed ? Certainty::kLikely : Certainty::kProven;

@@ -25,8 +25,8 @@ class Evidence {
   // "child 4242"
   std::string name(model::ProcessId id) const;
 
-  // How certain it is that the call of this touch never returns; nullopt: it returned. For touches whose mechanism
-  // always hangs.
+  // How certain it is that the call of this touch never returns. nullopt: it returned or was cured, or nothing shows
+  // that it hung. Assumes that a call of this kind always hangs.
   std::optional<Certainty> find_hang(const model::Touch& touch) const;
   // `run` watched this process, and the process ended before it was seen to hang. False without a run, and where the
   // kernel did not let forksight look at the process at all.
@@ -47,7 +47,7 @@ class Evidence {
   // The atfork handler that the touching thread was inside of when it blocked. Then the finding about the handler
   // reports the touch. Null if the thread was inside of no handler, or if the touch ended.
   const model::HandlerRun* find_handler(const model::Touch& touch) const;
-  // The process is inside of a handler. The finding about the handler then tells of the hang.
+  // True if a thread of the process is inside of a handler. The finding about the handler then reports the hang.
   bool is_in_handler(model::ProcessId id) const { return is_in_handler_[id]; }
 
   // Fills in what all findings about a touch have in common: process, thread, stack, fork.
@@ -75,7 +75,7 @@ class Evidence {
   std::vector<bool> has_open_hazard_;
   std::vector<bool> is_in_handler_;
   std::map<ThreadKey, std::uint64_t> last_act_;
-  std::map<ThreadKey, std::uint64_t> last_open_;            // the same, of calls that did not return
+  std::map<ThreadKey, std::uint64_t> last_open_;            // when the last open hazard began
   std::map<ThreadKey, const model::HandlerRun*> handlers_;  // the outermost
   std::map<model::ProcessId, const model::Touch*> open_waits_;
 };

@@ -159,8 +159,8 @@ std::optional<Inversion> find_inversion(const Evidence& evidence, const model::H
   return std::nullopt;
 }
 
-// A signal handler may wake the thread that has the lock, or that is to be joined. That thread itself waits for neither
-// a lock nor the end of a thread: no handler can end such waits.
+// True if a signal handler may wake the thread that has the lock, or that is to be joined. False if that thread itself
+// waits for a lock or for the end of a thread, because no handler can end such a wait.
 bool may_other_be_woken(const Evidence& evidence, const model::HandlerRun& run) {
   const model::Process& process = evidence.process(run.process);
   const model::HandlerWait* const wait = innermost_wait(run);

@@ -31,8 +31,8 @@ std::string name(const model::Model& model, model::HandlerId handlers, model::Ha
 // "queue_mutex", "the lock at 0x55d0c0"
 std::string name(const model::HandlerHold& hold);
 
-// The whole finding but its fixes and the words that only one of the rules has. `touch` is what the handler touched, or
-// null.
+// Makes the whole finding, except its fixes and the sentences that only one of the rules adds. `touch` is what the
+// handler touched, or null.
 Finding describe(const char* slug, const Evidence& evidence, const model::HandlerRun& run, const End& end,
                  const model::Touch* touch);
 

@@ -25,7 +25,7 @@ static_assert(kLocks.size() == static_cast<std::size_t>(trace::LibcLock::kCount)
 
 const LockWords& words_of(trace::LibcLock lock) { return kLocks[static_cast<std::size_t>(lock)]; }
 
-// There is no trace: forksight only sees that a thread of the parent is inside of the function now.
+// True if there is no trace, and forksight only sees that a thread of the parent is inside of the function now.
 bool is_inferred(const Evidence& evidence, const model::Touch& touch, const Lost& lost) {
   return evidence.fork(touch).is_inferred && lost.in_flight.called_at.known() && !lost.in_flight.by_forking_thread;
 }
@@ -72,7 +72,8 @@ std::optional<Lost> find_lost(const model::Model& model, const model::Touch& tou
   if (touch.kind != model::TouchKind::kLibcCall || !touch.in_flight) return std::nullopt;
   const model::CallInFlight& in_flight = model.forks[touch.fork].calls[*touch.in_flight];
   const std::uint64_t common = in_flight.call.locks & touch.call.locks;
-  // The list goes from locks that many functions share to locks of one function.
+  // kLocks goes from locks that many functions take to locks of one function. So the last common lock is the most
+  // particular one.
   const auto last = static_cast<std::size_t>(std::bit_width(common)) - 1;
   if (common == 0 || last >= kLocks.size()) return std::nullopt;
   return Lost{in_flight, model.threads[in_flight.thread], static_cast<trace::LibcLock>(last),
@@ -91,7 +92,7 @@ std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch)
   const auto hang = evidence.find_hang(touch);
   if (!hang) return std::nullopt;
   const model::Process& child = evidence.process(touch.process);
-  // A lock of libc is a futex. A child in a pipe or in wait4 stands still for another reason.
+  // A lock of libc is a futex. A child that waits for a pipe or in wait4 hangs for another reason.
   const auto wait = std::ranges::find(child.waits, touch.tid, &model::Wait::tid);
   if (wait != child.waits.end() && wait->kind != model::WaitKind::kFutex && is_proven_dead(child)) return std::nullopt;
   if (is_proven_dead(child)) return End{*hang, Outcome::kHang};

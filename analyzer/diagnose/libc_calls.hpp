@@ -20,7 +20,8 @@ struct Lost {
 };
 std::optional<Lost> find_lost(const model::Model& model, const model::Touch& touch);
 
-// The forking thread itself was inside of the function when a signal came, and the handler of that signal forked.
+// True if the forking thread itself was inside of the function when a signal came, and the handler of that signal
+// forked.
 bool is_in_handler(const model::Model& model, const model::Touch& touch, const Lost& lost);
 
 std::string_view name(trace::LibcLock lock);  // "tzset_lock"
@@ -34,7 +35,7 @@ struct End {
 };
 std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch);
 
-// The whole finding but its fixes. `slug` is the slug of the calling rule.
+// Makes the whole finding, except its fixes. `slug` is the slug of the calling rule.
 Finding describe(const Evidence& evidence, const char* slug, const model::Touch& touch, const Lost& lost,
                  const End& end);
 void add_fixes(const model::Fork& fork, const model::Touch& touch, const Lost& lost, Finding& finding);

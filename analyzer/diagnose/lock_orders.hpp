@@ -15,12 +15,12 @@ struct Link {
 };
 using Ring = std::vector<Link>;
 
-// The rings that could close. Each link is another thread. No two links hold a common lock that keeps one of them out
-// while the other is in. No link is known to be over before another one begins (precedence.hpp). Each link waits for a
-// hold that excludes it: a reader does not wait for a reader, unless a writer is queued between them. For each set of
-// locks, only the shortest ring is listed. A ring is left out if its locks contain all locks of another ring. The rings
-// are in the order of their locks' numbers, and the first link of each holds the lowest. Rings of more than six links
-// are left out.
+// The rings that could close. Each link is a different thread. No two links hold a common lock that keeps one of them
+// out while the other is in. No link is known to be over before another one begins (precedence.hpp). Each link waits
+// for a hold that excludes it: a reader does not wait for a reader, unless a writer is queued between them. For each
+// set of locks, only the shortest ring is listed. A ring is left out if its locks contain all locks of another ring.
+// The rings are in the order of their locks' numbers, and the first link of each holds the lowest. Rings of more than
+// six links are left out.
 struct Rings {
   std::vector<Ring> found;
   // false: there were too many orders, and the search was given up; the shortest rings are found first

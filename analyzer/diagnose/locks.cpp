@@ -69,8 +69,9 @@ std::string doubtful_cause(const Orphan& orphan, const std::string& where) {
   }
 }
 
-// The hazard suite tests for this kind of lock: a child that execs, --on-orphan=recover and --on-orphan=abort. Kinds of
-// mutexes count separately: a test of one kind says nothing about another.
+// True if the hazard suite tests a child that execs, for this kind of lock. is_tested_on_orphan() says the same about
+// --on-orphan=recover and --on-orphan=abort. It distinguishes kinds of mutexes, because a test of one kind says nothing
+// about another.
 bool is_tested_with_exec(const model::Lock& lock) {
   switch (lock.kind) {
     case model::LockKind::kMutex:

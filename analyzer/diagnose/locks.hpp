@@ -23,7 +23,7 @@ struct Orphan {
 std::optional<Orphan> find_orphan(const Evidence& evidence, const model::Touch& touch);
 // The condition variable or barrier of a touch, with the first of the threads that waited there at the fork.
 std::optional<Orphan> find_awaited(const Evidence& evidence, const model::Touch& touch);
-// The same, also where another rule tells of it.
+// Like find_orphan(), but does not leave out the locks of a BLAS library or a queue.
 std::optional<Orphan> find_any_orphan(const Evidence& evidence, const model::Touch& touch);
 // The lock of a touch, if the forking thread held it at the fork.
 std::optional<Orphan> find_own(const Evidence& evidence, const model::Touch& touch);
@@ -39,7 +39,7 @@ Culprit describe_lock(const Evidence& evidence, const Orphan& orphan);
 
 // "cache_mu", "a Python lock (semaphore at 0x55d0c0)"
 std::string name(const model::Touch& touch, const model::Lock& lock);
-// "child 4242 hangs locking cache_mu (app.c:31)", for each outcome.
+// "child 4242 hangs locking cache_mu (app.c:31)"; `end` decides which verb this has.
 std::string head(const Evidence& evidence, const model::Touch& touch, const model::Lock& lock, const End& end,
                  const char* verb);
 // "thread 4240 "worker" took it at app.c:12 and was left behind by fork() at app.c:20"

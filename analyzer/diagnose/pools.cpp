@@ -22,8 +22,8 @@ bool is_of_table(model::Owner owner) { return owner != model::Owner::kUnknown &&
 // Regions that wait for a lost libgomp pool are recorded as touches, and Python has rules of its own.
 bool has_other_finding(model::Owner owner) { return owner == model::Owner::kLibgomp || owner == model::Owner::kPython; }
 
-// All threads run the same function of the program. This replaces the place of their creation where that was not
-// recorded.
+// True if all threads run the same function of the program. Such threads count as one pool where no record shows at
+// which place they were created.
 bool have_one_body(const model::Model& model, const model::ThreadPool& pool) {
   const std::string& body = model.threads[pool.threads.front()].body;
   return !body.empty() &&
@@ -234,8 +234,8 @@ std::string describe_lost_threads(const Evidence& evidence, const UnexplainedWai
   const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
   const std::string least = fork.may_have_lost_more ? "at least " : "";
   const std::string threads = name_threads(evidence.model(), fork);
-  // The lost threads are known from the child's memory only. _Fork() leaves the threads of its parent there, where the
-  // next fork finds them.
+  // The lost threads are known from the child's memory only. _Fork() leaves the threads of its parent in that memory.
+  // So after the next fork, the memory lists the lost threads of several forks.
   const bool has_no_number =
       std::ranges::all_of(fork.lost_threads, [&](model::ThreadId id) { return evidence.model().threads[id].tid == 0; });
   const bool is_of_core = evidence.process(wait.child).is_core;

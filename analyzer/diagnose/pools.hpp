@@ -43,7 +43,7 @@ std::string pool_name(const model::ThreadPool& pool);
 std::string describe_lost_threads(const Evidence& evidence, const UnexplainedWait& wait);
 std::string name_threads(const model::Model& model, const model::Fork& fork);
 
-// The BLAS library that owns the lock of a touch: the finding about the pool then tells of the touch. "" for all other
+// The BLAS library that owns the lock of a touch: the finding about the pool then reports the touch. "" for all other
 // touches.
 std::string_view find_blas_library(const model::Model& model, const model::Touch& touch);
 

@@ -19,7 +19,7 @@ struct Wait {
 
 // nullopt: no such wait, or it is not known.
 std::optional<Wait> find_wait(const Evidence& evidence, const model::Fork& fork);
-// A rule of its own, other than lost-wakeup, explains the wait.
+// True if a rule other than lost-wakeup explains the wait.
 bool is_explained(const Evidence& evidence, const model::Fork& fork);
 // Rewrites the finding lost-wakeup of a Python child with Python's functions and lines, if these are known. If
 // find_wait() knows the wait, the hang becomes proven, or likely if a signal handler may end it.

@@ -89,7 +89,7 @@ files::DeadPlace place_of_path(const std::string& path, std::int32_t pid) {
 files::DeadPlace place_of_mapping(const Mapping& mapping, std::int32_t pid) {
   files::DeadPlace place;
   if (mapping.path.starts_with('/')) place = place_of_path(proc_path(pid, "root") + mapping.path, pid);
-  place.device = mapping.device;  // of the file; that of its mount is another one on overlayfs and btrfs
+  place.device = mapping.device;  // the file's device; on overlayfs and btrfs, the mount has another device
   return place;
 }
 
@@ -103,8 +103,8 @@ std::vector<files::DeadPlace> places_of_memory(const std::string& path, std::uin
   return {place_of_mapping(*found, pid)};
 }
 
-// The thread waits for a page of a file that its process has mapped. Which one is not known: any that this program has
-// not mapped, too.
+// The thread waits for a page of a file that its process has mapped. forksight cannot see which file that is. The
+// candidates are all mapped files whose file system forksight itself has not mapped.
 std::vector<files::DeadPlace> places_of_page(std::int32_t pid) {
   std::set<std::string> known;
   for (const Mapping& mapping : read_mappings(::getpid())) known.insert(mapping.device);
@@ -197,7 +197,8 @@ std::vector<files::DeadPlace> find_places(const BlockedCall& blocked, std::int32
   } else {
     places.push_back(place_of_path(path, pid));
   }
-  // Without the root file system forksight could say nothing. Its disk is slow.
+  // forksight itself needs the root file system, and could say nothing if it did not answer. If a call on it takes
+  // long, the disk is slow.
   std::erase_if(places, [](const files::DeadPlace& place) {
     return place.folder == "/" || (place.folder.empty() && place.device.empty());
   });

@@ -1,5 +1,5 @@
 // Which call for a file a thread is blocked in, and on which file system. A call on a network mount whose server is
-// gone does not return. Everything here is read from /proc, which answers all the same.
+// gone does not return. Everything here is read from /proc, which still answers then.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ struct BlockedCall {
 // nullopt: the thread runs, or sleeps in a call that is not for a file.
 std::optional<BlockedCall> find_blocked_call(std::int32_t pid, std::int32_t tid);
 
-// The file systems that may be the reason. Empty if that is the root file system, or is not known.
+// Finds the file systems that may be the reason. Leaves out the root file system, and those that cannot be identified.
 std::vector<files::DeadPlace> find_places(const BlockedCall& blocked, std::int32_t pid, std::int32_t tid);
 
-// The mount in `mountinfo` (the text of /proc/PID/mountinfo, see proc(5)) on which `path` lies. Its folder is "" if
-// none has it.
+// The mount in `mountinfo` (the text of /proc/PID/mountinfo, see proc(5)) on which `path` lies. The folder of the
+// result is "" if `path` lies on no mount of the text.
 files::DeadPlace find_mount(std::string_view mountinfo, std::string_view path);
 
 }  // namespace forksight::proc

@@ -85,7 +85,8 @@ std::optional<double> read_clock_of(std::size_t processor) {
   return value;
 }
 
-// Field 22 of stat counts ticks since the start of the machine (proc_pid_stat(5)).
+// Returns the age of a thread. `start_ticks` is field 22 of its stat: the ticks from the start of the machine to that
+// of the thread (proc_pid_stat(5)).
 std::chrono::milliseconds find_age(std::uint64_t start_ticks) {
   timespec now{};
   const auto ticks_a_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
@@ -101,7 +102,7 @@ std::optional<std::chrono::milliseconds> time_since_run(std::int32_t pid, std::i
   const auto stat = parse_stat(read_file(task_path(pid, tid, "stat")).text);
   const auto now = ran && stat && stat->processor ? read_clock_of(*stat->processor) : std::nullopt;
   if (!now || *now < *ran) return std::nullopt;
-  // A thread that was never taken off a processor has the value 0 there. No thread can rest longer than it exists.
+  // A thread that was never taken off a processor has `ran` 0. No thread can rest longer than it exists.
   const std::chrono::milliseconds age = find_age(stat->start_ticks);
   const std::chrono::milliseconds rest(static_cast<std::int64_t>(*now - *ran));
   if (*ran == 0 && rest > age) return std::nullopt;

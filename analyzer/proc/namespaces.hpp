@@ -36,7 +36,7 @@ class OwnNumbers {
   std::optional<std::map<std::int32_t, std::int32_t>> tids_;  // own number to tid; read at the first use
 };
 
-// The same, among all tasks in the pid namespace of `tid`. nullopt: this cannot be known.
+// Like OwnNumbers::tid_of(), but searches all tasks in the pid namespace of `tid`. nullopt: this cannot be known.
 std::optional<std::int32_t> find_in_namespace_of(std::int32_t tid, std::int32_t own, std::uint32_t depth);
 
 // True if `pid` has the number `own` in the pid namespace at this depth. That namespace is the one of `pid`, or one

@@ -1,5 +1,6 @@
-// Which processes are forksight's own. A verb that reads what strangers control does so in a child process, and the
-// process that was started waits for it (command/guarded.hpp). Neither belongs to what is looked at.
+// Tells which processes are forksight's own. A verb that reads what other users control does so in a child process, and
+// the process that the user started waits for that child (command/guarded.hpp). forksight must not count either of them
+// among the processes that it examines.
 #pragma once
 
 #include <sys/types.h>

@@ -60,7 +60,7 @@ struct Status {
   // number of nested pid namespaces, from the one of /proc to the thread's own, both counted; 1: they are the same
   std::uint32_t ns_depth = 1;
 };
-// nullopt if one of the fields above is missing, except the last two: without all of them, nothing can be proved.
+// nullopt if one of the fields above is missing, because a proof needs them all. Only the last two may be missing.
 std::optional<Status> parse_status(std::string_view text);
 // True if the thread has ended, is ending, or has a pending SIGKILL.
 bool is_ending(const Stat& stat, const Status& status);

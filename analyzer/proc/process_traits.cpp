@@ -74,8 +74,8 @@ Sharing MemorySharers::find(std::int32_t pid, std::int32_t tid, std::vector<std:
     }
     const long order = ::syscall(SYS_kcmp, tid, other, KCMP_VM, 0, 0);
     if (order == 0) found.push_back(other);
-    // EPERM: the other process has another user. Only an exec could have changed its rights, and an exec gives it new
-    // memory. ESRCH: the other process has ended, or is a kernel thread.
+    // EPERM: the other process has other rights, so it does not share this memory: only an exec could have changed its
+    // rights, and an exec gives a process new memory. ESRCH: the other process has ended, or is a kernel thread.
     if (order < 0 && errno != EPERM && errno != ESRCH && errno != EACCES) return Sharing::kUnknown;
   }
   sharers.insert(sharers.end(), found.begin(), found.end());

@@ -51,7 +51,7 @@ constexpr std::uint32_t kX32Bit = 0x40000000;
 constexpr std::array kAlwaysRefused = {
     // programs
     std::uint32_t{SYS_execve}, std::uint32_t{SYS_execveat},
-    // calls that the filter cannot look into
+    // calls whose effects the filter cannot see
     kOpenat2, kIoUringSetup, std::uint32_t{SYS_open_by_handle_at},
     // files
     std::uint32_t{SYS_creat}, std::uint32_t{SYS_truncate}, std::uint32_t{SYS_rename}, std::uint32_t{SYS_renameat},
@@ -92,8 +92,8 @@ constexpr std::array kOfServer = {std::uint32_t{SYS_unlink}, std::uint32_t{SYS_m
 
 constexpr std::uint32_t kChanges = O_ACCMODE | O_CREAT | O_TRUNC;
 
-// The classic BPF program of the filter. It compares the low 32 bits of an argument, which are all that the kernel uses
-// of the int arguments below; a pointer or long is compared in both halves.
+// The classic BPF program of the filter. Of an int argument it compares the low 32 bits, because the kernel uses no
+// others. Of a pointer or long it compares both halves.
 class Filter {
  public:
   Filter() {

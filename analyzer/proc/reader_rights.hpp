@@ -14,8 +14,8 @@ struct ReaderNeeds {
 // - start a program, open a file for writing, lock a file with flock(), or change names, owners, modes, times or
 //   attributes of files;
 // - open a socket other than one that asks the kernel about sockets (NETLINK_SOCK_DIAG);
-// - write to the memory or the registers of another process, signal one, or change its limits or priority. One register
-//   value is excepted, with which a repeated system call of a stopped thread goes on;
+// - write to the memory or the registers of another process, signal one, or change its limits or priority. One value of
+//   one register may be written: it makes a stopped thread repeat its system call;
 // - change the machine: mounts, modules, clocks, names, namespaces, keys, BPF programs;
 // - use io_uring, openat2() or file handles, which could do any of this unseen by the filter.
 // What reading needs stays allowed, and docs/security.md says what foreign code could do with it:

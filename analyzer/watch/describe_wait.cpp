@@ -90,7 +90,7 @@ model::Wait describe_wait(const proc::ThreadSample& thread, const WaitFacts* fac
   wait.fd = target.fd;
   if (facts == nullptr) return wait;
   if (wait.kind == model::WaitKind::kFutex) describe_word(*facts, wait);
-  // The pid is that of forksight's own pid namespace, also if the process is in another one.
+  // The argument of the call is a pid of the process's own pid namespace. A waker has the pid of forksight's namespace.
   const bool is_one_child = wait.target_pid > 0 && facts->wakers.size() == 1;
   if (is_one_child) wait.target_pid = facts->wakers.front().pid;
   wait.path = facts->object;

@@ -1,7 +1,7 @@
 // Who or what could end the waits of threads: the processes at the other end of what they read, write or poll; the
 // holder of the lock; processes with the same memory; the awaited child; a timeout; signals with handlers; processes
 // outside of the tree; and the command that lets a stopped or frozen process go on. These lists are for people, and for
-// rules that name a suspect. Proofs use wakers.hpp instead. Reads only.
+// rules that name a suspect. Proofs use wakers.hpp instead. Nothing here changes a process.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ void find_waits(std::vector<Waiter>& waiters, const Tree& tree);
 
 // The children of a process that have ended and that no process has waited for.
 std::vector<model::Zombie> find_zombies(std::int32_t pid);
-// The process has waited for the end of some child since it was forked.
+// True if the process has waited for the end of some child since it was forked.
 bool has_reaped(std::int32_t pid);
 
 // The value of "syscw" of /proc/PID/io: the number of write calls since the process was forked. nullopt: there is none.

@@ -33,7 +33,8 @@ struct WaitFacts {
   proc::FutexWord word;
   std::string object;  // "pipe:[17]", "socket:[18]", "eventfd:3", or the path of a file
   bool is_fifo = false;
-  // `wakers` is complete. If it is not: only for a private futex it is still known that no other process can wake it
+  // True if `wakers` is complete. If false, only one fact is known, and only for a private futex: no other process can
+  // wake it
   bool wakers_known = false;
   bool is_open_to_all = false;  // as long as the wait lasts, an unknown process may end it
   std::vector<Waker> wakers;

@@ -19,8 +19,8 @@ namespace forksight::watch {
 // pthread_mutex_unlock.c).
 bool only_owner_can_unlock(const proc::FutexWord& word);
 // Sets `facts.wakers`: who may end the wait for a word in private memory of process `pid`. If `facts` names a living
-// owner, that is the owner. Else it is any thread of the process. There are two exceptions, in which it is nobody: only
-// an owner that has ended may unlock the mutex, or the word of a priority-inheriting futex could not be read.
+// owner, only the owner may. Otherwise any thread of the process may. `wakers` stays empty in two cases: only the owner
+// may unlock the mutex, and it has ended; or the word of a priority-inheriting futex could not be read.
 void name_wakers(std::int32_t pid, const proc::WaitTarget& target, WaitFacts& facts);
 
 // Looks up the mapping, the owner and the use of the words, and the kernel function that each thread sleeps in.

@@ -29,8 +29,8 @@ struct StuckThreads {
   bool has_gil() const;          // one of them waits for a GIL
 };
 
-// Pure. Which threads of a process, at one instant, are part of such a ring or wait for one of its threads. Parallel to
-// `threads`.
+// Tells which threads of a process, at one instant, are part of such a ring or wait for one of its threads. The result
+// is parallel to `threads`. Pure.
 std::vector<bool> find_rings(std::int32_t pid, const std::vector<proc::ThreadSample>& threads,
                              const std::vector<WaitFacts>& facts);
 
@@ -39,7 +39,8 @@ std::vector<bool> find_rings(std::int32_t pid, const std::vector<proc::ThreadSam
 // GIL was not released.
 bool are_still_stuck(std::int32_t pid, const StuckThreads& stuck);
 
-// Reads only. If no thread waits for a lock or a join, it costs two small reads for each thread.
+// Finds the stuck threads, and only reads the process. If no thread waits for a lock or a join, this costs two small
+// reads for each thread.
 StuckThreads find_stuck_threads(std::int32_t pid);
 
 }  // namespace forksight::watch

@@ -78,8 +78,8 @@ class Supervisor {
   // wait.
   void set_own_signals(std::map<std::int32_t, OwnSignal> signals) { own_signals_ = std::move(signals); }
   const std::map<std::int32_t, OwnSignal>& own_signals() const { return own_signals_; }
-  // forksight has sent such a signal to this process. If the next look finds its threads in the same calls as before,
-  // it does not count as progress that they were scheduled.
+  // Notes that forksight has sent such a signal to this process. If the next look finds the threads of the process in
+  // the same calls as before, it does not count as progress that they ran for a moment.
   void expect_own_wakeup(const proc::ProcessKey& key);
   // Calls of atfork handlers that have not returned, and waits for timers that the process does not have. A call that
   // lasts for very long counts as stalled.
@@ -89,7 +89,7 @@ class Supervisor {
 
   Tree& tree() { return tree_; }
   const Tree& tree() const { return tree_; }
-  // Everything that is stuck as of the latest poll.
+  // The verdicts of the latest poll: every process that is stuck, or that has stuck threads.
   const std::map<proc::ProcessKey, Verdict>& verdicts() const { return verdicts_; }
   // At the latest look some thread of the process ran, or was in a wait that a timeout or something unexamined may end.
   // Also true for a process that is not watched, that could not be read, or whose threads have all ended.

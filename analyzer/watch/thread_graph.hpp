@@ -20,7 +20,7 @@ struct ThreadWaits {
 
 struct ProcessWaits {
   std::int32_t pid = 0;
-  std::vector<ThreadWaits> threads;  // threads that have not ended. None: the process counts as awake
+  std::vector<ThreadWaits> threads;  // those that have not ended; if empty, the process counts as awake
 };
 
 struct ProcessJudgement {

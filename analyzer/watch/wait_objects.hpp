@@ -1,5 +1,5 @@
 // Objects that a thread waits for by their number or name, not by a descriptor: a FIFO that it opens, a semaphore of
-// System V. Reads only.
+// System V. Nothing here changes a process.
 #pragma once
 
 #include <cstdint>

@@ -13,8 +13,8 @@ namespace forksight::watch {
 // "in read", "in a futex without a timeout", "stopped". Pure.
 std::string describe_call(const proc::ThreadSample& thread);
 
-// "the mutex at 0x55d0c0, which thread 12 holds"; "" if only the call is known. Reads only. `facts`: what was looked up
-// about a futex.
+// "the mutex at 0x55d0c0, which thread 12 holds"; "" if only the call is known. Only reads the process. `facts`: what
+// was looked up about a futex.
 std::string describe_target(std::int32_t pid, const proc::ThreadSample& thread, const WaitFacts& facts);
 
 }  // namespace forksight::watch

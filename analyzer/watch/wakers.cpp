@@ -185,13 +185,14 @@ bool WakerFinder::has_scanned(const std::string& object) {
 }
 
 Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thread, bool thorough, WaitFacts& facts) {
-  // Each descriptor costs a look into /proc. Where there are too many, nothing is proved about those behind them.
+  // Each descriptor costs a look into /proc. If one look has examined too many of them, it proves nothing about further
+  // waits.
   if (polled_ > files::kMaxPolledDescriptors) return Answer::kUnknown;
   const auto fds = proc::read_poll_set(thread);
   if (!fds) return Answer::kUnknown;
   polled_ += fds->size();
   if (polled_ > files::kMaxPolledDescriptors) return Answer::kUnknown;
-  // The call has nothing to wait for, like pause(), until a signal ends the process. The program means it so.
+  // The call has nothing to wait for, like pause(), until a signal ends the process. The program intends this.
   if (fds->empty()) return Answer::kNotProvable;
   Answer of_all = Answer::kKnown;
   for (const std::int32_t fd : *fds) {

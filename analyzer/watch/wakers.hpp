@@ -43,7 +43,7 @@ class WakerFinder {
   // object that the scan did not search for is noted for the next scan. Children are those that the tree knows, or, if
   // `thorough`, those that the kernel lists now, and traced processes.
   Answer find(std::int32_t pid, const proc::ThreadSample& thread, const Tree& tree, bool thorough, WaitFacts& facts);
-  // The same for a futex word in shared memory.
+  // Like find(), but for a futex word in shared memory. Does not use the latest scan.
   Answer find_shared(std::int32_t pid, const proc::SharedPlace& place, const Tree& tree, WaitFacts& facts);
   // True if the answer depends on a scan.
   static bool needs_scan(proc::WaitClass kind);
@@ -85,7 +85,7 @@ class WakerFinder {
   // object.
   std::vector<proc::Holder> receivers_;
   Clock::time_point next_scan_{};
-  // For one look.
+  // What was read for the current look. begin_look() drops it.
   std::optional<std::vector<proc::FileLock>> file_locks_;
   std::optional<proc::SharedMemory> shared_;
   std::optional<bool> shared_on_its_way_;
