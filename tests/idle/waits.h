@@ -1,4 +1,4 @@
-// The waits of several processes (families.c), and the functions of waits.c that they use, too.
+// Declares the waits of several processes (families.c), and the functions of waits.c that families.c uses.
 #ifndef FORKSIGHT_TESTS_IDLE_WAITS_H
 #define FORKSIGHT_TESTS_IDLE_WAITS_H
 

@@ -1,6 +1,7 @@
-"""check_odds.py FORKSIGHT PREDICT_ODDS FORKS LEAST [PROGRAM...]: compares the odds that `forksight run --predict` reports after
-a few forks with FORKS forks of the same program without forksight. For at least LEAST programs the odds must be right: they contain the
-share of those forks that found the lock taken, or there are no odds and this share is almost zero. Without a PROGRAM, all are run.
+"""check_odds.py FORKSIGHT PREDICT_ODDS FORKS LEAST [PROGRAM...]: compares the odds that `forksight run --predict`
+reports after a few forks with FORKS forks of the same program without forksight. For at least LEAST programs the odds
+must be right: they contain the share of those forks that found the lock taken, or forksight reports no odds and this
+share is almost zero. Without a PROGRAM, all programs are run.
 """
 import json
 import subprocess

@@ -46,7 +46,8 @@ static inline void end_idle(pthread_t thread) {
   end(thread);
 }
 
-// Each thread takes its locks after the one before it. All threads live until the end.
+// Runs the threads one after the other: each starts when the previous one has called end_turn(). All threads live until
+// the last one has called it.
 static struct baton turn_done, turns_over;
 static inline void end_turn(void) {
   baton_pass(turn_done);

@@ -1,5 +1,5 @@
-// predict_scoped: std::scoped_lock takes several mutexes, in any order. It waits only for the first one, tries the
-// others, and releases what it has taken if a try fails.
+// predict_scoped: std::scoped_lock takes several mutexes, in any order. It waits for a mutex only while it holds none
+// of the others. It tries the others, and releases the mutexes that it has taken if a try fails.
 #include <mutex>
 #include <thread>
 
