@@ -1,5 +1,5 @@
-// Waits until all other threads sleep. When libgomp's worker sleeps, it waits for the next region. If main forked
-// before that, the child would sleep instead of spinning.
+// Waits until all other threads sleep. Only then do the workers of a pool wait for work: before that, they may hold
+// locks of their library, and a child would hang in such a lock instead.
 #pragma once
 
 #include <dirent.h>

@@ -18,6 +18,7 @@
 #include <new>
 
 #include "../baton.h"
+#include "asleep_team.h"
 
 namespace {
 
@@ -60,6 +61,7 @@ int main() {
   if (!tbb::finalize(workers, std::nothrow)) return 1;
 #else
   meet();
+  await_sleep_of_others();  // a worker that is still leaving the arena may hold one of TBB's locks
 #endif
   const pid_t child = fork();  // MARK: fork
   if (child == 0) {

@@ -18,7 +18,7 @@
 namespace forksight {
 namespace {
 
-constexpr int kRounds = 30'000;
+constexpr int kRounds = 10'000;
 
 std::vector<std::byte> good_trace() {
   test::LockTrace scene({});

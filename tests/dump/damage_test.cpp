@@ -1,6 +1,7 @@
 // Dumps of damaged traces. Each bad place gives one line with its offset. The dump also shows the records after it.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <set>
 
 #include "dump/dumped.hpp"
@@ -81,7 +82,8 @@ std::set<std::string> offsets(const std::vector<dump::Json>& lines) {
 }
 
 // If one byte of a trace is changed, only the record with this byte may be lost. A byte of a record's size is an
-// exception, which is not checked: the record may then include the records after it.
+// exception, which is not checked: the record may then include the records after it. Neighbouring bytes are changed in
+// different ways, because a dump for each way and byte would take a minute.
 void flip_each_byte(const std::vector<std::byte>& good) {
   const std::set<std::string> all = offsets(dumped_lines(good));
   std::set<std::size_t> sizes;
@@ -91,23 +93,22 @@ void flip_each_byte(const std::vector<std::byte>& good) {
   }
   std::size_t refused = 0;
   for (std::size_t at = 0; at < good.size(); ++at) {
-    for (const unsigned change : {1U, 0x80U, 0xffU}) {
-      std::vector<std::byte> bytes = good;
-      bytes[at] ^= std::byte(change);
-      const auto lines = dumped_lines(bytes);
-      if (lines.empty()) {
-        ++refused;
-        continue;
-      }
-      ASSERT_EQ(lines.back()["record"], "end");
-      const std::set<std::string> kept = offsets(lines);
-      std::size_t lost = 0;
-      for (const std::string& offset : all) lost += kept.contains(offset) ? 0U : 1U;
-      if (sizes.contains(at)) continue;
-      ASSERT_LE(lost, 1U) << at << ' ' << change;
+    const unsigned change = std::array{1U, 0x80U, 0xffU}[at % 3];
+    std::vector<std::byte> bytes = good;
+    bytes[at] ^= std::byte(change);
+    const auto lines = dumped_lines(bytes);
+    if (lines.empty()) {
+      ++refused;
+      continue;
     }
+    ASSERT_EQ(lines.back()["record"], "end");
+    const std::set<std::string> kept = offsets(lines);
+    std::size_t lost = 0;
+    for (const std::string& offset : all) lost += kept.contains(offset) ? 0U : 1U;
+    if (sizes.contains(at)) continue;
+    ASSERT_LE(lost, 1U) << at << ' ' << change;
   }
-  EXPECT_LT(refused, 24U * 3 + 1);  // magic, version, header_bytes, byte_order, pointer_bytes
+  EXPECT_LE(refused, 24U);  // magic, version, header_bytes, byte_order, pointer_bytes
 }
 
 TEST(Damage, EachByteOfATraceMayChange) {

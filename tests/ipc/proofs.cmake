@@ -142,6 +142,7 @@ endif()
 # System calls that fail, and resources that are used up. Not built with a sanitizer: its own calls would fail, too.
 if(NOT FORKSIGHT_SANITIZE)
   add_executable(ipc_fault_tests errors_test.cpp faults_test.cpp)
+  set_target_properties(ipc_fault_tests PROPERTIES UNITY_BUILD OFF)
   target_link_libraries(ipc_fault_tests PRIVATE
     ipc_invariants GTest::gtest_main GTest::gmock forksight_warnings forksight_sanitize)
   gtest_discover_tests(ipc_fault_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 300 LABELS unit)
