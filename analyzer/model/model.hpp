@@ -265,8 +265,8 @@ struct Fork {
   int error = 0;          // errno of a failed fork
   bool bypassed = false;  // by _Fork() or clone(): no handler ran
   bool by_clone = false;
-  bool by_syscall = false;          // by syscall(), with the number of fork or clone
-  bool is_inferred = false;         // from processes as they are now: the threads are the parent's present ones
+  bool by_syscall = false;   // by syscall(), with the number of fork or clone
+  bool is_inferred = false;  // from processes as they are now: the threads are the parent's present ones
   // The fork may have lost more than lost_threads and unknown_threads, because some threads may have ended since.
   bool may_have_lost_more = false;
   bool is_parent_supposed = false;  // `process` is named by a core, which is wrong if the real parent had ended
