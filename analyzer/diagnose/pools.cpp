@@ -123,8 +123,8 @@ bool is_in_openmp(const model::Touch* wait) {
 std::vector<UnexplainedWait> find_unexplained_waits(const Evidence& evidence, const std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   std::unordered_set<model::ProcessId> explained;
-  // Processes that earlier rules explain. Not each of these has an open touch: a signal call that was lost has
-  // returned.
+  // Processes that earlier rules explain. Some of these have no open touch: pthread_cond_signal() returns even if its
+  // signal went to a lost thread.
   for (const Finding& finding : findings) {
     if (finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang)
       explained.insert(finding.processes.begin(), finding.processes.end());
