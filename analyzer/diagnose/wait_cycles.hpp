@@ -53,8 +53,9 @@ Culprit culprit_lock(const model::Wait& wait);
 // The thread of the next link, which holds what the link at `index` waits for.
 Holder holder(const Evidence& evidence, const Cycle& cycle, std::size_t index);
 
-// True for a ring with a reader and without a writer. The reader waits for the end of a pipe or connection, which stays
-// open because the reader itself, or a process of the ring that waits for a child to end, has the other end open.
+// True for a ring without a writer in which a reader waits for the end of a pipe or connection. The next process of the
+// ring has the other end open; in a ring of one, that is the reader itself. A longer ring must also contain a wait for
+// the end of a child.
 bool is_held_open(const Cycle& cycle);
 bool is_reader(const model::Wait& wait);
 
