@@ -40,7 +40,7 @@ class Sharing {
   // The memory that the process had opened by that handle and not closed at `at_ns`. Null: none.
   const Import* find_open(model::ProcessId process, std::uint64_t handle, std::uint64_t at_ns) const;
 
-  // True if the process made or ended a call after that instant, and so was alive then.
+  // True if the process was seen alive after that instant: a call of it began or returned, or it used the memory.
   bool was_alive_after(model::ProcessId process, std::uint64_t at_ns) const;
   // The time at which the process ended, or was seen to have ended. 0: not known.
   std::uint64_t end_of(model::ProcessId process) const;

@@ -39,7 +39,8 @@ Culprit describe_lock(const Evidence& evidence, const Orphan& orphan);
 
 // "cache_mu", "a Python lock (semaphore at 0x55d0c0)"
 std::string name(const model::Touch& touch, const model::Lock& lock);
-// "child 4242 hangs locking cache_mu (app.c:31)"; `end` decides which verb this has.
+// "child 4242 hangs locking cache_mu (app.c:31)". `verb` is "locking". `end` decides whether this says "hangs",
+// "failed", or something else.
 std::string head(const Evidence& evidence, const model::Touch& touch, const model::Lock& lock, const End& end,
                  const char* verb);
 // "thread 4240 "worker" took it at app.c:12 and was left behind by fork() at app.c:20"

@@ -123,8 +123,8 @@ bool is_in_openmp(const model::Touch* wait) {
 std::vector<UnexplainedWait> find_unexplained_waits(const Evidence& evidence, const std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   std::unordered_set<model::ProcessId> explained;
-  // Processes that earlier rules explain. Not each of these has an open touch: a signal call that was lost has
-  // returned.
+  // Processes that earlier rules explain. Some of these have no open touch: pthread_cond_signal() returns even if its
+  // signal went to a lost thread.
   for (const Finding& finding : findings) {
     if (finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang)
       explained.insert(finding.processes.begin(), finding.processes.end());
@@ -134,7 +134,8 @@ std::vector<UnexplainedWait> find_unexplained_waits(const Evidence& evidence, co
     if (evidence.has_open_hazard(wait.child) || evidence.process(wait.child).has_execed) return;
     const std::size_t lost = wait.fork->lost_threads.size() + wait.fork->unknown_threads;
     if (python::is_explained(evidence, *wait.fork) || evidence.ended_unseen(wait.child)) return;
-    // An examination from outside covers all threads, so it shows that they wait for each other.
+    // For an inferred fork, all threads of the child were examined. If no open wait was found, the fork does not
+    // explain the hang: the threads wait for each other, or another finding explains it.
     if (wait.wait == nullptr && wait.fork->is_inferred) return;
     // Other rules that explain a child without a touch.
     if (wait.wait == nullptr && (wait.fork->bypassed || words::is_in_signal_handler(wait.fork->stack))) return;

@@ -100,10 +100,10 @@ Cycle find_shortest(const Graph& graph, std::size_t start, bool may_be_itself) {
   return {};
 }
 
-// Other threads of the process go on. They may cancel a thread that joins, or one that allows cancellation anywhere. A
-// process whose ring has a GIL is known to have no other threads: only its wait for the GIL makes it look running. A
-// plain mutex that its owner locks again may be used as a semaphore, which another thread unlocks: that is not a valid
-// program, but it works.
+// For a process that goes on. True if its other threads cannot end the wait of this link. They can cancel a thread that
+// joins, or whose wait has `may_be_cancelled`. If the ring has a GIL, the process has no other threads: it only seems
+// to go on, because of the waits for the GIL. A plain mutex that its owner locks again may serve as a semaphore, which
+// another thread unlocks: that is not a valid program, but it works.
 bool is_beyond_others(const Cycle& cycle, const Link& link) {
   if ((link.waker->via == "join" && !has_via(cycle, "GIL")) || link.wait->may_be_cancelled) return false;
   const model::MutexType type = link.wait->mutex_type;

@@ -27,14 +27,14 @@ std::vector<Cycle> find_cycles(const model::Model& model);
 bool has_via(const Cycle& cycle, std::string_view via);
 // All links have one of these kinds of waker.
 bool is_made_of(const Cycle& cycle, const std::set<std::string_view>& vias);
-// The ring has a cause that another rule reports. Either a hazard of a fork: a thread is inside of an atfork handler,
-// or in a call on something that its fork broke, or one of `findings` explains one of the processes by its fork. Or the
-// threads wait for a task that was lost with its worker.
+// True if another rule reports the cause of the ring. The cause may be a hazard of a fork: a process is inside of an
+// atfork handler, a thread is in a call on something that its fork broke, or one of `findings` explains one of the
+// processes by its fork. Or it may be a task that was lost with its worker.
 bool has_other_finding(const Evidence& evidence, const Cycle& cycle, const std::vector<Finding>& findings);
 
 // Begins the finding of a ring with what all kinds share: process, thread, certainty, processes.
 Finding begin_finding(const char* slug, const Evidence& evidence, const Cycle& cycle);
-// Only some threads are stuck; their process goes on.
+// True if the process of the link goes on, so that only some of its threads are stuck.
 bool process_goes_on(const Evidence& evidence, const Link& link);
 // "process 12 (app) hangs", or "a thread of process 12 (app) hangs".
 std::string hanging(const Evidence& evidence, const Cycle& cycle);
@@ -53,8 +53,9 @@ Culprit culprit_lock(const model::Wait& wait);
 // The thread of the next link, which holds what the link at `index` waits for.
 Holder holder(const Evidence& evidence, const Cycle& cycle, std::size_t index);
 
-// A ring of readers in which one waits for the end of a pipe or connection that another one has open: the reader
-// itself, or a process on the way back that waits for the end of a child.
+// True for a ring without a writer in which a reader waits for the end of a pipe or connection. The next process of the
+// ring has the other end open; in a ring of one, that is the reader itself. A longer ring must also contain a wait for
+// the end of a child.
 bool is_held_open(const Cycle& cycle);
 bool is_reader(const model::Wait& wait);
 

@@ -68,7 +68,8 @@ std::string_view python_package(std::string_view file) {
   return file.ends_with(".py") ? file.substr(0, file.size() - 3) : file;
 }
 
-// The name ends like the operation of a lock: "SpinLock::lock", "fl_acquire", "enter_critical_section".
+// True if the last part of the name contains a word for the operation of a lock: "SpinLock::lock", "fl_acquire",
+// "enter_critical_section".
 bool is_lock_function(std::string_view function) {
   function = function.substr(0, function.find('('));
   const std::size_t scope = function.rfind("::");
@@ -317,7 +318,7 @@ bool is_python_lock(const model::Stack& stack) {
 
 bool is_python_semaphore(const model::Stack& stack) {
   if (is_python_lock(stack)) return true;
-  // Python lines may stand before the interpreter's own frames.
+  // Frames of Python code may come before the interpreter's own frames.
   const auto caller = std::ranges::find_if_not(stack.frames, [](const model::Frame& frame) {
     const std::string_view name = base_name(frame.module);
     return frame.python || name.starts_with("libc.so") || name.starts_with("libpthread") ||

@@ -1,5 +1,5 @@
 // A forked process whose parent cannot be looked at: the parent has ended, or only the child's core exists. The child's
-// own memory is used in its place.
+// own memory is used instead.
 #include <algorithm>
 
 #include "inspect/build_model.hpp"
@@ -21,8 +21,8 @@ bool has_parent(const std::vector<Subject>& subjects, const Subject& child) {
   return child.parent && is_same_layout(child.image, subjects[*child.parent].image);
 }
 
-// True if the process with the child's ppid is not the one that forked the child. That one has ended, and the other
-// process has adopted the child.
+// True if the process with the child's ppid is not the one that forked the child. Then the process that forked it has
+// ended, and another process has adopted the child.
 bool is_somebody_else(const std::vector<Subject>& subjects, const Subject& child) {
   return child.image.ppid <= 1 || child.image.has_other_parent ||
          std::ranges::any_of(subjects, [&](const Subject& other) {

@@ -208,8 +208,8 @@ void Builder::add_threads(std::size_t subject) {
     const ThreadFacts* const facts = scene_.find_facts(subject, wait.tid);
     if (facts != nullptr) wait.stack = facts->stack;
     // Inside of pthread_join() and pthread_cond_timedwait() glibc makes the thread cancellable at any instruction while
-    // it sleeps. That says nothing about the program, so it does not count for a join, or for a GIL, which is awaited
-    // there.
+    // it sleeps. That says nothing about the program, so it does not count for a join, or for a GIL, for which a thread
+    // waits in pthread_cond_timedwait().
     const bool is_of_call = wait.use == model::FutexUse::kGil || wait.use == model::FutexUse::kJoin;
     if (!is_of_call && is_stuck_alone(subject, wait.tid)) wait.may_be_cancelled = may_be_cancelled(subject, wait.tid);
     python_.splice_lines(subject, wait);

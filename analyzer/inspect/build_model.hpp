@@ -34,8 +34,8 @@ struct Subject {
   bool may_be_timed_out = false;      // the same
   bool sets_no_handlers = false;      // the same
   bool is_absent = false;             // a parent that cannot be looked at: it is only known from its child
-  // With is_absent: the pid is the child's ppid in a core. If the parent had ended before, it is the pid of another
-  // process.
+  // With is_absent: the pid was taken from the child's ppid in a core. If the parent had ended before, this is the pid
+  // of another process.
   bool is_supposed = false;
 };
 

@@ -52,7 +52,8 @@ std::optional<std::uint64_t> read_word(const image::Image& core, std::uint64_t a
   return value ? std::optional<std::uint64_t>(*value) : std::nullopt;
 }
 
-// The threads by the numbers that their memory has for them: a core may have very many, and each wait asks for some.
+// An index of the threads by the thread numbers in their memory: a core may have very many threads, and each wait needs
+// some look-ups.
 class Numbers {
  public:
   explicit Numbers(const image::Image& core) {

@@ -6,7 +6,8 @@ namespace forksight::inspect {
 
 namespace {
 
-// A call inside of a function that takes one of these locks. The thread must not wait for the lock itself.
+// Finds a libc call of the thread that takes one of the locks of `waiting`. Finds nothing if the thread itself waits
+// for the same futex word.
 StuckCall find_call_in_flight(Scene& scene, std::size_t subject, std::int32_t tid, const StuckCall& waiting) {
   const ThreadFacts& facts = scene.facts_of(subject, tid);
   if (waiting.word != 0 && facts.call.word == waiting.word) return {};
@@ -26,8 +27,8 @@ void touch_libc_call(Scene& scene, LostThreads& lost, model::Touch touch, const 
   if (is_own) return;
   model::CallInFlight flight;
   flight.call = call.libc_call;
-  // The thread itself may have the lock: a signal handler interrupted it inside of such a function. These are the
-  // frames below the handler.
+  // The thread itself may have the lock: a signal handler interrupted it inside of such a function. The frames below
+  // the handler show that.
   const auto& frames = scene.facts_of(touch.process, touch.tid).stack.frames;
   const auto handler = std::ranges::find(frames, model::kSignalFrame, &model::Frame::function);
   model::Stack interrupted;

@@ -269,8 +269,8 @@ void find_ended_owner(Scene& scene, std::size_t subject, const image::Thread& th
   const LockKind kind = is_rwlock ? LockKind::kRwlockWrite : LockKind::kMutex;
   const auto state = read_lock(image, kind, call.object);
   if (!state || !state->held || state->process_shared || state->owner <= 0 || has_thread(image, state->owner)) return;
-  // If the process is forked, its fork may have left the owner behind, which explain() reports. Only of the first
-  // thread it is known that it was the process's own.
+  // If the process is forked, its fork may have left the owner behind, which explain() reports. Only the first thread
+  // is known to have been a thread of the process itself.
   if (scene.forks.contains(subject) && !lists_as_ended(image, state->owner)) return;
   // A number below the pid belongs to an ancestor. In a core that means that _Fork() or clone() made this process,
   // which glibc does not count as a fork.

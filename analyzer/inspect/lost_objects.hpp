@@ -1,6 +1,6 @@
-// Finds out whether a child waits for an object that its fork broke. The shim records that as a touch. Without the shim
-// it is read afterwards from the child's memory. The lock itself, or what the parent's threads do now, shows which
-// thread holds it.
+// Finds out whether a child waits for an object that its fork broke. The shim records such a wait as a touch. Without
+// the shim, the wait is found afterwards in the child's memory. The lock itself, or what the parent's threads do now,
+// shows which thread holds it.
 #pragma once
 
 #include "inspect/lost_threads.hpp"
@@ -14,9 +14,9 @@ void explain(Scene& scene, LostThreads& lost, std::size_t subject, const image::
              model::ForkId loss);
 
 // Finds an awaited lock that a thread of the process held when that thread ended. If the process is not forked, that is
-// any lock whose owner is none of its threads. If it is forked, the owner must be its first thread, because only that
-// is known to have been a thread of the process. Adds the lock to a fork without a child: a future child would inherit
-// it locked.
+// any lock whose owner is none of its threads. If it is forked, the owner must be its first thread, because no other
+// owner is known to have been a thread of the process. Adds the lock to a fork without a child: a future child would
+// inherit it locked.
 void find_ended_owner(Scene& scene, std::size_t subject, const image::Thread& thread);
 
 }  // namespace forksight::inspect

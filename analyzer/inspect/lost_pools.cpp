@@ -54,7 +54,7 @@ bool is_idle(const ThreadFacts& facts, const std::string& library) {
 }
 
 // gomp_team_start() passes each new worker a structure on the stack of the thread that makes it (libgomp/team.c,
-// gcc 4.2 and later). True: `thread` was given one that lies on the stack of the thread which is now the child's first.
+// gcc 4.2 and later). True if the structure that `thread` was given lies on the stack of the child's first thread.
 bool is_made_by_forking_thread(const Scene& scene, std::size_t child, const model::Thread& thread) {
   const image::Image& image = scene.subjects[child].image;
   const abi::ThreadLayout* const layout = abi::thread_layout(image.libc.version);
@@ -67,8 +67,8 @@ bool is_made_by_forking_thread(const Scene& scene, std::size_t child, const mode
   return argument && *argument >= stack->start && *argument < stack->end;
 }
 
-// Each thread that starts regions has a pool of its own. Empty: the workers of the forking thread cannot be
-// distinguished from those of others.
+// Finds the workers of the forking thread's pool: each thread that starts regions has a pool of its own. Empty: these
+// workers cannot be distinguished from those of other threads.
 std::vector<model::ThreadId> find_workers(const Scene& scene, std::size_t child, const model::Fork& fork,
                                           const std::string& library) {
   std::vector<model::ThreadId> all;

@@ -19,7 +19,7 @@ class LostThreads {
   void add_of_absent_parent(model::Fork& fork);
   // Adds threads that the parent had at the fork and no longer has: the child's memory still has them.
   void add_ended_since(model::Fork& fork);
-  // The only thread for which the condition holds; nullopt if several do.
+  // The only lost thread for which the condition holds; nullopt if it holds for none, or for several.
   std::optional<model::ThreadId> find_only(const model::Fork& fork,
                                            const std::function<bool(const model::Thread&)>& is_it) const;
   // The lost thread, if only one thread was lost; otherwise a new thread about which nothing is known.

@@ -19,11 +19,14 @@ namespace forksight::inspect {
 namespace {
 
 constexpr int kLooks = 12;
-constexpr int kMostLooks = 120;              // on a busy machine: a look at which the thread did not stop in time
-constexpr std::chrono::seconds kLongest{6};  // does not count, and neither does one before which it had not run
+// On a busy machine, more looks are needed: a look does not count if the thread did not stop in time, or had not run
+// since the look before.
+constexpr int kMostLooks = 120;
+constexpr std::chrono::seconds kLongest{6};
 constexpr std::uint64_t kTurn_ns = 5'000'000;
 constexpr std::uint64_t kProgress_ns = 500'000;
-constexpr int kReadsALook = 25;  // reads of the words between two looks, with this time between them:
+// Between two looks, the words are read this often, with this time between two reads.
+constexpr int kReadsALook = 25;
 constexpr std::chrono::milliseconds kPace{1};
 constexpr int kReadsInARow = 40;  // a lock that threads compete for is free only for moments
 constexpr std::size_t kMostSpinners = 16;

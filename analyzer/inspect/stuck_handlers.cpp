@@ -43,8 +43,8 @@ void add_stuck_handler(Scene& scene, std::size_t subject, const image::Thread& t
   run.thread = facts.id;
   run.fork_stack.frames.assign(outer, frames.end());
   run.fork_stack.cut = facts.stack.cut;
-  // A child handler runs if the frame of fork() on the child's stack is that of the fork() which made the child. In the
-  // parent the forking thread has left fork() then.
+  // A child handler runs if the frame of fork() on the child's stack is that of the fork() which made the child. At
+  // that time, the forking thread of the parent has already left fork().
   const bool is_child =
       fork && thread.tid == scene.subjects[subject].image.pid && scene.subjects[subject].image.threads.size() == 1 &&
       !scene
@@ -68,7 +68,7 @@ void add_stuck_handler(Scene& scene, std::size_t subject, const image::Thread& t
     wait.kind = wait_kind(call.kind);
     wait.object = call.object;
     wait.timed = call.is_timed;
-    // The frames up to that of fork().
+    // The frames from the caller of that call outwards, those of fork() and its callers included.
     wait.stack = call.stack;
     scene.name_data(subject, call.object, wait.object_name, wait.object_module);
     std::int32_t owner = 0;

@@ -29,7 +29,7 @@ enum class Link {
 std::optional<Function> function_of(AddressSpace& space, const RawFrame& frame);
 
 // True if the function calls nothing more behind the return address `address`. Calls that report an error do not count.
-// A function that took a lock at its end took it for its caller, and has returned since.
+// A function that calls nothing more after it took a lock took the lock for its caller, and has returned since.
 bool ends_after(const Function& function, std::uint64_t address);
 
 // The number of bytes between rsp and the CFA of `function`, during its call that ends at `call_end`. It comes from the

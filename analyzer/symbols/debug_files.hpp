@@ -28,8 +28,8 @@ bool allow_debuginfod(bool is_asked_for);
 // True if debuginfod servers may be asked, and DEBUGINFOD_URLS names one.
 bool may_ask_servers();
 
-// If the servers have not answered for seconds, they are not asked again. This is the sentence about it for the report;
-// "" if it has not happened.
+// If the servers do not answer for seconds, they are not asked again. Returns a sentence for the report that says so;
+// "" if this has not happened.
 std::string debuginfod_limit();
 
 // Fetches the program or library with this build-id from the servers of DEBUGINFOD_URLS. Returns a descriptor, or -1.

@@ -12,8 +12,8 @@
 namespace forksight::symbols {
 namespace {
 
-// Hand-written assembler often leaves out the size of a function. An address that is farther from the symbol than this
-// does not get its name.
+// Hand-written assembler often leaves out the size of a function. An address that is farther from such a symbol than
+// this does not get the symbol's name.
 constexpr std::uint64_t kMaxUnsizedBytes = 4096;
 
 // In a hostile file, millions of symbols may share one name of a gigabyte. So only the first bytes of a name are read.

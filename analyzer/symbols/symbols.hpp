@@ -1,8 +1,8 @@
-// Finds names for addresses: frames with file and line, global locks, and stacks that are unwound after the fact. One
-// Symbolizer stands for the modules of one process image. It keeps ELF and DWARF data open, and caches what it finds.
-// All Symbolizers share what is known about a file. Two threads must not use one Symbolizer at the same time. Several
-// threads may each use their own. The library uses libdw (elfutils). Separate debug files are found by build-id and by
-// debug link, only on this machine (but see debug_files.hpp).
+// Finds names for addresses: frames with file and line, and global locks. Unwinds stacks, from recorded bytes or from
+// memory. One Symbolizer is for the modules of one process image. It keeps ELF and DWARF data open, and caches what it
+// finds. All Symbolizers share what is known about a file. Two threads must not use one Symbolizer at the same time.
+// Several threads may each use their own. The library uses libdw (elfutils). Separate debug files are found by build-id
+// and by debug link, only on this machine (but see debug_files.hpp).
 #pragma once
 
 #include <cstddef>
@@ -77,8 +77,9 @@ class Symbolizer {
   // `file_prefix`, all modules may be opened.
   std::optional<std::uint64_t> find_symbol(std::string_view name, std::string_view file_prefix = {});
 
-  // True if a module imports one of the functions `names`, or if that cannot be told: its file cannot be read, or it
-  // has no table of dynamic symbols, as a static program. libc, the loader, the vDSO and the shim are not asked.
+  // True if a module imports one of the functions `names`, or if that cannot be told: the module's file cannot be read,
+  // or has no table of dynamic symbols, as in a static program. libc, the loader, the vDSO and the shim are not
+  // examined.
   bool may_import(std::span<const std::string_view> names);
 
   // A sentence for each thing that could not be seen: a module has changed (build-id), is missing, or has no symbols.

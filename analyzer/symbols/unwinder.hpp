@@ -35,7 +35,7 @@ class Unwinder {
   explicit Unwinder(AddressSpace& space) : space_(space) {}
 
   // `strict`: the pc of every caller must be a return address in a known module. Use this if the bytes may be stale.
-  // `is_exact`: the innermost pc is the place where the thread stands, and no return address.
+  // `is_exact`: the innermost pc is the place where the thread is, and no return address.
   Walk walk(const Registers& innermost, const StackBytes& stack, bool strict, bool is_exact = false);
 
   // True if the instruction before `address` is a call in executable code of a module.

@@ -36,8 +36,8 @@ bool is_wait_for_gil(const WaitFacts& facts) { return facts.word.use == model::F
 
 // True if the thread still waits for the same GIL, the same thread has that GIL, and the waiting thread has checked the
 // GIL at least once since `facts` were read. If the interpreter were ending, the waiting thread would have ended at
-// that check. A thread checks the GIL under the mutex that guards it, so the thread that checks is not the one that had
-// the GIL before.
+// that check. The check happens under the mutex under which the GIL changes its holder. So a thread that checks the GIL
+// and waits on is not itself the holder.
 bool waits_on_for_gil(std::int32_t pid, FutexLookup& lookup, std::int32_t tid, const WaitFacts& facts,
                       proc::ThreadSample& now) {
   constexpr std::chrono::seconds kLongest{2};       // on a busy machine the thread may not get a processor sooner

@@ -89,7 +89,8 @@ class Supervisor {
 
   Tree& tree() { return tree_; }
   const Tree& tree() const { return tree_; }
-  // The verdicts of the latest poll: every process that is stuck, or that has stuck threads.
+  // The verdicts of the latest poll. A process that goes on has one only if some of its threads are stuck, or if it has
+  // unheard signals.
   const std::map<proc::ProcessKey, Verdict>& verdicts() const { return verdicts_; }
   // At the latest look some thread of the process ran, or was in a wait that a timeout or something unexamined may end.
   // Also true for a process that is not watched, that could not be read, or whose threads have all ended.

@@ -77,8 +77,8 @@ void cuda_ipc_limbo(const Evidence& evidence, std::vector<Finding>& findings) {
     if (!sharing.is_whole(importer) || !sharing.is_whole(exporter)) continue;
     const std::size_t given_back = count_given_back(sharing, exporter);
     // The exporter had the chance to free the memory: it made a recorded call, or ended by itself, after the importer
-    // had opened the memory. It is not known exactly when the importer died. But it is no dead importer for an exporter
-    // that ended before it.
+    // had opened the memory. It is not known exactly when the importer died. But if the exporter ended before the
+    // importer, the importer's death is not the reason.
     if (given_back == 0 || !sharing.was_alive_after(exporter, import.open->ended_ns)) continue;
     const std::uint64_t end_ns = sharing.end_of(exporter);
     if (end_ns != 0 && sharing.was_alive_after(importer, end_ns)) continue;

@@ -61,7 +61,7 @@ std::string describe_others(const Touches& touches, const model::Touch& chosen) 
 
 Certainty certainty_of(const model::Touch& touch, bool is_stuck) {
   if (is_stuck) return Certainty::kProven;
-  // Other answers are failures of a call that was bound to fail. The driver does not say that the fork is the cause.
+  // The call had to fail after the fork, but another error than this one does not show that the fork is the cause.
   if (touch.result != kNotInitialised) return Certainty::kLikely;
   return cuda::only_queries(touch) ? Certainty::kLikely : Certainty::kProven;
 }

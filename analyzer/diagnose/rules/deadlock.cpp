@@ -73,8 +73,8 @@ Story find_story(const Sleepers& sleepers) {
   return Story::kPlain;
 }
 
-// The fork that made the process, or the fork that made one of its ancestors, lost threads. One of these threads may
-// have been the one that should end the wait.
+// True if the fork that made the process, or the fork that made one of its ancestors, lost threads. One of these
+// threads may have been the one that should end the wait.
 bool has_lost_threads(const model::Model& model, model::ProcessId id) {
   std::unordered_set<model::ProcessId> seen;
   while (seen.insert(id).second) {
@@ -95,8 +95,8 @@ std::unordered_set<model::ProcessId> find_explained(const std::vector<Finding>& 
   return explained;
 }
 
-// All processes that this one waits for, over any number of steps, itself included. All of them must be as dead as it
-// is.
+// All processes that this one waits for, over any number of steps, itself included. deadlock() reports them only if all
+// of them are asleep for ever.
 std::vector<model::ProcessId> find_bound(const model::Model& model, model::ProcessId first) {
   std::vector<model::ProcessId> bound{first};
   for (std::size_t at = 0; at < bound.size(); ++at) {
@@ -114,8 +114,9 @@ std::vector<model::ProcessId> find_bound(const model::Model& model, model::Proce
   return bound;
 }
 
-// A program that sleeps until a handler tells it to end looks the same. Python's own handler of SIGINT does not count:
-// it exists for Ctrl-C, and a program that only Ctrl-C wakes was not meant to go on by itself.
+// If a signal handler could end a wait, nothing is proven: the program may be meant to sleep until then. Python's own
+// handler of SIGINT does not count: it exists for Ctrl-C, and a program that only Ctrl-C wakes was not meant to go on
+// by itself.
 void set_certainty(const Evidence& evidence, const std::vector<model::ProcessId>& bound, Finding& finding) {
   const auto is_beyond = [&](model::ProcessId id) { return no_signal_can_wake(evidence.process(id)); };
   finding.harm = std::ranges::all_of(bound, is_beyond) ? Certainty::kProven : Certainty::kLikely;

@@ -19,13 +19,14 @@ const model::Process* find_parent(const model::Model& model, const model::Proces
   return at == model.processes.end() ? nullptr : &*at;
 }
 
-// It waits for a child, for a thread's end, or in open() itself. So it does nothing before that wait ends.
+// True if the thread waits for a child, for a thread's end, or in open() itself. It does nothing else before that wait
+// ends.
 bool is_bound(const model::Wait& wait) {
   return wait.kind == model::WaitKind::kWaitChild || wait.kind == model::WaitKind::kFifoOpen ||
          (wait.kind == model::WaitKind::kFutex && wait.use == model::FutexUse::kJoin);
 }
 
-// Another thread of the program is not bound, so it may open the FIFO later.
+// True if some thread of the program, in any of its processes, is not bound, and so may open the FIFO later.
 bool may_another_open(const model::Model& model, const model::Process& process) {
   return std::ranges::any_of(model.processes, [&](const model::Process& other) {
     if (other.exe != process.exe || has_ended(other) || other.is_some_ancestor) return false;
@@ -33,9 +34,9 @@ bool may_another_open(const model::Model& model, const model::Process& process) 
   });
 }
 
-// A child of the process that has ended; or else a sibling that has ended, if the process and the sibling are forked
-// copies of one parent. Nobody has waited for that end yet. Null: there is no such child or
-// sibling, or somebody else may open the FIFO.
+// Returns a child that has ended, and for whose end nobody has waited yet. If there is none, returns such a sibling, if
+// the process and the sibling are forked copies of one parent. Null: there is no such child or sibling, or somebody
+// else may open the FIFO.
 const model::Zombie* find_lost_peer(const model::Model& model, const model::Process& process) {
   if (may_another_open(model, process)) return nullptr;
   if (!process.zombies.empty()) return &process.zombies.front();

@@ -29,7 +29,7 @@ void add_fixes(Finding& finding) {
       {"In the child call nothing but async-signal-safe functions (signal-safety(7)), and leave by _exit().", true});
 }
 
-// The child stands still, and no touch shows why.
+// Describes a child that hangs in a futex, and for which no touch shows why.
 Finding describe_untouched(const Evidence& evidence, const model::Fork& fork) {
   const model::Process& child = evidence.process(*fork.child);
   const model::Stack interrupted = find_interrupted(fork.stack);

@@ -1,7 +1,7 @@
 // A forked child calls exit(). The exit handlers and static destructors that the parent registered run in the child,
 // where the threads that they stop, join or wait for do not exist. A child that gets through exit() is no finding; a
-// child that stands still or crashes in exit() is one. A child that stands still before the first handler waits for the
-// lock of libc's list of handlers. A lost thread held that lock, because it was registering a handler.
+// child that hangs or crashes in exit() is one. A child that hangs in exit() itself, and not in a handler, waits for
+// the lock of libc's list of handlers. A lost thread held that lock, because it was registering a handler.
 #include <fmt/core.h>
 #include <sys/wait.h>
 

@@ -1,6 +1,6 @@
 // At the fork a thread was inside of a libc function that takes a lock of libc: localtime, setenv, getpwnam and a
 // hundred more. fork() resets some locks of libc in the child (those of malloc and stdio), but not these. Whether the
-// thread held the lock at that instant cannot be seen. A child that stands still in a function that takes the same lock
+// thread held the lock at that instant cannot be seen. If the child hangs in a function that takes the same lock, that
 // proves it.
 #include "diagnose/libc_calls.hpp"
 #include "diagnose/rules.hpp"

@@ -1,5 +1,5 @@
 // Threads that have taken the same locks in opposite orders, at different times (--lock-order). Nothing hangs: the
-// finding tells a possible hang, and the places to change. If it did hang, lock-cycle reports it.
+// finding reports a possible hang, and the places to change. If the threads did hang, lock-cycle reports that.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 

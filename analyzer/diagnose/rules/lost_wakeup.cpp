@@ -1,8 +1,8 @@
 // A forked child lost threads, and is proven to sleep for ever in a futex. No recorded touch of a lock or pool explains
 // the wait, so one of the lost threads may be the one that should have ended it. If the program made the wait by
-// syscall(), a touch records it, and its stack shows what it is for: a future, a wait of an atomic, a latch. If the
-// call came from inside of libc, this is not known.
-// In a core, silent about a word of the program's own if the program may have signal handlers.
+// syscall(), a touch records the wait, and the stack of the touch shows what the wait is for: a future, a wait of an
+// atomic, a latch. If the call came from inside of libc, this is not known. For a core, the rule does not report a wait
+// for a word of the program's own if the program may have signal handlers.
 #include <fmt/core.h>
 
 #include "diagnose/evidence.hpp"
@@ -29,7 +29,8 @@ void fill_culprit(const Evidence& evidence, const model::Fork& fork, Finding& fi
   const model::Thread& first = model.threads[fork.lost_threads.front()];
   finding.culprit.holder = evidence.holder(first);
   finding.culprit.library = first.start_library;
-  // std::thread starts every thread inside of libstdc++. The thread's creator shows whose it is.
+  // Every std::thread starts in a function of libstdc++. The code that created the thread shows to which library it
+  // belongs.
   if (const model::Frame* const creator = words::find_user_frame(first.created_at))
     finding.culprit.library = creator->module;
   finding.culprit.stack = first.created_at;
@@ -76,8 +77,8 @@ bool is_of_own_word(const pools::UnexplainedWait& suspect) {
 // A core does not show which signals have handlers.
 bool lacks_handlers(const model::Process& process) { return process.is_core && !no_signal_can_wake(process); }
 
-// A healthy program waits for a word of its own until a handler changes it. It looks the same in a core as one that
-// hangs.
+// True if the program may be healthy: it may wait for a word of its own until a handler changes that word. In a core,
+// such a program looks like one that hangs.
 bool may_be_healthy(const Evidence& evidence, const pools::UnexplainedWait& suspect) {
   const model::Process& child = evidence.process(suspect.child);
   return is_of_own_word(suspect) && lacks_handlers(child) && !child.sets_no_handlers;

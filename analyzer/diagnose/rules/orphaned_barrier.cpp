@@ -1,8 +1,8 @@
 // Threads that had arrived at a barrier at the fork are still counted in the child. If threads of the child complete
 // the round that the lost threads began, the barrier lets them pass too early: it counted threads that do not exist.
 // pthread_barrier_destroy() waits until the lost threads have left, which never happens. A wait in the child hangs for
-// another reason: the threads that had arrived are counted, so another thread is missing. The fork may have left that
-// one behind, too, but nothing proves it.
+// another reason: the threads that had arrived are counted, so another thread is missing. The fork may have left the
+// missing thread behind, too, but nothing proves that.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"

@@ -1,5 +1,5 @@
 // A lock that the program itself implements, and annotates (<forksight/annotate.h>): the annotations say who holds it
-// and who waits. Whether it sleeps or spins while it waits is up to the program.
+// and who waits. The program decides whether a waiting thread sleeps or spins.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"

@@ -126,8 +126,8 @@ void find_in_waits(const Evidence& evidence, std::vector<Finding>& findings) {
       holder.tid = wait.owner;
       holder.has_ended = true;
       Finding finding = tell_ended_holder(evidence, id, wait, {model::Held(), lock, holder, kNoFork});
-      // Thread ids start again from low numbers some day. So in a forked process a greater id, too, may belong to a
-      // thread of the parent.
+      // Thread ids wrap around to low numbers. So in a forked process, even a greater id may belong to a thread of the
+      // parent.
       const bool is_forked =
           std::ranges::any_of(model.forks, [&](const model::Fork& fork) { return fork.child == id; });
       if (is_forked) finding.cause = Certainty::kLikely;

@@ -53,8 +53,8 @@ void add_fixes_of_one(const Evidence& evidence, const model::Wait& wait, Finding
     add_sentence(finding,
                  "It is an event loop of asyncio, and it watches only descriptors of its own process: its tasks wait "
                  "for each other, or for a future that nobody is left to set.");
-    // One of the lost threads may have been the one to set it, as a worker of an executor that was made before the
-    // fork.
+    // A lost thread may have been the one that should set the future, as a worker of an executor that was made before
+    // the fork.
     if (const model::Fork* const loss = find_loss(evidence.model(), finding.process)) {
       finding.cause = Certainty::kPossible;
       add_sentence(finding, pools::describe_lost_threads(evidence, {loss, finding.process, nullptr}));

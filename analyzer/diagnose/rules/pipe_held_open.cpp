@@ -29,7 +29,8 @@ std::size_t find_reader(const cycles::Cycle& cycle) {
   return static_cast<std::size_t>(first - cycle.begin());
 }
 
-// Each descriptor, as long as they are few; of the others only how many each process has.
+// Lists the processes that have a writing end, with their descriptors. Where a process has many descriptors, or there
+// are many processes, gives only the number of the further ones.
 std::string name_holders(const model::Wait& wait, std::int32_t own) {
   constexpr std::size_t kMostDescriptors = 4;  // of one process
   constexpr std::size_t kMostProcesses = 16;
@@ -68,7 +69,8 @@ bool has_lost_kin(const model::Model& model, const model::Process& reader) {
   return has_lost(reader) || (parent != nullptr && has_lost(*parent));
 }
 
-// A process that waits for the reader in turn works with it: it may be a worker that has nothing to do yet.
+// True if the process waits for process `pid`. A holder that waits for the reader in turn may be a worker that has
+// nothing to do yet.
 bool waits_for(const model::Process& process, std::int32_t pid) {
   return std::ranges::any_of(process.waits, [&](const model::Wait& wait) {
     return std::ranges::any_of(wait.enders, [&](const model::Ender& ender) { return ender.pid == pid; });

@@ -69,7 +69,7 @@ void tell_chain(const Evidence& evidence, const model::Touch& touch, const locks
   add_sentence(finding,
                fmt::format("At the fork{} the lock was held by {} of {}{}.", words::at(" at ", fork.stack),
                            words::thread(orphan.holder), words::parent(evidence.process(fork.process)), doing));
-  // Without the shim, only of such a lock is it known which thread holds it.
+  // Without the shim, forksight knows the holder only of a lock of this kind.
   const bool names_owner = orphan.lock.kind == model::LockKind::kPython && orphan.holder.tid != 0;
   add_sentence(finding,
                fmt::format("fork() copied the lock in its locked state, but only the thread that called it: in the "

@@ -1,7 +1,7 @@
-// Processes that all wait for one semaphore in shared memory, which no other process has: the process that took it last
-// has ended. This happens to multiprocessing.Queue when a worker is killed. A semaphore does not record who took it, so
-// this is never more than likely. If a process has it mapped and waits for something else, that process may have taken
-// it: then it is only possible.
+// Processes wait for a semaphore in shared memory, and every process that has the semaphore is one of them. So the
+// process that took it last has ended. This happens to multiprocessing.Queue when a worker is killed. A semaphore does
+// not record who took it, so this is never more than likely. If a process has it mapped and waits for something else,
+// that process may have taken it: then it is only possible.
 #include <fmt/core.h>
 
 #include <algorithm>

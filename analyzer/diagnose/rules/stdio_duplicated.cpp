@@ -1,5 +1,5 @@
-// Bytes were in the buffer of a stdio stream at a fork, and two or more processes have written them since: they are in
-// the output that often. If only one process wrote them, nothing is wrong.
+// Bytes were in the buffer of a stdio stream at a fork, and two or more processes have written them since. So the
+// output contains these bytes more than once. If only one process wrote them, nothing is wrong.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ std::vector<const Flush*> by_process(const model::UnflushedOutput& output) {
   return flushes;
 }
 
-// A flush by a forked process, whose output is the surplus one.
+// Returns the first flush by a forked process. What that process wrote is the superfluous copy.
 const Flush* find_child(const Evidence& evidence, const std::vector<const Flush*>& flushes) {
   const auto found = std::ranges::find_if(flushes, [&](const Flush* flush) {
     return flush->fork && evidence.model().forks[*flush->fork].child == flush->process;

@@ -36,7 +36,8 @@ std::vector<Suspended> find_suspended(const model::Model& model) {
   return found;
 }
 
-// The ring that contains both, beginning with the child's own wait; empty if there is none.
+// The ring that contains the wait in vfork(); empty if there is none. It begins with the next link, which is the
+// child's own wait.
 cycles::Cycle find_ring(const std::vector<cycles::Cycle>& all, const Suspended& suspended) {
   for (const cycles::Cycle& cycle : all) {
     cycles::Cycle ring = cycle;

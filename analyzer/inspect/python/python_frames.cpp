@@ -132,7 +132,7 @@ std::int32_t Reader::find_tid(std::uint64_t state, std::uint64_t pointer) const 
     });
   };
   const abi::ThreadLayout* const layout = abi::thread_layout(image_.libc.version);
-  // The kernel writes the child's own tid there in a fork.
+  // In a fork, the kernel writes the child's own tid into the struct pthread.
   const auto in_pthread = layout == nullptr ? 0 : memory_.value<std::int32_t>(pointer + layout->tid).value_or(0);
   if (in_pthread > 0 && named(static_cast<std::uint64_t>(in_pthread))) return image_.tid_of(in_pthread);
   if (layout_.native_id == 0) return 0;

@@ -25,8 +25,8 @@ struct PythonThread {
   std::vector<std::string> locals;  // of the innermost frame, arguments first
 };
 
-// One entry for each thread that has a state in an interpreter, in the order of their creation. If the process does not
-// stand still, the entries of running threads may show different moments. `limits` gets the reason if there are none
+// One entry for each thread that has a state in an interpreter, in the order of their creation. If the process is not
+// stopped, the entries of running threads may show different moments. `limits` gets the reason if there are none
 // although the process is a Python.
 std::vector<PythonThread> read_python_threads(const image::Image& image, symbols::Symbolizer& symbols,
                                               std::vector<std::string>& limits);
