@@ -12,7 +12,7 @@
 namespace forksight::abi {
 
 struct ConditionLayout {
-  std::uint8_t references;  // 0: there is none
+  std::uint8_t references;  // 0 if the layout has no such field
   std::uint8_t sizes;
   std::uint8_t g1_size;
   std::uint8_t wrefs;
@@ -24,7 +24,7 @@ inline constexpr ConditionLayout kConditionWithReferences{16, 24, 32, 36, 40, 1}
 inline constexpr ConditionLayout kConditionWithoutReferences{0, 16, 24, 28, 32, 0};
 inline constexpr std::size_t kConditionBytes = 48;
 
-// Null: not known.
+// Returns null if the kind is not known.
 constexpr const ConditionLayout* layout_of(ConditionKind kind) {
   switch (kind) {
     case ConditionKind::kWithReferences: return &kConditionWithReferences;
@@ -58,7 +58,7 @@ struct Condition {
   constexpr std::uint64_t end_of_g1() const { return g1_start + (g1_size >> 2U); }
 };
 
-// `memory`: kConditionBytes of it.
+// Reads a condition variable from `memory`, which has kConditionBytes bytes.
 inline Condition load_condition(const ConditionLayout& layout, const void* memory) {
   const auto* const bytes = static_cast<const unsigned char*>(memory);
   const auto pair = [&](std::size_t at, std::uint32_t(&to)[2]) { __builtin_memcpy(to, bytes + at, sizeof to); };
@@ -72,7 +72,7 @@ inline Condition load_condition(const ConditionLayout& layout, const void* memor
   return condition;
 }
 
-// The rest of the memory, which contains the signals, stays unchanged.
+// Writes the fields of `condition` to `memory`. The rest of the memory, which contains the signals, stays unchanged.
 inline void store_condition(const ConditionLayout& layout, const Condition& condition, void* memory) {
   auto* const bytes = static_cast<unsigned char*>(memory);
   const auto put = [&](std::size_t at, const auto& value) { __builtin_memcpy(bytes + at, &value, sizeof value); };

@@ -1,7 +1,7 @@
 // Which glibc a process has, and which layouts are known for it. All layouts here are for x86-64.
 //   The shim includes these headers, so they need only fixed-width integers, and allocate nothing. Each layout names
-//   the versions for which it was compared with glibc's sources. Nothing is known about other versions. Then callers
-//   must report that the version is unknown, and must not guess.
+//   the versions for which it was compared with glibc's sources. For any other version, callers must report that the
+//   version is unknown, and must not guess.
 #pragma once
 
 #include <cstddef>

@@ -5,8 +5,8 @@
 
 namespace forksight::abi {
 
-// In the Itanium C++ ABI its first byte says that the static is initialised. Both libstdc++ and libc++abi mark a
-// running initialisation in the second byte.
+// In the Itanium C++ ABI the guard's first byte says that the static is initialised. Both libstdc++ and libc++abi mark
+// a running initialisation in the second byte.
 constexpr bool is_initialising(std::uint64_t guard) { return (guard & 0xff) == 0 && (guard & 0xff00) != 0; }
 
 }  // namespace forksight::abi

@@ -15,7 +15,7 @@ struct Mutex {
   std::uint32_t users;
   std::uint32_t kind;
   std::uint32_t spins;
-  std::uint64_t list_previous;  // robust: its link in the list of mutexes that its owner holds
+  std::uint64_t list_previous;  // robust mutexes only: links in the owner's list of held mutexes
   std::uint64_t list_next;
 
   // Bits of `kind`. Above them are bits that lock elision sets at the first use.
@@ -33,7 +33,7 @@ struct Mutex {
   static constexpr std::uint32_t kCeilingBits = 0xfff8'0000;
   static constexpr std::uint32_t kContended = 2;
 
-  // `owner` of a robust mutex whose holder got it from a thread that had ended, and has not yet called
+  // The value of `owner` in a robust mutex whose previous holder ended, until the new holder calls
   // pthread_mutex_consistent(): PTHREAD_MUTEX_INCONSISTENT of nptl/pthreadP.h.
   static constexpr std::int32_t kInconsistent = 0x7fff'ffff;
 

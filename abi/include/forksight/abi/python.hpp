@@ -1,5 +1,5 @@
 // The description that CPython 3.13 and later contains of its own layout: _Py_DebugOffsets, at the start of _PyRuntime.
-// Also its tables of lines.
+// This header also reads CPython's tables of line numbers.
 #pragma once
 
 #include <cstddef>
@@ -158,21 +158,22 @@ constexpr bool is_consistent(const Offsets& offsets) {
          fits(offsets.unicode.size, offsets.unicode.state, offsets.unicode.length, offsets.unicode.ascii_size);
 }
 
-// The lowest bit of the width of a character in struct _PyUnicodeObject_state (unicodeobject.h). "compact" and "ASCII"
-// are above the width. The interpreter's own table does not contain this.
+// Returns the number of the lowest bit of the field `kind`, the width of a character, in struct _PyUnicodeObject_state
+// (unicodeobject.h). The bits "compact" and "ASCII" are above `kind`. _Py_DebugOffsets does not contain this number.
 constexpr unsigned python_string_kind_shift(int minor, bool is_free_threaded) {
   return minor >= 14 && is_free_threaded ? 8 : 2;
 }
 
-// A frame between C and Python, which is not a function of the program. FRAME_OWNED_BY_CSTACK is 3 up to 3.13 and 4 in
-// 3.14, where FRAME_OWNED_BY_INTERPRETER is 3.
+// The lowest value of `owner` for a frame that the interpreter puts between C and Python. Such a frame is not a
+// function of the program. FRAME_OWNED_BY_CSTACK is 3 up to 3.13. In 3.14 it is 4, and FRAME_OWNED_BY_INTERPRETER is 3.
 inline constexpr std::uint8_t kFirstPythonShimOwner = 3;
 
-// Since 3.14 the lowest bits of a reference in a frame say how it is counted.
+// Since 3.14 the lowest bits of a reference in a frame say how the reference is counted.
 inline constexpr std::uint64_t kPythonReferenceBits = 3;
 
-// The line of the instruction at `address`, in bytes from the code's first instruction, from co_linetable of 3.11 and
-// later: Objects/locations.md. `byte_at(i)` is byte i of the table, or -1 after its end. 0: none, or not known.
+// Returns the line of the instruction at `address`, or 0 if it has no line or the line is not known. `address` is in
+// bytes from the code's first instruction. `byte_at(i)` is byte i of the table, or -1 after its end. The table is
+// co_linetable of 3.11 and later: Objects/locations.md.
 //   Each entry of the table has a head, the only byte with bit 7 set, and further bytes. The head contains the form of
 //   the entry, and the number of instructions minus one.
 template <class ByteAt>

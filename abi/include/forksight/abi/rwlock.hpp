@@ -8,7 +8,7 @@ namespace forksight::abi {
 struct Rwlock {
   static constexpr Versions kVersions{{2, 28}, {2, 43}};
 
-  std::uint32_t readers;  // the number of readers, and the bits below
+  std::uint32_t readers;  // number of readers << 3 | the flags below
   std::uint32_t writers;
   std::uint32_t wrphase_futex;  // readers and the next writer sleep here
   std::uint32_t writers_futex;  // further writers sleep here
@@ -21,12 +21,12 @@ struct Rwlock {
   std::uint32_t padding;
 
   static constexpr std::uint32_t kWritePhase = 1;
-  static constexpr std::uint32_t kWriteLocked = 2;  // a writer holds it, or is the next one
+  static constexpr std::uint32_t kWriteLocked = 2;  // a writer holds the lock, or is the next to get it
   static constexpr std::uint32_t kReadersWait = 4;  // readers sleep on `readers`, behind a waiting writer
   static constexpr unsigned kReaderShift = 3;
   static constexpr std::uint32_t kFutexUsed = 2;  // in the two futexes: threads may sleep there
   static constexpr std::uint32_t kMostFlags = 2;
-  // A value of `flags`: a reader waits behind a waiting writer. With kind 1 it does not.
+  // The value of `flags` with which a new reader waits behind a waiting writer. With kind 1 a reader does not wait.
   static constexpr std::uint32_t kQueues = 2;
 
   constexpr std::uint32_t reader_count() const { return readers >> kReaderShift; }

@@ -1,5 +1,5 @@
 // struct pthread, to which pthread_self() points: nptl/descr.h. It begins with a tcbhead_t of 704 bytes. The first and
-// the third word of that are the address of the struct itself.
+// the third word of the tcbhead_t are the address of the struct pthread itself.
 #pragma once
 
 #include "forksight/abi/glibc.hpp"
@@ -10,7 +10,7 @@ inline constexpr std::size_t kSelfInThread = 16;
 
 struct ThreadLayout {
   Versions versions;
-  std::uint16_t list;             // its links in the ring of stacks of its kind: next, previous
+  std::uint16_t list;             // links in the ring of stacks of the same kind: next, previous
   std::uint16_t tid;              // the kernel's number of the thread
   std::uint16_t cancel_handling;  // flags
   std::uint16_t stack_owner;      // who allocated the stack
@@ -18,7 +18,7 @@ struct ThreadLayout {
   std::uint16_t stack_of_user;  // the value of stack_owner for a stack that the program allocated
   std::uint16_t start_routine;
   std::uint16_t argument;
-  // The kernel clears `tid` when the thread has ended, and wakes threads that wait for it, which pthread_join() does.
+  // True if pthread_join() waits on `tid`. The kernel clears `tid` when the thread has ended, and wakes the waiters.
   bool is_joined_by_tid;
 };
 
@@ -36,13 +36,13 @@ inline constexpr std::size_t kThreadBytes = 0x6a0;  // each of these structures 
 // Bits of `cancel_handling`: the thread is ending, or has ended.
 inline constexpr std::uint32_t kExitingOrTerminated = 0x30;
 
-// Bits of `cancel_handling`: the thread cannot be cancelled; it can be cancelled at any instruction. glibc 2.34 and
-// 2.35 have these two elsewhere.
+// Bits of `cancel_handling`. The first means that the thread cannot be cancelled, the second that it can be cancelled
+// at any instruction. glibc 2.34 and 2.35 store these two flags elsewhere.
 inline constexpr std::uint32_t kCancelDisabled = 0x1;
 inline constexpr std::uint32_t kCancelAsynchronous = 0x2;
 inline constexpr Versions kWithoutCancelFlags{{2, 34}, {2, 35}};
 
-// Null: not known.
+// Returns null if no layout is known for `version`.
 constexpr const ThreadLayout* thread_layout(Version version) {
   for (const ThreadLayout& layout : kThreadLayouts) {
     if (layout.versions.have(version)) return &layout;
