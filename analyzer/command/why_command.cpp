@@ -137,7 +137,7 @@ ExitStatus explain(const WhyLine& line) {
     const bool is_over = !line.watch || !diagnose(model).empty();
     if (is_over) {
       const std::string failure = proc::find_resource_failure();
-      if (!failure.empty()) model.limits.push_back(failure + ". What it says is missing here");
+      if (!failure.empty()) model.limits.push_back(failure + ". The report may be incomplete for this reason");
       const ShownWaits waits = line.all ? ShownWaits::kUnexplained : ShownWaits::kAll;
       const ExitStatus shown = show_report(model, line.style, {.waits = waits, .locals = describe_locals(locals)});
       if (failure.empty() || shown != ExitStatus::kNothingFound) return shown;

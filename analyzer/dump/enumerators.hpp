@@ -9,15 +9,23 @@
 
 namespace forksight::dump {
 
-// The name of the enumerator with this value; empty if there is none.
-template <auto kValue>
-consteval std::string_view name_of_enumerator() {
-  constexpr std::string_view kMark = "kValue = ";
+// The names of the enumerators with these values; "" for a value that has none. The compiler writes all values into one
+// text, as in "kValues = {Kind::kMutex, (Kind)1, Kind::kSpin}". That is much faster to compile than a text for each
+// value.
+template <auto... kValues>
+consteval std::array<std::string_view, sizeof...(kValues)> names_of_enumerators() {
+  constexpr std::string_view kMark = "kValues = ";
   std::string_view text = __PRETTY_FUNCTION__;
-  text.remove_prefix(text.find(kMark) + kMark.size());
-  text = text.substr(0, text.find_first_of(";]"));
-  if (text.find('(') != std::string_view::npos || text.find("::") == std::string_view::npos) return "";
-  return text.substr(text.rfind(':') + 1);
+  text.remove_prefix(text.find(kMark) + kMark.size() + 1);  // gcc writes {} around the values, clang <>
+  std::array<std::string_view, sizeof...(kValues)> names;
+  for (std::string_view& name : names) {
+    std::string_view value = text.substr(0, text.find_first_of(",;]"));
+    text.remove_prefix(value.size() + 1);
+    while (value.ends_with('}') || value.ends_with('>')) value.remove_suffix(1);
+    const bool is_named = value.find('(') == std::string_view::npos && value.find("::") != std::string_view::npos;
+    name = is_named ? value.substr(value.rfind(':') + 1) : std::string_view();
+  }
+  return names;
 }
 
 // All named values of an enum are below this. Enums of flags have 32 bits.
@@ -26,7 +34,7 @@ inline constexpr std::size_t kEnumerators = 128;
 template <class Enum>
 std::string_view name_of_value(std::uint64_t value) {
   static constexpr auto kNames = []<std::size_t... kPlaces>(std::index_sequence<kPlaces...>) {
-    return std::array{name_of_enumerator<static_cast<Enum>(kPlaces)>()...};
+    return names_of_enumerators<static_cast<Enum>(kPlaces)...>();
   }
   (std::make_index_sequence<kEnumerators>());
   return value < kNames.size() ? kNames[value] : std::string_view();
@@ -35,7 +43,7 @@ std::string_view name_of_value(std::uint64_t value) {
 template <class Enum>
 std::string_view name_of_bit(std::uint64_t bit) {
   static constexpr auto kNames = []<std::size_t... kPlaces>(std::index_sequence<kPlaces...>) {
-    return std::array{name_of_enumerator<static_cast<Enum>(std::uint32_t{1} << kPlaces)>()...};
+    return names_of_enumerators<static_cast<Enum>(std::uint32_t{1} << kPlaces)...>();
   }
   (std::make_index_sequence<32>());
   return bit < kNames.size() ? kNames[bit] : std::string_view();

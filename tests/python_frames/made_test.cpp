@@ -133,7 +133,7 @@ TEST_P(MadeFrames, OfNoCodeObjectAreNotBelieved) {
   EXPECT_FALSE(read().at(0).stack.known());
   ASSERT_EQ(limits_.size(), 1U);
   EXPECT_EQ(limits_[0],
-            "no stacks of Python of process 100: its memory is not all there, or not laid out like that of CPython 3." +
+            "no stacks of Python of process 100: its memory is incomplete, or does not have the layout of CPython 3." +
                 std::to_string(GetParam().minor));
 }
 
