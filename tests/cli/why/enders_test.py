@@ -70,7 +70,7 @@ class Enders(unittest.TestCase):
     def test_one_of_two_children_named_by_a_pidfd(self):
         with Program(python("import os, subprocess\n"
                             "first, other = subprocess.Popen(['sleep', '300']), subprocess.Popen(['sleep', '301'])\n"
-                            "print(first.pid, flush=True)\n"
+                            + READY + "\n"
                             "os.waitid(os.P_PIDFD, os.pidfd_open(first.pid), os.WEXITED)")) as program:
             program.wait_quiet()
             text, report = self.ask(program)
