@@ -315,19 +315,21 @@ the target `reports_page`.
 
 ## How to read it
 
-The first line of a finding says how sure it is, and names the hazard. `forksight explain NAME` tells all about it. The
-second line is enough for most readers: who hangs, at which line of the program, and because of what. A stack has the
-frames of the program's own: on the left the function, on the right the file and the line.
+The first line of a finding says how certain it is, and names the hazard. `forksight explain NAME` describes the hazard in
+full. The second line is enough for most readers: which process hangs, at which line of the program, and why. A stack shows
+the program's own frames: on the left the function, on the right the file and the line.
 
-- Frames of libraries and runtimes are folded: `(10 frames of libtorch_cpu.so, libgomp.so.1)` tells how many, and the
-  libraries with the most frames first. The frames of libc or of the interpreter that started the thread are left out.
-  `--full` shows every frame; `forksight why`, `core`, `report` and `run` have this option. The JSON report has all frames
-  with and without it.
+- Frames of libraries and runtimes are folded into one line, such as `(10 frames of libtorch_cpu.so, libgomp.so.1)`. The
+  line says how many frames there are, and names the libraries, those with the most frames first. The frames of libc or of
+  the interpreter that started the thread are left out. `--full` shows every frame; `forksight why`, `core`, `report`,
+  `run` and `ci` have this option. The JSON report has all frames with and without this option.
 - The frames of the program's own are always shown. If there are more than 24 of them, as in a deep recursion, the innermost
   16 and the outermost 8 are shown. A frame is the program's own if it is not in libc, a language's runtime, the standard library of
   Python, an installed Python package, a library of the distribution, or a [known owner of threads](pools.md).
-- Where the wait is inside of a library, a sentence names the line of the program first: "dl2.py:20, dataloader.py:1039".
-- `(approximate)`: the frame was found by a search of the stack. `(inlined)`: the compiler has put it into its caller.
+- If a thread waits inside of a library, sentences name the line of the program first, and then the line of the library:
+  "dl2.py:20, dataloader.py:1039".
+- `(approximate)`: the frame was found by a search of the stack. `(inlined)`: the compiler has put the function into its
+  caller.
 - `[tested]`: the hazard suite tries this advice on a program with that hazard.
 - What forksight could not see, such as a file without symbols, is listed once, at the end.
 
@@ -337,9 +339,9 @@ Text is wrapped at the width of the terminal, between 40 and 200 columns. `COLUM
 cut, so that a path can be copied. If the report goes to a file or a pipe and `COLUMNS` is not set, text is wrapped at 100
 columns, and the first two lines of a finding stay whole for the log.
 
-On a terminal the report has colours, and the places of files that exist are links (OSC 8). There is neither if `NO_COLOR` is
-set or `TERM` is `dumb`. There are no links on the console of Linux (`TERM=linux`). The text is the same with and without
-colour. Bytes of the program that could control a terminal are shown as `\xNN`.
+On a terminal the report has colours, and the places of files that exist are links (OSC 8). The report has neither colours
+nor links if `NO_COLOR` is set or `TERM` is `dumb`. It has no links on the console of Linux (`TERM=linux`). The text is the
+same with and without colour. Bytes of the program that could control a terminal are shown as `\xNN`.
 )";
 
 constexpr std::size_t kUsual = 80;
