@@ -57,8 +57,8 @@ ExitStatus show(const std::string& text) {
   return write_out(text) ? ExitStatus::kNothingFound : ExitStatus::kUnreadable;
 }
 
-ExitStatus inspect_queues(const QueueLine& line) {
-  auto found = find_queues(line.what);
+ExitStatus inspect_queues(const files::Reader& reader, const QueueLine& line) {
+  auto found = find_queues(reader, line.what);
   if (!found) return refuse(found.error());
   std::string text;
   nlohmann::json all = nlohmann::json::array();
@@ -72,8 +72,8 @@ ExitStatus inspect_queues(const QueueLine& line) {
   return show(line.format == "json" ? all.dump(2) + "\n" : text);
 }
 
-ExitStatus list_parked(const QueueLine& line) {
-  auto found = find_queues(line.what);
+ExitStatus list_parked(const files::Reader& reader, const QueueLine& line) {
+  auto found = find_queues(reader, line.what);
   if (!found) return refuse(found.error());
   if (line.format == "text") return show(parked_text(*found));
   nlohmann::json all = nlohmann::json::array();
@@ -134,12 +134,16 @@ void add_queue_command(CLI::App& app, int& status) {
       verb->add_subcommand("inspect", "Show who takes part, who holds which buffers for how long, and what was lost");
   add_queue_argument(*look, *line);
   add_format_option(*look, line->format);
-  look->callback([line, &status] { status = run_guarded([&] { return as_int(inspect_queues(*line)); }); });
+  look->callback([line, &status] {
+    status = run_guarded([&](const files::Reader& reader) { return as_int(inspect_queues(reader, *line)); });
+  });
 
   CLI::App* const parked = verb->add_subcommand("parked", "List parked messages, and the consumers that they killed");
   add_queue_argument(*parked, *line);
   add_format_option(*parked, line->format);
-  parked->callback([line, &status] { status = as_int(list_parked(*line)); });
+  parked->callback([line, &status] {
+    status = run_guarded([&](const files::Reader& reader) { return as_int(list_parked(reader, *line)); });
+  });
 
   CLI::App* const drainer = verb->add_subcommand("drain", "Write parked messages into files, and free their buffers");
   add_queue_argument(*drainer, *line);

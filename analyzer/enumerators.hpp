@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-namespace forksight::dump {
+namespace forksight {
 
 // The name of the enumerator with this value; empty if there is none.
 template <auto kValue>
@@ -41,4 +41,4 @@ std::string_view name_of_bit(std::uint64_t bit) {
   return bit < kNames.size() ? kNames[bit] : std::string_view();
 }
 
-}  // namespace forksight::dump
+}  // namespace forksight
