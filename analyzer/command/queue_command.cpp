@@ -17,6 +17,7 @@
 #include "command/queue_view.hpp"
 #include "command/show_report.hpp"
 #include "forksight/ipc/handover.hpp"
+#include "render/printable.hpp"
 
 namespace forksight {
 namespace {
@@ -57,6 +58,11 @@ ExitStatus show(const std::string& text) {
   return write_out(text) ? ExitStatus::kNothingFound : ExitStatus::kUnreadable;
 }
 
+// Names of processes may be any bytes.
+std::string json_text(const nlohmann::json& json) {
+  return render::escape_json_controls(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)) + "\n";
+}
+
 ExitStatus inspect_queues(const files::Reader& reader, const QueueLine& line) {
   auto found = find_queues(reader, line.what);
   if (!found) return refuse(found.error());
@@ -69,7 +75,7 @@ ExitStatus inspect_queues(const files::Reader& reader, const QueueLine& line) {
       text += queue_text(seen);
     }
   }
-  return show(line.format == "json" ? all.dump(2) + "\n" : text);
+  return show(line.format == "json" ? json_text(all) : text);
 }
 
 ExitStatus list_parked(const files::Reader& reader, const QueueLine& line) {
@@ -78,7 +84,7 @@ ExitStatus list_parked(const files::Reader& reader, const QueueLine& line) {
   if (line.format == "text") return show(parked_text(*found));
   nlohmann::json all = nlohmann::json::array();
   for (const ipc::snapshot& seen : *found) all.push_back(parked_json(seen));
-  return show(all.dump(2) + "\n");
+  return show(json_text(all));
 }
 
 ExitStatus drain(const QueueLine& line) {
