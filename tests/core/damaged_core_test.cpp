@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "../support/reader.hpp"
+#include "../support/rounds.hpp"
 #include "diagnose/diagnose.hpp"
 #include "image/live.hpp"
 #include "inspect/core_subject.hpp"
@@ -27,7 +28,7 @@
 namespace forksight::inspect {
 namespace {
 
-constexpr int kRounds = 400;
+const int kRounds = test::rounds_of_fuzzing(400);
 
 pthread_mutex_t g_first = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t g_second = PTHREAD_MUTEX_INITIALIZER;

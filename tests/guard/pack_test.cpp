@@ -9,49 +9,15 @@
 #include <type_traits>
 #include <vector>
 
-#include "model/members.hpp"
+#include "../support/filler.hpp"
 
 namespace forksight::guard {
 namespace {
 
-template <class T>
-constexpr bool kHasValue = false;
-template <class T>
-constexpr bool kHasValue<std::optional<T>> = true;
-template <class T>
-constexpr bool kHasItems = false;
-template <class T>
-constexpr bool kHasItems<std::vector<T>> = true;
-
-// Gives every member of a model a value: one item in each list, a value in each optional, another text in each string,
-// true in each bool. Numbers stay 0 if they may be an id, because each list has one item.
-class Filler {
+// Texts with a zero byte and with a byte that is no UTF-8.
+class Filler : public test::Filler {
  public:
-  template <class T>
-  void fill(T& value) {
-    if constexpr (std::is_same_v<T, std::string>) {
-      value = "text " + std::to_string(++texts_) + std::string("\0\xff\n", 3);
-    } else if constexpr (kHasItems<T>) {
-      fill(value.emplace_back());
-    } else if constexpr (kHasValue<T>) {
-      fill(value.emplace());
-    } else if constexpr (std::is_array_v<T>) {
-      for (auto& item : value) fill(item);
-    } else if constexpr (std::is_same_v<T, bool>) {
-      value = true;
-    } else if constexpr (std::is_same_v<T, double>) {
-      value = 0.5;
-    } else if constexpr (std::is_same_v<T, std::int32_t>) {
-      value = ++numbers_;
-    } else if constexpr (!std::is_arithmetic_v<T> && !std::is_enum_v<T>) {
-      model::for_each_member(value, [this](auto& member) { fill(member); });
-    }
-  }
-  int texts() const { return texts_; }
-
- private:
-  int texts_ = 0;
-  std::int32_t numbers_ = 0;
+  Filler() : test::Filler(std::string("\0\xff\n", 3)) {}
 };
 
 TEST(Pack, LosesNothing) {
