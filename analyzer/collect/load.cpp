@@ -54,7 +54,8 @@ void keep_each_file_once(std::vector<fs::path>& files) {
 
 }  // namespace
 
-Result<model::Model> load_run(const std::vector<fs::path>& paths, const LoadOptions& options) {
+Result<model::Model> load_run(const files::Reader& reader, const std::vector<fs::path>& paths,
+                              const LoadOptions& options) {
   model::Model model;
   Evidence evidence;
   for (const fs::path& path : paths) {
@@ -83,7 +84,7 @@ Result<model::Model> load_run(const std::vector<fs::path>& paths, const LoadOpti
   std::size_t unreadable = 0;
   for (std::size_t i = 0; i < evidence.traces.size(); ++i) {
     if (options.progress) options.progress(i, evidence.traces.size());
-    const Result<TraceFile> file = TraceFile::read(evidence.traces[i]);
+    const Result<TraceFile> file = TraceFile::read(reader, evidence.traces[i]);
     if (!file) {
       if (unreadable++ == 0) first_error = file.error();
       model.limits.push_back(file.error());

@@ -40,7 +40,7 @@ std::vector<std::string> split_arguments(const std::string& joined) {
 }  // namespace
 
 // Reads the file instead of mapping it: if another process truncates a mapped file, access to it causes a SIGBUS.
-Result<TraceFile> TraceFile::read(const std::filesystem::path& path) {
+Result<TraceFile> TraceFile::read(const files::Reader& /*reader*/, const std::filesystem::path& path) {
   const files::Descriptor file = files::open_regular(path.string());
   if (!file && errno == EINVAL) return Error{path.string() + ": not a regular file, so not a forksight trace"};
   struct stat status {};

@@ -90,7 +90,7 @@ std::string name_all(const std::vector<proc::ProcessKey>& keys) {
   return keys.size() > kMostNamed ? fmt::format("{} and {} more", text, keys.size() - kMostNamed) : text;
 }
 
-ExitStatus explain(const WhyLine& line) {
+ExitStatus explain(const files::Reader& reader, const WhyLine& line) {
   const auto found = line.all ? Result(find_all_targets()) : find_targets(line.targets);
   if (!found) {
     say_error(found.error());
@@ -116,7 +116,7 @@ ExitStatus explain(const WhyLine& line) {
     options.stop = !line.no_stop;
     options.of_idle = !line.all;  // with --all too many processes are idle and healthy to show their stacks
     options.progress = [&](std::size_t done, std::size_t total) { progress.show(done, total); };
-    auto tree = inspect::look_at_tree(keys.front().pid, options);
+    auto tree = inspect::look_at_tree(reader, keys.front().pid, options);
     progress.clear();
     if (!is_first && has_ended(keys.front())) continue;
     if (!tree && keys.size() > 1) {
@@ -193,7 +193,7 @@ void add_why_command(CLI::App& app, int& status) {
     if (line->locals && line->style.format != "text")
       throw CLI::ValidationError("--locals", "is for --format text only");
     symbols::allow_debuginfod(line->debuginfod);
-    status = run_guarded([&] { return as_int(explain(*line)); });
+    status = run_guarded([&](const files::Reader& reader) { return as_int(explain(reader, *line)); });
   });
 }
 

@@ -483,7 +483,7 @@ class Look {
 
 }  // namespace
 
-Result<LiveTree> look_at_tree(std::int32_t pid, const LiveTreeOptions& options) {
+Result<LiveTree> look_at_tree(const files::Reader& /*reader*/, std::int32_t pid, const LiveTreeOptions& options) {
   image::LiveOptions no_stop;
   no_stop.stop = false;
   if (const auto first = image::open_live(pid, no_stop); !first) return Error{first.error()};

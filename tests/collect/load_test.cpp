@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "collect/run_log.hpp"
+#include "support/reader.hpp"
 #include "support/scenes.hpp"
 
 namespace forksight::collect {
@@ -23,7 +24,7 @@ class LoadRun : public testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
   Result<model::Model> load(const std::vector<fs::path>& paths) {
-    return load_run(paths, {.symbolize = false, .progress = {}});
+    return load_run(files::reader_of_test(), paths, {.symbolize = false, .progress = {}});
   }
 
   fs::path folder_;
@@ -156,9 +157,9 @@ TEST_F(LoadRun, TellsItsProgress) {
   test::LockTrace({}).trace.write(folder_ / "a.fstrace");
   test::LockTrace({}).trace.write(folder_ / "b.fstrace");
   std::vector<std::pair<std::size_t, std::size_t>> seen;
-  const auto model = load_run({folder_}, {.symbolize = false, .progress = [&](std::size_t done, std::size_t total) {
-                                            seen.emplace_back(done, total);
-                                          }});
+  const auto model = load_run(
+      files::reader_of_test(), {folder_},
+      {.symbolize = false, .progress = [&](std::size_t done, std::size_t total) { seen.emplace_back(done, total); }});
   ASSERT_TRUE(model.ok());
   EXPECT_EQ(seen, (std::vector<std::pair<std::size_t, std::size_t>>{{0, 2}, {1, 2}, {2, 2}}));
 }

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "support/reader.hpp"
 #include "support/trace_builder.hpp"
 
 namespace forksight::collect {
@@ -213,7 +214,7 @@ TEST(TraceFile, TextsWithoutTheirNulAreBounded) {
 TEST(TraceFile, DoesNotHangOnAFifo) {
   const std::string path = testing::TempDir() + "forksight_fifo_" + std::to_string(::getpid()) + ".fstrace";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  const auto file = TraceFile::read(path);
+  const auto file = TraceFile::read(files::reader_of_test(), path);
   ::unlink(path.c_str());
   ASSERT_FALSE(file.ok());
   EXPECT_EQ(file.error(), path + ": not a regular file, so not a forksight trace");

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-namespace forksight::dump {
+namespace forksight {
 
 // The names of the enumerators with these values; "" for a value that has none. The compiler writes all values into one
 // text, as in "kValues = {Kind::kMutex, (Kind)1, Kind::kSpin}". That is much faster to compile than a text for each
@@ -49,4 +49,4 @@ std::string_view name_of_bit(std::uint64_t bit) {
   return bit < kNames.size() ? kNames[bit] : std::string_view();
 }
 
-}  // namespace forksight::dump
+}  // namespace forksight
