@@ -68,7 +68,7 @@ bool queues(const HeldLock* taken) {
   const LockKind kind = lock_kind(taken->lock);
   if (kind != LockKind::kRwlockRead && kind != LockKind::kRwlockWrite) return false;
   const auto* const lock = reinterpret_cast<const void*>(lock_address(taken->lock));
-  return decode_lock<RwlockMemory>(lock).flags == RwlockMemory::kQueues;
+  return decode_lock<RwlockMemory>(lock).flags == RwlockMemory::kReadersWaitBehindWriters;
 }
 
 // Not inlined, because it is rarely called, and the frame of the look-up must stay small. `held` is null if a writer
