@@ -121,7 +121,7 @@ struct Sizes {
 bool is_valid(const model::Fork& fork, const Sizes& of) {
   return is_index(fork.process, of.processes) && is_index(fork.child, of.processes) &&
          is_index(fork.forking_thread, of.threads) && is_index(fork.lost_threads, of.threads) &&
-         is_index(fork.gone_threads, of.threads) && is_index(fork.pools, of.pools) &&
+         is_index(fork.ended_in_prepare, of.threads) && is_index(fork.pools, of.pools) &&
          is_index(fork.python, of.python) &&
          std::ranges::all_of(fork.lost_waits, [&](const auto& wait) { return is_index(wait.thread, of.threads); }) &&
          std::ranges::all_of(fork.thread_pools, [&](const auto& pool) { return is_index(pool.threads, of.threads); }) &&

@@ -88,7 +88,7 @@ TEST(Pack, RefusesEachWrongId) {
   EXPECT_TRUE(is_refused([](model::Model& model) { model.forks[0].child = 1; }));
   EXPECT_TRUE(is_refused([](model::Model& model) { model.forks[0].forking_thread = 1; }));
   EXPECT_TRUE(is_refused([](model::Model& model) { model.forks[0].lost_threads[0] = 1; }));
-  EXPECT_TRUE(is_refused([](model::Model& model) { model.forks[0].gone_threads[0] = 1; }));
+  EXPECT_TRUE(is_refused([](model::Model& model) { model.forks[0].ended_in_prepare[0] = 1; }));
   EXPECT_TRUE(is_refused([](model::Model& model) { model.forks[0].pools[0] = 1; }));
   EXPECT_TRUE(is_refused([](model::Model& model) { model.forks[0].python = 1; }));
   EXPECT_TRUE(is_refused([](model::Model& model) { model.forks[0].held[0].lock = 1; }));
