@@ -1,7 +1,7 @@
-# What an installation contains besides the command and the shim, whose folders have their own install rules: the
-# headers of the record format and the annotations for locks, as a CMake package (find_package(forksight), targets
-# forksight::trace, forksight::annotate and forksight::program, which is the command); the files for fork tests; and the
-# documents.
+# The install rules of the headers for the record format and for the annotations of locks, of the files for fork tests, and
+# of the documents. The folders of the command, the shim and the queue have install rules of their own. All exported targets
+# together are a CMake package: find_package(forksight) makes forksight::trace, forksight::annotate, forksight::fork_test,
+# forksight::program, which is the command, and those of the queue.
 include(CMakePackageConfigHelpers)
 set(forksight_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/forksight)
 

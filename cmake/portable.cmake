@@ -21,8 +21,8 @@ if(FORKSIGHT_PORTABLE)
   add_link_options(LINKER:--build-id=sha1)
 endif()
 
-# forksight_add_static_command(TARGET MAIN LIBRARY...): the objects of the program MAIN and our static libraries, linked
-# with static archives alone.
+# forksight_add_static_command(TARGET MAIN LIBRARY...): adds a program that is linked statically. It consists of the objects
+# of the program MAIN, of our static libraries LIBRARY..., and of static archives of other libraries.
 function(forksight_add_static_command target main)
   foreach(name dw elf z bz2 lzma)
     find_library(FORKSIGHT_STATIC_${name} NAMES lib${name}.a REQUIRED)
@@ -47,11 +47,12 @@ function(forksight_add_static_command target main)
   set_target_properties(${target} PROPERTIES LINK_DEPENDS "${files}")
 endfunction()
 
-# forksight_link_portably(TARGET): a shared library of ours that loads with glibc 2.28, and needs no libstdc++ and no libgcc
-# of the system. packaging/old_glibc.cpp has what the glibc of the build would have been asked for.
+# forksight_link_portably(TARGET): links a shared library of ours so that it loads with glibc 2.28, and needs no libstdc++ and
+# no libgcc of the system. packaging/old_glibc.cpp defines the functions that glibc 2.28 does not have, has in another
+# library, or has only under another version name.
 function(forksight_link_portably target)
   target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/packaging/old_glibc.cpp)
   target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc LINKER:--exclude-libs,ALL)
-  # Before glibc 2.34 threads are a library of their own.
+  # Before glibc 2.34 the functions for threads are in a library of their own, libpthread.
   target_link_libraries(${target} PRIVATE -Wl,--no-as-needed -l:libpthread.so.0 -Wl,--as-needed)
 endfunction()

@@ -21,7 +21,7 @@ if(PROJECT_BINARY_DIR MATCHES "[ :$]")
   endif()
 endif()
 
-# forksight_preload_path(VARIABLE TARGET): the path of that library, as LD_PRELOAD can name it.
+# forksight_preload_path(VARIABLE TARGET): sets VARIABLE to a path of the library TARGET that LD_PRELOAD can name.
 function(forksight_preload_path variable target)
   set(${variable} "${FORKSIGHT_PRELOAD_FOLDER}/$<PATH:RELATIVE_PATH,$<TARGET_FILE:${target}>,${PROJECT_BINARY_DIR}>" PARENT_SCOPE)
 endfunction()

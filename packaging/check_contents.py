@@ -1,4 +1,4 @@
-"""Checks the files before they are packed: they must run on the systems that the packages name, and have debug information."""
+"""Checks the files that are packed. They must run on the systems that the packages name, and there must be debug information."""
 import re
 import subprocess
 
@@ -40,7 +40,7 @@ def build_id(path):
 
 
 def check_debug(path, debug):
-    """gdb uses a file as the debug information of another one if both have the same build id."""
+    """Returns an error if gdb would not use `debug` as the debug information of `path`. Both need the same build id for that."""
     if not debug.is_file() or ".debug_info" not in readelf("--section-headers", debug):
         return [f"there is no debug information of {path.name}"]
     if build_id(path) is None or build_id(path) != build_id(debug):

@@ -9,7 +9,8 @@ PROGRAM = Path(__file__).resolve().parent / "native" / "bin" / "forksight"
 
 
 def find_command():
-    """The path of the command `forksight`, or None: $FORKSIGHT, else the one in this package, else PATH."""
+    """Returns the path of the command `forksight`, or None. The command is the one that $FORKSIGHT names if that variable is set.
+    Else it is the one in this package, or, if this package has none, the one in PATH."""
     named = os.environ.get("FORKSIGHT")
     if named:
         return shutil.which(named)
@@ -17,7 +18,7 @@ def find_command():
 
 
 def main():
-    """Becomes the command, with the arguments of this process."""
+    """Replaces this process by the command, with the same arguments."""
     try:
         os.execv(PROGRAM, [str(PROGRAM), *sys.argv[1:]])
     except OSError as error:

@@ -19,17 +19,17 @@ from forksight.pytest_watcher import file_name
 
 DEFAULT_SECONDS = 300.0
 MARK = "FORKSIGHT_PYTEST"  # this variable is set if pytest has been started again under the shim
-SIGNALS = (51, 50, 49, 48)  # real-time, and not the shim's own
+SIGNALS = (51, 50, 49, 48)  # real-time signals that the shim does not use
 PR_SET_PTRACER = 0x59616D61
 
 
 def pytest_addoption(parser):
     group = parser.getgroup("forksight", "tests that hang")
     group.addoption("--forksight", nargs="?", const="auto", choices=("auto", "observe"),
-                    help="explain tests that hang; auto also cures at a fork what can be cured soundly, observe cures nothing")
+                    help="explain tests that hang; auto also cures at a fork what it can cure soundly; observe cures nothing")
     group.addoption("--forksight-timeout", type=float, metavar="SECONDS",
                     help=f"a setup, call or teardown that takes longer is explained and ended (default: {DEFAULT_SECONDS:g})")
-    group.addoption("--forksight-out", metavar="DIR", help="the folder of the explanations (default: forksight-out)")
+    group.addoption("--forksight-out", metavar="DIR", help="the folder for the explanations (default: forksight-out)")
     parser.addini("forksight", "auto or observe: as --forksight", default="")
     parser.addini("forksight_timeout", "as --forksight-timeout", default="")
     parser.addini("forksight_out", "as --forksight-out", default="")
@@ -58,7 +58,7 @@ def is_under_shim():
 
 
 def shim_environment(command, settings):
-    """The variables that `forksight run` sets for its command; {} if it cannot run a command."""
+    """Returns the variables that `forksight run` sets for the command that it starts. Returns {} if `forksight run` fails."""
     cure = "auto" if settings.mode == "auto" else "none"
     asked = subprocess.run([command, "run", "-q", "--cure", cure, "--out", settings.out, "--", "env", "-0"], stdin=subprocess.DEVNULL,
                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
@@ -154,7 +154,7 @@ class Plugin:
             return ""
 
     def allow_watcher(self):
-        # With kernel.yama.ptrace_scope 1, a process that is no ancestor may look at this one only after this call. Without
+        # With kernel.yama.ptrace_scope 1, a process that is no ancestor may examine this process only after this call. Without
         # Yama the call fails, and is not needed.
         self.prctl(PR_SET_PTRACER, ctypes.c_ulong(self.watcher), 0, 0, 0)
 
@@ -167,7 +167,8 @@ class Plugin:
             pass
 
     def send(self, **message):
-        # A forked child may come here, too, and a test may have closed our descriptor.
+        # A forked child sends nothing. A test may have closed our descriptor, and its number may then belong to another file: the
+        # identity of the file shows that.
         if os.getpid() != self.pid:
             return
         try:
@@ -192,7 +193,7 @@ class Plugin:
         if not lines or os.getpid() != self.pid:
             return
         token, _, path = lines[-1].partition(" ")
-        if int(token) != self.active:  # the phase has ended meanwhile
+        if int(token) != self.active:  # the phase has ended since
             return
         self.send(kind="caught", token=self.active)
         if self.when == "exit":
@@ -247,7 +248,7 @@ class Plugin:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem, report):
-        """The report about a worker of xdist that its watcher had to end."""
+        """Adds the explanation to the report about a worker of xdist that its watcher had to end."""
         path = os.path.join(self.settings.out, file_name(crashitem))
         try:
             if os.stat(path).st_mtime >= self.began - 1:

@@ -18,9 +18,9 @@ import xml.etree.ElementTree as xml
 
 PATIENCE = 3.0      # seconds that pytest has to react to the signal
 LOOK_LIMIT = 60     # seconds that one call of `forksight why` may take
-MOST_TRIES = 3      # how often a phase is interrupted that continues after the signal
-PACE = 0.5          # seconds between two checks whether pytest is alive
-MOST_IDLE = 0.1     # share of a processor; a process tree that uses more is at work
+MOST_TRIES = 3      # how many signals a phase gets that goes on after each
+PACE = 0.5          # seconds between two checks of whether pytest is alive
+MOST_IDLE = 0.1     # share of one processor; a process tree that uses more is taken to be working
 
 
 def file_name(nodeid):
@@ -28,7 +28,7 @@ def file_name(nodeid):
 
 
 def read_stat(pid):
-    """State, parent, start and processor time (in ticks) of a process, or None."""
+    """Returns state, parent, start time and processor time (both times in ticks) of a process. Returns None if there is none."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             words = file.read().rpartition(")")[2].split()
@@ -38,13 +38,13 @@ def read_stat(pid):
 
 
 def read_work(root):
-    """Seconds of processor time that `root` and its descendants have used."""
+    """Returns how many seconds of processor time `root` and its descendants have used."""
     stats = [read_stat(pid) for pid in (root, *find_descendants(root))]
     return sum(stat[3] for stat in stats if stat) / os.sysconf("SC_CLK_TCK")
 
 
 def find_descendants(root):
-    """{pid: start} of all descendants of `root`."""
+    """Returns {pid: start time} of all descendants of `root`."""
     parents = {}
     for name in os.listdir("/proc"):
         stat = read_stat(name) if name.isdigit() else None
@@ -61,7 +61,7 @@ def find_descendants(root):
 
 
 def find_dead(document, root):
-    """{pid: start} of those descendants of `root` that will never continue, as the report proves."""
+    """Returns {pid: start time} of those descendants of `root` of which the report proves that they will never continue."""
     proven = {(one["pid"], one["start_ticks"]) for one in document.get("processes", []) if one["liveness"] == "dead"}
     for finding in document.get("findings", []):
         if finding["hang"] == "proven" and finding["outcome"] == "hang":
@@ -161,7 +161,8 @@ class Watcher:
         return self.phase is not phase or not self.is_alive()
 
     def await_answer(self, phase):
-        """True as soon as pytest has caught the signal, has left the phase, or has ended."""
+        """Returns True as soon as pytest has caught the signal, has left the phase, or has ended. Returns False after
+        PATIENCE."""
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             if self.caught == phase["token"] or self.is_over(phase):
@@ -172,14 +173,14 @@ class Watcher:
     def judge(self, phase):
         text, problem = self.ask()
         document, _ = self.ask("--format", "json")
-        if self.is_over(phase):  # the phase was slow, and has ended by itself
+        if self.is_over(phase):  # the phase was slow and has ended without the signal
             return
         try:
             dead = find_dead(json.loads(document), self.pid)
         except ValueError:
             dead = {}
         head = f"forksight: {phase['name']}: no end of its {phase['when']} after {self.settings['seconds']:g} s\n\n"
-        text = head + (text or f"forksight could not look: {problem}\n")
+        text = head + (text or f"forksight could not examine pytest: {problem}\n")
         path = self.write(phase, text, document)
         is_exit = phase["when"] == "exit"
         if is_exit:
@@ -196,7 +197,8 @@ class Watcher:
         os.write(1, f"{phase['token']} {path}\n".encode())
         os.kill(self.pid, self.settings["signal"])
         was_caught = phase["tries"] <= MOST_TRIES and self.await_answer(phase)
-        # They are ended after the signal. Otherwise a test that waits for them would go on as if they had ended by themselves.
+        # The dead descendants are killed only after the signal. Otherwise a test that waits for them would go on as if they had
+        # ended by themselves.
         end(dead)
         before, work = time.monotonic(), read_work(self.pid)
         if not was_caught and not self.await_answer(phase):
@@ -244,7 +246,7 @@ class Watcher:
 
 def main():
     settings = json.loads(sys.argv[1])
-    if os.fork() > 0:  # this process has one thread, so the fork loses none
+    if os.fork() > 0:  # this process has one thread, so the child lacks none
         os._exit(0)
     os.setsid()
     # Commands that the watcher starts must not inherit the pipe.

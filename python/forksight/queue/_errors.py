@@ -1,4 +1,4 @@
-"""What forksight.queue raises. Empty and Full are those of the module `queue`."""
+"""The exceptions that forksight.queue raises. Empty and Full are the classes of the standard module `queue`."""
 import os
 from queue import Empty, Full
 
@@ -8,7 +8,8 @@ __all__ = ["Closed", "Empty", "Error", "Full", "NoConsumer", "ProducerDied", "To
 
 
 class Error(Exception):
-    """An error of the queue. `code` is one of forksight_queue_code, `pid` the process that it is about or 0."""
+    """An error of the queue. `code` is a value of the enum forksight_queue_code. `pid` is the id of the process that
+    the error is about, or 0."""
     code = 0
     pid = 0
 
@@ -34,7 +35,7 @@ CLASSES = {_native.CLOSED: Closed, _native.CANCELLED: Closed, _native.PRODUCER_D
 
 
 def make_error(code, told):
-    """The exception for a code that is neither OK nor TIMEOUT."""
+    """Returns the exception for a code that is neither OK nor TIMEOUT."""
     text = told.text.decode(errors="replace")
     if told.sys_errno:
         text += f" ({os.strerror(told.sys_errno)})"

@@ -47,8 +47,8 @@ class _Flock(ctypes.Structure):
     _fields_ = [("type", ctypes.c_short), ("whence", ctypes.c_short), ("start", ctypes.c_longlong), ("length", ctypes.c_longlong), ("pid", c_int)]
 
 
-# fcntl() as a C function without Python code around it. If map() calls it, no signal handler runs between its effect and its
-# result.
+# fcntl() as a C function without Python code around it. If list.extend() over map() calls it, no Python signal handler runs
+# between the system call and the storing of its result.
 fcntl = ctypes.CFUNCTYPE(c_int, c_int, c_int, c_void_p, use_errno=True)(("fcntl", _libc))
 
 
@@ -75,7 +75,7 @@ def pidfd_open(pid):
 
 
 def pidfd_send_signal(pidfd, number):
-    """Sends a signal to the process of a pidfd. It never reaches another process that has got the same pid since."""
+    """Sends a signal to the process of a pidfd. The signal never reaches a later process that has the same pid."""
     if _syscall(c_long(PIDFD_SEND_SIGNAL), c_int(pidfd), c_int(number), c_void_p(None), c_uint(0)) != 0:
         _raise("pidfd_send_signal")
 
@@ -141,7 +141,7 @@ class Segment:
         self.words = (c_uint32 * (PAGE // 4)).from_address(self.address)
         _segments.add(self)
 
-    def __del__(self, munmap=_munmap, close=os.close):  # at its end the interpreter removes the globals first
+    def __del__(self, munmap=_munmap, close=os.close):  # when the interpreter ends, the globals may be gone already
         if self.address is not None:
             munmap(self.address, self.size)
         for number in (self.descriptor, self.shared):
@@ -188,7 +188,7 @@ class Segment:
         return _Flock(type=kind, whence=os.SEEK_SET, start=byte, length=1)
 
     def is_locked_elsewhere(self, byte):
-        """Tells whether another process, or another Segment of this process, holds the lock on a byte."""
+        """Returns True if another process, or another Segment of this process, holds the lock on a byte."""
         asked = self.byte_lock(byte, F_WRLCK)
         if fcntl(self.descriptor, F_OFD_GETLK, ctypes.byref(asked)) != 0:
             _raise("a lock on a byte of a memfd")

@@ -1,8 +1,8 @@
 """Lock, Event and Value for processes that may be killed.
 
-A lock is a lock of the kernel on a byte of a memfd, which the kernel ends with its holder. Words in the memfd's page tell the
-waiters when to look again. They are hints: what they say wrongly, because a process died between two of them, costs a
-waiter one slice."""
+Each Lock uses a lock of the kernel on one byte of a memfd. The kernel releases that lock when its holder ends. Some words in the
+memfd's page say when a waiter should try again. They are only hints. A process may die between two writes to them. A wrong hint
+then costs a waiter one SLICE at most."""
 import collections
 import ctypes
 import functools
@@ -16,37 +16,40 @@ from multiprocessing.sharedctypes import typecode_to_type
 from ._kernel import (F_OFD_SETLK, F_UNLCK, F_WRLCK, PAGE, Segment, check_lock_errno, fcntl, futex_add_one_and_wake, futex_wait,
                       futex_wake)
 
-SLICE = 0.04  # s, of a wait
+SLICE = 0.04  # seconds that a waiter sleeps at most before it tries again
 MASK = 0xffffffff
-SERIAL, WAITING, OWNER = range(3)  # the words of a lock
+# The words of a lock. SERIAL grows with each release, and waiters sleep on it. WAITING is 1 if somebody may sleep. OWNER is the
+# id of the holder. It is 0 after a release, and stays as it is if the holder dies.
+SERIAL, WAITING, OWNER = range(3)
 LOCK_WORDS = 4
 
 _call = operator.methodcaller("__call__")
 
 
 def in_one_step(*calls):
-    """Calls C functions one after the other. No handler of a signal runs before the last has returned."""
+    """Calls C functions one after the other. No Python handler of a signal runs between them."""
     collections.deque(map(_call, calls), 0)
 
 
 class Lock:
-    """A lock of one process at a time, and of one thread in it. Any thread of that process may release it. When its holder ends
-    without releasing it, in whatever way, the next process gets it, and finds the holder's id in `abandoned`."""
+    """A lock that one thread of one process can hold at a time. Any thread of that process may release it. If the process ends
+    without releasing it, in whatever way, the next process can acquire it. It then finds the id of the dead process in
+    `abandoned`."""
 
     def __init__(self):
         self._begin(Segment(PAGE, "forksight-lock"), 0, 0)
 
     def _begin(self, segment, byte, word):
         self._segment, self._byte, self._word = segment, byte, word
-        # Both stay as they are and where they are: fcntl() gets their addresses.
+        # fcntl() gets the addresses of these two structures, so they are never replaced and never changed.
         self._lock, self._unlock = segment.byte_lock(byte, F_WRLCK), segment.byte_lock(byte, F_UNLCK)
         segment.users.append(weakref.ref(self))
         self.renew()
 
     def renew(self):
-        """In a forked child: the holder is the parent, if anybody."""
-        self._threads = threading.Lock()  # the kernel's lock is one for all threads
-        self._held = []                   # [0] while this process holds the lock
+        """Called for a new object, and in a forked child, which never holds the lock of its parent."""
+        self._threads = threading.Lock()  # excludes the other threads: the kernel's lock belongs to the whole process
+        self._held = []                   # [0] while this process holds the kernel's lock
         descriptor, put = self._segment.descriptor, self._segment.words.__setitem__
         self._try = functools.partial(fcntl, descriptor, F_OFD_SETLK, ctypes.byref(self._lock))
         self._calm = functools.partial(put, self._word + WAITING, 0)
@@ -68,20 +71,22 @@ class Lock:
 
     @property
     def held(self):
-        """Whether this process holds it."""
+        """True if this process holds the lock."""
         return self._held[-1:] == [0]
 
     @property
     def owner(self):
-        """The process that holds it, as that has written it down, or None."""
+        """The id of the process that holds the lock, or None. The holder has written that id itself."""
         if self.held:
             return os.getpid()
         owner = self._segment.words[self._word + OWNER]
         return owner if owner and self._segment.is_locked_elsewhere(self._byte) else None
 
     def acquire(self, block=True, timeout=None):
-        """True, or False if it was not free within `timeout` seconds. If it returns True and `abandoned` is not None, the process
-        of that id ended while it held the lock: what the lock protects may be half done. If it raises, the lock is not held."""
+        """Acquires the lock and returns True. Returns False if the lock was not free at once (`block` is false) or within
+        `timeout` seconds. If it returns True and `abandoned` is not None, the process with that id ended while it held the lock.
+        A change of the data that the lock protects may then be incomplete. If acquire() raises, this thread does not hold the
+        lock."""
         deadline = None if timeout is None else time.monotonic() + max(timeout, 0)
         mine, previous = [], None
         try:
@@ -110,11 +115,11 @@ class Lock:
         while True:
             seen = words[at + SERIAL]
             if is_second:
-                words[at + WAITING] = 1  # before the try: who releases it after that try sees it
+                words[at + WAITING] = 1  # set before the attempt: a process that releases the lock after it sees the 1
             self._held.extend(map(_call, (self._try,)))
             if self._held[-1] == 0:
                 if slept:
-                    words[at + WAITING] = 1  # others may sleep, too
+                    words[at + WAITING] = 1  # other waiters may still sleep
                 return True
             self._held.clear()
             check_lock_errno()
@@ -127,12 +132,13 @@ class Lock:
             is_second = True
 
     def _let_go(self, owner=0):
-        """`owner`: what is left in the word; None: what is there."""
+        """Releases the lock, and stores `owner` in the word OWNER. None leaves that word as it is."""
         segment, words, at = self._segment, self._segment.words, self._word
         put, asleep = words.__setitem__, words[at + WAITING]
         if owner is None:
             owner = words[at + OWNER]
-        # In this order: who has set WAITING before it is cleared here has read the serial number before, too, and does not sleep.
+        # The order matters. A waiter reads SERIAL before it sets WAITING. If the 1 that it set is cleared here, SERIAL is changed
+        # after its read, so its futex_wait() returns at once.
         in_one_step(functools.partial(put, at + OWNER, owner), self._calm, functools.partial(put, at + SERIAL, (words[at + SERIAL] + 1) & MASK),
                     self._end, self._held.clear, self._threads.release)
         if asleep or words[at + WAITING]:
@@ -144,7 +150,7 @@ class Lock:
         self._let_go()
 
     def held_here(self):
-        """Whether this thread holds it, unless another has released it."""
+        """True if this thread has acquired the lock, and neither it nor another thread has released it since."""
         return self.thread == threading.get_ident() and self.held
 
     def __enter__(self):
@@ -152,7 +158,7 @@ class Lock:
             self.acquire()
             return self
         except BaseException:
-            # A handler has raised after acquire(): there will be no __exit__().
+            # A handler of a signal may have raised after acquire(). __exit__() is not called then.
             if self.held_here():
                 self.release()
             raise
@@ -167,11 +173,12 @@ class Lock:
 
 
 FLAG = LOCK_WORDS
-COUNT = LOCK_WORDS + 1  # of set(): who waits sees that it was set, even if it was cleared since
+COUNT = LOCK_WORDS + 1  # grows with each set(), so a waiter notices a set() even if clear() followed it
 
 
 class Event:
-    """As multiprocessing.Event. It has no lock: a process may be killed, and a handler of a signal may call set(), at any instant."""
+    """Has the methods of multiprocessing.Event. It uses no lock, because a process may be killed at any instant, and a handler of
+    a signal may call set() at any instant."""
 
     def __init__(self):
         self._segment = Segment(PAGE, "forksight-event")
@@ -189,16 +196,16 @@ class Event:
         return self._segment.words[FLAG] != 0
 
     def set(self):
-        """Wakes all who wait, even if clear() follows at once."""
+        """Wakes all waiters, even if clear() follows at once."""
         self._segment.words[FLAG] = 1
-        # Atomic, and after the flag: who reads the count before the flag misses neither.
+        # The count grows after the flag is set, and atomically. A waiter reads the count before the flag, so it misses no set().
         futex_add_one_and_wake(self._segment.address_of(COUNT))
 
     def clear(self):
         self._segment.words[FLAG] = 0
 
     def wait(self, timeout=None):
-        """Whether it was set: now, or at any instant of the wait."""
+        """Returns True if the event is set, or was set at any instant of the wait. Returns False after `timeout` seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout
         words = self._segment.words
         first = words[COUNT]
@@ -212,9 +219,9 @@ class Event:
 
 
 class Value:
-    """A ctypes object in shared memory, with a Lock: as multiprocessing.Value. `value` takes the lock for a read or a write;
-    a change that depends on the old value needs `with value.get_lock():` around both. After get_lock().acquire(),
-    get_lock().abandoned says whether a process ended in the middle of such a change."""
+    """A ctypes object in shared memory with a Lock, as multiprocessing.Value. `value` acquires the lock for each read and each
+    write. A new value that depends on the old one needs `with value.get_lock():` around the read and the write together. After
+    get_lock().acquire(), get_lock().abandoned is not None if a process ended while it held the lock."""
 
     def __init__(self, typecode_or_type, *args, lock=True):
         kind = typecode_to_type.get(typecode_or_type, typecode_or_type)
@@ -228,7 +235,7 @@ class Value:
         self._own_lock = lock is True
         self._lock = Lock.of(segment) if lock is True else lock or None
         self._object = kind.from_address(segment.address + PAGE)
-        self._object._forksight_segment = segment  # who has the object alone keeps its memory
+        self._object._forksight_segment = segment  # the object alone, without this Value, keeps its memory
 
     @classmethod
     def of(cls, kind, segment, lock):

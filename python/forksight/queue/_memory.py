@@ -1,9 +1,10 @@
-"""Bytes at an address: views that keep an owner alive, and copies that let other threads run."""
+"""Views of bytes at an address, which keep the owner of the bytes alive, and copies of bytes, during which other threads can
+run."""
 import ctypes
 import pickle
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_ssize_t, c_void_p
 
-# Copies of as many bytes or more release the interpreter's lock.
+# A copy of this many bytes or more releases the lock of the interpreter (GIL).
 LARGE = 1 << 18
 
 _memmove = ctypes.CDLL(None).memmove
@@ -23,7 +24,7 @@ _release_buffer.restype, _release_buffer.argtypes = None, [POINTER(_Buffer)]
 
 
 def address_of(view):
-    """Where a contiguous memoryview begins, whether it may be written or not."""
+    """Returns the address of a contiguous memoryview, which may be read-only. Returns 0 for an empty one."""
     if view.nbytes == 0:
         return 0
     described = _Buffer()
@@ -34,7 +35,8 @@ def address_of(view):
 
 
 def view_of(address, size, owner, array_type=None):
-    """A writable memoryview of bytes. `owner` lives as long as this view and every view that is made from it."""
+    """Returns a writable memoryview of `size` bytes at `address`. It keeps `owner` alive, and so does every view that is made of
+    it."""
     if size == 0:
         return memoryview(bytearray())
     held = (array_type or ctypes.c_ubyte * size).from_address(address)
@@ -43,7 +45,7 @@ def view_of(address, size, owner, array_type=None):
 
 
 def copy_into(target, source):
-    """`target` and `source` are memoryviews of bytes of one size."""
+    """Copies `source` into `target`. Both are memoryviews of bytes and have the same size."""
     if source.nbytes < LARGE:
         target[:] = source
     else:

@@ -1,4 +1,4 @@
-"""The functions of libforksight-ipc.so, by ctypes. ipc/include/forksight/ipc.h says what they do."""
+"""Declares the functions of libforksight-ipc.so for ctypes. ipc/include/forksight/ipc.h says what they do."""
 import ctypes
 import os
 from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
@@ -18,11 +18,11 @@ class Options(ctypes.Structure):
     _fields_ = [("slots", c_uint32), ("buffers", c_uint32), ("buffer_bytes", c_uint64), ("named", c_uint32), ("thread", c_uint32),
                 ("redeliver", c_uint32), ("full", c_uint32), ("max_redeliver", c_uint32), ("max_participants", c_uint32), ("spin_us", c_int32),
                 ("atfork_handlers", c_uint32), ("unlink_at", c_uint32),
-                ("later", c_uint32 * 16)]  # options of a later library: zero is their default
+                ("later", c_uint32 * 16)]  # room for options of later versions of the library; 0 is the default of each
 
 
 ERROR = POINTER(ErrorText)
-# Name without the prefix forksight_: (what it returns, what it takes).
+# Name without the prefix forksight_: (type of the result, types of the arguments).
 FUNCTIONS = {
     "queue_create": (c_int, [POINTER(Options), POINTER(c_void_p), ERROR]),
     "queue_open_or_create": (c_int, [c_char_p, POINTER(Options), c_int, POINTER(c_void_p), ERROR]),
@@ -53,7 +53,8 @@ FUNCTIONS = {
 
 
 def find_library():
-    """$FORKSIGHT_QUEUE_LIBRARY, else the library in this package, else what the loader finds by its name."""
+    """Returns $FORKSIGHT_QUEUE_LIBRARY if that is set, else the path of the library in this package. If this package has none, it
+    returns the name of the library, which the loader searches for."""
     named = os.environ.get("FORKSIGHT_QUEUE_LIBRARY")
     if named:
         return named

@@ -70,7 +70,8 @@ class RemoteTraceback(Exception):
 # The worker.
 
 def _describe(error):
-    """(pickled exception, traceback). The exception is unpickled once here. If that fails, a RemoteError is sent in its place."""
+    """Returns (pickled exception, traceback). The exception is unpickled once here as a trial. If that fails, the caller gets the
+    pickle of a RemoteError instead."""
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     try:
         if not isinstance(error, Exception):

@@ -200,7 +200,8 @@ class Queue:
         else:
             self._begin(_Handle(lambda out, told: native.queue_create(byref(options), out, told)), "any")
         if keep_open:
-            # Otherwise a handle takes a role by its first call that needs it. That call would take a message of another process.
+            # The handle takes both roles now. Usually a handle takes a role by its first call that sends or receives. But a
+            # receive of this handle would take a message that is meant for another process.
             told = ErrorText()
             for role in ("producer", "consumer"):
                 code = native.queue_take_role(self._handle.pointer, _ROLES[role], byref(told))
@@ -235,7 +236,7 @@ class Queue:
             self._handle = handle
         return handle
 
-    # To other processes.
+    # Passing the queue to other processes.
 
     def fileno(self):
         """The descriptor of the queue's memory. subprocess.Popen(pass_fds=[queue.fileno()]) passes it to another program."""
@@ -398,7 +399,7 @@ class Queue:
         except Full:
             await _Wait(self).run(self._put, item, deadline, None)
 
-    # The end.
+    # Ending the queue.
 
     def close_producer(self):
         """Declares that this handle sends no more. When the last producer has closed, get() returns what is queued and then raises
@@ -503,7 +504,7 @@ class _Wait:
 def _attach_named(name, device, inode, role):
     queue = Queue.attach(name, role)
     about = os.fstat(queue.fileno())
-    # A name that a user chose may belong to another queue meanwhile.
+    # If a user chose the name, it may have been given to another queue since the pickling.
     if (about.st_dev, about.st_ino) != (device, inode):
         queue.close()
         raise Error(f"{name}: is another queue now: the name was removed and used again")

@@ -1,7 +1,7 @@
 """RLock, Semaphore and Condition for processes that may be killed.
 
-Each is built from the locks of _locks.py. Such a lock ends with the process that holds it. So a unit of a semaphore comes back
-when its holder is killed, and a condition knows which of its waiters still live."""
+Each is built from the locks of _locks.py. The kernel releases such a lock when its holder ends. So a unit of a semaphore becomes
+free when its holder is killed, and a condition knows which of its waiters still live."""
 import os
 import time
 import weakref
@@ -9,14 +9,14 @@ import weakref
 from ._kernel import PAGE, Segment, futex_add_one_and_wake, futex_wait
 from ._locks import LOCK_WORDS, SLICE, Lock
 
-SERIAL = 0                          # a word that grows with each release() or notify(): waiters sleep on it
-STATE = LOCK_WORDS - 1              # the word of a lock that Lock itself does not use
-MOST = PAGE // 4 // LOCK_WORDS - 1  # locks of one page: their words follow the first LOCK_WORDS words
+SERIAL = 0                          # a word that grows with each release() and each notify(); waiters sleep on it
+STATE = LOCK_WORDS - 1              # the one word of a lock that Lock does not use
+MOST = PAGE // 4 // LOCK_WORDS - 1  # how many locks fit into a page; their words follow the first LOCK_WORDS words
 FREE, WAITS, NOTIFIED = range(3)    # the state of a place of a condition
 
 
 def _make_locks(segment, count):
-    """`count` locks in one segment. Lock number i has the byte i + 1 and the words from LOCK_WORDS * (i + 1) on."""
+    """Returns `count` locks in one segment. Lock number i uses the byte i + 1 and the words from LOCK_WORDS * (i + 1) on."""
     return [Lock.of(segment, i + 1, LOCK_WORDS * (i + 1)) for i in range(count)]
 
 
@@ -25,8 +25,8 @@ def _deadline_of(timeout):
 
 
 class RLock:
-    """A lock that the thread which holds it may acquire again. It is free after as many calls of release(). Like Lock, it goes to
-    the next process when its holder ends, and `abandoned` is then the id of that process."""
+    """A lock that its holder may acquire again. It is free after as many calls of release() as of acquire(). If its holder ends,
+    the next process can acquire it, as with Lock. `abandoned` is then the id of the process that ended."""
 
     def __init__(self):
         self._begin(Lock())
@@ -37,8 +37,8 @@ class RLock:
         self.renew()
 
     def renew(self):
-        """In a forked child: the holder is the parent, if anybody."""
-        self._more = 0  # how often the holder has acquired it again; 0 while nobody holds it
+        """Called for a new object, and in a forked child, which never holds the lock of its parent."""
+        self._more = 0  # how often the holder has acquired the lock again; 0 while no thread of this process holds it
 
     @classmethod
     def of(cls, lock):
@@ -52,16 +52,18 @@ class RLock:
     def __repr__(self):
         return repr(self._lock).replace(".Lock ", ".RLock ", 1)
 
-    held = property(lambda self: self._lock.held, doc="Whether this process holds it.")
-    owner = property(lambda self: self._lock.owner, doc="The process that holds it, or None.")
-    abandoned = property(lambda self: self._lock.abandoned, doc="The process that ended while it held the lock, before this one got it, or None.")
+    held = property(lambda self: self._lock.held, doc="True if this process holds the lock.")
+    owner = property(lambda self: self._lock.owner, doc="The id of the process that holds the lock, or None.")
+    abandoned = property(lambda self: self._lock.abandoned,
+                         doc="The id of the process that ended while it held the lock, or None.")
 
     def held_here(self):
-        """Whether this thread holds it."""
+        """True if this thread holds the lock."""
         return self._lock.held_here()
 
     def acquire(self, block=True, timeout=None):
-        """True, or False if another thread or process holds it for longer than `timeout` seconds."""
+        """Acquires the lock and returns True. Returns False if another thread or process still holds it after `timeout` seconds,
+        or at once if `block` is false."""
         if self._lock.held_here():
             self._more += 1
             return True
@@ -81,7 +83,7 @@ class RLock:
             self.acquire()
             return self
         except BaseException:
-            # A handler of a signal has raised after acquire(): there will be no __exit__().
+            # A handler of a signal may have raised after acquire(). __exit__() is not called then.
             if self._lock.held_here():
                 self._more = more
                 if not was_held:
@@ -93,15 +95,15 @@ class RLock:
         try:
             self.release()
         except BaseException:
-            # A handler of a signal has raised, perhaps before anything was released.
+            # A handler of a signal may have raised before release() did anything.
             if self._lock.held_here() and self._more == more:
                 self.release()
             raise
 
 
 class Semaphore:
-    """At most `value` holders at a time. Each acquire() takes a unit, and a process that ends gives its units back. So release() gives
-    back a unit that this process has acquired: a semaphore that starts at 0, as a signal, is not offered."""
+    """A semaphore of `value` units. acquire() takes a unit. release() gives back a unit that this process has acquired. The units
+    of a process that ends become free. A semaphore cannot start at 0, so one process cannot use it to signal another."""
 
     def __init__(self, value=1):
         if not 1 <= value <= MOST:
@@ -126,7 +128,7 @@ class Semaphore:
         return f"<forksight.queue.{type(self).__name__} {self.get_value()} of {len(self._units)} units free>"
 
     def get_value(self):
-        """How many units are free."""
+        """Returns how many units are free."""
         return sum(not unit.held and not self._segment.is_locked_elsewhere(unit._byte) for unit in self._units)
 
     @property
@@ -135,8 +137,9 @@ class Semaphore:
         return [owner for owner in (unit.owner for unit in self._units) if owner]
 
     def acquire(self, block=True, timeout=None):
-        """True, or False if no unit was free within `timeout` seconds. If it returns True and `abandoned` is not None, the process of
-        that id ended while it held this unit. If it raises, no unit was taken."""
+        """Takes a unit and returns True. Returns False if no unit was free within `timeout` seconds, or at once if `block` is
+        false. If it returns True and `abandoned` is not None, the process with that id ended while it held this unit. If
+        acquire() raises, it has taken no unit."""
         before = self._held_here()
         try:
             return self._acquire(block, timeout)
@@ -159,7 +162,7 @@ class Semaphore:
             futex_wait(self._segment.address_of(SERIAL), seen, min(left, SLICE))
 
     def release(self):
-        """Gives back a unit, of this thread if it has one, else of another thread of this process."""
+        """Gives back a unit of this thread. If this thread has none, it gives back a unit of another thread of this process."""
         held = self._held_here() or [unit for unit in self._units if unit.held]
         if not held:
             raise ValueError("release() of a semaphore of which this process holds no unit")
@@ -170,11 +173,11 @@ class Semaphore:
         futex_add_one_and_wake(self._segment.address_of(SERIAL))
 
     def _held_here(self):
-        """The units that this thread holds."""
+        """Returns the units that this thread holds."""
         return [unit for unit in self._units if unit.held_here()]
 
     def _give_back_all_but(self, before):
-        """After a handler of a signal has raised: gives back the unit that this thread has taken since, if any."""
+        """Gives back the units of this thread that are not in `before`. Called after a handler of a signal has raised."""
         for unit in self._held_here():
             if unit not in before:
                 self._give_back(unit)
@@ -185,7 +188,7 @@ class Semaphore:
             self._acquire(True, None)
             return self
         except BaseException:
-            self._give_back_all_but(before)  # there will be no __exit__()
+            self._give_back_all_but(before)  # __exit__() is not called then
             raise
 
     def __exit__(self, *_):
@@ -194,7 +197,7 @@ class Semaphore:
             before = len(self._held_here())
             self.release()
         except BaseException:
-            # A handler of a signal has raised, perhaps before anything was released.
+            # A handler of a signal may have raised before release() did anything.
             left = len(self._held_here())
             if left and before in (None, left):
                 self.release()
@@ -202,19 +205,19 @@ class Semaphore:
 
 
 class BoundedSemaphore(Semaphore):
-    """The same: a semaphore of this module never has more units than it started with."""
+    """The same as Semaphore, which never has more units than it started with."""
 
 
 class Condition:
-    """As multiprocessing.Condition: wait(), wait_for(), notify(), notify_all(), and the methods of its lock. A process that is killed
-    while it waits takes no notify() with it: the next waiter gets that."""
+    """Has the methods of multiprocessing.Condition: wait(), wait_for(), notify(), notify_all(), and those of its lock. If a
+    process is notified and is killed before its wait() returns, another waiter gets the notification."""
 
     def __init__(self, lock=None):
         self._begin(RLock() if lock is None else lock, Segment(PAGE, "forksight-condition"))
 
     def _begin(self, lock, segment):
         self._lock, self._segment = lock, segment
-        self._places = _make_locks(segment, MOST)  # each waiter holds one: the kernel ends that with the waiter
+        self._places = _make_locks(segment, MOST)  # each waiter holds one; the kernel releases it if the waiter dies
 
     @classmethod
     def of(cls, lock, segment):
@@ -251,11 +254,11 @@ class Condition:
         return place.held or self._segment.is_locked_elsewhere(place._byte)
 
     def _find_lost(self):
-        """The places that were notified, and whose waiter ended before it could return."""
+        """Returns the places whose waiter was notified, and ended before its wait() returned."""
         return [place for place in self._places if self._state_of(place) == NOTIFIED and not self._lives(place)]
 
     def _pass_on(self):
-        """Gives the notifications of waiters that have ended to others. Under the lock."""
+        """Passes the notifications of waiters that have ended on to others. The caller holds the lock."""
         lost = self._find_lost()
         for place in lost:
             self._state_of(place, FREE)
@@ -276,7 +279,7 @@ class Condition:
         futex_add_one_and_wake(self._segment.address_of(SERIAL))
 
     def notify(self, n=1):
-        """Wakes `n` waiters, if so many wait. The lock must be held."""
+        """Wakes `n` waiters, or all if fewer wait. The caller must hold the lock."""
         self._check_lock("notify()")
         self._pass_on()
         self._notify(n)
@@ -285,14 +288,14 @@ class Condition:
         self.notify(len(self._places))
 
     def wait(self, timeout=None):
-        """Releases the lock, waits for a notify(), and acquires the lock again. True, or False if none came within `timeout` seconds.
-        If a handler of a signal raises, the lock is acquired first, and then the exception goes on."""
+        """Releases the lock, waits for a notify(), and acquires the lock again. Returns True. Returns False if no notify() came
+        within `timeout` seconds. If a handler of a signal raises, wait() acquires the lock before it passes the exception on."""
         self._check_lock("wait()")
         mine = []
         try:
             return self._wait(mine, _deadline_of(timeout))
         except BaseException:
-            # Perhaps a handler of a signal has raised between the lock of a place and the note of it.
+            # A handler of a signal may have raised after a place was locked and before it was appended to `mine`.
             for place in self._places:
                 if place.held_here() and (place in mine or self._state_of(place) == FREE):
                     self._leave(place)
@@ -304,7 +307,7 @@ class Condition:
             raise RuntimeError(f"a condition can have {len(self._places)} waiters at a time")
         mine.append(place)
         if self._state_of(place) == NOTIFIED:
-            # The waiter that had this place was notified, and ended before it could return.
+            # The waiter that had this place before was notified, and ended before its wait() returned.
             self._state_of(place, FREE)
             self._notify(1)
         more = getattr(self._lock, "_more", 0)
@@ -320,7 +323,7 @@ class Condition:
             self._acquire_again(more)
             if self._state_of(place) == NOTIFIED:
                 self._state_of(place, FREE)
-                self._notify(1)  # this wait has not used it
+                self._notify(1)  # another waiter gets the notification, because this wait() raises
             raise
         self._leave(place)
         return told
@@ -348,9 +351,9 @@ class Condition:
         while not self._lock.held_here():
             try:
                 self._lock.acquire()
-            except OSError:  # its memory is gone: no attempt will succeed
+            except OSError:  # the kernel cannot lock the byte at all, so no attempt would succeed
                 raise
-            except BaseException as error:  # of a handler of a signal; the caller's `with` will release the lock
+            except BaseException as error:  # a handler of a signal raised it; the caller's `with` will release the lock
                 raised = error
         if more:
             self._lock._more = more
@@ -358,7 +361,7 @@ class Condition:
             raise raised
 
     def wait_for(self, predicate, timeout=None):
-        """Waits until predicate() is true, and returns what it returned last."""
+        """Waits until predicate() is true or `timeout` seconds have passed. Returns the last result of predicate()."""
         deadline = _deadline_of(timeout)
         result = predicate()
         while not result:
