@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 """Measures how much time the shim costs, in one run. Prints one table of ratios to the time without the shim.
 
-Machines are shared and noisy, so only ratios within one run mean anything. Each of many short rounds measures a
-program bare (without a preloaded library), with a preloaded library that does nothing, and with the shim, one right
-after the other. The ratio in the table is the median of the ratios of the rounds. The figure of a round is a quantile
-(bench/samples.hpp). For the whole commands, it is the shortest of many turns. Some of the programs also run under
-ThreadSanitizer (rebuilt), Helgrind and DRD.
+Other work on the machine disturbs the times, so only ratios within one run mean anything. There are many short rounds.
+Each round measures a program bare (without a preloaded library), with a preloaded library that does nothing, and with
+the shim, one right after the other. The ratio in the table is the median of the ratios of the rounds. The figure of a
+round is a quantile (bench/samples.hpp). For whole commands, it is the shortest of many turns. Some of the programs also
+run under ThreadSanitizer (rebuilt), Helgrind and DRD.
 
-  bench.py --bin DIR --shim libforksight.so [--rounds N] [--groups locks,forks] [--update docs/performance.md]
+  bench.py --bin DIR --shim libforksight.so --empty libbench_empty.so [--rounds N] [--groups locks,forks]
+           [--update docs/performance.md]
 """
 import argparse
 import json
@@ -36,7 +37,7 @@ def environment_of(library, folder, asks=()):
 
 
 def run_program(command, benchmark, min_time, environment):
-    """The counters of one benchmark: its figures of one round, in nanoseconds."""
+    """Runs one benchmark for one round. Returns its counters, which are its figures in nanoseconds."""
     pattern = f"^{benchmark}(/iterations:[0-9]+)?(/real_time)?(/threads:[0-9]+)?$"
     done = subprocess.run([*command, "--benchmark_format=json", f"--benchmark_min_time={min_time}",
                            f"--benchmark_filter={pattern}"], env=environment, check=True,
@@ -48,7 +49,7 @@ def run_program(command, benchmark, min_time, environment):
 
 
 def by_benchmark(measures):
-    """Groups measures whose figures come from the same run."""
+    """Groups measures whose figures come from the same run of a program: returns ((program, benchmark, asks), measures)."""
     benchmarks = {}
     for measure in measures:
         benchmarks.setdefault((measure.program, measure.benchmark, measure.asks), []).append(measure)
@@ -128,11 +129,13 @@ def parse():
     parser.add_argument("--bin", type=Path, required=True, help="the folder of the benchmark programs")
     parser.add_argument("--shim", required=True, help="libforksight.so")
     parser.add_argument("--empty", required=True, help="a library that does nothing")
-    parser.add_argument("--portable", type=os.path.abspath, help="the shim without assembly, for the locks")
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--command-turns", type=int, default=11)
+    parser.add_argument("--portable", type=os.path.abspath, help="the shim without assembly; only the benchmarks of locks use it")
+    parser.add_argument("--rounds", type=int, default=15, help="how many rounds of each benchmark; default: %(default)s")
+    parser.add_argument("--command-turns", type=int, default=11,
+                        help="how many turns of each whole command; default: %(default)s")
     parser.add_argument("--min-time", type=float, default=0.05, help="how many seconds each benchmark runs in each round")
-    parser.add_argument("--groups", default=",".join(GROUPS), help=f"some of {','.join(GROUPS)}")
+    parser.add_argument("--groups", default=",".join(GROUPS),
+                        help="the groups of benchmarks to run, separated by commas; default: %(default)s")
     parser.add_argument("--others", default="tsan,helgrind,drd", help="the tools to compare with, or none")
     parser.add_argument("--update", type=Path, help="the page in which the new table replaces the old one")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a ratio exceeds its limit")
@@ -143,7 +146,7 @@ def parse():
     options.progress = lambda text: print(f"bench.py: {text}", file=sys.stderr, flush=True)
     unknown = set(options.groups.split(",")) - set(GROUPS)
     if unknown:
-        parser.error(f"no group {' '.join(sorted(unknown))}")
+        parser.error(f"there is no group {' '.join(sorted(unknown))}")
     for path in (options.bin, Path(options.shim), Path(options.empty)):
         if not path.exists():
             parser.error(f"{path} does not exist; build the target bench_programs first")

@@ -2,7 +2,8 @@
 """Measures how much wall-clock time `forksight run` adds to a program in which it finds nothing.
 
 Each round runs the program bare and under `run`. Every other round uses the opposite order. The added time is the median
-of the differences of the rounds. It is not given as a share, because some of the programs end after a few milliseconds.
+of the differences of the rounds. It is given in milliseconds and not as a ratio, because some of the programs end after
+a few milliseconds.
 
 For programs that idle, clean_run.py measures the processor time of `run` itself, as a share of the wall-clock time.
 
@@ -63,6 +64,7 @@ IDLE = [
 
 
 def timed(command):
+    """Returns the wall-clock milliseconds of the command. Ends the program if the command fails, or if `run` found something."""
     begin = time.perf_counter()
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                           check=False)
@@ -73,7 +75,7 @@ def timed(command):
 
 
 def measure(forksight, command, rounds):
-    """Medians in milliseconds: bare, under `run`, and the difference."""
+    """Returns three medians in milliseconds: of the time bare, of the time under `run`, and of the difference."""
     taken = []
     with tempfile.TemporaryDirectory() as folder:
         variants = [command, [forksight, "run", "--out", folder, "--", *command]]

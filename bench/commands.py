@@ -1,4 +1,4 @@
-"""Prepares and times two whole commands that users run: a build by make, and a configure script."""
+"""Prepares and times two whole commands that users run: a build by make, and a configure script of autoconf."""
 import os
 import resource
 import shutil
@@ -29,8 +29,8 @@ def _timed(command, folder, environment):
 
 
 def _make(scratch, source):
-    """Lets make compile some of the shim's sources, two at a time. There are few sources, so that there is time for many
-    turns."""
+    """Prepares a command by which make compiles some of the shim's sources, two at a time. These are few sources, so that
+    there is time for many turns."""
     build = scratch / "make"
     plain = {key: value for key, value in os.environ.items() if not key.startswith("CMAKE_") and key != "LD_PRELOAD"}
     _run(["cmake", "-S", source, "-B", build, "-G", "Unix Makefiles", "-DCMAKE_BUILD_TYPE=Release",
@@ -43,7 +43,7 @@ def _make(scratch, source):
 
 
 def _configure(scratch, source):
-    """Runs the configure script that autoconf makes of bench/configure/configure.ac."""
+    """Prepares the configure script that autoconf makes of bench/configure/configure.ac."""
     folder = scratch / "configure"
     shutil.copytree(source / "bench" / "configure", folder)
     _run(["autoconf"], folder)

@@ -1,5 +1,5 @@
-// Measures what the shim adds to an uncontended pair of acquire and release. It is measured before the process makes
-// its first other thread, when glibc uses no atomic instructions, and after that.
+// Measures what the shim adds to an uncontended pair of acquire and release. Measures it before the process makes its
+// first other thread, when glibc uses no atomic instructions, and after that.
 #include <benchmark/benchmark.h>
 #include <pthread.h>
 #include <semaphore.h>

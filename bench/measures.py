@@ -1,7 +1,8 @@
 """The measures, their names in the table, and their limits as ratios to the bare time."""
 from collections import namedtuple
 
-# `figure` names the counter of the benchmark that is read. `asks` names environment variables that are set to 1 for the shim.
+# `figure` names the counter of the benchmark that is the result. `asks` names environment variables that are set to 1 for the
+# shim.
 Measure = namedtuple("Measure", "program benchmark text at_most figure asks", defaults=["figure", ()])
 
 _FORKS = [(threads, held) for threads in (1, 16, 64, 256) for held in (0, 1)]

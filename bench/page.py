@@ -1,4 +1,4 @@
-"""Makes the table of ratios, for the terminal and for docs/performance.md."""
+"""Makes the table of times and ratios, for the terminal and for docs/performance.md."""
 import os
 import platform
 import re

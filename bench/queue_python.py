@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""Measures a training loop over several queues in one run. Loader processes fill batches of numpy, and the trainer sums them.
+"""Measures a training loop over several queues in one run. Loader processes fill numpy arrays, and the trainer sums them.
 
-Machines are shared and noisy, so only ratios within one run mean anything. The queues take turns in each round, and the figures
-are medians of the rounds. A second part runs each queue once more. In it, the trainer kills a loader every --kill-every seconds
-and starts another. If no batch comes out of a queue for --stall seconds, the table says that it hung, and after how many seconds.
-numpy is necessary: without it, the exit status is 77. Without torch, the queue of torch is left out, and a line says so.
+Other work on the machine disturbs the times, so only ratios within one run mean anything. The queues take turns in each round,
+and the figures are medians of the rounds. A second part runs each queue once more. In it, the trainer kills a loader every
+--kill-every seconds and starts another. If no batch comes out of a queue for --stall seconds, the table says that it hung, and
+after how many seconds. numpy is necessary: without it, the exit status is 77. Without torch, the queue of torch is left out,
+and a line says so.
 
   queue_python.py --library build/release/lib/libforksight-ipc.so [--seconds N] [--rounds N] [--bytes N] [--loaders N]
 """

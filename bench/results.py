@@ -16,8 +16,8 @@ class Results:
         return [times[variant] / times["bare"] for times in self.rounds[measure] if variant in times]
 
     def ratio(self, measure, variant):
-        """Returns the median of the rounds' ratios, or None if there is no round. Ratios are used because a disturbance
-        of a whole round affects both of its times."""
+        """Returns the median of the rounds' ratios of time to the bare time, or None if there is no round. If something
+        disturbs a whole round, it affects both times of the round, so the ratio is still right."""
         ratios = self.ratios(measure, variant)
         return statistics.median_low(ratios) if ratios else None
 

@@ -1,7 +1,7 @@
-// The figure of one round of a benchmark. On a shared machine other work mostly determines a mean: one operation that
-// was preempted for 4 ms weighs as much as eighty forks. So each operation is timed, or each batch of operations if
-// they take only nanoseconds. The figure is a quantile of these times, in nanoseconds for an operation. It is reported
-// as a counter.
+// The figure of one round of a benchmark. It is not a mean, because other work on the machine would mostly determine
+// that: one operation that is preempted for 4 ms weighs as much as eighty forks. So each operation is timed, or each
+// batch of operations if they take only nanoseconds. The figure is a quantile of these times, in nanoseconds for an
+// operation. It is reported as a counter.
 #pragma once
 
 #include <benchmark/benchmark.h>

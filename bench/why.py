@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Measures how long `forksight why` takes to explain a tree of many hung threads. Compares it with eu-stack, which only
 prints the stacks of one process after the other. The commands run by turns, so that all have the same conditions. The
-figures are medians. The line "no child" shows `why` without its reader child: fork() fails, so `why` reads in its own
-process.
+figures are medians. For the line "no child", fork() fails in `why`. Then `why` does not read in a child process, as it
+usually does, but in its own process.
 
   why.py --forksight FORKSIGHT --program bench_why_tree [--processes 16] [--threads 16] [--rounds 9]
 """

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
 
-// The slot is in memory that the loader made read-only after it had bound the object.
+// True if the slot is in memory that the loader made read-only after it had bound the object.
 bool is_read_only(const LoadedObject& object, std::uint64_t slot) {
   const auto start = object.start;
   const auto* const head = reinterpret_cast<const ElfW(Ehdr)*>(start);
@@ -39,7 +39,8 @@ bool protect(std::uint64_t slot, int protection) {
   return sys::call(SYS_mprotect, static_cast<long>(slot & ~(kPageBytes - 1)), kPageBytes, protection) == 0;
 }
 
-// A thread that calls at the same time uses either the old or the new address.
+// Stores the address of a wrapper in a slot. A thread that calls through the slot at the same time uses either the old
+// or the new address.
 void lead_to(const LoadedObject& object, std::uint64_t slot, std::uint64_t wrapper) {
   const bool is_closed = is_read_only(object, slot);
   if (is_closed && !protect(slot, PROT_READ | PROT_WRITE)) return;
@@ -97,8 +98,8 @@ bool has_startup_provider() {
   return false;
 }
 
-// Objects that were examined. If there are too many, the oldest entry is replaced. Its object may be examined again,
-// which changes nothing.
+// Objects that were examined. If there are too many, the oldest entry is replaced. Then its object may be examined
+// again, which does no harm.
 struct Opened {
   std::atomic<const void*> handle;
   std::atomic<std::uint64_t> dynamic;
@@ -133,7 +134,7 @@ bool is_at_startup(const link_map* map) {
   return false;
 }
 
-// An object in another namespace (dlmopen) has another global scope.
+// True if the object is not in another namespace (dlmopen), which has another global scope.
 bool is_in_first_namespace(const link_map* map) {
   refresh_modules();
   const Module* const module = find_module(reinterpret_cast<std::uint64_t>(map->l_ld));

@@ -1,7 +1,8 @@
-// Calls of MPI, UCX and the CUDA driver by symbol. The shim exports none of their names: these have no versions, so an
-// export would also take calls that are not meant for it (docs/decisions/0014-calls-watched-at-their-slots.md).
-// Instead, the shim changes the PLT slots through which a loaded object calls them: they lead to wrappers of the
-// functions that the loader has bound them to.
+// Watches calls of MPI, UCX and the CUDA driver that are bound by symbol. The shim exports none of their names: these
+// have no versions, so an export would also receive calls that are meant for other functions
+// (docs/decisions/0014-calls-watched-at-their-slots.md). Instead, the shim changes the PLT slots through which a loaded
+// object calls these functions. Each slot then has the address of a wrapper, which calls the function that the loader
+// had bound the slot to.
 #pragma once
 
 namespace forksight {

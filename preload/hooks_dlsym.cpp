@@ -1,7 +1,8 @@
-// dlsym: nearly every program gets the CUDA driver's functions from it.
-//   The real dlsym looks at its return address, because RTLD_NEXT and RTLD_DEFAULT depend on the caller's object. So
-//   the hook must not call it on behalf of the caller. If the hook does not know the answer itself, it jumps to the
-//   real function with arguments and stack unchanged. Functions of MPI and UCX are returned unchanged.
+// The hook of dlsym, from which nearly every program gets the functions of the CUDA driver.
+//   The real dlsym reads its return address, because RTLD_NEXT and RTLD_DEFAULT depend on the caller's object. So the
+//   hook must not call it on behalf of the caller. If the hook does not know the answer itself, it jumps to the real
+//   function with arguments and stack unchanged. For functions of MPI and UCX, the answer of the real function is not
+//   changed.
 #include <dlfcn.h>
 
 #include <link.h>
@@ -33,14 +34,14 @@ struct DlsymAnswer {
 
 namespace {
 
-// False while the real dlsym may be unloaded: before glibc 2.34 it is in a library of its own, which may be opened and
-// closed.
+// True once the real dlsym is known and cannot be unloaded. Before glibc 2.34 it is in a library of its own, which may
+// be opened and closed.
 constinit bool g_dlsym_stays = false;
 
-// dlsym does not find the shim's exports that have versions. So a caller that asks for the next definition, or for the
-// one that the program sees, gets the hook from here, if its search would pass the shim and end at libc. Therefore an
-// interposer in the program, for example a sanitizer, calls the hooks, too. dlsym then returns the same address that
-// the program's own references have.
+// The hook that dlsym should return; 0: none. dlsym itself does not find the shim's exports, because they have
+// versions. So a caller that asks with RTLD_NEXT or RTLD_DEFAULT gets the hook from here, if its search would pass the
+// shim and end at libc. Therefore an interposer in the program, for example a sanitizer, calls the hooks, too, and
+// dlsym returns the same address that the program's own references are bound to.
 std::uint64_t find_hook_for(void* handle, const char* name, std::uint64_t caller) {
   const std::uint64_t hook = find_hook(name);
   if (hook == 0 || last_at_startup() == nullptr) return 0;
@@ -80,7 +81,7 @@ DlsymAnswer forksight_answer_dlsym(void* handle, const char* name, std::uint64_t
   return {reinterpret_cast<void*>(hook), 1};
 }
 
-// All calls pass through the function above, which looks at the handle.
+// Every call first calls forksight_answer_dlsym().
 asm(FORKSIGHT_SYMVER_dlsym R"(
   .text
   .p2align 4

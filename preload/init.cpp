@@ -1,5 +1,5 @@
 // Starts the shim once: in its constructor or in the first hook that is called, whichever comes first. Constructors of
-// other libraries run before the shim's, and may already lock, create threads, or register handlers.
+// other libraries run before that of the shim, and may already take locks, make threads, or register handlers.
 #include <unistd.h>
 
 #include <atomic>
@@ -29,15 +29,15 @@ namespace {
 enum class Stage : int { kCold, kStarting, kUp };
 constinit std::atomic<Stage> g_stage{Stage::kCold};
 
-// The start-up code of a sanitizer may call hooks before libc has set `environ`. Then the environment is read from
-// where the kernel put it, behind the arguments.
+// The start-up code of a sanitizer may call hooks before libc has set `environ`. Then this finds the environment where
+// the kernel put it: behind the arguments.
 char** find_environment() {
   if (environ != nullptr) return environ;
   const auto* const arguments = static_cast<const std::uint64_t*>(__libc_stack_end);
   return arguments == nullptr ? nullptr : reinterpret_cast<char**>(__libc_stack_end) + 1 + arguments[0] + 1;
 }
 
-// libc's own functions, because those of a sanitizer may not be ready yet.
+// libc's own functions. If a sanitizer interposes them, its functions may not be ready yet.
 using MutexFunction = int (*)(pthread_mutex_t*);
 constinit MutexFunction g_lock = nullptr;
 constinit MutexFunction g_unlock = nullptr;
@@ -75,7 +75,7 @@ void start() {
 
 void initialise_slow() {
   Stage expected = Stage::kCold;
-  // If another thread is starting the shim (a constructor may have made threads), the caller continues unrecorded.
+  // If another thread is starting the shim (a constructor may have made threads), nothing is recorded about this call.
   if (!g_stage.compare_exchange_strong(expected, Stage::kStarting, std::memory_order_acq_rel)) return;
   start();
   g_next.ready = true;

@@ -20,8 +20,8 @@ namespace forksight {
 namespace {
 
 enum class Event {
-  library_came,
-  library_gone,
+  library_added,
+  library_removed,
   libraries_changed,
   libraries_settled,
   libraries_are_awaited,
@@ -69,8 +69,8 @@ inline Answer ask_all(Arguments&... arguments) {
 
 }  // namespace
 
-void library_came(Module& module) { tell_all<Event::library_came>(module); }
-void library_gone(Module& module) { tell_all<Event::library_gone>(module); }
+void library_added(Module& module) { tell_all<Event::library_added>(module); }
+void library_removed(Module& module) { tell_all<Event::library_removed>(module); }
 void libraries_changed(bool some_are_gone) { tell_all<Event::libraries_changed>(some_are_gone); }
 void libraries_settled() { tell_all<Event::libraries_settled>(); }
 bool libraries_are_awaited() { return ask_all<Event::libraries_are_awaited, bool>(); }

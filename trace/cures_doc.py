@@ -29,7 +29,7 @@ def main():
         sys.exit(__doc__)
     rows = cures(sys.argv[1])
     if not rows:
-        sys.exit(f"{sys.argv[1]}: no cures in it")
+        sys.exit(f"{sys.argv[1]}: contains no line of FORKSIGHT_CURE")
     if len(sys.argv) == 2:
         print(table(rows), end="")
         return

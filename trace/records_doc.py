@@ -15,9 +15,9 @@ ELEMENTS = {"char": "text", "std::byte": "memory", "std::uint64_t": "references"
 def table(text):
     records, tails = RECORD.findall(text), TAIL.findall(text)
     if len(records) != len(re.findall(r"^FORKSIGHT_RECORD\(", text, re.M)) or not records:
-        sys.exit("a line of FORKSIGHT_RECORD is not understood")
+        sys.exit("a line of FORKSIGHT_RECORD does not have the expected form, or there is none")
     if len(tails) != len(re.findall(r"^FORKSIGHT_TAIL\(", text, re.M)):
-        sys.exit("a line of FORKSIGHT_TAIL is not understood")
+        sys.exit("a line of FORKSIGHT_TAIL does not have the expected form")
     lines = ["| number | name | fixed part | tails | what it is |", "|---|---|---|---|---|"]
     for identifier, number, name, struct, words in records:
         own = [f"`{tail}`: `{count}` {ELEMENTS.get(element, f'`{element}`')}"

@@ -1,8 +1,10 @@
 #include "collect/load.hpp"
 
 #include <fmt/core.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -38,9 +40,22 @@ void search_folder(const fs::path& folder, Evidence& evidence, std::vector<std::
   if (error) limits.push_back(fmt::format("{}: not searched to its end: {}", folder.string(), error.message()));
 }
 
+// Sorts the files, so that the order is the same each time, and leaves one path for each file. The user may name a file
+// in several ways: twice, by two spellings (`run` and `./run`), through a link, or by a folder and a path in it.
+void keep_each_file_once(std::vector<fs::path>& files) {
+  std::ranges::sort(files);
+  std::set<std::pair<dev_t, ino_t>> seen;
+  std::erase_if(files, [&](const fs::path& file) {
+    struct stat status = {};
+    // A file that cannot be looked at stays in the list: reading it says why.
+    return ::stat(file.c_str(), &status) == 0 && !seen.emplace(status.st_dev, status.st_ino).second;
+  });
+}
+
 }  // namespace
 
-Result<model::Model> load_run(const std::vector<fs::path>& paths, const LoadOptions& options) {
+Result<model::Model> load_run(const files::Reader& reader, const std::vector<fs::path>& paths,
+                              const LoadOptions& options) {
   model::Model model;
   Evidence evidence;
   for (const fs::path& path : paths) {
@@ -52,26 +67,24 @@ Result<model::Model> load_run(const std::vector<fs::path>& paths, const LoadOpti
       evidence.traces.push_back(path);
       continue;
     }
-    const std::size_t before = evidence.traces.size() + evidence.run_logs.size();
+    const std::size_t files_before = evidence.traces.size() + evidence.run_logs.size();
+    const std::size_t limits_before = model.limits.size();
     search_folder(path, evidence, model.limits);
-    if (evidence.traces.size() + evidence.run_logs.size() == before && model.limits.empty()) {
+    const bool is_searched = model.limits.size() == limits_before;
+    if (is_searched && evidence.traces.size() + evidence.run_logs.size() == files_before) {
       return Error{fmt::format("{}: no *{} and no {} in it; name the folder that `forksight run` wrote", path.string(),
                                trace::kFileSuffix, kRunLogFile)};
     }
   }
-  // If the user named a path twice, or a folder and a path in it, each file counts once. The order is the same each
-  // time.
-  for (auto* const list : {&evidence.traces, &evidence.run_logs}) {
-    std::ranges::sort(*list);
-    list->erase(std::unique(list->begin(), list->end()), list->end());
-  }
+  keep_each_file_once(evidence.traces);
+  keep_each_file_once(evidence.run_logs);
 
   ProcessTable processes(model);
   std::string first_error;
   std::size_t unreadable = 0;
   for (std::size_t i = 0; i < evidence.traces.size(); ++i) {
     if (options.progress) options.progress(i, evidence.traces.size());
-    const Result<TraceFile> file = TraceFile::read(evidence.traces[i]);
+    const Result<TraceFile> file = TraceFile::read(reader, evidence.traces[i]);
     if (!file) {
       if (unreadable++ == 0) first_error = file.error();
       model.limits.push_back(file.error());

@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include "files/reader.hpp"
 #include "model/model.hpp"
 #include "result.hpp"
 
@@ -23,6 +24,7 @@ struct LoadOptions {
 // as one trace can be read, unreadable files become limits. It is an error if a path does not exist, a folder has no
 // evidence, or the evidence cannot be read at all. A trace that is still being written is read up to its last committed
 // record.
-Result<model::Model> load_run(const std::vector<std::filesystem::path>& paths, const LoadOptions& options = {});
+Result<model::Model> load_run(const files::Reader& reader, const std::vector<std::filesystem::path>& paths,
+                              const LoadOptions& options = {});
 
 }  // namespace forksight::collect

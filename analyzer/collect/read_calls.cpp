@@ -9,7 +9,7 @@ using trace::RecordType;
 void CallReader::read_libc_call(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::LibcCallRecord>();
   libc_calls_.push_back({std::string(fixed.name, ::strnlen(fixed.name, sizeof fixed.name)), fixed.locks});
-  trace_.become(record, libc_calls_.size() - 1);
+  trace_.bind(record, libc_calls_.size() - 1);
 }
 
 void CallReader::read_in_flight(const TraceRecord& record) {
@@ -34,7 +34,7 @@ void CallReader::read_in_flight(const TraceRecord& record) {
   trace_.name_stack(
       writer, fixed.stack,
       [ fork_id, index ](model::Model & m) -> auto& { return m.forks[fork_id].calls[index].called_at; });
-  trace_.become(record, index, fork_id);
+  trace_.bind(record, index, fork_id);
 }
 
 void CallReader::read_stream(const TraceRecord& record) {

@@ -32,7 +32,7 @@ void CudaReader::read_cuda(const TraceRecord& record) {
   model_.forks[id].cuda = std::move(cuda);
   trace_.name_stack(
       process, fixed.init_stack, [id](model::Model & m) -> auto& { return m.forks[id].cuda->init_stack; });
-  trace_.become(record, id);
+  trace_.bind(record, id);
 }
 
 namespace {
@@ -90,7 +90,7 @@ void CudaReader::read_mpi(const TraceRecord& record) {
 void CudaReader::read_cuda_function(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::CudaFunctionRecord>();
   cuda_functions_.emplace_back(fixed.name, ::strnlen(fixed.name, sizeof fixed.name));
-  trace_.become(record, cuda_functions_.size() - 1);
+  trace_.bind(record, cuda_functions_.size() - 1);
 }
 
 }  // namespace forksight::collect

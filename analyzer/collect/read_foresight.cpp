@@ -56,7 +56,7 @@ void ForesightReader::read_thread_life(const TraceRecord& record) {
   life.joined = fixed.joined;
   life.is_followed = (fixed.flags & trace::kLifeUnfollowed) == 0;
   if (fixed.joined != 0 && fixed.joiner != 0) joiners_.emplace_back(model_.lives.size(), fixed.joiner);
-  trace_.become(record, model_.lives.size());
+  trace_.bind(record, model_.lives.size());
   model_.lives.push_back(life);
 }
 

@@ -63,7 +63,7 @@ void ForkReader::read_fork(const TraceRecord& record) {
   name_lost_waits(id);
   trace_.name_stack(
       process, fixed.stack, [id](model::Model & m) -> auto& { return m.forks[id].stack; });
-  trace_.become(record, id);
+  trace_.bind(record, id);
 }
 
 void ForkReader::name_lost_waits(model::ForkId id) {

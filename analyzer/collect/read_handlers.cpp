@@ -38,12 +38,12 @@ void HandlerReader::read_handlers(const TraceRecord& record) {
           [ id, phase ](model::Model & m) -> auto& { return m.handlers[id].functions[phase]; });
     }
   }
-  trace_.become(record, handler_lists_.size() - 1);
+  trace_.bind(record, handler_lists_.size() - 1);
 }
 
 void HandlerReader::read_handler_run(const TraceRecord& record) {
   handler_runs_.emplace_back(&record, trace_.process_of(record));
-  trace_.become(record, handler_runs_.size() - 1);
+  trace_.bind(record, handler_runs_.size() - 1);
 }
 
 void HandlerReader::read_handler_wait(const TraceRecord& record) {

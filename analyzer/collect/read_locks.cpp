@@ -28,7 +28,7 @@ void LockReader::read_held(const TraceRecord& record) {
   const auto state =
       libc::decode_lock(to_model(fixed.kind), std::span(fixed.memory).first(bytes), trace_.file().info().libc);
   // The fork came after the thread had released the lock and before the shim noted that. So no thread holds the lock.
-  if (state && !state->held) return trace_.become(record, kNotHeld, fork_id);
+  if (state && !state->held) return trace_.bind(record, kNotHeld, fork_id);
   // The child wrote this record, but only its parent has the thread.
   model::Fork& about = model_.forks[fork_id];
   if (holder->index != about.forking_thread) model_.threads[holder->index].process = about.process;
@@ -42,7 +42,7 @@ void LockReader::read_held(const TraceRecord& record) {
   trace_.name_stack(
       child, fixed.stack,
       [ fork_id, index ](model::Model & m) -> auto& { return m.forks[fork_id].held[index].acquired_at; });
-  trace_.become(record, index, fork_id);
+  trace_.bind(record, index, fork_id);
 }
 
 void LockReader::read_touch(const TraceRecord& record) {
@@ -101,7 +101,7 @@ void LockReader::read_touch(const TraceRecord& record) {
   model_.touches.push_back(std::move(touch));
   trace_.name_stack(
       process, fixed.stack, [id](model::Model & m) -> auto& { return m.touches[id].stack; });
-  trace_.become(record, id);
+  trace_.bind(record, id);
 }
 
 // For a touch of this kind the trace names no lock and no pool. Only the address of the futex word is known.
@@ -122,7 +122,7 @@ void LockReader::read_futex_wait(const TraceRecord& record, const trace::TouchRe
         fixed.object, [id](model::Model & m) -> auto& { return m.touches[id].object_name; },
         [id](model::Model & m) -> auto& { return m.touches[id].object_module; });
   }
-  trace_.become(record, id);
+  trace_.bind(record, id);
 }
 
 void LockReader::read_lock_name(const TraceRecord& record) {

@@ -29,11 +29,10 @@ void NoteReader::read_note(const TraceRecord& record) {
 // Makes one sentence for each kind of note: a process writes a note at each fork, and its children write it, too.
 void NoteReader::tell_notes() {
   for (const auto& [code, noted] : notes_) {
-    const std::string who = noted.pids.size() == 1 ? fmt::format("process {}", *noted.pids.begin())
-                                                   : fmt::format("{} processes, in each at most", noted.pids.size());
-    const char* const colon = noted.pids.size() == 1 ? ":" : "";
-    model_.limits.push_back(
-        fmt::format("{}: {}{} {}", trace_.file().name(), who, colon, describe_note(code, noted.most)));
+    const std::string who = noted.pids.size() == 1
+                                ? fmt::format("process {}", *noted.pids.begin())
+                                : fmt::format("{} processes, at most per process", noted.pids.size());
+    model_.limits.push_back(fmt::format("{}: {}: {}", trace_.file().name(), who, describe_note(code, noted.most)));
   }
 }
 

@@ -34,7 +34,7 @@ void read_unflushed(TraceContext& trace, const TraceRecord& record) {
   output.number = fixed.number;
   output.bytes = fixed.bytes;
   output.text.assign(fixed.text, std::min<std::size_t>(fixed.text_bytes, sizeof fixed.text));
-  trace.become(record, model.unflushed.size());
+  trace.bind(record, model.unflushed.size());
   model.unflushed.push_back(std::move(output));
 }
 

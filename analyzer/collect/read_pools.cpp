@@ -25,7 +25,7 @@ void PoolReader::read_runtime(const TraceRecord& record) {
         process,
         threads_.creation_stack(worker->index), [id](model::Model & m) -> auto& { return m.pools[id].made_at; });
   }
-  trace_.become(record, id);
+  trace_.bind(record, id);
 }
 
 void PoolReader::read_cure(const TraceRecord& record) {

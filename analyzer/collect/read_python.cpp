@@ -13,7 +13,7 @@ void PythonReader::read_python_stacks(const TraceRecord& record) {
   const std::string_view text(reinterpret_cast<const char*>(tail.data()), tail.size());
   const model::PythonId id = model_.python.size();
   model_.python.push_back(parse_python_stacks(text, fixed.writer));
-  trace_.become(record, id);
+  trace_.bind(record, id);
   if (fixed.moment == trace::PythonMoment::kRequest) model_.processes[trace_.process_of(record)].python = id;
   if (fixed.moment == trace::PythonMoment::kTouch) {
     if (trace_.is_of_type(fixed.touch, RecordType::kShareUse)) {

@@ -110,7 +110,7 @@ void read_share(TraceContext& trace, const TraceRecord& record) {
   share.kind = *kind;
   share.fd = fixed.fd;
   if (*kind == model::ShareKind::kConnection) share.peer = describe_peer(fixed);
-  trace.become(record, model.shares.size());
+  trace.bind(record, model.shares.size());
   model.shares.push_back(std::move(share));
 }
 
@@ -139,7 +139,7 @@ void read_share_use(TraceContext& trace, const TraceRecord& record) {
   use.target_kind = kind_of_file(fixed.mode);
   const model::ProcessId process = use.process;
   const std::size_t index = model.shares[share].uses.size();
-  trace.become(record, index, share);
+  trace.bind(record, index, share);
   model.shares[share].uses.push_back(std::move(use));
   trace.name_stack(
       process, fixed.stack, [ share, index ](model::Model & m) -> auto& { return m.shares[share].uses[index].stack; });

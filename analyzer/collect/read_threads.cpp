@@ -32,7 +32,7 @@ void ThreadReader::read_thread(const TraceRecord& record) {
     trace_.deferred().add_code(
         image, fixed.start_routine, [id](model::Model & m) -> auto& { return m.threads[id].start_routine; });
   }
-  trace_.become(record, id);
+  trace_.bind(record, id);
 }
 
 std::uint64_t ThreadReader::creation_stack(model::ThreadId thread) const {
@@ -47,7 +47,7 @@ void ThreadReader::read_gone(const TraceRecord& record) {
   const auto tail = record.tail<trace::GoneRecord>();
   for (std::size_t i = 0; i < fixed.count; ++i) {
     const auto thread = trace_.find(TraceRecord::element_at<std::uint64_t>(tail, i), RecordType::kThread);
-    if (thread) model_.forks[fork->index].gone_threads.push_back(thread->index);
+    if (thread) model_.forks[fork->index].ended_in_prepare.push_back(thread->index);
   }
 }
 
@@ -67,7 +67,7 @@ void ThreadReader::sort_threads_by_owner() {
       return fork.thread_pools[at->second];
     };
     for (const model::ThreadId thread : fork.lost_threads) pool_of(thread).threads.push_back(thread);
-    for (const model::ThreadId thread : fork.gone_threads) pool_of(thread);
+    for (const model::ThreadId thread : fork.ended_in_prepare) pool_of(thread);
     for (model::ThreadPool& pool : fork.thread_pools) pool.state = model::find_pool_state(pool, fork);
   }
 }

@@ -101,7 +101,7 @@ void merge_run_log(model::Model& model, RunLog log) {
   }
   for (const LoggedEnd& end : log.ends) {
     const auto id = find_process(model, by_pid, log, end.pid, end.start_ticks);
-    if (id) model.processes[*id].gone_ns = end.gone_ns;
+    if (id) model.processes[*id].seen_ended_ns = end.gone_ns;
   }
   for (const LoggedProcess& logged : log.processes) {
     if (logged.waits_for_pid == 0) continue;

@@ -101,7 +101,7 @@ class Reader {
       return;
     }
     for (const Json& item : *list) {
-      if (++problem_.rows > files::kMaxRunLogRows) complain(name, "is the end of more rows than forksight reads");
+      if (++problem_.rows > files::kMaxRunLogRows) complain(name, "has more rows than forksight reads");
       if (!problem_.text.empty()) return;
       visit(item);
     }
@@ -275,9 +275,9 @@ LoggedEnd read_end(const Json& json, Problem& problem) {
 
 // Builds the JSON tree of the log. As soon as a process, a wait or an end is complete, it is moved from the tree to the
 // RunLog. So the tree stays small however long the log is. The parser stops at the first error.
-class Taker : public nlohmann::json_sax<Json> {
+class RunLogParser : public nlohmann::json_sax<Json> {
  public:
-  Taker(RunLog& log, Problem& problem) : log_(log), problem_(problem) {}
+  RunLogParser(RunLog& log, Problem& problem) : log_(log), problem_(problem) {}
 
   const Json& rest() const { return rest_; }
 
@@ -295,8 +295,8 @@ class Taker : public nlohmann::json_sax<Json> {
     return true;
   }
   bool start_object(std::size_t) override {
-    if (open_.size() == kRow) before_row_ = loose_;
-    if (open_.size() == kWait) before_wait_ = loose_;
+    if (open_.size() == kRow) before_row_ = items_in_tree_;
+    if (open_.size() == kWait) before_wait_ = items_in_tree_;
     return enter(Json::object());
   }
   bool start_array(std::size_t) override { return enter(Json::array()); }
@@ -327,7 +327,7 @@ class Taker : public nlohmann::json_sax<Json> {
   Json* place(Json value) {
     if (++items_ > files::kMaxRunLogItems)
       problem_.text = fmt::format("has more than {} items", files::kMaxRunLogItems);
-    else if (++loose_ > files::kMaxRunLogLooseItems)
+    else if (++items_in_tree_ > files::kMaxRunLogLooseItems)
       problem_.text = fmt::format("has more than {} items in one of its members", files::kMaxRunLogLooseItems);
     if (!problem_.text.empty()) return nullptr;
     if (open_.empty()) return &(rest_ = std::move(value));
@@ -355,19 +355,19 @@ class Taker : public nlohmann::json_sax<Json> {
     if (is_wait) {
       waits_.push_back(read_wait(object, problem_));
       ++all_waits_;
-      loose_ = before_wait_;
+      items_in_tree_ = before_wait_;
     } else if (is_process) {
       LoggedProcess& process = log_.processes.emplace_back(read_process(object, problem_));
       process.waits = std::move(waits_);
       waits_.clear();
-      loose_ = before_row_;
+      items_in_tree_ = before_row_;
     } else {
       log_.ends.push_back(read_end(object, problem_));
-      loose_ = before_row_;
+      items_in_tree_ = before_row_;
     }
-    const bool is_bearable = ++problem_.rows <= files::kMaxRunLogRows && all_waits_ <= files::kMaxRunLogWaits &&
-                             log_.processes.size() <= files::kMaxRunLogProcesses;
-    if (!is_bearable && problem_.text.empty())
+    const bool is_within_limits = ++problem_.rows <= files::kMaxRunLogRows && all_waits_ <= files::kMaxRunLogWaits &&
+                                  log_.processes.size() <= files::kMaxRunLogProcesses;
+    if (!is_within_limits && problem_.text.empty())
       problem_.text = "it has more processes, waiting threads or ends than forksight reads";
     return true;
   }
@@ -382,7 +382,7 @@ class Taker : public nlohmann::json_sax<Json> {
   std::vector<model::Wait> waits_;  // of the process that is read
   std::size_t all_waits_ = 0;
   std::size_t items_ = 0;
-  std::size_t loose_ = 0;  // items that are in the tree now
+  std::size_t items_in_tree_ = 0;  // items that are in the tree now
   std::size_t before_row_ = 0;
   std::size_t before_wait_ = 0;
 };
@@ -392,9 +392,9 @@ class Taker : public nlohmann::json_sax<Json> {
 Result<RunLog> parse_run_log(std::string_view text) {
   RunLog log;
   Problem problem;
-  Taker taker(log, problem);
-  if (!Json::sax_parse(text, &taker) || !problem.text.empty()) return Error{problem.text};
-  const Reader reader(taker.rest(), "the run log", problem);
+  RunLogParser parser(log, problem);
+  if (!Json::sax_parse(text, &parser) || !problem.text.empty()) return Error{problem.text};
+  const Reader reader(parser.rest(), "the run log", problem);
   std::string schema;
   reader.text("schema", schema);
   if (problem.text.empty() && schema != kRunLogSchema) {

@@ -21,7 +21,7 @@ std::optional<Target> TraceContext::find(std::uint64_t reference, trace::RecordT
   return std::nullopt;
 }
 
-void TraceContext::become(const TraceRecord& record, std::size_t index, model::ForkId fork) {
+void TraceContext::bind(const TraceRecord& record, std::size_t index, model::ForkId fork) {
   targets_[record.offset] = {record.type, index, fork};
 }
 

@@ -40,7 +40,7 @@ class TraceContext {
   std::optional<Target> find(std::uint64_t reference, trace::RecordType type);
   bool is_of_type(std::uint64_t reference, trace::RecordType type) const;
   std::uint64_t bad_references() const { return bad_references_; }
-  void become(const TraceRecord& record, std::size_t index, model::ForkId fork = 0);
+  void bind(const TraceRecord& record, std::size_t index, model::ForkId fork = 0);
   void name_stack(model::ProcessId process, std::uint64_t reference, DeferredSymbols::Place<model::Stack> place);
 
   // Enters the process that made the file into the model.

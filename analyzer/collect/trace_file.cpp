@@ -40,7 +40,7 @@ std::vector<std::string> split_arguments(const std::string& joined) {
 }  // namespace
 
 // Reads the file instead of mapping it: if another process truncates a mapped file, access to it causes a SIGBUS.
-Result<TraceFile> TraceFile::read(const std::filesystem::path& path) {
+Result<TraceFile> TraceFile::read(const files::Reader& /*reader*/, const std::filesystem::path& path) {
   const files::Descriptor file = files::open_regular(path.string());
   if (!file && errno == EINVAL) return Error{path.string() + ": not a regular file, so not a forksight trace"};
   struct stat status {};
@@ -81,7 +81,7 @@ std::optional<std::string> TraceFile::read_header() {
   if (!has_magic) {
     constexpr std::array<char, 8> kSwapped = {'1', 'T', 'H', 'G', 'S', 'K', 'R', 'F'};
     if (bytes.size() >= kSwapped.size() && std::memcmp(bytes.data(), kSwapped.data(), kSwapped.size()) == 0) {
-      return "written on a machine of the other byte order; read it on one like that";
+      return "written on a machine with the other byte order; read it on such a machine";
     }
     return "not a forksight trace; name the folder that `forksight run` wrote";
   }
@@ -127,7 +127,7 @@ std::optional<std::string> TraceFile::read_header() {
   info_.dropped_bytes = read_at<std::uint64_t>(bytes, offsetof(TraceHeader, dropped_bytes));
   has_gaps_ = info_.dropped_records > 0;
   if (has_gaps_) {
-    say(fmt::format("{} records ({} bytes) found no space and are missing", info_.dropped_records,
+    say(fmt::format("{} records ({} bytes) did not fit into the trace and are missing", info_.dropped_records,
                     info_.dropped_bytes));
   }
   return std::nullopt;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collect/chain.hpp"
+#include "files/reader.hpp"
 #include "forksight/abi/glibc.hpp"
 #include "forksight/trace/format.hpp"
 #include "result.hpp"
@@ -36,7 +37,7 @@ struct TraceInfo {
 class TraceFile {
  public:
   // The error is one sentence that names the file. A file that its writer has not finished creating has no records.
-  static Result<TraceFile> read(const std::filesystem::path& path);
+  static Result<TraceFile> read(const files::Reader& reader, const std::filesystem::path& path);
   static Result<TraceFile> parse(std::string name, std::vector<std::byte> bytes);
 
   TraceFile(TraceFile&&) = default;

@@ -65,7 +65,7 @@ void TraceReader::read_record(const TraceRecord& record) {
   switch (record.type) {
     case RecordType::kModule: return read_module(record);
     case RecordType::kStack:
-      return trace_.become(record, static_cast<std::size_t>(&record - trace_.file().records().data()));
+      return trace_.bind(record, static_cast<std::size_t>(&record - trace_.file().records().data()));
     case RecordType::kThread: return threads_.read_thread(record);
     case RecordType::kRuntime: return pools_.read_runtime(record);
     case RecordType::kHandlers: return handlers_.read_handlers(record);

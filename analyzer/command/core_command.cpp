@@ -41,8 +41,8 @@ struct CoreLine {
   ReportStyle style;
 };
 
-ExitStatus explain(const CoreLine& line) {
-  auto subjects = inspect::open_core_subjects(line.core, line.options);
+ExitStatus explain(const files::Reader& reader, const CoreLine& line) {
+  auto subjects = inspect::open_core_subjects(reader, line.core, line.options);
   if (!subjects) {
     say_error(subjects.error());
     return ExitStatus::kUnreadable;
@@ -74,7 +74,7 @@ void add_core_command(CLI::App& app, int& status) {
   add_style_options(*verb, line->style);
   verb->callback([line, &status] {
     symbols::allow_debuginfod(line->debuginfod);
-    status = run_guarded([&] { return as_int(explain(*line)); });
+    status = run_guarded([&](const files::Reader& reader) { return as_int(explain(reader, *line)); });
   });
 }
 

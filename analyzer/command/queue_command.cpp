@@ -17,6 +17,7 @@
 #include "command/queue_view.hpp"
 #include "command/show_report.hpp"
 #include "forksight/ipc/handover.hpp"
+#include "render/printable.hpp"
 
 namespace forksight {
 namespace {
@@ -57,8 +58,13 @@ ExitStatus show(const std::string& text) {
   return write_out(text) ? ExitStatus::kNothingFound : ExitStatus::kUnreadable;
 }
 
-ExitStatus inspect_queues(const QueueLine& line) {
-  auto found = find_queues(line.what);
+// Names of processes may be any bytes.
+std::string json_text(const nlohmann::json& json) {
+  return render::escape_json_controls(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)) + "\n";
+}
+
+ExitStatus inspect_queues(const files::Reader& reader, const QueueLine& line) {
+  auto found = find_queues(reader, line.what);
   if (!found) return refuse(found.error());
   std::string text;
   nlohmann::json all = nlohmann::json::array();
@@ -69,16 +75,16 @@ ExitStatus inspect_queues(const QueueLine& line) {
       text += queue_text(seen);
     }
   }
-  return show(line.format == "json" ? all.dump(2) + "\n" : text);
+  return show(line.format == "json" ? json_text(all) : text);
 }
 
-ExitStatus list_parked(const QueueLine& line) {
-  auto found = find_queues(line.what);
+ExitStatus list_parked(const files::Reader& reader, const QueueLine& line) {
+  auto found = find_queues(reader, line.what);
   if (!found) return refuse(found.error());
   if (line.format == "text") return show(parked_text(*found));
   nlohmann::json all = nlohmann::json::array();
   for (const ipc::snapshot& seen : *found) all.push_back(parked_json(seen));
-  return show(all.dump(2) + "\n");
+  return show(json_text(all));
 }
 
 ExitStatus drain(const QueueLine& line) {
@@ -134,12 +140,16 @@ void add_queue_command(CLI::App& app, int& status) {
       verb->add_subcommand("inspect", "Show who takes part, who holds which buffers for how long, and what was lost");
   add_queue_argument(*look, *line);
   add_format_option(*look, line->format);
-  look->callback([line, &status] { status = run_guarded([&] { return as_int(inspect_queues(*line)); }); });
+  look->callback([line, &status] {
+    status = run_guarded([&](const files::Reader& reader) { return as_int(inspect_queues(reader, *line)); });
+  });
 
   CLI::App* const parked = verb->add_subcommand("parked", "List parked messages, and the consumers that they killed");
   add_queue_argument(*parked, *line);
   add_format_option(*parked, line->format);
-  parked->callback([line, &status] { status = as_int(list_parked(*line)); });
+  parked->callback([line, &status] {
+    status = run_guarded([&](const files::Reader& reader) { return as_int(list_parked(reader, *line)); });
+  });
 
   CLI::App* const drainer = verb->add_subcommand("drain", "Write parked messages into files, and free their buffers");
   add_queue_argument(*drainer, *line);

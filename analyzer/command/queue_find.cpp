@@ -101,7 +101,7 @@ std::string queue_name(const std::string& name) {
   return name.starts_with("forksight-") ? "/" + name : "/forksight-" + name;
 }
 
-ipc::result<std::vector<ipc::snapshot>> find_queues(const std::string& what) {
+ipc::result<std::vector<ipc::snapshot>> find_queues(const files::Reader& /*reader*/, const std::string& what) {
   std::vector<ipc::snapshot> all;
   if (is_pid(what)) {
     auto found = queues_of(what);

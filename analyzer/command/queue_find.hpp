@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "files/reader.hpp"
 #include "forksight/ipc/queue.hpp"
 
 namespace forksight {
@@ -13,7 +14,7 @@ std::string queue_name(const std::string& name);
 
 // `what`: a pid, a name that queue_name() takes, or /proc/PID/fd/N. Returns at least one queue, or the reason why
 // there is none.
-ipc::result<std::vector<ipc::snapshot>> find_queues(const std::string& what);
+ipc::result<std::vector<ipc::snapshot>> find_queues(const files::Reader& reader, const std::string& what);
 
 // Attaches to the same queues as a caretaker. Returns all of them, or the reason why this failed for one of them.
 ipc::result<std::vector<ipc::queue>> attach_queues(const std::string& what);

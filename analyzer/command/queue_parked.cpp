@@ -133,7 +133,8 @@ ipc::result<bool> drain_one(ipc::queue& from, const DrainFolder& to, const std::
   const std::uint32_t deliveries = got->deliveries();
   if (auto done = got->release(); !done) {
     ipc::error why = done.error();
-    why.text = fmt::format("{}: has the message, which may be parked still: {}", *file, why.text);
+    why.text =
+        fmt::format("{}: the message was written into this file, but it may still be parked, too: {}", *file, why.text);
     return why;
   }
   if (write_out(fmt::format("{}: {} from {}, {}\n", *file, count_bytes(bytes), producer, count_deliveries(deliveries))))

@@ -34,18 +34,18 @@ struct ReportLine {
   ReportStyle style;
 };
 
-ExitStatus report(const ReportLine& line) {
+ExitStatus report(const files::Reader& reader, const ReportLine& line) {
   Progress progress("reading traces");
   collect::LoadOptions load;
   load.progress = [&](std::size_t done, std::size_t total) { progress.show(done, total); };
-  Result<model::Model> model = collect::load_run(line.folders, load);
+  Result<model::Model> model = collect::load_run(reader, line.folders, load);
   progress.clear();
   if (!model) {
     say_error(model.error());
     return ExitStatus::kUnreadable;
   }
   for (std::string& limit : files::describe_dead_places()) model->limits.push_back(std::move(limit));
-  const OutsideFindings outside = OutsideFindings::read(line.folders, model->limits);
+  const OutsideFindings outside = OutsideFindings::read(reader, line.folders, model->limits);
   return show_report(model.value(), line.style, {.outside = outside});
 }
 
@@ -62,7 +62,9 @@ void add_report_command(CLI::App& app, int& status) {
       ->type_name("")
       ->group("What to read");
   add_style_options(*verb, line->style);
-  verb->callback([line, &status] { status = run_guarded([&] { return as_int(report(*line)); }); });
+  verb->callback([line, &status] {
+    status = run_guarded([&](const files::Reader& reader) { return as_int(report(reader, *line)); });
+  });
 }
 
 }  // namespace forksight

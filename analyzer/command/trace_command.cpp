@@ -8,6 +8,7 @@
 #include "collect/trace_file.hpp"
 #include "command/exit_status.hpp"
 #include "command/formatter.hpp"
+#include "command/guarded.hpp"
 #include "command/output.hpp"
 #include "dump/dump.hpp"
 
@@ -31,8 +32,8 @@ struct TraceLine {
   std::string format = "text";
 };
 
-ExitStatus show_all(const TraceLine& line) {
-  const Result<collect::TraceFile> file = collect::TraceFile::read(line.file);
+ExitStatus show_all(const files::Reader& reader, const TraceLine& line) {
+  const Result<collect::TraceFile> file = collect::TraceFile::read(reader, line.file);
   if (!file) {
     say_error(file.error());
     return ExitStatus::kUnreadable;
@@ -68,7 +69,9 @@ void add_trace_command(CLI::App& app, int& status) {
       ->type_name("text|jsonl")
       ->default_str("text")
       ->group("What comes out");
-  all->callback([line, &status] { status = as_int(show_all(*line)); });
+  all->callback([line, &status] {
+    status = run_guarded([&](const files::Reader& reader) { return as_int(show_all(reader, *line)); }, Output::kAtOnce);
+  });
 }
 
 }  // namespace forksight

@@ -90,7 +90,7 @@ std::string name_all(const std::vector<proc::ProcessKey>& keys) {
   return keys.size() > kMostNamed ? fmt::format("{} and {} more", text, keys.size() - kMostNamed) : text;
 }
 
-ExitStatus explain(const WhyLine& line) {
+ExitStatus explain(const files::Reader& reader, const WhyLine& line) {
   const auto found = line.all ? Result(find_all_targets()) : find_targets(line.targets);
   if (!found) {
     say_error(found.error());
@@ -116,7 +116,7 @@ ExitStatus explain(const WhyLine& line) {
     options.stop = !line.no_stop;
     options.of_idle = !line.all;  // with --all too many processes are idle and healthy to show their stacks
     options.progress = [&](std::size_t done, std::size_t total) { progress.show(done, total); };
-    auto tree = inspect::look_at_tree(keys.front().pid, options);
+    auto tree = inspect::look_at_tree(reader, keys.front().pid, options);
     progress.clear();
     if (!is_first && has_ended(keys.front())) continue;
     if (!tree && keys.size() > 1) {
@@ -137,7 +137,7 @@ ExitStatus explain(const WhyLine& line) {
     const bool is_over = !line.watch || !diagnose(model).empty();
     if (is_over) {
       const std::string failure = proc::find_resource_failure();
-      if (!failure.empty()) model.limits.push_back(failure + ". What it says is missing here");
+      if (!failure.empty()) model.limits.push_back(failure + ". The report may be incomplete for this reason");
       const ShownWaits waits = line.all ? ShownWaits::kUnexplained : ShownWaits::kAll;
       const ExitStatus shown = show_report(model, line.style, {.waits = waits, .locals = describe_locals(locals)});
       if (failure.empty() || shown != ExitStatus::kNothingFound) return shown;
@@ -193,7 +193,7 @@ void add_why_command(CLI::App& app, int& status) {
     if (line->locals && line->style.format != "text")
       throw CLI::ValidationError("--locals", "is for --format text only");
     symbols::allow_debuginfod(line->debuginfod);
-    status = run_guarded([&] { return as_int(explain(*line)); });
+    status = run_guarded([&](const files::Reader& reader) { return as_int(explain(reader, *line)); });
   });
 }
 

@@ -26,7 +26,7 @@ constexpr Named kResults[] = {
     {800, "CUDA_ERROR_NOT_PERMITTED"},   {801, "CUDA_ERROR_NOT_SUPPORTED"},   {999, "CUDA_ERROR_UNKNOWN"},
 };
 
-constexpr std::string_view kIncidental[] = {
+constexpr std::string_view kQueryCalls[] = {
     "cuCtxGetCurrent",  "cuCtxSetCurrent",     "cuCtxPushCurrent",   "cuCtxGetDevice",
     "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize", "cuPointerGetAttribute",
 };
@@ -67,7 +67,7 @@ std::string plain_name(const model::Touch& touch) {
 }
 
 bool only_queries(const model::Touch& touch) {
-  return std::ranges::find(kIncidental, plain_name(touch)) != std::end(kIncidental);
+  return std::ranges::find(kQueryCalls, plain_name(touch)) != std::end(kQueryCalls);
 }
 
 Culprit describe_driver(const Evidence& evidence, const model::Fork& fork) {

@@ -103,7 +103,7 @@ bool Sharing::was_alive_after(model::ProcessId process, std::uint64_t at_ns) con
 
 std::uint64_t Sharing::end_of(model::ProcessId process) const {
   const auto known = own_end_.find(process);
-  return known != own_end_.end() ? known->second : evidence_.process(process).gone_ns;
+  return known != own_end_.end() ? known->second : evidence_.process(process).seen_ended_ns;
 }
 
 bool is_open_at(const Import& import, std::uint64_t at_ns) {

@@ -376,8 +376,7 @@ std::string describe_liveness(const model::Process& process) {
       if (process.is_core) {
         return since + "it runs inside of this call, which only another thread could end, and it has no other thread.";
       }
-      return since +
-             "it has run without a pause and has not left this call: it spins until something happens that never will.";
+      return since + "it has run without a pause and has not left this call: it spins for an event that never happens.";
     case Liveness::kStalled: return since + "this call has not returned. It is not proven that it never will.";
     default: break;
   }

@@ -12,6 +12,13 @@ namespace forksight {
 
 enum class Certainty { kUnknown, kPossible, kLikely, kProven };  // in rising order: --fail-on compares
 enum class Outcome { kHang, kMayHang, kError, kCorruption, kCured };
+
+// How a call of the program ended, and how certain the harm is.
+struct CallEnd {
+  Certainty harm = Certainty::kProven;
+  Outcome outcome = Outcome::kHang;
+};
+
 enum class CulpritKind {
   kLock,
   kPool,

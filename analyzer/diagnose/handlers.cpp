@@ -172,23 +172,23 @@ bool may_other_be_woken(const Evidence& evidence, const model::HandlerRun& run) 
   return owner != run.tid && !is_bound;
 }
 
-std::optional<End> find_end(const Evidence& evidence, const model::HandlerRun& run) {
+std::optional<CallEnd> find_end(const Evidence& evidence, const model::HandlerRun& run) {
   const model::Process& process = evidence.process(run.process);
   if (run.phase == model::HandlerPhase::kChild && process.has_execed) return std::nullopt;
-  if (no_signal_can_wake(process)) return End{Certainty::kProven, Outcome::kHang};
+  if (no_signal_can_wake(process)) return CallEnd{Certainty::kProven, Outcome::kHang};
   // `liveness` is the state in which the process was last seen. The process may have been ended from outside
   // afterwards.
   switch (process.liveness) {
     case model::Liveness::kDeadButForSignal:
       if (may_other_be_woken(evidence, run)) return std::nullopt;  // a healthy program may wait like this
-      return End{Certainty::kLikely, Outcome::kMayHang};
+      return CallEnd{Certainty::kLikely, Outcome::kMayHang};
     case model::Liveness::kSpinning:
-    case model::Liveness::kStalled: return End{Certainty::kLikely, Outcome::kHang};
+    case model::Liveness::kStalled: return CallEnd{Certainty::kLikely, Outcome::kHang};
     default: return std::nullopt;
   }
 }
 
-Finding describe(const char* slug, const Evidence& evidence, const model::HandlerRun& run, const End& end,
+Finding describe(const char* slug, const Evidence& evidence, const model::HandlerRun& run, const CallEnd& end,
                  const model::Touch* touch) {
   const model::Model& model = evidence.model();
   const model::Process& process = evidence.process(run.process);

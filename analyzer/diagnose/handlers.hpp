@@ -9,11 +9,7 @@
 namespace forksight::handlers {
 
 // How certain it is that the handler never returns; nullopt: it may still be at work.
-struct End {
-  Certainty harm = Certainty::kProven;
-  Outcome outcome = Outcome::kHang;
-};
-std::optional<End> find_end(const Evidence& evidence, const model::HandlerRun& run);
+std::optional<CallEnd> find_end(const Evidence& evidence, const model::HandlerRun& run);
 
 // A prepare handler waits for a lock. The holder of that lock waits, directly or through others, for a lock that an
 // earlier prepare handler of the same fork has taken. So the order of the handlers closes the ring.
@@ -33,7 +29,7 @@ std::string name(const model::HandlerHold& hold);
 
 // Makes the whole finding, except its fixes and the sentences that only one of the rules adds. `touch` is what the
 // handler touched, or null.
-Finding describe(const char* slug, const Evidence& evidence, const model::HandlerRun& run, const End& end,
+Finding describe(const char* slug, const Evidence& evidence, const model::HandlerRun& run, const CallEnd& end,
                  const model::Touch* touch);
 
 }  // namespace forksight::handlers

@@ -34,7 +34,7 @@ std::string holder_of(const Lost& lost) {
   return lost.in_flight.by_forking_thread ? std::string("the forking thread itself") : words::thread(lost.holder);
 }
 
-std::string summarise(const Evidence& evidence, const model::Touch& touch, const Lost& lost, const End& end) {
+std::string summarise(const Evidence& evidence, const model::Touch& touch, const Lost& lost, const CallEnd& end) {
   const std::string child = evidence.name(touch.process);
   const std::string place = words::at(" at ", touch.stack);
   const std::string inside = fmt::format(
@@ -52,7 +52,7 @@ std::string summarise(const Evidence& evidence, const model::Touch& touch, const
                      touch.call.function, place, inside, what(lost.lock));
 }
 
-std::string tell_quiesced(const model::Fork& fork, const End& end) {
+std::string tell_quiesced(const model::Fork& fork, const CallEnd& end) {
   if (!fork.quiesced) return {};
   const auto waited = words::duration(fork.quiesced->waited_ns / words::kNsPerMs);
   if (end.outcome == Outcome::kCured) {
@@ -87,25 +87,25 @@ bool is_in_handler(const model::Model& model, const model::Touch& touch, const L
 std::string_view name(trace::LibcLock lock) { return words_of(lock).name; }
 std::string_view what(trace::LibcLock lock) { return words_of(lock).what; }
 
-std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch) {
-  if (touch.cured) return End{Certainty::kPossible, Outcome::kCured};
+std::optional<CallEnd> find_end(const Evidence& evidence, const model::Touch& touch) {
+  if (touch.cured) return CallEnd{Certainty::kPossible, Outcome::kCured};
   const auto hang = evidence.find_hang(touch);
   if (!hang) return std::nullopt;
   const model::Process& child = evidence.process(touch.process);
   // A lock of libc is a futex. A child that waits for a pipe or in wait4 hangs for another reason.
   const auto wait = std::ranges::find(child.waits, touch.tid, &model::Wait::tid);
   if (wait != child.waits.end() && wait->kind != model::WaitKind::kFutex && is_proven_dead(child)) return std::nullopt;
-  if (is_proven_dead(child)) return End{*hang, Outcome::kHang};
-  if (child.liveness == model::Liveness::kSpinning) return End{Certainty::kLikely, Outcome::kHang};
+  if (is_proven_dead(child)) return CallEnd{*hang, Outcome::kHang};
+  if (child.liveness == model::Liveness::kSpinning) return CallEnd{Certainty::kLikely, Outcome::kHang};
   // Nobody looked at the process from outside, so it may have been killed during a call that was only slow.
   if (child.liveness == model::Liveness::kUnknown && !child.exit_status) {
-    return End{Certainty::kPossible, Outcome::kMayHang};
+    return CallEnd{Certainty::kPossible, Outcome::kMayHang};
   }
   return std::nullopt;
 }
 
 Finding describe(const Evidence& evidence, const char* slug, const model::Touch& touch, const Lost& lost,
-                 const End& end) {
+                 const CallEnd& end) {
   const model::Process& child = evidence.process(touch.process);
   const model::Fork& fork = evidence.fork(touch);
   Finding finding = evidence.begin_finding(slug, touch);

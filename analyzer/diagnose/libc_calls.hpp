@@ -29,15 +29,11 @@ std::string_view what(trace::LibcLock lock);  // "libc's lock of the time zone"
 
 // What became of the call; nullopt: it returned, or it may still return. A thread that was inside of a function did not
 // necessarily hold the lock: only a child that never moves again proves that it did.
-struct End {
-  Certainty harm = Certainty::kProven;
-  Outcome outcome = Outcome::kHang;
-};
-std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch);
+std::optional<CallEnd> find_end(const Evidence& evidence, const model::Touch& touch);
 
 // Makes the whole finding, except its fixes. `slug` is the slug of the calling rule.
 Finding describe(const Evidence& evidence, const char* slug, const model::Touch& touch, const Lost& lost,
-                 const End& end);
+                 const CallEnd& end);
 void add_fixes(const model::Fork& fork, const model::Touch& touch, const Lost& lost, Finding& finding);
 
 }  // namespace forksight::libc_calls

@@ -124,20 +124,20 @@ std::optional<Orphan> find_awaited(const Evidence& evidence, const model::Touch&
   return agrees ? found : std::nullopt;
 }
 
-std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch) {
+std::optional<CallEnd> find_end(const Evidence& evidence, const model::Touch& touch) {
   const bool is_cured = touch.action == model::TouchAction::kRecovered || touch.action == model::TouchAction::kGiven;
-  if (is_cured) return End{Certainty::kProven, Outcome::kCured};
-  if (touch.action == model::TouchAction::kAborted) return End{Certainty::kProven, Outcome::kError};
+  if (is_cured) return CallEnd{Certainty::kProven, Outcome::kCured};
+  if (touch.action == model::TouchAction::kAborted) return CallEnd{Certainty::kProven, Outcome::kError};
   if (touch.returned) {
     // EOWNERDEAD: the thread got the lock, as robust mutexes are meant to report.
     if (touch.result == 0 || touch.result == EOWNERDEAD) return std::nullopt;
-    return End{Certainty::kProven, Outcome::kError};
+    return CallEnd{Certainty::kProven, Outcome::kError};
   }
   const auto hang = evidence.find_hang(touch);
   if (!hang) return std::nullopt;
   // A call with a deadline returns without the lock.
-  if (touch.timed) return End{Certainty::kLikely, Outcome::kError};
-  return End{*hang, Outcome::kHang};
+  if (touch.timed) return CallEnd{Certainty::kLikely, Outcome::kError};
+  return CallEnd{*hang, Outcome::kHang};
 }
 
 Culprit describe_lock(const Evidence& evidence, const Orphan& orphan) {
@@ -168,7 +168,7 @@ std::string name(const model::Touch& touch, const model::Lock& lock) {
   return fmt::format("a Python lock ({} at {:#x})", words::lock_kind(lock), lock.address);
 }
 
-std::string head(const Evidence& evidence, const model::Touch& touch, const model::Lock& lock, const End& end,
+std::string head(const Evidence& evidence, const model::Touch& touch, const model::Lock& lock, const CallEnd& end,
                  const char* verb) {
   const std::string child = evidence.name(touch.process);
   std::string place = words::place(touch.stack);
@@ -228,8 +228,8 @@ std::string reason_for_doubt(const Orphan& orphan) {
   }
 }
 
-void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const End& end, const char* verb,
-          std::string nature, Finding& finding) {
+void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const CallEnd& end,
+          const char* verb, std::string nature, Finding& finding) {
   const model::Process& child = evidence.process(touch.process);
   const model::Fork& fork = orphan.fork;
   finding.fork = evidence.fork_site(fork);

@@ -29,11 +29,7 @@ std::optional<Orphan> find_any_orphan(const Evidence& evidence, const model::Tou
 std::optional<Orphan> find_own(const Evidence& evidence, const model::Touch& touch);
 
 // What became of the call; nullopt: nothing harmful.
-struct End {
-  Certainty harm = Certainty::kProven;
-  Outcome outcome = Outcome::kHang;
-};
-std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch);
+std::optional<CallEnd> find_end(const Evidence& evidence, const model::Touch& touch);
 
 Culprit describe_lock(const Evidence& evidence, const Orphan& orphan);
 
@@ -41,7 +37,7 @@ Culprit describe_lock(const Evidence& evidence, const Orphan& orphan);
 std::string name(const model::Touch& touch, const model::Lock& lock);
 // "child 4242 hangs locking cache_mu (app.c:31)". `verb` is "locking". `end` decides whether this says "hangs",
 // "failed", or something else.
-std::string head(const Evidence& evidence, const model::Touch& touch, const model::Lock& lock, const End& end,
+std::string head(const Evidence& evidence, const model::Touch& touch, const model::Lock& lock, const CallEnd& end,
                  const char* verb);
 // "thread 4240 "worker" took it at app.c:12 and was left behind by fork() at app.c:20"
 std::string cause(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan);
@@ -50,8 +46,8 @@ std::string cause(const Evidence& evidence, const model::Touch& touch, const Orp
 std::string reason_for_doubt(const Orphan& orphan);
 
 // Adds the sentences about an orphaned lock. `nature` says why this kind of lock does not become free by itself.
-void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const End& end, const char* verb,
-          std::string nature, Finding& finding);
+void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const CallEnd& end,
+          const char* verb, std::string nature, Finding& finding);
 // The holders of a barrier or condition variable, the first by name: "thread 4240 \"worker\" and 3 more".
 std::string name_waiters(const Orphan& orphan);
 

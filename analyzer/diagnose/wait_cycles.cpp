@@ -77,7 +77,7 @@ Cycle find_shortest(const Graph& graph, std::size_t start, bool may_be_itself) {
     std::size_t from;
     const model::Waker* waker;
   };
-  std::map<std::size_t, Step> came;
+  std::map<std::size_t, Step> reached_from;
   std::deque<std::size_t> open{start};
   while (!open.empty()) {
     const std::size_t at = open.front();
@@ -85,12 +85,12 @@ Cycle find_shortest(const Graph& graph, std::size_t start, bool may_be_itself) {
     for (const Edge& edge : graph.edges[at]) {
       if (edge.target == start && at == start && !may_be_itself) continue;
       if (edge.target != start) {
-        if (came.try_emplace(edge.target, Step{at, edge.waker}).second) open.push_back(edge.target);
+        if (reached_from.try_emplace(edge.target, Step{at, edge.waker}).second) open.push_back(edge.target);
         continue;
       }
       Cycle cycle{{graph.nodes[at].process, graph.nodes[at].wait, edge.waker}};
       for (std::size_t back = at; back != start;) {
-        const Step& step = came.at(back);
+        const Step& step = reached_from.at(back);
         back = step.from;
         cycle.insert(cycle.begin(), {graph.nodes[back].process, graph.nodes[back].wait, step.waker});
       }

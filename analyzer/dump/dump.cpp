@@ -115,7 +115,7 @@ class Dump {
     const std::string name = terms == nullptr ? "unknown" : terms->name;
     if (link.kind == LinkKind::kShort) {
       return say_bad(record.offset,
-                     fmt::format("{}: {} bytes behind its head, its fields and tails need {}", name,
+                     fmt::format("{}: {} bytes after its header; its fields and tails need {}", name,
                                  record.payload.size(), collect::bytes_needed(record.type, record.payload)));
     }
     ++totals_.records;

@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "dump/enumerators.hpp"
+#include "enumerators.hpp"
 #include "forksight/abi/glibc.hpp"
 #include "forksight/trace/cures.hpp"
 #include "render/printable.hpp"

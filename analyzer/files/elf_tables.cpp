@@ -88,7 +88,7 @@ std::string read_sections(int fd, ElfTables& tables) {
 std::string read_segments(int fd, ElfTables& tables) {
   const Elf64_Ehdr& header = tables.header;
   if (header.e_phnum == 0 || header.e_phoff == 0) return "";
-  if (header.e_phentsize != sizeof(Elf64_Phdr)) return "its segments have no size";
+  if (header.e_phentsize != sizeof(Elf64_Phdr)) return "its segment headers have a wrong size";
   std::uint64_t count = header.e_phnum;
   if (count == PN_XNUM) {
     Elf64_Shdr first{};

@@ -68,7 +68,8 @@ std::string find_fault(const std::string& path, std::string_view head) {
     return fmt::format("{}: is not a core file but {}: name the core, and give this file with --exe", path,
                        header.e_type == ET_EXEC || header.e_type == ET_DYN ? "a program or a library" : "an object");
   }
-  if (header.e_phentsize != sizeof(Elf64_Phdr)) return fmt::format("{}: is damaged: its segments have no size", path);
+  if (header.e_phentsize != sizeof(Elf64_Phdr))
+    return fmt::format("{}: is damaged: its segment headers have a wrong size", path);
   return "";
 }
 

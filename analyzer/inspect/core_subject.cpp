@@ -108,7 +108,8 @@ void add_limits(Subject& subject, const std::string& core, bool has_parent) {
 
 }  // namespace
 
-Result<std::vector<Subject>> open_core_subjects(const std::string& core, const CoreSubjectOptions& options) {
+Result<std::vector<Subject>> open_core_subjects(const files::Reader& /*reader*/, const std::string& core,
+                                                const CoreSubjectOptions& options) {
   auto image = image::open_core(core, {options.exe});
   if (!image) return Error{image.error()};
   std::vector<Subject> subjects;

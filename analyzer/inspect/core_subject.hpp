@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "files/reader.hpp"
 #include "inspect/build_model.hpp"
 #include "result.hpp"
 
@@ -17,6 +18,7 @@ struct CoreSubjectOptions {
 
 // If the process is forked and there is no core of its parent, adds an absent parent. The error is one sentence: the
 // file is no core, `exe` is another program, or the second core is not one of the parent.
-Result<std::vector<Subject>> open_core_subjects(const std::string& core, const CoreSubjectOptions& options = {});
+Result<std::vector<Subject>> open_core_subjects(const files::Reader& reader, const std::string& core,
+                                                const CoreSubjectOptions& options = {});
 
 }  // namespace forksight::inspect

@@ -20,9 +20,9 @@ Namesake find_namesake(const Scene& scene, std::size_t subject, std::int32_t num
     const image::Thread* const there = scene.subjects[parent].image.find_own(number);
     if (const auto* const facts = scene.find_facts(parent, there != nullptr ? there->tid : number)) {
       const model::ThreadId id = facts->id;
-      if (id == fork.forking_thread) return first_lost.value_or(Namesake{Fate::kSelf, id, found->second});
+      if (id == fork.forking_thread) return first_lost.value_or(Namesake{Ancestry::kSelf, id, found->second});
       const bool is_lost = std::ranges::find(fork.lost_threads, id) != fork.lost_threads.end();
-      return is_lost ? Namesake{Fate::kLost, id, found->second} : Namesake{};  // otherwise the thread began later
+      return is_lost ? Namesake{Ancestry::kLost, id, found->second} : Namesake{};  // otherwise the thread began later
     }
     const std::int32_t pid = scene.subjects[parent].image.pid;
     const std::int32_t forking = scene.model.threads[fork.forking_thread].tid;
@@ -30,7 +30,7 @@ Namesake find_namesake(const Scene& scene, std::size_t subject, std::int32_t num
     if (!first_lost && forking != pid) {
       const auto* const first = scene.find_facts(parent, pid);
       if (first == nullptr) return {};
-      first_lost = Namesake{Fate::kLost, first->id, found->second};
+      first_lost = Namesake{Ancestry::kLost, first->id, found->second};
     }
     at = parent;
   }
@@ -46,7 +46,8 @@ void name_inherited_owners(Scene& scene, std::size_t subject) {
     if (!is_of_stranger || wait.use != model::FutexUse::kMutex) continue;
     if (wait.object_name.starts_with("_IO_stdfile_")) continue;  // fork() resets the locks of standard streams
     const auto state = read_lock(image, model::LockKind::kMutex, wait.object);
-    if (!state || state->checks_owner() || find_namesake(scene, subject, wait.owner).fate != Fate::kSelf) continue;
+    if (!state || state->checks_owner() || find_namesake(scene, subject, wait.owner).ancestry != Ancestry::kSelf)
+      continue;
     wait.owner = image.pid;
     wait.owner_is_gone = false;
     wait.is_inherited = true;

@@ -9,13 +9,13 @@
 
 namespace forksight::inspect {
 
-enum class Fate {
+enum class Ancestry {
   kUnknown,  // the thread has ended, or is one of an ancestor that cannot be looked at
   kSelf,     // the first thread of the process: a copy, or the copy of a copy, of the thread with that number
   kLost,     // a thread of an ancestor, which a fork left behind
 };
 struct Namesake {
-  Fate fate = Fate::kUnknown;
+  Ancestry ancestry = Ancestry::kUnknown;
   model::ThreadId thread = 0;  // the ancestor's
   model::ForkId fork = 0;      // for kLost: the fork that left it behind
 };

@@ -229,9 +229,9 @@ class Look {
   void find_all_waits() {
     for (const watch::Member& member : chosen_) {
       const bool is_told = generation_of(member.key.pid) >= 0 || supervisor_.verdicts().contains(member.key);
-      if (is_told && looked_.size() < kMostLooked) looked_.insert(member.key.pid);
+      if (is_told && pids_with_waits_.size() < kMostLooked) pids_with_waits_.insert(member.key.pid);
     }
-    find_waits_of(looked_);
+    find_waits_of(pids_with_waits_);
     if (!options_.of_idle) return;
     // A process that has the other end of an awaited pipe and never wrote may be the reason for the wait. So the report
     // also shows what that process waits for.
@@ -240,12 +240,12 @@ class Look {
       for (const model::Wait& wait : waits) {
         for (const model::Ender& ender : wait.enders) {
           const bool is_new = ender.via == "pipe" && ender.fd > 2 && !ender.may_have_written &&
-                              !looked_.contains(ender.pid) && ender.pid != ::getpid();
+                              !pids_with_waits_.contains(ender.pid) && ender.pid != ::getpid();
           if (is_new && beside.size() < kMostBeside) beside.insert(ender.pid);
         }
       }
     }
-    std::erase_if(beside, [&](std::int32_t pid) { return !add_beside(pid); });
+    std::erase_if(beside, [&](std::int32_t pid) { return !add_holder_outside_tree(pid); });
     find_waits_of(beside);
   }
 
@@ -268,7 +268,7 @@ class Look {
   }
 
   // Adds a process outside of the tree. False if that is not possible: it has ended, or was chosen already.
-  bool add_beside(std::int32_t pid) {
+  bool add_holder_outside_tree(std::int32_t pid) {
     const auto stat = proc::read_stat(pid);
     if (index_.contains(pid) || !stat || stat->state == 'Z') return false;
     watch::Member member{{pid, stat->start_ticks}, stat->ppid, stat->state, stat->comm, proc::read_exe(pid),
@@ -474,7 +474,7 @@ class Look {
   std::vector<std::int32_t> ancestors_;
   std::vector<watch::Member> chosen_;
   std::map<std::int32_t, std::size_t> index_;  // by pid
-  std::set<std::int32_t> looked_;
+  std::set<std::int32_t> pids_with_waits_;
   std::map<std::int32_t, std::vector<model::Wait>> waits_;      // by pid, as they were before anything was stopped
   std::map<std::int32_t, std::vector<model::Zombie>> zombies_;  // by pid, read before the waits
   std::size_t idle_ = 0;                                        // images of processes that are not stuck
@@ -483,7 +483,7 @@ class Look {
 
 }  // namespace
 
-Result<LiveTree> look_at_tree(std::int32_t pid, const LiveTreeOptions& options) {
+Result<LiveTree> look_at_tree(const files::Reader& /*reader*/, std::int32_t pid, const LiveTreeOptions& options) {
   image::LiveOptions no_stop;
   no_stop.stop = false;
   if (const auto first = image::open_live(pid, no_stop); !first) return Error{first.error()};

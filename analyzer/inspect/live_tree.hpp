@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "files/reader.hpp"
 #include "inspect/build_model.hpp"
 #include "proc/proc_fs.hpp"
 #include "result.hpp"
@@ -39,6 +40,6 @@ struct LiveTree {
 
 // The error is one sentence about `pid` itself: it does not exist, forksight may not look at it, or it is of a kind
 // that forksight cannot explain.
-Result<LiveTree> look_at_tree(std::int32_t pid, const LiveTreeOptions& options = {});
+Result<LiveTree> look_at_tree(const files::Reader& reader, std::int32_t pid, const LiveTreeOptions& options = {});
 
 }  // namespace forksight::inspect

@@ -85,7 +85,7 @@ bool name_lost_owner(Scene& scene, LostThreads& threads, std::size_t child, cons
   // lock held.
   if (has_thread(image, state.owner) || lists_as_ended(image, state.owner)) return false;
   const Namesake owner = find_namesake(scene, child, state.owner);
-  if (owner.fate == Fate::kUnknown) {
+  if (owner.ancestry == Ancestry::kUnknown) {
     lost.fork = find_fork_of_owner(scene, child, state.owner, lost.fork);
     const model::Fork& fork = scene.model.forks[lost.fork];
     lost.held.may_be_own = may_be_own(scene, child, state.owner, fork);
@@ -96,7 +96,7 @@ bool name_lost_owner(Scene& scene, LostThreads& threads, std::size_t child, cons
     return true;
   }
   // If the child's first thread holds a plain mutex, it can unlock the mutex: see name_inherited_owners().
-  const bool is_own = owner.fate == Fate::kSelf;
+  const bool is_own = owner.ancestry == Ancestry::kSelf;
   if (is_own && kind == LockKind::kMutex && !state.checks_owner()) return false;
   lost.fork = owner.fork;
   lost.held.holder = owner.thread;

@@ -98,8 +98,8 @@ class Search {
   // stacks, GL (dl_stack_cache). _Fork() leaves them in the ring of living threads. The head of a ring is its only
   // element that belongs to no thread. True if the whole ring was followed, so that all lost threads are known.
   bool follow_list() {
-    if (listed_ == 0) return false;
-    const std::uint64_t begin = listed_ + layout_.list;
+    if (any_ring_member_ == 0) return false;
+    const std::uint64_t begin = any_ring_member_ + layout_.list;
     std::size_t heads = 0;
     std::uint64_t node = begin;
     for (std::size_t count = 0; count < kMostThreads; ++count) {
@@ -146,7 +146,7 @@ class Search {
         return true;
       }
       if (!has_start) thread.start_routine = 0;
-      if (has_own_stack) listed_ = pointer;
+      if (has_own_stack) any_ring_member_ = pointer;
       bypassed_ = bypassed_ || (has_own_stack && thread.tid > 0);
       threads_.push_back(thread);
     }
@@ -165,8 +165,8 @@ class Search {
   std::uint64_t of_first_ = 0;
   bool has_ended_one_ = false;
   bool bypassed_ = false;
-  std::size_t strangers_ = 0;  // struct pthreads without a living thread
-  std::uint64_t listed_ = 0;   // a struct pthread whose stack glibc made
+  std::size_t strangers_ = 0;          // struct pthreads without a living thread
+  std::uint64_t any_ring_member_ = 0;  // a struct pthread whose stack glibc made
 };
 
 }  // namespace

@@ -248,8 +248,8 @@ struct Fork {
   std::uint32_t unknown_threads = 0;   // lost threads about which nothing is known
   std::vector<LostWait> lost_waits;
   // lived at the beginning of fork(), and ended before the last prepare handler returned
-  std::vector<ThreadId> gone_threads;
-  std::vector<ThreadPool> thread_pools;  // lost_threads and gone_threads by owner
+  std::vector<ThreadId> ended_in_prepare;
+  std::vector<ThreadPool> thread_pools;  // lost_threads and ended_in_prepare by owner
   std::vector<HandlerTime> handlers;     // in order of registration
   std::vector<Held> held;
   std::vector<CallInFlight> calls;
@@ -359,7 +359,7 @@ struct Process {
   std::optional<int> exit_status;      // as of wait(2)
   bool killed_by_run = false;          // by `run`, because it hung
   bool is_unreadable = false;          // `run` could not look at it, because the kernel refused
-  std::uint64_t gone_ns = 0;           // CLOCK_MONOTONIC when it was seen to have ended; 0: it was not
+  std::uint64_t seen_ended_ns = 0;     // CLOCK_MONOTONIC when it was seen to have ended; 0: it was not
   // pending signals that all its threads block and that lost threads took; bit 0 is signal 1
   std::uint64_t unheard_signals = 0;
   // kDeadButForSignal: what could still end it: "a handler of SIGTERM". Empty: handlers that a core does not show, or

@@ -85,7 +85,8 @@ bool is_stream(const ReadWord& read, const abi::ThreadLayout& layout, std::uint6
 // contains the number of readers.
 bool is_behind_writer(const ReadWord& read, std::uint64_t word, std::uint32_t expected, FutexWord& found) {
   const auto lock = read_lock<abi::Rwlock>(read, word);
-  if (!lock || lock->shared < 0 || lock->shared > 1 || lock->flags != abi::Rwlock::kQueues) return false;
+  if (!lock || lock->shared < 0 || lock->shared > 1 || lock->flags != abi::Rwlock::kReadersWaitBehindWriters)
+    return false;
   constexpr std::uint32_t kBits = abi::Rwlock::kWriteLocked | abi::Rwlock::kReadersWait;
   const bool fits = lock->readers == expected && (expected & (kBits | abi::Rwlock::kWritePhase)) == kBits;
   if (!fits || lock->reader_count() == 0 || lock->reader_count() > kMostReaders || lock->cur_writer != 0) return false;
@@ -102,7 +103,7 @@ bool is_rwlock(const ReadWord& read, std::uint64_t word, std::uint32_t expected,
   for (const std::uint64_t futex : {kPhaseFutex, std::uint64_t{offsetof(abi::Rwlock, writers_futex)}}) {
     if (word < futex) continue;
     const auto lock = read_lock<abi::Rwlock>(read, word - futex);
-    if (!lock || lock->shared < 0 || lock->shared > 1 || lock->flags > abi::Rwlock::kMostFlags) continue;
+    if (!lock || lock->shared < 0 || lock->shared > 1 || lock->flags > abi::Rwlock::kHighestKind) continue;
     const std::uint32_t value = futex == kPhaseFutex ? lock->wrphase_futex : lock->writers_futex;
     if (value != expected || (expected & abi::Rwlock::kFutexUsed) == 0 || lock->reader_count() > kMostReaders) continue;
     const bool write_phase = lock->is_write_phase();

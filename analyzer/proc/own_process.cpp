@@ -9,16 +9,27 @@ namespace {
 
 pid_t g_guard = 0;  // 0: none
 
+std::vector<pid_t>& noted_processes() {
+  static std::vector<pid_t> noted;
+  return noted;
+}
+
 }  // namespace
 
 void set_guard(pid_t guard) { g_guard = guard; }
 
+void note_own_process(pid_t pid) { noted_processes().push_back(pid); }
+
 std::vector<pid_t> own_processes() {
   std::vector<pid_t> own{::getpid()};
   if (g_guard != 0) own.push_back(g_guard);
+  own.insert(own.end(), noted_processes().begin(), noted_processes().end());
   return own;
 }
 
-bool is_own_process(pid_t pid) { return pid == ::getpid() || (pid == g_guard && g_guard != 0); }
+bool is_own_process(pid_t pid) {
+  const std::vector<pid_t> own = own_processes();
+  return std::find(own.begin(), own.end(), pid) != own.end();
+}
 
 }  // namespace forksight::proc

@@ -1,5 +1,5 @@
 // Tells which processes are forksight's own. A verb that reads what other users control does so in a child process, and
-// the process that the user started waits for that child (command/guarded.hpp). forksight must not count either of them
+// the process that the user started waits for that child (guard/child.hpp). forksight must not count either of them
 // among the processes that it examines.
 #pragma once
 
@@ -11,8 +11,10 @@ namespace forksight::proc {
 
 // Notes the process that waits for this one.
 void set_guard(pid_t guard);
+// Notes a child of forksight that it could not end.
+void note_own_process(pid_t pid);
 
-// This process, and its guard if there is one.
+// This process, its guard if there is one, and the noted processes.
 std::vector<pid_t> own_processes();
 bool is_own_process(pid_t pid);
 

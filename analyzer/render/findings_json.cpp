@@ -14,6 +14,7 @@
 #include "files/bounded_json.hpp"
 #include "files/budgets.hpp"
 #include "render/names.hpp"
+#include "render/printable.hpp"
 
 namespace forksight::render {
 namespace {
@@ -339,7 +340,7 @@ Written finding_to_json(const Finding& finding, const std::vector<model::Process
 
 std::string document_text(const Written& document) {
   // Names may be any bytes. Bytes that are not UTF-8 are replaced and cause no error.
-  return document.dump(2, ' ', false, Written::error_handler_t::replace) + '\n';
+  return escape_json_controls(document.dump(2, ' ', false, Written::error_handler_t::replace)) + '\n';
 }
 
 std::string tell_findings(std::string_view schema, const ToldFindings& told) {

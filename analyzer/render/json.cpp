@@ -149,7 +149,7 @@ Json to_json(const model::Fork& fork, const model::Model& model) {
                   const model::LockKind kind = model.locks[held.lock].kind;
                   return kind != model::LockKind::kCondition && kind != model::LockKind::kBarrier;
                 })}};
-  json["threads_before"] = 1 + fork.lost_threads.size() + fork.unknown_threads + fork.gone_threads.size();
+  json["threads_before"] = 1 + fork.lost_threads.size() + fork.unknown_threads + fork.ended_in_prepare.size();
   json["threads_after"] = 1 + fork.lost_threads.size() + fork.unknown_threads;
   json["thread_pools"] = array_of(fork.thread_pools, [](const auto& pool) { return to_json(pool); });
   json["handlers"] = array_of(fork.handlers, [&](const auto& time) { return to_json(time, model); });

@@ -68,6 +68,22 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::string escape_json_controls(std::string_view json) {
+  std::string out;
+  out.reserve(json.size());
+  while (!json.empty()) {
+    std::uint32_t code_point = 0;
+    const std::size_t length = std::max<std::size_t>(sequence_length(json, code_point), 1);
+    if (length > 1 && is_control(code_point)) {
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}", code_point);
+    } else {
+      out.append(json.substr(0, length));
+    }
+    json.remove_prefix(length);
+  }
+  return out;
+}
+
 std::size_t width(std::string_view printable_text) {
   return static_cast<std::size_t>(std::ranges::count_if(printable_text, [](char c) { return !is_continuation(c); }));
 }

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "proc/own_process.hpp"
+
 namespace forksight {
 
 std::chrono::milliseconds time_before_limit(std::chrono::milliseconds timeout) {
@@ -23,7 +25,7 @@ std::vector<proc::ProcessKey> list_job(const Processes& strangers) {
     parents.pop_back();
     for (const std::int32_t pid : proc::read_children(parent)) {
       const auto stat = proc::read_stat(pid);
-      if (!stat || strangers.contains({pid, stat->start_ticks})) continue;
+      if (!stat || strangers.contains({pid, stat->start_ticks}) || proc::is_own_process(pid)) continue;
       parents.push_back(pid);  // its other threads may live, and have children, although its first thread has ended
       if (!proc::has_ended(pid)) job.push_back({pid, stat->start_ticks});
     }

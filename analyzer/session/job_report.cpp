@@ -92,7 +92,8 @@ void JobReport::tell(const model::Model& model, const std::vector<Finding>& find
   };
   const auto failure = std::ranges::find_if(fresh, is_failure);
   has_reported_hang_ = has_reported_hang_ || failure != fresh.end() || !sentences.empty();
-  if (first_.empty()) first_ = failure != fresh.end() ? failure->summary : sentences.empty() ? "" : sentences.front();
+  if (first_reason_.empty())
+    first_reason_ = failure != fresh.end() ? failure->summary : sentences.empty() ? "" : sentences.front();
 
   render::TextOptions how;
   how.cwd = find_workspace();
@@ -102,7 +103,7 @@ void JobReport::tell(const model::Model& model, const std::vector<Finding>& find
   text_ += text;
   complain(write(document_, render::render_json(model, findings)));
   has_document_ = true;
-  if (has_reported_hang_) write_junit(render::JobState::kFailed, first_);
+  if (has_reported_hang_) write_junit(render::JobState::kFailed, first_reason_);
   add_summary(has_reported_hang_ ? "the job hangs" : "findings", text);
   if (!is_on_github()) return;
   std::error_code ignored;
@@ -124,7 +125,7 @@ void JobReport::say(const std::string& sentence) {
 
 void JobReport::say_failure(const std::string& sentence) {
   say(sentence);
-  if (first_.empty()) first_ = sentence;
+  if (first_reason_.empty()) first_reason_ = sentence;
   add_summary(sentence, "");
   if (is_on_github()) put(render::render_annotation(sentence));
 }
@@ -134,7 +135,8 @@ void JobReport::fail(const std::string& why) { write_junit(render::JobState::kEr
 void JobReport::end(int status, std::chrono::duration<double> time) {
   seconds_ = time.count();
   if (has_document_) say(fmt::format("report in {}", shown_.string()));
-  const std::string message = first_.empty() ? fmt::format("the command ended with status {}", status) : first_;
+  const std::string message =
+      first_reason_.empty() ? fmt::format("the command ended with status {}", status) : first_reason_;
   write_junit(status == 0 ? render::JobState::kPassed : render::JobState::kFailed, message);
 }
 

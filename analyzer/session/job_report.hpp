@@ -59,7 +59,7 @@ class JobReport {
   std::filesystem::path document_;
   std::filesystem::path shown_;
   std::set<std::string> told_;  // fingerprints, and sentences
-  std::string first_;           // the first known reason why the job failed
+  std::string first_reason_;    // the first known reason why the job failed
   std::string text_;            // everything that was reported
   double seconds_ = 0;
   bool has_reported_hang_ = false;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "collect/load.hpp"
 #include "diagnose/diagnose.hpp"
 
 namespace forksight {
@@ -16,18 +15,6 @@ bool has_nothing_to_lose(const model::Fork& fork) {
 }
 
 }  // namespace
-
-Result<model::Model> load_quickly(const RunFolder& folder) {
-  collect::LoadOptions quick;
-  quick.symbolize = false;
-  return collect::load_run({folder.path()}, quick);
-}
-
-std::optional<model::Model> load_nameless(const RunFolder& folder) {
-  if (!folder.has_traces()) return std::nullopt;
-  auto model = load_quickly(folder);
-  return model ? std::optional(std::move(model).value()) : std::nullopt;
-}
 
 bool merge_without_names(model::Model& nameless, const collect::RunLog& log) {
   collect::merge_run_log(nameless, log);

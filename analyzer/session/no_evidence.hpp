@@ -10,12 +10,6 @@
 
 namespace forksight {
 
-// Loads the traces without looking up symbols.
-Result<model::Model> load_quickly(const RunFolder& folder);
-
-// The same; nullopt if there are no readable traces.
-std::optional<model::Model> load_nameless(const RunFolder& folder);
-
 // Merges what the run saw into a model without names. True if no hazard can be found in it, even with names. The names
 // then need not be looked up, which would be most of the work.
 bool merge_without_names(model::Model& nameless, const collect::RunLog& log);

@@ -160,10 +160,10 @@ std::string OutsideFindings::write(const std::filesystem::path& folder) const {
   return kept_.empty() && !was_written_ ? std::string() : write_outside(folder, kept_);
 }
 
-OutsideFindings OutsideFindings::read(const std::vector<std::filesystem::path>& folders,
+OutsideFindings OutsideFindings::read(const files::Reader& reader, const std::vector<std::filesystem::path>& folders,
                                       std::vector<std::string>& limits) {
   OutsideFindings outside;
-  outside.kept_ = read_outside(folders, limits);
+  outside.kept_ = read_outside(reader, folders, limits);
   return outside;
 }
 

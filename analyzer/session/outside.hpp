@@ -31,7 +31,8 @@ class OutsideFindings {
   // For `forksight report`: writes the findings into the folder of the run, to be read again later; "" or the reason of
   // the failure.
   std::string write(const std::filesystem::path& folder) const;
-  static OutsideFindings read(const std::vector<std::filesystem::path>& folders, std::vector<std::string>& limits);
+  static OutsideFindings read(const files::Reader& reader, const std::vector<std::filesystem::path>& folders,
+                              std::vector<std::string>& limits);
 
  private:
   std::vector<KeptFinding> kept_;

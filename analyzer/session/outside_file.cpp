@@ -53,7 +53,8 @@ std::string write_outside(const fs::path& folder, const std::vector<KeptFinding>
   return problem.empty() ? "" : fmt::format("{}: cannot be written: {}", file.string(), problem);
 }
 
-std::vector<KeptFinding> read_outside(const std::vector<fs::path>& folders, std::vector<std::string>& limits) {
+std::vector<KeptFinding> read_outside(const files::Reader& /*reader*/, const std::vector<fs::path>& folders,
+                                      std::vector<std::string>& limits) {
   std::vector<KeptFinding> all;
   const auto add = [&](const fs::path& file) {
     const auto content = files::read_text(file.string(), files::kMaxOutsideBytes);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "diagnose/finding.hpp"
+#include "files/reader.hpp"
 #include "model/model.hpp"
 #include "result.hpp"
 
@@ -28,7 +29,7 @@ Result<std::vector<KeptFinding>> parse_outside(std::string_view text);
 // Replaces the file in `folder`. Returns "" or the reason of the failure.
 std::string write_outside(const std::filesystem::path& folder, const std::vector<KeptFinding>& kept);
 // Reads each outside.json in these folders and below them. A file that cannot be read becomes a sentence of `limits`.
-std::vector<KeptFinding> read_outside(const std::vector<std::filesystem::path>& folders,
+std::vector<KeptFinding> read_outside(const files::Reader& reader, const std::vector<std::filesystem::path>& folders,
                                       std::vector<std::string>& limits);
 
 }  // namespace forksight

@@ -181,7 +181,10 @@ void RunReport::say_summary(const model::Model& model, const std::vector<Finding
 }
 
 void RunReport::note(const std::string& line) const {
-  if (options_.quiet) return;
+  if (!options_.quiet) warn(line);
+}
+
+void RunReport::warn(const std::string& line) const {
   write_all(STDERR_FILENO, render::render_line("forksight: " + line, render::options_for(STDERR_FILENO)));
 }
 

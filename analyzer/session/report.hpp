@@ -50,7 +50,8 @@ class RunReport {
   // True if --report FILE does not have the whole report.
   bool has_failed() const { return !problem_.empty(); }
 
-  // Writes one line of forksight's own to standard error, unless quiet.
+  // Writes one line of forksight's own to standard error: always, or unless quiet.
+  void warn(const std::string& line) const;
   void note(const std::string& line) const;
 
  private:

@@ -16,9 +16,11 @@
 #include "collect/load.hpp"
 #include "diagnose/diagnose.hpp"
 #include "diagnose/evidence.hpp"
+#include "guard/child.hpp"
 #include "inspect/live_tree.hpp"
 #include "proc/launch.hpp"
 #include "proc/namespaces.hpp"
+#include "proc/own_process.hpp"
 #include "proc/proc_fs.hpp"
 #include "session/exit.hpp"
 #include "session/history.hpp"
@@ -32,6 +34,7 @@
 #include "session/preload.hpp"
 #include "session/preload_link.hpp"
 #include "session/python.hpp"
+#include "session/readings.hpp"
 #include "session/report.hpp"
 #include "session/reported_findings.hpp"
 #include "session/rest.hpp"
@@ -160,7 +163,7 @@ class Session {
 
   void report_stuck(const Verdicts& verdicts) {
     for (const auto& [key, verdict] : verdicts) reported_[key] = verdict.liveness;
-    const auto quick = load_quickly(folder_);
+    const auto quick = load(kWithoutNames);
     if (quick) request_python_stacks(quick.value(), verdicts, supervisor_);
     const std::optional<model::Model> seen = look_at_hang(verdicts, quick ? quick.value() : model::Model());
     if (seen) history_.note_look(*seen);
@@ -179,7 +182,7 @@ class Session {
   // The processes of the run as `forksight why` sees them, before anything is ended. Stopping a thread ends some system
   // calls. So a process whose wait has a way out, and may be intended, is not stopped, unless it waits for something
   // that its fork broke: such a wait is not intended.
-  std::optional<model::Model> look_at_hang(const Verdicts& verdicts, const model::Model& traced) const {
+  std::optional<model::Model> look_at_hang(const Verdicts& verdicts, const model::Model& traced) {
     std::set<std::int32_t> broken;
     for (const model::Touch& touch : traced.touches) {
       if (is_open_hazard(touch)) broken.insert(traced.processes[touch.process].pid);
@@ -191,9 +194,39 @@ class Session {
     options.may_stop_idle = [&](std::int32_t pid) { return broken.contains(pid); };
     options.others = find_orphans();
     options.own_signals = supervisor_.own_signals();
-    const auto tree = inspect::look_at_tree(command_pid_, options);
-    if (!tree) return std::nullopt;
-    return inspect::build_model(tree->subjects);
+    return look_from_outside(options);
+  }
+
+  // Everything that this class learns from traces, programs and the memory of processes comes through the next three
+  // functions.
+  Result<model::Model> load(const collect::LoadOptions& options) {
+    auto model = readings_.load(folder_.path(), options);
+    say_failures();
+    return model;
+  }
+
+  // The traces without names; nullopt if there are no readable traces.
+  std::optional<model::Model> load_nameless() {
+    if (!folder_.has_traces()) return std::nullopt;
+    auto model = load(kWithoutNames);
+    return model ? std::optional(std::move(model).value()) : std::nullopt;
+  }
+
+  std::optional<model::Model> look_from_outside(const inspect::LiveTreeOptions& options) {
+    auto seen = readings_.look(command_pid_, options);
+    say_failures();
+    return seen;
+  }
+
+  void say_failures() {
+    for (const std::string& sentence : readings_.take_failures()) {
+      history_.add_limit(sentence);
+      if (job_ != nullptr) {
+        job_->say(sentence);
+      } else {
+        report_.warn(sentence);
+      }
+    }
   }
 
   // Reads the traces, if they have grown, and tells the supervisor what to look at: processes that its walk did not
@@ -203,7 +236,7 @@ class Session {
     const auto start = Clock::now();
     if (!has_unread_traces_ || start < next_load_) return;
     has_unread_traces_ = false;
-    const auto model = load_quickly(folder_);
+    const auto model = load(kWithoutNames);
     if (model) {
       adopt(model.value());
       follow_touches(model.value());
@@ -237,7 +270,7 @@ class Session {
     for (const std::int32_t pid : proc::read_children(::getpid())) {
       if (supervisor_.tree().living().contains(pid)) continue;
       const auto stat = proc::read_stat(pid);
-      if (!stat || strangers_.contains({pid, stat->start_ticks})) continue;
+      if (!stat || strangers_.contains({pid, stat->start_ticks}) || proc::is_own_process(pid)) continue;
       supervisor_.tree().adopt({pid, stat->start_ticks});
     }
   }
@@ -308,12 +341,12 @@ class Session {
 
   Diagnosis diagnose_folder(const std::optional<model::Model>& seen) {
     Diagnosis result;
-    auto model = collect::load_run({folder_.path()});
+    auto model = load({});
     if (model) {
       result.model = std::move(model).value();
     } else {
       collect::merge_run_log(result.model, history_.log(supervisor_));
-      result.model.limits.push_back(model.error());
+      if (!readings_.has_failed()) result.model.limits.push_back(model.error());
     }
     result.findings = diagnose(result.model);
     if (seen) outside_.keep(*seen, result.model, result.findings);
@@ -401,21 +434,21 @@ class Session {
   }
 
   // The run as `forksight why --no-stop` sees it, with the places in the code where threads wait.
-  std::optional<model::Model> look_at_rest() const {
+  std::optional<model::Model> look_at_rest() {
     inspect::LiveTreeOptions options;
     options.stop = false;
     options.of_idle = true;
     options.others = find_orphans();
     options.own_signals = supervisor_.own_signals();
-    const auto tree = inspect::look_at_tree(command_pid_, options);
-    if (!tree) return std::nullopt;
-    model::Model seen = inspect::build_model(tree->subjects);
+    auto looked = look_from_outside(options);
+    if (!looked) return std::nullopt;
+    model::Model& seen = *looked;
     // The look may also have processes that are not part of the run, because they have the other end of a pipe or
     // socket.
     for (model::Process& process : seen.processes) {
       if (!supervisor_.tree().living().contains(process.pid)) process.waits.clear();
     }
-    return seen;
+    return looked;
   }
 
   // Waits for all ended children, not only for CMD: as process 1 of a container, forksight also gets orphans of other
@@ -479,7 +512,7 @@ class Session {
       const std::vector<proc::ProcessKey> job = list_job(strangers_);
       // The list may miss a process whose parent ends while the list is made. But if forksight has no child, there is
       // no process left.
-      if (job.empty() && (!strangers_.empty() || !has_children())) return;
+      if (job.empty() && (!strangers_.empty() || guard::has_abandoned_child() || !has_children())) return;
       const auto now = Clock::now();
       if (now >= give_up_at) {
         if (!job.empty()) job_->say("these processes cannot be ended: " + name_processes(job));
@@ -514,7 +547,7 @@ class Session {
     note(supervisor_.verdicts(), Clock::now());
     if (killing_) kill_tree();
     Diagnosis diagnosis;
-    auto nameless = load_nameless(folder_);
+    auto nameless = load_nameless();
     const bool is_over = !history_.has_stuck() && supervisor_.tree().living().empty();
     if (is_over && nameless && has_no_evidence(*nameless)) folder_.remove_traces();
     const bool has_evidence = folder_.has_traces() || history_.has_stuck();
@@ -582,6 +615,7 @@ class Session {
   const RunSignals& signals_;
   watch::Supervisor supervisor_;
   RunHistory history_;
+  RunReadings readings_;
   OutsideFindings outside_;
   RunRights rights_;
   RunRest rest_;

@@ -113,7 +113,7 @@ class Runner {
     for (std::size_t index = 0; index < entries.size(); ++index) {
       run_.results[index].which = entries[index].which;
       run_.results[index].expected = entries[index].expected;
-      weight_left_ += weight_of(entries[index]);
+      total_weight_ += weight_of(entries[index]);
     }
     // The longest cases start first, so that none is left alone at the end.
     std::iota(order_.begin(), order_.end(), std::size_t{0});
@@ -270,7 +270,7 @@ class Runner {
     }
     const double done = weight_done_ + half_done;
     const double elapsed = std::chrono::duration<double>(Clock::now() - started_).count();
-    if (weight_done_ > 0) snapshot.eta_s = elapsed * (weight_left_ - done) / done;
+    if (weight_done_ > 0) snapshot.eta_s = elapsed * (total_weight_ - done) / done;
     return snapshot;
   }
 
@@ -286,7 +286,7 @@ class Runner {
   Clock::time_point started_;
   std::size_t done_ = 0;
   int red_ = 0;
-  double weight_left_ = 0;  // of all cases, including those that are done
+  double total_weight_ = 0;  // of all cases, including those that are done
   double weight_done_ = 0;
 };
 

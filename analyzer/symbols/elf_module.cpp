@@ -171,8 +171,8 @@ bool ElfModule::accept_split_file(const char* name, const char* folder) {
     if (!file && errno == ENOENT) continue;
     const auto tables = file ? files::read_tables(file.get()) : Result<files::ElfTables>(Error{});
     if (!tables) {
-      add_limit(fmt::format("{}: is no file with debug information that can be read; some source lines are missing",
-                            candidate));
+      add_limit(
+          fmt::format("{}: no debug information could be read from it; some source lines are missing", candidate));
       return false;
     }
     const files::DebugVerdict verdict = files::charge_debug_file(file.get(), tables.value(), candidate, true);

@@ -127,7 +127,7 @@ std::vector<bool> find_rings(std::int32_t pid, const std::vector<proc::ThreadSam
   }
   const ProcessJudgement judgement = judge_threads({process}).front();
   std::vector<bool> stuck;
-  for (const Fate fate : judgement.threads) stuck.push_back(fate != Fate::kAwake);
+  for (const StuckState state : judgement.threads) stuck.push_back(state != StuckState::kAwake);
   return stuck;
 }
 

@@ -74,7 +74,7 @@ void Supervisor::look(Clock::time_point now, Clock::duration age) {
     if (is_blocked && now - watched.since >= age) candidates.push_back(pid);
   }
   const bool at_once = age == Clock::duration::zero();
-  if (at_once || now >= next_question_) forget_live_wakers();
+  if (at_once || now >= next_proof_of_live_wakers_) forget_live_wakers();
   const std::vector<std::int32_t> suspects = find_suspects(candidates, now, at_once);
   prove_stuck(suspects, now, at_once);
   conclude(suspects);
@@ -184,7 +184,7 @@ std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32
   }
   const std::vector<Judgement> judgements = judge(nodes);
   for (const std::int32_t pid : candidates) {
-    if (judgements[node_of.at(pid)].fate != Fate::kAwake) suspects.push_back(pid);
+    if (judgements[node_of.at(pid)].state != StuckState::kAwake) suspects.push_back(pid);
   }
   return suspects;
 }
@@ -270,7 +270,7 @@ void Supervisor::prove_stuck(const std::vector<std::int32_t>& suspects, Clock::t
   }
   if (all.empty()) return;
   const Clock::duration least_rest = cost.used() * kProofShare;
-  if (next_question_ <= now) next_question_ = now + least_rest;
+  if (next_proof_of_live_wakers_ <= now) next_proof_of_live_wakers_ = now + least_rest;
   for (ProcessEvidence& evidence : all) {
     evidence.tids_between = proc::list_numbers(proc::proc_path(evidence.key.pid, "task")).numbers;
   }
@@ -328,7 +328,7 @@ void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
   const auto rescuers = find_rescuers(processes, has_way_out);
   std::set<std::int32_t> lasting;
   for (std::size_t node = 0; node < pids.size(); ++node) {
-    if (judgements[node].fate != Fate::kAwake && !rescuers[node]) lasting.insert(pids[node]);
+    if (judgements[node].state != StuckState::kAwake && !rescuers[node]) lasting.insert(pids[node]);
   }
   std::vector<bool> is_timed;
   for (const std::int32_t pid : pids) {
@@ -339,7 +339,7 @@ void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
   const auto timed_rescuers = find_rescuers(processes, is_timed);
   for (std::size_t node = 0; node < pids.size(); ++node) {
     const ProcessJudgement& judgement = judgements[node];
-    if (judgement.fate == Fate::kAwake) {
+    if (judgement.state == StuckState::kAwake) {
       watched_.at(pids[node]).has_live_waker = true;
       continue;
     }
@@ -354,7 +354,7 @@ void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
     if (rescuers[node]) verdict.ways_out = {describe_way_out(pids[*rescuers[node]], *rescuers[node] == node)};
     verdict.may_be_timed_out = timed_rescuers[node].has_value();
     verdict.liveness = handler_could ? model::Liveness::kDeadButForSignal : model::Liveness::kDead;
-    if (judgement.fate == Fate::kVictim) verdict.liveness = model::Liveness::kVictim;
+    if (judgement.state == StuckState::kVictim) verdict.liveness = model::Liveness::kVictim;
     for (std::size_t index = 0; index < watched.last.threads.size(); ++index) {
       verdict.waits.push_back(describe_wait(watched.last.threads[index], &watched.facts[index]));
       verdict.waits.back().is_stuck = !watched.last.threads[index].ended();

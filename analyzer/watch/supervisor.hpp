@@ -148,7 +148,7 @@ class Supervisor {
   std::map<std::int32_t, Watched> watched_;
   std::map<proc::ProcessKey, Verdict> verdicts_;
   WakerFinder wakers_;
-  Clock::time_point next_question_{};  // when to prove again the processes that have a live waker
+  Clock::time_point next_proof_of_live_wakers_{};  // when to prove again the processes that have a live waker
   SpinWatch spins_;
   std::vector<StalledCall> calls_;
   UnheardSignals unheard_;

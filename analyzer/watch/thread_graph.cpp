@@ -52,8 +52,8 @@ std::vector<Node> build(const std::vector<ProcessWaits>& processes, const Layout
 
 // Sets `waits_for`: for every victim the next process on the shortest way to a process with a root; for a process in a
 // ring of roots the next process of the ring.
-void find_ways(const std::vector<ProcessWaits>& processes, const Layout& layout,
-               std::vector<ProcessJudgement>& judgements) {
+void set_waits_for(const std::vector<ProcessWaits>& processes, const Layout& layout,
+                   std::vector<ProcessJudgement>& judgements) {
   struct Way {
     std::size_t from;
     std::string via;
@@ -62,14 +62,14 @@ void find_ways(const std::vector<ProcessWaits>& processes, const Layout& layout,
   std::deque<std::size_t> open;
   for (std::size_t process = 0; process < processes.size(); ++process) {
     ProcessJudgement& judgement = judgements[process];
-    if (judgement.fate == Fate::kRoot) open.push_back(process);
+    if (judgement.state == StuckState::kRoot) open.push_back(process);
     for (std::size_t index = 0; index < processes[process].threads.size(); ++index) {
       for (const Waker& waker : processes[process].threads[index].wakers) {
         const auto target = layout.by_pid.find(waker.pid);
         const bool is_other = target != layout.by_pid.end() && target->second != process;
         if (!is_other || !model::is_waited_for(waker.via)) continue;
         into[target->second].push_back({process, waker.via});
-        if (judgement.threads[index] != Fate::kRoot || judgement.waits_for) continue;
+        if (judgement.threads[index] != StuckState::kRoot || judgement.waits_for) continue;
         judgement.waits_for = target->second;
         judgement.via = waker.via;
       }
@@ -80,7 +80,7 @@ void find_ways(const std::vector<ProcessWaits>& processes, const Layout& layout,
     open.pop_front();
     for (const Way& way : into[process]) {
       ProcessJudgement& judgement = judgements[way.from];
-      if (judgement.fate != Fate::kVictim || judgement.waits_for) continue;
+      if (judgement.state != StuckState::kVictim || judgement.waits_for) continue;
       judgement.waits_for = process;
       judgement.via = way.via;
       open.push_back(way.from);
@@ -96,14 +96,14 @@ std::vector<ProcessJudgement> judge_threads(const std::vector<ProcessWaits>& pro
   std::vector<ProcessJudgement> judgements(processes.size());
   for (std::size_t process = 0; process < processes.size(); ++process) {
     ProcessJudgement& judgement = judgements[process];
-    judgement.fate = nodes[process].fate;
+    judgement.state = nodes[process].state;
     for (std::size_t index = 0; index < processes[process].threads.size(); ++index) {
-      const Fate fate = nodes[layout.first_thread[process] + index].fate;
-      judgement.threads.push_back(fate);
-      if (judgement.fate == Fate::kVictim && fate == Fate::kRoot) judgement.fate = Fate::kRoot;
+      const StuckState state = nodes[layout.first_thread[process] + index].state;
+      judgement.threads.push_back(state);
+      if (judgement.state == StuckState::kVictim && state == StuckState::kRoot) judgement.state = StuckState::kRoot;
     }
   }
-  find_ways(processes, layout, judgements);
+  set_waits_for(processes, layout, judgements);
   return judgements;
 }
 

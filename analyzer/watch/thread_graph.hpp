@@ -24,8 +24,8 @@ struct ProcessWaits {
 };
 
 struct ProcessJudgement {
-  Fate fate = Fate::kAwake;   // kAwake: at least one thread is awake. kRoot: at least one thread is a root
-  std::vector<Fate> threads;  // parallel to ProcessWaits::threads
+  StuckState state = StuckState::kAwake;  // kAwake: at least one thread is awake. kRoot: at least one thread is a root
+  std::vector<StuckState> threads;        // parallel to ProcessWaits::threads
   // index of a process: for a victim the next one on the way to a root, in a ring of roots the next one of the ring
   std::optional<std::size_t> waits_for;
   std::string via;

@@ -128,7 +128,7 @@ std::vector<Judgement> judge(const std::vector<Node>& nodes) {
   for (std::size_t node = 0; node < nodes.size(); ++node) {
     if (awake[node]) continue;
     const bool is_victim = waits_for_another[components.of()[node]];
-    judgements[node].fate = is_victim ? Fate::kVictim : Fate::kRoot;
+    judgements[node].state = is_victim ? StuckState::kVictim : StuckState::kRoot;
     const Edge* chosen = nullptr;
     for (const Edge& edge : nodes[node].edges) {
       if (!edge.is_waited_for) continue;

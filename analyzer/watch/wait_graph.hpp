@@ -29,10 +29,10 @@ struct Node {
   std::vector<Edge> edges;
 };
 
-enum class Fate { kAwake, kRoot, kVictim };
+enum class StuckState { kAwake, kRoot, kVictim };
 
 struct Judgement {
-  Fate fate = Fate::kAwake;
+  StuckState state = StuckState::kAwake;
   // the next process on the way to the cause; in a ring of roots, the next one of the ring
   std::optional<std::size_t> waits_for;
   std::string via;

@@ -132,12 +132,15 @@ std::string describe_polled(const proc::ThreadSample& thread) {
 }
 
 std::string describe_child(std::int32_t pid, const proc::ThreadSample& thread) {
-  const bool is_wait4 = thread.call.number == SYS_wait4;
-  const std::int32_t child = proc::as_int(thread.call.args[is_wait4 ? 0 : 1]);
-  const bool is_one = is_wait4 || proc::as_int(thread.call.args[0]) == 1;  // P_PID
+  const proc::WaitTarget target = proc::classify(thread);
+  if (target.pidfd >= 0) {
+    const auto process = proc::resolve_pidfd(thread.tid, target.pidfd);
+    return process ? name_process(*process) : std::string();
+  }
   std::set<std::int32_t> children;
   for (const std::int32_t one : proc::read_children(pid)) {
-    if (!is_one || child <= 0 || proc::is_called(one, child, thread.status.ns_depth)) children.insert(one);
+    if (target.child <= 0 || proc::is_called(one, static_cast<std::int32_t>(target.child), thread.status.ns_depth))
+      children.insert(one);
   }
   return children.empty() ? std::string() : name_processes(children);
 }

@@ -1,6 +1,6 @@
-// The bare ring, which is the lower bound of the time. It has one producer, one consumer, slots that are the buffers,
-// and a futex to sleep on without a timeout. It checks nothing and recovers nothing: a process that waits for one that
-// dies waits for ever.
+// The bare ring, whose time is the lower bound for all transports. It has one producer, one consumer, slots that are
+// the buffers, and a futex to sleep on without a timeout. It checks nothing and recovers nothing: if a process dies,
+// one that waits for it waits for ever.
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,26 +18,27 @@ long futex(std::atomic<std::uint32_t>& word, int what, std::uint32_t value) {
   return syscall(SYS_futex, &word, what, value, nullptr, nullptr, 0);
 }
 
-// One side of the ring. If it finds nothing to do, it announces that it will sleep, checks once more, and sleeps.
-struct alignas(64) Bed {
+// The word on which one side of the ring sleeps. If a side finds nothing to do, it sets the word, checks once more, and
+// sleeps.
+struct alignas(64) Sleeper {
   std::atomic<std::uint32_t> sleeps;
 };
 
 struct Lane {
   alignas(64) std::atomic<std::uint64_t> tail;
   alignas(64) std::atomic<std::uint64_t> head;
-  Bed consumer, producer;
+  Sleeper consumer, producer;
 };
 
-void wake(Bed& bed) {
+void wake(Sleeper& sleeper) {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence of wait_until()
-  if (bed.sleeps.load(std::memory_order_relaxed) == 0) return;
-  bed.sleeps.store(0, std::memory_order_relaxed);
-  futex(bed.sleeps, FUTEX_WAKE, INT_MAX);
+  if (sleeper.sleeps.load(std::memory_order_relaxed) == 0) return;
+  sleeper.sleeps.store(0, std::memory_order_relaxed);
+  futex(sleeper.sleeps, FUTEX_WAKE, INT_MAX);
 }
 
 template <class Condition>
-void wait_until(Bed& bed, unsigned spin_us, Condition is_met) {
+void wait_until(Sleeper& sleeper, unsigned spin_us, Condition is_met) {
   if (is_met()) return;
   if (spin_us != 0) {
     using clock = std::chrono::steady_clock;
@@ -48,13 +49,13 @@ void wait_until(Bed& bed, unsigned spin_us, Condition is_met) {
     }
   }
   for (;;) {
-    bed.sleeps.store(1, std::memory_order_relaxed);
+    sleeper.sleeps.store(1, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence of wake()
     if (is_met()) break;
-    futex(bed.sleeps, FUTEX_WAIT, 1);
+    futex(sleeper.sleeps, FUTEX_WAIT, 1);
     if (is_met()) break;
   }
-  bed.sleeps.store(0, std::memory_order_relaxed);
+  sleeper.sleeps.store(0, std::memory_order_relaxed);
 }
 
 class Bare final : public Transport {

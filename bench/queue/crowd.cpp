@@ -19,8 +19,9 @@ namespace {
 using clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-// Others hang if they have not gone on after this time. It exceeds the longest recovery time that a transport promises.
-constexpr auto kHangs = 2s;
+// A process counts as hung if it has not continued after this time. The time exceeds the longest recovery time that a
+// transport promises.
+constexpr auto kHangTime = 2s;
 
 struct alignas(64) Count {
   std::atomic<std::uint64_t> done;
@@ -48,8 +49,9 @@ struct Member {
   }
 }
 
+// Waits until the condition is true. False if it is not true `within` this time.
 template <class Condition>
-bool comes_true(clock::duration within, Condition condition) {
+bool becomes_true(clock::duration within, Condition condition) {
   for (const auto end = clock::now() + within; clock::now() < end; std::this_thread::sleep_for(200us)) {
     if (condition()) return true;
   }
@@ -88,8 +90,8 @@ int kill_one(std::vector<Member>& all, const Crowd& crowd) {
   all.erase(victim);
   for (Member& one : all) one.at_kill = one.moved->done.load();
   const auto start = clock::now();
-  // The trial hangs unless all other processes go on.
-  const bool hangs = !comes_true(kHangs, [&] { return std::ranges::all_of(all, &Member::has_moved); });
+  // The trial counts as hung unless all other processes continue.
+  const bool hangs = !becomes_true(kHangTime, [&] { return std::ranges::all_of(all, &Member::has_moved); });
   const double took = std::chrono::duration<double, std::milli>(clock::now() - start).count();
   end(all);
   std::printf("{\"hung\": %s, \"ms\": %.3f}\n", hangs ? "true" : "false", took);
@@ -115,8 +117,8 @@ int run_crowd(Transport& over, const Crowd& crowd) {
     }
     all.push_back(one);
   }
-  if (!comes_true(20s,
-                  [&] { return std::ranges::all_of(all, [](const Member& one) { return one.moved->done > 2; }); })) {
+  if (!becomes_true(20s,
+                    [&] { return std::ranges::all_of(all, [](const Member& one) { return one.moved->done > 2; }); })) {
     end(all);
     std::fprintf(stderr, "bench_queue: not all processes began\n");
     return 2;

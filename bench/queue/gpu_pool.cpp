@@ -1,8 +1,9 @@
 // Measures what it costs to hand a buffer of a CUDA device to another process through a pool of ipc/cuda. No kernel
 // runs: the figures are those of the calls and of the streams. Usage: bench_gpu_pool vmm_fd|legacy BYTES MESSAGES
 //
-// Prints one line of JSON: `handoff_us` is the time of one message while 4 buffers go round, `round_trip_us` that of
-// one message while a single buffer does, until the writer's device may write into it again.
+// Prints one line of JSON. `handoff_us` is the time of one message with a pool of 4 buffers. `round_trip_us` is the
+// time of one message with a pool of one buffer. It includes the time until the writer's device may write into the
+// buffer again.
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/socket.h>

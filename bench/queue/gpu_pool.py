@@ -28,7 +28,7 @@ def torch_reader(there, back, count):
 
 
 def torch_round(buffers):
-    """Returns the microseconds of one message while `buffers` tensors go round."""
+    """Returns the microseconds of one message while `buffers` tensors are used in turn."""
     import torch
     import torch.multiprocessing as mp
     spawn = mp.get_context("spawn")

@@ -1,4 +1,4 @@
-"""Plots what a message costs as three numbers grow: taken places, processes that send and receive, and slots."""
+"""Plots how the time of a message depends on three numbers: participants, slots, and processes that send and receive."""
 import statistics
 
 import tables

@@ -1,5 +1,5 @@
-// Measures one figure of one transport in some tenths of a second. Prints {"value": N} to stdout. queues.py has the
-// loop over transports and rounds.
+// Measures one figure of one transport in some tenths of a second. Prints {"value": N} to stdout. queues.py calls this
+// program for each transport in each round.
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -52,7 +52,8 @@ std::uint64_t sum(const void* at, std::size_t bytes) {
   return total;
 }
 
-// The control messages, which are not measured. They say how many messages come next, and that these have arrived.
+// Two pipes for control messages, which are not measured. They say how many messages come next, and that these have
+// arrived.
 struct Talk {
   int there[2], back[2];
   Talk() {
@@ -118,7 +119,7 @@ double batch(Transport& over, const Options& options, const Talk& talk, std::uin
   return std::chrono::duration<double>(clock::now() - start).count();
 }
 
-// Returns the seconds for a message: the median of nine batches, each of which takes about a ninth of the time.
+// Returns the seconds for a message: the median of nine batches. Each batch takes about a ninth of Options::seconds.
 double measure(Transport& over, const Options& options, const Talk& talk) {
   std::uint64_t value = 0, count = 2 * options.shape.depth;
   // The first batch is not measured, because it touches every buffer for the first time.

@@ -1,12 +1,10 @@
 // Measures what the number of members of one queue costs. bench_queue_members MEASURE COUNT prints the figures as one
 // JSON object.
-//   misses COUNT   nanoseconds of a receive() and of an acquire() that find nothing and do not wait, and microseconds
-//   of
-//                  the slowest call. COUNT handles are attached.
-//   idle COUNT     the share of one processor, in percent, that COUNT processes use while they wait in receive()
-//   death COUNT    milliseconds until one of COUNT waiting processes frees the buffer that a killed process had on
-//   loan:
-//                  the median and the maximum of nine deaths
+//   misses COUNT: nanoseconds of a receive() and of an acquire() that find nothing and do not wait, and microseconds of
+//     the slowest call. COUNT handles are attached.
+//   idle COUNT: the share of one processor, in percent, that COUNT processes use while they wait in receive().
+//   death COUNT: a process is killed while it has a buffer on loan, and COUNT others wait. Milliseconds until one of
+//     them frees the buffer: the median and the maximum of nine deaths.
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// The transport that is forksight's queue, used through the public interface of ipc/.
+// The transport "forksight": the queue of ipc/, used through its public interface.
 #include <optional>
 #include <vector>
 

@@ -115,7 +115,8 @@ def take_part(queue, is_producer, moved, index):
         moved[index] += 1
 
 
-def comes_true(seconds, condition):
+def becomes_true(seconds, condition):
+    """Waits until the condition is true. Returns False if it is not true within so many seconds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():
@@ -125,7 +126,7 @@ def comes_true(seconds, condition):
 
 
 def kill_one(options):
-    """Does what crowd.cpp does: kills one process, and checks whether all others go on. Returns the figures to print."""
+    """Does what crowd.cpp does: kills one process, and checks whether all others continue. Returns the figures to print."""
     context = module_of(options.transport).get_context("fork")
     queue = context.SimpleQueue() if "Simple" in options.transport else context.Queue(options.depth)
     count = options.producers + options.consumers
@@ -135,14 +136,14 @@ def kill_one(options):
     for one in all_of_them:
         one.start()
     try:
-        if not comes_true(20, lambda: all(n > 2 for n in moved)):
+        if not becomes_true(20, lambda: all(n > 2 for n in moved)):
             raise SystemExit("not all processes began")
         victim = 0 if options.kill == "producer" else options.producers
         time.sleep(random.Random(options.seed).uniform(0, 0.02))
         os.kill(all_of_them[victim].pid, signal.SIGKILL)
         all_of_them[victim].join()
         before, start = list(moved), time.monotonic()
-        is_well = comes_true(HANGS_S, lambda: all(moved[i] > before[i] + 1 for i in range(count) if i != victim))
+        is_well = becomes_true(HANGS_S, lambda: all(moved[i] > before[i] + 1 for i in range(count) if i != victim))
         return {"hung": not is_well, "ms": round((time.monotonic() - start) * 1000, 3)}
     finally:
         for one in all_of_them:

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """Measures the queue of ipc/ and other transports. All do the same work in one run, and one table shows them.
 
-Machines are shared and noisy, so only ratios within one run mean anything. In each round every measure is taken of
-every transport, one right after the other. The figures are medians of the rounds. The ratio to the bare ring is the
-median of the rounds' ratios. The bare ring is not crash-safe. Transports that are not installed are left out, and a line
-under the table names them.
+Other work on the machine disturbs the times, so only ratios within one run mean anything. In each round every measure is
+taken of every transport, one right after the other. The figures are medians of the rounds. The ratio to the bare ring is
+the median of the rounds' ratios. The bare ring is a ring buffer that does not survive the death of a process (bare.cpp).
+Transports that are not installed are left out, and a line under the table names them.
 
   queues.py --program build/release/bin/bench_queue [--rounds N] [--realtime] [--update docs/queue-performance.md]
 """
@@ -91,7 +91,7 @@ class Bench:
         if measure.key == "spin":
             return spins
         if name == "iceoryx, polling" and measure.key in ("one", "two"):
-            return False  # two processes that poll on one processor are slow, and a process that polls does not sleep
+            return False  # "one": two processes that poll on one processor are slow. "two": a process that polls does not sleep
         # The slow queues of CPython and torch are measured in few rounds.
         return number < self.options.slow_rounds if name in peers.NAMES else True
 
@@ -116,7 +116,7 @@ def ratio(taken, name, key, against=FLOOR):
 
 
 def gates(taken):
-    """Returns (what, figure, limit, whether it is met) of each gate of the specification that was measured."""
+    """Returns (what, figure, limit, whether it is met) of each gate that was measured. A gate is a limit for one figure."""
     rows = []
 
     def add(what, figure, limit, unit, at_most=True):
@@ -144,7 +144,8 @@ def parse():
     parser.add_argument("--slow-rounds", type=int, default=3, help="how many rounds the queues of CPython and torch take part in")
     parser.add_argument("--seconds", type=float, default=0.3, help="how many seconds each measure of a transport takes in a round")
     parser.add_argument("--transports", help="the transports to measure, separated by commas without blanks; the bare ring is always measured")
-    parser.add_argument("--measures", help=f"some of {','.join(measure.key for measure in MEASURES)}")
+    keys = ",".join(measure.key for measure in MEASURES)
+    parser.add_argument("--measures", help=f"the measures to take, separated by commas; default: {keys}")
     parser.add_argument("--no-growth", action="store_true", help="do not measure what a message costs as participants and slots grow")
     parser.add_argument("--realtime", action="store_true", help="run under chrt -f 10, so that other work does not interrupt; needs root")
     parser.add_argument("--update", type=Path, help="the page in which the new tables replace the old ones")

@@ -8,6 +8,7 @@ def three_digits(value):
 
 
 def shown(measure, seconds):
+    """Returns the text of a figure in the unit of its measure. `seconds`: the time of one message."""
     if measure.unit == "us":
         return f"{three_digits(seconds * 1e6)} us" if seconds < 1e-3 else f"{three_digits(seconds * 1e3)} ms"
     if measure.unit == "GiB/s":

@@ -36,7 +36,7 @@ class Transport {
   virtual ~Transport() = default;
   // Called once, before the forks.
   virtual void prepare(const Shape& shape) = 0;
-  // Called in each process after the forks. When both have returned, each end has what it needs from the other.
+  // Called in each process after the forks. When both calls have returned, messages can be sent in both directions.
   virtual void join(Side side) = 0;
   // Returns a buffer of Shape::bytes to write into.
   virtual void* loan() = 0;

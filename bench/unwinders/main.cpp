@@ -72,7 +72,7 @@ struct Candidate {
 constexpr Candidate kCandidates[] = {{"own", make_own}, {"libunwind", make_libunwind}, {"libdw", make_libdw}};
 constexpr std::size_t kRounds = 15;
 
-// This is processor time, because other programs may run at the same time.
+// Returns the processor time of `work`. Wall-clock time would include the work of other programs.
 double seconds(const std::function<void()>& work) {
   const auto now = [] {
     timespec time{};
@@ -238,7 +238,7 @@ int run(int argc, char** argv) {
   }
   for (const Group& group : groups) report(group, names);
   fmt::print(
-      "\"fresh\" and \"again\": time as a ratio to that of forksight's own walker, {} rounds by turns, medians\n",
+      "\"fresh\" and \"again\": the time as a ratio to that of forksight's own walker, the median of {} rounds\n",
       kRounds);
   return 0;
 }

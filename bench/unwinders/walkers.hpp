@@ -15,7 +15,7 @@ struct Subject {
   std::string name;
   symbols::Registers registers{};
   symbols::StackBytes stack;
-  bool is_exact = false;   // pc is the next instruction of the thread, not a return address
+  bool is_exact = false;   // the pc is the next instruction of the thread; false: it is a return address
   bool is_frozen = false;  // inner frames may have been overwritten since the stack was recorded
   bool is_cut = false;     // the bytes end before the stack does
 };

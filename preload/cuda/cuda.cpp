@@ -36,8 +36,7 @@ constexpr int kNotInitialised = 3;  // CUDA_ERROR_NOT_INITIALIZED
 constexpr std::size_t kInitStackBytes = 4096;
 constexpr std::int32_t kMostDevices = 64;  // bits of active_contexts
 
-// The library that is the driver: the first one that exports both cuInit and cuDriverGetVersion (the shim has only
-// cuInit).
+// The library that is the driver: the first one that exports both cuInit and cuDriverGetVersion.
 struct Driver {
   const link_map* map;  // null: none is loaded
   std::uint64_t bias;
@@ -62,7 +61,7 @@ struct Init {
 };
 constinit Init g_init = {};
 
-// The driver's answers.
+// The driver's answers to the questions at the last fork at which it was asked.
 struct Answers {
   bool is_initialised;
   bool asked;
@@ -77,8 +76,9 @@ constinit std::uint32_t g_contexts_asked = 0;
 constinit std::uint64_t g_fork_record = 0;  // in a watched child: the fork that made it
 constinit std::atomic<std::uint64_t> g_touched[(kCudaEntries + 63) / 64] = {};
 
-// Names that the driver exports end with the version of the interface (_v2) and the kind of default stream (_ptds,
-// _ptsz). cuGetProcAddress is called with the name without either.
+// The length of a name without its endings. Names that the driver exports may end with the version of the interface
+// (_v2) and the kind of default stream (_ptds, _ptsz). Programs call cuGetProcAddress with the name without these
+// endings.
 std::size_t base_length(const char* name) {
   std::size_t length = strlen(name);
   if (length > 5 && (strcmp(name + length - 5, "_ptds") == 0 || strcmp(name + length - 5, "_ptsz") == 0)) length -= 5;
@@ -109,8 +109,8 @@ int ask(const ElfView& view, const char* name, int if_missing, Arguments... argu
 }
 
 // True if the thread may be inside of the driver: in a callback, or in a signal handler that interrupted a call. Then
-// the shim must not call the driver, because the thread may hold the driver's locks. Any word on the stack that could
-// be a return address into the driver counts.
+// the shim must not call the driver, because the thread may hold the driver's locks. The answer is true if any word on
+// the stack could be a return address into the driver.
 bool may_be_inside_driver(const Slot& slot, const Site& site) {
   const StackBound bound = stack_bound(&slot, site.sp, slot.is_initial_stack ? 256U << 10U : 64U << 10U);
   if (bound.cut) return true;
@@ -219,8 +219,9 @@ void forget_cuda(const Module& module) {
   for (auto& row : g_cuda_reals) forget_closed(row, module.start, module.end);
 }
 
-// Asks the driver at a moment when the program could have called it, too. Later, in the prepare handlers, the thread
-// holds locks of other libraries. A thread that holds the driver's locks might wait for these.
+// Asks the driver at the beginning of fork(), when the program could have called it, too. Later, in the prepare
+// handlers, this thread may hold locks of other libraries. A thread that holds the driver's locks might wait for those
+// locks.
 void at_fork::Cuda::enters(const Fork& fork) {
   if (fork.kind != ForkKind::kWrapper) return;
   if (module_count() == 0) refresh_modules();

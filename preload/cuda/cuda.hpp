@@ -4,7 +4,7 @@
 // the functions by name in any library that exports them.
 //   A program reaches the driver by symbol, by dlsym, or by cuGetProcAddress. A library between the program and the
 //   driver may export the same names as the driver. So each name has several wrappers, one for each function that has
-//   the name. If there were only one, a function that this library looks up would lead back to the library.
+//   the name. With only one wrapper, a call by that library would lead back to the library itself.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,7 @@ inline constexpr std::uint32_t kCudaWrappers = 4;  // for each entry
 extern WatchedFunction g_cuda_reals[kCudaEntries][kCudaWrappers];
 extern std::atomic<trace::CudaWay> g_cuda_ways[kCudaEntries][kCudaWrappers];
 
-// This process was forked from one that had initialised the driver.
+// True if this process was forked from one that had initialised the driver.
 extern bool g_watch_cuda;
 
 // What a look-up of the driver's function `name` returns: a wrapper, or `function` itself if it is not watched.
@@ -41,16 +41,16 @@ bool is_cuda_name(const char* name);
 // The address of a wrapper. In hooks_cuda.cpp.
 std::uint64_t cuda_wrapper(CudaEntry entry, std::uint32_t wrapper);
 
-// cuInit returned 0.
+// Called when cuInit has returned 0.
 void note_cuda_init(trace::CudaWay way, const Site& site);
-// A primary context may have been made.
+// Called when a primary context may have been made.
 void note_cuda_context();
 
 // Begins the record of this call in a watched child. Returns the record's offset, or 0 if the child has called this
 // function before.
 std::uint64_t touch_cuda(CudaEntry entry, std::uint64_t function, const Site& site);
 
-// The table of modules has gained or lost an object.
+// Called by the library events (loader/library_events.hpp).
 void recognise_cuda(const Module& module);
 void forget_cuda(const Module& module);
 

@@ -30,10 +30,10 @@ struct Handle {
   std::uint64_t words[kHandleWords];
 };
 
-// An exported allocation, or memory that is open.
+// An allocation that this process has exported, or memory of another process that it has open.
 struct Shared {
   std::atomic<std::uint64_t> address;  // 0: free
-  std::uint64_t end;                   // of an import: behind its last byte
+  std::uint64_t end;                   // of memory that is open: the address behind its last byte
   std::uint64_t handle;
   std::uint64_t record;
   std::atomic<std::uint32_t> opens;
@@ -112,7 +112,7 @@ void end_export(const CudaWords& call, std::uint64_t began_ns, const Site& site)
   Shared* known = find(g_exported, base);
   if (known != nullptr && known->handle == hash) return;
   if (known != nullptr) {
-    // Another allocation at the same address: the shim did not see how the first one was freed.
+    // This is another allocation at the same address. The shim did not see how the first one was freed.
     known->handle = hash;
   } else {
     known = add(g_exported, base, hash, 0);
@@ -161,7 +161,7 @@ void end_free(std::uint64_t address) {
 
 void end_context(CudaEntry entry, const CudaWords& call, std::uint64_t began_ns, const Site& site) {
   if (g_ipc_imports.load(std::memory_order_relaxed) == 0) return;
-  // Other callers have retained the context, so it still exists.
+  // If the context is still active, other callers have retained it, so it still exists.
   if (entry == CudaEntry::cuDevicePrimaryCtxRelease_v2 && ask_cuda_active(call.words[0])) return;
   write({0, 0, 0, 0, began_ns, now_ns(), 0, CudaIpcKind::kContextGone, 0}, site);
   for (Shared& one : g_open) {

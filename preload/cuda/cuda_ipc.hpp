@@ -1,5 +1,5 @@
-// Device memory that passes between processes by a handle of the CUDA driver: which process exported it, has it open,
-// or freed it. The shim records facts of one process; the analyzer finds out what they mean together.
+// Device memory that processes share by a handle of the CUDA driver: which process exported it, has it open, or freed
+// it. The shim records facts of one process. The analyzer compares those of all processes.
 //   A process that neither exports nor opens anything has no such record. Each of its calls of cuMemFree and of the
 //   copy functions costs one more load.
 #pragma once
@@ -21,15 +21,15 @@ constexpr bool is_ipc_call(CudaEntry entry) {
   return entry == CudaEntry::cuIpcGetMemHandle || entry == CudaEntry::cuIpcOpenMemHandle_v2 ||
          entry == CudaEntry::cuIpcCloseMemHandle;
 }
-// This call is noted only in a process that has exported something.
+// True for the call that frees memory. It is noted only in a process that has exported something.
 constexpr bool is_ipc_free(CudaEntry entry) { return entry == CudaEntry::cuMemFree_v2; }
-// These calls may end a context, which closes the memory that it had open. They are noted only in a process that has
-// such memory open.
+// True for a call that may end a context, which closes the memory that was opened in it. Such calls are noted only in a
+// process that has memory of another process open.
 constexpr bool is_ipc_context(CudaEntry entry) {
   return entry == CudaEntry::cuDevicePrimaryCtxRelease_v2 || entry == CudaEntry::cuDevicePrimaryCtxReset_v2 ||
          entry == CudaEntry::cuCtxDestroy_v2;
 }
-// Bit N: the Nth word is an address on the device.
+// Which arguments of a call are addresses on the device. Bit N: the argument with the index N.
 constexpr std::uint32_t ipc_addresses(CudaEntry entry) {
   switch (entry) {
     case CudaEntry::cuMemcpyHtoD_v2:
@@ -48,7 +48,7 @@ constexpr std::uint32_t ipc_addresses(CudaEntry entry) {
   }
 }
 
-// The caller's arguments: the first `count` words are valid.
+// The caller's arguments: `count` words.
 struct CudaWords {
   const std::uint64_t* words;
   std::uint32_t count;
@@ -58,12 +58,13 @@ struct CudaWords {
 std::uint64_t begin_ipc(CudaEntry entry, const CudaWords& call, const Site& site);
 void end_ipc(CudaEntry entry, const CudaWords& call, std::uint64_t record, std::uint64_t began_ns, int result,
              const Site& site);
-// The call is about to copy from or to the addresses in its arguments.
+// Called before a call that copies from or to the addresses in its arguments.
 void note_ipc_use(std::uint32_t addresses, const CudaWords& call);
 
-// The driver says that the primary context of that device is active. In cuda.cpp.
+// True if the driver says that the primary context of this device is active. In cuda.cpp.
 bool ask_cuda_active(std::uint64_t device);
-// The size of the allocation that contains the address, from the driver; 0: the driver does not say. In cuda.cpp.
+// The size of the allocation that contains the address, according to the driver; 0: the driver does not say. Sets
+// `base` to the start of the allocation. In cuda.cpp.
 std::uint64_t ask_cuda_bytes(std::uint64_t address, std::uint64_t* base);
 
 }  // namespace forksight

@@ -1,6 +1,7 @@
-// The wrappers of the CUDA driver's entry points. In every process but a forked child of an initialised one, most
-// wrappers are a few loads, a branch and a jump. Arguments are passed on as words, unchanged. If the driver takes fewer
-// words, the others are what the registers contained (x86-64 psABI 3.2.3: integers and pointers only).
+// The wrappers of the CUDA driver's entry points. Except in the forked child of a process that had initialised the
+// driver, most wrappers are a few loads, a branch and a jump. Arguments are passed on as words, unchanged. If a
+// function takes fewer words than its wrapper, the others are what the registers contained (x86-64 psABI 3.2.3:
+// integers and pointers only).
 #include "cuda/cuda.hpp"
 #include "cuda/cuda_ipc.hpp"
 #include "guest/clock.hpp"
@@ -16,7 +17,7 @@ namespace {
 
 using Word = std::uint64_t;
 
-// The result of a call if the library of the real function was closed before: CUDA_ERROR_NO_DEVICE.
+// The result of a call if the library of the real function was closed before the call: CUDA_ERROR_NO_DEVICE.
 constexpr int kNoDevice = 100;
 
 // cuGetProcAddress(symbol, function, ...): the functions that it returns are watched, too.
@@ -35,8 +36,8 @@ constexpr bool is_shared_call(CudaEntry entry) {
   return is_ipc_call(entry) || is_ipc_free(entry) || is_ipc_context(entry) || ipc_addresses(entry) != 0;
 }
 
-// Calls about memory that may be shared with another process. In a child of an initialised process, calls that free or
-// close memory are not recorded as touches: such a child may free what it inherited.
+// Handles calls about memory that may be shared with another process. In the child of a process that had initialised
+// the driver, calls that free or close memory are not recorded as touches: such a child may free what it inherited.
 template <class... Words>
 __attribute__((noinline, cold)) int call_shared(CudaEntry entry, std::uint64_t function, Frame frame, Words... words) {
   const Word list[] = {words...};
@@ -53,8 +54,8 @@ __attribute__((noinline, cold)) int call_shared(CudaEntry entry, std::uint64_t f
   return result;
 }
 
-// Everything except the common case: the first call by symbol, a watched child, and functions that are examined in
-// every process.
+// Handles everything except the common case: the calls of a watched child, functions that are examined in every
+// process, and a wrapper whose real function is gone.
 template <class... Words>
 __attribute__((noinline, cold)) int call_slow(CudaEntry entry, std::uint32_t wrapper, Frame frame, Words... words) {
   initialise();
@@ -74,7 +75,7 @@ __attribute__((noinline, cold)) int call_slow(CudaEntry entry, std::uint32_t wra
   return result;
 }
 
-constexpr bool is_looked_at(CudaEntry entry) {
+constexpr bool is_always_examined(CudaEntry entry) {
   return entry == CudaEntry::cuInit || entry == CudaEntry::cuGetProcAddress ||
          entry == CudaEntry::cuGetProcAddress_v2 || entry == CudaEntry::cuDevicePrimaryCtxRetain;
 }
@@ -89,7 +90,7 @@ template <CudaEntry entry, std::uint32_t wrapper, class... Words>
 __attribute__((always_inline)) inline int call(Frame frame, Words... words) {
   const std::uint64_t function =
       g_cuda_reals[static_cast<std::uint32_t>(entry)][wrapper].address.load(std::memory_order_acquire);
-  if (is_looked_at(entry) || FORKSIGHT_UNLIKELY(function == 0 || g_watch_cuda || is_ipc_watched(entry))) {
+  if (is_always_examined(entry) || FORKSIGHT_UNLIKELY(function == 0 || g_watch_cuda || is_ipc_watched(entry))) {
     return call_slow(entry, wrapper, frame, words...);
   }
   return reinterpret_cast<int (*)(Words...)>(function)(words...);

@@ -33,7 +33,7 @@ constexpr FileLockEvent kNoEvent{};
 
 enum class Stage : std::uint32_t { kFree, kWriting, kSet };
 
-// When a file was last written to, as its inode shows.
+// Which file it is, and its size and time of modification, which show whether it is written to.
 struct FileState {
   std::uint64_t device;
   std::uint64_t inode;
@@ -49,23 +49,22 @@ struct Lock {
   bool is_exclusive;
   FileRange range;
   std::uint64_t taken_at;  // return address
-  // At the last recorded fork; 0: none.
-  std::uint64_t fork;
-  FileState state;
+  std::uint64_t fork;      // ref of the last recorded fork at which the lock was held; 0: none
+  FileState state;         // at that fork
 };
 
 constinit Lock g_locks[kMaxLocks] = {};
-// The number of locks in the table: the only thing that processes without locks look at.
+// The number of locks in the table. In a process without file locks, the hooks read only this.
 constinit std::atomic<std::uint32_t> g_count{0};
 constinit std::atomic<std::uint32_t> g_next_victim{0};
 constinit std::atomic<std::uint32_t> g_events{0};
 constinit std::uint32_t g_recorded_forks = 0;
-// About the last recorded fork: the forking process, and how often it had written anything by then.
-constinit std::uint64_t g_fork = 0;
-constinit std::int32_t g_parent = 0;
-constinit std::uint64_t g_parent_writes = 0;
-constinit bool g_knows_writes = false;
-constinit std::int32_t g_child = 0;  // the process whose parent that is
+// The last recorded fork.
+constinit std::uint64_t g_fork = 0;           // ref of its record
+constinit std::int32_t g_parent = 0;          // the forking process
+constinit std::uint64_t g_parent_writes = 0;  // how often that process had written anything by then
+constinit bool g_knows_writes = false;        // whether g_parent_writes is known
+constinit std::int32_t g_child = 0;           // the child; set in the child only
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_is_recorded = false;
 
 std::uint64_t end_of(const FileRange& range) { return range.bytes == 0 ? UINT64_MAX : range.start + range.bytes; }
@@ -117,8 +116,8 @@ const char* skip_word(const char* text) {
   return skip_blanks(text);
 }
 
-// "1: FLOCK  ADVISORY  WRITE 4240 08:01:77 0 EOF": returns the mode and the rest. Null for other kinds, and for a lock
-// that is waited for ("1: -> FLOCK").
+// Parses a line such as "1: FLOCK  ADVISORY  WRITE 4240 08:01:77 0 EOF". Returns the text from the mode ("WRITE") on.
+// Null for another kind of lock, and for a lock that is waited for ("1: -> FLOCK").
 const char* find_mode(const char* text, FileLockKind kind) {
   read_number(text);
   text = after(text, ": ");
@@ -142,7 +141,7 @@ bool has_lock(int fd, FileLockKind kind, std::int32_t owner) {
   return found;
 }
 
-// Another process with a flock() lock of this file that excludes such a lock; 0: none.
+// The pid of another process whose flock() lock on this file excludes an exclusive or shared one; 0: none.
 std::int32_t find_flock(const FileState& file, bool is_exclusive) {
   const std::int32_t self = sys::getpid();
   std::int32_t holder = 0;
@@ -183,8 +182,8 @@ bool read_writes(std::int32_t pid, std::uint64_t& out) {
   return found;
 }
 
-// The pid of the process with a write lock in this range; 0: none. The kernel is asked whether it would grant a read
-// lock, and only a write lock prevents that.
+// The pid of the process with a write lock of fcntl() in this range; 0: none. The kernel is asked whether it would
+// grant a read lock, which only a write lock prevents.
 std::int32_t find_writer(int fd, const FileRange& range) {
   struct flock asked {};
   asked.l_type = F_RDLCK;
@@ -195,8 +194,8 @@ std::int32_t find_writer(int fd, const FileRange& range) {
   return asked.l_pid;
 }
 
-// The pid of a process whose lock prevents a lock of an open file description; -1: a lock of this kind prevents it, for
-// which the kernel names no process; 0: none.
+// The pid of a process whose lock prevents a lock of an open file description in this range; 0: none. -1: another lock
+// of an open file description prevents it, for which the kernel names no process.
 std::int32_t find_ofd_writer(int fd, const FileRange& range, bool is_exclusive) {
   struct flock asked {};
   asked.l_type = is_exclusive ? F_WRLCK : F_RDLCK;
@@ -212,6 +211,7 @@ bool is_shared_with(std::int32_t pid, int fd) {
   return sys::call(SYS_kcmp, pid, sys::getpid(), KCMP_FILE, fd, fd) == 0;
 }
 
+// Called in a child before it releases a lock of its parent. True if the kernel confirms that this concerns the parent.
 bool look_in_child(Lock& lock, const FileRange& range, const FileState& now, FileUnlock& out) {
   if (lock.kind != FileLockKind::kPosix) {
     if (!has_lock(lock.fd, lock.kind, lock.owner) || !is_shared_with(lock.owner, lock.fd)) return false;
@@ -230,6 +230,7 @@ bool look_in_child(Lock& lock, const FileRange& range, const FileState& now, Fil
   return true;
 }
 
+// Called before the process that took a lock releases it. True if the process has lost the lock already.
 bool look_in_owner(Lock& lock, const FileRange& range, const FileState& now, FileUnlock& out) {
   if (lock.kind == FileLockKind::kPosix || lock.fork == 0 || has_lock(lock.fd, lock.kind, lock.owner)) return false;
   out.event = FileLockEvent::kMissed;
@@ -304,7 +305,7 @@ void at_fork::FileLocks::records(const Fork& fork_now) {
       any = true;
       continue;
     }
-    // If a child has released the lock, the entry stays: the owner does not know that it has lost the lock.
+    // If a child may have released the lock, the entry stays: the owner does not know that it has lost the lock.
     const bool may_be_lost = lock.kind != FileLockKind::kPosix && lock.fork != 0;
     if (!is_open || !may_be_lost || !is_same_file(now, lock.state)) drop(lock);
   }
@@ -340,8 +341,8 @@ void note_file_lock(FileLockKind kind, int fd, const FileRange& range, bool is_e
   for (Lock& lock : g_locks) {
     const bool is_inherited = is_set(lock) && lock.kind == kind && lock.fd == fd && lock.owner != self;
     if (!is_inherited || !overlap(lock.range, range)) continue;
-    // The process shares the lock with its parent already, and the call did not make another lock. Otherwise the lock
-    // is the process's own from now on, and the inherited entry is dropped.
+    // If this process still shares the lock with its parent, the call did not make another lock, and nothing changes.
+    // Otherwise the lock is the process's own from now on, and the inherited entry is dropped.
     if (kind != FileLockKind::kPosix && has_lock(fd, kind, lock.owner) && is_shared_with(lock.owner, fd)) return;
     drop(lock);
   }

@@ -1,5 +1,6 @@
-// File locks at a fork. A forked child does not have the locks of fcntl() and lockf(): they belong to the parent alone.
-// It shares the locks of flock() and of open file descriptions: if one side releases such a lock, both have lost it.
+// File locks at a fork. The locks of fcntl() and lockf() belong to the parent alone: a forked child does not have them.
+// The locks of flock() and of open file descriptions belong to both: if one of them releases such a lock, both have
+// lost it.
 //   A small lock-free table notes which process took which lock. At a fork, and when a lock is released, the shim asks
 //   the kernel which of these locks are still held.
 #pragma once
@@ -18,21 +19,22 @@ struct FileRange {
   std::uint64_t bytes;  // 0: to the end
 };
 
-// The call at `site` took a lock. The functions of this file preserve errno.
+// Called when the call at `site` has taken a lock. The functions of this file preserve errno.
 void note_file_lock(trace::FileLockKind kind, int fd, const FileRange& range, bool is_exclusive, const Site& site);
 
 // True if a lock was held through this descriptor at a fork, so that a release must be examined.
 bool was_held_at_fork(int fd);
 // A lock that is about to be released, and what the kernel says about it before that.
 struct FileUnlock {
-  std::uint32_t index;  // index of the lock in the table
-  std::uint32_t flags;  // trace::FileLockFlag
-  std::int32_t other;
+  std::uint32_t index;         // index of the lock in the table
+  std::uint32_t flags;         // trace::FileLockFlag
+  std::int32_t other;          // FileLockRecord::other
   trace::FileLockEvent event;  // 0: nothing to report
 };
 FileUnlock empty_unlock();
+// Called before a release.
 FileUnlock look_at_file_unlock(trace::FileLockKind kind, int fd, const FileRange& range);
-// The lock was released.
+// Called when the lock was released.
 void note_file_unlock(const FileUnlock& unlock, trace::FileLockKind kind, int fd, const FileRange& range,
                       const Site& site);
 

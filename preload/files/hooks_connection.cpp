@@ -1,7 +1,7 @@
-// Connections that a fork shared. The shim writes a record whenever the process that sends, or that receives, is not
-// the one that did so before. It knows stream sockets that were connected by connect(), and data that goes through
-// send(), recv() and similar functions. A process that did not fork with such a connection pays a load and a branch for
-// each call.
+// The hooks about connections that a fork shared. The shim writes a record whenever the process that sends, or that
+// receives, is not the one that did so before. It knows stream sockets that were connected by connect(), and data that
+// goes through send(), recv() and similar functions. In a process that did not fork with such a connection, a call
+// costs a load and a branch more.
 #include <errno.h>
 #include <sys/socket.h>
 
@@ -23,7 +23,7 @@ using trace::ShareKind;
 using trace::ShareRecord;
 using trace::ShareUseKind;
 
-// For one connection and direction, this many changes of the using process are recorded.
+// The changes from one process to another that are recorded, for one connection and direction.
 constexpr std::uint64_t kMaxChanges = 16;
 
 bool is_shared_lock(std::uint64_t tagged) {
@@ -37,7 +37,8 @@ bool is_shared_lock(std::uint64_t tagged) {
   }
 }
 
-// A lock that processes share may prevent that they use the connection at the same time.
+// True if the calling thread holds a lock that processes share. Such a lock may keep them from using the connection at
+// the same time.
 bool has_shared_lock() {
   const Slot* const slot = t_slot;
   if (slot == nullptr) return false;
@@ -110,7 +111,7 @@ FORKSIGHT_EXPORT(ssize_t, sendmsg, int fd, const msghdr* message, int flags) {
   return FORKSIGHT_LAZY_NEXT(sendmsg)(fd, message, flags);
 }
 
-// Data that is only peeked at stays in the socket.
+// With MSG_PEEK, the data stays in the socket for other processes, so the call does not count as a use.
 FORKSIGHT_EXPORT(ssize_t, recv, int fd, void* bytes, size_t room, int flags) {
   if ((flags & MSG_PEEK) == 0) FORKSIGHT_NOTE_USE(fd, kReceived);
   return FORKSIGHT_LAZY_NEXT(recv)(fd, bytes, room, flags);

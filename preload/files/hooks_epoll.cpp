@@ -1,7 +1,7 @@
-// Descriptors in an epoll instance that a fork shared: a child that removes one removes it for its parent, too. The
-// child records the removal. If the parent waits after that, with the file still open, this is recorded by the parent,
-// or by the child if it sees that the parent is waiting. A process that did not fork with an epoll instance pays a load
-// and a branch for each call.
+// The hooks about epoll instances that a fork shared. A child that removes a descriptor from the instance removes it
+// for its parent, too. The child records the removal. If the parent then waits while it has the file open, the parent
+// records this. If the parent is waiting already, the child records that. In a process that did not fork with an epoll
+// instance, a call costs a load and a branch more.
 #include <sys/epoll.h>
 
 #include "files/shares.hpp"
@@ -30,7 +30,8 @@ ShareUseRecord* find_use(std::uint64_t reference) {
 
 FileId file_of(const ShareUseRecord& use) { return {use.device, use.inode, use.mode}; }
 
-// If a process adds the descriptor again, it is in the instance for both sides again.
+// Called when a process has added a descriptor: it is in the instance for both sides again, so an earlier removal does
+// not count any more.
 __attribute__((noinline)) void note_addition(Share& share, int target) {
   ShareRecord* const record = shared_record(share);
   if (record == nullptr) return;
@@ -77,8 +78,8 @@ __attribute__((noinline)) void note_removal(const Share& share, int target, cons
     std::uint64_t expected = 0;
     if (__atomic_compare_exchange_n(&place, &expected, reference, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) break;
   }
-  // Pairs with wait_shared(), which counts its wait before it looks for removals: so at least one of the two sees the
-  // other.
+  // wait_shared() counts its wait before it looks for removals. This function stores the removal before it reads the
+  // count. So at least one of the two sees the other.
   if (__atomic_load_n(&record->waiters, __ATOMIC_SEQ_CST) == 0) return;
   if (ShareUseRecord* const use = find_use(reference)) {
     __atomic_fetch_or(&use->flags, trace::kOwnerWaits, __ATOMIC_RELEASE);
@@ -94,7 +95,8 @@ __attribute__((noinline)) int remove_interest(Share& share, int epoll, int targe
   return result;
 }
 
-// Only the owner looks. A child whose fork was not seen has the owner's tables, but is not the owner.
+// Called before the owner waits. Records the removed descriptors whose files it still has open. A child whose fork was
+// not seen has the owner's tables, but is not the owner, so it does nothing.
 __attribute__((noinline)) void look_for_removals(const Share& share, ShareRecord& record, const Site& site) {
   const KeptErrno kept;
   if (record.owner != sys::getpid()) return;
@@ -120,7 +122,8 @@ struct CountedWait {
   std::uint32_t epoch;  // of the process that counted it
 };
 
-// A signal handler may fork in the middle of the wait. The child returns from the wait, too, and has not counted it.
+// Ends the count of a wait. A signal handler may fork during the wait. Then the child returns from the wait, too. It
+// has not counted the wait, so it must not end it.
 void end_wait(void* counted) {
   const auto& wait = *static_cast<const CountedWait*>(counted);
   if (wait.epoch == epoch()) __atomic_fetch_sub(&wait.record->waiters, 1, __ATOMIC_SEQ_CST);

@@ -1,6 +1,6 @@
-// File locks: fcntl(), lockf(), flock(). Calls that do not concern locks are passed on after a few comparisons. The
-// third argument of fcntl() is passed on unchanged: if the command takes none, it is what the register contained
-// (x86-64 psABI 3.5.7: variadic integer arguments use the same registers as others).
+// The hooks about file locks: fcntl(), lockf(), flock(). Calls that do not concern locks are passed on after a few
+// comparisons. The third argument of fcntl() is passed on unchanged. If the command takes none, it is what the register
+// contained (x86-64 psABI 3.5.7: variadic integer arguments use the same registers as others).
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
@@ -26,7 +26,7 @@ bool is_for_locks(int command) {
   return command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK || command == F_OFD_SETLKW;
 }
 
-// The file's position, or its end; -1: not known.
+// The offset in the file from which a range is counted: 0, the current position, or the end of the file; -1: not known.
 __attribute__((noinline)) std::int64_t find_base(int fd, int whence) {
   if (whence == SEEK_SET) return 0;
   if (whence == SEEK_CUR) return sys::call(SYS_lseek, fd, 0, SEEK_CUR);
@@ -62,8 +62,8 @@ int lock_or_unlock(FileLockKind kind, int fd, short type, const FileRange& range
 
 using Fcntl = int (*)(int, int, unsigned long);
 
-// The kernel must read the caller's struct first, because its answer shows whether that memory exists. Before the call,
-// the shim reads it only if a lock must be examined, by a system call that does not fault.
+// The shim reads the caller's struct after the call: if the call succeeded, that memory exists. If a lock must be
+// examined before the call, the shim reads the struct by a system call, which does not fault.
 __attribute__((noinline)) int lock_by_fcntl(Fcntl real, int fd, int command, unsigned long argument, Frame frame) {
   const bool is_ofd = command == F_OFD_SETLK || command == F_OFD_SETLKW;
   const FileLockKind kind = is_ofd ? FileLockKind::kOfd : FileLockKind::kPosix;

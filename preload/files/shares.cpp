@@ -22,21 +22,21 @@ namespace {
 using trace::ShareKind;
 
 constexpr std::uint32_t kMaxShares = 16;
-constexpr std::uint32_t kMaxRecordedForks = 64;  // of a process that has no other reason to record them
+constexpr std::uint32_t kMaxRecordedForks = 64;  // forks that are recorded only because of shares
 constexpr std::size_t kStackBytes = 4U << 10U;
 
 constinit Share g_shares[kMaxShares] = {};
 constinit std::uint32_t g_share_count = 0;  // entries that were ever in use: the hooks examine only these
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_is_recorded = false;
-FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_pid = 0;
-FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_made_by = 0;
+FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_pid = 0;       // pid_of_shares()
+FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_made_by = 0;  // ref of the fork that made this process; 0: none
 constinit std::uint32_t g_recorded_forks = 0;
 
 std::uint32_t& count_of(ShareKind kind) { return kind == ShareKind::kEpoll ? g_shared_epolls : g_shared_connections; }
 
 int fd_of(const Share& share) { return __atomic_load_n(&share.fd_plus_one, __ATOMIC_ACQUIRE) - 1; }
 
-// Notes that the open file is not shared any more, as far as the shim knows.
+// Notes that the open file is not shared with another process, as far as the shim knows.
 void unshare(Share& share) {
   if (__atomic_exchange_n(&share.record, 0, __ATOMIC_ACQ_REL) != 0) {
     __atomic_fetch_sub(&count_of(share.kind), 1, __ATOMIC_RELAXED);
@@ -66,7 +66,8 @@ __attribute__((noinline)) bool is_connected(int fd) {
   return sys::call(SYS_getpeername, fd, sys::word(&address), sys::word(&bytes)) == 0;
 }
 
-// True if the descriptor still refers to an epoll instance or a connection, as the entry says. It may be another one.
+// True if the descriptor still refers to a file of the kind that the entry says. It may be another epoll instance, or
+// another connection, than before.
 bool is_open(const Share& share) {
   const int fd = fd_of(share);
   return fd >= 0 && (share.kind == ShareKind::kEpoll ? is_epoll(fd) : is_connected(fd));
@@ -87,7 +88,7 @@ __attribute__((noinline)) void record_share(Share& share, std::uint64_t fork) {
   fixed->users[0] = static_cast<std::uint32_t>(g_pid);
   fixed->users[1] = static_cast<std::uint32_t>(g_pid);
   if (share.kind == ShareKind::kConnection) {
-    // Other processes can write to the shared record, so the kernel must not take the buffer size from there.
+    // The buffer size must not be in the record: other processes can change it there.
     std::uint32_t bytes = sizeof fixed->peer;
     const long answer = sys::call(SYS_getpeername, fd_of(share), sys::word(fixed->peer), sys::word(&bytes));
     fixed->peer_bytes = answer == 0 ? bytes : 0;
@@ -96,7 +97,7 @@ __attribute__((noinline)) void record_share(Share& share, std::uint64_t fork) {
   __atomic_fetch_add(&count_of(share.kind), 1, __ATOMIC_RELAXED);
 }
 
-// Drops a connection if its descriptor number belongs to another file now. This is not done for epoll instances,
+// Drops a connection if its descriptor refers to another file now. This cannot be found out for epoll instances,
 // because the kernel shows the same inode for all of them.
 void review(Share& share) {
   FileId file{};
@@ -134,7 +135,7 @@ void note_share(int fd, ShareKind kind) {
   for (std::uint32_t i = 0; i < kMaxShares; ++i) {
     Share& share = g_shares[i];
     std::int32_t expected = 0;
-    // The entry is reserved first, with a number that nobody looks up.
+    // Reserves the entry first, with a value that no look-up finds.
     if (!__atomic_compare_exchange_n(&share.fd_plus_one, &expected, -1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
       continue;
     }

@@ -1,5 +1,6 @@
-// Open files whose use by both sides of a fork is a hazard: epoll instances, from which a child removes descriptors for
-// its parent, too, and connections, in which requests and answers of two processes get mixed.
+// Open files that are a hazard if both sides of a fork use them. If a child removes a descriptor from a shared epoll
+// instance, it removes it for its parent, too. On a shared connection, requests and answers of the two processes get
+// mixed.
 //   The table contains descriptor numbers: of instances that this process got from epoll_create(), and of sockets that
 //   it connected by connect(). Before anything is recorded, the shim asks the kernel what such a number refers to now.
 //   Duplicates (dup, SCM_RIGHTS) are not followed.
@@ -18,14 +19,14 @@ inline constexpr std::uint32_t kMaxAdded = 8;
 struct Share {
   std::int32_t fd_plus_one;  // 0: free
   trace::ShareKind kind;
-  std::uint64_t record;  // ref to kShare; 0: there was no recorded fork
-  bool is_inherited;
-  // kEpoll, inherited: how many descriptors this process added. Above kMaxAdded, `added` does not have all of them.
+  std::uint64_t record;  // ref to kShare; 0: no recorded fork has shared the file
+  bool is_inherited;     // an ancestor opened the file, and a recorded fork shared it
+  // kEpoll, inherited: how many descriptors this process has added. Above kMaxAdded, `added` does not have all of them.
   std::uint8_t added_count;
   std::int32_t added[kMaxAdded];  // their descriptors
 };
 
-// How many epoll instances and connections a fork has shared. 0: the hooks have nothing to do.
+// How many epoll instances and connections of this process a fork has shared. 0: the hooks have nothing to do.
 extern std::uint32_t g_shared_epolls;
 extern std::uint32_t g_shared_connections;
 
@@ -40,14 +41,16 @@ struct FileId {
 bool find_open_file(int fd, FileId& out);
 bool find_open_file_of(std::int32_t pid, int fd, FileId& out);
 
-// This process has made the epoll instance, or connected the socket, with this descriptor. async-signal-safe.
+// Called when this process has made the epoll instance, or connected the socket, with this descriptor.
+// async-signal-safe.
 void note_share(int fd, trace::ShareKind kind);
-// Null: not known, or not shared.
+// The entry of this descriptor; null: it is not in the table, or no fork has shared it.
 Share* find_shared(int fd, trace::ShareKind kind);
 // The record that all sharing processes write to; null if it no longer exists.
 trace::ShareRecord* shared_record(const Share& share);
-// The process that these tables belong to. In a child whose fork was not seen, this is the parent.
+// The process that this table belongs to. In a child whose fork was not seen, this is the parent.
 std::int32_t pid_of_shares();
+// Writes a kShareUse record, with the fields of `use` and the stack of the caller. Returns its reference.
 std::uint64_t append_share_use(const Share& share, trace::ShareUseRecord use, const Site& site);
 
 namespace at_fork {

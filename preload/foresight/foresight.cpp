@@ -41,7 +41,7 @@ const HeldLock* find_held(const Slot& slot, const volatile void* lock) {
   return entry > slot.held ? entry : nullptr;
 }
 
-// The thread already holds the lock: a recursive lock, or a second read.
+// True if the thread held the lock already before `entry`: a recursive lock, or a second read.
 bool is_held_below(const Slot& slot, const HeldLock* entry, std::uint64_t gate) {
   for (const HeldLock* other = &slot.held[1]; other < entry; ++other) {
     if (is_followed(other) && note_of(&slot, other).gate == gate) return true;
@@ -49,7 +49,7 @@ bool is_held_below(const Slot& slot, const HeldLock* entry, std::uint64_t gate) 
   return false;
 }
 
-// For a lock that the thread holds. False: nothing is known about it.
+// Fills the note about a lock that the thread holds. False: the lock has no number, or the thread held it already.
 bool fill_note(const Slot& slot, const HeldLock* entry) {
   HeldNote& note = note_of(&slot, entry);
   const LockKind kind = lock_kind(entry->lock);
@@ -79,7 +79,7 @@ void start_foresight() {
 }
 
 HeldNote& note_of(const Slot* slot, const HeldLock* entry) {
-  static HeldNote unused;  // of threads that have no slot among the first: stays empty
+  static HeldNote unused;  // for threads without one of the first slots; it stays empty
   return slot->index < kFirstSlots ? g_notes[slot->index].of[entry - slot->held] : unused;
 }
 
@@ -122,7 +122,7 @@ void want_module_of(std::uint64_t pc) {
 void foresee_acquired(Slot* slot, const volatile void* lock, LockKind kind, bool waits) {
   const HeldLock* const entry = slot->top - 1;
   if (slot->index >= kFirstSlots) return;
-  // The array may have been full, so that the lock is not in it.
+  // If the array was full, the lock is not in it.
   if (!is_followed(kind) || entry == slot->held || entry->lock != tag_lock(lock, kind)) return;
   HeldNote& note = note_of(slot, entry);
   note = {};

@@ -1,6 +1,6 @@
-// Predictions of hangs that have not happened: FORKSIGHT_LOCK_ORDER (lock_order.hpp) and FORKSIGHT_PREDICT
-// (hold_times.hpp). If either is set, every lock takes the slow path. If neither is set, the fast path has no extra
-// cost.
+// Records facts for predictions of hangs that have not happened: orders of locks for FORKSIGHT_LOCK_ORDER
+// (lock_order.hpp), and times of locks for FORKSIGHT_PREDICT (hold_times.hpp). If either variable is set, every lock
+// takes the slow path. If neither is set, the fast path has no extra cost.
 //   Each entry of a thread's held array has a note, in a separate mapping, with the number of the lock.
 #pragma once
 
@@ -23,7 +23,7 @@ struct HeldNote {
 
 inline bool foresees() { return FORKSIGHT_UNLIKELY((g_slow_locks & kSlowForesight) != 0); }
 
-// Called by the initialiser. Without memory for the tables nothing is recorded here.
+// Called by the initialiser. Without memory for the tables, neither orders nor times are recorded.
 void start_foresight();
 
 // Called by the lock events (locks/lock_events.hpp). For events of threads see lives.hpp.
@@ -33,20 +33,21 @@ void move_note(Slot* slot, HeldLock* to, const HeldLock* from);
 
 // For the two parts, lock_order.cpp and hold_times.cpp.
 HeldNote& note_of(const Slot* slot, const HeldLock* entry);
-// The entry of the held array has a valid note.
+// True if the lock of the entry is of a kind whose orders and times are recorded: a mutex or a rwlock. Only such an
+// entry has a note.
 bool is_followed(const HeldLock* entry);
-// The calling thread is about to create the second thread of the process: gives notes to the locks that it took while
-// it was alone.
+// Called when the thread of `slot` is about to create the second thread of the process. Fills the notes about the locks
+// that it took while it was alone.
 void note_early(Slot& slot);
-// The lock's memory says that it is still held. Another thread may have released it, so the memory may be gone. For
-// followed kinds.
+// True if the memory of the entry's lock says that the lock is still held. Another thread may have released it, and the
+// memory may be gone. For an entry for which is_followed() is true.
 bool is_still_held(const Slot& slot, const HeldLock* entry);
 // Identifies the lock of an entry as a gate, which is a lock that keeps other threads out: by the number of the lock. A
 // lock without a number (robust, shared between processes, a spinlock, a semaphore used as a lock, an annotated lock)
 // is identified by its address. If that address is reused, the mistake can only hide a finding. 0: not known.
 std::uint64_t gate_number(const Slot* slot, const HeldLock* entry);
-// Makes sure that the trace has a record of the library with the code at this address. The table of modules is updated
-// at the next release of a lock.
+// Makes sure that the trace gets a record of the library with the code at this address. For this, the table of modules
+// may be updated at the next release of a lock.
 void want_module_of(std::uint64_t pc);
 
 namespace at_fork {

@@ -26,10 +26,11 @@ using trace::LockKind;
 
 constexpr std::size_t kHoldStackBytes = 2048;
 constexpr std::size_t kTouchStackBytes = 16U << 10U;
-constexpr std::uint32_t kLookedAt = 1U << 16U;  // bits; a lock's bit is its number modulo this
+// The number of bits that say which locks a child has examined. The bit of a lock is its number modulo this.
+constexpr std::uint32_t kExaminedBits = 1U << 16U;
 
-// When a lock was held, in slices of the window. The slices get longer with the window; their length is always a power
-// of two.
+// When a lock was held. The window, which is the time since the process made its second thread, is divided into slices.
+// The length of a slice is a power of two, and doubles when the window has outgrown the slices.
 struct Timeline {
   static constexpr std::uint32_t kFirstShift = 14;
 
@@ -42,7 +43,7 @@ struct Timeline {
     }
     ++shift;
   }
-  // Ticks since the window began.
+  // Adds a time for which the lock was held. `from`, `to`: ticks since the window began.
   void add(std::uint64_t from, std::uint64_t to) {
     while (to >> shift >= trace::kTimeSlices) widen();
     while (from < to) {
@@ -62,7 +63,7 @@ struct Hold {
   std::uint64_t life_record;
   std::uint64_t thread;  // ref to kThread
   std::uint64_t stack;   // ref to kStack
-  std::uint64_t gate;    // number of a lock that the thread held around this one every time; 0: none
+  std::uint64_t gate;    // gate number of a lock that the thread held every time when it held this one; 0: none
   std::uint64_t ticks;
   std::uint64_t times;
   const Slot* slot;
@@ -73,7 +74,7 @@ struct Hold {
 struct Holds {
   KeyTable<1> keys;
   Hold at[kPlaces];
-  std::uint64_t looked_at[kLookedAt / 64];
+  std::uint64_t examined[kExaminedBits / 64];
 };
 
 // What is known about the fork that made this process.
@@ -85,7 +86,7 @@ struct Frozen {
   std::uint64_t life_record;  // 0: none
   std::uint64_t next_number;  // locks with this number or a higher one were made in the child
   std::uint32_t protected_count;
-  std::uint64_t protected_numbers[kMaxHeldLocks];  // held by the forking thread
+  std::uint64_t protected_numbers[kMaxHeldLocks];  // gate numbers of the locks that the forking thread held
 };
 
 constinit Holds* g_holds = nullptr;
@@ -95,7 +96,8 @@ constinit std::uint64_t g_since_ns = 0;
 constinit bool g_has_steady_tsc = false;
 constinit std::uint64_t g_full_note = 0;
 
-// All processors count ticks alike, whatever their frequency (Intel SDM 18.17.1; AMD APM 3, function 8000_0007).
+// True if the time stamp counters of all processors run at one constant rate, whatever the frequency of the processor
+// is (Intel SDM 18.17.1; AMD APM 3, function 8000_0007).
 bool has_steady_tsc() {
   unsigned a = 0;
   unsigned b = 0;
@@ -106,7 +108,7 @@ bool has_steady_tsc() {
 
 std::uint64_t ticks() { return g_has_steady_tsc && g_may_read_clock ? __rdtsc() : now_ns(); }
 
-// The outermost lock that the thread holds exclusively, unless that is `entry`.
+// The gate number of the outermost lock that the thread took before `entry` and holds exclusively; 0: none.
 std::uint64_t gate_of(const Slot& slot, const HeldLock* entry) {
   for (const HeldLock* other = &slot.held[1]; other < entry; ++other) {
     const std::uint64_t number = gate_number(&slot, other);
@@ -138,8 +140,8 @@ bool is_protected(std::uint64_t number) {
   return false;
 }
 
-// True if the hold belongs to another thread, and neither a lock nor a join of the forking thread prevented that thread
-// from holding the lock at the fork. A join by a third thread does not prevent that.
+// True if the hold is by another thread than the forking one, and that thread could have held the lock at the fork. It
+// could not if the forking thread held its gate, or had joined it. A join by a third thread does not count.
 bool counts(const Hold& hold) {
   return hold.is_whole && hold.life != g_frozen.life && hold.ticks != 0 && !is_protected(hold.gate) &&
          !was_joined_by(hold.life_record, g_frozen.life_record);
@@ -150,10 +152,10 @@ bool lived_at_fork(const Hold& hold) {
          hold.slot->state.load(std::memory_order_relaxed) == SlotState::kLive;
 }
 
-// True once for each lock in a child. If there are more locks than bits, it is never true for some.
+// True at the first call for each lock in a child. If there are more locks than bits, it is never true for some locks.
 bool look_first(std::uint64_t number) {
   const std::uint64_t bit = std::uint64_t{1} << number % 64;
-  std::uint64_t& word = g_holds->looked_at[number % kLookedAt / 64];
+  std::uint64_t& word = g_holds->examined[number % kExaminedBits / 64];
   return (__atomic_fetch_or(&word, bit, __ATOMIC_RELAXED) & bit) == 0;
 }
 
@@ -165,7 +167,8 @@ struct Sum {
   const Hold* longest_read = nullptr;
 };
 
-// The holds that a child would have had to wait for: a reader does not wait for readers.
+// Visits the holds of this lock that the thread of `entry` would have had to wait for. A reader does not wait for
+// readers.
 template <class Visit>
 void for_each_hold(const HeldLock* entry, std::uint64_t number, Visit visit) {
   const bool by_reader = lock_kind(entry->lock) == LockKind::kRwlockRead;
@@ -178,7 +181,8 @@ void for_each_hold(const HeldLock* entry, std::uint64_t number, Visit visit) {
   }
 }
 
-// Several readers can hold a lock at once, so their times do not add up: the longest one counts, as a lower bound.
+// Adds up the times of all writers, and the longest time of a reader. Several readers can hold a lock at once, so the
+// sum of their times would be too large.
 __attribute__((noinline)) Sum sum_up(const HeldLock* entry, std::uint64_t number) {
   Sum sum;
   for_each_hold(entry, number, [&](const Hold& hold, bool is_read) {
@@ -317,7 +321,7 @@ void freeze_hold_times(const Slot& self) {
     if (is_followed(entry)) note_of(&self, entry).since = 0;  // that time belongs to the parent
   }
   g_full_note = 0;
-  memset(g_holds->looked_at, 0, sizeof g_holds->looked_at);
+  memset(g_holds->examined, 0, sizeof g_holds->examined);
 }
 
 void touch_racy(Slot& slot, const HeldLock* entry) {

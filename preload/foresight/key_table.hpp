@@ -25,7 +25,7 @@ template <std::uint32_t kKept>
 struct KeyTable {
   static constexpr std::uint32_t kTries = 64;
 
-  // The epoch in the top bits.
+  // A key is a hash with the epoch in its top 16 bits. It is never 0.
   static std::uint64_t key_of(std::uint64_t hash) { return hash >> 16U | std::uint64_t{epoch() & 0xffffU} << 48U | 1U; }
   // How many epochs ago this key was made. A key that was never made counts as old.
   static std::uint32_t age(std::uint64_t key) {

@@ -20,7 +20,7 @@ using trace::ThreadLifeRecord;
 
 struct Lives {
   KeyTable<0> keys;  // pthread_t
-  // ref to the record of the life that has this pthread_t; 0: none, or a joined one
+  // ref to the record of the life that has this pthread_t; 0: none, or that thread was joined
   std::atomic<std::uint64_t> of[kPlaces];
 };
 
@@ -69,17 +69,17 @@ void begin_life(Slot& slot) {
   if (!foresees()) return;
   Slot* const creator = own_slot();
   if (begin_time_with_threads() && creator != nullptr) note_early(*creator);
-  const bool is_told = open_trace();
-  if (is_told && module_count() == 0) refresh_modules();
-  const std::uint64_t parent = is_told && creator != nullptr ? ensure_life_record(*creator) : 0;
+  const bool has_trace = open_trace();
+  if (has_trace && module_count() == 0) refresh_modules();
+  const std::uint64_t parent = has_trace && creator != nullptr ? ensure_life_record(*creator) : 0;
   const std::uint64_t life = life_of(slot);
-  if (!is_told) return;
+  if (!has_trace) return;
   if (creator != nullptr) creator->moment = life;
   slot.life_record = append(RecordType::kThreadLife, ThreadLifeRecord{parent, life, 0, 0, 0, 0});
 }
 
-// Called by the new thread itself, before any code of the program runs in it: the former owner of its pthread_t has
-// ended.
+// Called by the new thread itself, before any code of the program runs in it. An earlier thread with the same pthread_t
+// has ended by then.
 void note_begun(Slot& slot) {
   if (!foresees() || slot.life_record == 0) return;
   std::atomic<std::uint64_t>* const place = place_of(slot.thread_pointer);

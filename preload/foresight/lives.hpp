@@ -1,6 +1,7 @@
 // Identifies threads, and records which threads each one made and joined. A pthread_t does not identify a thread: it is
-// the address of memory that a later thread may get, even before its first instruction. So each thread has a life,
-// given by its creator, and a bounded table maps each pthread_t to the life that it belongs to now.
+// the address of memory that a later thread may get. The first thread may have ended before its creator sees the
+// pthread_t. So the creator gives each thread a life, and a bounded table maps each pthread_t to the life that has it
+// now.
 //   async-signal-safe and fork-child-safe.
 #pragma once
 
@@ -14,11 +15,12 @@ namespace forksight {
 std::size_t lives_bytes();
 void start_lives(void* memory);  // a mapping of lives_bytes(), all zero
 
-// The number of the thread's life, and the record of that life (0 without a trace). A thread without a life gets one
-// now. The number of a life is its thread's first moment: trace/foresight.hpp explains moments.
+// life_of() returns the number of the thread's life, and ensure_life_record() the record of that life (0 without a
+// trace). A thread without a life gets one now. The number of a life is the thread's first moment; trace/foresight.hpp
+// explains moments.
 std::uint64_t life_of(Slot& slot);
 std::uint64_t ensure_life_record(Slot& slot);
-// For a thread that has a life.
+// The thread's current moment. Only for a thread that has a life.
 std::uint64_t moment_of(const Slot& slot);
 
 // Called by the thread events (record/thread_events.hpp). They do nothing unless foresees().
@@ -29,10 +31,11 @@ void note_foreign_thread();
 std::uint64_t find_life(std::uint64_t thread_pointer);
 void note_joined(std::uint64_t thread_pointer, std::uint64_t life_record);
 
-// The answer is read from the trace, which other processes may have changed.
+// True if the thread of the life `joiner` has joined that of `life_record`. The answer is read from the trace, which
+// other processes may have changed.
 bool was_joined_by(std::uint64_t life_record, std::uint64_t joiner);
 
-// The forking thread begins a new life in the child.
+// Called in a child: removes the life of the forking thread, which gets a new one when it needs it.
 void begin_life_in_child(Slot& self);
 
 }  // namespace forksight

@@ -15,8 +15,9 @@ using trace::LockKind;
 constexpr std::size_t kMutexWord = offsetof(MutexMemory, list_next);
 constexpr std::size_t kRwlockWord = offsetof(RwlockMemory, spare);
 
-// The mark consists of a sign, sixteen bits of the lock's address, and the number. A lock that was copied still has the
-// address of its origin.
+// The mark in a lock consists of eight fixed bits, sixteen bits of a hash of the lock's address, and the number. If the
+// program copies a lock, the mark in the copy does not fit the address of the copy, so the copy gets a number of its
+// own.
 constexpr unsigned kNumberBits = 40;
 constexpr std::uint64_t kNumberMask = (std::uint64_t{1} << kNumberBits) - 1;
 constexpr std::uint64_t kSign = 0xf5;

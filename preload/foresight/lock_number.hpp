@@ -12,10 +12,10 @@
 
 namespace forksight {
 
-// The number of a lock that the calling thread holds. 0: a kind without numbers, robust, shared between processes, or
-// with foreign contents in these words.
+// The number of a lock that the calling thread holds. 0: the lock is of another kind, robust, or shared between
+// processes, or these words have other contents.
 std::uint64_t number_of(trace::LockKind kind, const volatile void* lock);
-// All numbers that were given so far, in this process and before its fork, are lower than this one.
+// Higher than all numbers that locks have got so far, in this process and in its ancestors before the forks.
 std::uint64_t next_lock_number();
 
 }  // namespace forksight

@@ -34,12 +34,12 @@ constinit std::uint64_t g_full_note = 0;
 
 bool is_shared(const HeldLock* entry) { return lock_kind(entry->lock) == LockKind::kRwlockRead; }
 
-// The lock is of a kind for which orders are recorded.
+// True if orders with this lock are recorded: it has a number.
 bool is_link(const Slot& slot, const HeldLock* entry) {
   return is_followed(entry) && note_of(&slot, entry).number != 0;
 }
 
-// Visits all locks that the thread held before `taken`, each once.
+// Visits the locks that the thread holds and took before `taken`, each once.
 template <class Visit>
 void for_each_held(const Slot& slot, const HeldLock* taken, Visit visit) {
   for (const HeldLock* entry = &slot.held[1]; entry < taken; ++entry) {
@@ -56,23 +56,23 @@ void add_moment(LockOrderRecord& order, std::uint64_t moment) {
   __atomic_store_n(&order.used, at + 1, __ATOMIC_RELAXED);
 }
 
-// Writes the stack once for each acquisition, however many locks are taken while this one is held. `gone_on`: the
-// function that took the lock may have returned.
-__attribute__((noinline, cold)) void ensure_stack(const Slot& slot, const HeldLock* entry, bool gone_on) {
+// Writes the stack of an acquisition at the first order that needs it. `has_continued`: the thread has continued since
+// the acquisition, so the function that took the lock may have returned.
+__attribute__((noinline, cold)) void ensure_stack(const Slot& slot, const HeldLock* entry, bool has_continued) {
   std::uint64_t& stack = note_of(&slot, entry).stack;
-  if (stack == 0) stack = append_stack(entry->site, &slot, kOrderStackBytes, gone_on, Importance::kFact);
+  if (stack == 0) stack = append_stack(entry->site, &slot, kOrderStackBytes, has_continued, Importance::kFact);
 }
 
-// True for a rwlock whose readers wait behind a waiting writer.
+// True for a rwlock whose readers wait while a writer waits.
 bool queues(const HeldLock* taken) {
   const LockKind kind = lock_kind(taken->lock);
   if (kind != LockKind::kRwlockRead && kind != LockKind::kRwlockWrite) return false;
   const auto* const lock = reinterpret_cast<const void*>(lock_address(taken->lock));
-  return decode_lock<RwlockMemory>(lock).flags == RwlockMemory::kQueues;
+  return decode_lock<RwlockMemory>(lock).flags == RwlockMemory::kReadersWaitBehindWriters;
 }
 
-// Not inlined, because it is rarely called, and the frame of the look-up must stay small. `held` is null for a writer
-// that queues and holds no followed lock.
+// Not inlined, because it is rarely called, and the frame of the look-up must stay small. `held` is null if a writer
+// takes a rwlock for which queues() is true, and holds no lock with a number.
 __attribute__((noinline, cold)) std::uint64_t write_order(Slot& slot, const HeldLock* held, const HeldLock* taken,
                                                           std::uint32_t gates) {
   if (held != nullptr) want_module_of(held->site.pc);

@@ -32,7 +32,8 @@ bool is_same(const Entry& entry, const AtforkHandlers& handlers, const void* lib
          entry.handlers.child == handlers.child;
 }
 
-AtforkHandlers guise(std::uint32_t place, const AtforkHandlers& handlers) {
+// The trampolines that are registered with libc for the handlers at this place.
+AtforkHandlers trampolines_for(std::uint32_t place, const AtforkHandlers& handlers) {
   const auto of = [place](AtforkHandler handler, trace::HandlerPhase phase) {
     return handler == nullptr ? nullptr : trampoline(place, phase);
   };
@@ -44,7 +45,7 @@ AtforkHandlers guise(std::uint32_t place, const AtforkHandlers& handlers) {
 
 AtforkHandlers wrap_handlers(const AtforkHandlers& handlers, const void* library) {
   for (std::uint32_t place = 0; place < handler_count(); ++place) {
-    if (is_same(g_entries[place], handlers, library)) return guise(place, handlers);
+    if (is_same(g_entries[place], handlers, library)) return trampolines_for(place, handlers);
   }
   const std::uint32_t place = g_registered.fetch_add(1, std::memory_order_relaxed);
   if (place >= kMaxHandlers) return handlers;
@@ -52,7 +53,7 @@ AtforkHandlers wrap_handlers(const AtforkHandlers& handlers, const void* library
   entry.handlers = handlers;
   entry.library = library;
   entry.filled.store(true, std::memory_order_release);
-  return guise(place, handlers);
+  return trampolines_for(place, handlers);
 }
 
 AtforkHandlers handlers_at(std::uint32_t place) { return g_entries[place].handlers; }

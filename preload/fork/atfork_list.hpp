@@ -1,6 +1,6 @@
-// The handlers that the program and its libraries registered through pthread_atfork, in the order of registration.
-// Instead of each handler, a trampoline of the shim is registered with libc, which knows the handler's place in the
-// list. So the trace names a handler before it runs, and shows how long it took (atfork_run.cpp).
+// The handlers that the program and its libraries registered through pthread_atfork, in the order of registration. The
+// shim registers a trampoline with libc instead of each handler. A trampoline knows the place of its handler in this
+// list. So the trace can name a handler before it runs, and can show how long it took (atfork_run.cpp).
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ AtforkHandlers wrap_handlers(const AtforkHandlers& handlers, const void* library
 // The handlers that the trampolines of this place call.
 AtforkHandlers handlers_at(std::uint32_t place);
 
-// The kHandlers record of the present list, written if the list has changed. 0 if the list is empty, or without a
-// trace.
+// The kHandlers record of the present list. It is written now if the list has changed since the last one. 0 if the list
+// is empty, or without a trace.
 std::uint64_t ensure_handlers_record();
 std::uint32_t handler_count();
 

@@ -47,8 +47,8 @@ constexpr std::uint32_t kPhases = 3;
 constexpr std::size_t kTrampolineBytes = 16;
 static_assert(kMaxHandlers * kPhases == 384);
 
-// The handlers of this many first forks of a trace are timed, and after that those of one fork in this many, because a
-// server may fork for ever.
+// The handlers of the first kForksTimedEach forks of a trace are timed. After that, those of one fork in
+// kForksTimedEach are timed, because a server may fork for ever.
 constexpr std::uint64_t kForksTimedEach = 16;
 
 HandlerRunRecord* find_run(std::uint64_t record) {
@@ -66,7 +66,8 @@ bool is_timed_fork() {
   return forks < kForksTimedEach || forks % kForksTimedEach == 0;
 }
 
-// The record for the handlers of one fork in this process. Forks that are not timed share one record for each thread.
+// Writes the record for the handlers of one fork in this process. Forks of one thread that are not timed share a
+// record.
 std::uint64_t start_run(Slot& self, HandlerPhase phase) {
   const bool in_child = phase == HandlerPhase::kChild;
   if (!in_child) {
@@ -128,13 +129,14 @@ void run_watched(Slot& self, std::uint32_t place, HandlerPhase phase, AtforkHand
   auto* const run = find_run(reference);
   if (run != nullptr) {
     run->since_ns = since_ns;
-    // Pairs with no load in this process: a reader that sees the handler may see an older time.
+    // No code of this process loads this word. The analyzer reads the file without synchronisation, so it may see the
+    // handler together with an older time.
     __atomic_store_n(&run->running, trace::pack_running(phase, place), __ATOMIC_RELEASE);
   }
   ++self.handler_depth;
   t_fast = nullptr;
   handler();
-  // A handler may fork itself: its child returns here with a run that belongs to its parent.
+  // A handler may fork itself. Then its child returns here, too, but this record belongs to its parent.
   if (epoch() == process) {
     self.handler_run = reference;
     if (run != nullptr) {
@@ -168,7 +170,7 @@ void at_fork::Handlers::records(const Fork& fork) {
   if (run != nullptr && run->fork == 0 && run->running == 0) run->fork = fork.record;
 }
 
-// The records of the forking thread's handlers belong to the parent.
+// The child forgets the records of the handlers of the forking thread, because they belong to the parent.
 void at_fork::Handlers::reads(const Fork& fork) {
   fork.self.handler_run = 0;
   fork.self.untimed_run = 0;

@@ -14,7 +14,7 @@ namespace forksight {
 namespace {
 
 constexpr std::uint64_t kLongestWaitNs = 1'000'000'000;
-constexpr timespec kLook = {0, 50'000'000};  // time between two checks whether the owner lives
+constexpr timespec kCheckEvery = {0, 50'000'000};  // time between two checks whether the owner lives
 
 // The id of the thread that has the turn; 0: none.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::atomic<std::int32_t> g_turn{0};
@@ -32,7 +32,7 @@ bool take_turn(const Slot* self) {
     owner = g_turn.load(std::memory_order_relaxed);
     const bool is_free = owner == 0 || !sys::thread_exists(pid, owner);
     if (is_free && g_turn.compare_exchange_strong(owner, self->tid, std::memory_order_acquire)) return true;
-    if (!is_free) sys::call(SYS_futex, sys::word(&g_turn), FUTEX_WAIT_PRIVATE, owner, sys::word(&kLook));
+    if (!is_free) sys::call(SYS_futex, sys::word(&g_turn), FUTEX_WAIT_PRIVATE, owner, sys::word(&kCheckEvery));
   }
   return false;
 }
@@ -45,7 +45,7 @@ void give_turn_back(const Slot* self) {
 
 void at_fork::Turns::reads(const Fork& fork) {
   const std::int32_t owner = g_turn.load(std::memory_order_relaxed);
-  // If another thread had the turn, that thread stayed in the parent.
+  // If another thread of the parent had the turn, the turn is free in the child.
   if (owner != 0) g_turn.store(owner == fork.self.tid ? sys::getpid() : 0, std::memory_order_relaxed);
 }
 

@@ -1,8 +1,8 @@
-// --cure=serialise-forks: only one thread at a time is inside of fork(), so that no two threads run each other's
-// handlers at the same time.
-//   It cannot hang: the wait is bounded, and the turn of a thread that no longer exists is free. A thread that has the
-//   turn already does not wait: it forks in a handler of its own fork, or in a signal handler. async-signal-safe and
-//   fork-child-safe.
+// --cure=serialise-forks: only one thread at a time is inside of fork(), so that two forks do not wait for each other
+// in their handlers.
+//   It cannot hang: the wait is bounded, and if the thread with the turn no longer exists, the turn is free. A thread
+//   that has the turn already does not wait: it forks in a handler of its own fork, or in a signal handler.
+//   async-signal-safe and fork-child-safe.
 #pragma once
 
 #include "record/fork_in_progress.hpp"

@@ -1,5 +1,5 @@
-// Forks that run no atfork handlers. The hooks themselves record what the shim's handlers would have recorded. Pools
-// and libc's locks are not cured at such a fork. vfork, which copies no memory, is in hooks_vfork.cpp.
+// The hooks of forks that run no atfork handlers. The hooks themselves record what the shim's handlers would record.
+// Pools and libc's locks are not cured at such a fork. vfork, which copies no memory, is in hooks_vfork.cpp.
 #include <errno.h>
 #include <sched.h>
 #include <unistd.h>
@@ -27,8 +27,8 @@ int run_clone_child(void* child) {
   return real->function(real->argument);
 }
 
-// True if the child gets a copy of the memory, and the TLS of the calling thread in it. In all other cases the shim has
-// nothing to renew.
+// True if the child gets a copy of the memory, and uses the TLS of the calling thread in it. In all other cases the
+// shim has nothing to renew.
 bool is_fork(int flags) { return (flags & (CLONE_VM | CLONE_SETTLS)) == 0; }
 
 }  // namespace

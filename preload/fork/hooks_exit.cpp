@@ -1,7 +1,7 @@
-// exit() in a forked child that lost threads. The exit handlers and static destructors of the parent run in the child,
-// and may join, wait for or destroy what the child does not have. The call is recorded before any of them runs. If the
-// child then ends, nothing is reported. In a child of vfork(), exit() runs these handlers in the parent's own memory,
-// which is recorded, too.
+// The hook of exit(). In a forked child that lost threads, exit() runs exit handlers and static destructors of the
+// parent. These may join, wait for or destroy what the child does not have. So the call is recorded before any of them
+// runs. If the child then ends, nothing is reported. In a child of vfork(), exit() runs these handlers in the parent's
+// own memory. This is recorded, too.
 #include <atomic>
 
 #include "fork/vfork_child.hpp"

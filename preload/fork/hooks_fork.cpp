@@ -34,7 +34,8 @@ Fork fork_of(Slot& self, ForkKind kind, std::uint32_t flags) { return {self, kin
 // The fork that the calling thread is in, as noted by its hook or by the shim's prepare handler.
 Fork current_fork(Slot& self) { return fork_of(self, self.fork_kind, 0); }
 
-// This step calls functions of OpenMP runtimes, MPI and the CUDA driver. So do on_prepare() and end_fork_call().
+// Calls functions of OpenMP runtimes, MPI and the CUDA driver, which may change errno. So do on_prepare() and
+// end_fork_call(). All three restore errno.
 void enter_fork(Slot& self, const Site& site) {
   const KeptErrno kept;
   try_filter(TryBy::kClone);
@@ -54,7 +55,7 @@ void prepare_and_record(Fork& fork) {
   take_step<kRecords>(fork);
 }
 
-// fork-child-safe: only system calls and the shim's own memory. False: nothing is known about this thread.
+// fork-child-safe: only system calls and the shim's own memory. False: the forking thread has no slot.
 bool start_child() {
   begin_next_epoch();
   Slot* const self = t_slot;
@@ -202,12 +203,12 @@ FORKSIGHT_EXPORT(int, forkpty, int* terminal, char* name, const termios* setting
   return child;
 }
 
-// pthread_atfork calls this function. The shim's own handlers are registered first. All other handlers are registered
-// as trampolines (atfork_list.hpp).
+// pthread_atfork calls this function. initialise() registers the shim's own handlers first. Instead of all other
+// handlers, their trampolines are registered (atfork_list.hpp).
 FORKSIGHT_EXPORT(int, __register_atfork, void (*prepare)(), void (*parent)(), void (*child)(), void* library) {
   initialise();
   using Register = int (*)(void (*)(), void (*)(), void (*)(), void*);
-  const AtforkHandlers guise = wrap_handlers({prepare, parent, child}, library);
-  return reinterpret_cast<Register>(next_of(g_next.__register_atfork))(guise.prepare, guise.parent, guise.child,
-                                                                       library);
+  const AtforkHandlers registered = wrap_handlers({prepare, parent, child}, library);
+  return reinterpret_cast<Register>(next_of(g_next.__register_atfork))(registered.prepare, registered.parent,
+                                                                       registered.child, library);
 }

@@ -1,9 +1,9 @@
-// syscall(): the way in which libstdc++ (futures, atomic waits, latches, semaphores, guards), Rust's standard library
-// and locks of programs themselves sleep in a futex.
+// The hook of syscall(). libstdc++ (futures, atomic waits, latches, semaphores, guards), Rust's standard library, and
+// locks that programs implement themselves call it to sleep in a futex.
 //   Only a futex wait, a plain fork, the end of the calling thread and a new seccomp filter are handled here. All other
 //   calls are passed on by a jump, with all registers and the stack unchanged: a clone that shares its memory, or a
 //   vfork, must return to the caller's own frame, on the stack that the caller named. The calls that are handled can be
-//   made by an ordinary function: a forked child returns in a copy of the stack. For all other numbers the hook is a
+//   made by an ordinary function: a forked child returns in a copy of the stack. So for all other numbers the hook is a
 //   few comparisons and a jump, in assembly.
 #include <errno.h>
 #include <linux/futex.h>
@@ -28,7 +28,7 @@
 
 namespace forksight {
 
-// The function that the assembly below jumps to: the real syscall(). Until that is known, a stub that finds it.
+// The function that the assembly below jumps to: the real syscall(). Until that is known, it is a stub that finds it.
 using Entry = void (*)();
 extern "C" {
 [[gnu::visibility("hidden")]] void forksight_first_syscall();
@@ -43,13 +43,14 @@ namespace {
 
 using Syscall = long (*)(long number, ...);
 
-// Where the first call goes on: to the real function, or, while another thread is still looking for it, to the kernel.
+// Returns where the first call continues: in the real function. While another thread is still looking for that
+// function, the call goes to the kernel directly.
 extern "C" [[gnu::visibility("hidden"), gnu::used]] Entry forksight_find_syscall() {
   initialise();
   return forksight_next_syscall == forksight_first_syscall ? forksight_raw_syscall : forksight_next_syscall;
 }
 
-// FUTEX_WAIT and FUTEX_WAIT_BITSET, with any flags. During the wait, the slot shows what the thread waits for.
+// Handles FUTEX_WAIT and FUTEX_WAIT_BITSET, with any flags. During the wait, the slot shows what the thread waits for.
 extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_futex_wait(long number,
                                                                               const volatile std::uint32_t* word,
                                                                               long operation, long value,
@@ -76,14 +77,14 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_futex_wait(lo
   return result;
 }
 
-// SYS_exit ends only this thread, without libc and its clean-up.
+// Handles SYS_exit, which ends only this thread, without the clean-up of libc.
 extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_raw_exit(long number, long status) {
   end_slot_of_exiting_thread();
   return reinterpret_cast<Syscall>(forksight_next_syscall)(number, status);
 }
 
-// SYS_fork, and SYS_clone with a copy of the memory, the stack and the thread's TLS. Does the same as the hook of
-// _Fork().
+// Handles SYS_fork, and a SYS_clone whose child gets a copy of the memory and uses the stack and the TLS of the calling
+// thread in it. Does the same as the hook of _Fork().
 extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_raw_fork(long number, long a, long b, long c, long d,
                                                                             long e, long f) {
   const auto real = reinterpret_cast<Syscall>(forksight_next_syscall);
@@ -100,7 +101,8 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_raw_fork(long
   return child;
 }
 
-// libc has no function for seccomp(). It has one for prctl(), but some programs call prctl() through syscall().
+// Handles SYS_seccomp and SYS_prctl. libc has no function for seccomp(). It has one for prctl(), but some programs call
+// prctl() through syscall().
 extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_change_filter(long number, long a, long b, long c,
                                                                                  long d, long e) {
   const auto real = reinterpret_cast<Syscall>(forksight_next_syscall);
@@ -110,8 +112,8 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_change_filter
   const long of_seccomp = a == SECCOMP_SET_MODE_FILTER ? SECCOMP_MODE_FILTER : SECCOMP_MODE_STRICT;
   const Filter filter =
       read_new_filter(static_cast<unsigned long>(by_prctl ? b : of_seccomp), reinterpret_cast<const void*>(c));
-  // The filter also confines the other threads, which may be inside of the shim. So the shim obeys it beforehand. If
-  // the filter is then refused, the shim records less than it could.
+  // With this flag the filter also confines the other threads, which may be inside of the shim. So the shim obeys the
+  // filter before the call. If the kernel then refuses the filter, the shim records less than it could.
   const bool is_for_all = !by_prctl && a == SECCOMP_SET_MODE_FILTER && (b & SECCOMP_FILTER_FLAG_TSYNC) != 0;
   if (is_for_all) filter_was_installed(filter);
   const long result = real(number, a, b, c, d, e);

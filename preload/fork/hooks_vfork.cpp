@@ -1,7 +1,8 @@
-// vfork: no ordinary function can surround it, because the child returns on the stack that the parent needs afterwards.
-// As in glibc, the return address is kept in a register meanwhile, because parent and child each have their own
-// registers. While the child runs, the hook sets a mark in the thread's TLS. If the child calls exit(), which it must
-// not do, the parent records that, because the trace file and the stack belong to the parent.
+// The hook of vfork. It makes the system call itself, because no ordinary function can call vfork: the child would
+// return from that function, and then overwrite the stack frame that the parent still needs. As in glibc, the return
+// address is kept in a register meanwhile, because parent and child each have their own registers. While the child
+// runs, a mark is set in the thread's TLS. If the child calls exit(), which it must not do, the parent records that
+// when it continues.
 #include <string.h>
 
 #include <atomic>
@@ -78,7 +79,9 @@ __attribute__((used, noinline, cold)) static void constants_of_vfork() {
   asm volatile(".set forksight_next_vfork, %c0" ::"i"(offsetof(Next, vfork)));
 }
 
-// rsi: the address of the mark, rdx: its value in an outer vfork. The kernel preserves both, and rdi.
+// rsi: the offset of the mark from the thread pointer. rdx: the mark's value before the call, which is not 0 if a child
+// of vfork calls vfork. The kernel preserves both registers, and rdi. At 4: the real vfork is called instead with a
+// shadow stack, and if a filter may kill for getpid().
 asm(FORKSIGHT_SYMVER_vfork R"(
   .pushsection .text
   .p2align 4

@@ -5,13 +5,14 @@
 
 namespace forksight {
 
-// True if some participant has something to record about a fork that the calling thread is about to make.
+// Takes the step kTells: true if some participant has something to record about a fork that the calling thread is about
+// to make.
 bool tell_of_fork();
-// The step kCounts.
+// Takes the step kCounts.
 void count_fork();
 template <ForkStep step>
 void take_step(Fork& fork);
-// The step kStartsAny. `record`: ref to the fork's record; 0: the fork was not recorded.
+// Takes the step kStartsAny. `record`: ref to the fork's record; 0: the fork was not recorded.
 void start_copies_in_child(std::uint64_t record);
 
 }  // namespace forksight

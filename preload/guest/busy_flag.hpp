@@ -1,4 +1,4 @@
-// Keeps other threads out of something that only one thread may do at a time.
+// A flag for work that only one thread may do at a time.
 #pragma once
 
 #include <atomic>
@@ -6,10 +6,11 @@
 
 namespace forksight {
 
-// The number of forks between the process that loaded the shim and this one. A forked child counts first of all.
+// The number of forks between the process that loaded the shim and this one. A forked child adds 1 before any other
+// work of the shim.
 extern std::uint32_t g_fork_depth;
 
-// A forked child has none of its parent's other threads. A flag that such a thread had taken is free in the child.
+// A flag that was taken at a fork is free in the child: the flag remembers g_fork_depth, which is another one there.
 // async-signal-safe, fork-child-safe.
 class BusyFlag {
  public:

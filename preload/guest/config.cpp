@@ -32,7 +32,7 @@ std::int32_t decode_count(const char* text) {
   return static_cast<std::int32_t>(value);
 }
 
-// Real-time signals that are not glibc's own.
+// The real-time signals that glibc does not use itself.
 constexpr std::int32_t kFirstRealTime = 34;
 constexpr std::int32_t kLastRealTime = 64;
 
@@ -45,7 +45,8 @@ bool names_valgrind(const char* text) {
   return false;
 }
 
-// A text that is not in the table leaves `out` unchanged. The command checks its options; the shim prints no errors.
+// Sets `out` to the value with this name. Leaves `out` unchanged if the table does not have the name. The command
+// checks its options; the shim prints no errors.
 template <class T, std::size_t N>
 void choose(const char* text, const char* const (&names)[N], T& out) {
   for (std::size_t i = 0; text != nullptr && i < N; ++i) {

@@ -24,7 +24,7 @@ extern Config g_config;
 
 inline bool cures(trace::Cure cure) { return g_config.cures.has(cure); }
 
-// `environment`: as passed to constructors; libc's own may not be set up yet.
+// `environment`: a list like `environ`, which libc may not have set up yet.
 void read_config(char** environment);
 
 }  // namespace forksight

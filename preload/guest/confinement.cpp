@@ -38,7 +38,8 @@ constexpr std::int16_t kTried[] = {
 #include "guest/shim_calls.def"
 };
 constexpr std::uint32_t kTriedCount = sizeof kTried / sizeof *kTried;
-// Limits how many children a filter may kill while they try calls. Calls that were not tried by then count as refused.
+// At most this many further children are made after a filter has killed one. Calls that are still untried then count as
+// refused.
 constexpr std::uint32_t kMostDeaths = 16;
 
 constinit CallSet g_refused = {};
@@ -63,9 +64,10 @@ struct Tried {
   std::atomic<std::uint32_t> ended;  // calls that returned
 };
 
-// None of these calls has an effect: no descriptor, address or process has such a number.
+// Runs in the child. Tries each call with -1 as every argument. No call does anything then: no descriptor, address or
+// process has this number.
 void try_calls(Tried& tried) {
-  // Prevents a core file, and a core handler program.
+  // With a limit of 1 byte, the kernel neither writes a core file nor starts a program that handles core files.
   const rlimit no_core{1, 1};
   sys::raw_call(SYS_prlimit64, 0, RLIMIT_CORE, sys::word(&no_core), 0);
   for (std::uint32_t at = tried.begun.load(); at < kTriedCount; ++at) {
@@ -76,8 +78,8 @@ void try_calls(Tried& tried) {
   for (;;) sys::raw_call(SYS_exit_group, 0);
 }
 
-// The caller continues when the child has ended. The program does not notice the child: its end sends no signal, and an
-// ordinary wait() does not return it.
+// The caller continues when the child has ended. The program does not notice the child: its end sends no signal, and
+// wait() without __WALL or __WCLONE does not return it.
 long make_child(TryBy by) {
   if (by == TryBy::kClone) return sys::raw_call(SYS_clone, CLONE_VFORK);
   clone_args arguments{};
@@ -85,7 +87,8 @@ long make_child(TryBy by) {
   return sys::raw_call(SYS_clone3, sys::word(&arguments), sizeof arguments);
 }
 
-// No handler of the program may run in the child. glibc itself makes this call for each thread and each fork.
+// Blocks all signals, so that no handler of the program runs in the child. A filter permits this call, because glibc
+// makes it for each new thread and at each fork.
 class BlockedSignals {
  public:
   BlockedSignals() {
@@ -107,7 +110,7 @@ bool try_all(TryBy by, Tried& tried) {
     if (child == 0) try_calls(tried);
     if (child < 0) return false;
     const std::uint32_t begun = tried.begun.load();
-    // The first call that each child tries is wait4(). If the filter kills for it, the children stay zombies.
+    // wait4() is the call that is tried first of all. If the filter kills for it, the children stay zombies.
     static_assert(kTried[0] == SYS_wait4);
     const bool may_wait = tried.ended.load() >= 1 && !g_refused.has(SYS_wait4);
     if (may_wait) sys::raw_call(SYS_wait4, child, 0, __WALL, 0);
@@ -149,7 +152,7 @@ void try_filter_slow(TryBy by) {
   void* const memory = sys::map(kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
   if (memory != nullptr) {
     const BlockedSignals blocked;
-    // If no child could be made, nothing new is known: the next fork or thread tries again.
+    // If a child could not be made, the results are dropped. The next fork, or the next new thread, tries again.
     const CallSet before = g_refused;
     if (try_all(by, *static_cast<Tried*>(memory))) {
       settle(Confinement::kKnown);

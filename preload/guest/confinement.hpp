@@ -2,10 +2,10 @@
 // makes. So under a filter the shim makes only calls that it knows to be harmless. Any other call is not made and fails
 // with EPERM, as if the filter had refused it. The code that wanted to make it then records less.
 //   How the shim knows:
-//   - A filter that the program installs by prctl() or syscall() is read before it is installed (seccomp_filter.hpp).
-//   - A filter that was there before the shim permits the dynamic loader's calls. Whether it kills for other calls is
-//   tried out in a short-lived child, when the program itself makes a process or a thread.
-//   - A filter that a program installs by its own `syscall` instruction is not seen.
+//   - If the program installs a filter by prctl() or syscall(), the shim reads the filter first (seccomp_filter.hpp).
+//   - A filter that was there before the shim permits the dynamic loader's calls. A short-lived child tries out for
+//   which other calls the filter kills. The shim makes this child when the program itself makes a process or a thread.
+//   - The shim does not see a filter that a program installs by its own `syscall` instruction.
 //   async-signal-safe, fork-child-safe.
 #pragma once
 
@@ -17,7 +17,7 @@ enum class Confinement : std::uint8_t {
   kNone = 0,     // no filter: every call may be made
   kUnasked = 1,  // nothing is known yet
   kUntried = 2,  // a filter was there before the shim: only the dynamic loader's calls may be made
-  kKnown = 3,
+  kKnown = 3,    // there is a filter, and the shim knows which of its calls the filter refuses
 };
 
 extern Confinement g_confinement;
@@ -47,15 +47,16 @@ struct CallSet {
 // Finds out whether there is a filter. Called by the initialiser. Takes a few microseconds.
 void look_for_filter();
 
-// The program is about to make a process by clone(), or a thread by clone3(), so the shim may do the same. Tries out
-// once what the filter does that was there before the shim.
+// Called when the program is about to make a process by clone(), or a thread by clone3(). Then the shim may make that
+// call, too. If a filter was there before the shim, tries out in a child for which calls the filter kills. Does so
+// until it has succeeded once.
 enum class TryBy { kClone, kClone3 };
 void try_filter_slow(TryBy by);
 inline void try_filter(TryBy by) {
   if (__builtin_expect(g_confinement == Confinement::kUntried, 0)) try_filter_slow(by);
 }
 
-// Called before a filter is installed, because afterwards it may be too late to ask.
+// Stores this process's id. Called before a filter is installed, because the filter may forbid getpid().
 void note_pid();
 // A filter was installed: these calls must not be made any more.
 void confine(const CallSet& refused);
@@ -66,11 +67,13 @@ std::uint32_t count_refused();
 // gettid() and getpid(). Set by the initialiser.
 using ReadTid = std::int32_t (*)();
 extern ReadTid g_read_tid;
-// Called in a forked child, which has one thread.
+// Called first of all in a forked child. Counts the fork in g_fork_depth. If there may be a filter, also stores the
+// child's id, which is the id of its only thread.
 void note_child_pid();
+// The id that note_pid() or note_child_pid() stored last.
 std::int32_t pid_when_confined();
 
 }  // namespace forksight
 
-// 1 if a filter kills for getpid, or may do so. The code of vfork() reads it.
+// 1 if a filter kills for getpid(), or if that is not known yet. The hook of vfork() reads it.
 extern "C" [[gnu::visibility("hidden")]] std::uint8_t forksight_refuses_getpid;

@@ -1,5 +1,5 @@
-// Reads this process's own memory by way of the kernel: memory that is not mapped shortens the copy and never faults,
-// even if other threads unmap it meanwhile. async-signal-safe, fork-child-safe.
+// Lets the kernel copy this process's own memory. The copy ends before memory that is not mapped. There is never a
+// fault, even if other threads unmap the memory meanwhile. async-signal-safe, fork-child-safe.
 #pragma once
 
 #include <sys/uio.h>

@@ -42,8 +42,8 @@ class ProcPath {
   std::size_t at_ = 0;
 };
 
-// Calls `tell` with each line, which ends with '\0' instead of a newline, until it returns false. False if the file
-// could not be read.
+// Calls tell(line) for each line, until `tell` returns false. The line ends with '\0' instead of a newline. Returns
+// false if the file could not be read.
 template <class Tell>
 __attribute__((noinline)) bool for_each_line(const char* path, Tell tell) {
   char piece[128];
@@ -68,7 +68,7 @@ __attribute__((noinline)) bool for_each_line(const char* path, Tell tell) {
   return got >= 0;
 }
 
-// What comes after `prefix`; null if `line` begins otherwise.
+// The rest of `line` after `prefix`; null if `line` does not begin with `prefix`.
 inline const char* after(const char* line, const char* prefix) {
   while (*prefix != '\0') {
     if (*line++ != *prefix++) return nullptr;
@@ -76,6 +76,7 @@ inline const char* after(const char* line, const char* prefix) {
   return line;
 }
 
+// Reads a decimal number, and moves `text` behind it. 0 if there are no digits.
 inline std::uint64_t read_number(const char*& text) {
   std::uint64_t number = 0;
   while (*text >= '0' && *text <= '9') number = number * 10 + static_cast<std::uint64_t>(*text++ - '0');

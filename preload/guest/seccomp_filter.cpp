@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::uint32_t kMostSteps = BPF_MAXINSNS;
 
-// The accumulator before a step of the program. Filters of libseccomp, and hand-written filters, decide by the
-// accumulator alone, so the index register and the scratch memory are not followed.
+// What is known about the accumulator before a step of the filter's program. Filters of libseccomp, and hand-written
+// filters, decide by the accumulator alone. So the index register and the scratch memory are not followed.
 struct Accumulator {
   bool is_reached;
   bool is_known;
@@ -28,7 +28,8 @@ constinit sock_filter g_steps[kMostSteps] = {};
 constinit Accumulator g_before[kMostSteps] = {};  // for each step
 constinit BusyFlag g_in_use;
 
-// Jumps only go forward, so one pass in order sees each step after all steps that lead to it.
+// Notes that `step` can be reached with this accumulator. Jumps only go forward. So one pass over the steps in their
+// order sees each step after all steps that lead to it.
 void reach(std::uint32_t step, std::uint32_t count, const Accumulator& with) {
   if (step >= count) return;
   Accumulator& there = g_before[step];
@@ -93,7 +94,7 @@ bool is_harmless(const sock_filter& step, const Accumulator& now) {
   }
 }
 
-// True if this call cannot harm the program.
+// True if every end of the filter that this call can reach is harmless.
 bool permits(std::uint32_t count, std::uint32_t number) {
   for (std::uint32_t at = 0; at < count; ++at) g_before[at] = {};
   g_before[0] = {true, true, 0};

@@ -28,7 +28,7 @@ inline void keep(Frame frame) { asm volatile("" ::"r"(frame.address) : "memory")
 
 }  // namespace forksight
 
-// Must be used in the hook itself. Using the frame address gives the function a frame pointer.
+// Must be used in the hook itself. A function that uses its frame address gets a frame pointer.
 #define FORKSIGHT_FRAME() \
   ::forksight::Frame { static_cast<const std::uint64_t*>(__builtin_frame_address(0)) }
 

@@ -15,7 +15,7 @@
 
 namespace forksight::sys {
 
-// Makes the call, whatever a filter does to the process. For the code that finds out what a filter does.
+// Makes the call even if a filter may kill for it. For the code that finds out what a filter does.
 inline long raw_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
   long result = 0;
   register long r10 asm("r10") = d;
@@ -38,7 +38,7 @@ long word(T* pointer) {
   return static_cast<long>(reinterpret_cast<std::uintptr_t>(pointer));
 }
 
-// If a filter forbids one of these two calls, the id is known without the kernel.
+// If a filter forbids one of these two calls, the id comes from confinement.hpp instead of the kernel.
 inline std::int32_t getpid() {
   const long pid = call(SYS_getpid);
   return pid > 0 ? static_cast<std::int32_t>(pid) : pid_when_confined();

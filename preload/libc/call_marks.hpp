@@ -1,5 +1,5 @@
-// Marks of libc calls in a slot: a stack of the calls that a thread is inside of. The stores are made in the order
-// depth, site, call. An entry whose call is 0 is a hole.
+// Marks of libc calls in a slot: a stack of the calls that a thread is inside of. A mark is made by stores in the order
+// depth, site, call. So an entry whose call is 0 is not complete, and is skipped.
 #pragma once
 
 #include "libc/libc_calls.hpp"
@@ -7,6 +7,7 @@
 
 namespace forksight {
 
+// Removes the marks with this index and higher ones.
 inline void drop_calls(Slot& slot, std::uint32_t from) {
   const std::uint32_t depth = slot.call_depth;
   for (std::uint32_t i = from; i < depth && i < kMaxCalls; ++i) slot.calls[i].call = 0;
@@ -14,11 +15,12 @@ inline void drop_calls(Slot& slot, std::uint32_t from) {
   slot.call_depth = from;
 }
 
-// Returns the mark's index.
+// Marks a call. Returns the index of the mark.
 inline std::uint32_t push_call(Slot& slot, LibcCall call, Frame frame) {
   std::uint32_t depth = slot.call_depth;
   const auto sp = reinterpret_cast<std::uint64_t>(frame.address + 2);
-  // Removes calls that a longjmp has left: the frames of their callers are below this frame, so they no longer exist.
+  // Removes the marks of calls that a longjmp has left. The frames of their callers were at lower addresses than that
+  // of this caller, so they no longer exist.
   while (depth > 0 && depth <= kMaxCalls && slot.calls[depth - 1].call != 0 && slot.calls[depth - 1].site.sp <= sp) {
     slot.calls[--depth].call = 0;
   }
@@ -32,6 +34,7 @@ inline std::uint32_t push_call(Slot& slot, LibcCall call, Frame frame) {
   return depth;
 }
 
+// The locks that this function may take: a set of LibcLock.
 std::uint64_t locks_of(LibcCall call);
 // The kLibcCall record of this function, written now if needed.
 std::uint64_t ensure_call_record(LibcCall call);
@@ -42,16 +45,18 @@ struct LostCall {
   std::uint64_t fork;
   std::uint64_t locks;    // locks that may still be lost
   std::uint32_t touches;  // touches written so far
-  // 1 + the index of the mark, if the forking thread itself made the call; 0: another thread
+  // 1 + the index of the mark, if the forking thread itself made the call; 0: another thread made it
   std::uint32_t own_index;
-  bool cured;  // the fork waited for it
+  bool cured;  // the fork waited until the call had ended (--cure=quiesce-libc)
 };
 
 void remember_lost(const LostCall& lost);
 
-// For --cure=quiesce-libc.
+// The gate of --cure=quiesce-libc is closed while a thread forks: other threads wait before they make such a call.
 bool gate_is_closed();
+// Waits, for a bounded time, until the gate is open. The call's mark is removed meanwhile.
 void wait_at_gate(Slot& slot, LibcCall call, Frame frame);
+// Called in a child: remembers the calls that the fork waited for as cured.
 void take_gate_waits_in_child(Slot* forking);
 
 }  // namespace forksight

@@ -1,6 +1,6 @@
-// Libc functions with locks that a forked child may inherit in their locked state. Each hook marks the call before it
-// calls the real function, and removes the mark afterwards. A process that never had a second thread pays a load and a
-// branch.
+// The hooks of libc functions with locks that a forked child may inherit in their locked state. Each hook marks the
+// call before it calls the real function, and removes the mark afterwards. In a process that never had a second thread,
+// a hook costs a load and a branch.
 #include <stdarg.h>
 #include <stddef.h>
 #include <unwind.h>
@@ -21,7 +21,8 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] _Unwind_Reason_Code forksigh
     int /*version*/, _Unwind_Action actions, _Unwind_Exception_Class /*of*/, _Unwind_Exception* /*exception*/,
     _Unwind_Context* /*context*/) {
   Slot* const slot = t_slot;
-  // A hook that made no mark ran before the process had a second thread. Then its thread has no marks at all.
+  // If the hook of this frame made no mark, it was called before the process had a second thread. Then its thread has
+  // no marks at all.
   if ((actions & _UA_CLEANUP_PHASE) != 0 && slot != nullptr && slot->call_depth > 0) {
     drop_calls(*slot, slot->call_depth - 1);
   }
@@ -33,7 +34,8 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] _Unwind_Reason_Code forksigh
 
 namespace {
 
-inline bool is_marked() { return g_had_threads.load(std::memory_order_relaxed); }
+// True in a process that has, or had, a second thread.
+inline bool calls_are_marked() { return g_had_threads.load(std::memory_order_relaxed); }
 
 template <class Call>
 __attribute__((always_inline)) inline auto guard_call(LibcCall call, Frame frame, Call real) {
@@ -50,7 +52,7 @@ __attribute__((always_inline)) inline auto guard_call(LibcCall call, Frame frame
 
 }  // namespace
 
-// Notes the results of random() and rand(), and that they were seeded. Does nothing for all other calls.
+// Calls `real`. For random() and rand() it notes the result, and for the functions that seed them it notes this.
 template <LibcCall call, class Real>
 __attribute__((always_inline)) inline auto note_random(Frame frame, Real real) {
   constexpr bool is_seed =
@@ -72,7 +74,7 @@ __attribute__((always_inline)) inline auto note_random(Frame frame, Real real) {
     FORKSIGHT_UNWOUND();                                                                        \
     const auto real = reinterpret_cast<result(*) parameters>(real_call(LibcCall::name));        \
     return note_random<LibcCall::name>(FORKSIGHT_FRAME(), [=](Frame frame) -> result {          \
-      if (FORKSIGHT_LIKELY(!is_marked())) return real arguments;                                \
+      if (FORKSIGHT_LIKELY(!calls_are_marked())) return real arguments;                         \
       return guard_call(LibcCall::name, frame, [=]() -> result { return real arguments; });     \
     });                                                                                         \
   }
@@ -84,7 +86,7 @@ FORKSIGHT_EXPORT_VERSIONED(void, syslog, int priority, const char* format, ...) 
   const auto real = reinterpret_cast<void (*)(int, const char*, va_list)>(real_call(LibcCall::vsyslog));
   va_list arguments;
   va_start(arguments, format);
-  if (is_marked()) {
+  if (calls_are_marked()) {
     guard_call(LibcCall::syslog, FORKSIGHT_FRAME(), [&] { real(priority, format, arguments); });
   } else {
     real(priority, format, arguments);
@@ -97,7 +99,7 @@ FORKSIGHT_EXPORT_VERSIONED(void, __syslog_chk, int priority, int flag, const cha
   const auto real = reinterpret_cast<void (*)(int, int, const char*, va_list)>(real_call(LibcCall::__vsyslog_chk));
   va_list arguments;
   va_start(arguments, format);
-  if (is_marked()) {
+  if (calls_are_marked()) {
     guard_call(LibcCall::__syslog_chk, FORKSIGHT_FRAME(), [&] { real(priority, flag, format, arguments); });
   } else {
     real(priority, flag, format, arguments);

@@ -1,5 +1,5 @@
-// Functions that write or drop the bytes of a stream. A process in which no stream had unwritten bytes at a fork pays a
-// load and a branch.
+// The hooks of functions that write or discard the bytes of a stream. If no stream had unwritten bytes at a fork, they
+// cost a load and a branch.
 #include <stdio.h>
 
 #include "guest/site.hpp"

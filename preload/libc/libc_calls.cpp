@@ -33,8 +33,8 @@ static_assert(sizeof kCalls / sizeof *kCalls == kCallCount);
 
 const CallEntry& entry_of(LibcCall call) { return kCalls[static_cast<std::uint32_t>(call)]; }
 
-// How many touches are recorded for one lost call. A call may return without having needed the lock. This proves
-// nothing, so later calls are touches, too.
+// How many touches are recorded for one lost call. If a call returns, it may not have needed the lock. So later calls
+// are recorded as touches, too.
 constexpr std::uint32_t kMaxTouches = 16;
 constexpr std::uint32_t kMaxLost = 32;
 constexpr std::size_t kStackBytes = 16U << 10U;
@@ -91,7 +91,7 @@ std::uint64_t touch_call(LibcCall call, const Site& site) {
   return append(trace::RecordType::kTouch, touch, Importance::kFinding);
 }
 
-// A call has returned that always takes these locks, so no lost thread holds them.
+// Called when a call has returned that always takes these locks: so no lost thread holds them.
 void disprove(std::uint64_t locks) {
   for (std::uint32_t i = 0; i < g_lost_count; ++i) {
     if (!g_lost[i].cured) g_lost[i].locks &= ~locks;
@@ -99,8 +99,9 @@ void disprove(std::uint64_t locks) {
   sum_up();
 }
 
-// The forking thread returns from a libc function in which it forked, and the function has released its locks. But the
-// mutex of the loader stays locked: it is recursive, and records the thread id of its owner in the parent.
+// Called in a child when the forking thread returns from a libc function inside of which it had forked. The function
+// has released its locks. Only the mutex of the loader stays locked: it is recursive, and records the thread id that
+// its owner had in the parent.
 void forget_own(std::uint32_t index) {
   for (std::uint32_t i = 0; i < g_lost_count; ++i) {
     if (g_lost[i].own_index == index + 1) g_lost[i].locks &= kLoader;
@@ -147,7 +148,7 @@ std::uint64_t ensure_call_record(LibcCall call) {
 
 void remember_lost(const LostCall& lost) {
   if (g_lost_count == kMaxLost) {
-    // Disproved entries make room.
+    // Removes entries whose locks are known to be free.
     std::uint32_t kept = 0;
     for (const LostCall& known : g_lost) {
       if (known.locks != 0) g_lost[kept++] = known;
@@ -182,7 +183,7 @@ void leave_call(const CallMark& mark) {
   if (entry_of(mark.call).takes == kAlways) disprove(entry_of(mark.call).locks);
 }
 
-// The calls in flight at the fork.
+// Collects the calls that were in flight at the fork.
 void at_fork::LibcCalls::reads(const Fork& fork_now) {
   Slot* const forking = &fork_now.self;
   const std::uint64_t fork = fork_now.record;

@@ -1,7 +1,8 @@
-// Libc functions that take locks which fork() does not reset. A thread inside of one is marked in its slot, so that a
-// forked child knows what other threads may have held. The mark contains the place of the call, as for locks.
-//   A mark is removed when the function returns, and when an exception or a cancellation passes through it (by the
-//   personality routine of the hooks). After a longjmp the mark stays, and so does the lock in libc. The mark is
+// Libc functions that take locks which fork() does not reset. While a thread is inside of such a function, its slot has
+// a mark of the call. So a forked child knows which of these locks other threads may have held. The mark contains the
+// place of the call, as an entry of the held array does.
+//   The hook removes the mark when the function returns. When an exception or a cancellation passes through the hook,
+//   its personality routine removes it. After a longjmp the mark stays, and so does the lock in libc. The mark is then
 //   removed at the thread's next such call from the same frame or a frame further out.
 #pragma once
 
@@ -36,14 +37,13 @@ struct CallMark {
   std::uint64_t touch;  // ref of the kTouch record, 0: none
 };
 
-// Marks the call. In a child that may have lost one of its locks, also records the call. May wait, for a bounded time,
-// until a fork is done (--cure=quiesce-libc). Both functions preserve errno.
+// Marks the call. In a child in which a lost thread may hold a lock that the call needs, also records a touch. May
+// wait, for a bounded time, until another thread's fork is done (--cure=quiesce-libc). Both functions preserve errno.
 CallMark enter_call(LibcCall call, Frame frame);
 void leave_call(const CallMark& mark);
 
-// --cure=quiesce-libc. In prepare: keeps other threads from entering such functions and waits, for a bounded time,
-// until none is inside. The gate opens again after the fork, in both processes.
-void start_quiescing();  // by the initialiser
+// Called by the initialiser. Prepares --cure=quiesce-libc, if it is on (quiesce_libc.cpp).
+void start_quiescing();
 
 namespace at_fork {
 struct LibcCalls {

@@ -1,5 +1,6 @@
-// --cure=quiesce-libc: a fork waits, for a bounded time, until no other thread is inside of a libc function whose lock
-// the child would inherit in its locked state. Meanwhile a gate holds off new calls.
+// --cure=quiesce-libc: in its prepare step, a fork closes a gate, which keeps other threads from new calls of libc
+// functions whose locks the child could inherit in their locked state. Then the fork waits, for a bounded time, until
+// no other thread is inside of such a function. The gate opens again after the fork, in both processes.
 //   It cannot deadlock: the fork waits only for a bounded time, and so do threads at the gate. A thread that is already
 //   inside of such a function passes the gate. If a fork waited for a call in vain, later forks do not wait for it.
 //   No call is overlooked: a thread marks its call and then looks at the gate, while the fork closes the gate and then
@@ -71,7 +72,8 @@ bool is_still_inside(const Waited& waited) {
   return waited.slot->call_depth != 0 && waited.slot->call_serial == waited.serial;
 }
 
-// The thread is running, so the copy of its stack is used only if the call was in flight before and after the copy.
+// Notes a call that the fork waits for, with a copy of its stack. The thread is running, so the copy is used only if
+// the call was in flight before and after the copy.
 void note_waited(Slot& slot) {
   if (g_waited_count == kMaxWaited) return;
   const CallInFlight entry = slot.calls[0];
@@ -82,7 +84,8 @@ void note_waited(Slot& slot) {
   g_waited[g_waited_count++] = waited;
 }
 
-// Returns how many calls have not returned when the time is up.
+// Waits until no other thread is inside of such a call, or until the deadline. Returns how many threads are still
+// inside.
 std::uint32_t wait_for_others(const Slot* forking, std::uint64_t deadline_ns) {
   std::uint64_t pause_ns = kFirstPauseNs;
   for (;;) {
@@ -117,7 +120,7 @@ void start_quiescing() {
 bool gate_is_closed() { return g_gate.load(std::memory_order_relaxed) != 0; }
 
 void wait_at_gate(Slot& slot, LibcCall call, Frame frame) {
-  // Twice as long as a fork waits. A fork that gave up has finished by then.
+  // Waits at most twice as long as a fork does. A fork that gave up has finished by then.
   const std::uint64_t deadline_ns = now_ns() + 2 * longest_wait_ns();
   for (;;) {
     const std::uint32_t closed = g_gate.load(std::memory_order_acquire);
@@ -139,7 +142,8 @@ void at_fork::LibcCalls::records(const Fork& fork) {
     forking->holds_gate = true;
     g_gate.fetch_add(1, std::memory_order_seq_cst);
   }
-  // If the kernel refuses the membarrier, a pause replaces it: no store stays in a store buffer for so long.
+  // If the kernel refuses the membarrier, a pause replaces it: no store stays in a processor's store buffer for so
+  // long.
   if (!g_has_membarrier || sys::call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) {
     pause_for(kFirstPauseNs);
   }
@@ -167,7 +171,7 @@ void at_fork::LibcCalls::continues(const Fork& fork) {
   sys::call(SYS_futex, sys::word(&g_gate), FUTEX_WAKE_PRIVATE, INT32_MAX);
 }
 
-// The gate that the forking thread closed, or another thread of the parent for a fork of its own, is open in the child.
+// Opens the gate in the child, whichever threads of the parent had closed it.
 void at_fork::LibcCalls::starts_any(std::uint64_t) {
   if (g_gate.load(std::memory_order_relaxed) != 0) g_gate.store(0, std::memory_order_relaxed);
 }

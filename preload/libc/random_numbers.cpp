@@ -13,11 +13,11 @@ constinit DrawState g_draw_states[kGenerators] = {};
 
 namespace {
 
-constexpr std::uint32_t kMaxForks = 8;  // forks of a process whose children are watched: a few children are enough
+constexpr std::uint32_t kMaxForks = 8;  // only the children of the first forks of a process are watched
 constexpr std::size_t kStackBytes = 4U << 10U;
 
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_forks = 0;
-FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_made_by = 0;
+FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_made_by = 0;  // ref of the fork that made this process; 0: none
 
 bool any_is_used() {
   bool any = false;
@@ -25,8 +25,8 @@ bool any_is_used() {
   return any;
 }
 
-// Opens a trace in a child of a process with one thread, which may have none yet. Such a child may look at the loader's
-// list: no other thread can have left it half-changed at the fork.
+// True if there is a trace. The child of a process with one thread may have none yet, so this opens one. Such a child
+// may read the loader's list: no other thread of the parent can have left it half-changed at the fork.
 bool has_trace() {
   if (trace_is_open()) return true;
   if (g_had_threads.load(std::memory_order_relaxed) || !open_trace()) return false;

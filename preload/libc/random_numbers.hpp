@@ -1,6 +1,6 @@
-// Numbers that forked children draw from libc's generators, whose state they inherited from the parent. The first
-// number of each child is recorded: if two children of one process drew the same number, all later numbers are the
-// same, too.
+// Random numbers that forked children draw from libc's generators. They inherit the state of the generators from the
+// parent. The first number of each child is recorded: if two children of one process drew the same first number, their
+// later numbers are the same, too.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 
 namespace forksight {
 
+// Of one generator. kUsed: this process has drawn a number or seeded it. kInherited: only an ancestor has.
 enum class DrawState : std::uint8_t { kUnused, kUsed, kInherited };
 inline constexpr std::uint32_t kGenerators = 2;
 extern DrawState g_draw_states[kGenerators];
@@ -27,7 +28,7 @@ inline void note_random_number(trace::Generator generator, std::uint64_t value, 
   note_draw_slow(generator, value, frame.site());
 }
 
-// The program seeds the generator: later numbers do not depend on the inherited state.
+// Called when the program seeds the generator: later numbers do not depend on the inherited state.
 inline void note_seed(trace::Generator generator) {
   if (FORKSIGHT_UNLIKELY(draw_state(generator) != DrawState::kUsed)) draw_state(generator) = DrawState::kUsed;
 }

@@ -32,8 +32,8 @@ Slot* find_lost(std::uint64_t thread_pointer) {
 
 }  // namespace
 
-// Records which of the standard streams another thread had locked at a fork that runs no handlers, for example _Fork().
-// After fork() nothing is recorded, because fork() resets the locks of streams in the child.
+// Records which standard streams a lost thread had locked at a fork that runs no handlers, for example _Fork(). After
+// fork() nothing is recorded, because fork() resets the locks of streams in the child.
 void at_fork::Streams::starts(const Fork& fork_now) {
   const std::uint64_t fork = fork_now.record;
   if (fork == 0 || fork_now.kind != ForkKind::kBypassed) return;

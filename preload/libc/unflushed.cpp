@@ -36,7 +36,8 @@ struct File {
   std::uint64_t inode;
 };
 
-enum class Stage : std::uint32_t { kFree, kNew, kWatched, kTold };
+// kNew: recorded at the fork that is in progress. kReported: it was recorded what became of the bytes.
+enum class Stage : std::uint32_t { kFree, kNew, kWatched, kReported };
 
 struct Kept {
   std::atomic<Stage> stage;
@@ -53,8 +54,8 @@ struct Kept {
 // The process that the table belongs to. A child whose fork was not seen inherits the table, but its entries are not
 // valid there.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_owner = 0;
-FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_made = 0;
-FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_made_by = 0;  // the fork that made the process g_made
+FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_made = 0;      // this process, if a recorded fork made it
+FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_made_by = 0;  // ref of the fork that made the process g_made
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_is_recorded = false;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_recorded_fork = 0;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_recorded_forks = 0;
@@ -100,7 +101,7 @@ __attribute__((noinline)) bool is_listed(const FILE* stream) {
   return false;
 }
 
-// The bytes are still at the same place in the stream, perhaps followed by others.
+// True if the bytes are still at the same place in the stream, perhaps followed by others.
 bool begins_with(const FILE& now, const Kept& entry) {
   char text[kTextBytes];
   if (now._IO_write_base != entry.base || pending_bytes(now) < entry.bytes) return false;
@@ -112,7 +113,7 @@ __attribute__((noinline)) bool is_still_there(const Kept& entry) {
   return read_stream(entry.stream, now) && begins_with(now, entry);
 }
 
-// The stream is open, and its output goes to the same file as at the fork.
+// True if the stream is open, and its output goes to the same file as at the fork.
 __attribute__((noinline)) bool is_still_open(const Kept& entry) {
   FILE now;
   if (!is_listed(entry.stream) || !read_stream(entry.stream, now)) return false;
@@ -123,9 +124,10 @@ bool is_watched(const Kept& entry) {
   return entry.stage.load(std::memory_order_acquire) == Stage::kWatched && g_owner == sys::getpid();
 }
 
-void tell(Kept& entry, trace::FlushKind kind, const Site& site) {
+// Records, once for each entry, that this process has written the bytes, or is about to.
+void report(Kept& entry, trace::FlushKind kind, const Site& site) {
   Stage expected = Stage::kWatched;
-  if (!entry.stage.compare_exchange_strong(expected, Stage::kTold, std::memory_order_acq_rel)) return;
+  if (!entry.stage.compare_exchange_strong(expected, Stage::kReported, std::memory_order_acq_rel)) return;
   __atomic_fetch_sub(&g_unflushed_count, 1, __ATOMIC_RELAXED);
   const std::uint64_t stack = append_stack(site, t_slot, kStackBytes, false, Importance::kFinding);
   const std::uint64_t made_by = g_made == sys::getpid() ? g_made_by : 0;
@@ -137,7 +139,8 @@ void drop(Kept& entry) {
   if (before == Stage::kWatched || before == Stage::kNew) __atomic_fetch_sub(&g_unflushed_count, 1, __ATOMIC_RELAXED);
 }
 
-// Drops entries of earlier forks that say nothing about this one.
+// Drops the entries of earlier forks whose bytes are no longer in the stream. Records first that the stream has written
+// them, if the stream is still open.
 void review_entries() {
   const bool is_own = g_owner == sys::getpid();
   for (Kept& entry : g_unflushed) {
@@ -145,7 +148,7 @@ void review_entries() {
     if (stage == Stage::kFree) continue;
     if (stage == Stage::kWatched && is_own) {
       if (is_still_there(entry)) continue;
-      if (is_still_open(entry)) tell(entry, trace::FlushKind::kGone, FORKSIGHT_FRAME().site());
+      if (is_still_open(entry)) report(entry, trace::FlushKind::kGone, FORKSIGHT_FRAME().site());
     }
     drop(entry);
   }
@@ -180,7 +183,8 @@ bool is_known(const FILE* stream) {
   return false;
 }
 
-// Copies the parts of `stream` that a record needs; returns the next stream in the list.
+// If `stream` has unwritten bytes, makes an entry and a record for it. Returns the next stream in the list; null at its
+// end, and if there is no room.
 __attribute__((noinline)) const FILE* enter_stream(const FILE* stream, std::uint64_t fork) {
   FILE now;
   if (!read_stream(stream, now)) return nullptr;
@@ -275,7 +279,7 @@ FlushMarks find_unflushed(const FILE* stream) {
 void note_flushes(const FlushMarks& marks, trace::FlushKind kind, const Site& site) {
   const KeptErrno kept;
   for (std::uint32_t i = 0; i < kMaxUnflushed; ++i) {
-    if (marks.records[i] != 0 && marks.records[i] == g_unflushed[i].record) tell(g_unflushed[i], kind, site);
+    if (marks.records[i] != 0 && marks.records[i] == g_unflushed[i].record) report(g_unflushed[i], kind, site);
   }
 }
 
@@ -286,7 +290,7 @@ void note_purge(const FILE* stream, const Site& site) {
     if (is_still_there(entry)) {
       drop(entry);
     } else if (is_still_open(entry)) {
-      tell(entry, trace::FlushKind::kGone, site);
+      report(entry, trace::FlushKind::kGone, site);
     }
   }
 }
@@ -296,7 +300,7 @@ namespace {
 __attribute__((noinline)) void note_exit(const Site& site) {
   for (Kept& entry : g_unflushed) {
     if (!is_watched(entry) || !is_still_open(entry)) continue;
-    tell(entry, is_still_there(entry) ? trace::FlushKind::kAtExit : trace::FlushKind::kGone, site);
+    report(entry, is_still_there(entry) ? trace::FlushKind::kAtExit : trace::FlushKind::kGone, site);
   }
 }
 

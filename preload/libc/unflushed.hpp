@@ -1,10 +1,10 @@
-// Output that stdio streams have not written at a fork. Both sides then have the bytes, and each side that flushes them
-// writes them. The shim records the streams that had such bytes, and what became of these in the process and in its
-// children.
+// Output that stdio streams have not written at a fork. Parent and child then both have the bytes, and each of them
+// that flushes its stream writes them. The shim records the streams that had such bytes, and which processes wrote the
+// bytes.
 //   The shim reads libc's list of streams, and the FILEs themselves, without a lock of stdio. In a process with one
-//   thread they cannot change meanwhile. In a process with more threads, the prepare step copies them through the
-//   kernel, which cannot fault, and may get wrong values. In the child, the list is complete and no other thread runs:
-//   the child keeps only entries that are right there, and only these can lead to a finding.
+//   thread they cannot change meanwhile. In a process with more threads, the prepare step lets the kernel copy them.
+//   This cannot fault, but may give wrong values. In the child, the list is complete and no other thread runs. So the
+//   child checks each entry again, and keeps only those that are right. Only these can lead to a finding.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct FlushMarks {
 };
 FlushMarks find_unflushed(const _IO_FILE* stream);
 void note_flushes(const FlushMarks& marks, trace::FlushKind kind, const Site& site);
-// The program is about to discard the bytes (__fpurge).
+// Called when the program is about to discard the bytes (__fpurge).
 void note_purge(const _IO_FILE* stream, const Site& site);
 
 namespace at_fork {

@@ -39,7 +39,8 @@ ElfView::ElfView(ElfW(Addr) bias, const ElfW(Dyn) * dynamic, Trust trust)
     : bias_(bias), dynamic_(reinterpret_cast<std::uint64_t>(dynamic)), trust_(trust) {
   ElfW(Dyn) entry;
   for (std::uint32_t i = 0; read_entry(i, entry); ++i) {
-    // On x86-64 glibc relocates these in place, except for the vdso, whose section it may not write.
+    // On x86-64, glibc has already added the bias to the addresses in this section. It cannot do so in the vdso, whose
+    // section is read-only.
     const ElfW(Addr) value = entry.d_un.d_ptr;
     const ElfW(Addr) address = value < bias ? value + bias : value;
     switch (entry.d_tag) {
@@ -90,7 +91,7 @@ std::uint64_t ElfView::read_version(std::uint64_t at, VersionStart& start) const
   return version.vd_next == 0 ? 0 : at + version.vd_next;
 }
 
-// Compared in pieces, because names are long and the caller's stack may be small.
+// Compares in pieces, because names are long and the caller's stack may be small.
 bool ElfView::has_string(std::uint64_t offset, const char* text) const {
   if (strings_ == 0) return false;
   const std::size_t bytes = strlen(text) + 1;

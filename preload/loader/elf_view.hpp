@@ -104,8 +104,8 @@ class ElfView {
   ElfW(Addr) bias_;
   std::uint64_t dynamic_;
   Trust trust_;
-  std::uint64_t symbols_ =
-      0;  // the members are addresses, unless a comment says more; 0: the object has no such section
+  // These members are addresses, unless a comment says otherwise. 0: the object has no such section.
+  std::uint64_t symbols_ = 0;
   std::uint64_t strings_ = 0;
   std::uint64_t soname_ = 0;  // offset in strings_
   std::uint64_t gnu_hash_ = 0;

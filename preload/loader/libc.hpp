@@ -8,7 +8,7 @@ namespace forksight {
 
 class ElfView;
 
-// Nothing is known before the shim is initialised.
+// All zero, which means unknown, before the shim is initialised.
 extern abi::Libc g_libc;
 
 void identify_libc(const ElfView& libc, const ElfView& threads);

@@ -1,17 +1,17 @@
-// Events: libraries were loaded or unloaded. The table of modules sends them; observers.def lists the receivers.
+// Events: libraries were loaded or unloaded. modules.cpp sends them; observers.def lists the receivers.
 #pragma once
 
 #include "loader/modules.hpp"
 
 namespace forksight {
 
-// `module` is now in the table, with its layout. All events but the last are sent by the thread that works on the
-// table.
-void library_came(Module& module);
-// The module is about to leave the table.
-void library_gone(Module& module);
-// Data that was remembered by the address of the loader's objects may be wrong: some objects are unloaded, or their
-// order has changed.
+// The thread that works on the table calls these four functions.
+// `module` is complete, and is being added to the table of modules.
+void library_added(Module& module);
+// The module is about to be removed from the table.
+void library_removed(Module& module);
+// The loader's list has changed. What was remembered about its objects may be wrong. `some_are_gone`: modules were
+// removed from the table.
 void libraries_changed(bool some_are_gone);
 // The table is up to date.
 void libraries_settled();

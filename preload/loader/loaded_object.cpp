@@ -17,8 +17,8 @@ namespace forksight {
 
 namespace {
 
-// FNV-1a's prime and start value, used for a word at a time. The shift moves the high bits, which a product changes
-// most, down.
+// The hash is that of FNV-1a, but takes a word at a time. A product changes the high bits most, so add() mixes them
+// into the low bits by a shift.
 constexpr std::uint64_t kPrime = 0x100000001b3;
 
 std::uint64_t add(std::uint64_t hash, std::uint64_t word) {
@@ -37,7 +37,7 @@ std::uint64_t add_bytes(std::uint64_t hash, const char* bytes, std::size_t count
   return add(hash, rest);
 }
 
-// The loader's own answer: struct dl_find_object of <dlfcn.h>, which older headers do not have.
+// The answer of _dl_find_object(): struct dl_find_object of <dlfcn.h>, which older headers do not have.
 struct FoundByLoader {
   std::uint64_t flags;
   void* start;
@@ -56,8 +56,8 @@ constexpr std::uint64_t kNotAsked = 0;
 constexpr std::uint64_t kNone = 1;
 constinit std::atomic<std::uint64_t> g_ask_loader{kNotAsked};
 
-// Null: glibc before 2.35.
-AskLoader loaders_answer() {
+// The function _dl_find_object() of glibc; null before glibc 2.35.
+AskLoader find_dl_find_object() {
   std::uint64_t known = g_ask_loader.load(std::memory_order_relaxed);
   if (known == kNotAsked) {
     known = find_in_libc("_dl_find_object");
@@ -73,7 +73,8 @@ bool copy(std::uint64_t from, void* to, std::size_t bytes, bool stays) {
   return true;
 }
 
-// The mapped range of an object's segments. `is_it`: its dynamic section is the one that its program headers name.
+// The mapped range of an object's segments. `is_it`: the program headers name the dynamic section that the loader's
+// list gives for the object. If not, these are not its program headers.
 struct Range {
   std::uint64_t start;
   std::uint64_t end;
@@ -160,7 +161,7 @@ __attribute__((noinline)) LoadedObject find_in_list(std::uint64_t address) {
 }  // namespace
 
 LoadedObject find_object(std::uint64_t address) {
-  const AskLoader ask = loaders_answer();
+  const AskLoader ask = find_dl_find_object();
   if (ask == nullptr) return find_in_list(address);
   FoundByLoader found{};
   if (ask(reinterpret_cast<void*>(address), &found) != 0) return {};
@@ -168,7 +169,7 @@ LoadedObject find_object(std::uint64_t address) {
 }
 
 std::uint64_t find_elf_header(std::uint64_t bias, const ElfW(Dyn) * dynamic, bool stays) {
-  if (loaders_answer() != nullptr) return find_object(reinterpret_cast<std::uint64_t>(dynamic)).start;
+  if (find_dl_find_object() != nullptr) return find_object(reinterpret_cast<std::uint64_t>(dynamic)).start;
   return read_object(nullptr, bias, dynamic, stays).start;
 }
 

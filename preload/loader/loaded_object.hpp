@@ -14,18 +14,18 @@ struct LoadedObject {
   std::uint64_t end;
 };
 
-// Asks the loader, which has an answer without a lock since glibc 2.35. With earlier versions it reads the loader's
-// list: an object of the start-up costs a walk, an object that was opened later costs some system calls. If the object
-// cannot be read, the result is the same as for none. async-signal-safe, fork-child-safe.
+// The object that contains the address. Asks the loader, which can answer without a lock since glibc 2.35. With earlier
+// versions it walks the loader's list, and makes some system calls for each object that was opened after the start. If
+// the object cannot be read, the result is the same as for none. async-signal-safe, fork-child-safe.
 LoadedObject find_object(std::uint64_t address);
 
-// For an object in the list with this bias and dynamic section; 0 if it was unloaded. `stays`: it was there at the
-// start.
+// The address of the ELF header of the object with this bias and dynamic section; 0 if it was unloaded. `stays`: the
+// object was loaded at start-up.
 std::uint64_t find_elf_header(std::uint64_t bias, const ElfW(Dyn) * dynamic, bool stays);
 
-// Distinguishes the object from another one that is loaded later at the same place, even with the same link map: a hash
-// over its path, its ELF header, which differs between builds, and its address. For objects in use, which therefore
-// stay loaded for now. 0: no object.
+// A number that distinguishes the object from another one that is loaded later at the same place, even with the same
+// link map: a hash of its path, its address, and its ELF header, which differs between builds. 0: no object. Only for
+// an object that is in use, and therefore cannot be unloaded during the call.
 std::uint64_t identify(const LoadedObject& object);
 
 // True for the shim's own functions and variables.

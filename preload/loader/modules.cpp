@@ -38,7 +38,7 @@ bool copy(std::uint64_t from, void* to, std::size_t bytes) {
   return true;
 }
 
-// NT_GNU_BUILD_ID of a PT_NOTE segment (owner "GNU", type 3).
+// Finds the build id, NT_GNU_BUILD_ID, in a PT_NOTE segment (owner "GNU", type 3).
 void read_build_id(Module& module, std::uint64_t at, std::uint64_t end) {
   while (at + sizeof(ElfW(Nhdr)) <= end) {
     ElfW(Nhdr) note;
@@ -100,13 +100,14 @@ __attribute__((noinline)) bool read_layout(Module& module, bool is_main) {
   return module.end > module.start;
 }
 
+// Waits up to 5 ms until no other thread works on the table. False: another thread still does, or this thread itself.
 bool take() {
   const std::int32_t self = sys::gettid();
   const std::uint64_t deadline = now_ns() + 5'000'000;
   for (;;) {
     std::int32_t expected = 0;
     if (g_busy.compare_exchange_strong(expected, self, std::memory_order_acquire)) return true;
-    // self: this is a signal handler that interrupted the shim's own work
+    // If this thread has the table already, this is a signal handler that interrupted the shim's own work.
     if (expected == self || now_ns() > deadline) return false;
     sys::yield();
   }
@@ -124,7 +125,7 @@ void describe(const link_map* at, const link_map& node, const link_map* head, bo
   module.provider = -2;
   module.is_permanent = is_permanent;
   if (node.l_ld != nullptr && read_layout(module, at == head)) {
-    library_came(module);
+    library_added(module);
   } else {
     // The object has an entry, so that the table has the same order as the list. Its range is empty, so that no address
     // is found in it.
@@ -133,10 +134,10 @@ void describe(const link_map* at, const link_map& node, const link_map* head, bo
   }
 }
 
-// Entries before `keep` are unchanged; the objects that follow in the loader's list replace the rest of the table.
+// Keeps the first `keep` entries of the table. The objects of the loader's list from `at` on replace the others.
 void read_rest(std::uint32_t keep, const link_map* at) {
   const link_map* const head = _r_debug.r_map;
-  for (std::uint32_t i = keep; i < g_count; ++i) library_gone(g_modules[i]);
+  for (std::uint32_t i = keep; i < g_count; ++i) library_removed(g_modules[i]);
   const bool some_are_gone = keep < g_count;
   g_count = keep;
   libraries_changed(some_are_gone);
@@ -158,8 +159,8 @@ bool same(const Module& module, const link_map& node) {
          module.name == reinterpret_cast<std::uint64_t>(node.l_name);
 }
 
-// Returns the index of the first entry from `index` on that differs from the loader's list; `at` moves along the list.
-// One system call reads four nodes.
+// Returns the index of the first entry, from `index` on, that differs from the loader's list. `at` is the list node for
+// `index`; it moves along the list. One system call reads four nodes.
 std::uint32_t count_unchanged(std::uint32_t index, const link_map*& at) {
   constexpr std::uint32_t kBatch = 4;  // some 300 bytes of the stack
   while (index < g_count) {
@@ -182,7 +183,7 @@ std::uint32_t count_unchanged(std::uint32_t index, const link_map*& at) {
   return index;
 }
 
-// The first entry that differs from the loader's list; `at`: the list node for that place.
+// Returns the index of the first entry that differs from the loader's list, and sets `at` to the list node for it.
 __attribute__((noinline)) std::uint32_t find_change(const link_map*& at) {
   at = _r_debug.r_map;
   std::uint32_t index = 0;

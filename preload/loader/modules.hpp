@@ -1,8 +1,7 @@
-// The loaded objects, as far as the shim needs them: which are OpenMP runtimes, and which are not in the trace yet. The
-// loader's list is read without its lock: a thread may stay in a dl_iterate_phdr callback for ever while it holds the
-// lock. A plain fork() does not wait for such a thread, so the shim must not wait either. Objects of the start-up are
-// read directly. Objects that came later are read by process_vm_readv, which does not fault if another thread unloads
-// them meanwhile.
+// The table of modules, which are the loaded objects. The shim reads the loader's list without its lock: a thread may
+// stay in a dl_iterate_phdr callback for ever while it holds the lock. A plain fork() does not wait for such a thread,
+// so the shim must not wait either. Objects that were loaded at start-up are read directly. Objects that were loaded
+// later are read by process_vm_readv, which does not fault if another thread unloads them meanwhile.
 #pragma once
 
 #include <elf.h>
@@ -23,7 +22,7 @@ struct Module {
   std::uint64_t end;
   std::uint64_t code;  // its executable part
   std::uint64_t code_end;
-  std::uint64_t tls_image;  // PT_TLS: what a new thread's block starts from
+  std::uint64_t tls_image;  // PT_TLS: the initial contents of a new thread's block
   std::uint64_t tls_image_bytes;
   std::uint64_t tls_bytes;  // 0: no TLS segment
   std::uint32_t build_id_bytes;

@@ -45,7 +45,7 @@ constexpr const char kLibc[] = "libc.so.6";
 // Libraries that were part of glibc before 2.34. The first one is never unloaded (DF_1_NODELETE).
 constexpr char kParts[][16] = {"libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1"};
 
-// True since 2.34: libc.so.6 contains all of these.
+// True since glibc 2.34: libc.so.6 contains all of these libraries.
 constinit bool g_libc_is_whole = false;
 
 bool is_part_of_libc(const ElfView& view) {
@@ -79,7 +79,8 @@ __attribute__((noinline)) std::uint64_t find_opened(const char* name, Versions v
   return 0;
 }
 
-// If the program refers to the variable, it has a copy of it, which comes before libc's own.
+// Finds the variable __libc_single_threaded. If the program refers to it, the program has a copy of it (a copy
+// relocation). The copy is found first, and is the one that libc uses.
 const char* find_single_threaded() {
   for (const link_map* map = _r_debug.r_map; map != nullptr; map = map->l_next) {
     if (map->l_ld == nullptr) continue;
@@ -94,7 +95,7 @@ const char* find_single_threaded() {
 constexpr const char kPush[] = "_pthread_cleanup_push";
 constexpr const char kPop[] = "_pthread_cleanup_pop";
 
-// All of its versions are the same function.
+// All versions of such a name are the same function.
 void find_cleanup_in(const ElfView& view) {
   const std::uint64_t push = view.find_function(kPush, Versions::kAny);
   if (push == 0) return;
@@ -187,9 +188,10 @@ bool has_earlier_shim() {
 }
 
 bool resolve_next() {
-  // At this time (a constructor, or a hook called by an earlier one) the loader has built the list of start-up objects
-  // in the order of the global scope, and no other thread can change it unnoticed. The search stops at libc, or goes on
-  // to its other parts.
+  // The shim's constructor, or a hook that an earlier constructor calls, runs this. The loader has then built the list
+  // of start-up objects in the order of the global scope. There is normally no second thread that could change the
+  // list: the hook that makes the first thread initialises the shim beforehand. The search ends at libc. If libc
+  // consists of several libraries (before glibc 2.34), the search continues to the end of the list.
   const link_map* map = first_after_shim();
   if (map == nullptr) return false;
   const link_map* libc = nullptr;

@@ -24,15 +24,17 @@ struct Next {
 // Hidden, so that the compiler knows that it is part of this library, and its address needs no look-up. fast_path.hpp
 // uses the name in the asm label.
 extern Next g_next asm("forksight_g_next") __attribute__((visibility("hidden")));
-// A variable of libc (glibc 2.32 and later): 0 once libc has made a thread. Null: there is none.
+// The variable __libc_single_threaded of glibc 2.32 and later: 0 once libc has made a thread. Null: there is no such
+// variable.
 extern const char* g_libc_single_threaded __attribute__((visibility("hidden")));
-// The real pthread_spin_lock is, byte for byte, that of glibc (x86-64, since 2.34): `lock decl`, followed by a loop.
+// True if the real pthread_spin_lock has the same instructions as that of glibc (x86-64, since 2.34): `lock decl`,
+// followed by a loop.
 extern bool g_spin_is_glibcs __attribute__((visibility("hidden")));
 
 // The function that a reference to libc's version of `name` would be bound to after the shim; 0 if there is none.
 // Before glibc 2.34 libc consists of several libraries, some of which may be opened later: `stays` is false for a
-// function that may be unloaded, whose address must not be kept. Reads the loader's list without its lock: objects of
-// the start-up stay, others are copied. async-signal-safe and fork-child-safe.
+// function that may be unloaded, whose address must not be kept. Reads the loader's list without its lock: objects that
+// were loaded at start-up stay loaded, and others are copied. async-signal-safe and fork-child-safe.
 std::uint64_t find_next(const char* name, bool& stays);
 inline std::uint64_t find_next(const char* name) {
   bool stays = false;
@@ -43,21 +45,21 @@ inline std::uint64_t find_next(const char* name) {
 // loaded later are not searched.
 std::uint64_t find_next_of(const char* name, const char* owner);
 
-// libc's own definition, even if another library's comes first; 0 if it has none. After resolve_next().
+// libc's own definition, even if another library's comes first; 0 if libc has none. Valid after resolve_next().
 std::uint64_t find_in_libc(const char* name);
 
 // The shim's own export of that name; 0 if it has none.
 std::uint64_t find_hook(const char* name);
 
-// True if a search for `name` through the objects of the start-up, beginning with `from` and without the shim, ends at
-// libc's definition.
+// True if a search for `name` finds libc's definition first. It searches the objects that were loaded at start-up, from
+// `from` on, without the shim.
 bool leads_to_libc(const char* name, const link_map* from);
 
 // True if another copy of the shim comes before this one. That copy does all the work.
 bool has_earlier_shim();
 
-// False if a required function is missing: then the shim stays off. The hook of a missing function traps if it is
-// called.
+// Finds the functions behind the hooks. False if a required function is missing: then the shim stays off. The hook of a
+// missing function traps if it is called.
 bool resolve_next();
 
 // Starts the shim. Called by the constructor or by the first hook, whichever comes first; later calls cost one load.
@@ -90,7 +92,7 @@ struct Cleanup {
   void (*pop)(_pthread_cleanup_buffer* buffer, int execute);
 };
 extern Cleanup g_cleanup __attribute__((visibility("hidden")));
-// False: there is no thread library, so no thread can be cancelled either.
+// Looks the two functions up again. False: there is no thread library, so no thread can be cancelled either.
 bool find_cleanup();
 
 // False if nothing was pushed; then nothing may be popped.

@@ -1,6 +1,6 @@
-// The functions of other libraries that the shim's wrappers stand for. A function that exists several times (two copies
-// of MPI, opened RTLD_LOCAL) has several wrappers, and each wrapper stands for one function as long as its library is
-// loaded.
+// The functions of other libraries that the shim's wrappers stand for. If a function exists several times (two copies
+// of MPI, opened RTLD_LOCAL), each copy has a wrapper of its own. A wrapper stands for one function as long as the
+// library of that function is loaded.
 #pragma once
 
 #include <atomic>

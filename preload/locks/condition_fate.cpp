@@ -8,8 +8,7 @@ namespace {
 
 using trace::SyncOperation;
 
-// Closes the group G1, which must have no waiters, and makes G2 the new G1. False: it would wait for G1's waiters to
-// leave.
+// Closes the group G1, and makes G2 the new G1. False: G1 still has waiters. The operation would wait until they leave.
 bool switch_groups(abi::Condition& at, std::uint32_t in_g2) {
   const std::uint32_t g1 = at.g1();
   if (at.references[g1] >> 1U != 0) return false;

@@ -31,7 +31,7 @@ enum class State : std::uint8_t { kUnknown, kPresent, kAbsent };
 constinit GuardRuntime g_startup = {};
 constinit std::atomic<State> g_startup_state{State::kUnknown};
 
-// The callers refer to the versions of libstdc++. Such a reference is also bound to a library that comes before
+// The callers refer to the versions of libstdc++. The loader also binds such a reference to a library that comes before
 // libstdc++ and defines the name without a version. That library may define only some of the names.
 GuardRuntime find_at_startup() {
   constexpr const char kOwner[] = "libstdc++.so.6";

@@ -1,6 +1,6 @@
-// The C++ runtimes of this process, as far as they initialise static variables of functions. The shim is preloaded into
-// programs that have none, one, or several of them: libstdc++ may come with a library that is opened RTLD_LOCAL, libc++
-// may be loaded beside it, and their guard variables have different layouts.
+// The functions of C++ runtimes that initialise static variables of functions. A program may have no C++ runtime, one,
+// or several: libstdc++ may come with a library that is opened RTLD_LOCAL, and libc++ may be loaded beside it. Their
+// guard variables have different layouts.
 #pragma once
 
 #include <cstdint>

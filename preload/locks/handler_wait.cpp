@@ -1,5 +1,4 @@
-// Records what an atfork handler waits for, before it blocks. The thread is in the middle of a fork and about to sleep,
-// so the time for a search through all slots does not matter.
+// The thread is in the middle of a fork and about to sleep. So the time for a search through all slots does not matter.
 #include "locks/handler_wait.hpp"
 
 #include "guest/sys.hpp"
@@ -34,8 +33,8 @@ std::int32_t owner_of(std::uint64_t object, LockKind kind) {
   return 0;
 }
 
-// The entries of a living thread may move down when it releases other locks. So a copied entry counts only if the lock
-// was in it before and after the copy.
+// Finds where the thread of `slot` took the lock. The entries of a living thread may move down when it releases other
+// locks. So a copied entry counts only if the lock was in it before and after the copy.
 bool find_entry(const Slot& slot, std::uint64_t object, Site& site) {
   const std::uint32_t entries = depth(slot);
   for (std::uint32_t i = 1; i <= entries && i <= kMaxHeldLocks; ++i) {

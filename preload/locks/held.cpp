@@ -50,7 +50,7 @@ void drop_held(Slot* slot, HeldLock* entry) {
   if (is_moved(*slot, entry)) slot->moving_to->lock = 0;
   entry->lock = 0;
   compiler_fence();
-  // An atfork handler releases a lock that the thread took before it called fork().
+  // If an atfork handler releases a lock that the thread took before it called fork(), fewer of these locks are left.
   const bool is_of_before = entry <= slot->held + slot->held_at_entry;
   if (is_of_before && !slot->is_closing_holes) --slot->held_at_entry;
   close_holes(slot, entry);

@@ -1,5 +1,5 @@
-// The held array of the calling thread: push on acquisition, pop on release. Every lock uses this code: the fast paths
-// do not walk a stack, compute a hash, allocate or call a function.
+// The held array of the calling thread: push on acquisition, pop on release. Every hook of a lock uses this code. Its
+// fast paths do not walk a stack, compute a hash, allocate memory or call a function.
 //   The store to `top` makes a complete entry visible. A release does not clear the entry. A signal handler that locks
 //   before `top` is stored uses the same entry and releases it again. So the entry is checked after the store to `top`:
 //   `sp` was stored first, and a handler stores another value, because its frame is elsewhere. If `sp` is unchanged,
@@ -22,7 +22,7 @@ inline void store_site(Site& to, Frame frame) {
   to.fp = frame.address[0];
 }
 
-// True for the address one past the array.
+// True for the address behind the last entry of an array.
 inline bool is_end(const HeldLock* entry) {
   return (reinterpret_cast<std::uint64_t>(entry) & (kHeldArrayBytes - 1)) == 0;
 }

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t kHeldStackBytes = 16U << 10U;
 
-// A stack is copied here first, and compared with recorded stacks. The kernel copies these pages only for a child that
-// writes to them.
+// A stack is copied here first, and then compared with a recorded stack. The buffer has pages of its own, so a child
+// that records no stack does not make the kernel copy them.
 alignas(4096) constinit std::byte g_bytes[kHeldStackBytes] = {};
 // True while the buffer is in use. If a signal handler forks meanwhile, its child finds this set, and records the stack
 // without comparing it.
@@ -45,7 +45,7 @@ std::uint64_t record_held_stack(const Site& site, const Slot& holder, bool is_fo
   std::uint64_t reference = entry.load(std::memory_order_acquire);
   if (!is_recorded(reference, site, bytes, flags)) {
     reference = append_saved_stack(site, g_bytes, bytes, flags);
-    // Pairs with the load in another child: the record is complete.
+    // Pairs with the load above in another child: that child sees a complete record.
     if (reference != 0) entry.store(reference, std::memory_order_release);
   }
   g_in_use = false;

@@ -49,7 +49,7 @@ __attribute__((noinline, cold)) void destroy_slow(cnd_t* condition) {
 
 }  // namespace
 
-// The mutex is not held during the wait. After the wait it counts as acquired at this call site.
+// The mutex is not held during the wait. After the wait, the held array has an entry for it with the site of this call.
 FORKSIGHT_EXPORT(int, pthread_cond_wait, pthread_cond_t* condition, pthread_mutex_t* mutex) {
   return wait_on(condition, mutex, [=] { return FORKSIGHT_NEXT(pthread_cond_wait)(condition, mutex); });
 }

@@ -27,8 +27,8 @@ void forget(std::uint64_t* guard) {
 
 }  // namespace
 
-// libstdc++ may throw an exception in the real function (a recursive initialisation). Then no entry is left behind,
-// because the entry is made after the call.
+// The real function of libstdc++ may throw an exception (a recursive initialisation). Then no entry stays in the held
+// array, because the entry is made after the call.
 FORKSIGHT_EXPORT(int, __cxa_guard_acquire, std::uint64_t* guard) {
   initialise();
   const Frame frame = FORKSIGHT_FRAME();

@@ -20,7 +20,7 @@ __attribute__((always_inline)) inline int lock_mutex(pthread_mutex_t* mutex, boo
 
 }  // namespace
 
-// Locks the mutex. On success the thread holds it, acquired at this call site.
+// On success, the held array has an entry for the mutex with the site of this call.
 #if FORKSIGHT_ASSEMBLY
 FORKSIGHT_MUTEX_LOCK_IN_ASSEMBLY;
 static_assert(EOWNERDEAD == 130);

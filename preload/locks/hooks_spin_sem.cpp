@@ -49,8 +49,8 @@ FORKSIGHT_TAIL_CALLED int post_slow(sem_t* semaphore) {
 
 }  // namespace
 
-// If the real function is recognised as glibc's, its first attempt is made here, because the call alone would cost a
-// tenth of the lock and unlock. If the attempt fails, the real function is called, whose loop begins with another
+// If the real function is recognised as that of glibc, its first attempt is made here: the call alone would take a
+// tenth of the time of lock and unlock. If the attempt fails, the real function is called. Its loop begins with another
 // attempt.
 FORKSIGHT_EXPORT(int, pthread_spin_lock, pthread_spinlock_t* spin) {
   return acquire(spin, kSpin, false, [=] {

@@ -27,8 +27,8 @@ struct RobustList {
 };
 constexpr std::uint64_t kPiBit = 1;
 
-// glibc empties the list in the child. Mutexes that the thread still holds must be entered again. Otherwise the kernel
-// does not mark them if the thread dies while it holds them.
+// Enters a mutex into the list of robust mutexes again, because glibc empties this list in the child. Without the
+// entry, the kernel would not mark the mutex if the thread dies while it holds it.
 bool enter_robust_list(MutexMemory& mutex) {
   RobustList* head = nullptr;
   std::size_t bytes = 0;
@@ -53,8 +53,8 @@ bool give_mutex(MutexMemory& mutex, std::int32_t parent_tid, std::int32_t child_
   return true;
 }
 
-// Writes the state of a rwlock that a writer holds and nobody waits for. The readers and writers that waited at the
-// fork are counted in the lock, but the child does not have them.
+// Writes the state of a rwlock that a writer holds, and that no thread waits for. At the fork the lock may count
+// waiting readers and writers, but the child does not have these threads.
 bool give_rwlock(RwlockMemory& rwlock, std::int32_t parent_tid, std::int32_t child_tid) {
   if (rwlock.cur_writer != parent_tid) return false;
   rwlock.readers = RwlockMemory::kWritePhase | RwlockMemory::kWriteLocked;
@@ -65,8 +65,9 @@ bool give_rwlock(RwlockMemory& rwlock, std::int32_t parent_tid, std::int32_t chi
   return true;
 }
 
-// The word that says whether the lock is taken is written last: from then on a thread of the child may take the lock. A
-// thread of the child may be waiting already, because the orphan could not be proven before. It is woken to try again.
+// Writes the word that says whether the lock is taken. This is done last, because from then on a thread of the child
+// may take the lock. A thread of the child may already be waiting, because the orphan could not be proven before. It is
+// woken to try again.
 void set_free(std::uint32_t& word, std::uint32_t value) {
   __atomic_store_n(&word, value, __ATOMIC_RELEASE);
   sys::call(SYS_futex, sys::word(&word), FUTEX_WAKE_PRIVATE, INT_MAX);

@@ -8,10 +8,10 @@
 
 namespace forksight {
 
-// For a lock that the forking thread holds, and that records `parent_tid` as its owner: makes `child_tid` the owner,
-// which is the same thread for the program. The recursion count, type and attributes stay. Waiters are removed from the
-// lock, because the child does not have these threads. False: the lock is unchanged. Must run in the child's only
-// thread.
+// For a lock that the forking thread holds, and that records `parent_tid` as its owner: makes `child_tid` the owner.
+// For the program both ids mean the same thread. The recursion count, type and attributes stay. Waiters are removed
+// from the lock, because the child does not have these threads. False: the lock is unchanged. Must run in the child's
+// only thread.
 bool give_to_child(void* lock, trace::LockKind kind, std::int32_t parent_tid, std::int32_t child_tid);
 
 // Re-initialises a lock in place that is proven to be lost (orphan_proof.hpp), and keeps its type and attributes. The

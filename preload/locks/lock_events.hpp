@@ -1,5 +1,5 @@
-// Events: locks were taken and released. They are sent only if kSlowForesight is set in g_slow_locks. observers.def
-// lists the receivers.
+// Events: locks were taken and released. They are sent only if orders or times of locks are recorded (kSlowForesight in
+// g_slow_locks). observers.def lists the receivers.
 #pragma once
 
 #include "record/slots.hpp"

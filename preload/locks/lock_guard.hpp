@@ -27,8 +27,8 @@ inline void note_acquired(Slot* slot, const volatile void* lock, trace::LockKind
   }
 }
 
-// In a child with orphans: shows the other threads that this thread asks for the lock, until the lock is in the held
-// array. orphan_proof.cpp reads this.
+// In a child with orphans, and in an atfork handler: shows other threads which lock this thread is asking for, until
+// the lock is in the held array. orphan_proof.cpp reads this.
 class Taking {
  public:
   Taking(Slot* slot, const volatile void* object) : slot_(slot) {
@@ -47,10 +47,10 @@ class Taking {
   std::uint64_t outer_ = 0;  // a signal handler may lock during the call for another lock
 };
 
-// For the child of a fork that orphaned locks, and for a thread inside of an atfork handler: if the lock is taken,
-// records what is known about it before blocking. The state of the lock is read; no trylock is used, because a trylock
-// ignores invalid deadlines, is not a cancellation point, and leaves a robust mutex locked that cannot be recovered
-// (glibc 2.36).
+// For the child of a fork that orphaned locks, and for a thread inside of an atfork handler. If the lock is taken,
+// records what is known about it before the call blocks. To find out whether it is taken, this reads the memory of the
+// lock. It does not call trylock: a trylock ignores invalid deadlines, is not a cancellation point, and leaves a robust
+// mutex locked that cannot be recovered (glibc 2.36).
 template <class Lock>
 int acquire_watched(const volatile void* object, trace::LockKind kind, bool timed, Frame frame, Lock lock) {
   const bool taken = is_taken(kind, object);
@@ -81,8 +81,9 @@ __attribute__((noinline, cold)) int acquire_slow(const volatile void* object, tr
   return result;
 }
 
-// Calls `lock` and returns its result. On success the thread holds the lock, with the call of the hook as its site.
-// Always inlined, so that the frame used here is the hook's. pthread_mutex_lock also has an assembly version.
+// Calls `lock` and returns its result. On success, the held array has an entry for the lock, with the site of the
+// hook's call. Always inlined, so that the frame used here is the hook's. For pthread_mutex_lock, fast_path.hpp has the
+// same code in assembly.
 template <Push push = Push::kEach, class Lock>
 __attribute__((always_inline)) inline int acquire(const volatile void* object, trace::LockKind kind, bool timed,
                                                   Lock lock) {
@@ -106,7 +107,7 @@ __attribute__((always_inline)) inline int acquire(const volatile void* object, t
   }
 }
 
-// A trylock never blocks, so it makes no touch.
+// Calls a trylock. It never blocks, so no touch is recorded.
 template <Push push = Push::kEach, class TryLock>
 __attribute__((always_inline)) inline int attempt(const volatile void* object, trace::LockKind kind, TryLock try_lock) {
   const bool is_watched = FORKSIGHT_UNLIKELY(t_fast == nullptr) && locks_are_watched();
@@ -120,16 +121,16 @@ __attribute__((always_inline)) inline int attempt(const volatile void* object, t
   return result;
 }
 
-// Called before the real unlock: afterwards another thread may have the lock, or its memory may be gone. False: the
-// slow path is needed, because the entry is not the innermost one, or because this thread or child has no fast path.
+// Removes the lock's entry before the real unlock: afterwards another thread may have the lock, or its memory may be
+// gone. False: the slow path is needed, because the entry is not the innermost one, or because t_fast is null.
 template <bool is_mutex = false>
 inline bool release_fast(const volatile void* lock) {
   Slot* const slot = t_fast;
   return FORKSIGHT_LIKELY(slot != nullptr) && pop_held<is_mutex>(slot, lock);
 }
 
-// For the slow part of a release. The hook calls it last, which compiles to a jump: so its frame has the return address
-// of the hook's caller.
+// For the slow part of a release. The hook calls this function last, and the compiler makes a jump of the call. So the
+// frame of this function has the return address of the hook's caller.
 #define FORKSIGHT_TAIL_CALLED __attribute__((noinline, cold))
 
 inline bool release_slow(const volatile void* lock) {

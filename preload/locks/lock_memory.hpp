@@ -39,13 +39,13 @@ constexpr std::size_t lock_bytes(trace::LockKind kind) {
   return 0;
 }
 
-// A free lock if the layout is not that of the running libc.
+// Returns a free lock if the layout in the running libc is not known.
 template <class T>
 T decode_lock(const void* memory) {
   return T::kVersions.have(g_libc.version) ? abi::load<T>(memory) : T{};
 }
 
-// The same for memory that may not exist any more.
+// Reads a lock whose memory may not exist any more. False: it does not, or the layout is not known.
 template <class T>
 bool read_lock(const volatile void* lock, T& to) {
   return T::kVersions.have(g_libc.version) && read_memory(const_cast<const void*>(lock), &to, sizeof to) == sizeof to;

@@ -26,7 +26,7 @@ using trace::SyncOperation;
 using trace::TouchAction;
 
 constexpr std::uint32_t kMaxLostWaits = 256;
-constexpr std::uint32_t kMostWaitersTold = 4;
+constexpr std::uint32_t kMostWaitersRecorded = 4;  // of one object
 constexpr int kMostYields = 10'000;
 constexpr std::size_t kWaiterStackBytes = 16U << 10U;
 constexpr std::size_t kTouchStackBytes = 16U << 10U;
@@ -45,7 +45,7 @@ struct LostWait {
   std::atomic<Stage> stage;
   std::uint64_t fork_record;
   std::uint64_t thread_record;  // of one of its waiters
-  std::uint64_t held_record;    // the record about the waiters; 0: not written yet
+  std::uint64_t held_record;    // the first kHeld record about its waiters; 0: not written yet
   // the memory at the first touch; for a cured condition variable, the memory after the cure
   std::uint8_t memory[56];
   std::uint32_t lost;    // number of lost waiters, or lost arrivals
@@ -54,7 +54,8 @@ struct LostWait {
 
 constinit LostWait g_lost[kMaxLostWaits] = {};
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_lost_count = 0;
-FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_unfitting = 0;
+// The number of objects with lost waiters for which the table had no room.
+FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_not_stored = 0;
 
 LostWait* find(std::uint64_t object, LockKind kind) {
   for (std::uint32_t i = 0; i < g_lost_count; ++i) {
@@ -67,7 +68,7 @@ void remember(const Slot& waiter, LockKind kind, std::uint64_t fork) {
   LostWait* wait = find(waiter.wait_object, kind);
   if (wait == nullptr) {
     if (g_lost_count == kMaxLostWaits) {
-      ++g_unfitting;
+      ++g_not_stored;
       return;
     }
     wait = &g_lost[g_lost_count++];
@@ -91,8 +92,8 @@ bool is_lost_waiter(const Slot& slot, const LostWait& wait) {
 // Null: the layout is not known, so no waiters count as lost.
 const abi::ConditionLayout* condition_layout() { return abi::layout_of(g_libc.condition); }
 
-// The number of threads that the memory counts and that the child does not have. No thread of the child has been inside
-// yet.
+// The number of waiting threads that the object's memory counts. Called before a thread of the child waits there, so
+// all of them are lost.
 std::uint32_t count_lost(LockKind kind, const void* memory) {
   if (kind == LockKind::kCondition) {
     const abi::ConditionLayout* const layout = condition_layout();
@@ -108,8 +109,9 @@ bool are_cured(LockKind kind) {
   return kind == LockKind::kCondition && (cures(trace::Cure::kCondvars) || cures(trace::Cure::kOrphans));
 }
 
-// Re-makes a condition variable without waiters, and keeps its clock and whether processes share it. The word with the
-// count of waiters is written last: a child that is forked meanwhile finds the old count, and begins again.
+// Initialises a condition variable again, without waiters. Its clock, and whether processes share it, stay as they are.
+// The word with the count of waiters is written last: a child that is forked meanwhile finds the old count, and does
+// this again.
 void remake(const abi::ConditionLayout& layout, std::uint64_t object) {
   auto* const words = reinterpret_cast<volatile std::uint32_t*>(object);
   const std::size_t wrefs = layout.wrefs / sizeof *words;
@@ -120,8 +122,8 @@ void remake(const abi::ConditionLayout& layout, std::uint64_t object) {
   words[wrefs] = words[wrefs] & (abi::Condition::kShared | abi::Condition::kClock);
 }
 
-// Called at the first touch. The program is about to use the object, so it is mapped, and is still a condition variable
-// or barrier.
+// Called at the child's first operation on the object. The program is about to use it. So its memory is mapped, and it
+// is still a condition variable or barrier.
 void examine(LostWait& wait) {
   const auto* memory = reinterpret_cast<const void*>(wait.object);
   memcpy(wait.memory, memory, lock_bytes(wait.kind));
@@ -136,7 +138,8 @@ void examine(LostWait& wait) {
   wait.stage.store(stage, std::memory_order_release);
 }
 
-// Null: no waiters are lost there.
+// The entry of an object that has lost waiters, or had some that the cure removed; null for any other object. Examines
+// the object first if needed.
 LostWait* find_examined(const volatile void* object, LockKind kind) {
   LostWait* const wait = find(reinterpret_cast<std::uint64_t>(object), kind);
   if (wait == nullptr) return nullptr;
@@ -162,23 +165,24 @@ std::uint64_t append_waiter(const LostWait& wait, std::uint64_t thread, std::uin
   return append(trace::RecordType::kHeld, held, Importance::kFinding);
 }
 
-// The slots of lost threads can be read until new threads take them.
-std::uint64_t tell_waiters(const LostWait& wait) {
+// Writes kHeld records of the lost waiters, and returns the first one. The slots of lost threads can be read until new
+// threads take them. If none can be read, the one record has no stack.
+std::uint64_t record_waiters(const LostWait& wait) {
   std::uint64_t first = 0;
-  std::uint32_t told = 0;
-  for (std::uint32_t i = 0; i < slot_count() && told < kMostWaitersTold; ++i) {
+  std::uint32_t written = 0;
+  for (std::uint32_t i = 0; i < slot_count() && written < kMostWaitersRecorded; ++i) {
     const Slot& slot = slot_at(i);
     if (!is_lost_waiter(slot, wait) || slot.record == 0) continue;
     const std::uint64_t stack = append_stack(slot.wait_site, &slot, kWaiterStackBytes, true, Importance::kFinding);
     const std::uint64_t held = append_waiter(wait, slot.record, stack);
-    if (told++ == 0) first = held;
+    if (written++ == 0) first = held;
   }
-  return told != 0 || wait.thread_record == 0 ? first : append_waiter(wait, wait.thread_record, 0);
+  return written != 0 || wait.thread_record == 0 ? first : append_waiter(wait, wait.thread_record, 0);
 }
 
-Touch tell(LostWait& wait, trace::TouchKind kind, SyncOperation operation, TouchAction action, std::uint32_t flags,
-           const Site& site) {
-  if (wait.held_record == 0) wait.held_record = tell_waiters(wait);
+Touch record_touch(LostWait& wait, trace::TouchKind kind, SyncOperation operation, TouchAction action,
+                   std::uint32_t flags, const Site& site) {
+  if (wait.held_record == 0) wait.held_record = record_waiters(wait);
   if (wait.held_record == 0) return {0};
   const std::uint64_t stack = append_stack(site, t_slot, kTouchStackBytes, false, Importance::kFinding);
   const trace::TouchRecord touch{wait.fork_record,
@@ -205,7 +209,7 @@ void at_fork::LostWaiters::reads(const Fork& fork) {
     Stage busy = Stage::kBusy;
     g_lost[i].stage.compare_exchange_strong(busy, Stage::kUnseen, std::memory_order_relaxed);
   }
-  const std::uint32_t unfitting = g_unfitting;
+  const std::uint32_t before = g_not_stored;
   for (std::uint32_t i = 0; i < slot_count(); ++i) {
     const Slot& slot = slot_at(i);
     if (&slot == forking || slot.epoch + 1 != epoch()) continue;
@@ -213,7 +217,7 @@ void at_fork::LostWaiters::reads(const Fork& fork) {
     if (slot.wait_kind == trace::WaitKind::kCondition) remember(slot, LockKind::kCondition, forking->fork_record);
     if (slot.wait_kind == trace::WaitKind::kBarrier) remember(slot, LockKind::kBarrier, forking->fork_record);
   }
-  if (g_unfitting != unfitting) append_note(trace::NoteCode::kLostWaitsFull, g_unfitting - unfitting);
+  if (g_not_stored != before) append_note(trace::NoteCode::kLostWaitsFull, g_not_stored - before);
   if (g_lost_count != 0) g_sync_is_watched = true;
 }
 
@@ -225,7 +229,7 @@ Touch touch_condition(const volatile void* object, SyncOperation operation, cons
   abi::Condition now = abi::load_condition(layout, const_cast<const void*>(object));
   abi::Condition then = abi::load_condition(layout, wait->memory);
   const std::uint64_t lost_position = then.position();
-  // The counters are lower than before: the program has initialised the object again in place.
+  // If the counters are lower than before, the program has initialised the object again in place.
   if (!is_cured && (now.position() < lost_position || now.waiters() < wait->lost)) {
     wait->stage.store(Stage::kGone, std::memory_order_relaxed);
     return {0};
@@ -239,8 +243,8 @@ Touch touch_condition(const volatile void* object, SyncOperation operation, cons
   TouchAction action = is_cured ? TouchAction::kRecovered : TouchAction::kNone;
   if (!is_cured && fate == Fate::kBlocks && g_config.on_orphan == trace::OrphanPolicy::kAbort)
     action = TouchAction::kAborted;
-  const Touch touch = tell(*wait, trace::TouchKind::kCondition, operation, action,
-                           fate == Fate::kStolen ? trace::kTouchStolen : 0U, site);
+  const Touch touch = record_touch(*wait, trace::TouchKind::kCondition, operation, action,
+                                   fate == Fate::kStolen ? trace::kTouchStolen : 0U, site);
   if (is_cured) wait->stage.store(Stage::kGone, std::memory_order_relaxed);  // recorded once
   if (action == TouchAction::kAborted) end_process();
   return touch;
@@ -255,11 +259,11 @@ Touch touch_barrier(const volatile void* object, SyncOperation operation, const 
     wait->stage.store(Stage::kGone, std::memory_order_relaxed);
     return {0};
   }
-  // When the round of the lost arrivals is complete, they only prevent a destroy.
+  // When the round of the lost arrivals is complete, only a destroy waits for them.
   if (operation == SyncOperation::kWait && (now.round != then.round || then.pending() == 0)) return {0};
   const bool aborts = g_config.on_orphan == trace::OrphanPolicy::kAbort && operation == SyncOperation::kDestroy;
-  const Touch touch =
-      tell(*wait, trace::TouchKind::kBarrier, operation, aborts ? TouchAction::kAborted : TouchAction::kNone, 0, site);
+  const Touch touch = record_touch(*wait, trace::TouchKind::kBarrier, operation,
+                                   aborts ? TouchAction::kAborted : TouchAction::kNone, 0, site);
   if (aborts) end_process();
   return touch;
 }

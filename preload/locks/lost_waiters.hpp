@@ -1,8 +1,8 @@
-// Condition variables and barriers that a forked child inherited while they count threads of its parent: waiters that
-// do not exist in the child. They never leave, so calls that wait for them to leave hang: pthread_cond_destroy,
+// Lost waiters: a forked child inherits condition variables and barriers that count waiting threads of its parent. The
+// child does not have these threads, so they never leave. Calls that wait until they leave hang: pthread_cond_destroy,
 // sometimes signal and broadcast, and the functions of barriers.
-//   At the fork only their addresses are noted. Their memory is read when the child touches one: then the program
-//   itself uses it as such an object, and a child that only execs pays nothing.
+//   At the fork only the addresses of the objects are noted. The memory of an object is read at the child's first
+//   operation on it: then it certainly is still such an object, and a child that only calls exec pays nothing.
 #pragma once
 
 #include "forksight/trace/format.hpp"
@@ -13,14 +13,15 @@
 
 namespace forksight {
 
-// True in a process that may have inherited such objects, and before the shim is started. The hooks look at it first.
+// True in a child that may have inherited such objects, and before the shim is started. The hooks read it first.
 extern bool g_sync_is_watched;
 
-// Called when the shim is started.
+// Called when the shim is started: sets g_sync_is_watched to false.
 void begin_watching_sync();
 
-// Called before `operation` is done on the object. If the operation may block because of lost waiters, records what is
-// known; re-makes a condition variable if the cure is on. Call end_touch() afterwards.
+// Called before `operation` is done on the object. At the first operation on a condition variable with lost waiters,
+// initialises it again if the cure is on. If the operation blocks, or would have blocked without the cure, records it.
+// Call end_touch() afterwards.
 Touch touch_condition(const volatile void* condition, trace::SyncOperation operation, const Site& site);
 Touch touch_barrier(const volatile void* barrier, trace::SyncOperation operation, const Site& site);
 

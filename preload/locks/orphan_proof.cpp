@@ -39,6 +39,7 @@ bool is_held_by_nobody_here(std::uint64_t address) {
   return true;
 }
 
+// True if the lock still has the state of the fork, and no thread of this process has the id of its holder.
 bool names_lost_thread(const LostLock& lost, LockKind kind) {
   return lost.holder_tid > 0 && state_of(kind, memory_of(lost)) == lost.state &&
          find_slot_by_lock_tid(lost.holder_tid, true) == nullptr && !sys::thread_exists(sys::getpid(), lost.holder_tid);

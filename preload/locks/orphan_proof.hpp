@@ -1,6 +1,6 @@
-// When --on-orphan may act: recover writes into the lock, abort ends the child. Both require that no thread of this
-// process will ever release the lock, and each kind of lock needs its own proof of that. Without a proof the touch is
-// recorded, and the operation goes on as it would have.
+// When --on-orphan may act: `recover` writes into the lock, `abort` ends the child. Both require a proof that no thread
+// of this process will ever release the lock. Each kind of lock needs its own proof. Without a proof, the touch is
+// recorded, and the operation continues as it would without the option.
 //
 //   mutex: its memory names the thread that held it at the fork as its owner, no thread of the child has that id, and
 //     the recursion count and type are as they were at the fork, so it was not initialised again.
@@ -11,7 +11,7 @@
 //     knows all locks that threads of the child hold.
 //   semaphore: as a spinlock. In addition, its initial value was one, no thread posted it without having taken it, and
 //     the child has no other thread that could post it.
-//   annotated lock: its annotations say that a lost thread holds it.
+//   annotated lock: according to its annotations, a lost thread holds it.
 //   The shim never acts on memory that other processes share, nor on barriers and condition variables
 //   (lost_waiters.hpp).
 #pragma once
@@ -42,7 +42,8 @@ struct LostLock {
 // proven to be lost.
 void note_unknown_holders();
 
-// For a thread that is about to wait for the lock. If all other conditions hold, /proc/thread-self/maps is read.
+// True if the lock is proven to be lost. For a thread that is about to wait for the lock. Reads /proc/thread-self/maps
+// last, only if all other conditions hold.
 bool is_proven_lost(const LostLock& lost);
 
 }  // namespace forksight

@@ -57,8 +57,9 @@ bool is_process_shared(const MutexMemory& mutex, const volatile void* lock) {
   return mutex.is_shared() && (!mutex.is_robust() || is_in_shared_mapping(lock));
 }
 
-// True if the lock's memory, copied from `lock`, says that `tid` holds it, in this process only. Out of line, so that
-// its copy of the lock is not part of the deepest frame of a fork.
+// True if `memory`, a copy of the lock at `lock`, is consistent with `tid` holding it: the lock is taken, and records
+// no other owner. False for a lock that processes share. Out of line, so that its copy of the lock is not part of the
+// deepest frame of a fork.
 __attribute__((noinline)) bool confirms(LockKind kind, const void* memory, const volatile void* lock,
                                         std::int32_t tid) {
   switch (kind) {
@@ -123,7 +124,7 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
   for (const HeldLock* at = &holder.held[1]; at < holder.top && at < std::end(holder.held); ++at) {
     const HeldLock entry = *at;
     if (entry.lock == 0 || is_moved(holder, at)) continue;
-    // The thread had ended before the fork. No other thread could expect that it would post the semaphore.
+    // If the thread had ended before the fork, no other thread could expect that it would post the semaphore.
     if (lock_kind(entry.lock) == LockKind::kSemaphore &&
         holder.state.load(std::memory_order_relaxed) == SlotState::kEnded)
       continue;
@@ -134,10 +135,10 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
     if (!confirms(lock_kind(entry.lock), memory, lock, tid_at_fork)) continue;
     const std::uint64_t stack = record_held_stack(entry.site, holder, is_forking);
     const std::uint64_t held = append_held(fork, entry.lock, memory, bytes, holder, stack);
-    // After a fork by the bare system call, libc still uses the old id of the thread.
+    // After a fork by the bare system call, libc still uses the parent's id for this thread. Then the child can unlock.
     const bool is_renamed = lock_tid() != tid_at_fork;
     if (is_forking && !(is_renamed && breaks_for_holder(lock_kind(entry.lock), memory))) continue;
-    // If the lock was an orphan of an earlier fork, it has been free since then.
+    // If the lock was an orphan of an earlier fork, it has been free since then: the forking thread could take it.
     if (is_forking) forget_orphan(lock, lock_kind(entry.lock));
     Orphan* const orphan = remember(entry.lock, held, fork, tid_at_fork, memory);
     if (orphan == nullptr) continue;
@@ -163,8 +164,8 @@ bool is_still_lost(const Orphan& orphan) {
   return confirms(kind, memory, lock, orphan.holder_tid);
 }
 
-// Called if no entry matches: the fork may have come between the acquisition and its entry. A mutex still names its
-// owner.
+// Called if no entry matches: the fork may have come between the acquisition and its entry. The mutex itself still
+// records its owner. If that is a lost thread, adds the mutex to the orphans.
 Orphan* adopt_by_owner(const volatile void* lock) {
   MutexMemory mutex{};
   if (!read_lock(lock, mutex)) return nullptr;

@@ -1,6 +1,6 @@
-// Locks that a forked child inherited in a state that no thread can change: held by threads that do not exist in the
-// child, or held by the forking thread under a thread id that it no longer has. Used only in the child, and not on the
-// fast path: an acquisition looks here after it found its lock taken.
+// Locks that a forked child inherited, and that no thread of the child can unlock: threads that do not exist in the
+// child hold them, or the forking thread holds them under a thread id that it no longer has. Used only in the child,
+// and not on the fast path: an acquisition looks here after it found its lock taken.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,15 @@ struct Touch {
   std::uint64_t record;  // ref of the kTouch record; 0: none was written
 };
 
-// An acquisition is about to block. Writes the record first, and applies --on-orphan. `shared`: by a reader, for an
-// annotated lock.
+// Called before an acquisition that found its lock taken. If the lock is an orphan, writes a kTouch record, and applies
+// --on-orphan. `shared`: a reader acquires an annotated lock.
 Touch touch_lock(const volatile void* lock, trace::LockKind kind, bool timed, const Site& site, bool shared = false);
 // The operation returned.
 void end_touch(const Touch& touch, int result);
-// An unlock of a lock that the forking thread held was refused.
+// An unlock was refused. Records this if the forking thread held the lock at the fork.
 void touch_refused_unlock(const volatile void* lock, int result, const Site& site);
-// The lock is no longer an orphan. `keep_readers`: a reader acquired an annotated lock beside the lost readers.
+// The lock is no longer an orphan. `keep_readers`: lost readers of an annotated lock stay orphans, because a reader
+// acquired the lock beside them.
 void forget_orphan(const volatile void* lock, trace::LockKind kind, bool keep_readers = false);
 // The child acquired or released the lock with success, so it is no longer an orphan. If this is due to
 // --cure=self-held, it is recorded.

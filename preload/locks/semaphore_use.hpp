@@ -1,6 +1,6 @@
-// Which semaphores are signals. A semaphore has no owner. As a lock it is taken and posted by the same thread. As a
-// signal, or as a counter of items or free places, it is posted by any thread. Only a lock can be orphaned, and only a
-// lock may be cured.
+// Which semaphores are signals. A semaphore has no owner. If it is used as a lock, the same thread takes and posts it.
+// If it is used as a signal, or as a counter of items or free places, any thread posts it. Only a lock can be orphaned,
+// and only a lock may be cured.
 //   The table contains semaphores that are no locks: their initial value was not one, or a thread that had not taken
 //   the semaphore posted it. Both are noticed off the fast path. All other semaphores count as locks and need no entry.
 #pragma once
@@ -19,7 +19,7 @@ void note_semaphore_is_signal(const sem_t* semaphore);
 
 // fork-child-safe
 bool is_signal_semaphore(std::uint64_t address);
-// False once an entry had to make room for another one: from then on it is not certain that any semaphore is a lock.
+// False once an entry had to make room for another one: from then on, no semaphore is known for certain to be a lock.
 bool knows_all_signal_semaphores();
 
 }  // namespace forksight

@@ -1,4 +1,4 @@
-// Notes in a thread's slot what the thread waits for: a fork records this for each thread that the child loses.
+// Notes in a thread's slot what the thread waits for. A fork records this for each thread that the child loses.
 #pragma once
 
 #include "loader/next.hpp"
@@ -12,7 +12,8 @@ namespace forksight {
 // The wait that a thread is in. This object is on the thread's stack.
 struct NotedWait {
   Slot* slot;
-  pthread_mutex_t* mutex;  // released during the wait; null: none that the thread is known to hold
+  // The mutex that is released during the wait; null: there is none, or the held array did not have it.
+  pthread_mutex_t* mutex;
   Frame frame;
   // What the thread waited for before: a signal handler may wait, too.
   trace::WaitKind outer_kind;
@@ -34,13 +35,14 @@ inline void leave_wait(NotedWait& wait) {
   }
   if (wait.mutex == nullptr) return;
   push_held(wait.slot, tag_lock(wait.mutex, trace::LockKind::kMutex), wait.frame);
-  // At the end of the wait, the thread took the mutex again while it held locks that it had taken after the mutex. This
-  // is an order of locks, too.
+  // At the end of the wait, the thread took the mutex again. If it held other locks then, this is an order of locks,
+  // too.
   if (locks_are_observed()) lock_acquired(wait.slot, wait.mutex, trace::LockKind::kMutex, true);
 }
 inline void leave_cancelled_wait(void* wait) { leave_wait(*static_cast<NotedWait*>(wait)); }
 
-// Returns the result of `wait`, which may be a cancellation point.
+// Calls `wait`, which may be a cancellation point, and returns its result. Meanwhile the slot shows what the thread
+// waits for.
 template <class Wait>
 __attribute__((always_inline)) inline int note_wait(Slot* slot, trace::WaitKind kind, std::uint64_t object, Frame frame,
                                                     pthread_mutex_t* mutex, Wait wait) {

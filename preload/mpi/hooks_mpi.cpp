@@ -1,6 +1,6 @@
-// The wrappers of MPI and UCX. In every process but a forked child of an initialised one, most wrappers are a few
-// loads, a branch and a call. Arguments are passed on as words, unchanged. If the function takes fewer words, the
-// others are what the registers contained (x86-64 psABI 3.2.3: integers and pointers only).
+// The wrappers of MPI and UCX. Except in the forked child of a process that had initialised the library, most wrappers
+// are a few loads, a branch and a call. Arguments are passed on as words, unchanged. If a function takes fewer words
+// than its wrapper, the others are what the registers contained (x86-64 psABI 3.2.3: integers and pointers only).
 #include "guest/site.hpp"
 #include "loader/next.hpp"
 #include "mpi/mpi.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 using Word = std::uint64_t;
 
-// The result of a call if the library of the real function was closed before.
+// The result of a call if the library of the real function was closed before the call.
 constexpr Word kMpiError = 16;                      // MPI_ERR_OTHER of Open MPI, an error in all others
 constexpr auto kUcxError = static_cast<Word>(-22);  // UCS_ERR_UNSUPPORTED
 
@@ -36,7 +36,8 @@ int status_of(MpiEntry entry, Word result) {
   }
 }
 
-// The first call, a watched child, and functions that are examined in every process.
+// Handles everything except the common case: the first call in a process, the calls of a watched child, functions that
+// are examined in every process, and a wrapper whose real function is gone.
 template <class... Words>
 __attribute__((noinline, cold)) Word call_slow(MpiEntry entry, std::uint32_t wrapper, Frame frame, Words... words) {
   initialise();
@@ -51,7 +52,7 @@ __attribute__((noinline, cold)) Word call_slow(MpiEntry entry, std::uint32_t wra
   return result;
 }
 
-constexpr bool is_looked_at(MpiEntry entry) {
+constexpr bool is_always_examined(MpiEntry entry) {
   return entry == MpiEntry::ucp_init_version || entry == MpiEntry::ucp_cleanup;
 }
 
@@ -60,7 +61,7 @@ __attribute__((always_inline)) inline Word call(Frame frame, Words... words) {
   const std::uint64_t function =
       g_mpi_reals[static_cast<std::uint32_t>(entry)][wrapper].address.load(std::memory_order_acquire);
   const bool is_used = g_mpi_is_used.load(std::memory_order_relaxed);
-  if (is_looked_at(entry) || FORKSIGHT_UNLIKELY(!is_used || function == 0 || g_watch_mpi)) {
+  if (is_always_examined(entry) || FORKSIGHT_UNLIKELY(!is_used || function == 0 || g_watch_mpi)) {
     return call_slow(entry, wrapper, frame, words...);
   }
   return reinterpret_cast<Word (*)(Words...)>(function)(words...);

@@ -39,7 +39,8 @@ struct Library {
   bool is_live;  // initialised and not finalised at the last fork
 };
 constinit Library g_libraries[kMpiWrappers] = {};
-constinit std::atomic<std::uint64_t> g_ucx_function{0};  // a function of the UCX that was called last
+// The function of UCX that took the slow path last; 0: none. It shows which library is UCX.
+constinit std::atomic<std::uint64_t> g_ucx_function{0};
 constinit std::atomic<std::int32_t> g_ucx_contexts{0};
 
 constinit std::uint64_t g_fork_record = 0;  // in a watched child: the fork that made it
@@ -65,7 +66,7 @@ std::uint32_t find_entry(const char* name) {
   return entry;
 }
 
-// True if the library is still loaded, and no other one is at its place.
+// True if the library is still loaded, and no other library has taken its place.
 bool is_loaded(const Library& library) {
   return library.map != nullptr && find_object(reinterpret_cast<std::uint64_t>(library.dynamic)).map == library.map;
 }
@@ -130,8 +131,9 @@ void forget_mpi(const Module& module) {
   for (auto& row : g_mpi_reals) forget_closed(row, module.start, module.end);
 }
 
-// Asks each MPI whether it is initialised, which MPI allows at any time and from any thread. A fork inside of libc is
-// not seen before the other prepare handlers have run. One of these may hold a lock that the MPI needs for its answer.
+// Asks each MPI whether it is initialised. MPI allows this question at any time and from any thread. It is not asked at
+// a fork inside of libc (kInLibc): the shim sees such a fork only after the other prepare handlers, and one of these
+// may hold a lock that the MPI needs for its answer.
 void at_fork::Mpi::enters(const Fork& fork) {
   if (fork.kind != ForkKind::kWrapper) return;
   if (g_watch_mpi || (!has_library() && !g_mpi_is_used.load(std::memory_order_relaxed))) return;

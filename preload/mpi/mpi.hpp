@@ -25,27 +25,28 @@ inline constexpr std::uint32_t kMpiWrappers = 4;  // for each entry
 
 // The functions behind the wrappers. A process may have several copies of MPI, and each caller is bound to one of them.
 extern WatchedFunction g_mpi_reals[kMpiEntries][kMpiWrappers];
-// This process has called one of the functions, so its forks are watched.
+// True if this process has called one of the functions: then its forks are recorded.
 extern std::atomic<bool> g_mpi_is_used;
-// This process was forked from one that had initialised MPI or UCX, and had not finalised it.
+// True if this process was forked from one that had initialised MPI or UCX, and had not finalised it.
 extern bool g_watch_mpi;
 
 bool is_mpi_name(const char* name);
-// The function to call instead of `function` with that name: a wrapper, or `function` itself if all wrappers stand for
-// others.
+// The function to call instead of `function`, which has this name: a wrapper, or `function` itself if it is not
+// watched.
 std::uint64_t wrap_mpi(const char* name, std::uint64_t function);
 // The address of a wrapper. In hooks_mpi.cpp.
 std::uint64_t mpi_wrapper(MpiEntry entry, std::uint32_t wrapper);
-// Called at the first call of such a function. `function` is its address, and belongs to UCX or MPI.
+// Called at the first call of such a function in a process, and at some later calls. `function` is its address.
 void note_mpi_use(MpiEntry entry, std::uint64_t function);
 
-// A UCX context was made (1), or released (-1).
+// Called when a UCX context was made (1), or released (-1).
 void note_ucx(std::int32_t change);
 
-// For a watched child: the record of this call; 0 if the function was recorded before.
+// Called in a watched child: writes and returns the record of this call; 0 if the child has called this function
+// before.
 std::uint64_t touch_mpi(MpiEntry entry, std::uint64_t function, const Site& site);
 
-// The table of modules has gained or lost an object.
+// Called by the library events (loader/library_events.hpp).
 void recognise_mpi(const Module& module);
 void forget_mpi(const Module& module);
 

@@ -28,7 +28,7 @@ constexpr std::size_t kStackBytes = 64U << 10U;
 
 enum class WatchMode : std::uint8_t { kNone, kLost, kClamped, kCured };
 
-// What happened to one runtime of the forking thread in this process.
+// What the fork that made this process, and its cure, did to one runtime of the forking thread.
 struct Watch {
   WatchMode mode;
   CureMethod method;
@@ -48,7 +48,7 @@ struct SplitRegion {
 };
 constinit SplitRegion g_split = {};
 
-// The calling thread's TLS block of a library. No lock and no allocation.
+// The calling thread's TLS block of a runtime; 0: not found. Takes no lock and allocates nothing.
 std::uint64_t find_tls_block(const Runtime& runtime) {
   if (runtime.tls_bytes == 0) return 0;
   std::int64_t offset = 0;
@@ -65,8 +65,9 @@ std::uint64_t find_tls_block(const Runtime& runtime) {
   return reinterpret_cast<std::uint64_t>(block);
 }
 
-// True if libgomp's per-thread state points to a task or team on this thread's own stack. Then a function of libgomp is
-// still running on that stack (an undeferred explicit task). It would fail when it continues, if the state were reset.
+// True if libgomp's data of this thread point to a task or team on the thread's own stack. Then a function of libgomp
+// is still running on that stack (an undeferred explicit task). If these data were reset, that function would fail when
+// it continues.
 bool points_to_own_stack(const Runtime& runtime, std::uint64_t block, const Slot& slot) {
   const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
   for (std::size_t at = 0; at + sizeof(std::uint64_t) <= runtime.tls_bytes; at += sizeof(std::uint64_t)) {
@@ -77,13 +78,13 @@ bool points_to_own_stack(const Runtime& runtime, std::uint64_t block, const Slot
   return false;
 }
 
-// The conditions of each cure. If one does not hold, the cure is refused. After the beginning of fork() and before its
-// return in the child, no function of a runtime is called that may allocate or wait, because the allocator's own
-// handlers hold its locks.
+// The conditions of each cure. If one does not hold, the cure is refused. Between the first prepare handler and the
+// return of fork() in the child, the shim calls no function of a runtime that may allocate or wait, because the
+// allocator's own handlers may hold its locks.
 //
 //   rebuild: the library is libgomp and nothing else. A program or plugin that has libgomp linked in has other data in
-//     the same thread-local block. In addition, the block is found, and it does not point into this thread's stack.
-//   quiesce: the runtime's own call has ended the pool, at the beginning of fork(). A later call would be wrong: the
+//     the same thread-local block. In addition, the block must be found, and must not point into this thread's stack.
+//   quiesce: at the beginning of fork(), a call of the runtime has ended the pool. A later call would be wrong: the
 //     workers run their destructors, which may need locks that a prepare handler takes.
 //   clamp: the library is libgomp and nothing else, so that each region of the child passes through the shim's hooks.
 CureResult prove_rebuild(const Runtime& runtime, const RuntimeAtFork& at_fork, const Slot& slot) {
@@ -141,16 +142,16 @@ void prepare_cure(const Runtime& runtime, RuntimeAtFork& at_fork, const Slot& sl
 
 std::uint64_t record_thread_of(Slot* worker) { return worker == nullptr ? 0 : worker->record; }
 
-// For each runtime: the contents that the forking thread's block had before the rebuild, if the block is small enough
-// (libgomp 12: 0x98 bytes).
+// For each runtime: the contents of the forking thread's block before the rebuild. They are kept only if the block is
+// small enough (libgomp 12: 0x98 bytes).
 constexpr std::size_t kMostKeptWords = 32;
 constinit std::uint64_t g_kept_blocks[kMaxRuntimes][kMostKeptWords] = {};
 
-bool is_kept(const Runtime& runtime) { return runtime.tls_bytes <= sizeof g_kept_blocks[0]; }
+bool is_block_kept(const Runtime& runtime) { return runtime.tls_bytes <= sizeof g_kept_blocks[0]; }
 
 void rebuild(const Runtime& runtime, const RuntimeAtFork& at_fork, std::uint32_t index) {
   auto* const block = reinterpret_cast<std::byte*>(at_fork.tls_block);
-  if (is_kept(runtime)) memcpy(g_kept_blocks[index], block, runtime.tls_bytes);
+  if (is_block_kept(runtime)) memcpy(g_kept_blocks[index], block, runtime.tls_bytes);
   memcpy(block, runtime.tls_image, runtime.tls_image_bytes);
   memset(block + runtime.tls_image_bytes, 0, runtime.tls_bytes - runtime.tls_image_bytes);
 }
@@ -177,7 +178,7 @@ std::uint64_t* find_settings(const Runtime& runtime, std::uint64_t block) {
 // reset. libgomp allocates here, so this must come after the allocator's own child handler.
 void restore_settings(const Runtime& runtime, const RuntimeAtFork& at_fork, std::uint32_t index) {
   if (runtime.set_num_threads == nullptr) return;
-  const bool is_fresh = is_kept(runtime) && find_settings(runtime, at_fork.tls_block) == nullptr;
+  const bool is_fresh = is_block_kept(runtime) && find_settings(runtime, at_fork.tls_block) == nullptr;
   if (is_fresh) {
     runtime.set_num_threads(at_fork.max_threads);
     if (std::uint64_t* const settings = find_settings(runtime, at_fork.tls_block); settings != nullptr) {
@@ -197,7 +198,7 @@ void restore_settings(const Runtime& runtime, const RuntimeAtFork& at_fork, std:
   }
 }
 
-// The part of a cure that calls the runtime.
+// Completes the cure of one runtime in the child: the part that calls the runtime, and may allocate.
 void restore(std::uint32_t index, const RuntimeAtFork& at_fork) {
   const Runtime& runtime = runtime_at(index);
   if (!g_watches[index].is_restore_due || !runtime.present) return;
@@ -208,7 +209,8 @@ void restore(std::uint32_t index, const RuntimeAtFork& at_fork) {
   if (at_fork.method == CureMethod::kClamp && runtime.set_num_threads != nullptr) runtime.set_num_threads(1);
 }
 
-void settle(Runtime& runtime, const RuntimeAtFork& at_fork, std::uint64_t fork_record, std::uint32_t index) {
+// Applies the part of the cure that calls nothing, records what was done, and begins to watch regions of this runtime.
+void begin_watch(Runtime& runtime, const RuntimeAtFork& at_fork, std::uint64_t fork_record, std::uint32_t index) {
   Watch& watch = g_watches[index];
   watch = {WatchMode::kLost, at_fork.method, false, at_fork.max_threads, fork_record, at_fork.record};
   if (at_fork.due) {
@@ -223,7 +225,7 @@ void settle(Runtime& runtime, const RuntimeAtFork& at_fork, std::uint64_t fork_r
   g_watch_regions = true;
 }
 
-// Ends pools by the runtime's own call, where that cure was chosen.
+// Ends pools by a call of their runtime, if that is the cure for the runtime.
 void quiesce_pools(Slot& forking) {
   if (g_config.omp == OmpPolicy::kObserve) return;
   for (std::uint32_t i = 0; i < kMaxRuntimes; ++i) {
@@ -296,7 +298,7 @@ void at_fork::OpenMp::starts(const Fork& fork) {
     if (!runtime.present || runtime.kind != RuntimeKind::kLibgomp) continue;
     if (at_fork.workers_lost == 0 && !at_fork.due) continue;
     g_watched_thread = forking;
-    settle(runtime, at_fork, forking->fork_record, i);
+    begin_watch(runtime, at_fork, forking->fork_record, i);
   }
 }
 

@@ -26,8 +26,7 @@ struct Region {
 // A region is about to start in a watched child.
 RegionGuard enter_watched_region(Runtime& runtime, const Region& region, const Site& site);
 void leave_watched_region(const RegionGuard& guard);
-// The same for an entry that returns at the beginning of the region. The thread may wait for the team there, or at the
-// end of the region.
+// The same for a region that one call begins and another one ends. The thread may wait for the team at either call.
 void enter_split_region(const RegionGuard& guard);
 void leave_split_region();
 

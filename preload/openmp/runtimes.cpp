@@ -14,9 +14,9 @@ namespace {
 
 constinit Runtime g_runtimes[kMaxRuntimes] = {};
 
-// A cache: the runtime that serves the callers in one loaded object. An entry is made at the first call from an object.
-// It is written once, the value before the key. All entries are cleared after an object was unloaded. If all entries
-// are in use, the runtime of a further object is looked up at each of its calls.
+// A cache that maps a loaded object to the runtime that serves its callers. The first call from an object makes the
+// entry. It is written once, the value before the key. All entries are cleared after an object was unloaded. If all
+// entries are in use, the runtime of a further object is looked up at each of its calls.
 struct CallerEntry {
   std::atomic<std::uint64_t> caller;  // identify(), 0: empty
   Runtime* runtime;
@@ -43,8 +43,8 @@ ElfView view_of(const Module& module) {
 bool provides_gomp(const Module& module) { return module.runtime >= 0; }
 
 // The index of the first runtime among the objects that were loaded at start-up; -1: none. The loader searches these
-// objects before the caller's own libraries. Libraries that were opened later with RTLD_GLOBAL come after them. This
-// file treats such libraries like those opened without RTLD_GLOBAL.
+// objects before the caller's own libraries. Libraries that are opened later with RTLD_GLOBAL come after the objects of
+// the start-up. This file treats them like libraries that are opened without RTLD_GLOBAL.
 int runtime_at_startup() {
   for (std::uint32_t i = 0; i < module_count() && module_at(i).is_permanent; ++i) {
     if (module_at(i).runtime >= 0) return module_at(i).runtime;
@@ -52,6 +52,7 @@ int runtime_at_startup() {
   return -1;
 }
 
+// The index of the runtime that is first in the module's tree of needed libraries; -1: none.
 int provider_of(Module& module) {
   if (module.provider == -2) {
     const Module* const provider = find_in_tree(module, provides_gomp);

@@ -30,7 +30,7 @@ struct Runtime {
   bool is_all_libgomp;
   std::uint64_t start;  // mapped range; a thread whose start routine is in it is a worker
   std::uint64_t end;
-  const void* tls_image;  // PT_TLS: what a new thread's block starts from
+  const void* tls_image;  // PT_TLS: the initial contents of a new thread's block
   std::size_t tls_image_bytes;
   std::size_t tls_bytes;  // 0: no TLS segment
   int (*get_max_threads)();
@@ -53,10 +53,10 @@ void forget_callers(bool some_are_gone);
 Runtime& runtime_at(std::uint32_t index);
 
 // The runtime that a GOMP call from `caller` would have been bound to without the shim: the first runtime that was
-// loaded at start-up, else the one in the caller's own tree of needed libraries, else the first. Null if there is none.
-// With a wrong runtime the program computes wrong results, because the body of the region asks its own runtime for its
-// thread number. So the object of the caller is looked up at every call, without a lock. Only the runtime of an object
-// is cached.
+// loaded at start-up, else the one in the caller's own tree of needed libraries, else any. Null if there is none. With
+// a wrong runtime the program would compute wrong results, because the body of the region asks its own runtime for its
+// thread number. So the object of the caller is looked up at every call, without a lock. Only the step from the object
+// to its runtime is cached.
 Runtime* runtime_of_caller(std::uint64_t caller);
 std::uint64_t entry_of(Runtime& runtime, OmpEntry entry);
 // The address of the entry for this caller, if no runtime is known.
@@ -65,8 +65,8 @@ std::uint64_t find_entry_by_loader(std::uint64_t caller, OmpEntry entry);
 // The number of living threads that the thread `creator_tid` made through this runtime: its pool without itself.
 std::uint32_t count_workers(const Runtime& runtime, std::int32_t creator_tid, Slot** first);
 std::uint32_t count_all_workers(const Runtime& runtime);
-// The runtime has ended the pool of the thread `creator_tid` (omp_pause_resource_all). Its workers end a little later,
-// by pthread_exit.
+// Called when the runtime has ended the pool of the thread `creator_tid` (omp_pause_resource_all). The workers no
+// longer count, although they end a little later, by pthread_exit.
 void retire_workers(const Runtime& runtime, std::int32_t creator_tid);
 
 // The team that a region of the calling thread would get, computed like gomp_resolve_num_threads (libgomp/parallel.c,

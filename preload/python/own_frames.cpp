@@ -94,18 +94,18 @@ OwnPythonLayout read_own_python_layout(std::uint64_t runtime) {
   return layout;
 }
 
-// Where the line of a frame is in the text. The line is copied from there if the same frame occurs again: threads are
-// often at the same place, and functions are recursive.
-struct ToldFrame {
+// Where the text has the line of a frame. If the same frame occurs again, the line is copied from there: threads are
+// often at the same place, and functions may be recursive.
+struct WrittenFrame {
   std::uint64_t code;
   std::uint64_t instruction;
   std::uint32_t at;
   std::uint32_t bytes;
 };
-constexpr std::size_t kToldFrames = 64;
+constexpr std::size_t kWrittenFrames = 64;
 
 struct OwnFrames::Scratch {
-  ToldFrame told[kToldFrames];
+  WrittenFrame written[kWrittenFrames];
   unsigned char frame[kMostFrameBytes];
   unsigned char code[kMostCodeBytes];
   unsigned char string[2048];   // the header of a string object, and its characters
@@ -226,9 +226,9 @@ int OwnFrames::find_line(std::uint64_t table, int first_line, std::uint64_t addr
 }
 
 bool OwnFrames::add_known_frame(std::uint64_t code, std::uint64_t instruction) {
-  const ToldFrame& told = scratch_.told[instruction / 2 % kToldFrames];
-  if (told.code != code || told.instruction != instruction) return false;
-  for (std::uint32_t i = 0; i < told.bytes; ++i) add(text_[told.at + i]);
+  const WrittenFrame& written = scratch_.written[instruction / 2 % kWrittenFrames];
+  if (written.code != code || written.instruction != instruction) return false;
+  for (std::uint32_t i = 0; i < written.bytes; ++i) add(text_[written.at + i]);
   return true;
 }
 
@@ -253,7 +253,7 @@ bool OwnFrames::add_frame(std::uint64_t code, std::uint64_t instruction) {
   add(" in ");
   add_string(load<std::uint64_t>(bytes + layout_.code_name), kMostCharacters);
   add('\n');
-  if (!is_cut_) scratch_.told[instruction / 2 % kToldFrames] = {code, instruction, at, bytes_ - at};
+  if (!is_cut_) scratch_.written[instruction / 2 % kWrittenFrames] = {code, instruction, at, bytes_ - at};
   return true;
 }
 

@@ -1,6 +1,7 @@
-// Python lines of this process, in the format of the interpreter's own traceback dumper, for CPython 3.13 and later:
-// these versions do not export the dumper, but describe their layout. The kernel reads all of it (read_memory), so
-// nothing faults, whatever the memory contains. Nothing is called, allocated or locked.
+// Writes the Python stacks of this process in the format of the interpreter's own traceback dumper, for CPython 3.13
+// and later. These versions do not export the dumper, but describe the layout of their structures. The kernel copies
+// all memory that is read (read_memory), so there is no fault, whatever the memory contains. Calls no function of the
+// interpreter, and takes no lock.
 #pragma once
 
 #include <cstddef>
@@ -29,15 +30,15 @@ class OwnFrames {
   // `text` has room for `most` bytes, `scratch` for kScratchBytes, all zero.
   OwnFrames(const OwnPythonLayout& layout, char* text, std::uint32_t most, void* scratch);
 
-  // The stack of the thread of this PyThreadState.
+  // Adds the stack of the thread with this PyThreadState.
   void add_one(std::uint64_t state);
-  // The stacks of all threads except this one.
+  // Adds the stacks of all other threads.
   void add_others(std::uint64_t state);
 
   std::uint32_t bytes() const { return bytes_; }
-  bool is_cut() const { return is_cut_; }  // the text had no room for all
+  bool is_cut() const { return is_cut_; }  // the text had no room for all stacks
 
-  static constexpr std::size_t kScratchBytes = 8192;  // zeroes
+  static constexpr std::size_t kScratchBytes = 8192;
 
  private:
   struct Scratch;

@@ -22,7 +22,7 @@ namespace forksight {
 
 namespace {
 
-// Struct _ts and struct _is of CPython: never looked into.
+// PyThreadState and PyInterpreterState of CPython. This file does not read their members.
 struct ThreadState;
 struct Interpreter;
 
@@ -31,7 +31,8 @@ struct Python {
   OwnPythonLayout own;  // used if the interpreter exports no dumper
   const char* (*dump_all)(int fd, Interpreter* interpreter, ThreadState* current);
   void (*dump_one)(int fd, ThreadState* state);
-  // for the thread that holds the GIL: its own state; else null or another thread's
+  // In the thread that holds the GIL, this returns the thread's own state. In others it returns null, or another
+  // thread's.
   ThreadState* (*attached_state)();
   ThreadState* (*own_state)();
 };
@@ -40,15 +41,17 @@ constinit Python g_python = {};
 constinit std::atomic<bool> g_has_python{false};
 
 constexpr std::size_t kMostBytes = 32U << 10U;
-// A server forks from the same place again and again. The stacks are recorded at this many first forks, and after that
-// at most once in kRestNs. A child that inherited orphans records the stacks itself if its parent did not.
-constexpr std::uint32_t kForksToldEach = 16;
+// A server forks from the same place again and again. The stacks are recorded at the first kForksRecordedEach forks,
+// and after that at most once in kRestNs. A child that inherited orphans records the stacks itself if its parent did
+// not.
+constexpr std::uint32_t kForksRecordedEach = 16;
 constexpr std::uint64_t kRestNs = 100'000'000;
-// Beyond this part of the trace, no Python stacks of forks are recorded, to keep room for simpler facts.
+// If a fork's record is beyond this part of the trace, its Python stacks are not recorded, to keep room for other
+// records.
 constexpr std::uint64_t kRoomBytes = trace::kMaxTraceBytes / 4;
 
 // All of these are written only at recorded forks, by a thread that holds the GIL or is alone.
-constinit std::uint32_t g_told = 0;
+constinit std::uint32_t g_recorded_forks = 0;
 constinit std::uint64_t g_last_ns = 0;
 constinit std::uint64_t g_last_stacks = 0;  // ref of the kPythonStacks of this process's last such fork
 constinit std::uint64_t g_last_fork = 0;
@@ -69,18 +72,19 @@ class Cancellation {
   int before_ = 0;
 };
 
-// Whose stacks are recorded.
-enum class Told { kAll, kOne };
+// Which threads' stacks are recorded: those of all threads, or of the calling thread alone.
+enum class Threads { kAll, kOne };
 
 // The text of the interpreter's dumper, or the shim's own text in the same format.
-//   The dumper writes to a descriptor. A non-blocking pipe is used: it holds 64 KiB, and the rest is lost. With a file,
-//   the program could get SIGXFSZ at RLIMIT_FSIZE. Without two free descriptors there is no text.
+//   The dumper writes to a descriptor: the shim gives it a non-blocking pipe, which holds 64 KiB. Text beyond that is
+//   lost. With a file instead, the program could get SIGXFSZ at RLIMIT_FSIZE. Without two free descriptors there is no
+//   text.
 class DumpedText {
  public:
-  DumpedText(Told told, ThreadState* own) {
+  DumpedText(Threads threads, ThreadState* own) {
     const KeptErrno kept;
     if (g_python.own.runtime != 0) {
-      read(told, own);
+      read(threads, own);
       return;
     }
     int ends[2];
@@ -91,7 +95,7 @@ class DumpedText {
         const Cancellation off;  // the dumper calls write()
         // The thread's own stack comes first: if there is too much text, other stacks are cut off.
         if (own != nullptr) g_python.dump_one(ends[1], own);
-        if (told == Told::kAll) g_python.dump_all(ends[1], nullptr, own);
+        if (threads == Threads::kAll) g_python.dump_all(ends[1], nullptr, own);
         collect(ends[0]);
       }
       for (const int end : ends) sys::close(end);
@@ -114,6 +118,7 @@ class DumpedText {
     return record.commit();
   }
 
+  // True if the record `stacks` was written by this thread, and has this text.
   bool is_that_of(std::uint64_t stacks) const {
     const auto* const record =
         find_record_with<trace::PythonStacksRecord>(stacks, trace::RecordType::kPythonStacks, bytes_);
@@ -129,12 +134,12 @@ class DumpedText {
     return text_ != nullptr;
   }
 
-  void read(Told told, ThreadState* own) {
+  void read(Threads threads, ThreadState* own) {
     if (!map_text()) return;
     OwnFrames frames(g_python.own, text_, kMostBytes, text_ + kMostBytes);
     const auto state = reinterpret_cast<std::uint64_t>(own);
     if (own != nullptr) frames.add_one(state);
-    if (told == Told::kAll) frames.add_others(state);
+    if (threads == Threads::kAll) frames.add_others(state);
     bytes_ = frames.bytes();
     cut_ = frames.is_cut() ? 1 : 0;
   }
@@ -164,7 +169,7 @@ class DumpedText {
   std::uint32_t cut_ = 0;
 };
 
-// The state of the calling thread if that holds the GIL; else null.
+// The PyThreadState of the calling thread if the thread holds the GIL; else null.
 ThreadState* state_with_gil() {
   if (!g_has_python.load(std::memory_order_acquire)) return nullptr;
   ThreadState* const own = g_python.own_state();
@@ -172,8 +177,9 @@ ThreadState* state_with_gil() {
 }
 
 void record_fork(std::uint64_t fork, ThreadState* own) {
-  const DumpedText text(Told::kAll, own);
-  // If the stacks are those of the last record, of this process or of any process of the trace, that record is used.
+  const DumpedText text(Threads::kAll, own);
+  // If the last record of this process, or the last one of any process of the trace, has the same stacks, it is used
+  // again.
   std::atomic<std::uint64_t>& of_all = last_python_stacks();
   const std::uint64_t others = of_all.load(std::memory_order_acquire);
   if (!text.is_that_of(g_last_stacks)) {
@@ -221,8 +227,8 @@ void at_fork::Python::records(const Fork& fork_now) {
   answer_python_signal();
   if (fork > kRoomBytes) return;
   const std::uint64_t now = now_ns();
-  if (g_told >= kForksToldEach && now - g_last_ns < kRestNs) return;
-  ++g_told;
+  if (g_recorded_forks >= kForksRecordedEach && now - g_last_ns < kRestNs) return;
+  ++g_recorded_forks;
   g_last_ns = now;
   record_fork(fork, own);
 }
@@ -240,13 +246,13 @@ void record_python_at_touch(std::uint64_t touch) {
   // A thread's own frames do not change while it is in this call, with or without the GIL.
   ThreadState* const own = g_python.own_state();
   if (own == nullptr) return;
-  DumpedText(Told::kOne, own).append(trace::PythonMoment::kTouch, touch);
+  DumpedText(Threads::kOne, own).append(trace::PythonMoment::kTouch, touch);
 }
 
 void record_python_on_request() {
   if (!g_has_python.load(std::memory_order_acquire) || !trace_is_open()) return;
   ThreadState* const own = g_python.own_state();
-  DumpedText(Told::kAll, own).append(trace::PythonMoment::kRequest, 0);
+  DumpedText(Threads::kAll, own).append(trace::PythonMoment::kRequest, 0);
 }
 
 }  // namespace forksight

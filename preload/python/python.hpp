@@ -1,8 +1,8 @@
 // The Python stacks of a CPython process, in the format of the interpreter's own traceback dumper, which faulthandler
-// uses. CPython 3.13 and later does not export the dumper, so its own description of its layout is used
-// (own_frames.hpp). The dumper allocates nothing, takes no lock and only reads. It must not meet a thread state that
-// another thread frees at the same time. So all threads are dumped only by a thread that holds the GIL, in a forked
-// child before anything runs there, or in a process that was proven dead from outside.
+// uses. CPython 3.13 and later does not export the dumper, so the shim reads the stacks itself (own_frames.hpp). The
+// dumper allocates nothing, takes no lock and only reads. It must not read a thread state that another thread frees at
+// the same time. So the stacks of all threads are recorded only in three cases: by a thread that holds the GIL, in a
+// forked child before anything runs there, or in a process that `forksight run` has proven dead.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,13 @@
 
 namespace forksight {
 
-// Remembers the interpreter, if `module` is one that exports its dumper or describes its layout.
+// Remembers the interpreter, if `module` is an interpreter that exports its dumper or describes its layout. Called, as
+// forget_python(), by the library events (loader/library_events.hpp).
 void recognise_python(const Module& module);
 void forget_python(const Module& module);
 
-// Called before a touch blocks, and when something shared is used: records the stack of the calling thread.
-// async-signal-safe.
+// Called when a touch was recorded, before it blocks, and when the use of a share was recorded. Records the Python
+// stack of the calling thread. async-signal-safe.
 void record_python_at_touch(std::uint64_t touch);
 
 namespace at_fork {

@@ -9,7 +9,7 @@
 
 #include "guest/house_rules.hpp"
 
-// The restorer, to which the handler returns: it calls rt_sigreturn.
+// The handler returns to this code, the restorer, which calls rt_sigreturn.
 asm(R"(
   .text
   .type forksight_sigreturn, @function
@@ -42,8 +42,8 @@ long change_action(int number, const KernelAction* action, KernelAction* before)
   return sys::call(SYS_rt_sigaction, number, sys::word(action), sys::word(before), sizeof(std::uint64_t));
 }
 
-// The signal is not a request of `forksight run`. So it gets its normal effect: the default action of a real-time
-// signal ends the process.
+// Called if the signal is not a request of `forksight run`. Gives it its default effect, which for a real-time signal
+// is the end of the process.
 void pass_on(int number) {
   KernelAction action{};
   change_action(number, &action, nullptr);

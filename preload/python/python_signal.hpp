@@ -5,10 +5,11 @@
 
 namespace forksight {
 
-// Installs the handler if the variable asks for it and the signal is at its default. Does so only once.
+// Installs the handler once, if the variable asks for it and the signal is at its default.
 void answer_python_signal();
 
-// The work of the handler (python.cpp). async-signal-safe; for a process in which nothing runs any more.
+// Called by the handler: records the stacks of all threads (python.cpp). async-signal-safe. For a process in which no
+// thread runs any more.
 void record_python_on_request();
 
 }  // namespace forksight

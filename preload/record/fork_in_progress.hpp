@@ -21,29 +21,31 @@ struct Fork {
 // A participant is a struct in namespace at_fork. For each step that its row names it has a static function of the
 // step's name: enters() for kEnters, and so on.
 enum ForkStep : std::uint32_t {
-  // bool tells(): is there something to record about a fork, also in a process with one thread? Called at every fork.
+  // bool tells(): true if there is something to record about a fork, also in a process with one thread. Called at every
+  // fork, in the order of the list, until one participant returns true.
   kTells = 1U << 0U,
-  // void counts(): in the shim's prepare handler of every fork, even if there is nothing to record.
+  // void counts(): in the shim's prepare handler, even if there is nothing to record about the fork.
   kCounts = 1U << 10U,
   // void enters(const Fork&): at the beginning of fork(), before any atfork handler. May call foreign code. For
   // kInLibc: in the shim's own prepare handler, which runs last. Not for kBypassed.
   kEnters = 1U << 1U,
   // void prepares(Fork&): in the shim's prepare handler, before the fork's record is written.
   kPrepares = 1U << 2U,
-  // void records(const Fork&): after the fork's record is written. The last row of the list is called last before the
-  // fork.
+  // void records(const Fork&): in the shim's prepare handler, after the fork's record is written. The participant in
+  // the last row of the list does this last before the fork.
   kRecords = 1U << 3U,
   // No function: with this flag `prepares` and `records` are also called at a kBypassed fork. They are
   // async-signal-safe then, and call no foreign code.
   kAlsoBypassed = 1U << 4U,
   // void continues(const Fork&): in the parent after the fork, before the other libraries' handlers. Not for kBypassed.
   kContinues = 1U << 5U,
-  // void reads(const Fork&): the first step in the child: reads the frozen copy of the parent while the forking thread
-  // still has its old thread id. fork-child-safe, as all later steps but kLeaves.
+  // void reads(const Fork&): the first step in the child. Reads the frozen copy of the parent while the slot of the
+  // forking thread still has its old thread id. fork-child-safe, as all later steps except kLeaves.
   kReads = 1U << 6U,
   // void starts(const Fork&): in the child, under the new thread id, before the other libraries' handlers.
   kStarts = 1U << 7U,
-  // void starts_any(std::uint64_t record): the same, also in the child of a fork that was not recorded, with 0.
+  // void starts_any(std::uint64_t record): in the child, before kStarts. Also called if the fork was not recorded: then
+  // `record` is 0.
   kStartsAny = 1U << 8U,
   // void leaves(const Fork&): in the child when fork() returns, after the other libraries' handlers. May call foreign
   // code. Only for kWrapper.

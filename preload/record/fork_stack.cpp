@@ -14,15 +14,16 @@ namespace {
 
 constexpr std::size_t kForkStackBytes = 16U << 10U;
 
-// True if both sites would be unwound alike. The values of rbp may differ if neither points into the stack: then rbp is
-// data of code without frame pointers, and no outer frame depends on it.
+// True if unwinding from both sites would give the same frames. The values of rbp may differ if neither points into the
+// stack: then code without frame pointers uses rbp for data, and no outer frame depends on it.
 bool is_same_site(const Site& one, const Site& other, std::size_t bytes) {
   const auto is_on_stack = [&](std::uint64_t value) { return value - one.sp < bytes; };
   return one.pc == other.pc && one.sp == other.sp &&
          (one.fp == other.fp || (!is_on_stack(one.fp) && !is_on_stack(other.fp)));
 }
 
-// True if the stack at `sp` would be unwound like the recorded one. Return addresses decide; other words may differ.
+// True if unwinding the stack at `sp` would give the same frames as the recorded stack. Words that may be return
+// addresses must be equal; other words may differ.
 bool is_unwound_alike(std::uint64_t record, const StackBound& bound, std::uint64_t sp) {
   if (!bound.mapped) return false;
   const auto* const recorded = find_record_with<trace::StackRecord>(record, trace::RecordType::kStack, bound.bytes);

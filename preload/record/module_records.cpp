@@ -18,7 +18,8 @@ namespace {
 constinit bool g_all_recorded = false;
 
 __attribute__((noinline)) void record_module(Module& module, bool is_main) {
-  static char path[512];  // used only by the working thread, because a caller's stack may be small
+  // Not on the stack, which may be small. Only one thread at a time works on the table of modules.
+  static char path[512];
   std::size_t length = 0;
   const auto* name = reinterpret_cast<const char*>(module.name);
   if (is_main) {

@@ -1,4 +1,4 @@
-// Loaded objects as facts in the trace.
+// Writes the kModule and kModuleGone records of loaded objects.
 #pragma once
 
 #include "loader/modules.hpp"

@@ -13,9 +13,9 @@ namespace {
 constexpr long kSameMemory = 1;  // KCMP_VM
 constexpr long kNoSuchProcess = -3;
 
-// Offset in struct pthread; 0: not known for this glibc, or contradicted by the kernel.
+// Offset of the thread's id in struct pthread; 0: not known for this glibc, or the id there was not that of the kernel.
 constinit std::size_t g_tid_offset = 0;
-// The process that the epoch belongs to.
+// The id of this process, as it was noted at its start or after its last fork that was seen.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_pid = 0;
 
 std::int32_t read_libcs_tid(const void* thread_pointer) {
@@ -24,8 +24,8 @@ std::int32_t read_libcs_tid(const void* thread_pointer) {
       __ATOMIC_ACQUIRE);
 }
 
-// Also true if the kernel does not say. If this is wrong, the ids stay unchanged. The opposite mistake would be worse:
-// the slots of a process that shares this memory would be taken away from it.
+// Also true if the kernel does not say. If that is wrong, the ids stay unchanged. The opposite mistake would be worse:
+// a process would lose its slots to another one that shares its memory.
 bool may_share_memory(std::int32_t pid, std::int32_t other) {
   const long order = sys::call(SYS_kcmp, pid, other, kSameMemory);
   return order == 0 || (order < 0 && order != kNoSuchProcess);
@@ -44,8 +44,8 @@ void start_own_ids() {
 std::int32_t lock_tid() { return g_tid_offset != 0 ? read_libcs_tid(__builtin_thread_pointer()) : sys::gettid(); }
 
 bool has_initial_thread_ended(const Slot& slot) {
-  // 0: the kernel has cleared it. -1: pthread_join() has returned (__pthread_clockjoin_ex() of
-  // nptl/pthread_join_common.c).
+  // 0: the kernel has cleared the id, because the thread has ended. -1: pthread_join() has stored this
+  // (__pthread_clockjoin_ex() of nptl/pthread_join_common.c).
   return g_tid_offset != 0 && slot.is_initial_stack &&
          read_libcs_tid(reinterpret_cast<const void*>(slot.thread_pointer)) <= 0;
 }

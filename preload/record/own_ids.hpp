@@ -1,7 +1,7 @@
 // The ids of the calling thread, in the kernel and in libc, after every kind of fork.
-//   libc keeps a thread's id in its control block and writes it into locks that know their owner. fork() and _Fork()
-//   renew it; a fork by the bare system call does not: there the child's thread still has its parent's id in every
-//   lock. So a slot has both: `tid` is the kernel's, `lock_tid` is the one in locks.
+//   libc keeps a thread's id in its control block, and writes it into locks that record their owner. fork() and _Fork()
+//   renew this id in the child. A fork by the bare system call does not: the child's thread then still writes its
+//   parent's id into locks. So a slot has two ids: `tid` is the kernel's, `lock_tid` is the one in locks.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,10 @@ bool has_initial_thread_ended(const Slot& slot);
 // `self` is null if the thread has no slot. async-signal-safe and fork-child-safe.
 void renew_own_ids(Slot* self);
 
-// Called before ids are used, off the fast path. If this process is the child of a fork that no hook and no handler saw
-// (an inline system call), renews its ids; the parent's threads then do not belong to it. Costs one system call if
-// nothing has changed. A process that shares its memory with another one (vfork, clone with CLONE_VM) changes nothing.
+// Called before ids are used, outside of the fast path. If this process is the child of a fork that no hook and no
+// handler saw (a `syscall` instruction of the program), renews its ids, and begins a new epoch, so that the slots of
+// the parent's threads do not count as slots of this process. Costs one system call if nothing has changed. Does
+// nothing in a process that shares its memory with its parent (vfork, clone with CLONE_VM).
 void notice_unseen_fork();
 
 }  // namespace forksight

@@ -13,7 +13,7 @@
 
 #include "guest/house_rules.hpp"
 
-// The end of the initial thread's stack, kept by the dynamic loader (GLIBC_2.2.5).
+// The end of the initial thread's stack. The dynamic loader stores it (GLIBC_2.2.5).
 extern "C" void* __libc_stack_end;
 
 namespace forksight {
@@ -43,9 +43,10 @@ bool claim(Slot& slot, SlotState from) {
   return slot.state.compare_exchange_strong(from, SlotState::kReserved, std::memory_order_acq_rel);
 }
 
-// Claims a slot whose thread no longer exists: it ended and the kernel confirms that, or it was left in the process
-// that forked this one. A slot of a thread that ended with locks held is kept until the table is full, because only the
-// slot shows who holds them. `budget`: about how many more threads without a recorded end the kernel may be asked.
+// Claims a slot whose thread does not exist in this process: the kernel confirms that the thread has ended, or the slot
+// belongs to a thread of the parent. The slot of a thread that ended with locks held is kept until the table is full,
+// because only the slot shows who holds them. `any_state`: the table is full. `budget`: how many threads whose end no
+// hook sees the kernel may still be asked about.
 bool claim_dead(Slot& slot, std::int32_t pid, bool any_state, std::uint32_t& budget) {
   const SlotState state = slot.state.load(std::memory_order_acquire);
   if (state == SlotState::kFree || state == SlotState::kReserved) return false;
@@ -62,6 +63,7 @@ bool claim_dead(Slot& slot, std::int32_t pid, bool any_state, std::uint32_t& bud
   return false;
 }
 
+// Counts a thread that gets no slot. Returns null.
 Slot* count_unrecorded() {
   __atomic_fetch_add(&g_lost_threads_unrecorded, 1, __ATOMIC_RELAXED);
   return nullptr;
@@ -152,8 +154,8 @@ Slot* reserve_slot() {
   if (epoch() == 0) return nullptr;
   const std::uint32_t used = slot_count();
   const std::int32_t pid = sys::getpid();
-  // First a slot is looked for that can be reused, beginning at the last reused slot, so that the table does not become
-  // larger than the number of threads.
+  // Looks for a slot that can be reused first, so that the table does not become larger than the number of threads. The
+  // search begins at the slot that was reused last.
   const std::uint32_t hint = g_hint.load(std::memory_order_relaxed);
   std::uint32_t budget = 2;
   for (std::uint32_t step = 0; step < used && step < 64; ++step) {
@@ -168,7 +170,7 @@ Slot* reserve_slot() {
   }
   std::uint32_t next = used;
   while (next < kMaxSlots && map_chunk(next / kChunkSlots)) {
-    // Between the two steps, another thread may have taken the new slot in the loop above: then the next one is tried.
+    // Between these two steps, another thread may take the new slot in the loop above. Then the next one is tried.
     if (g_used.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel) &&
         claim(slot_at(next), SlotState::kFree)) {
       reset(slot_at(next), next);
@@ -198,7 +200,7 @@ void release_slot(Slot* slot) { slot->state.store(SlotState::kFree, std::memory_
 
 Slot* own_slot() {
   if (FORKSIGHT_LIKELY(t_slot != nullptr)) return t_slot;
-  // A child of vfork() would leave a slot with its own tid in its parent's memory.
+  // A child of vfork() gets no slot: the slot, with the child's tid, would stay in its parent's memory.
   if (t_refused || epoch() == 0 || is_vfork_child()) return nullptr;
   Slot* slot = reserve_slot();
   if (slot == nullptr) {
@@ -255,7 +257,7 @@ StackBound stack_bound(const Slot* slot, std::uint64_t sp, std::size_t limit) {
   // x86-64 Linux keeps at least 128 MiB between the top of the initial stack and the next mapping (MIN_GAP in
   // arch/x86/mm/mmap.c). So an address this close below the top is in that stack, and everything above it is, too.
   constexpr std::uint64_t kSurelyInitialStack = std::uint64_t{64} << 20U;
-  // On an alternate signal stack, or on a coroutine's stack, sp is not below stack_top, or far from it.
+  // On an alternate signal stack, or on a coroutine's stack, sp is above stack_top, or far below it.
   const bool known = slot != nullptr && slot->stack_top > sp && slot->stack_top - sp < kLargestStack;
   const std::uint64_t bytes = known ? slot->stack_top - sp : kPage - sp % kPage;
   const bool mapped = known && slot->is_initial_stack && bytes < kSurelyInitialStack;

@@ -20,8 +20,8 @@ namespace forksight {
 inline constexpr std::uint32_t kSlotBytes = 8192;
 inline constexpr std::uint32_t kChunkSlots = 64;  // mapped at a time
 inline constexpr std::uint32_t kMaxSlots = 32768;
-// The number of the first slots. Only for threads in these slots, the shim knows whether they ended during the prepare
-// handlers, and in which order they take locks.
+// The number of the first slots. Only about threads in these slots, the shim finds out whether they end during the
+// prepare handlers, in which order they take locks, and how long they hold them.
 inline constexpr std::uint32_t kFirstSlots = 4096;
 inline constexpr std::uint32_t kMaxHeldLocks = 63;
 inline constexpr std::uint32_t kCreationStackBytes = 4096;
@@ -42,8 +42,8 @@ inline constexpr std::uint64_t kSharedHold = std::uint64_t{1} << 63U;  // for an
 inline std::uint64_t tag_lock(const volatile void* lock, trace::LockKind kind) {
   return reinterpret_cast<std::uint64_t>(lock) | std::uint64_t{static_cast<std::uint32_t>(kind) - 1} << kKindShift;
 }
-// True if `tagged` is for the libc object at `lock`, of any kind: there is only one such object at an address. False
-// for an annotated lock, which may be at the same address as a lock of libc.
+// True if `tagged` means the lock of libc at `lock`. The kind is not compared, because only one lock of libc can be at
+// an address. False for an annotated lock, which may be at the same address.
 constexpr std::uint64_t kLibcKinds = std::uint64_t{7} << kKindShift;
 static_assert((static_cast<std::uint32_t>(trace::LockKind::kGuard) - 1) <= 7 &&
               static_cast<std::uint32_t>(trace::LockKind::kCustom) - 1 == 8);
@@ -100,17 +100,18 @@ struct Slot {
   std::int32_t lock_tid;  // the id that libc uses: own_ids.hpp
   std::int32_t creator_tid;
   std::uint64_t wait_object;
-  std::uint64_t taking;  // in a child with orphans: the lock that the thread is asking for; 0: none
+  // The lock that the thread is asking for, in a child with orphans and in an atfork handler; 0: none.
+  std::uint64_t taking;
   trace::WaitKind wait_kind;
   std::uint32_t flags;  // trace::ThreadFlag
   // The number of calls that the thread is inside of. If `calls` has fewer entries, the innermost calls are not kept.
   std::uint32_t call_depth;
   std::uint32_t call_serial;     // number of the outermost call, which distinguishes it from the next
   std::uint32_t call_outlasted;  // the call_serial of a call that a fork waited for in vain
-  bool is_closing_holes;         // in the middle of moving entries of `held`
+  bool is_closing_holes;         // the thread is moving entries of `held`
   HeldLock* moving_from;         // the entry that is being moved; null: none; see is_moved()
   HeldLock* moving_to;
-  bool holds_gate;  // the fork of this thread keeps other threads from new calls
+  bool holds_gate;  // a fork of this thread keeps other threads from new libc calls (--cure=quiesce-libc)
   std::uint64_t thread_pointer;
   std::uint64_t stack_top;  // 0: unknown
   bool is_initial_stack;    // the thread that the kernel made for the process
@@ -141,7 +142,7 @@ struct Slot {
   std::uint32_t lived_count;    // number of slots that `lived_at_entry` covers
   RuntimeAtFork runtimes[kMaxRuntimes];
   CallInFlight calls[kMaxCalls];
-  // one bit for each slot: it belongs to another thread that was alive at the beginning of fork()
+  // One bit for each slot. 1: the slot belongs to another thread that lived at the beginning of fork().
   std::uint64_t lived_at_entry[kFirstSlots / 64];
   // The first entry is never used: its lock stays 0, so that the innermost entry can be compared without a check
   // whether there is one.
@@ -153,15 +154,16 @@ static_assert(sizeof(Slot) == kSlotBytes);
 // The number of locks that a thread holds, holes included.
 inline std::uint32_t depth(const Slot& slot) { return static_cast<std::uint32_t>(slot.top - &slot.held[1]); }
 
-// True if a fork came while this entry was moved: the entry exists at both places, and the other one counts.
+// True if a fork interrupted the move of this entry after the copy: then both places have the lock, and the new place
+// counts.
 inline bool is_moved(const Slot& slot, const HeldLock* entry) {
   return entry == slot.moving_from && slot.moving_to->lock == entry->lock;
 }
 
 // The slot of the calling thread. Null until the thread's first hook, and for ever if no slot was free then.
 extern thread_local constinit Slot* t_slot;
-// The fast path of a lock uses this. It equals t_slot, or is null if every lock must take the slow path: in a forked
-// child that inherited orphaned locks, inside of an atfork handler, and if orders or times of locks are asked for. So
+// The slot for the fast path of a lock. It equals t_slot, or is null if every lock must take the slow path: in a forked
+// child that inherited orphaned locks, inside of an atfork handler, and if orders or times of locks are recorded. So
 // one branch covers all rare cases.
 extern thread_local constinit Slot* t_fast asm("forksight_t_fast");
 // True between the shim's prepare handler and the end of the fork that this thread is in. It is in TLS near errno,
@@ -171,7 +173,7 @@ extern thread_local constinit bool t_fork_is_told;
 // The reasons why every lock takes the slow path; 0: it does not.
 enum SlowLocks : std::uint32_t {
   kSlowOrphans = 1,    // this process inherited orphaned locks
-  kSlowForesight = 2,  // orders or times of locks are asked for
+  kSlowForesight = 2,  // orders or times of locks are recorded (FORKSIGHT_LOCK_ORDER, FORKSIGHT_PREDICT)
 };
 extern std::uint32_t g_slow_locks;
 // The value of t_fast outside of atfork handlers.
@@ -182,7 +184,9 @@ inline bool is_in_handler(const Slot* slot) { return slot != nullptr && slot->ha
 extern std::uint32_t g_epoch;
 inline std::uint32_t epoch() { return g_epoch; }
 void begin_next_epoch();
+// The number of threads that got no slot, because the table was full.
 extern std::uint32_t g_lost_threads_unrecorded;
+// True if this process has, or had, a second thread, or if its forks are recorded for another reason (CUDA, MPI).
 extern std::atomic<bool> g_had_threads;
 
 // From this call on, threads get slots. Called by the initialiser.

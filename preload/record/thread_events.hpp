@@ -1,16 +1,17 @@
-// Events: threads were made or ended. Slots and the hooks of threads send them; observers.def lists the receivers.
+// Events: threads were made, joined or ended. slots.cpp and the hooks of threads send them; observers.def lists the
+// receivers.
 #pragma once
 
 #include "record/slots.hpp"
 
 namespace forksight {
 
-// `slot` belongs to a thread that the calling thread is about to make; the slot is in use from here on.
+// The calling thread is about to make the thread of `slot`. The slot is in use from here on.
 void thread_created(Slot& slot);
 // The calling thread owns `slot` and is about to run its start routine.
 void thread_begun(Slot& slot);
-// The thread was made. Its life_record was `life`. Its pthread_t was written to `at`, which may no longer exist: the
-// thread may have ended by now, and its slot may belong to another one.
+// A thread was made, with the life_record `life`. Its pthread_t was written to `at`. The thread may have ended by now:
+// then its slot may belong to another thread, and the memory at `at` may be gone.
 void thread_made(std::uint64_t life, const void* at);
 // The calling thread was not made through the hooks.
 void foreign_thread_noticed();

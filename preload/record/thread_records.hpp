@@ -1,4 +1,4 @@
-// Threads as facts in the trace.
+// Writes the kThread records of threads.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@ using trace::TraceHeader;
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kFirstBytes = 256U << 10U;
 constexpr std::uint64_t kSmallestFile = 16U << 10U;  // a full disk may still have this much
-// For a file system that cannot reserve space: the file has holes up to here, and does not grow.
+// The size of the file if the file system cannot reserve space: such a file has holes, and does not grow.
 constexpr std::uint64_t kSparseBytes = 8U << 20U;
 constexpr std::uint32_t kMostSteps = 1U << 16U;  // along the chain of records, to find one record
 constexpr int kMostTries = 16;                   // to move a shared word forward
@@ -41,16 +41,16 @@ constexpr std::uint64_t kViewBytes[] = {1U << 20U, 8U << 20U, trace::kMaxTraceBy
 constinit std::byte* g_views[std::size(kViewBytes)] = {};
 static_assert(kViewBytes[0] >= kFirstBytes && kViewBytes[1] >= kSparseBytes);
 
-// The number of bytes that the file system has reserved, as far as this process knows. It does not trust the value in
-// the header.
-constinit std::atomic<std::uint64_t> g_promised{0};
-// The place of the next record, or an earlier one.
+// The number of bytes that the file system has reserved, as far as this process knows. The value in the header is not
+// used, because other processes can change it.
+constinit std::atomic<std::uint64_t> g_reserved{0};
+// The place of the next record, or that of an earlier record.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::atomic<std::uint64_t> g_tail{0};
 constinit std::atomic<bool> g_is_spoiled{false};
 constinit std::atomic<bool> g_refused{false};
 constinit BusyFlag g_opening;
 constinit bool g_is_sparse = false;
-constinit bool g_is_limited = false;  // the program limits its address space: there is only one view
+constinit bool g_is_limited = false;  // the program limits its address space, so only the first view is mapped
 constinit char g_path[kTracePathBytes] = {};
 constinit std::uint64_t g_device = 0;
 constinit std::uint64_t g_inode = 0;
@@ -64,7 +64,7 @@ std::uint64_t limit_of(int resource) {
   return limit.rlim_cur;
 }
 
-// True if the program locks its memory. Then the kernel would lock a mapping of the shim, too, and this memory counts
+// True if the program locks its memory. Then the kernel may lock a new mapping of the shim, too, and that would count
 // against the program's limit.
 bool locks_its_memory() {
   bool locks = false;
@@ -78,7 +78,8 @@ bool locks_its_memory() {
   return locks;
 }
 
-// A further view of a shared mapping needs neither the file's name nor a descriptor: mremap() of no bytes makes one.
+// Maps a further view. This needs neither the file's name nor a descriptor: mremap() with an old size of 0 duplicates a
+// shared mapping.
 std::byte* map_view(std::size_t level) {
   if (g_is_limited || locks_its_memory()) return nullptr;
   constexpr long kMayMove = 1;  // MREMAP_MAYMOVE
@@ -93,7 +94,8 @@ std::byte* map_view(std::size_t level) {
   return none;
 }
 
-// The file's bytes from its start, of which `end` bytes can be used; null if they cannot be mapped.
+// A view of the file in which the first `end` bytes are mapped; null if there is none. `may_map`: a view may be mapped
+// now.
 std::byte* bytes_up_to(std::uint64_t end, bool may_map) {
   for (std::size_t level = 0; level < std::size(kViewBytes); ++level) {
     if (end > kViewBytes[level]) continue;
@@ -103,8 +105,8 @@ std::byte* bytes_up_to(std::uint64_t end, bool may_map) {
   return nullptr;
 }
 
-// Makes the kernel write to each page, as a store would: the result is an error where a store would cause SIGBUS. The
-// word keeps its value, whatever other threads store meanwhile.
+// Lets the kernel write to the first word of each page. Where a store would cause SIGBUS, the kernel returns an error.
+// The kernel combines the word with 0 by an atomic OR, so the word keeps its value.
 bool touch_pages(std::byte* base, std::uint64_t from, std::uint64_t to) {
   static std::uint32_t nobody_waits = 0;
   constexpr long kOrZero = FUTEX_OP_OR << 28U;
@@ -128,27 +130,28 @@ long allocate(int fd, std::uint64_t bytes) {
   return result;
 }
 
-// Another file may have the name by now.
+// False if another file has the name of the trace by now.
 bool is_trace(int fd) {
   struct stat status {};
   return sys::call(SYS_fstat, fd, sys::word(&status)) == 0 && status.st_dev == g_device && status.st_ino == g_inode;
 }
 
-// Makes the file system reserve the bytes before anything is stored there: on a full file system, a store into a hole
-// causes SIGBUS. Any process with the mapping may do this, also two of them at the same time.
-bool promise(std::uint64_t known, std::uint64_t wanted) {
+// Makes the file system reserve the first `wanted` bytes before anything is stored there: on a full file system, a
+// store into a hole causes SIGBUS. Several processes with the mapping may do this at the same time.
+bool reserve(std::uint64_t known, std::uint64_t wanted) {
   if (g_is_sparse) {
     std::byte* const base = bytes_up_to(wanted, true);
     return wanted <= kSparseBytes && base != nullptr && touch_pages(base, known, wanted);
   }
   const int fd = sys::open(g_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return false;
-  const bool promised = is_trace(fd) && allocate(fd, wanted) == 0;
+  const bool reserved = is_trace(fd) && allocate(fd, wanted) == 0;
   sys::close(fd);
-  return promised;
+  return reserved;
 }
 
-// Moves a word forward. Bounded, because other processes may move it back as often as they like.
+// Raises a word to `value`. The number of attempts is limited, because other processes may lower the word again and
+// again.
 void move_forward(std::atomic<std::uint64_t>& word, std::uint64_t value) {
   std::uint64_t now = word.load(std::memory_order_relaxed);
   for (int i = 0; i < kMostTries && now < value; ++i) {
@@ -158,17 +161,17 @@ void move_forward(std::atomic<std::uint64_t>& word, std::uint64_t value) {
 
 bool grow(std::uint64_t end) {
   if (end > trace::kMaxTraceBytes || bytes_up_to(end, true) == nullptr) return false;
-  const std::uint64_t known = g_promised.load(std::memory_order_acquire);
+  const std::uint64_t known = g_reserved.load(std::memory_order_acquire);
   std::uint64_t wanted = known;
   while (wanted < end) wanted *= 2;
   if (wanted > trace::kMaxTraceBytes) wanted = trace::kMaxTraceBytes;
-  if (!promise(known, wanted)) return false;
-  move_forward(g_promised, wanted);
+  if (!reserve(known, wanted)) return false;
+  move_forward(g_reserved, wanted);
   move_forward(header()->allocated, wanted);
   return true;
 }
 
-bool is_promised(std::uint64_t end) { return end <= g_promised.load(std::memory_order_acquire) || grow(end); }
+bool is_reserved(std::uint64_t end) { return end <= g_reserved.load(std::memory_order_acquire) || grow(end); }
 
 // False for a word that no correct writer stores. Then the chain of records cannot be followed any further.
 bool is_record(std::uint64_t word) {
@@ -176,8 +179,8 @@ bool is_record(std::uint64_t word) {
   return size >= sizeof(RecordHeader) && size % trace::kRecordAlign == 0 && size <= trace::kMaxRecordBytes;
 }
 
-// Where the search along the chain begins. The word in the header only saves steps. Other processes may have changed
-// it, so it is used only if it is a possible place of a record.
+// The place where the search along the chain of records begins. The word in the header only saves steps. Other
+// processes may have changed it, so it is used only if a record could be there.
 std::uint64_t first_look() {
   const std::uint64_t own = g_tail.load(std::memory_order_acquire);
   const std::uint64_t shared = header()->tail.load(std::memory_order_acquire);
@@ -192,7 +195,7 @@ Claim claim(std::uint32_t size, trace::RecordType type, Importance importance) {
     // The first word of the record after this one must be readable, too, because it ends the chain.
     const std::uint64_t end = at + size + sizeof(RecordHeader);
     if (end > room) return {0, nullptr};
-    if (!is_promised(end)) return {0, nullptr};
+    if (!is_reserved(end)) return {0, nullptr};
     std::byte* const base = bytes_up_to(end, true);
     if (base == nullptr) return {0, nullptr};
     auto* const record = reinterpret_cast<RecordHeader*>(base + at);
@@ -214,11 +217,11 @@ Claim claim(std::uint32_t size, trace::RecordType type, Importance importance) {
 
 struct Created {
   std::byte* memory;
-  std::uint64_t bytes;  // promised
+  std::uint64_t bytes;  // reserved
 };
 
-// Reserves space in the new file, and maps it. If the file system cannot reserve space, the file has holes, and some of
-// its pages are filled.
+// Reserves space in the new file, and maps it. If the file system cannot reserve space, the file has holes, and the
+// kernel writes to the pages that will be used first.
 Created make_file(int fd) {
   std::uint64_t bytes = kFirstBytes;
   long error = allocate(fd, bytes);
@@ -266,7 +269,7 @@ bool create_file() {
   first->time_ns = now_ns();
   first->word.store(trace::pack_word(kRecentBytes, trace::RecordType::kRecent, RecordState::kCommitted));
   fill_trace_header(*reinterpret_cast<TraceHeader*>(created.memory), created.bytes, kFirstRecord + kRecentBytes);
-  g_promised.store(created.bytes, std::memory_order_relaxed);
+  g_reserved.store(created.bytes, std::memory_order_relaxed);
   g_tail.store(kFirstRecord + kRecentBytes, std::memory_order_relaxed);
   __atomic_store_n(&g_views[0], created.memory, __ATOMIC_RELEASE);
   return true;
@@ -289,7 +292,7 @@ bool open_trace() {
 }
 
 void reserve_trace_room() {
-  if (trace_is_open() && !g_is_sparse) (void)is_promised(kViewBytes[0]);
+  if (trace_is_open() && !g_is_sparse) (void)is_reserved(kViewBytes[0]);
 }
 
 Claim claim_record(std::uint32_t size, trace::RecordType type, Importance importance) {
@@ -310,7 +313,7 @@ FoundBytes find_bytes(std::uint64_t reference, trace::RecordType type) {
                         reference < trace::kMaxTraceBytes - sizeof(RecordHeader);
   if (!trace_is_open() || !is_place) return {nullptr, 0};
   // Another process may have made the file longer.
-  if (!is_promised(reference + sizeof(RecordHeader))) return {nullptr, 0};
+  if (!is_reserved(reference + sizeof(RecordHeader))) return {nullptr, 0};
   const std::byte* const head = bytes_up_to(reference + sizeof(RecordHeader), true);
   if (head == nullptr) return {nullptr, 0};
   const std::uint64_t word =
@@ -318,7 +321,7 @@ FoundBytes find_bytes(std::uint64_t reference, trace::RecordType type) {
   const std::uint64_t size = trace::word_size(word);
   const bool is_whole =
       is_record(word) && trace::word_type(word) == type && trace::word_state(word) == RecordState::kCommitted;
-  if (!is_whole || !is_promised(reference + size)) return {nullptr, 0};
+  if (!is_whole || !is_reserved(reference + size)) return {nullptr, 0};
   std::byte* const base = bytes_up_to(reference + size, true);
   if (base == nullptr) return {nullptr, 0};
   return {base + reference + sizeof(RecordHeader), static_cast<std::size_t>(size - sizeof(RecordHeader))};

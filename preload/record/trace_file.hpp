@@ -1,7 +1,7 @@
-// The trace file as memory. The contents of the mapping are not trusted: a forked child that gave up its rights writes
-// to it, too, and so may a stray store of the program. So this process keeps private values of where the file is
-// mapped, how large it is and how far it has read. A word of the file is never used as an address, a length or a bound
-// before it was checked against these values. A process that spoils the file harms only the trace.
+// The trace file, mapped into memory. Its contents are not trusted: a forked child that gave up its rights can write to
+// it, and so can a stray store of the program. So this process keeps private values of where the file is mapped, how
+// many bytes of it are reserved, and where its last known record ends. A word of the file is never used as an address,
+// a length or a bound before it was checked against these values. A process that spoils the file harms only the trace.
 //   All of it is async-signal-safe and fork-child-safe.
 #pragma once
 
@@ -21,11 +21,11 @@ bool trace_is_open();
 // recorded, now or later. Returns trace_is_open().
 bool open_trace();
 
-// Makes the file longer while it can still be opened.
+// Reserves room for later records now, because later it may be impossible to open the file.
 void reserve_trace_room();
 
-// A place for a record of `size` bytes, whose first word says "writing". Null: there is no trace, or no space, which
-// the header of the trace counts.
+// A place for a record of `size` bytes. Its first word says kWriting. `header` is null if there is no trace, or no
+// space: the header of the trace counts records without space.
 struct Claim {
   std::uint64_t offset;
   trace::RecordHeader* header;
@@ -40,7 +40,7 @@ struct FoundBytes {
 };
 FoundBytes find_bytes(std::uint64_t reference, trace::RecordType type);
 
-// The fixed part of a record that another process wrote or that stays in the file; null if there is no such record.
+// The fixed part of a committed record, whichever process wrote it; null if there is no such record at `reference`.
 template <class T>
 T* find_record(std::uint64_t reference, trace::RecordType type) {
   const FoundBytes found = find_bytes(reference, type);

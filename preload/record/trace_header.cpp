@@ -28,7 +28,7 @@ const char* host_name() {
 }
 
 std::uint64_t read_start_ticks() {
-  static char text[512];  // see g_names
+  static char text[512];  // not on the stack, for the same reason as g_names
   const int fd = sys::open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;
   const long got = sys::read(fd, text, sizeof text - 1);

@@ -12,8 +12,8 @@
 
 namespace forksight {
 
-// A record under construction: its space is claimed, but readers do not see it yet. It is false if there is no trace,
-// or no space.
+// A record under construction: its space is claimed, but readers do not see it yet. Converts to false if there is no
+// trace, or no space.
 class Record {
  public:
   Record(trace::RecordType type, std::size_t payload_bytes, Importance importance = Importance::kFact);
@@ -46,7 +46,8 @@ std::uint64_t append(trace::RecordType type, const T& payload, Importance import
   return record.commit();
 }
 
-// Copies the bytes of a stack and returns their number. It is smaller than requested if not all of them are mapped.
+// Copies the bytes of a stack and returns their number, which is smaller than bound.bytes if not all of them are
+// mapped.
 std::uint32_t read_stack(std::uint64_t sp, void* to, const StackBound& bound);
 // The stack at `site`; its bytes are read from this process's memory now. `slot`: the slot of its thread, for the end
 // of the stack.
@@ -54,7 +55,7 @@ std::uint64_t append_stack(const Site& site, const Slot* slot, std::size_t limit
 // A stack that was copied earlier. `flags`: trace::StackFlag.
 std::uint64_t append_saved_stack(const Site& site, const void* bytes, std::uint32_t count, std::uint32_t flags);
 void append_note(trace::NoteCode code, std::uint64_t value);
-// Counts one more in a note, which is written at the first call.
+// Adds 1 to the value of a note. The first call writes the note, and stores its reference in `note`.
 void count_in_note(std::uint64_t& note, trace::NoteCode code);
 
 }  // namespace forksight

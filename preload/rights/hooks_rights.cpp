@@ -1,6 +1,6 @@
-// Calls by which a program gives up rights. The trace is made before such a call: afterwards its folder may be
-// unreachable, or the calls that make a file may be forbidden. A seccomp filter that a program installs determines
-// which calls the shim may still make.
+// The hooks of functions by which a program gives up rights. The trace file is created before such a call: afterwards
+// its folder may be out of reach, or a filter may forbid the calls that create a file. If a program installs a seccomp
+// filter, the shim reads from it which system calls it may still make.
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -85,7 +85,7 @@ FORKSIGHT_EXPORT(int, chroot, const char* path) {
   return FORKSIGHT_LAZY_NEXT(chroot)(path);
 }
 
-// Declared with an ellipsis; all possible arguments are passed on.
+// libc declares prctl() with an ellipsis. All arguments that a caller may have given are passed on.
 FORKSIGHT_EXPORT(int, prctl, int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) {
   if (option == PR_SET_TSC && a != PR_TSC_ENABLE && is_own_process()) g_may_read_clock = false;
   if (FORKSIGHT_LIKELY(option != PR_SET_SECCOMP)) return FORKSIGHT_LAZY_NEXT(prctl)(option, a, b, c, d);

@@ -6,13 +6,14 @@ namespace forksight {
 
 // A seccomp filter that the program is about to install.
 struct Filter {
-  bool confines;   // it applies to this process, and not to a child of vfork()
-  bool is_strict;  // the time stamp counter is forbidden, too
-  CallSet refused;
+  bool confines;    // false: only a child of vfork() installs it, not the process that has this memory
+  bool is_strict;   // strict mode, which also forbids the time stamp counter
+  CallSet refused;  // the calls that the shim must not make under the filter
 };
 // Creates the trace file while that is allowed, and reads the filter. `mode`: argument of prctl(PR_SET_SECCOMP). A
 // filter that cannot be read counts as one that allows only read() and write().
 Filter read_new_filter(unsigned long mode, const void* program);
+// Called when the program has installed the filter: the shim obeys it from now on.
 void filter_was_installed(const Filter& filter);
 
 }  // namespace forksight

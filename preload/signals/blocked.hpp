@@ -1,5 +1,5 @@
-// Signals that the forking thread blocks. The child begins with them blocked: such a signal stays pending until the
-// child unblocks it. So the child of a thread that blocks SIGTERM cannot be asked to end.
+// Signals that the forking thread blocks. In the child they are blocked from the start, and such a signal stays pending
+// until the child unblocks it. So if the forking thread blocks SIGTERM, SIGTERM does not end the child.
 #pragma once
 
 #include "record/fork_in_progress.hpp"

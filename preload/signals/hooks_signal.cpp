@@ -1,7 +1,8 @@
-// Threads that take signals by waiting for them. sigwait(), sigwaitinfo() and sigtimedwait() note the wait in the
-// thread's slot, so that a fork can record which signals the lost threads took. The fork reads the set of signals from
-// the waiting thread's memory. All functions here, sigsuspend() and pause() too, check whether a child waits, without a
-// deadline, only for signals of timers that it lost at its fork. They record such a wait before the child blocks.
+// The hooks of functions that wait for signals. sigwait(), sigwaitinfo() and sigtimedwait() note the wait in the
+// thread's slot, so that a fork can record which signals its lost threads waited for. The fork reads the set of signals
+// from the memory of the waiting thread. All hooks here, also those of sigsuspend() and pause(), check whether a child
+// waits without a deadline and only for signals of timers that it lost at its fork. They record such a wait before the
+// child blocks.
 #include <signal.h>
 #include <unistd.h>
 
@@ -19,7 +20,7 @@ using namespace forksight;
 
 namespace {
 
-// Nobody can wait for SIGKILL and SIGSTOP; 32 and 33 belong to libc.
+// No thread can wait for SIGKILL and SIGSTOP. The signals 32 and 33 belong to libc.
 constexpr std::uint64_t kUnwaitableSignals =
     std::uint64_t{1} << (SIGKILL - 1) | std::uint64_t{1} << (SIGSTOP - 1) | std::uint64_t{3} << 31U;
 
@@ -37,20 +38,20 @@ __attribute__((noinline, cold)) TimerWait enter_timer_wait(const sigset_t* set, 
   return {begin_timer_wait(signals, site), signals};
 }
 
-template <class Wait, class Came>
+template <class Wait, class GotSignal>
 __attribute__((always_inline)) inline int wait_for(const sigset_t* set, bool is_timed, Frame frame, Wait wait,
-                                                   Came came) {
+                                                   GotSignal got_signal) {
   Slot* const slot = own_slot();
   if (slot == nullptr) return wait();
   TimerWait timer{0, 0};
   if (FORKSIGHT_UNLIKELY(g_lost_timers != 0) && !is_timed) timer = enter_timer_wait(set, false, frame.site());
   const int result =
       note_wait(slot, trace::WaitKind::kSignals, reinterpret_cast<std::uint64_t>(set), frame, nullptr, wait);
-  end_timer_wait(timer.touch, timer.signals, came(result));
+  end_timer_wait(timer.touch, timer.signals, got_signal(result));
   return result;
 }
 
-bool is_number(int result) { return result > 0; }
+bool is_signal_number(int result) { return result > 0; }
 
 }  // namespace
 
@@ -62,17 +63,17 @@ FORKSIGHT_EXPORT(int, sigwait, const sigset_t* set, int* number) {
 
 FORKSIGHT_EXPORT(int, sigwaitinfo, const sigset_t* set, siginfo_t* info) {
   return wait_for(
-      set, false, FORKSIGHT_FRAME(), [=] { return FORKSIGHT_NEXT(sigwaitinfo)(set, info); }, is_number);
+      set, false, FORKSIGHT_FRAME(), [=] { return FORKSIGHT_NEXT(sigwaitinfo)(set, info); }, is_signal_number);
 }
 
 FORKSIGHT_EXPORT(int, sigtimedwait, const sigset_t* set, siginfo_t* info, const timespec* timeout) {
   return wait_for(
       set, timeout != nullptr, FORKSIGHT_FRAME(), [=] { return FORKSIGHT_NEXT(sigtimedwait)(set, info, timeout); },
-      is_number);
+      is_signal_number);
 }
 
-// sigsuspend() and pause() return only after a handler of an awaited signal has run, so `came` is true. sigsuspend()
-// also returns if the mask cannot be read, but then no wait is recorded.
+// sigsuspend() and pause() return only after a handler of an awaited signal has run, so `got_signal` is true.
+// sigsuspend() also returns if the mask cannot be read, but then no wait is recorded.
 FORKSIGHT_EXPORT(int, sigsuspend, const sigset_t* mask) {
   const auto real = FORKSIGHT_LAZY_NEXT(sigsuspend);
   if (FORKSIGHT_LIKELY(g_lost_timers == 0)) return real(mask);

@@ -1,5 +1,6 @@
-// Records which children ended by a crash. An ended child cannot record this itself, and `forksight run` does not see
-// it, because the child's parent waits for it. Nothing is recorded if there is no trace yet.
+// The hooks of functions that wait for children. They record which children ended by a crash. An ended child cannot
+// record this itself, and `forksight run` does not learn it: the kernel gives the status of a child only to its parent.
+// Nothing is recorded if there is no trace yet.
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -32,7 +33,7 @@ void note_end(pid_t child, int status) {
   append(trace::RecordType::kChildEnd, trace::ChildEndRecord{child, status}, Importance::kFinding);
 }
 
-// `wait`: the real call, with a pointer to the status as its argument. A caller that passes no pointer gets no status.
+// Calls `wait`, the real function, always with a pointer to a status, even if the caller passed none.
 template <class Wait>
 __attribute__((always_inline)) inline pid_t wait_for(int* status, Wait wait) {
   int own = 0;

@@ -1,6 +1,6 @@
 // Threads whose end no hook saw: threads that libc made itself (for callbacks of timers and of aio), threads that ended
-// by the bare system call, and an initial thread that called pthread_exit(), which the kernel keeps until the others
-// have ended.
+// by the bare system call, and an initial thread that called pthread_exit(). The kernel still lists such an initial
+// thread until all other threads have ended.
 #pragma once
 
 #include "record/slots.hpp"
@@ -12,10 +12,11 @@ namespace forksight {
 // async-signal-safe.
 void end_slots_of_gone_threads(Slot* self, bool are_all_in_doubt);
 
-// Valid after end_slots_of_gone_threads().
+// True if the initial thread of this process has ended. False if that is not known.
 bool initial_thread_has_ended();
 
-// The calling thread is about to end by the bare system call. Not for a process that shares this one's memory.
+// Called when the calling thread is about to end by the bare system call. Does nothing in another process that shares
+// this memory.
 void end_slot_of_exiting_thread();
 
 }  // namespace forksight

@@ -9,9 +9,9 @@ namespace forksight {
 
 namespace {
 
-// True if the lock is still held by the thread of the entry. Semaphores and spinlocks do not count, because they name
-// no owner, and semaphores are often posted by another thread. For a rwlock it suffices that it has readers: only this
-// thread could have released its own share.
+// True if the thread with this id still holds the lock of the entry. Semaphores and spinlocks do not count, because
+// they record no owner, and another thread often posts a semaphore. For a read lock it suffices that the rwlock has
+// readers: only this thread could have released its own share.
 bool is_owned(const HeldLock& entry, std::int32_t tid) {
   const auto* lock = reinterpret_cast<const void*>(lock_address(entry.lock));
   if (entry.lock == 0) return false;

@@ -49,8 +49,9 @@ std::uint64_t awaited_object(const Slot& slot) {
   return awaited == nullptr ? 0 : static_cast<std::uint64_t>(awaited->tid);
 }
 
-// Asking /proc for the number of threads takes 4 us. This is done at the first forks, and then at one fork in this
-// many. The kernel counts an initial thread that has ended until all other threads have ended, so it is subtracted.
+// The number of threads according to the kernel; 0: not asked. The question takes 4 us, so it is asked at the first
+// kForksCountedEach forks, and then at one fork in kForksCountedEach. If the initial thread has ended, the kernel
+// counts it until all other threads have ended, so it is subtracted.
 std::uint32_t count_tasks_now_and_then() {
   constexpr std::uint64_t kForksCountedEach = 16;
   const std::uint64_t forks = forks_so_far();
@@ -77,8 +78,8 @@ bool fork_is_watched() {
     g_had_threads.store(true, std::memory_order_relaxed);
     return true;
   }
-  // In a process with one thread, the child cannot unlock the locks that this thread holds. Without the cure, no trace
-  // file is made only for that.
+  // If the only thread of a process holds locks that record their owner, the child cannot unlock them. This alone is a
+  // reason for a trace file only if the cure is on.
   return cures(trace::Cure::kSelfHeld) && t_slot != nullptr && depth(*t_slot) != 0;
 }
 

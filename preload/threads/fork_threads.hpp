@@ -13,7 +13,8 @@ bool fork_is_watched();
 
 // The number of threads other than that of `self`.
 std::uint32_t count_other_threads(const Slot* self);
-// The tail of a fork's record. Returns how many entries were filled: a thread may have come or gone since the count.
+// Fills the tail of a fork's record. Returns how many entries it has filled, which may be fewer than `room`: a thread
+// may have ended since the count.
 std::uint32_t fill_threads(trace::ForkThread* out, std::uint32_t room, const Slot* self);
 
 namespace at_fork {

@@ -1,5 +1,5 @@
-// Joining a thread. The join is noted as a wait, so that a fork can record what its lost threads waited for. The join
-// of a lost thread in a child needs no record, because libc lets it return at once.
+// Joining a thread. The join is noted as a wait, so that a fork can record what its lost threads waited for. If a child
+// joins a lost thread, nothing is recorded, because libc returns at once.
 #include <threads.h>
 
 #include "guest/site.hpp"

@@ -1,4 +1,4 @@
-// Threads: which thread made them, where, and what they run.
+// The hooks that make threads. They note which thread made a thread, where, and which function it runs.
 #include <string.h>
 #include <threads.h>
 

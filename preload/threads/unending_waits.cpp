@@ -17,14 +17,14 @@ namespace forksight {
 namespace {
 
 constexpr std::size_t kTouchStackBytes = 16U << 10U;
-// At most this many waits are recorded. A program with more of them ends its waits by signals, so they are no hangs.
+// At most this many waits are recorded. If a child has more such waits, signals end them, so they are no hangs.
 constexpr std::uint32_t kMaxWaits = 256;
 
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_losing_fork = 0;
 constinit std::uint32_t g_waits = 0;
 
-// True if some signal of this process has a handler of the program, which could end a wait (signals 32 and 33 belong to
-// glibc). Also true if /proc does not say.
+// True if the program handles some signal (signals 32 and 33 belong to glibc): a handler could end a wait. Also true if
+// /proc does not say.
 bool catches_signals() {
   constexpr const char kLabel[] = "SigCgt:\t";
   constexpr std::size_t kLabelBytes = sizeof kLabel - 1;

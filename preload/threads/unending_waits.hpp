@@ -1,5 +1,5 @@
-// Futex waits of a forked child that one of its lost threads should have ended. No known lock is involved, only a futex
-// that no thread of the child can wake. Used only in the child, before a wait that blocks.
+// Futex waits of a forked child that one of its lost threads should have ended. They are not waits for a known lock:
+// the child waits on a futex that none of its threads can wake. Used only in the child, before a wait that blocks.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ void note_lost_threads(std::uint64_t fork);
 bool has_lost_threads();
 std::uint64_t latest_fork_with_losses();  // ref to the record of the latest such fork; 0: none
 
-// A futex wait without a timeout is about to block. Records it if only a signal handler, or nothing, can end it: the
-// word is private to this process, still has the value, and no other thread exists. At most a few hundred times in a
-// process.
+// Called before a futex wait without a timeout. Records the wait if only a signal handler can end it, or nothing: the
+// word is private to this process, still has the expected value, and no other thread exists. Records at most a few
+// hundred waits in a process.
 Touch touch_futex(const volatile std::uint32_t* word, std::uint32_t operation, std::uint32_t value, const Site& site);
 
 }  // namespace forksight

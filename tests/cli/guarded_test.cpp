@@ -44,7 +44,7 @@ struct Ended {
 };
 
 // Calls run_guarded() in a process of its own. Sends `signal` to that process as soon as it has printed something.
-Ended run(const std::function<int()>& work, int signal = 0) {
+Ended run(const guard::Work& work, int signal = 0) {
   int ends[2];
   EXPECT_EQ(::pipe(ends), 0);
   std::fflush(nullptr);
@@ -72,7 +72,7 @@ Ended run(const std::function<int()>& work, int signal = 0) {
 
 TEST(Guarded, PassesOnStatusAndOutput) {
   const pid_t self = ::getpid();
-  const Ended ended = run([&] {
+  const Ended ended = run([&](const files::Reader&) {
     std::printf("report\n");
     std::fprintf(stderr, "progress\n");
     return ::getppid() == self ? 9 : 1;  // 1: in a child of the process that has called run_guarded()
@@ -85,7 +85,7 @@ TEST(Guarded, PassesOnStatusAndOutput) {
 
 TEST(Guarded, PassesOnMoreThanAPipeHolds) {
   const std::string line(1023, 'x');
-  const Ended ended = run([&] {
+  const Ended ended = run([&](const files::Reader&) {
     for (int i = 0; i < 1024; ++i) std::puts(line.c_str());
     return 0;
   });
@@ -99,7 +99,7 @@ TEST(Guarded, LearnsTheStatusAlthoughSIGCHLDIsIgnored) {
   ASSERT_EQ(::pipe(ends), 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    const int status = run_guarded([] { return 1; });
+    const int status = run_guarded([](const files::Reader&) { return 1; });
     const bool is_ignored = std::signal(SIGCHLD, SIG_DFL) == SIG_IGN;
     const char answer[2] = {static_cast<char>('0' + status), is_ignored ? 'i' : 'd'};
     ::_exit(::write(ends[1], answer, 2) == 2 ? 0 : 9);
@@ -113,7 +113,7 @@ TEST(Guarded, LearnsTheStatusAlthoughSIGCHLDIsIgnored) {
 }
 
 TEST(Guarded, SaysThatTheReaderCrashed) {
-  const Ended ended = run([] {
+  const Ended ended = run([](const files::Reader&) {
     std::printf("half of a rep");
     std::fflush(stdout);
     std::raise(SIGSEGV);
@@ -125,7 +125,7 @@ TEST(Guarded, SaysThatTheReaderCrashed) {
 }
 
 TEST(Guarded, SaysWhatAnExceptionSays) {
-  const Ended ended = run([]() -> int { throw std::runtime_error("libfoo.so: cut off"); });
+  const Ended ended = run([](const files::Reader&) -> int { throw std::runtime_error("libfoo.so: cut off"); });
   ASSERT_TRUE(WIFEXITED(ended.status));
   EXPECT_EQ(WEXITSTATUS(ended.status), 3);
   EXPECT_NE(ended.text.find("libfoo.so: cut off"), std::string::npos) << ended.text;
@@ -134,7 +134,7 @@ TEST(Guarded, SaysWhatAnExceptionSays) {
 // The signal is for the process that was started, and ends both.
 TEST(Guarded, EndsWithItsChildAtASignal) {
   const Ended ended = run(
-      [] {
+      [](const files::Reader&) {
         std::fprintf(stderr, "%d\n", static_cast<int>(::getpid()));
         for (;;) ::pause();
         return 0;
@@ -150,7 +150,7 @@ TEST(Guarded, EndsWithItsChildAtASignal) {
 // A signal that the reader blocks ends it all the same, a moment later.
 TEST(Guarded, EndsAReaderThatDoesNotHear) {
   const Ended ended = run(
-      [] {
+      [](const files::Reader&) {
         std::signal(SIGTERM, SIG_IGN);
         std::fputs("ready\n", stderr);
         for (;;) ::pause();
@@ -225,7 +225,7 @@ TEST(Guarded, ReaderChangesNothing) {
   ASSERT_GE(made, 0);
   ASSERT_EQ(::write(made, "kept", 4), 4);
   ::close(made);
-  const Ended ended = run([&] {
+  const Ended ended = run([&](const files::Reader&) {
     int refused = 0;
     int errors = 0;
     for (const Change& change : list_changes(file)) {
@@ -250,7 +250,7 @@ TEST(Guarded, ReaderChangesNothing) {
 }
 
 TEST(Guarded, ReaderReads) {
-  const Ended ended = run([] {
+  const Ended ended = run([](const files::Reader&) {
     const int file = ::open("/proc/self/status", O_RDONLY | O_CLOEXEC);
     const int question = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
     const bool is_alive = ::kill(::getppid(), 0) == 0;
@@ -267,7 +267,7 @@ TEST(Guarded, ReaderReads) {
 
 // image/stop.cpp stops a thread, reads its registers, and lets a system call that the stop has interrupted go on.
 TEST(Guarded, ReaderStopsThreads) {
-  const Ended ended = run([] {
+  const Ended ended = run([](const files::Reader&) {
     const pid_t reader = ::getpid();
     const pid_t target = ::fork();
     if (target == 0) {

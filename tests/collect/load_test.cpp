@@ -1,11 +1,13 @@
 #include "collect/load.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <fstream>
 
 #include "collect/run_log.hpp"
+#include "support/reader.hpp"
 #include "support/scenes.hpp"
 
 namespace forksight::collect {
@@ -22,7 +24,7 @@ class LoadRun : public testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
   Result<model::Model> load(const std::vector<fs::path>& paths) {
-    return load_run(paths, {.symbolize = false, .progress = {}});
+    return load_run(files::reader_of_test(), paths, {.symbolize = false, .progress = {}});
   }
 
   fs::path folder_;
@@ -53,6 +55,57 @@ TEST_F(LoadRun, ReadsAFileOnceThoughItIsNamedTwice) {
   const auto model = load({folder_, folder_ / "a.fstrace", folder_});
   ASSERT_TRUE(model.ok());
   EXPECT_EQ(model->forks.size(), 1U);
+}
+
+TEST_F(LoadRun, ReadsAFileOnceThoughItsPathIsSpelledInOtherWays) {
+  fs::create_directories(folder_ / "run");
+  test::LockTrace scene({});
+  scene.trace.write(folder_ / "run" / "a.fstrace");
+  RunLog log;
+  log.command = {"app"};
+  std::ofstream(folder_ / "run" / "run.json") << to_json(log);
+  fs::create_directory_symlink(folder_ / "run", folder_ / "link");
+  const auto once = load({folder_ / "run"});
+  ASSERT_TRUE(once.ok());
+  for (const fs::path& again : {folder_ / "run" / "", folder_ / "." / "run", folder_ / "run" / ".." / "run",
+                                folder_ / "link", folder_ / "link" / "a.fstrace"}) {
+    const auto model = load({folder_ / "run", again});
+    ASSERT_TRUE(model.ok()) << again;
+    EXPECT_EQ(model->forks.size(), 1U) << again;
+    EXPECT_EQ(model->processes.size(), once->processes.size()) << again;
+    EXPECT_EQ(model->limits, once->limits) << again;
+  }
+}
+
+// While it lives, the process can open only `count` more descriptors.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(rlim_t count) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const int lowest = ::dup(STDERR_FILENO);
+    ::close(lowest);
+    const rlimit few{static_cast<rlim_t>(lowest) + count, before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+  }
+  ~FewDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(LoadRun, AFolderWithoutEvidenceIsAnErrorAlsoBesideOneThatCannotBeSearchedToItsEnd) {
+  fs::create_directories(folder_ / "deep/1/2/3/4/5/6/7/8");
+  fs::create_directories(folder_ / "empty");
+  const FewDescriptors few(4);
+  const auto deep = load({folder_ / "deep"});
+  ASSERT_TRUE(deep.ok());
+  ASSERT_EQ(deep->limits.size(), 1U);
+  EXPECT_NE(deep->limits[0].find("deep: not searched to its end: "), std::string::npos) << deep->limits[0];
+  const auto both = load({folder_ / "deep", folder_ / "empty"});
+  ASSERT_FALSE(both.ok());
+  EXPECT_NE(both.error().find("empty: no *.fstrace and no run.json in it"), std::string::npos) << both.error();
 }
 
 TEST_F(LoadRun, AFolderWithoutEvidenceIsAnError) {
@@ -104,9 +157,9 @@ TEST_F(LoadRun, TellsItsProgress) {
   test::LockTrace({}).trace.write(folder_ / "a.fstrace");
   test::LockTrace({}).trace.write(folder_ / "b.fstrace");
   std::vector<std::pair<std::size_t, std::size_t>> seen;
-  const auto model = load_run({folder_}, {.symbolize = false, .progress = [&](std::size_t done, std::size_t total) {
-                                            seen.emplace_back(done, total);
-                                          }});
+  const auto model = load_run(
+      files::reader_of_test(), {folder_},
+      {.symbolize = false, .progress = [&](std::size_t done, std::size_t total) { seen.emplace_back(done, total); }});
   ASSERT_TRUE(model.ok());
   EXPECT_EQ(seen, (std::vector<std::pair<std::size_t, std::size_t>>{{0, 2}, {1, 2}, {2, 2}}));
 }

@@ -13,12 +13,13 @@
 #include "forksight/trace/output.hpp"
 #include "forksight/trace/vfork.hpp"
 #include "support/handler_scene.hpp"
+#include "support/rounds.hpp"
 #include "support/scenes.hpp"
 
 namespace forksight {
 namespace {
 
-constexpr int kRounds = 10'000;
+const int kRounds = test::rounds_of_fuzzing(10'000);
 
 std::vector<std::byte> good_trace() {
   test::LockTrace scene({});

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "support/reader.hpp"
 #include "support/trace_builder.hpp"
 
 namespace forksight::collect {
@@ -53,7 +54,7 @@ TEST(TraceFile, RefusesTheOtherByteOrder) {
   TraceBuilder swapped;
   swapped.poke(0, __builtin_bswap64(trace::kMagic));
   EXPECT_EQ(error_of(swapped.bytes()),
-            "a.fstrace: written on a machine of the other byte order; read it on one like that");
+            "a.fstrace: written on a machine with the other byte order; read it on such a machine");
   TraceBuilder odd;
   odd.poke(offsetof(TraceHeader, byte_order), std::uint32_t{0x04030201});
   EXPECT_NE(error_of(odd.bytes()).find("byte order mark 0x4030201"), std::string::npos);
@@ -170,7 +171,7 @@ TEST(TraceFile, SaysWhatWasDropped) {
   const auto file = TraceFile::parse("a.fstrace", TraceBuilder().dropped(12, 3400).bytes());
   ASSERT_TRUE(file.ok());
   EXPECT_EQ(file->limits(),
-            std::vector<std::string>{"a.fstrace: 12 records (3400 bytes) found no space and are missing"});
+            std::vector<std::string>{"a.fstrace: 12 records (3400 bytes) did not fit into the trace and are missing"});
 }
 
 TEST(TraceFile, KnowsThatRecordsMayBeMissing) {
@@ -213,7 +214,7 @@ TEST(TraceFile, TextsWithoutTheirNulAreBounded) {
 TEST(TraceFile, DoesNotHangOnAFifo) {
   const std::string path = testing::TempDir() + "forksight_fifo_" + std::to_string(::getpid()) + ".fstrace";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  const auto file = TraceFile::read(path);
+  const auto file = TraceFile::read(files::reader_of_test(), path);
   ::unlink(path.c_str());
   ASSERT_FALSE(file.ok());
   EXPECT_EQ(file.error(), path + ": not a regular file, so not a forksight trace");

@@ -289,7 +289,7 @@ TEST(TraceReader, NotesOfOneKindAreToldOnce) {
   }
   const model::Model model = read_model(trace);
   ASSERT_EQ(model.limits.size(), 1U);
-  EXPECT_TRUE(has_limit(model, "3 processes, in each at most 3 lock acquisitions did not fit"));
+  EXPECT_TRUE(has_limit(model, "3 processes, at most per process: 3 lock acquisitions did not fit"));
 }
 
 TEST(TraceReader, NotesAreBounded) {

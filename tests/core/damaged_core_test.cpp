@@ -18,6 +18,8 @@
 #include <random>
 #include <thread>
 
+#include "../support/reader.hpp"
+#include "../support/rounds.hpp"
 #include "diagnose/diagnose.hpp"
 #include "image/live.hpp"
 #include "inspect/core_subject.hpp"
@@ -26,7 +28,7 @@
 namespace forksight::inspect {
 namespace {
 
-constexpr int kRounds = 400;
+const int kRounds = test::rounds_of_fuzzing(400);
 
 pthread_mutex_t g_first = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t g_second = PTHREAD_MUTEX_INITIALIZER;
@@ -89,7 +91,7 @@ std::string rules_of(const std::vector<std::byte>& core) {
   const int fd = memfd_create("core", MFD_CLOEXEC);
   const auto written = ::write(fd, core.data(), core.size());
   EXPECT_EQ(written, static_cast<ssize_t>(core.size()));
-  const auto subjects = open_core_subjects("/proc/self/fd/" + std::to_string(fd));
+  const auto subjects = open_core_subjects(files::reader_of_test(), "/proc/self/fd/" + std::to_string(fd));
   ::close(fd);
   if (!subjects) return "error";
   std::string all;

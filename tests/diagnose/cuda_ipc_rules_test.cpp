@@ -147,9 +147,9 @@ TEST(CudaIpcExporterGone, AnEndIsSeenFromOutsideToo) {
   model::Model model = scene.model();
   std::ranges::find(model.cuda_ipc, model::CudaIpcKind::kOpen, &model::CudaIpcCall::kind)->used_ns = 45'000'000;
   EXPECT_TRUE(diagnose(model).empty());
-  process_of(model, kExporter).gone_ns = 46'000'000;
+  process_of(model, kExporter).seen_ended_ns = 46'000'000;
   EXPECT_TRUE(diagnose(model).empty());
-  process_of(model, kExporter).gone_ns = 44'000'000;
+  process_of(model, kExporter).seen_ended_ns = 44'000'000;
   EXPECT_EQ(diagnose(model).size(), 1U);
 }
 
@@ -214,7 +214,7 @@ Shared limbo() {
 
 TEST(CudaIpcLimbo, IsLikelyIfTheExporterGivesBackTheRest) {
   model::Model model = limbo().model();
-  process_of(model, kImporter).gone_ns = 50'000'000;
+  process_of(model, kImporter).seen_ended_ns = 50'000'000;
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "cuda-ipc-limbo");
@@ -227,22 +227,22 @@ TEST(CudaIpcLimbo, IsLikelyIfTheExporterGivesBackTheRest) {
 TEST(CudaIpcLimbo, IsSilentIfTheImporterLivesOrEndedByItself) {
   EXPECT_TRUE(limbo().findings().empty());
   model::Model ended = limbo().importer_ends(60).model();
-  process_of(ended, kImporter).gone_ns = 61'000'000;
+  process_of(ended, kImporter).seen_ended_ns = 61'000'000;
   EXPECT_TRUE(diagnose(ended).empty());
 }
 
 TEST(CudaIpcLimbo, IsSilentIfTheExporterGivesNothingBackOrAllOfIt) {
   model::Model keeps = Shared().exports(40, kOther, 0x5000).opens(45, kOther, 0x6000).exporter_ends(90).model();
-  process_of(keeps, kImporter).gone_ns = 50'000'000;
+  process_of(keeps, kImporter).seen_ended_ns = 50'000'000;
   EXPECT_TRUE(diagnose(keeps).empty());
   model::Model frees = limbo().frees(60, 0x5000).model();
-  process_of(frees, kImporter).gone_ns = 50'000'000;
+  process_of(frees, kImporter).seen_ended_ns = 50'000'000;
   EXPECT_TRUE(diagnose(frees).empty());
 }
 
 TEST(CudaIpcLimbo, IsSilentIfTheExporterEndedFirst) {
   model::Model model = limbo().opens(92, kHandle, 0x7000, 1).model();  // the call after the exporter's end is refused
-  process_of(model, kImporter).gone_ns = 95'000'000;
+  process_of(model, kImporter).seen_ended_ns = 95'000'000;
   EXPECT_TRUE(diagnose(model).empty());
 }
 

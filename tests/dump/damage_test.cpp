@@ -24,7 +24,7 @@ TEST(Damage, AShortRecordIsOneLine) {
   trace.thread(1, "good");
   const auto result = dumped(trace.bytes());
   EXPECT_TRUE(
-      has(result.text, dump::hex(bad) + " BAD: stack: 32 bytes behind its head, its fields and tails need 4128\n"))
+      has(result.text, dump::hex(bad) + " BAD: stack: 32 bytes after its header; its fields and tails need 4128\n"))
       << result.text;
   EXPECT_TRUE(has(result.text, "    name: good\n"));
   EXPECT_EQ(result.totals.bad, 1U);

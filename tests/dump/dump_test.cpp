@@ -6,7 +6,7 @@
 #include <set>
 
 #include "dump/dumped.hpp"
-#include "dump/enumerators.hpp"
+#include "enumerators.hpp"
 #include "forksight/trace/records.hpp"
 #include "support/trace_builder.hpp"
 
@@ -176,12 +176,12 @@ TEST(Dump, StopsWhereNobodyReads) {
 enum class Sparse { kOne = 1, kFive = 5 };
 
 TEST(Enumerators, AreNamedAsInTheSource) {
-  EXPECT_EQ(dump::name_of_value<Sparse>(0), "");
-  EXPECT_EQ(dump::name_of_value<Sparse>(5), "kFive");
-  EXPECT_EQ(dump::name_of_value<Sparse>(1'000'000), "");
-  EXPECT_EQ(dump::name_of_value<trace::NoteCode>(57), "kHoldTimesFull");
-  EXPECT_EQ(dump::name_of_bit<trace::ForkFlag>(16), "kForkBypassed");
-  EXPECT_EQ(dump::name_of_bit<trace::ForkFlag>(3), "");
+  EXPECT_EQ(name_of_value<Sparse>(0), "");
+  EXPECT_EQ(name_of_value<Sparse>(5), "kFive");
+  EXPECT_EQ(name_of_value<Sparse>(1'000'000), "");
+  EXPECT_EQ(name_of_value<trace::NoteCode>(57), "kHoldTimesFull");
+  EXPECT_EQ(name_of_bit<trace::ForkFlag>(16), "kForkBypassed");
+  EXPECT_EQ(name_of_bit<trace::ForkFlag>(3), "");
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ def peak_of(pid):
     """The most memory that a process or a child of it has had, in MB. The peak that wait4() tells includes that of the test before it
     called exec."""
     try:
-        text = Path(f"/proc/{pid}/status").read_text()
+        text = Path(f"/proc/{pid}/status").read_text(errors="replace")
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
         return 0

@@ -1,6 +1,7 @@
 """dead_mount_test.py FORKSIGHT HANGING LIBRARY: a file system that does not answer, as a network mount whose server is gone. A call
 for a file there blocks in the kernel, and not even SIGKILL ends it. `why` must answer all the same, and say what it left out."""
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -104,6 +105,26 @@ class DeadMount(unittest.TestCase):
         done = self.why(program, "--format", "json")
         self.assertTrue(done.out.startswith("{") and done.out.rstrip().endswith("}"), done.out)
         self.assertIn(SILENT, done.out)
+
+    def test_run(self):
+        """`run` reports the hang of its command although it cannot read the library, and ends with the status of the command."""
+        mount = self.mount(LIBRARY)
+        run_it = subprocess.Popen([FORKSIGHT, "run", "--full", "--out", self.folder / "out", "--", HANGING, "load", self.place / Path(LIBRARY).name],
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(run_it.kill)
+        self.addCleanup(mount.end)  # is called first
+        self.assertEqual(run_it.stdout.read(1), "x")
+        mount.die()
+        said = ""
+        while SILENT not in said:
+            line = run_it.stderr.readline()
+            self.assertTrue(line, said)
+            said += line
+        [child] = Path(f"/proc/{run_it.pid}/task/{run_it.pid}/children").read_text().split()[:1]
+        os.kill(int(child), signal.SIGTERM)
+        rest = run_it.communicate(timeout=LIMIT_S)[1]
+        self.assertEqual(run_it.returncode, 128 + signal.SIGTERM, said + rest)
+        self.assertIn(str(self.place), (said + rest).replace("\n", ""))
 
     def test_control_the_mount_blocks(self):
         """Another command that reads the file does not come back. So the tests above would fail if `why` read it."""

@@ -2,9 +2,11 @@
 //   hanging load LIBRARY          calls stuck() of a library
 //   hanging hold N                reads from a pipe that it holds open for writing by N descriptors
 //   hanging poll THREADS N        that many threads poll N entries
+//   hanging receive THREADS       that many threads wait for a message, with a time limit of an hour
 //   hanging map FILE N            maps a file N times, as code, changes its head in memory, and then hangs
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -13,7 +15,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 static void fail(const char* what) {
@@ -94,6 +98,29 @@ static void poll_many(int threads, int count) {
   poll_forever(NULL);
 }
 
+// A wait of an hour for a message. The kernel does not restart a call with such a time limit.
+static void* receive_slowly(void* unused) {
+  const struct timeval limit = {3600, 0};
+  int ends[2];
+  char byte;
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0 ||
+      setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0)
+    fail("socket");
+  for (;;) {
+    if (recv(ends[0], &byte, 1, 0) < 0 && errno == EINTR) _exit(3);
+  }
+  return unused;
+}
+
+static void receive_many(int threads) {
+  for (int i = 1; i < threads; ++i) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, receive_slowly, NULL) != 0) fail("pthread_create");
+  }
+  say_ready();
+  receive_slowly(NULL);
+}
+
 static void map_many(const char* path, int count) {
   const int fd = open(path, O_RDONLY);
   struct stat status;
@@ -114,6 +141,7 @@ int main(int argc, char** argv) {
   if (argc == 3 && strcmp(argv[1], "load") == 0) load(argv[2]);
   if (argc == 3 && strcmp(argv[1], "hold") == 0) hold(atoi(argv[2]));
   if (argc == 4 && strcmp(argv[1], "poll") == 0) poll_many(atoi(argv[2]), atoi(argv[3]));
+  if (argc == 3 && strcmp(argv[1], "receive") == 0) receive_many(atoi(argv[2]));
   if (argc == 4 && strcmp(argv[1], "map") == 0) map_many(argv[2], atoi(argv[3]));
   return 2;
 }

@@ -1,18 +1,27 @@
-"""killed_test.py FORKSIGHT HANGING: `why` is killed at many moments of its work. No thread of the process that it examined stays
-stopped or traced, and no process of forksight is left."""
+"""killed_test.py FORKSIGHT HANGING STOP_ALL [--kills N]: `why` is killed at many moments of its work, and at its calls of ptrace(). No thread of the
+process that it examined stays stopped or traced, and no process of forksight is left. With --kills, N kills hit the command at work,
+and each call of ptrace() is hit."""
+import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 from pathlib import Path
 
 from bounded import LIMIT_S, Program, settle
 
-HANGING, FORKSIGHT = sys.argv.pop(), sys.argv.pop()
-THREADS = 24
 KILLS = 40  # that find the command at work
-TRIES = 1000
+IS_WHOLE = "--kills" in sys.argv
+if IS_WHOLE:
+    KILLS = int(sys.argv.pop())
+    sys.argv.remove("--kills")
+STOP_ALL, HANGING, FORKSIGHT = sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
+STRACE = shutil.which("strace")
+THREADS = 24
+TRIES = 25 * KILLS
 MOMENTS = 20
 
 
@@ -74,6 +83,68 @@ class Killed(unittest.TestCase):
             if killed == KILLS:
                 break
         self.assertEqual(killed, KILLS, "the command had ended before nearly all of the kills")
+        print(f"{killed} kills of {i + 1} found the command at work", file=sys.stderr)
+
+
+class KilledInPtrace(unittest.TestCase):
+    """strace kills the command when it enters one certain call of ptrace()."""
+
+    def setUp(self):
+        if STRACE is None:
+            self.skipTest("this needs strace")
+
+    def hang(self, *words):
+        program = Program([HANGING, *words])
+        self.addCleanup(program.end)
+        settle(program.pid)
+        return program
+
+    def look(self, program, *options, command=(FORKSIGHT, "why")):
+        with tempfile.NamedTemporaryFile("r") as log:
+            subprocess.run([STRACE, "-f", "-qq", "-o", log.name, "-e", "trace=ptrace", *options, *command, str(program.pid)],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LIMIT_S, check=False)
+            return re.findall(r"ptrace\((PTRACE_\w+)", log.read())
+
+    def kill_at_calls(self, program, spared=(), **options):
+        """Returns the requests that were hit, by number. `spared` are left out."""
+        calls = self.look(program, **options)
+        self.assertGreater(len(calls), 15 if "command" not in options else 5)
+        numbers = range(1, len(calls) + 1) if IS_WHOLE else sorted({calls.index(name) + 1 for name in calls} | {len(calls)})
+        hit = {}
+        for number in numbers:
+            if calls[number - 1] in spared:
+                continue
+            made = self.look(program, "-e", f"inject=ptrace:signal=SIGKILL:when={number}", **options)
+            hit[number] = made[-1]
+            self.assertLessEqual(len(made), number + 1, "the command went on after it was killed")
+            self.await_at_rest(program)
+        print(f"killed at {len(hit)} calls of ptrace(), of {len(set(hit.values()))} kinds", file=sys.stderr)
+        return hit
+
+    def await_at_rest(self, program):
+        deadline = time.monotonic() + LIMIT_S
+        while states_of(program.pid) != {("S", "0")}:
+            self.assertLess(time.monotonic(), deadline, "a thread stays stopped")
+            time.sleep(0.01)
+
+    def test_leaves_no_thread_stopped(self):
+        hit = self.kill_at_calls(self.hang("poll", THREADS, 4))
+        self.assertLessEqual({"PTRACE_SEIZE", "PTRACE_INTERRUPT", "PTRACE_GETREGSET", "PTRACE_DETACH"}, set(hit.values()))
+
+    def test_calls_with_a_time_limit_go_on(self):
+        """The kernel lets recv() with SO_RCVTIMEO fail with EINTR after a stop. forksight corrects this before it lets the thread go. So no
+        thread sees EINTR, unless forksight is killed in the microseconds between the stop and the correction."""
+        stopping = {"command": (STOP_ALL,)}
+        program = self.hang("receive", 4)
+        self.assertIn("PTRACE_POKEUSER", self.look(program, **stopping))
+        self.kill_at_calls(program, spared=("PTRACE_GETREGSET", "PTRACE_POKEUSER"), **stopping)
+        self.assertIsNone(program.popen.poll(), "a thread has seen EINTR")
+
+    def test_in_the_moment_of_a_correction_a_thread_may_see_it(self):
+        program = self.hang("receive", 1)
+        calls = self.look(program, command=(STOP_ALL,))
+        self.look(program, "-e", f"inject=ptrace:signal=SIGKILL:when={calls.index('PTRACE_POKEUSER') + 1}", command=(STOP_ALL,))
+        self.assertEqual(program.popen.wait(LIMIT_S), 3, "this moment is safe now: correct docs/limitations.md")
 
 
 if __name__ == "__main__":

@@ -24,18 +24,19 @@ ANALYZER = {
     "image": "files model libc symbols proc",
     "watch": "files model proc",
     "collect": "files model libc symbols",
+    "guard": "files model symbols proc",
     "inspect/python": "model symbols image",
-    "inspect": "model libc symbols proc image watch inspect/python",
+    "inspect": "files model libc symbols proc image watch inspect/python",
     "diagnose": "model",
     "diagnose/rules": "model diagnose",
     "render": "files model diagnose",
     "dump": "collect render",
     "suite": "model proc diagnose render",
-    "session": "files model proc watch collect inspect diagnose render",
-    "command": "files model symbols proc image collect inspect diagnose render dump suite session",
+    "session": "files model proc watch collect guard inspect diagnose render",
+    "command": "files model symbols proc image collect guard inspect diagnose render dump suite session",
 }
 # Headers that any folder may include.
-ANALYZER_COMMON = {"result.hpp"}
+ANALYZER_COMMON = {"enumerators.hpp", "result.hpp"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 

@@ -13,11 +13,12 @@
 #include "image/live.hpp"
 #include "image/stacks.hpp"
 #include "support/core_writer.hpp"
+#include "support/rounds.hpp"
 
 namespace forksight::image {
 namespace {
 
-constexpr int kRounds = 6'000;
+const int kRounds = test::rounds_of_fuzzing(6'000);
 
 // A core file that a test damages in place and then restores.
 class Patient {

@@ -160,6 +160,14 @@ const Case kCases[] = {
        return recv(o.sockets[0], &byte, 1, 0);
      },
      &Objects::send_byte, 1},
+    {"recv_timeout",
+     [](const Objects& o) {
+       const timeval timeout{1, 0};
+       setsockopt(o.sockets[0], SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+       char byte;
+       return recv(o.sockets[0], &byte, 1, 0);
+     },
+     nullptr, -1, EAGAIN},
     {"recvmsg_timeout",
      [](const Objects& o) {
        const timeval timeout{30, 0};
@@ -325,6 +333,13 @@ const Case kCases[] = {
        EXPECT_EQ(semop(o.semaphore, &up, 1), 0);
      },
      0, 0, false},
+    {"semtimedop",
+     [](const Objects& o) {
+       sembuf down{0, -1, 0};
+       const timespec timeout{1, 0};
+       return static_cast<long>(semtimedop(o.semaphore, &down, 1, &timeout));
+     },
+     nullptr, -1, EAGAIN, false},
     {"sigtimedwait",
      [](const Objects&) {
        sigset_t set;

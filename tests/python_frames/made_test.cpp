@@ -107,7 +107,9 @@ TEST_P(MadeFrames, OfACircleAreCut) {
   python_.thread(0x7000, 100, frames[0]);
   const auto threads = read();
   EXPECT_TRUE(threads.at(0).stack.cut);
-  EXPECT_EQ(threads[0].stack.frames.size(), kMostFramesOfThread);
+  EXPECT_EQ(threads[0].stack.frames.size(), 2U);
+  ASSERT_EQ(limits_.size(), 1U);
+  EXPECT_NE(limits_[0].find("1 thread form a ring"), std::string::npos) << limits_[0];
 }
 
 TEST_P(MadeFrames, OfThreadsInACircleAreReadOnce) {
@@ -117,6 +119,23 @@ TEST_P(MadeFrames, OfThreadsInACircleAreReadOnce) {
   python_.memory().put(first + layout_.thread_next, second);
   python_.memory().put(python_.first_interpreter() + layout_.interpreter_next, python_.first_interpreter());
   EXPECT_EQ(read().size(), 2U);
+  ASSERT_EQ(limits_.size(), 1U);
+  EXPECT_NE(limits_[0].find("forms a ring"), std::string::npos) << limits_[0];
+}
+
+TEST_P(MadeFrames, OfStatesInACircleAreReadOnce) {
+  const std::uint64_t only = python_.thread(0x7000, 100, python_.frames({{code(U"f"), 0}})[0]);
+  python_.memory().put(only + layout_.thread_next, only);
+  EXPECT_EQ(read().size(), 1U);
+  ASSERT_EQ(limits_.size(), 1U);
+  EXPECT_NE(limits_[0].find("forms a ring"), std::string::npos) << limits_[0];
+}
+
+// A deep recursion is no ring: the same code is in many frames.
+TEST_P(MadeFrames, OfARecursionAreNoRing) {
+  python_.thread(0x7000, 100, python_.frames(std::vector<test::MadeFrame>(100, {code(U"f"), 0}))[0]);
+  EXPECT_EQ(read().at(0).stack.frames.size(), 100U);
+  EXPECT_TRUE(limits_.empty());
 }
 
 TEST_P(MadeFrames, EndWhereTheChainBreaks) {
@@ -133,7 +152,7 @@ TEST_P(MadeFrames, OfNoCodeObjectAreNotBelieved) {
   EXPECT_FALSE(read().at(0).stack.known());
   ASSERT_EQ(limits_.size(), 1U);
   EXPECT_EQ(limits_[0],
-            "no stacks of Python of process 100: its memory is not all there, or not laid out like that of CPython 3." +
+            "no stacks of Python of process 100: its memory is incomplete, or does not have the layout of CPython 3." +
                 std::to_string(GetParam().minor));
 }
 

@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "../support/rounds.hpp"
 #include "image/live.hpp"
 #include "image/stacks.hpp"
 #include "inspect/python/python_frames.hpp"
@@ -16,7 +17,7 @@ using test::MadePython;
 using test::RecordingMemory;
 using test::SparseMemory;
 
-constexpr int kRounds = 3'000;
+const int kRounds = test::rounds_of_fuzzing(3'000);
 
 class Patient {
  public:

@@ -17,6 +17,29 @@ TEST(Printable, ShowsControlCharacters) {
   EXPECT_EQ(printable("\xe2\x80\xae"), "\\xe2\\x80\\xae");  // right-to-left override
 }
 
+// All characters with the property Bidi_Control of Unicode (PropList.txt), and those that end a line.
+const char* const kReordering[] = {"\xd8\x9c",     "\xe2\x80\x8e", "\xe2\x80\x8f", "\xe2\x80\xaa", "\xe2\x80\xab",
+                                   "\xe2\x80\xac", "\xe2\x80\xad", "\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x81\xa7",
+                                   "\xe2\x81\xa8", "\xe2\x81\xa9", "\xe2\x80\xa8", "\xe2\x80\xa9"};
+
+TEST(Printable, ShowsEachCharacterThatReorders) {
+  for (const std::string mark : kReordering) {
+    const std::string shown = printable("a" + mark + "b");
+    EXPECT_EQ(shown.find(mark), std::string::npos) << shown;
+    EXPECT_EQ(shown.substr(0, 3), "a\\x") << shown;
+    EXPECT_TRUE(shown.ends_with("b"));
+  }
+}
+
+TEST(JsonControls, AreEscapedAndMeanTheSame) {
+  EXPECT_EQ(escape_json_controls("{\"a\": \"x\xe2\x80\xaey\xd8\x9c\"}"), "{\"a\": \"x\\u202ey\\u061c\"}");
+  EXPECT_EQ(escape_json_controls("\"\xc2\x9b\""), "\"\\u009b\"");  // C1
+  EXPECT_EQ(escape_json_controls("{\n  \"größe\": \"名前\"\n}"), "{\n  \"größe\": \"名前\"\n}");
+  for (const std::string mark : kReordering) {
+    EXPECT_EQ(escape_json_controls("\"" + mark + "\"").find(mark), std::string::npos);
+  }
+}
+
 TEST(Printable, ShowsBytesThatAreNoUtf8) {
   EXPECT_EQ(printable("\xff"), "\\xff");
   EXPECT_EQ(printable("\xc3("), "\\xc3(");

@@ -254,8 +254,8 @@ TEST(MergeRunLog, FillsTheProcessOfATrace) {
   EXPECT_EQ(model.processes[1].unheard_for_ms, 2100U);
   EXPECT_EQ(model.processes[1].rank, 3);
   EXPECT_EQ(model.processes[1].waits_for, 0U);
-  EXPECT_EQ(model.processes[0].gone_ns, 0x1'0000'0000U);
-  EXPECT_EQ(model.processes[1].gone_ns, 0U);
+  EXPECT_EQ(model.processes[0].seen_ended_ns, 0x1'0000'0000U);
+  EXPECT_EQ(model.processes[1].seen_ended_ns, 0U);
   EXPECT_FALSE(model.processes[1].is_unreadable);
 }
 

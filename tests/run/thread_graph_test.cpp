@@ -5,8 +5,8 @@
 namespace forksight::watch {
 namespace {
 
-using Fates = std::vector<Fate>;
-using enum Fate;
+using Fates = std::vector<StuckState>;
+using enum StuckState;
 
 ThreadWaits runs(std::int32_t tid) { return {tid, true, {}}; }
 ThreadWaits waits(std::int32_t tid, std::vector<Waker> wakers) { return {tid, false, std::move(wakers)}; }
@@ -14,7 +14,7 @@ ThreadWaits waits(std::int32_t tid, std::vector<Waker> wakers) { return {tid, fa
 TEST(ThreadGraph, TwoThreadsThatHoldEachOthersLocksAreStuckBesideOneThatRuns) {
   const auto judged =
       judge_threads({{100, {runs(100), waits(101, {{100, "mutex", 102}}), waits(102, {{100, "mutex", 101}})}}});
-  EXPECT_EQ(judged[0].fate, kAwake);
+  EXPECT_EQ(judged[0].state, kAwake);
   EXPECT_EQ(judged[0].threads, (Fates{kAwake, kRoot, kRoot}));
 }
 
@@ -28,7 +28,7 @@ TEST(ThreadGraph, WhoeverQueuesBehindARingIsItsVictim) {
   const auto judged = judge_threads(
       {{100,
         {waits(100, {{100, "join", 101}}), waits(101, {{100, "mutex", 102}}), waits(102, {{100, "mutex", 101}})}}});
-  EXPECT_EQ(judged[0].fate, kRoot);
+  EXPECT_EQ(judged[0].state, kRoot);
   EXPECT_EQ(judged[0].threads, (Fates{kVictim, kRoot, kRoot}));
 }
 
@@ -37,8 +37,8 @@ TEST(ThreadGraph, AProcessThatIsWaitedForInTurnIsStillAVictim) {
   const auto judged = judge_threads(
       {{100, {waits(100, {{200, "wait4"}}), waits(101, {{100, "mutex", 102}}), waits(102, {{100, "mutex", 101}})}},
        {200, {waits(200, {{100, "pipe"}})}}});
-  EXPECT_EQ(judged[0].fate, kRoot);
-  EXPECT_EQ(judged[1].fate, kVictim);
+  EXPECT_EQ(judged[0].state, kRoot);
+  EXPECT_EQ(judged[1].state, kVictim);
   EXPECT_EQ(judged[1].waits_for, 0U);
   EXPECT_EQ(judged[1].via, "pipe");
 }
@@ -46,8 +46,8 @@ TEST(ThreadGraph, AProcessThatIsWaitedForInTurnIsStillAVictim) {
 TEST(ThreadGraph, ARingAcrossProcessesIsACause) {
   const auto judged =
       judge_threads({{100, {waits(100, {{200, "mutex", 200}})}}, {200, {waits(200, {{100, "flock"}})}}});
-  EXPECT_EQ(judged[0].fate, kRoot);
-  EXPECT_EQ(judged[1].fate, kRoot);
+  EXPECT_EQ(judged[0].state, kRoot);
+  EXPECT_EQ(judged[1].state, kRoot);
   EXPECT_EQ(judged[0].waits_for, 1U);
   EXPECT_EQ(judged[0].via, "mutex");
   EXPECT_EQ(judged[1].waits_for, 0U);
@@ -58,17 +58,17 @@ TEST(ThreadGraph, ARingAcrossProcessesIsACause) {
 TEST(ThreadGraph, NobodyWaitsForOneThatCouldOnlyEndTheWait) {
   for (const char* via : {model::kViaReceiving, model::kViaShutdown}) {
     const auto judged = judge_threads({{100, {waits(100, {{200, via}})}}, {200, {waits(200, {})}}});
-    EXPECT_EQ(judged[0].fate, kRoot) << via;
+    EXPECT_EQ(judged[0].state, kRoot) << via;
     EXPECT_FALSE(judged[0].waits_for) << via;
-    EXPECT_EQ(judge_threads({{100, {waits(100, {{200, via}})}}, {200, {runs(200)}}})[0].fate, kAwake) << via;
+    EXPECT_EQ(judge_threads({{100, {waits(100, {{200, via}})}}, {200, {runs(200)}}})[0].state, kAwake) << via;
   }
 }
 
 TEST(ThreadGraph, NobodyToWakeIsARootAndTheUnknownIsAwake) {
-  EXPECT_EQ(judge_threads({{100, {waits(100, {})}}})[0].fate, kRoot);
-  EXPECT_EQ(judge_threads({{100, {waits(100, {{300, "pipe"}})}}})[0].fate, kAwake);
-  EXPECT_EQ(judge_threads({{100, {waits(100, {{100, "mutex", 999}})}}})[0].fate, kAwake);
-  EXPECT_EQ(judge_threads({{100, {}}})[0].fate, kAwake);
+  EXPECT_EQ(judge_threads({{100, {waits(100, {})}}})[0].state, kRoot);
+  EXPECT_EQ(judge_threads({{100, {waits(100, {{300, "pipe"}})}}})[0].state, kAwake);
+  EXPECT_EQ(judge_threads({{100, {waits(100, {{100, "mutex", 999}})}}})[0].state, kAwake);
+  EXPECT_EQ(judge_threads({{100, {}}})[0].state, kAwake);
 }
 
 TEST(ThreadGraph, VictimsFollowTheShortestWay) {

@@ -15,14 +15,14 @@ Node blocked(std::initializer_list<std::size_t> targets) {
   return node;
 }
 
-std::vector<Fate> fates(const std::vector<Node>& nodes) {
-  std::vector<Fate> all;
-  for (const Judgement& judgement : judge(nodes)) all.push_back(judgement.fate);
+std::vector<StuckState> fates(const std::vector<Node>& nodes) {
+  std::vector<StuckState> all;
+  for (const Judgement& judgement : judge(nodes)) all.push_back(judgement.state);
   return all;
 }
 
-using Fates = std::vector<Fate>;
-using enum Fate;
+using Fates = std::vector<StuckState>;
+using enum StuckState;
 
 TEST(WaitGraph, NobodyToWakeIsARoot) { EXPECT_EQ(fates({blocked({})}), Fates{kRoot}); }
 
@@ -38,12 +38,12 @@ TEST(WaitGraph, OneAwakeWakerIsEnough) {
 
 TEST(WaitGraph, VictimsOfVictimsPointTowardsTheCause) {
   const auto judgements = judge({blocked({}), blocked({0}), blocked({1})});
-  EXPECT_EQ(judgements[0].fate, kRoot);
+  EXPECT_EQ(judgements[0].state, kRoot);
   EXPECT_FALSE(judgements[0].waits_for);
-  EXPECT_EQ(judgements[1].fate, kVictim);
+  EXPECT_EQ(judgements[1].state, kVictim);
   EXPECT_EQ(judgements[1].waits_for, 0U);
   EXPECT_EQ(judgements[1].via, "pipe");
-  EXPECT_EQ(judgements[2].fate, kVictim);
+  EXPECT_EQ(judgements[2].state, kVictim);
   EXPECT_EQ(judgements[2].waits_for, 1U);
 }
 
@@ -59,25 +59,25 @@ TEST(WaitGraph, WhoeverMayBeEndedByTheAwakeIsAwake) {
 
 TEST(WaitGraph, NobodyIsTheVictimOfOneForWhomItDoesNotWait) {
   const auto judgements = judge({blocked({}), may_be_ended_by(blocked({}), {0}), may_be_ended_by(blocked({1}), {0})});
-  EXPECT_EQ(judgements[1].fate, kRoot);
+  EXPECT_EQ(judgements[1].state, kRoot);
   EXPECT_FALSE(judgements[1].waits_for);
-  EXPECT_EQ(judgements[2].fate, kVictim);
+  EXPECT_EQ(judgements[2].state, kVictim);
   EXPECT_EQ(judgements[2].waits_for, 1U);
 }
 
 TEST(WaitGraph, NobodyIsInARingWithOneForWhomItDoesNotWait) {
   const auto judgements = judge({may_be_ended_by(blocked({}), {1}), blocked({0})});
-  EXPECT_EQ(judgements[0].fate, kRoot);
+  EXPECT_EQ(judgements[0].state, kRoot);
   EXPECT_FALSE(judgements[0].waits_for);
-  EXPECT_EQ(judgements[1].fate, kVictim);
+  EXPECT_EQ(judgements[1].state, kVictim);
 }
 
 TEST(WaitGraph, ARingIsACauseAndItsWaitersAreVictims) {
   const auto judgements = judge({blocked({1}), blocked({0}), blocked({0})});
-  EXPECT_EQ(judgements[0].fate, kRoot);
+  EXPECT_EQ(judgements[0].state, kRoot);
   EXPECT_EQ(judgements[0].waits_for, 1U);
-  EXPECT_EQ(judgements[1].fate, kRoot);
-  EXPECT_EQ(judgements[2].fate, kVictim);
+  EXPECT_EQ(judgements[1].state, kRoot);
+  EXPECT_EQ(judgements[2].state, kVictim);
 }
 
 TEST(WaitGraph, ARingThatAlsoWaitsForADeadOneIsItsVictim) {
@@ -91,8 +91,8 @@ TEST(WaitGraph, ADeepChainNeedsNoDeepStack) {
   std::vector<Node> nodes{blocked({})};
   for (std::size_t depth = 1; depth < kDepth; ++depth) nodes.push_back(blocked({depth - 1}));
   const auto judgements = judge(nodes);
-  EXPECT_EQ(judgements.front().fate, kRoot);
-  EXPECT_EQ(judgements.back().fate, kVictim);
+  EXPECT_EQ(judgements.front().state, kRoot);
+  EXPECT_EQ(judgements.back().state, kVictim);
 }
 
 // Computes the fates directly from their definitions: reachability by a matrix.

@@ -12,6 +12,7 @@
 #include <map>
 #include <string>
 
+#include "../support/reader.hpp"
 #include "collect/load.hpp"
 
 namespace {
@@ -52,7 +53,7 @@ class Foresight : public testing::Test {
     int status = -1;
     EXPECT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
-    auto loaded = forksight::collect::load_run({folder_});
+    auto loaded = forksight::collect::load_run(forksight::files::reader_of_test(), {folder_});
     EXPECT_TRUE(loaded.ok());
     return loaded.ok() ? std::move(loaded).value() : Model();
   }

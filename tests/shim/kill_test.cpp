@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "../support/reader.hpp"
 #include "collect/trace_file.hpp"
 
 namespace {
@@ -68,7 +69,7 @@ TEST(Trace, SurvivesSigkillAtRandomInstants) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFSIGNALED(status));
     for (const auto& entry : fs::directory_iterator(out.path())) {
-      const auto trace = forksight::collect::TraceFile::read(entry.path());
+      const auto trace = forksight::collect::TraceFile::read(forksight::files::reader_of_test(), entry.path());
       ASSERT_TRUE(trace.ok()) << trace.error();
       for (const std::string& limit : trace->limits()) EXPECT_TRUE(is_expected(limit)) << limit;
       records += trace->records().size();

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "../support/reader.hpp"
 #include "collect/load.hpp"
 
 namespace {
@@ -34,7 +35,7 @@ class Marks : public testing::Test {
     int status = -1;
     EXPECT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
-    auto loaded = forksight::collect::load_run({folder_});
+    auto loaded = forksight::collect::load_run(forksight::files::reader_of_test(), {folder_});
     EXPECT_TRUE(loaded.ok());
     return loaded.ok() ? std::move(loaded).value() : forksight::model::Model();
   }

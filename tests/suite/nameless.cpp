@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "../support/reader.hpp"
 #include "collect/load.hpp"
 #include "diagnose/diagnose.hpp"
 
@@ -13,8 +14,8 @@ int main(int argc, char** argv) {
     forksight::collect::LoadOptions without;
     without.symbolize = false;
     const std::filesystem::path folder = argv[i];
-    const auto named = forksight::collect::load_run({folder});
-    const auto nameless = forksight::collect::load_run({folder}, without);
+    const auto named = forksight::collect::load_run(forksight::files::reader_of_test(), {folder});
+    const auto nameless = forksight::collect::load_run(forksight::files::reader_of_test(), {folder}, without);
     if (!named || !nameless) {
       std::fprintf(stderr, "%s: %s\n", argv[i], (named ? nameless.error() : named.error()).c_str());
       return 3;

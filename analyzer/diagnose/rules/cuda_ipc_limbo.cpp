@@ -72,8 +72,8 @@ void cuda_ipc_limbo(const Evidence& evidence, std::vector<Finding>& findings) {
     if (of == nullptr || of->freed != nullptr || import.close != nullptr) continue;
     const model::ProcessId importer = import.open->process;
     const model::ProcessId exporter = of->call->process;
-    const std::uint64_t gone_ns = evidence.process(importer).gone_ns;
-    if (importer == exporter || gone_ns == 0 || sharing.ended_by_itself(importer)) continue;
+    const std::uint64_t seen_ended_ns = evidence.process(importer).seen_ended_ns;
+    if (importer == exporter || seen_ended_ns == 0 || sharing.ended_by_itself(importer)) continue;
     if (!sharing.is_whole(importer) || !sharing.is_whole(exporter)) continue;
     const std::size_t given_back = count_given_back(sharing, exporter);
     // The exporter had the chance to free the memory: it made a recorded call, or ended by itself, after the importer
@@ -85,7 +85,7 @@ void cuda_ipc_limbo(const Evidence& evidence, std::vector<Finding>& findings) {
     // Another process may have the memory open.
     const bool is_shared = std::ranges::any_of(sharing.imports(), [&](const Import& other) {
       return other.of == of && other.close == nullptr && other.open->process != importer &&
-             evidence.process(other.open->process).gone_ns == 0;
+             evidence.process(other.open->process).seen_ended_ns == 0;
     });
     if (!is_shared && told.insert(of).second) findings.push_back(describe(evidence, import, given_back));
   }

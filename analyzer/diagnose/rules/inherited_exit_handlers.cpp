@@ -17,24 +17,19 @@ namespace forksight::rules {
 
 namespace {
 
-struct End {
-  Certainty harm;
-  Outcome outcome;
-};
-
 bool is_crash(int signal) {
   return signal == SIGSEGV || signal == SIGABRT || signal == SIGBUS || signal == SIGFPE || signal == SIGILL;
 }
 
 // exit() never returns, so a missing return is no evidence.
-std::optional<End> find_end_of_exit(const Evidence& evidence, const model::Touch& touch) {
+std::optional<CallEnd> find_end_of_exit(const Evidence& evidence, const model::Touch& touch) {
   const model::Process& child = evidence.process(touch.process);
   // The process went on and touched something else. That touch is the finding.
   if (!evidence.find_hang(touch)) return std::nullopt;
-  if (is_proven_dead(child)) return End{Certainty::kProven, Outcome::kHang};
-  if (child.liveness == model::Liveness::kSpinning) return End{Certainty::kLikely, Outcome::kHang};
+  if (is_proven_dead(child)) return CallEnd{Certainty::kProven, Outcome::kHang};
+  if (child.liveness == model::Liveness::kSpinning) return CallEnd{Certainty::kLikely, Outcome::kHang};
   if (child.exit_status && WIFSIGNALED(*child.exit_status) && is_crash(WTERMSIG(*child.exit_status))) {
-    return End{Certainty::kLikely, Outcome::kError};
+    return CallEnd{Certainty::kLikely, Outcome::kError};
   }
   return std::nullopt;
 }
@@ -79,7 +74,7 @@ void tell_list(const Evidence& evidence, const model::Touch& touch, Finding& fin
   add_sentence(finding, "The lock names no owner, so the thread that held it is not known.");
 }
 
-void tell_handlers(const Evidence& evidence, const model::Touch& touch, const End& end, Finding& finding) {
+void tell_handlers(const Evidence& evidence, const model::Touch& touch, const CallEnd& end, Finding& finding) {
   const model::Process& child = evidence.process(touch.process);
   const model::Fork& fork = evidence.fork(touch);
   const model::Touch* const wait = find_wait(evidence, touch);
@@ -92,7 +87,7 @@ void tell_handlers(const Evidence& evidence, const model::Touch& touch, const En
       "{} {} in exit(){}{}: its parent's exit handlers run in it, without the {} that fork(){} left behind",
       evidence.name(touch.process), end.outcome == Outcome::kError ? "crashed" : hangs(child),
       words::at(" at ", touch.stack), handler, words::count(lost, "thread", "threads"), words::at(" at ", fork.stack));
-  add_sentence(finding, fmt::format("Thread {} of {} called exit(){} and did not get to its end.", touch.tid,
+  add_sentence(finding, fmt::format("Thread {} of {} called exit(){}, and the exit never finished.", touch.tid,
                                     evidence.name(touch.process), words::at(" at ", touch.stack)));
   if (wait != nullptr) {
     add_sentence(finding, fmt::format("An exit handler or static destructor waits{}.", words::at(" at ", wait->stack)));

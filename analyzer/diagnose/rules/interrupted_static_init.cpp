@@ -12,7 +12,7 @@ namespace forksight::rules {
 namespace {
 
 std::string summarise(const Evidence& evidence, const model::Touch& touch, const locks::Orphan& orphan,
-                      const locks::End& end) {
+                      const CallEnd& end) {
   if (evidence.find_cause(touch) == Certainty::kPossible) {
     return fmt::format("{}: {}", locks::head(evidence, touch, orphan.lock, end, "waiting for"),
                        locks::cause(evidence, touch, orphan));
@@ -29,7 +29,7 @@ std::string summarise(const Evidence& evidence, const model::Touch& touch, const
                      words::at(" at ", evidence.fork(touch).stack));
 }
 
-void tell(const Evidence& evidence, const model::Touch& touch, const locks::Orphan& orphan, const locks::End& end,
+void tell(const Evidence& evidence, const model::Touch& touch, const locks::Orphan& orphan, const CallEnd& end,
           Finding& finding) {
   const model::Process& child = evidence.process(touch.process);
   const model::Fork& fork = evidence.fork(touch);

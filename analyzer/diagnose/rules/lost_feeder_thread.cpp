@@ -81,8 +81,8 @@ Finding describe(const Evidence& evidence, const model::Fork& fork, const python
   return finding;
 }
 
-Finding describe(const Evidence& evidence, const model::Touch& touch, const locks::Orphan& orphan,
-                 const locks::End& end, const queues::Feeder& feeder) {
+Finding describe(const Evidence& evidence, const model::Touch& touch, const locks::Orphan& orphan, const CallEnd& end,
+                 const queues::Feeder& feeder) {
   Finding finding = evidence.begin_finding("lost-feeder-thread", touch);
   finding.harm = end.harm;
   finding.cause = evidence.find_cause(touch);

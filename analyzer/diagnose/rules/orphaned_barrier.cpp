@@ -13,24 +13,23 @@ namespace forksight::rules {
 
 namespace {
 
-using locks::End;
 using locks::Orphan;
 using model::SyncOperation;
 
-std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch) {
+std::optional<CallEnd> find_end(const Evidence& evidence, const model::Touch& touch) {
   if (touch.action != model::TouchAction::kNone) return locks::find_end(evidence, touch);
   const bool waits = touch.operation == SyncOperation::kWait;
   if (touch.returned) {
     if (!waits) return std::nullopt;
-    return End{Certainty::kProven, Outcome::kCorruption};
+    return CallEnd{Certainty::kProven, Outcome::kCorruption};
   }
   const auto hang = evidence.find_hang(touch);
   if (!hang) return std::nullopt;
   // Other threads of the child may still arrive.
   const model::Process& child = evidence.process(touch.process);
   const bool is_proven = is_proven_dead(child);
-  if (waits && !is_proven) return End{Certainty::kLikely, Outcome::kMayHang};
-  return End{*hang, Outcome::kHang};
+  if (waits && !is_proven) return CallEnd{Certainty::kLikely, Outcome::kMayHang};
+  return CallEnd{*hang, Outcome::kHang};
 }
 
 // The fork lost threads beside those that had arrived.
@@ -38,13 +37,13 @@ bool has_lost_others(const model::Fork& fork, const Orphan& orphan) {
   return fork.lost_threads.size() + fork.unknown_threads > orphan.held.waiters;
 }
 
-Certainty find_cause(const Evidence& evidence, const model::Touch& touch, const End& end) {
+Certainty find_cause(const Evidence& evidence, const model::Touch& touch, const CallEnd& end) {
   const bool is_incomplete = end.outcome != Outcome::kCorruption && touch.operation == SyncOperation::kWait;
   return is_incomplete ? Certainty::kPossible : evidence.find_cause(touch);
 }
 
 std::string describe_barrier(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan,
-                             const End& end) {
+                             const CallEnd& end) {
   const std::string child = evidence.name(touch.process);
   const std::string name = words::lock(orphan.lock);
   const char* const verb = touch.operation == SyncOperation::kDestroy ? "destroying" : "waiting at";

@@ -13,7 +13,6 @@ namespace forksight::rules {
 
 namespace {
 
-using locks::End;
 using locks::Orphan;
 using model::SyncOperation;
 
@@ -34,22 +33,22 @@ bool sleeps_in(const model::Process& process, const model::Lock& condition) {
   });
 }
 
-std::optional<End> find_end(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan) {
+std::optional<CallEnd> find_end(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan) {
   if (touch.action != model::TouchAction::kNone) return locks::find_end(evidence, touch);
   if (!touch.is_stolen) {
     const auto hang = touch.returned ? std::nullopt : evidence.find_hang(touch);
-    return hang ? std::optional(End{*hang, Outcome::kHang}) : std::nullopt;
+    return hang ? std::optional(CallEnd{*hang, Outcome::kHang}) : std::nullopt;
   }
   // The call that signalled has returned. Later signals may have made up for it, unless a waiter still sleeps there.
   const model::Process& child = evidence.process(touch.process);
   if (!sleeps_in(child, orphan.lock)) return std::nullopt;
-  if (no_signal_can_wake(child)) return End{Certainty::kProven, Outcome::kHang};
-  if (is_proven_dead(child)) return End{Certainty::kLikely, Outcome::kMayHang};
+  if (no_signal_can_wake(child)) return CallEnd{Certainty::kProven, Outcome::kHang};
+  if (is_proven_dead(child)) return CallEnd{Certainty::kLikely, Outcome::kMayHang};
   return std::nullopt;
 }
 
 std::string describe_condvar(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan,
-                             const End& end) {
+                             const CallEnd& end) {
   const std::string child = evidence.name(touch.process);
   const std::string name = words::lock(orphan.lock);
   const char* const verb = verb_of(touch.operation);
@@ -83,7 +82,8 @@ const char* nature_of(const model::Touch& touch) {
   return "Before a new group of waiters can be woken, the group before it must have left. Its members never will.";
 }
 
-void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const End& end, Finding& finding) {
+void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const CallEnd& end,
+          Finding& finding) {
   const model::Process& child = evidence.process(touch.process);
   const model::Fork& fork = evidence.fork(touch);
   const std::string name = words::lock(orphan.lock);
@@ -115,7 +115,7 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
                             : describe_end(child));
 }
 
-void add_fixes(const model::Touch& touch, const Orphan& orphan, const End& end, Finding& finding) {
+void add_fixes(const model::Touch& touch, const Orphan& orphan, const CallEnd& end, Finding& finding) {
   const std::string name = words::lock(orphan.lock);
   finding.fixes.push_back(
       {fmt::format(

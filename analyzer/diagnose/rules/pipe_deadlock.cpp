@@ -110,8 +110,8 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
             : fmt::format("process {} {}", first.waker->pid,
                           waits_for_end ? fmt::format("waits for its end{}{}", words::at(" at ", second.wait->stack),
                                                       is_full ? " instead of reading" : "")
-                          : has_lock    ? "gets to it only after another wait, which only this process could end"
-                                        : "waits for it in turn");
+                          : has_lock    ? "acts only after another wait, which only this process could end"
+                                        : "waits for this process");
     finding.summary = fmt::format("{} {} {}{}, and {}", evidence.name(finding.process), hangs(process), what,
                                   polls ? std::string() : words::at(" at ", first.wait->stack), other);
     cycles::tell(evidence, cycle, finding);
@@ -129,12 +129,12 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
     } else if (has_lock) {
       add_sentence(
           finding,
-          "The process that should write first needs something that one of the others keeps until the data has come.");
-      finding.fixes.push_back({"Release the lock before waiting for the data of another one, or for its end."});
+          "The process that should write first needs something that another process keeps until it has got the data.");
+      finding.fixes.push_back({"Release the lock before waiting for data from another process, or for its end."});
     } else {
-      add_sentence(finding, "Each of them waits for the other to speak first.");
+      add_sentence(finding, "Each process waits until another one of them writes first.");
       finding.fixes.push_back(
-          {"Settle in the protocol who speaks when; flush what is buffered before waiting for an answer."});
+          {"Define in the protocol which side writes when. Flush buffered output before waiting for an answer."});
       finding.fixes.push_back({"Wait for an answer with a time limit: poll() with a timeout, SO_RCVTIMEO."});
     }
     findings.push_back(std::move(finding));

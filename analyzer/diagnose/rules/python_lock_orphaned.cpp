@@ -38,7 +38,7 @@ bool is_of_python(const model::Lock& lock, const model::Touch& touch) {
          (lock.kind == model::LockKind::kSemaphore && words::is_python_semaphore(touch.stack));
 }
 
-std::string head(const Evidence& evidence, const model::Touch& touch, const locks::End& end) {
+std::string head(const Evidence& evidence, const model::Touch& touch, const CallEnd& end) {
   const std::string child = python::process(evidence, touch.process);
   const std::string wait = tell_wait(touch);
   switch (end.outcome) {
@@ -54,7 +54,7 @@ std::string head(const Evidence& evidence, const model::Touch& touch, const lock
                         : fmt::format("{} waits in vain{}, until its time limit is over", child, wait);
 }
 
-void tell_chain(const Evidence& evidence, const model::Touch& touch, const locks::Orphan& orphan, const locks::End& end,
+void tell_chain(const Evidence& evidence, const model::Touch& touch, const locks::Orphan& orphan, const CallEnd& end,
                 const model::Stack* at_fork, Finding& finding) {
   const model::Fork& fork = evidence.fork(touch);
   add_sentence(finding,

@@ -30,19 +30,20 @@ void rwlock_upgrade(const Evidence& evidence, std::vector<Finding>& findings) {
         fmt::format("{} {} locking {} for writing{}: {} {}", evidence.name(finding.process), hangs(process), name,
                     words::at(" at ", wait.stack), cycles::thread(evidence, cycle.front(), false),
                     process.never_had_other_threads ? "holds it for reading itself"
-                    : is_alone ? "possibly holds it for reading itself, or one that has ended never unlocked it"
+                    : is_alone ? "possibly holds it for reading itself, or a thread that has ended never unlocked it"
                                : "possibly holds it for reading itself, or another reader does not unlock it");
     finding.culprit = cycles::culprit_lock(evidence, cycle);
     add_sentence(finding, fmt::format("Thread {} waits to lock {} for writing, and it is locked for reading{}.",
                                       wait.tid, name, wait.readers == 1 ? "" : fmt::format(" {} times", wait.readers)));
     add_sentence(finding, describe_liveness(process));
     add_sentence(finding,
-                 process.never_had_other_threads
-                     ? "There is no other thread that could be its reader, and none was: it waits for itself to unlock."
-                 : is_alone ? "A rwlock does not record who its readers are: the reader is this thread, or one that "
-                              "has ended without unlocking; no other is left."
-                            : "A rwlock does not record who its readers are: the reader may be this thread, another of "
-                              "those that wait, or one that has ended without unlocking.");
+                 process.never_had_other_threads ? "The process never had another thread. So this thread is the "
+                                                   "reader, and waits until it unlocks the rwlock itself."
+                 : is_alone
+                     ? "A rwlock does not record its readers. The process has no other thread, so the reader is this "
+                       "thread, or one that has ended without unlocking."
+                     : "A rwlock does not record its readers. The reader may be this thread, another waiting "
+                       "thread, or one that has ended without unlocking.");
     add_sentence(
         finding,
         "A lock for reading cannot be turned into one for writing: the writer waits for all readers, itself included.");

@@ -29,15 +29,15 @@ bool is_refused_unlock(const Touch& touch) {
   return touch.kind == TouchKind::kUnlockRefused && touch.action == TouchAction::kNone;
 }
 
-std::optional<locks::End> find_end(const Evidence& evidence, const Touch& touch, const model::Lock& lock) {
-  if (is_refused_unlock(touch)) return locks::End{Certainty::kProven, Outcome::kError};
+std::optional<CallEnd> find_end(const Evidence& evidence, const Touch& touch, const model::Lock& lock) {
+  if (is_refused_unlock(touch)) return CallEnd{Certainty::kProven, Outcome::kError};
   auto end = locks::find_end(evidence, touch);
   // libc aborts, because the kernel does not know the owner's tid in this process. For a robust mutex libc waits.
   if (end && end->outcome == Outcome::kHang && lock.priority_inherit && !lock.robust) end->outcome = Outcome::kError;
   return end;
 }
 
-std::string summarise(const Evidence& evidence, const Touch& touch, const locks::Orphan& own, const locks::End& end) {
+std::string summarise(const Evidence& evidence, const Touch& touch, const locks::Orphan& own, const CallEnd& end) {
   const std::string taken = words::place(own.held.acquired_at);
   const std::string child = evidence.name(touch.process);
   const std::string cause = fmt::format("the forking thread {} it across fork(){}",
@@ -57,7 +57,7 @@ std::string summarise(const Evidence& evidence, const Touch& touch, const locks:
 }
 
 void tell_touch(const Evidence& evidence, const Touch& touch, const locks::Orphan& own, const Touch* refused,
-                const locks::End& end, Finding& finding) {
+                const CallEnd& end, Finding& finding) {
   const std::string name = words::lock(own.lock);
   const std::string who = fmt::format("Thread {} of {}", touch.tid, evidence.name(touch.process));
   std::string where = words::place_with_function(touch.stack);

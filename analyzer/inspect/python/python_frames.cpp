@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <unordered_set>
 
 #include "forksight/abi/python.hpp"
 #include "forksight/abi/thread.hpp"
@@ -30,6 +31,7 @@ class Reader {
 
   std::vector<PythonThread> read();
   // True if the interpreter has thread states whose contents are impossible.
+  void add_limits_of_rings(std::int32_t pid, std::vector<std::string>& limits) const;
   bool is_strange() const { return is_strange_; }
   bool has_given_up() const { return steps_left_ == 0 || line_bytes_left_ == 0; }
 
@@ -40,7 +42,7 @@ class Reader {
   void add_thread(std::uint64_t state, std::uint64_t gil_holder);
   std::int32_t find_tid(std::uint64_t state, std::uint64_t pointer) const;
   std::uint64_t innermost_frame(std::uint64_t state) const;
-  model::Stack walk(std::uint64_t frame, std::uint64_t& innermost_code);
+  model::Stack walk(std::uint64_t frame, std::uint64_t& innermost_code, bool& is_ring);
   std::optional<model::Frame> read_frame(std::uint64_t frame, std::uint64_t code);
   std::uint64_t find_instructions(std::uint64_t frame, std::uint64_t code, const PythonCode& of) const;
   int find_line(std::uint64_t frame, std::uint64_t address, const PythonCode& code);
@@ -52,6 +54,8 @@ class Reader {
   PythonObjects objects_;
   std::vector<PythonThread> threads_;
   bool is_strange_ = false;
+  std::size_t rings_ = 0;        // threads whose frames form a ring
+  bool is_list_a_ring_ = false;  // the list of interpreters, or one of threads
   std::size_t steps_left_ = kMostStepsOfAll;
   std::size_t line_bytes_left_ = kMostLineBytesOfAll;
 };
@@ -61,7 +65,9 @@ std::vector<PythonThread> Reader::read() {
   const auto first = memory_.value<std::uint64_t>(python_.runtime + layout_.interpreters);
   is_strange_ = !first;
   std::uint64_t interpreter = first.value_or(0);
-  while (interpreter != 0 && seen.size() < kMostInterpreters && seen.insert(interpreter).second) {
+  while (interpreter != 0 && seen.size() < kMostInterpreters) {
+    is_list_a_ring_ = is_list_a_ring_ || !seen.insert(interpreter).second;
+    if (is_list_a_ring_) break;
     read_interpreter(interpreter);
     interpreter = word(interpreter + layout_.interpreter_next);
   }
@@ -82,7 +88,9 @@ void Reader::read_interpreter(std::uint64_t interpreter) {
   const std::uint64_t holder = gil_holder(interpreter);
   std::set<std::uint64_t> seen;
   std::uint64_t state = word(interpreter + layout_.threads);
-  while (state != 0 && threads_.size() < kMostThreads && seen.size() < kMostThreads && seen.insert(state).second) {
+  while (state != 0 && threads_.size() < kMostThreads && seen.size() < kMostThreads) {
+    is_list_a_ring_ = is_list_a_ring_ || !seen.insert(state).second;
+    if (is_list_a_ring_) return;
     if (word(state + layout_.thread_interpreter) != interpreter) {
       is_strange_ = true;
       return;
@@ -99,11 +107,13 @@ void Reader::add_thread(std::uint64_t state, std::uint64_t gil_holder) {
   thread.holds_gil = state == gil_holder;
   std::uint64_t code = 0;
   bool is_whole = false;
+  bool is_ring = false;
   // A running thread may change its frames during the read.
   for (int attempt = 0; attempt < kMostAttempts && !is_whole && steps_left_ > 0; ++attempt) {
-    thread.stack = walk(innermost_frame(state), code);
+    thread.stack = walk(innermost_frame(state), code, is_ring);
     is_whole = !thread.stack.cut || thread.stack.frames.size() == kMostFrames;
   }
+  if (is_ring) ++rings_;
   if (!is_whole && !thread.stack.known()) is_strange_ = true;
   if (thread.stack.known()) thread.locals = objects_.local_names(code);
   // Several states may have the pointer of the same thread: a state that was made for a future thread has the pointer
@@ -146,10 +156,25 @@ std::uint64_t Reader::innermost_frame(std::uint64_t state) const {
   return pointer == 0 ? 0 : word(pointer + layout_.cframe_frame);
 }
 
-model::Stack Reader::walk(std::uint64_t frame, std::uint64_t& innermost_code) {
+void Reader::add_limits_of_rings(std::int32_t pid, std::vector<std::string>& limits) const {
+  if (rings_ > 0) {
+    limits.push_back(
+        fmt::format("process {}: the frames of Python of {} thread{} form a ring: their stacks are cut there", pid,
+                    rings_, rings_ == 1 ? "" : "s"));
+  }
+  if (is_list_a_ring_) {
+    limits.push_back(fmt::format(
+        "process {}: the list of Python's threads forms a ring: some threads may have no lines of Python", pid));
+  }
+}
+
+model::Stack Reader::walk(std::uint64_t frame, std::uint64_t& innermost_code, bool& is_ring) {
   model::Stack stack;
+  is_ring = false;
+  std::unordered_set<std::uint64_t> seen;
   for (std::size_t step = 0; frame != 0; ++step) {
-    stack.cut = steps_left_ == 0;
+    is_ring = !seen.insert(frame).second;
+    stack.cut = is_ring || steps_left_ == 0;
     if (stack.cut) break;
     --steps_left_;
     const bool is_shim =
@@ -224,7 +249,7 @@ std::vector<PythonThread> read_python_threads(const image::Image& image, const P
   const bool any = std::ranges::any_of(threads, [](const PythonThread& thread) { return thread.stack.known(); });
   if (!any && reader.is_strange()) {
     limits.push_back(
-        fmt::format("no stacks of Python of process {}: its memory is not all there, or not laid out like that of "
+        fmt::format("no stacks of Python of process {}: its memory is incomplete, or does not have the layout of "
                     "CPython 3.{}",
                     image.pid, python.layout.minor));
   }
@@ -234,6 +259,7 @@ std::vector<PythonThread> read_python_threads(const image::Image& image, const P
                     "threads have no lines of Python",
                     image.pid));
   }
+  reader.add_limits_of_rings(image.pid, limits);
   return threads;
 }
 

@@ -1,6 +1,6 @@
 /* Annotations for locks that a program implements itself: spin locks, futex locks, reader-writer locks. If the program
- * runs under forksight, they tell forksight who holds the lock. Otherwise each annotation costs one load and one branch
- * that is never taken. The program needs no library of forksight. For C99 and C++, GCC and Clang.
+ * runs under forksight, the annotations tell forksight which thread holds the lock. Otherwise each annotation costs one
+ * load and one branch that is never taken. The program needs no library of forksight. For C99 and C++, GCC and Clang.
  *
  *   void lock(struct my_lock* l) {
  *     if (!try_fast(l)) {
@@ -40,9 +40,9 @@ void forksight_lock_gave_up(const volatile void* lock) __attribute__((weak));
 }
 #endif
 
-/* The address of a weak function; 0 without the shim. In a program for a fixed address (-no-pie), the linker would
- * replace the address by 0. So it is read from the global offset table, which the loader fills in when the program
- * starts. */
+/* Finds the address of a weak function; 0 without the shim. In a program for a fixed address (-no-pie), the linker
+ * would replace the plain address by 0. So the address is read from the global offset table, which the loader fills in
+ * when the program starts. */
 #if defined(__x86_64__) && defined(__ELF__)
 #define FORKSIGHT_FIND_(function, pointer) \
   __asm__(".weak " #function "\n\tmovq " #function "@GOTPCREL(%%rip), %0" : "=r"(pointer))
@@ -71,7 +71,7 @@ void forksight_lock_gave_up(const volatile void* lock) __attribute__((weak));
 #define FORKSIGHT_LOCK_ACQUIRED(lock, name) FORKSIGHT_LOCK_ACQUIRED_AS(lock, name, FORKSIGHT_EXCLUSIVE)
 /* The thread is about to release the lock. */
 #define FORKSIGHT_LOCK_RELEASED(lock) FORKSIGHT_CALL_(forksight_lock_released, ((lock)))
-/* A wait that was announced ended without the lock. */
+/* A wait that FORKSIGHT_LOCK_WAITING announced has ended without the lock. */
 #define FORKSIGHT_LOCK_GAVE_UP(lock) FORKSIGHT_CALL_(forksight_lock_gave_up, ((lock)))
 
 #endif

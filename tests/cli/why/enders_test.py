@@ -67,6 +67,17 @@ class Enders(unittest.TestCase):
             (timer,) = self.enders(report, child, "timer")
             self.assertTrue(0 < timer["in_ms"] < 300_000, timer)
 
+    def test_one_of_two_children_named_by_a_pidfd(self):
+        with Program(python("import os, subprocess\n"
+                            "first, other = subprocess.Popen(['sleep', '300']), subprocess.Popen(['sleep', '301'])\n"
+                            + READY + "\n"
+                            "os.waitid(os.P_PIDFD, os.pidfd_open(first.pid), os.WEXITED)")) as program:
+            program.wait_quiet()
+            text, report = self.ask(program)
+            child = next(pid for pid in tree_of(program.pid)[1:] if b"300" in Path(f"/proc/{pid}/cmdline").read_bytes())
+            self.assertRegex(text, rf"in a wait for a child: process {child} \(sleep\)\n")
+            self.assertEqual([(ender["pid"], ender["via"]) for ender in self.enders(report, program.pid, "process")], [(child, "wait4")])
+
     def test_a_reader_of_a_pipe_and_who_has_the_other_end(self):
         text, report = self.look(shell("exec cat"))
         # Standard input is a pipe. This test has the other end of it.

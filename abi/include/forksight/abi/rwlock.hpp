@@ -25,9 +25,9 @@ struct Rwlock {
   static constexpr std::uint32_t kReadersWait = 4;  // readers sleep on `readers`, behind a waiting writer
   static constexpr unsigned kReaderShift = 3;
   static constexpr std::uint32_t kFutexUsed = 2;  // in the two futexes: threads may sleep there
-  static constexpr std::uint32_t kMostFlags = 2;
+  static constexpr std::uint32_t kHighestKind = 2;
   // The value of `flags` with which a new reader waits behind a waiting writer. With kind 1 a reader does not wait.
-  static constexpr std::uint32_t kQueues = 2;
+  static constexpr std::uint32_t kReadersWaitBehindWriters = 2;
 
   constexpr std::uint32_t reader_count() const { return readers >> kReaderShift; }
   constexpr bool is_write_phase() const { return (readers & kWritePhase) != 0; }

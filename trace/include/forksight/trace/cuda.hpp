@@ -13,7 +13,8 @@ enum CudaFlag : std::uint32_t {
   // `devices` and `active_contexts` are the driver's own answers, at least as new as the latest context that the shim
   // saw being made.
   kCudaAsked = 1U << 1U,
-  kCudaLost = 1U << 2U,  // initialised before an earlier fork: the forking process cannot use it either
+  // An ancestor initialised the driver before an earlier fork, so the forking process cannot use it either.
+  kCudaLost = 1U << 2U,
 };
 
 // The CUDA driver of a process that forks, written by the forking thread after its kFork.
@@ -32,10 +33,10 @@ struct CudaRecord {
 };
 static_assert(sizeof(CudaRecord) == 72);
 
-// A function of the driver that a forked child called.
+// A function of the CUDA driver, of MPI or of UCX that a forked child called.
 struct CudaFunctionRecord {
   std::uint64_t address;
-  char name[56];  // as the driver exports it, NUL-terminated
+  char name[56];  // as the library exports it, NUL-terminated
 };
 static_assert(sizeof(CudaFunctionRecord) == 64);
 
@@ -47,14 +48,16 @@ enum class CudaIpcKind : std::uint32_t {
   // A process that has one of the records above ends, by exit() or by returning from main. Written after its exit
   // handlers.
   kEnd = 5,
-  // A context was destroyed, which closes the memory that was opened in it. It is not known which memory that was.
+  // A context was destroyed. This closes the memory that was opened in it, but the shim does not know which memory that
+  // was.
   kContextGone = 6,
 };
 
-// Device memory that processes share by handle. kClose and kFree are written before the call, and their `ended_ns` and
-// `result` when it returns; the others are written after the call. Times are of CLOCK_MONOTONIC.
+// Device memory that processes share by handle. kClose and kFree are written before the call; their `ended_ns` and
+// `result` are set when it returns. The others are written after the call. Times are of CLOCK_MONOTONIC.
 struct CudaIpcRecord {
-  std::uint64_t handle;   // FNV-1a of its 64 bytes; kClose, kFree: of the handle that opened or exported the address
+  // FNV-1a of the 64 bytes of the handle. kClose, kFree: of the handle by which the memory was opened or exported.
+  std::uint64_t handle;
   std::uint64_t address;  // of the memory in this process; 0 for a kOpen that failed
   std::uint64_t bytes;    // kOpen: result of cuMemGetAddressRange; 0: it was not asked
   std::uint64_t stack;    // ref to kStack of the caller

@@ -41,14 +41,14 @@ struct CureSet {
   }
 };
 
-// The word of a list that is not a cure; null: the whole list is valid.
+// The first word of a list that is not valid; null: the whole list is valid.
 struct CureMistake {
   const char* word = nullptr;
   std::size_t bytes = 0;
 };
 
-// Adds the cures that `text` names. `text` may be null. It allocates nothing and uses no locale, because the shim reads
-// its environment with it.
+// Adds the cures that `text` names, up to the first word that is not valid. `text` may be null. The function allocates
+// nothing and uses no locale, because the shim calls it.
 constexpr CureMistake read_cures(const char* text, CureSet& out) {
   constexpr std::uint32_t kMostValue = 1'000'000;
   const auto is_word = [](const char* at, const char* end, const char* word) {

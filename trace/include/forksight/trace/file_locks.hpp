@@ -10,15 +10,15 @@ namespace forksight::trace {
 enum class FileLockKind : std::uint32_t { kPosix = 1, kFlock = 2, kOfd = 3 };
 
 enum class FileLockEvent : std::uint32_t {
-  kForeignUnlock = 1,  // kPosix: a child unlocked a lock that only its parent has, according to the kernel
-  kReleased = 2,       // kFlock, kOfd: a child released the lock; until then its parent had the file open, and the lock
+  kForeignUnlock = 1,  // kPosix: a child called unlock for a lock that, according to the kernel, only its parent has
+  kReleased = 2,       // kFlock, kOfd: a child released the lock, which its parent had until then, with the file open
   kMissed = 3,         // kFlock, kOfd: the process that took the lock releases it, but had already lost it
 };
 
 enum FileLockFlag : std::uint32_t {
   kFileChanged = 1U << 0U,  // kForeignUnlock: the file has been written to since the fork
-  // kForeignUnlock: it is known whether parent and child have written anything since the fork, to any file. The next
-  // two flags say which of them has.
+  // kForeignUnlock: it is known whether parent and child have written anything since the fork, to whatever file. The
+  // next two flags say which of them has.
   kWriterKnown = 1U << 1U,
   kChildWrote = 1U << 2U,
   kParentWrote = 1U << 3U,
@@ -34,8 +34,10 @@ struct FileLockRecord {
   FileLockKind kind;
   FileLockEvent event;
   std::int32_t fd;
-  std::int32_t owner;   // pid of the process that took the lock
-  std::int32_t other;   // kMissed: pid of a process whose lock of the file excludes this lock; 0: none
+  std::int32_t owner;  // pid of the process that took the lock
+  // kMissed: pid of a process whose lock of the file excludes this lock; 0: none. -1: a lock of an open file
+  // description excludes it, for which the kernel names no process.
+  std::int32_t other;
   std::uint32_t flags;  // FileLockFlag
   std::uint32_t path_bytes;
   std::uint32_t reserved;

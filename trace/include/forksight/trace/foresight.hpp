@@ -1,5 +1,6 @@
-// Records of what has not happened yet: in which order threads take locks (FORKSIGHT_LOCK_ORDER), and how long other
-// threads held a lock that a child needs (FORKSIGHT_PREDICT). Part of the trace format: see format.hpp.
+// Records for the prediction of hangs that have not happened: in which order threads take locks (FORKSIGHT_LOCK_ORDER),
+// and how long other threads held a lock that a child takes (FORKSIGHT_PREDICT). Part of the trace format: see
+// format.hpp.
 //   Locks have numbers, because an address does not distinguish a lock from a later one at the same place. A number is
 //   unique in a process and the processes that are forked from it.
 //   Threads have lives. A process has a clock that advances by one whenever a thread is made, joined, or seen for the
@@ -16,10 +17,10 @@ namespace forksight::trace {
 
 enum LifeFlag : std::uint32_t {
   kLifeBegun = 1,       // the thread runs, or has run
-  kLifeUnfollowed = 2,  // it is not known whether it was joined: there was no room to remember its pthread_t
+  kLifeUnfollowed = 2,  // it is not known whether the thread was joined: the table had no room for its pthread_t
 };
 
-// A thread. Written by the thread that makes it.
+// A thread. Written by the thread that makes it; if that is not known, by the thread itself.
 struct ThreadLifeRecord {
   std::uint64_t creator;  // ref to kThreadLife, 0: not known, or none
   std::uint64_t born;     // the moment of the birth, which is then the creator's moment, too
@@ -41,10 +42,11 @@ static_assert(sizeof(OrderGate) == 16);
 
 inline constexpr std::uint32_t kOrderMoments = 8;
 
-// A thread that held one lock acquired another, by a call that waits until it has it. One record for each thread, pair,
-// and set of held locks; `times` and the moments change in place. Tail: `gates` OrderGate.
-//   `held` and `held_number` are 0 if a writer holds no followed lock and takes a rwlock that prefers writers: readers
-//   wait for it while it waits.
+// A thread that held one lock acquired another, by a call that waits until it has the lock. There is one record for
+// each thread, pair of locks, and set of further locks that are held then. `times`, `moments` and `used` change in
+// place. Tail: `gates` OrderGate.
+//   A writer that takes a rwlock that prefers writers has a record even if it holds no lock with a number, because
+//   readers wait while the writer waits. Then `held` and `held_number` are 0.
 struct LockOrderRecord {
   std::uint64_t life;    // ref to kThreadLife
   std::uint64_t thread;  // ref to kThread
@@ -74,15 +76,16 @@ enum OrderFlag : std::uint32_t {
 inline constexpr std::uint32_t kTimeSlices = 16;
 
 // A forked process took a lock that was free at its fork, and that other threads of its parent had held at other times.
-// All ticks are of one clock, and only their ratios matter. The times are sums over all other threads of the parent,
-// including threads that had ended before the fork. `threads` counts only threads that lived at the fork.
+// All ticks are of one clock, and only their ratios matter. The times are sums over the other threads of the parent
+// that could have held the lock at the fork, including threads that had ended before. `threads` counts only threads
+// that lived at the fork.
 struct RacyTouchRecord {
   std::uint64_t fork;          // ref to kFork
   std::uint64_t lock;          // address
   std::uint64_t stack;         // ref to kStack of the caller
   std::uint64_t holder;        // ref to kThread: of the threads that lived at the fork, the one that held it longest
   std::uint64_t held_stack;    // ref to kStack where that thread took it
-  std::uint64_t held_ticks;    // held by all threads but the forking one
+  std::uint64_t held_ticks;    // for how long these other threads held it, all together
   std::uint64_t window_ticks;  // from the time when the process made its second thread to the fork
   std::uint64_t window_ns;
   std::uint64_t times;    // how often they took it

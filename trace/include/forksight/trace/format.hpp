@@ -82,9 +82,9 @@ struct ModuleGoneRecord {
 static_assert(sizeof(ModuleGoneRecord) == 8);
 
 enum StackFlag : std::uint32_t {
-  kStackCut = 1U << 0U,     // bytes were left out at the outer end: the bound was reached
-  kStackFrozen = 1U << 1U,  // a copy of another thread's stack in a forked child: the thread had continued after the
-                            // call, so inner frames may have been overwritten
+  kStackCut = 1U << 0U,     // bytes are missing at the outer end, because the stack has more than were copied
+  kStackFrozen = 1U << 1U,  // the thread had continued after the call before the stack was copied, so inner frames may
+                            // have been overwritten. An example is the stack of a lost thread in a forked child.
 };
 
 // A stack to be unwound later. The innermost frame is at `pc`, which is a return address: the call is just before it.
@@ -98,8 +98,8 @@ struct StackRecord {
 };
 static_assert(sizeof(StackRecord) == 32);
 
-// The first record of a file. It contains references to kStack records. Only writers use them, so that they do not
-// write the same stack again.
+// The first record of a file. It contains references to kStack records that were written recently. Only writers use it,
+// so that they do not write the same stack again.
 inline constexpr std::uint32_t kRecentStacks = 256;
 struct RecentRecord {
   std::atomic<std::uint64_t> stacks[kRecentStacks];
@@ -135,7 +135,7 @@ enum class RuntimeKind : std::uint32_t {
 
 enum RuntimeFlag : std::uint32_t {
   kInParallel = 1U << 0U,      // the forking thread is inside a parallel region, active or serialised
-  kRebuildsItself = 1U << 1U,  // the runtime has an atfork handler of its own that rebuilds the pool in the child
+  kRebuildsItself = 1U << 1U,  // the runtime rebuilds its pool in the child itself, by an atfork handler
 };
 
 // An OpenMP runtime as the forking thread saw it at one fork.
@@ -160,16 +160,16 @@ struct HandlerEntry {
 };
 struct HandlersRecord {
   std::uint32_t count;
-  std::uint32_t dropped;  // handlers beyond those that the shim keeps
+  std::uint32_t dropped;  // the number of further handlers, for which the shim's list had no room
 };
 static_assert(sizeof(HandlerEntry) == 24);
 static_assert(sizeof(HandlersRecord) == 8);
 
 enum ForkFlag : std::uint32_t {
-  kForkByWrapper = 1U << 0U,   // a hook saw the beginning (fork(), daemon(), forkpty()), else only the atfork handlers
-  kForkBypassed = 1U << 16U,   // _Fork() or clone(): no atfork handler runs, libc's own locks are not reset
-  kForkByClone = 1U << 17U,    // ... clone()
-  kForkBySyscall = 1U << 18U,  // ... syscall() with the number of fork or clone
+  kForkByWrapper = 1U << 0U,   // a hook saw the call of fork(), daemon() or forkpty(); else only atfork handlers saw it
+  kForkBypassed = 1U << 16U,   // _Fork(), clone() or syscall(): no atfork handler runs, libc's own locks are not reset
+  kForkByClone = 1U << 17U,    // with kForkBypassed: clone()
+  kForkBySyscall = 1U << 18U,  // with kForkBypassed: syscall() with the number of fork or clone
 };
 
 enum class WaitKind : std::uint32_t {
@@ -190,8 +190,8 @@ struct ForkThread {
 };
 static_assert(sizeof(ForkThread) == 24);
 
-// A fork, written in prepare by the forking thread, after all other handlers. Tail: `thread_count` ForkThread, then
-// `runtime_count` refs (u64) to kRuntime. The forking thread is not included.
+// A fork. The forking thread writes it in its last prepare handler. Tail: `thread_count` ForkThread, which do not
+// include the forking thread, then `runtime_count` refs (u64) to kRuntime.
 struct ForkRecord {
   std::uint64_t ordinal;         // 1 for the first fork of this trace
   std::uint64_t stack;           // ref to kStack of the caller of fork
@@ -229,9 +229,10 @@ enum class LockKind : std::uint32_t {
   kCustom = 9,     // a lock of the program itself, according to its annotations
 };
 
-// A lock that was held at the instant of the fork, written by the child from its frozen copy, before anything else runs
-// there. The forking thread itself held it if `thread` is the fork's forking_thread. Barriers and condition variables:
-// written at the child's first touch, one record for each of the first few threads that waited there.
+// A lock that was held at the instant of the fork. The child writes it from its frozen copy, before anything else runs
+// there. If `thread` is the fork's forking_thread, the forking thread itself held the lock. Some records are written
+// later, at the child's first operation on the object: for a mutex of which no thread had an entry yet, and for a
+// barrier or condition variable, where each of the first few threads that waited there gets a record.
 struct HeldRecord {
   std::uint64_t fork;    // ref to kFork
   std::uint64_t lock;    // address
@@ -248,10 +249,10 @@ static_assert(sizeof(HeldRecord) == 96);
 enum class TouchKind : std::uint32_t {
   kLock = 1,           // an acquisition that found the lock taken; `held` names the holder
   kUnlockRefused = 2,  // an unlock that the lock refused (EPERM): its owner is a thread of the parent
-  kParallel = 3,       // a parallel region of a runtime whose pool did not survive; `runtime` says which
+  kParallel = 3,       // a parallel region of a runtime whose pool the fork lost; `runtime` says which
   kCondition = 8,      // `operation` on a condition variable that counts waiters of the parent; `held` is one of them
   kBarrier = 9,        // `operation` on a barrier that counts arrivals of the parent; `held` is one of them
-  kFutexWait = 10,     // a futex wait, by syscall(), that only a signal handler can end; `fork` left threads behind
+  kFutexWait = 10,     // a futex wait, by syscall(), that at most a signal handler can end; `fork` lost threads
   kLibcCall = 16,      // a libc function whose lock a lost thread may hold; `held` is a kInFlight, `object` a kLibcCall
   kCudaCall = 28,      // a call of a CUDA driver that was initialised before the fork; `runtime` says which function
   kMpiCall = 29,       // a call of MPI or UCX that was initialised before the fork; `runtime` is a kCudaFunction
@@ -274,21 +275,22 @@ enum TouchFlag : std::uint32_t {
   kTouchTimed = 1U << 0U,      // the call has a deadline: it returns an error instead of hanging
   kTouchTeamGuess = 1U << 2U,  // kParallel: the runtime may settle for a smaller team than `team` (OMP_DYNAMIC)
   kTouchByOwner = 1U << 1U,    // no array entry matched; the owner in the lock's memory is a lost thread
-  kTouchHandlers = 1U << 8U,   // kFutexWait: some signal has a handler (or that is not known)
-  kTouchStolen =
-      1U << 9U,  // kCondition: the signal goes to a waiter of the parent, and a waiter of the child gets none
-  kTouchCured = 1U << 16U,  // kLibcCall: the fork waited for the call in flight, so that this one is free
+  kTouchHandlers = 1U << 8U,   // kFutexWait: some signal has a handler, or that is not known
+  // kCondition: the signal goes to a lost waiter, although a waiter of the child is there.
+  kTouchStolen = 1U << 9U,
+  kTouchCured = 1U << 16U,  // kLibcCall: the fork waited until the call in flight had ended, so its lock is free
 };
 
 // Written BEFORE the call that may block. A touch without a kTouchEnd has not returned.
 struct TouchRecord {
   std::uint64_t fork;  // ref to kFork
   TouchKind kind;
-  TouchAction action;     // what the policy did about it
-  std::uint64_t held;     // ref to kHeld (kLock, kUnlockRefused), to kInFlight (kLibcCall), else 0
+  TouchAction action;  // what the policy did about it
+  // ref to kHeld (kLock, kUnlockRefused, kCondition, kBarrier), to kInFlight (kLibcCall), else 0
+  std::uint64_t held;
   std::uint64_t runtime;  // ref to kRuntime (kParallel), to kCudaFunction (kCudaCall, kMpiCall), else 0
-  // The address of the lock or futex word, or of the called function of a runtime or driver. kLibcCall: ref to
-  // kLibcCall. kTimerWait: a set of signals.
+  // The address of the lock, condition variable, barrier or futex word, or of the called function of a runtime, driver
+  // or MPI library. kLibcCall: ref to kLibcCall. kTimerWait: a set of signals.
   std::uint64_t object;
   std::uint64_t stack;  // ref to kStack of the caller
   std::uint32_t team;   // kParallel: threads that the region would get; kFutexWait: the value that the word has
@@ -301,7 +303,7 @@ static_assert(sizeof(TouchRecord) == 64);
 
 struct TouchEndRecord {
   std::uint64_t touch;  // ref to kTouch
-  std::int32_t result;  // what the call returned (0 for a region)
+  std::int32_t result;  // what the call returned; kFutexWait: 0 or errno; 0 for a region
   std::uint32_t reserved;
 };
 static_assert(sizeof(TouchEndRecord) == 16);
@@ -317,13 +319,15 @@ static_assert(sizeof(LockNameRecord) == 16);
 enum class CureMethod : std::uint32_t { kClamp = 1, kQuiesce = 2, kRebuild = 3 };
 enum class CureResult : std::uint32_t {
   kApplied = 0,
-  kRefusedInRegion = 1,   // the fork is inside a parallel region or an explicit task
-  kRefusedByRuntime = 2,  // omp_pause_resource_all failed or is missing
-  kRefusedNoImage = 3,    // no TLS block of this thread to restore
+  kRefusedInRegion = 1,  // the fork is inside a parallel region or an explicit task
+  // kQuiesce: omp_pause_resource_all failed or is missing. kClamp: the library contains more than libgomp.
+  kRefusedByRuntime = 2,
+  // kRebuild: the thread's TLS block was not found, contains data of other code, or belongs to a task that is running.
+  kRefusedNoImage = 3,
 };
 
 // What was done about one runtime at one fork. With kApplied, a region of the child that would have hung because of the
-// lost pool is cured; the first such region is recorded with `used` set and its stack.
+// lost pool does not hang. The first such region gets a record of its own, with `used` set.
 struct CureRecord {
   std::uint64_t fork;     // ref to kFork
   std::uint64_t runtime;  // ref to kRuntime
@@ -332,19 +336,19 @@ struct CureRecord {
   std::uint64_t stack;   // ref to kStack of the first region of the child, 0: no region yet
   std::uint32_t used;    // 1: this is the record of that first region
   std::uint32_t clause;  // its num_threads clause, 0: none
-  std::uint32_t team;    // threads it would have got without the cure
+  std::uint32_t team;    // the number of threads that this region would have got without the cure
   std::uint32_t reserved;
 };
 static_assert(sizeof(CureRecord) == 48);
 
 enum class NoteCode : std::uint32_t {
   kThreadTableFull = 1,     // value: threads that were not recorded
-  kHeldOverflow = 2,        // value: acquisitions that did not fit a thread's array
+  kHeldOverflow = 2,        // value: acquisitions for which a thread's array, or orphans for which a child, had no room
   kLostWaitsFull = 16,      // value: condition variables and barriers with lost waiters that did not fit
   kLockOrderFull = 56,      // value: acquisitions in an order of locks that did not fit the table; changes in place
   kHoldTimesFull = 57,      // value: acquisitions whose time did not fit the table; changes in place
   kCudaIpcFull = 44,        // value: calls that share device memory and were not recorded; changes in place
-  kConfined = 70,           // value: system calls that a seccomp filter kills for, and that were not made
+  kConfined = 70,           // value: kinds of system calls that the shim does not make because of a seccomp filter
   kHandlersUnwrapped = 30,  // value: atfork handlers that are neither timed nor named while they run
 };
 

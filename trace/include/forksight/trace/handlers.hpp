@@ -7,8 +7,8 @@
 
 namespace forksight::trace {
 
-// Threads that lived at the beginning of fork() and had ended when all prepare handlers had run. A library that ends
-// its pool in its handler has taken care of it, so these threads are not lost. Tail: `count` refs (u64) to kThread.
+// Threads that lived at the beginning of fork() and had ended when all prepare handlers had run: a library may end its
+// pool in its handler. These threads are not lost by the fork. Tail: `count` refs (u64) to kThread.
 struct GoneRecord {
   std::uint64_t fork;  // ref to kFork
   std::uint32_t count;
@@ -19,17 +19,18 @@ static_assert(sizeof(GoneRecord) == 16);
 enum class HandlerPhase : std::uint32_t { kPrepare = 1, kParent = 2, kChild = 3 };
 
 // The progress of the atfork handlers of one fork, in the process that wrote the record. Parent and child each have
-// one. Written before the first handler of the program or of its libraries is called, and CHANGED IN PLACE by the
-// thread that runs the handlers: `running` is set before each handler and cleared after it. If `running` stays set, it
-// names a handler that has not returned. Tail: `count` HandlerTimes, in the order of kHandlers. The times of a handler
-// that has not run are 0.
+// one. It is written before the first handler of the program or of its libraries is called. The thread that runs the
+// handlers CHANGES IT IN PLACE: it sets `running` and `since_ns` before each handler, and clears `running` after it. If
+// `running` stays set, it names a handler that has not returned. Tail: `count` HandlerTimes, in the order of kHandlers.
+// The times of a handler that has not run are 0. Not all forks of a server are timed: the forks of one thread that are
+// not timed share one record, with `count` 0.
 struct HandlerTimes {
   std::uint64_t prepare_ns;
   std::uint64_t parent_ns;
   std::uint64_t child_ns;
 };
 struct HandlerRunRecord {
-  std::uint64_t fork;      // ref to kFork, 0: its prepare handlers have not all run
+  std::uint64_t fork;      // ref to kFork, 0: not all prepare handlers of this fork have run yet
   std::uint64_t handlers;  // ref to kHandlers
   std::uint64_t stack;     // ref to kStack of the caller of fork, 0: unknown
   std::uint64_t thread;    // ref to kThread of the forking thread, 0 in the child

@@ -23,7 +23,7 @@ struct LibcCallRecord {
 static_assert(sizeof(LibcCallRecord) == 40);
 
 enum InFlightFlag : std::uint32_t {
-  kInFlightEnded = 1U << 0U,  // the fork waited for it, and it ended (see kQuiesced): its locks are not lost
+  kInFlightEnded = 1U << 0U,  // the call ended while the fork waited for it (see kQuiesced): its locks are not lost
 };
 
 // A thread was inside of a libc function at the instant of the fork, and may have held its locks. The child writes this
@@ -38,7 +38,7 @@ struct InFlightRecord {
 };
 static_assert(sizeof(InFlightRecord) == 40);
 
-// A fork waited for other threads' libc calls to end (--cure=quiesce-libc). Written in prepare.
+// A fork waited until libc calls of other threads had ended (--cure=quiesce-libc). Written in prepare.
 struct QuiescedRecord {
   std::uint64_t fork;  // ref to kFork
   std::uint64_t waited_ns;

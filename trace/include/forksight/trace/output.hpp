@@ -1,5 +1,5 @@
-// The part of the trace format about output that a stream of stdio had not written at a fork. Both sides then have the
-// bytes, and each side that flushes them writes them.
+// The part of the trace format about output that a stream of stdio had not written at a fork. Parent and child then
+// both have the bytes, and each of them that flushes its stream writes them.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,11 @@ enum class FlushKind : std::uint32_t {
   kGone = 4,    // the bytes are no longer in the stream: it has written them, for example because its buffer was full
 };
 
-// The writer of this record has written the bytes, to the file that the stream had at the fork.
+// The process that wrote this record has written the bytes, or (kAtExit) is about to, to the file that the stream had
+// at the fork.
 struct FlushRecord {
   std::uint64_t unflushed;  // ref to kUnflushed
-  std::uint64_t fork;       // ref to kFork that made the writer, 0: it is the first process of this trace
+  std::uint64_t fork;       // ref to the kFork that made this process, 0: it is the first process of this trace
   std::uint64_t stack;      // ref to kStack
   FlushKind kind;
   std::uint32_t reserved;

@@ -24,14 +24,15 @@ struct PythonStacksRecord {
 };
 static_assert(sizeof(PythonStacksRecord) == 32);
 
-// The Python stacks at one fork: forks from the same place with the same stacks share them.
+// Says which Python stacks the process had at one fork. Several forks may refer to the same stacks.
 struct PythonAtForkRecord {
   std::uint64_t fork;    // ref to kFork
   std::uint64_t stacks;  // ref to kPythonStacks (PythonMoment::kFork)
 };
 static_assert(sizeof(PythonAtForkRecord) == 16);
 
-// From now on, if the writer receives this signal with the value kPythonRequest, it writes a kPythonStacks record.
+// From now on, if the process that wrote this record receives this signal with the value kPythonRequest, it writes a
+// kPythonStacks record.
 struct PythonSignalRecord {
   std::uint32_t signal;
   std::uint32_t reserved;

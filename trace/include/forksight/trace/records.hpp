@@ -48,7 +48,7 @@ inline constexpr TailTerms kTails[] = {
 
 inline constexpr std::size_t kRecordNumbers = 256;  // numbers are below it
 
-// Where in kRecords a number is, plus one; 0: no record has it.
+// For each number, one more than the index in kRecords of the record that has it; 0: no record has it.
 inline constexpr auto kRecordPlaces = [] {
   std::array<std::uint8_t, kRecordNumbers> places{};
   std::uint8_t place = 0;

@@ -1,5 +1,5 @@
-// The part of the trace format about what both sides have after a fork: the same epoll instance, the same connection,
-// the same state of a generator of random numbers.
+// The part of the trace format about what parent and child both have after a fork: the same epoll instance, the same
+// connection, the same state of a generator of random numbers.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@ enum class ShareKind : std::uint32_t { kEpoll = 1, kConnection = 2 };
 
 inline constexpr std::uint32_t kMaxRemoved = 4;
 
-// An open file that a process made and had at a fork: an epoll instance, or a stream socket that it had connected.
-// Written in prepare, at the first such fork. Fields that change are only for writers, which access them atomically.
+// An open file that a process made, and had open at a fork: an epoll instance, or a stream socket that it had
+// connected. Written in prepare, at the first such fork. Only writers use the fields that change, and they access them
+// atomically.
 struct ShareRecord {
   std::uint64_t fork;  // ref to kFork
   ShareKind kind;
@@ -19,8 +20,9 @@ struct ShareRecord {
   std::int32_t owner;                  // pid
   std::uint32_t waiters;               // kEpoll: threads of the owner that are inside of a wait; changes
   std::uint64_t removed[kMaxRemoved];  // kEpoll: refs to kShareUse whose owner has not looked yet; change
-  // kConnection: users[0] is about sending, users[1] about receiving. The lower half is the pid of the process that did
-  // it last, at first the owner. The upper half counts how often this was another process than before. They change.
+  // kConnection: users[0] is for sending, users[1] for receiving. The lower half is the pid of the process that did so
+  // last; at first it is the owner. The upper half counts how often that process was another one than before. They
+  // change.
   std::uint64_t users[2];
   std::uint64_t device;
   std::uint64_t inode;
@@ -44,20 +46,20 @@ enum ShareUseFlag : std::uint32_t {
 
 struct ShareUseRecord {
   std::uint64_t share;  // ref to kShare
-  std::uint64_t fork;   // ref to kFork that made the writer, 0: it is the first process of this trace
+  std::uint64_t fork;   // ref to the kFork that made this process, 0: it is the first process of this trace
   std::uint64_t stack;  // ref to kStack
   ShareUseKind kind;
   std::uint32_t flags;   // ShareUseFlag
-  std::int32_t target;   // kRemoved, kMissed: the descriptor that is not watched any more
+  std::int32_t target;   // kRemoved, kMissed: the descriptor that was removed
   std::uint32_t mode;    // st_mode of its file
   std::uint64_t device;  // the device and inode of its file
   std::uint64_t inode;
 };
 static_assert(sizeof(ShareUseRecord) == 56);
 
-enum class Generator : std::uint32_t { kRandom = 1, kDrand48 = 2 };  // random() and rand() are one
+enum class Generator : std::uint32_t { kRandom = 1, kDrand48 = 2 };  // random() and rand() have the same state
 
-// The first number that a forked child draws, from the state that it has from its parent.
+// The first number that a forked child draws from the state that it inherited.
 struct DrawRecord {
   std::uint64_t fork;   // as in ShareUseRecord; also 0 if the fork was not recorded
   std::uint64_t stack;  // ref to kStack

@@ -1,5 +1,5 @@
-// The part of the trace format about signals: those of timers, which a forked child does not have, and those that it
-// begins with blocked. Included by format.hpp.
+// The part of the trace format about timers, which a forked child does not have, and about signals that are blocked in
+// a forked child from its start. Included by format.hpp.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,275 @@
+#include "guard/child.hpp"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "files/dead_places.hpp"
+#include "proc/blocked_call.hpp"
+#include "proc/own_process.hpp"
+#include "proc/proc_fs.hpp"
+#include "proc/reader_rights.hpp"
+#include "symbols/debug_files.hpp"
+
+namespace forksight::guard {
+
+class ReaderMaker {
+ public:
+  static int call(const Work& work) { return work(files::Reader()); }
+};
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr std::size_t kMostDeadPlaces = 4;
+constexpr auto kPace = 200ms;
+// A call for a file that has blocked for so long does not return soon.
+constexpr auto kLongestCall = 2s;
+// The exit status of a child whose work has thrown an exception: that of a command that could not read.
+constexpr int kFailed = 3;
+
+bool g_has_abandoned = false;
+
+struct Pipe {
+  int read = -1;
+  int write = -1;
+};
+
+std::optional<Pipe> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
+  // What the child leaves behind may keep the pipe open. So this process never waits in read().
+  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  return Pipe{ends[0], ends[1]};
+}
+
+void close_pipe(const std::optional<Pipe>& pipe) {
+  if (!pipe) return;
+  ::close(pipe->read);
+  ::close(pipe->write);
+}
+
+void say(const char* what) { fmt::print(stderr, "forksight: error: {}\n", what); }
+
+[[noreturn]] void be_child(pid_t parent, const Pipe& out, const Pipe& error, const Work& work) {
+  proc::set_guard(parent);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(kFailed);
+  // A child that is blocked for ever must not hold the caller's files open.
+  const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ::dup2(nothing, STDIN_FILENO);
+  ::dup2(out.write, STDOUT_FILENO);
+  ::dup2(error.write, STDERR_FILENO);
+  ::syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0);
+  (void)proc::give_up_changing({.is_server_asked = symbols::may_ask_servers()});
+  int status = kFailed;
+  try {
+    status = ReaderMaker::call(work);
+  } catch (const std::exception& failure) {
+    say(failure.what());
+  } catch (...) {
+    say("an unknown failure inside of a library");
+  }
+  std::fflush(stdout);
+  std::fflush(stderr);
+  ::_exit(status);
+}
+
+// Appends what can be read now. False: there is nothing, or the other end is closed.
+bool drain(int fd, std::string& text) {
+  std::array<char, 1U << 16U> piece;
+  const ssize_t got = ::read(fd, piece.data(), piece.size());
+  if (got > 0) text.append(piece.data(), static_cast<std::size_t>(got));
+  return got > 0 || (got < 0 && errno == EINTR);
+}
+
+class Watcher {
+ public:
+  Watcher(pid_t child, const Options& options) : child_(child), options_(options) {}
+
+  struct End {
+    std::optional<int> status;                  // as of wait(2); nullopt: the child has not ended
+    std::vector<files::DeadPlace> dead_places;  // where it is blocked
+    Failure failure = Failure::kNone;
+    std::string out;
+    bool is_output_refused = false;
+  };
+
+  End watch(int out, int error) {
+    End end;
+    std::array<pollfd, 2> polled{{{out, POLLIN, 0}, {error, POLLIN, 0}}};
+    Clock::time_point next_look = Clock::now() + kPace;
+    for (;;) {
+      const bool is_ending = polled[0].fd < 0 && polled[1].fd < 0;
+      const std::chrono::milliseconds pause = is_ending ? 1ms : kPace;
+      if (::poll(polled.data(), polled.size(), static_cast<int>(pause.count())) > 0) {
+        if (polled[0].revents != 0 && !take_output(out, end)) polled[0].fd = -1;
+        if (polled[1].revents != 0 && !pass_on(error)) polled[1].fd = -1;
+      }
+      int status = 0;
+      if (::waitpid(child_, &status, WNOHANG) == child_) {
+        while (polled[0].fd >= 0 && take_output(out, end)) {
+        }
+        while (polled[1].fd >= 0 && pass_on(error)) {
+        }
+        end.status = status;
+        return end;
+      }
+      const Clock::time_point now = Clock::now();
+      if (!send_signal(now)) end.failure = Failure::kUnending;
+      if (options_.limit && now - began_ > *options_.limit) end.failure = Failure::kLate;
+      if (end.failure != Failure::kNone) return end;
+      if (now < next_look) continue;
+      next_look = now + kPace;
+      end.dead_places = look();
+      if (!end.dead_places.empty()) return end;
+    }
+  }
+
+ private:
+  bool take_output(int fd, End& end) {
+    const bool is_open = drain(fd, end.out);
+    if (!options_.on_output || end.out.empty()) return is_open;
+    const bool is_taken = !end.is_output_refused && options_.on_output(std::exchange(end.out, {}));
+    if (is_taken) return is_open;
+    end.is_output_refused = true;
+    end.out.clear();
+    ::kill(child_, SIGKILL);
+    return false;
+  }
+
+  static bool pass_on(int fd) {
+    std::string text;
+    const bool is_open = drain(fd, text);
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    return is_open;
+  }
+
+  // False: not even SIGKILL has ended the child.
+  bool send_signal(Clock::time_point now) {
+    if (killed_at_) return now - *killed_at_ < kPace;
+    const int signal = options_.next_signal ? options_.next_signal() : 0;
+    if (signal != 0) ::kill(child_, signal);
+    if (signal == SIGKILL) killed_at_ = now;
+    return true;
+  }
+
+  // Looks for a thread of the child that has been in one call for a file for too long.
+  std::vector<files::DeadPlace> look() {
+    const Clock::time_point now = Clock::now();
+    std::map<std::int32_t, std::pair<std::string, Clock::time_point>> calls;
+    std::vector<files::DeadPlace> found;
+    for (const std::int32_t tid : proc::list_numbers(proc::proc_path(child_, "task")).numbers) {
+      const auto call = proc::find_blocked_call(child_, tid);
+      if (!call) continue;
+      const auto before = calls_.find(tid);
+      const bool is_same = before != calls_.end() && before->second.first == call->identity;
+      const Clock::time_point since = is_same ? before->second.second : now;
+      if (now - since >= kLongestCall) {
+        for (files::DeadPlace& place : proc::find_places(*call, child_, tid)) found.push_back(std::move(place));
+      }
+      calls.emplace(tid, std::pair(call->identity, since));
+    }
+    calls_ = std::move(calls);
+    return found;
+  }
+
+  pid_t child_;
+  const Options& options_;
+  Clock::time_point began_ = Clock::now();
+  std::optional<Clock::time_point> killed_at_;
+  std::map<std::int32_t, std::pair<std::string, Clock::time_point>> calls_;  // by thread: the call, and since when
+};
+
+// Sends SIGKILL. If a call for a file blocks the child, it ends only when the file system answers or is unmounted. Then
+// it counts as a process of forksight from now on.
+void abandon(pid_t child) {
+  ::kill(child, SIGKILL);
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    if (::waitpid(child, nullptr, WNOHANG) == child) return;
+    ::poll(nullptr, 0, 1);
+  }
+  proc::note_own_process(child);
+  g_has_abandoned = true;
+}
+
+}  // namespace
+
+Answer run_child(const Work& work, const Options& options) {
+  Answer answer;
+  for (std::size_t known = 0; known <= kMostDeadPlaces; ++known) {
+    const auto out = make_pipe();
+    const auto error = make_pipe();
+    std::fflush(stdout);
+    std::fflush(stderr);
+    const pid_t self = ::getpid();
+    const pid_t child = out && error ? ::fork() : -1;
+    if (child == 0) {
+      if (options.in_child) options.in_child();
+      be_child(self, *out, *error, work);
+    }
+    if (child < 0) {
+      close_pipe(out);
+      close_pipe(error);
+      answer.has_child = false;
+      return answer;
+    }
+    ::close(out->write);
+    ::close(error->write);
+    Watcher::End end = Watcher(child, options).watch(out->read, error->read);
+    ::close(out->read);
+    ::close(error->read);
+    if (end.status) {
+      answer.status = *end.status;
+      answer.out = std::move(end.out);
+      answer.is_output_refused = end.is_output_refused;
+      return answer;
+    }
+    abandon(child);
+    answer.failure = end.failure == Failure::kNone ? Failure::kDeadPlace : end.failure;
+    bool is_new = false;
+    for (files::DeadPlace& place : end.dead_places) is_new = files::add_dead_place(std::move(place)) || is_new;
+    if (!is_new) return answer;  // the blocked call ignores the list of dead places, so another try would block, too
+    if (known < kMostDeadPlaces) answer.failure = Failure::kNone;
+  }
+  return answer;
+}
+
+int run_here(const Work& work) { return ReaderMaker::call(work); }
+
+bool has_abandoned_child() { return g_has_abandoned; }
+
+std::string describe_failure(const Answer& answer) {
+  switch (answer.failure) {
+    case Failure::kNone: break;
+    case Failure::kUnending: return "the process that reads files and memory for forksight cannot be ended";
+    case Failure::kLate: return "the process that reads files and memory for forksight took too long and was ended";
+    case Failure::kDeadPlace:
+      return "the process that reads files and memory for forksight waits for a file system that does not answer";
+  }
+  if (!WIFSIGNALED(answer.status)) return "";
+  const int signal = WTERMSIG(answer.status);
+  return fmt::format("the process that reads files and memory for forksight was ended by signal {} ({})", signal,
+                     ::strsignal(signal));
+}
+
+}  // namespace forksight::guard

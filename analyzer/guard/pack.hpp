@@ -1,0 +1,21 @@
+// The model as bytes, and back, to pass it from a reader to the process that waits for it. Reader and waiter are the
+// same program, so the format has no version. The reader may run foreign code by the time it answers, so everything in
+// the bytes is checked: sizes, values of enums, and the ids by which the parts of a model refer to each other.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "model/model.hpp"
+
+namespace forksight::guard {
+
+std::string pack(const model::Model& model);
+// nullopt: the bytes are no model.
+std::optional<model::Model> unpack(std::string_view bytes);
+
+// True if each id in the model is the index of something that exists.
+bool are_ids_valid(const model::Model& model);
+
+}  // namespace forksight::guard

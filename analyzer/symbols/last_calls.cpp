@@ -1,0 +1,107 @@
+#include "symbols/last_calls.hpp"
+
+#include <algorithm>
+
+#include "symbols/call_graph.hpp"
+
+namespace forksight::symbols {
+namespace {
+
+constexpr std::uint64_t kSlotBytes = 8;
+constexpr std::uint64_t kLargestFrame = 64U << 10U;
+constexpr std::size_t kMostCalls = 256;
+
+// A return address, and where it is on the stack.
+struct Call {
+  std::uint64_t pc = 0;
+  std::uint64_t slot = 0;
+  RawFrame frame() const { return {pc, slot + kSlotBytes, false, true, false}; }
+};
+
+class LastCalls {
+ public:
+  LastCalls(AddressSpace& space, const StackBytes& stack) : space_(space), stack_(stack), unwinder_(space) {}
+
+  // The call that the outermost function made, which has no caller.
+  std::optional<Call> find_first() {
+    for (std::uint64_t slot = stack_.end() & ~(kSlotBytes - 1); slot >= stack_.start + kSlotBytes;) {
+      slot -= kSlotBytes;
+      const auto pc = return_address_at(slot);
+      if (!pc) continue;
+      const AddressSpace::Place place = space_.locate(*pc - 1);
+      Registers registers{};
+      registers[kRsp] = slot + kSlotBytes;
+      registers[kReturnAddress] = *pc;
+      if (place.binary->cfi().step(place.address, registers, stack_) == Step::kOutermost) return Call{*pc, slot};
+    }
+    return std::nullopt;
+  }
+
+  // The last call of the function that `outer` called.
+  std::optional<Call> find_next(const Call& outer) {
+    std::optional<Call> found;
+    bool is_proved = false;
+    const std::uint64_t lowest = std::max(stack_.start, outer.slot - std::min(outer.slot, kLargestFrame));
+    for (std::uint64_t slot = outer.slot; slot >= lowest + kSlotBytes;) {
+      slot -= kSlotBytes;
+      const auto pc = return_address_at(slot);
+      if (!pc || !has_frame_below(*pc, slot, outer)) continue;
+      const Call inner{*pc, slot};
+      const Link link = check_link(space_, inner.frame(), outer.frame());
+      if (link == Link::kRefuted || (is_proved && link == Link::kPossible)) continue;
+      if (found && is_proved == (link == Link::kProved)) return std::nullopt;
+      found = inner;
+      is_proved = link == Link::kProved;
+    }
+    return found;
+  }
+
+  // The address of the frame of the function that made the call, where it needs rbp.
+  std::uint64_t frame_pointer(const Call& outer) const { return outer.slot - kSlotBytes; }
+
+ private:
+  std::optional<std::uint64_t> return_address_at(std::uint64_t slot) {
+    const auto word = stack_.read(slot);
+    return word && unwinder_.is_return_address(*word) ? word : std::nullopt;
+  }
+
+  // True if the frame of the function that made the call at `slot` ends where `outer` called it.
+  bool has_frame_below(std::uint64_t pc, std::uint64_t slot, const Call& outer) {
+    const auto function = function_of(space_, {pc, slot + kSlotBytes, false, false, false});
+    if (!function) return false;
+    const std::uint64_t expected = outer.slot + kSlotBytes - (slot + kSlotBytes);
+    const std::vector<std::uint64_t> depths = frame_depths(*function, pc - function->module->bias);
+    return std::ranges::find(depths, expected) != depths.end();
+  }
+
+  AddressSpace& space_;
+  const StackBytes& stack_;
+  Unwinder unwinder_;
+};
+
+}  // namespace
+
+std::optional<KnownWalk> find_last_calls(AddressSpace& space, const StackBytes& stack) {
+  LastCalls calls(space, stack);
+  auto inner = calls.find_first();
+  if (!inner) return std::nullopt;
+  Registers registers{};
+  for (std::size_t count = 0; count < kMostCalls; ++count) {
+    const auto next = calls.find_next(*inner);
+    if (!next) break;
+    registers[kRbp] = calls.frame_pointer(*inner);
+    inner = next;
+  }
+  registers[kReturnAddress] = inner->pc;
+  registers[kRsp] = inner->slot + kSlotBytes;
+  // rbp is known only if the innermost function uses it as its frame pointer.
+  const AddressSpace::Place place = space.locate(inner->pc - 1);
+  if (place.binary->cfi().stack_depth(place.address)) registers[kRbp].reset();
+  KnownWalk known;
+  known.walk = Unwinder(space).walk(registers, stack, true, false, &known.registers);
+  for (RawFrame& frame : known.walk.frames) frame.is_approximate = true;
+  if (known.walk.end != WalkEnd::kThreadStart) return std::nullopt;
+  return known;
+}
+
+}  // namespace forksight::symbols

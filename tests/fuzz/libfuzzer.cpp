@@ -1,0 +1,10 @@
+// One target for libFuzzer, which follows the coverage: FUZZ_TARGET is its name.
+#include <cstdint>
+
+#include "targets.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const auto* const target = forksight::fuzz::find_target(FUZZ_TARGET);
+  (void)target->run({data, size});
+  return 0;
+}

@@ -1,0 +1,102 @@
+// read_model(): a run gets the model that its child has read, or one sentence about the child.
+#include "guard/read_model.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+
+#include "proc/own_process.hpp"
+
+namespace forksight::guard {
+namespace {
+
+TEST(ReadModel, PassesOnTheModel) {
+  const pid_t self = ::getpid();
+  const auto done = read_model(
+      [](const files::Reader&) -> Result<model::Model> {
+        model::Model model;
+        model.processes.emplace_back().pid = ::getpid();
+        model.processes.back().ppid = ::getppid();
+        model.limits.emplace_back("half of it was lost");
+        return model;
+      },
+      {});
+  ASSERT_TRUE(done.model) << done.model.error();
+  EXPECT_FALSE(done.has_failed);
+  EXPECT_NE(done.model->processes.at(0).pid, self);
+  EXPECT_EQ(done.model->processes.at(0).ppid, self);
+  EXPECT_EQ(done.model->limits.at(0), "half of it was lost");
+}
+
+TEST(ReadModel, PassesOnTheErrorOfTheWork) {
+  const auto done = read_model([](const files::Reader&) -> Result<model::Model> { return Error{"no traces"}; }, {});
+  ASSERT_FALSE(done.model);
+  EXPECT_EQ(done.model.error(), "no traces");
+  EXPECT_FALSE(done.has_failed);
+}
+
+TEST(ReadModel, SaysThatTheChildCrashed) {
+  const auto done = read_model(
+      [](const files::Reader&) -> Result<model::Model> {
+        std::raise(SIGSEGV);
+        return model::Model();
+      },
+      {});
+  ASSERT_FALSE(done.model);
+  EXPECT_TRUE(done.has_failed);
+  EXPECT_NE(done.model.error().find("was ended by signal 11"), std::string::npos) << done.model.error();
+}
+
+TEST(ReadModel, SaysThatTheChildGaveNoAnswer) {
+  for (const auto& work :
+       {ReadModel([](const files::Reader&) -> Result<model::Model> { throw std::runtime_error("x"); }),
+        ReadModel([](const files::Reader&) -> Result<model::Model> {
+          std::fputs("m and no model", stdout);
+          std::fflush(stdout);
+          ::_exit(0);
+        })}) {
+    const auto done = read_model(work, {});
+    ASSERT_FALSE(done.model);
+    EXPECT_TRUE(done.has_failed);
+    EXPECT_NE(done.model.error().find("no valid answer"), std::string::npos) << done.model.error();
+  }
+}
+
+// The child does not use the processor and is in no call for a file: only the limit can end it.
+TEST(ReadModel, EndsAChildThatDoesNotAnswer) {
+  const auto done = read_model(
+      [](const files::Reader&) -> Result<model::Model> {
+        for (;;) ::pause();
+      },
+      {.limit = std::chrono::milliseconds(300)});
+  ASSERT_FALSE(done.model);
+  EXPECT_TRUE(done.has_failed);
+  EXPECT_NE(done.model.error().find("took too long"), std::string::npos) << done.model.error();
+  EXPECT_EQ(proc::own_processes().size(), 1U);  // the child was ended and waited for
+}
+
+// What the child leaves behind may hold its pipes open.
+TEST(ReadModel, DoesNotWaitForAChildOfTheChild) {
+  const auto done = read_model(
+      [](const files::Reader&) -> Result<model::Model> {
+        const pid_t left = ::fork();
+        if (left == 0) {
+          ::alarm(20);
+          ::pause();
+        }
+        model::Model model;
+        model.processes.emplace_back().pid = left;
+        return model;
+      },
+      {});
+  ASSERT_TRUE(done.model) << done.model.error();
+  EXPECT_EQ(::kill(done.model->processes.at(0).pid, SIGKILL), 0);
+}
+
+}  // namespace
+}  // namespace forksight::guard

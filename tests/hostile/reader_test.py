@@ -1,0 +1,178 @@
+"""reader_test.py FORKSIGHT HANGING LIBRARY STRACE: every verb that parses what strangers control does so in a process that has
+given up its rights. strace shows who opens traces, queues, cores, libraries and memory of other processes, and whether that process
+had installed its filter of system calls before."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from bounded import LIMIT_S, Program, settle
+
+STRACE, LIBRARY, HANGING, FORKSIGHT = sys.argv.pop(), sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
+CALLS = "read,pread64,openat,open,ptrace,process_vm_readv,seccomp,clone,clone3,fork,vfork,execve"
+# A run looks at one number in the head of each trace, to see whether the trace has grown. These 8 bytes are not parsed.
+READS_A_TRACE = r"^p?read(?:64)?\(\d+<[^>]*\.fstrace>.* = (?!8$)\d+$"
+
+
+class Traced:
+    """The system calls of one command and of all its processes."""
+
+    def __init__(self, log):
+        self.parents, self.filtered, self.reads, self.commands = {}, set(), [], {}
+        for line in log.splitlines():
+            pid, _, rest = line.partition(" ")
+            self.note(int(pid), rest.strip())
+
+    def has_filter(self, pid):
+        """A process or thread has the filter that it has installed, or with which it was made."""
+        return pid in self.filtered
+
+    def note(self, pid, rest):
+        made = re.match(r"(?:clone3?|v?fork|<\.\.\. (?:clone3?|v?fork) resumed).* = (\d+)", rest)
+        if made:
+            self.parents[int(made[1])] = pid
+            if pid in self.filtered:
+                self.filtered.add(int(made[1]))
+        elif re.match(r"seccomp\(SECCOMP_SET_MODE_FILTER", rest) and rest.endswith("= 0"):
+            self.filtered.add(pid)
+        elif rest.startswith("execve("):
+            self.commands[pid] = rest
+        elif rest.startswith(("open", "ptrace", "process_vm_readv", "read(", "pread64(")):
+            self.reads.append((pid, rest, self.has_filter(pid)))
+
+    def of(self, pattern, within=None):
+        found = [(pid, text, is_safe) for pid, text, is_safe in self.reads if re.search(pattern, text)]
+        return [entry for entry in found if within is None or within(entry[0])]
+
+
+class Reader(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="forksight-reader-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.library = self.folder / "libstranger.so"
+        shutil.copy(LIBRARY, self.library)
+
+    def trace(self, *argv, status):
+        log = self.folder / "strace.log"
+        done = subprocess.run([STRACE, "-f", "-qq", "-y", "-s", "8", "-e", f"trace={CALLS}", "-e", "signal=none", "-o", log, FORKSIGHT, *map(str, argv)],
+                              cwd=self.folder, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        self.assertIn(done.returncode, status, done.stdout + done.stderr)
+        return Traced(log.read_text(errors="replace"))
+
+    def check(self, traced, *patterns):
+        """Each pattern is of a call that the verb makes for data of strangers. At least one such call was made, and none by a process
+        with rights."""
+        for pattern in patterns:
+            found = traced.of(pattern)
+            self.assertTrue(found, f"no call matches {pattern}: this test looks at the wrong thing")
+            self.assertEqual([entry[:2] for entry in found if not entry[2]], [])
+
+    def hang(self, *words):
+        program = Program([HANGING, *words])
+        self.addCleanup(program.end)
+        settle(program.pid)
+        return program
+
+    def test_why(self):
+        program = self.hang("load", self.library)
+        self.check(self.trace("why", program.pid, status=[1]), r"libstranger\.so", r"PTRACE_SEIZE", r"/mem\"|process_vm_readv")
+
+    def test_run_and_report(self):
+        ended = self.trace("run", "--on-hang", "kill", "--out", "out", "--", HANGING, "load", self.library, status=[137])
+        own = self.of_forksight(ended)
+        found = ended.of("O_RDONLY", own)
+        # No PTRACE_SEIZE: strace traces the command already, so forksight cannot.
+        for what in (r"libstranger\.so", r"/run\.json"):
+            matching = [entry for entry in found if re.search(what, entry[1]) and "O_WRONLY" not in entry[1]]
+            self.assertTrue(matching, f"no call matches {what}")
+            self.assertEqual([entry[:2] for entry in matching if not entry[2]], [])
+        self.check(self.trace("report", "out", status=[1]), r"/run\.json")
+
+    def of_forksight(self, traced):
+        """Whether a process is forksight: the program that strace starts, or one that was made from it and has not called execve()."""
+        first = next(iter(traced.commands))
+        return lambda pid: pid == first or pid not in traced.commands and (pid in traced.parents and self.of_forksight(traced)(traced.parents[pid]))
+
+    def test_traces(self):
+        """A run with traces: its command forks while a thread exists."""
+        ended = self.trace("run", "--out", "out", "--", sys.executable, "-c", FORKS, status=[0])
+        found = ended.of(READS_A_TRACE, self.of_forksight(ended))
+        self.assertTrue(found, "the run reads no trace: this test looks at the wrong thing")
+        self.assertEqual([entry[:2] for entry in found if not entry[2]], [])
+        [trace, *_] = sorted((self.folder / "out").rglob("*.fstrace"))
+        self.check(self.trace("report", "out", status=[0, 1]), READS_A_TRACE)
+        self.check(self.trace("trace", "dump", trace, status=[0]), READS_A_TRACE)
+
+    def test_ci(self):
+        ended = self.trace("ci", "--timeout", "8s", "--out", "out", "--", HANGING, "load", self.library, status=[124])
+        found = ended.of(r"libstranger\.so", self.of_forksight(ended))
+        self.assertTrue(found, "ci has not looked at the hang")
+        self.assertEqual([entry[:2] for entry in found if not entry[2]], [])
+
+    def test_core(self):
+        core = self.folder / "strange.core"
+        core.write_bytes(b"\x7fELF" + bytes(4000))
+        self.check(self.trace("core", core, status=[3]), r"strange\.core")
+
+    def test_queue(self):
+        name = f"/forksight-reader-test-{os.getpid()}"
+        Path("/dev/shm" + name).write_bytes(bytes(8192))
+        self.addCleanup(os.unlink, "/dev/shm" + name)
+        for verb in ("inspect", "parked"):
+            self.check(self.trace("queue", verb, name, status=[3]), re.escape(name))
+
+
+FORKS = """
+import os, threading
+gate = threading.Event()
+thread = threading.Thread(target=gate.wait)
+thread.start()
+child = os.fork()
+if child == 0:
+    os._exit(0)
+os.waitpid(child, 0)
+gate.set()
+thread.join()
+"""
+
+
+class ReaderDies(unittest.TestCase):
+    """`run` gives the status of the command, and says in one sentence what was not read, if its reader dies."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="forksight-reader-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def run_without_reader(self, *argv, status):
+        """strace kills each process that installs a filter of system calls, which only readers do."""
+        done = subprocess.run([STRACE, "-f", "-qq", "-o", "/dev/null", "-e", "trace=seccomp", "-e", "inject=seccomp:signal=SIGSEGV", FORKSIGHT, *argv],
+                              cwd=self.folder, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stderr
+
+    def test_run(self):
+        said = self.run_without_reader("run", "--out", "out", "--", sys.executable, "-c", FORKS + "\nraise SystemExit(7)", status=7)
+        self.assertIn("the traces of the run were not read", said)
+        self.assertIn("was ended by signal 11", said)
+        self.assertTrue(list(self.folder.rglob("*.fstrace")), "the traces are gone, so that they cannot be read later")
+
+    def test_quiet_run(self):
+        said = self.run_without_reader("run", "-q", "--out", "out", "--", sys.executable, "-c", FORKS, status=0)
+        self.assertEqual(said.count("the traces of the run were not read"), 1, said)
+
+    def test_ci(self):
+        said = self.run_without_reader("ci", "--timeout", "60s", "--out", "out", "--", sys.executable, "-c", FORKS + "\nraise SystemExit(7)", status=7)
+        self.assertIn("the traces of the run were not read", said)
+
+    def test_why_and_report(self):
+        self.assertIn("was ended by signal 11", self.run_without_reader("report", ".", status=3))
+
+
+if __name__ == "__main__":
+    unittest.main()

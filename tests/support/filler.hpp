@@ -1,0 +1,48 @@
+// Gives every member of a struct of the model a value: one item in each list, a value in each optional, another text in
+// each string, true in each bool. Numbers of 64 bits stay 0, because some are ids, and each list has one item.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "model/members.hpp"
+
+namespace forksight::test {
+
+class Filler {
+ public:
+  // `tail` is at the end of each string.
+  explicit Filler(std::string tail = "") : tail_(std::move(tail)) {}
+
+  template <class T>
+  void fill(T& value) {
+    if constexpr (std::is_same_v<T, std::string>) {
+      value = "text " + std::to_string(++texts_) + tail_;
+    } else if constexpr (requires { value.emplace_back(); }) {
+      fill(value.emplace_back());
+    } else if constexpr (requires { value.has_value(); }) {
+      fill(value.emplace());
+    } else if constexpr (std::is_array_v<T>) {
+      for (auto& item : value) fill(item);
+    } else if constexpr (std::is_same_v<T, bool>) {
+      value = true;
+    } else if constexpr (std::is_same_v<T, double>) {
+      value = 0.5;
+    } else if constexpr (std::is_same_v<T, std::int32_t>) {
+      value = ++numbers_;
+    } else if constexpr (!std::is_arithmetic_v<T> && !std::is_enum_v<T>) {
+      model::for_each_member(value, [this](auto& member) { fill(member); });
+    }
+  }
+  int texts() const { return texts_; }
+
+ private:
+  std::string tail_;
+  int texts_ = 0;
+  std::int32_t numbers_ = 0;
+};
+
+}  // namespace forksight::test
