@@ -52,6 +52,7 @@ void TraceReader::tell_limits() {
   if (trace_.bad_references() > 0)
     say(fmt::format("{} references name no earlier record of the right type and were ignored",
                     trace_.bad_references()));
+  if (has_module_without_path_) say("the path of a program or library was not recorded, so its functions have no names");
   if (modules_left_out_ > 0)
     say(fmt::format("{} modules were left out, because no process can have so many", modules_left_out_));
   if (notes_.left_out() > 0) say(fmt::format("{} more notes about its processes were left out", notes_.left_out()));
@@ -125,6 +126,7 @@ void TraceReader::read_module(const TraceRecord& record) {
   const auto id_bytes = std::min<std::size_t>(fixed.build_id_bytes, sizeof fixed.build_id);
   module.build_id.assign(fixed.build_id, fixed.build_id + id_bytes);
   const model::ProcessId process = trace_.process_of(record);
+  if (module.path.empty()) has_module_without_path_ = true;
   if (module.path.ends_with("/libforksight.so")) trace_.model().processes[process].shim_start = module.start;
   if (!trace_.modules().add(process, std::move(module))) ++modules_left_out_;
 }

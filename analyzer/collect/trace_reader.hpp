@@ -46,6 +46,7 @@ class TraceReader {
   ForesightReader foresight_{trace_, lock_table_};
   NoteReader notes_{trace_};
   std::uint64_t modules_left_out_ = 0;
+  bool has_module_without_path_ = false;
 };
 
 }  // namespace forksight::collect

@@ -325,5 +325,13 @@ TEST(TraceReader, ThreadNamesMayBeAnything) {
   EXPECT_EQ(read_model(trace).threads.at(0).name, std::string(16, '\xff'));
 }
 
+TEST(TraceReader, SaysThatAModuleHasNoPath) {
+  for (const bool has_path : {true, false}) {
+    test::LockTrace scene({});
+    scene.trace.module(has_path ? "/app/program" : "", 0x5550'0000'0000, 0x7770'0000'0000, 0x7770'0000'1000);
+    EXPECT_EQ(has_limit(read_model(scene.trace), "path of a program or library was not recorded"), !has_path);
+  }
+}
+
 }  // namespace
 }  // namespace forksight::collect

@@ -1,0 +1,185 @@
+"""faults_test.py FORKSIGHT SHIM GUEST STRACE PAGE [--all | --write]: each system call of the shim fails once, or always, with each error that the kernel may answer.
+strace injects the failures, and shows by the address of the instruction whether the shim had made the call. The program must print
+what it prints without the shim, and end as it does. The trace must say what it says without a failure, or less: then it says that
+something is missing, or there is no trace. With --all a call fails at up to twelve places, and the table in PAGE must be right.
+--write writes the table."""
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+MODE = sys.argv.pop() if sys.argv[-1] in ("--all", "--write") else ""
+PAGE, STRACE, GUEST, SHIM, FORKSIGHT = (Path(sys.argv.pop()).absolute() for _ in range(5))
+SHIM = str(SHIM)
+LIMIT_S = 60
+ANY = ("EPERM", "EINTR")
+LASTING = ("ENOSPC", "EMFILE", "ENFILE", "ENOMEM", "EPERM")  # also tried for all calls from the first one on
+# What the kernel, or a filter of system calls, may answer. EINTR and EPERM are tried for each call.
+ERRORS = {"openat": ("EMFILE", "ENFILE", "ENOMEM", "ENOSPC", "EACCES"), "read": ("EIO", "0"), "mmap": ("ENOMEM",), "munmap": ("ENOMEM",), "mremap": ("ENOMEM",),
+          "fallocate": ("ENOSPC", "EOPNOTSUPP"), "ftruncate": ("ENOSPC", "EIO"), "write": ("ENOSPC", "EIO"), "pipe2": ("EMFILE", "ENFILE"), "close": ("EIO",),
+          "process_vm_readv": ("ENOSYS", "ENOMEM"), "readlinkat": ("ENOMEM", "EACCES"), "newfstatat": ("ENOMEM", "EACCES"), "fstat": ("EIO",), "mprotect": ("ENOMEM",),
+          "madvise": ("ENOMEM", "EINVAL"), "prctl": ("EINVAL",), "getcwd": ("ENOENT",), "fcntl": ("EINVAL",), "prlimit64": ("EINVAL",), "tgkill": ("EAGAIN",),
+          "unlinkat": ("EACCES",), "kcmp": ("ENOSYS",), "membarrier": ("ENOSYS",)}
+WHOLE, LESS, NONE = "the trace is whole", "the trace says what is missing", "there is no trace"
+CALL = re.compile(r"^(\d+) +\[([0-9a-f?]+)\] +(?:(\w+)\(|<\.\.\. (\w+) resumed)(.*)$")
+BEGIN, END = "<!-- made by tests/shim/faults_test.py -->\n", "<!-- end of the table -->\n"
+
+
+class Calls:
+    """The system calls in a log of strace, and which of them the shim has made."""
+
+    def __init__(self, log):
+        self.of_shim, self.injected, counts, ranges, opened = collections.defaultdict(set), [], collections.Counter(), [], set()
+        for line in log.splitlines():
+            found = CALL.match(line)
+            if not found:
+                continue
+            pid, address, begun, resumed, rest = found.groups()
+            name = begun or resumed
+            if begun == "openat" and SHIM in rest and " = " in rest:
+                opened.add(pid)
+            placed = re.match(r"NULL, (\d+), PROT_READ.* = (0x[0-9a-f]+)$", rest) if begun == "mmap" and pid in opened else None
+            if placed:
+                opened.discard(pid)
+                ranges.append(range(int(placed[2], 16), int(placed[2], 16) + int(placed[1])))
+            is_of_shim = "?" not in address and any(int(address, 16) in one for one in ranges)
+            if begun:
+                counts[pid, name] += 1
+                if is_of_shim:
+                    self.of_shim[name].add(counts[pid, name])
+            if rest.endswith("(INJECTED)"):
+                self.injected.append(is_of_shim)
+
+
+class Run:
+    def __init__(self, *options, guest=GUEST):
+        with tempfile.TemporaryDirectory(prefix="forksight-faults-") as folder:
+            log, out = Path(folder, "log"), Path(folder, "out")
+            out.mkdir()
+            environment = {**os.environ, "LD_PRELOAD": SHIM, "FORKSIGHT_OUT": str(out)}
+            done = subprocess.run([STRACE, "-f", "-i", "-qq", "-e", "signal=none", "-o", log, *(f"-E{key}={environment[key]}" for key in ("LD_PRELOAD", "FORKSIGHT_OUT")),
+                                   *options, guest], cwd=Path(GUEST).parent, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+            self.behaviour = (done.returncode, done.stdout, done.stderr)
+            self.calls = Calls(log.read_text(errors="replace"))
+            self.has_trace = any(out.glob("*.fstrace"))
+            told = subprocess.run([FORKSIGHT, "report", out, "--format", "json"], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+            self.report = json.loads(told.stdout) if told.returncode in (0, 1) else None
+            self.problem = told.stderr
+
+    def facts(self):
+        """What the trace claims, without numbers that differ from run to run."""
+        told = []
+        for fork in self.report["forks"]:
+            stack = tuple(frame["function"] for frame in fork["stack"])
+            told.append((fork["error"], fork["lost_threads"], fork["held_locks"], fork["threads_before"], fork["threads_after"], len(fork["thread_pools"]), stack))
+        return collections.Counter(told), collections.Counter((one["rule"], one["outcome"]) for one in self.report["findings"])
+
+
+def judge(run, good):
+    """Returns what became of the trace, and what is wrong; "" if nothing is."""
+    if run.behaviour != good.behaviour:
+        return "", f"the program did {run.behaviour}, and without a failure {good.behaviour}"
+    if not run.has_trace:
+        return NONE, ""
+    if run.report is None:
+        return (NONE, "") if "fstrace" in run.problem else ("", f"the report failed: {run.problem}")
+    forks, findings = run.facts()
+    good_forks, good_findings = good.facts()
+    if (forks, findings) == (good_forks, good_findings):
+        return WHOLE, ""
+    without_stacks = lambda all_forks: collections.Counter(fork[:-1] for fork in all_forks.elements())
+    if without_stacks(forks) - without_stacks(good_forks) or findings - good_findings:
+        return "", f"the trace claims {forks}, {findings} instead of {good_forks}, {good_findings}"
+    if run.report["limits"] == good.report["limits"]:
+        return "", f"the trace lacks something and does not say so: {forks}, {findings} instead of {good_forks}, {good_findings}"
+    return LESS, ""
+
+
+class Faults:
+    def __init__(self, most_places):
+        self.good = Run()
+        self.most = most_places
+        self.outcomes, self.problems, self.tried, self.missed = {}, [], 0, collections.Counter()
+
+    def places(self, name):
+        numbers = sorted(self.good.calls.of_shim[name])
+        step = max(1, -(-len(numbers) // self.most))
+        return [str(number) for number in sorted(set(numbers[::step]) | {numbers[-1]})]
+
+    def try_all(self):
+        for name in sorted(self.good.calls.of_shim):
+            for error in sorted({*ANY, *ERRORS.get(name, ())}):
+                for place in self.places(name):
+                    self.try_one(name, error, place)
+                if error in LASTING:
+                    self.try_one(name, error, self.places(name)[0] + "+")
+
+    def try_one(self, name, error, place):
+        how = f"retval={error}" if error.isdigit() else f"error={error}"
+        try:
+            run = Run("-e", f"inject={name}:{how}:when={place}")
+        except subprocess.TimeoutExpired:
+            self.problems.append(f"{name} number {place} fails with {error}: the program hangs")
+            return
+        # Each thread and process counts its own calls, so the failure may also have hit a call of libc or of the program.
+        if not run.calls.injected or not all(run.calls.injected):
+            self.missed[name] += 1
+            return
+        self.tried += 1
+        outcome, problem = judge(run, self.good)
+        if problem:
+            self.problems.append(f"{name} number {place} fails with {error}: {problem}")
+        else:
+            self.outcomes.setdefault(name, {}).setdefault(error, set()).add(outcome)
+
+    def table(self):
+        rows = ["| call | answers | what became of the trace |\n", "|---|---|---|\n"]
+        for name, by_error in sorted(self.outcomes.items()):
+            words = [("0 bytes" if error == "0" else f"`{error}`") for error in sorted(by_error)]
+            came = set().union(*by_error.values())
+            rows.append(f"| `{name}` | {', '.join(words)} | {'; or '.join(word for word in (WHOLE, LESS, NONE) if word in came)} |\n")
+        return "".join(rows)
+
+
+class Shim(unittest.TestCase):
+    def test_a_program_whose_path_is_not_known(self):
+        """The program was started by a path that is not absolute, and /proc does not say which file it is: its functions have no names, and
+        the report says so."""
+        guest = f"./{Path(GUEST).name}"
+        good = Run(guest=guest)
+        lacking = 0
+        for place in sorted(good.calls.of_shim["readlinkat"]):
+            run = Run("-e", f"inject=readlinkat:error=EACCES:when={place}", guest=guest)
+            outcome, problem = judge(run, good)
+            self.assertEqual(problem, "", place)
+            lacking += outcome == LESS
+        self.assertGreater(lacking, 0)
+
+    def test_each_call_fails_once(self):
+        faults = Faults(12 if MODE else 1)
+        bare = subprocess.run([GUEST], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        self.assertEqual(faults.good.behaviour, (bare.returncode, bare.stdout, bare.stderr))
+        self.assertEqual(len(faults.good.report["forks"]), 2, faults.good.report)
+        faults.try_all()
+        print(f"{faults.tried} failures of {len(faults.outcomes)} calls; {sum(faults.missed.values())} places were left out, because the failure hit other calls",
+              file=sys.stderr)
+        self.assertEqual(faults.problems, [])
+        self.assertGreater(len(faults.outcomes), 8, faults.outcomes)
+        text = PAGE.read_text()
+        before, after = text.partition(BEGIN)[0], text.partition(END)[2]
+        if MODE == "--write":
+            PAGE.write_text(before + BEGIN + faults.table() + END + after)
+        elif MODE == "--all":
+            self.assertIn(BEGIN + faults.table() + END, text)
+        else:
+            named = set(re.findall(r"^\| `(\w+)` \|", text.partition(BEGIN)[2].partition(END)[0], re.MULTILINE))
+            self.assertEqual(set(faults.outcomes) - named, set(), "the table in docs/security.md lacks calls: run this with --write")
+
+
+if __name__ == "__main__":
+    unittest.main()
