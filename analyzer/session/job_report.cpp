@@ -79,12 +79,12 @@ void JobReport::tell(const model::Model& model, const std::vector<Finding>& find
                      const std::vector<std::string>& unexplained) {
   std::vector<Finding> fresh;
   for (const Finding& finding : findings) {
-    if (told_.insert(finding.fingerprint).second) fresh.push_back(finding);
+    if (reported_.insert(finding.fingerprint).second) fresh.push_back(finding);
   }
   std::vector<std::string> sentences;
   for (const std::string& sentence : unexplained) {
     // "process 123 (app) …": the duration of the hang changes, the process does not.
-    if (told_.insert(sentence.substr(0, sentence.find('('))).second) sentences.push_back(sentence);
+    if (reported_.insert(sentence.substr(0, sentence.find('('))).second) sentences.push_back(sentence);
   }
   if (fresh.empty() && sentences.empty()) return;
   const auto is_failure = [](const Finding& finding) {
@@ -97,6 +97,7 @@ void JobReport::tell(const model::Model& model, const std::vector<Finding>& find
 
   render::TextOptions how;
   how.cwd = find_workspace();
+  how.full = options_.full;
   std::string text = render::render_text(model, fresh, how, sentences);
   if (!sentences.empty()) text += render::render_waits(model, find_unexplained_processes(model, findings), how);
   if (const std::string limits = render::render_limits(model.limits, how); !limits.empty()) text += "\n" + limits;
@@ -112,8 +113,12 @@ void JobReport::tell(const model::Model& model, const std::vector<Finding>& find
 }
 
 void JobReport::tell_waits(const model::Model& model, const std::vector<model::ProcessId>& processes) {
-  put(render::render_waits(model, processes, render::options_for(STDERR_FILENO)));
-  const std::string text = render::render_waits(model, processes, {});
+  render::TextOptions how = render::options_for(STDERR_FILENO);
+  how.full = options_.full;
+  put(render::render_waits(model, processes, how));
+  render::TextOptions in_documents;
+  in_documents.full = options_.full;
+  const std::string text = render::render_waits(model, processes, in_documents);
   text_ += text;
   add_summary("what the processes waited for", text);
 }

@@ -58,7 +58,7 @@ class JobReport {
   const RunOptions& options_;
   std::filesystem::path document_;
   std::filesystem::path shown_;
-  std::set<std::string> told_;  // fingerprints, and sentences
+  std::set<std::string> reported_;  // fingerprints, and sentences
   std::string first_reason_;    // the first known reason why the job failed
   std::string text_;            // everything that was reported
   double seconds_ = 0;

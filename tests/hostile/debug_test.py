@@ -166,7 +166,7 @@ class Debug(unittest.TestCase):
         self.why(lines=True)
         split.unlink()
         os.mkfifo(split)
-        self.why(f"{split.name}: is no file with debug information", lines=True)
+        self.why(f"{split.name}: no debug information could be read from it", lines=True)
 
     def test_notes_that_overlap_are_not_read_again_and_again(self):
         elf = Elf(Path(LIBRARY).read_bytes())

@@ -108,6 +108,14 @@ class Job(unittest.TestCase):
         self.assertIn("hangs locking table_mutex", failure.get("message"))
         self.assertIn("CERTAIN HANG: orphaned-mutex", failure.text)
 
+    def test_all_frames_are_shown_in_each_document_if_asked_for(self):
+        for options, is_full in (([], False), (["--full"], True)):
+            err = self.ci("--timeout", "6s", "--junit", "junit.xml", *options, "--", HAZARD, "hang", status=124, github=True)
+            summary = (self.folder / "summary.md").read_text()
+            for text in (err, summary, self.read_junit().text):
+                (self.assertRegex if is_full else self.assertNotRegex)(text, r"\n +pthread_mutex_lock +libc")
+            (self.folder / "summary.md").unlink()
+
     def test_a_check_target_of_make(self):
         (self.folder / "Makefile").write_text(f"check:\n\t{shlex.quote(HAZARD)} hang\n\t@echo the next test\n")
         err = self.ci("--timeout", "6s", "--", "make", "check", status=124)

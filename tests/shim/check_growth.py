@@ -64,7 +64,7 @@ def main():
             print(limit_said)
         if report["findings"]:
             problems.append(f"{len(report['findings'])} findings where no child touched anything")
-        is_whole = not any("found no space" in said for said in report["limits"])
+        is_whole = not any("did not fit into the trace" in said for said in report["limits"])
         if is_whole == bool(options.room):
             problems.append("the report does not say what is missing" if options.room else "records are missing")
     for problem in problems:
