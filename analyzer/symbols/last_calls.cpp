@@ -39,8 +39,8 @@ class LastCalls {
 
   // The last call of the function that `outer` called.
   std::optional<Call> find_next(const Call& outer) {
-    std::optional<Call> found;
-    bool is_proved = false;
+    std::vector<Call> proved;
+    std::vector<Call> possible;
     const std::uint64_t lowest = std::max(stack_.start, outer.slot - std::min(outer.slot, kLargestFrame));
     for (std::uint64_t slot = outer.slot; slot >= lowest + kSlotBytes;) {
       slot -= kSlotBytes;
@@ -48,12 +48,11 @@ class LastCalls {
       if (!pc || !has_frame_below(*pc, slot, outer)) continue;
       const Call inner{*pc, slot};
       const Link link = check_link(space_, inner.frame(), outer.frame());
-      if (link == Link::kRefuted || (is_proved && link == Link::kPossible)) continue;
-      if (found && is_proved == (link == Link::kProved)) return std::nullopt;
-      found = inner;
-      is_proved = link == Link::kProved;
+      if (link == Link::kProved) proved.push_back(inner);
+      if (link == Link::kPossible) possible.push_back(inner);
     }
-    return found;
+    const std::vector<Call>& fitting = proved.empty() ? possible : proved;
+    return fitting.size() == 1 ? std::optional(fitting.front()) : std::nullopt;
   }
 
   // The address of the frame of the function that made the call, where it needs rbp.

@@ -8,7 +8,7 @@ namespace {
 // The order in which instructions number registers, as DWARF numbers.
 constexpr std::array<std::size_t, 16> kDwarfNumbers = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};
 constexpr std::array<std::size_t, 9> kLostInCalls = {0, 1, 2, 4, 5, 8, 9, 10, 11};
-constexpr std::uint64_t kWord = 8;
+constexpr std::uint64_t kWordBytes = 8;
 // A condition on the thread's own frames decides a jump; one on other memory does not.
 constexpr std::uint64_t kMostStack = std::uint64_t{1} << 20U;
 
@@ -64,14 +64,14 @@ MachineState::MachineState(const Registers& registers, const WordReader& memory)
 }
 
 std::optional<std::uint64_t> MachineState::read(std::uint64_t address) const {
-  const std::uint64_t shift = address % kWord * 8;
+  const std::uint64_t shift = address % kWordBytes * 8;
   const auto aligned = [&](std::uint64_t at) {
     const auto store = stores_.find(at);
     return store != stores_.end() ? store->second : memory_(at);
   };
-  const auto low = aligned(address - address % kWord);
+  const auto low = aligned(address - address % kWordBytes);
   if (shift == 0 || !low) return low;
-  const auto high = aligned(address - address % kWord + kWord);
+  const auto high = aligned(address - address % kWordBytes + kWordBytes);
   return *low >> shift | high.value_or(0) << (64 - shift);
 }
 
@@ -189,8 +189,8 @@ void MachineState::set(const ZydisDecodedOperand& operand, const Result& result,
   }
   const auto address = address_of(operand, next);
   if (!address) return;
-  const std::uint64_t first = *address - *address % kWord;
-  const std::uint64_t shift = *address % kWord * 8;
+  const std::uint64_t first = *address - *address % kWordBytes;
+  const std::uint64_t shift = *address % kWordBytes * 8;
   if (shift + operand.size <= 64) {
     const auto before = read(first);
     const std::uint64_t mask = cut(~std::uint64_t{0}, operand.size) << shift;
@@ -199,7 +199,7 @@ void MachineState::set(const ZydisDecodedOperand& operand, const Result& result,
                               : std::nullopt;
     return;
   }
-  for (std::uint64_t at = first; at < *address + operand.size / 8; at += kWord) stores_[at].reset();
+  for (std::uint64_t at = first; at < *address + operand.size / 8; at += kWordBytes) stores_[at].reset();
 }
 
 void MachineState::set_zero_flag(const FullInstruction& instruction, std::uint64_t next) {
@@ -225,14 +225,14 @@ void MachineState::execute(const FullInstruction& instruction, std::uint64_t nex
   if (instruction.is(ZYDIS_MNEMONIC_PUSH)) {
     const Result pushed{first.size == 64 ? value_of(first, next) : std::nullopt, is_shared(first, next)};
     auto& sp = values_[kRsp];
-    if (sp) *sp -= kWord;
+    if (sp) *sp -= kWordBytes;
     if (sp) stores_[*sp] = pushed.value;
     return;
   }
   if (instruction.is(ZYDIS_MNEMONIC_POP)) {
     auto& sp = values_[kRsp];
     const Result popped{sp ? read(*sp) : std::nullopt, false};
-    if (sp) *sp += kWord;
+    if (sp) *sp += kWordBytes;
     set(first, popped, next);
     return;
   }
@@ -240,7 +240,7 @@ void MachineState::execute(const FullInstruction& instruction, std::uint64_t nex
     values_[kRsp] = values_[kRbp];
     auto& sp = values_[kRsp];
     values_[kRbp] = sp ? read(*sp) : std::nullopt;
-    if (sp) *sp += kWord;
+    if (sp) *sp += kWordBytes;
     return;
   }
   set_zero_flag(instruction, next);
