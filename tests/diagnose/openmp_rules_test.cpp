@@ -108,6 +108,22 @@ TEST(LostOpenmpPool, DoesNotAdviseTheCureThatWasRefused) {
   for (const Fix& fix : findings[0].fixes) EXPECT_EQ(fix.text.find("--omp=rebuild"), std::string::npos) << fix.text;
 }
 
+TEST(LostOpenmpPool, NamesTheCureThatWasRefused) {
+  for (const auto& [method, word] : {std::pair{trace::CureMethod::kClamp, "(clamp)"},
+                                     std::pair{trace::CureMethod::kQuiesce, "(quiesce)"}}) {
+    PoolTrace scene({});
+    scene.cure(method, trace::CureResult::kRefusedByRuntime, false);
+    scene.touch(4);
+    const auto findings = diagnose(read_model(scene.trace));
+    ASSERT_EQ(findings.size(), 1U);
+    std::string text;
+    for (const std::string& sentence : findings[0].chain) text += sentence;
+    for (const std::string_view other : {"(clamp)", "(quiesce)"}) {
+      EXPECT_EQ(text.find(other) != std::string::npos, other == word) << text;
+    }
+  }
+}
+
 TEST(ForkInsideParallelRegion, ReplacesTheLostPool) {
   PoolTrace scene({.flags = trace::kInParallel});
   scene.cure(trace::CureMethod::kRebuild, trace::CureResult::kRefusedInRegion, false);

@@ -81,9 +81,12 @@ void tell(const Evidence& evidence, const model::Touch& touch, const model::Pool
         break;
     }
   } else if (pool.cure && pool.cure_result == model::CureResult::kRefusedByRuntime) {
-    add_sentence(
-        finding,
-        "forksight tried to end the pool before the fork (quiesce), but omp_pause_resource_all refused or is missing.");
+    add_sentence(finding,
+                 pool.cure == model::CureMethod::kClamp
+                     ? "forksight could not hold the child at one thread (clamp): the file that contains libgomp also "
+                       "contains other code."
+                     : "forksight tried to end the pool before the fork (quiesce), but omp_pause_resource_all refused "
+                       "or is missing.");
   } else if (pool.cure && pool.cure_result == model::CureResult::kRefusedNoImage) {
     add_sentence(finding,
                  "forksight could not rebuild the pool at this fork: libgomp's thread state was in use or not found.");
