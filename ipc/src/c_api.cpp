@@ -84,8 +84,13 @@ ipc::error bad_role(int role) {
 }
 ipc::error null_argument(const char* name) { return ipc::detail::failure(ipc::errc::bad_option, "%s is NULL", name); }
 
-ipc::result<ipc::options> options_of(const forksight_queue_options* options) {
+ipc::result<ipc::options> options_of(const forksight_queue_options* options, const forksight_queue_expected* expected) {
   ipc::options wanted;
+  if (expected != nullptr) {
+    wanted.expected_producers = expected->producers;
+    wanted.expected_consumers = expected->consumers;
+    wanted.grace = std::chrono::milliseconds(expected->grace_ms);
+  }
   if (options == nullptr) return wanted;
   if (options->full > 2) {
     return ipc::detail::failure(ipc::errc::bad_option, "full is %u: it can be 0 to 2", options->full);
@@ -111,8 +116,13 @@ extern "C" {
 
 int forksight_queue_create(const forksight_queue_options* options, forksight_queue** queue,
                            forksight_queue_error* error) {
+  return forksight_queue_create_expecting(options, nullptr, queue, error);
+}
+
+int forksight_queue_create_expecting(const forksight_queue_options* options, const forksight_queue_expected* expected,
+                                     forksight_queue** queue, forksight_queue_error* error) {
   return guarded(error, [&] {
-    auto wanted = options_of(options);
+    auto wanted = options_of(options, expected);
     if (!wanted) return tell(wanted.error(), error);
     return give(ipc::queue::create(*wanted), queue, error);
   });
@@ -120,10 +130,16 @@ int forksight_queue_create(const forksight_queue_options* options, forksight_que
 
 int forksight_queue_open_or_create(const char* name, const forksight_queue_options* options, int role,
                                    forksight_queue** queue, forksight_queue_error* error) {
+  return forksight_queue_open_or_create_expecting(name, options, nullptr, role, queue, error);
+}
+
+int forksight_queue_open_or_create_expecting(const char* name, const forksight_queue_options* options,
+                                             const forksight_queue_expected* expected, int role,
+                                             forksight_queue** queue, forksight_queue_error* error) {
   return guarded(error, [&] {
     if (name == nullptr) return tell(null_argument("name"), error);
     if (!is_role(role)) return tell(bad_role(role), error);
-    auto wanted = options_of(options);
+    auto wanted = options_of(options, expected);
     if (!wanted) return tell(wanted.error(), error);
     wanted->as = static_cast<ipc::role>(role);
     return give(ipc::queue::open_or_create(name, *wanted), queue, error);

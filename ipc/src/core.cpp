@@ -25,6 +25,7 @@ void relax() {
 }
 
 constexpr std::uint64_t kTickNs = 10'000'000;  // of coarse_ns(), at most
+constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
 double seconds_since(std::uint64_t start_ns) { return static_cast<double>(coarse_ns() - start_ns) / 1e9; }
 
@@ -38,6 +39,20 @@ std::uint32_t roles_of(role as) {
     case role::caretaker: return kCaretakerRole;
   }
   return 0;
+}
+
+std::uint32_t pid_in(const shared_word<std::uint64_t>& word) { return static_cast<std::uint32_t>(word.load()); }
+
+// "1 of 3 expected producers has come, and process 812, which made the queue, has died".
+std::string describe_lost_creator(std::uint32_t role, const outlook& seen, std::uint32_t creator) {
+  return describe_expected(role, seen.expected, seen.ended, 0) + ", and process " + std::to_string(creator) +
+         ", which made the queue, has died";
+}
+
+// "3 of 3 expected producers have come, 2 of them closed and 1 died".
+std::string describe_all_ended(std::uint32_t role, const outlook& seen) {
+  return describe_expected(role, seen.expected, seen.ended, 0) + ", " + std::to_string(seen.ended.closed) +
+         " of them closed and " + std::to_string(seen.ended.died) + " died";
 }
 
 const char* what_lacks(wait_kind kind) {
@@ -251,9 +266,10 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
         if (auto good = check(); !good) return good.error();
         if (at_each_look_) at_each_look_();
         blocked_ns.count(coarse_ns() - start);
-        return failure(errc::timeout, "%s after %.1f s: %s; %s", what_lacks(kind), seconds_since(start),
-                       describe_buffers(view).c_str(),
-                       describe_participants(view, kind == wait_kind::message ? kProducerRole : kConsumerRole).c_str());
+        return failure(
+            errc::timeout, "%s after %.1f s: %s; %s", what_lacks(kind), seconds_since(start),
+            describe_buffers(view).c_str(),
+            describe_role(view, memory_.shape(), kind == wait_kind::message ? kProducerRole : kConsumerRole).c_str());
       }
       const nanoseconds at = until.at().time_since_epoch();
       until_ns = std::min(until_ns, static_cast<std::uint64_t>(at.count()));
@@ -261,7 +277,9 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
     const std::uint32_t seen = begin_wait(view, kind, who_.index());
     const bool may = has_slept_long || may_try(kind, now);
     if (may && (outcome = attempt(now)) != step_result::none) break;
-    if (auto good = check(); !good) return good.error();
+    const auto look_again_ns = check();
+    if (!look_again_ns) return look_again_ns.error();
+    until_ns = std::min(until_ns, look_again_ns.value());
     // This thread has already read the futex. cancel() sets this flag first, and changes the futex afterwards. So this
     // thread sees one of the two changes.
     if (cancelled_.load()) return cancelled();
@@ -296,15 +314,31 @@ bool core::discard_oldest(wait_kind for_what) {
   return true;
 }
 
-// If there were consumers and none is left, a call without a deadline must not wait forever. With a deadline it waits,
-// because a consumer may still come.
-result<void> core::check_consumers(deadline until) {
+outlook core::look_for(std::uint32_t role) {
+  const geometry& shape = memory_.shape();
+  return outlooks_.of(role, who_, memory_.view(), shape, shape.grace_ms != 0 ? monotonic_ns() : 0);
+}
+
+// If no consumer is left and none is to come, a call without a deadline must not wait forever. With a deadline it
+// waits, because a consumer may still come.
+result<std::uint64_t> core::check_consumers(deadline until) {
   const header& head = *memory_.view().head;
   if ((head.status.load() & kShutdown) != 0) return failure(errc::closed, "queue: was shut down");
-  if ((head.roles_seen.load() & kConsumerRole) == 0 || who_.has(kConsumerRole)) return {};
-  if (!until.is_never() && !until.is_now() && clock::now() < until.at()) return {};
-  return failure(errc::no_consumer, "queue: no consumer is left, and there is no room: %s",
-                 describe_buffers(memory_.view()).c_str());
+  const outlook seen = look_for(kConsumerRole);
+  if (seen.what == outlook::kind::open) return seen.look_again_ns;
+  if (!until.is_never() && !until.is_now() && clock::now() < until.at()) return kNever;
+  const std::string left = describe_buffers(memory_.view());
+  if (seen.what == outlook::kind::creator_died) {
+    error why = failure(errc::no_consumer, "queue: no consumer is there, %s, and there is no room: %s",
+                        describe_lost_creator(kConsumerRole, seen, pid_in(head.creator)).c_str(), left.c_str());
+    why.pid = pid_in(head.creator);
+    return why;
+  }
+  if (seen.expected == 0) {
+    return failure(errc::no_consumer, "queue: no consumer is left, and there is no room: %s", left.c_str());
+  }
+  return failure(errc::no_consumer, "queue: no consumer is left, %s, and there is no room: %s",
+                 describe_all_ended(kConsumerRole, seen).c_str(), left.c_str());
 }
 
 result<loan> core::acquire(const std::shared_ptr<core>& self, deadline until) {
@@ -368,21 +402,41 @@ result<void> core::send(loan& from, std::size_t bytes, deadline until) {
 
 // Checks whether a consumer that found nothing may sleep. It first asks whether producers are left, and then whether
 // something is queued: the last producer may have sent a message just before it left.
-result<void> core::check_can_receive() {
+result<std::uint64_t> core::check_can_receive() {
   const ring& view = memory_.view();
-  const std::uint32_t status = view.head->status.load();
+  const header& head = *view.head;
+  const std::uint32_t status = head.status.load();
   if ((status & kAborted) != 0) return failure(errc::closed, "queue: was shut down");
-  const bool none_left = (view.head->roles_seen.load() & kProducerRole) != 0 && !who_.has(kProducerRole);
-  if ((status & kShutdown) == 0 && !none_left) return {};
-  if (!view.is_drained(who_.me())) return {};
-  if ((status & kShutdown) != 0) return failure(errc::closed, "queue: was shut down, and is drained");
-  const std::uint64_t last = view.head->last_producer.load();
+  const bool was_shut_down = (status & kShutdown) != 0;
+  outlook seen;
+  if (!was_shut_down) {
+    seen = look_for(kProducerRole);
+    if (seen.what == outlook::kind::open) return seen.look_again_ns;
+  }
+  if (!view.is_drained(who_.me())) return kNever;
+  if (was_shut_down) return failure(errc::closed, "queue: was shut down, and is drained");
+  if (seen.what == outlook::kind::creator_died) {
+    error why = failure(errc::producer_died, "queue: no producer is there, %s; nothing is queued",
+                        describe_lost_creator(kProducerRole, seen, pid_in(head.creator)).c_str());
+    why.pid = pid_in(head.creator);
+    return why;
+  }
+  if (seen.expected != 0) {
+    const bool all_closed = seen.ended.closed >= seen.expected;
+    error why =
+        failure(all_closed ? errc::closed : errc::producer_died, "queue: no producer is left, %s; nothing is queued",
+                describe_all_ended(kProducerRole, seen).c_str());
+    if (all_closed) return why;
+    why.pid = pid_in(head.last_died[index_of(kProducerRole)]);
+    why.text += "; the last one that died was process " + std::to_string(why.pid);
+    return why;
+  }
+  const std::uint64_t last = head.last_producer.load();
   if ((last & kDied) == 0) return failure(errc::closed, "queue: no producer is left, and nothing is queued");
-  const auto pid = static_cast<std::uint32_t>(last);
-  error why =
-      failure(errc::producer_died,
-              "queue: no producer is left, the last one, process %u, died without closing; nothing is queued", pid);
-  why.pid = pid;
+  error why = failure(errc::producer_died,
+                      "queue: no producer is left, the last one, process %u, died without closing; nothing is queued",
+                      pid_in(head.last_producer));
+  why.pid = pid_in(head.last_producer);
   return why;
 }
 
@@ -450,7 +504,9 @@ result<void> core::release(message& from) {
 void core::wake_waiters_for_the_end() {
   const ring& view = memory_.view();
   if (!view.redelivers) return;
-  const bool may_end = view.head->last_producer.load_relaxed() != 0 || view.head->status.load_relaxed() != 0;
+  const header& head = *view.head;
+  const bool may_end = head.last_producer.load_relaxed() != 0 || head.status.load_relaxed() != 0 ||
+                       (head.creator.load_relaxed() & kDied) != 0;
   if (!may_end) return;
   if ((view.head->status.load() & kShutdown) != 0 || !who_.has(kProducerRole)) wake_all(view, wait_kind::message);
 }

@@ -8,6 +8,7 @@
 
 #include "forksight/ipc/queue.hpp"
 #include "members.hpp"
+#include "outlook.hpp"
 #include "segment.hpp"
 #include "waiting.hpp"
 
@@ -77,8 +78,10 @@ class core {
   error corrupt_at(const void* word);
   error evicted() const;
   error after_step(step_result outcome);
-  result<void> check_can_receive();
-  result<void> check_consumers(deadline until);
+  // What a call checks before it sleeps: whether it can still be served. Returns when it must check again, on
+  // CLOCK_MONOTONIC, whether it is woken or not.
+  result<std::uint64_t> check_can_receive();
+  result<std::uint64_t> check_consumers(deadline until);
 
   // One wait of a thread: from its first look as a waiter until it is served or gives up.
   class turn;
@@ -101,6 +104,8 @@ class core {
   std::atomic<bool> is_joined_{false};
   std::function<void()> at_each_look_;
   std::uint32_t spin_us_ = 0;
+  outlook look_for(std::uint32_t role);
+  outlooks outlooks_;
   claim_hint claim_hint_;
   take_hint take_hint_;
   std::array<std::atomic<std::uint32_t>, kWaitKinds> threads_waiting_{};
@@ -113,6 +118,8 @@ void at_each_look(const queue& of, std::function<void()> look);
 std::string describe_buffers(const ring& of);
 // "3 consumers: pid 812 (alive, state T), ...", or "no consumer".
 std::string describe_participants(const ring& of, std::uint32_t role);
+// The same, and how many of that role are expected and have come, if that is known.
+std::string describe_role(const ring& of, const geometry& shape, std::uint32_t role);
 // A participant's pid, with what is known about its process.
 std::string describe_process(const ring& of, std::uint32_t index);
 snapshot take_snapshot(const ring& of, const geometry& shape, const std::string& name);

@@ -15,7 +15,7 @@ from multiprocessing import context, reduction
 
 from . import _items, _kernel, _memory
 from ._errors import Closed, Empty, Error, Full, TooLarge, make_error
-from ._native import OK, TIMEOUT, ErrorText, Options, byref, c_void_p
+from ._native import OK, TIMEOUT, ErrorText, Expected, Options, byref, c_void_p
 from ._native import library as native
 
 # A call of the C library waits for at most so many milliseconds. Then Python runs the handlers of signals that have come.
@@ -28,6 +28,18 @@ def _number(numbers, name, word):
     if word not in numbers:
         raise ValueError(f"{name}={word!r}: it can be " + ", ".join(map(repr, numbers)))
     return numbers[word]
+
+
+def _count(value, name):
+    if not 0 <= value <= 4096:
+        raise ValueError(f"{name}={value!r}: it can be 0 to 4096")
+    return value
+
+
+def _milliseconds(seconds):
+    if not 0 <= seconds <= 2147483:
+        raise ValueError(f"grace={seconds!r}: it can be 0 to 2147483 seconds")
+    return round(seconds * 1000)
 
 
 # A finalizer that calls the object's `finish`. It runs no instruction of Python, after which a signal handler could raise.
@@ -183,22 +195,29 @@ class Queue:
     its options must be the same. Otherwise it is a memfd. With `redeliver=True` an item whose receiver died goes to another
     receiver, and `max_redeliver` limits how often. `full` is what put() does if there is no room: "block", "fail" or "drop_oldest".
     With `keep_open=False`, get() raises Closed or ProducerDied if the last producer has gone, and put() raises NoConsumer if the
-    last consumer has gone. With `keep_open=True`, both wait for other processes as long as the handle that made the queue lives."""
+    last consumer has gone. With `keep_open=True`, both wait for other processes as long as the handle that made the queue lives: it
+    counts as a producer and as a consumer. The default is True, and False if one of the next three is given. `expected_producers`
+    and `expected_consumers` are how many handles will send and receive in all: Closed, ProducerDied and NoConsumer come only after so
+    many have ended. `grace` is how many seconds the others wait for another process after the last one has ended."""
 
     def __init__(self, maxsize=64, *, item_bytes=64 * 1024, buffers=None, name=False, redeliver=False, max_redeliver=0, full="block",
-                 keep_open=True, max_participants=128, spin_us=0, unlink_at=0):
+                 keep_open=None, max_participants=128, spin_us=0, unlink_at=0, expected_producers=0, expected_consumers=0, grace=0):
         maxsize = maxsize if maxsize > 0 else 64
         # `max_participants` is how many handles can be attached at the same time. The C library's own default is 16.
         options = Options(slots=max(2, maxsize), buffers=maxsize if buffers is None else buffers, buffer_bytes=item_bytes + _items.OVERHEAD,
                           named=bool(name), redeliver=bool(redeliver), full=_number(_FULL, "full", full), max_redeliver=max_redeliver,
                           max_participants=max_participants, spin_us=spin_us, unlink_at=unlink_at)
+        expected = Expected(_count(expected_producers, "expected_producers"), _count(expected_consumers, "expected_consumers"),
+                            _milliseconds(grace))
+        if keep_open is None:
+            keep_open = not (expected_producers or expected_consumers or grace)
         if isinstance(name, str):
             chosen = name.encode()
             if b"\0" in chosen:
                 raise ValueError(f"name={name!r}: it contains a zero")
-            self._begin(_Handle(lambda out, told: native.queue_open_or_create(chosen, byref(options), 0, out, told)), "any")
+            self._begin(_Handle(lambda out, told: native.queue_open_or_create_expecting(chosen, byref(options), byref(expected), 0, out, told)), "any")
         else:
-            self._begin(_Handle(lambda out, told: native.queue_create(byref(options), out, told)), "any")
+            self._begin(_Handle(lambda out, told: native.queue_create_expecting(byref(options), byref(expected), out, told)), "any")
         if keep_open:
             # Otherwise a handle takes a role by its first call that needs it. That call would take a message of another process.
             told = ErrorText()
