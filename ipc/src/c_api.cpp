@@ -84,6 +84,15 @@ ipc::error bad_role(int role) {
 }
 ipc::error null_argument(const char* name) { return ipc::detail::failure(ipc::errc::bad_option, "%s is NULL", name); }
 
+int give_fd(forksight_queue* queue, ipc::result<int> (ipc::queue::*make)(), int* fd, forksight_queue_error* error) {
+  if (queue == nullptr) return tell(null_argument("queue"), error);
+  if (fd == nullptr) return tell(null_argument("fd"), error);
+  const auto made = (queue->held.*make)();
+  if (!made) return tell(made.error(), error);
+  *fd = made.value();
+  return FORKSIGHT_QUEUE_OK;
+}
+
 ipc::result<ipc::options> options_of(const forksight_queue_options* options, const forksight_queue_expected* expected) {
   ipc::options wanted;
   if (expected != nullptr) {
@@ -222,6 +231,13 @@ void forksight_message_release(forksight_message* message) {
   // Without release(), the destructor would park a message of receive_parked() again.
   if (message != nullptr) (void)message->held.release();
   delete message;
+}
+
+int forksight_queue_message_fd(forksight_queue* queue, int* fd, forksight_queue_error* error) {
+  return guarded(error, [&] { return give_fd(queue, &ipc::queue::message_fd, fd, error); });
+}
+int forksight_queue_room_fd(forksight_queue* queue, int* fd, forksight_queue_error* error) {
+  return guarded(error, [&] { return give_fd(queue, &ipc::queue::room_fd, fd, error); });
 }
 
 int forksight_queue_receive_parked(forksight_queue* queue, forksight_message** message, forksight_queue_error* error) {

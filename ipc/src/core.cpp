@@ -9,6 +9,8 @@
 #include "cancellation.hpp"
 #include "failure.hpp"
 #include "process.hpp"
+#include "turn.hpp"
+#include "watcher.hpp"
 
 namespace forksight::ipc::detail {
 namespace {
@@ -23,9 +25,6 @@ void relax() {
   asm volatile("yield");
 #endif
 }
-
-constexpr std::uint64_t kTickNs = 10'000'000;  // of coarse_ns(), at most
-constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
 double seconds_since(std::uint64_t start_ns) { return static_cast<double>(coarse_ns() - start_ns) / 1e9; }
 
@@ -103,6 +102,11 @@ result<std::shared_ptr<core>> core::open(segment memory, role as) {
 }
 
 core::~core() {
+  for (auto& one : watchers_) {
+    watcher* const watches = one.exchange(nullptr);
+    if (watches != nullptr && !mark_.is_ours()) watches->forget_thread();
+    delete watches;
+  }
   // In a forked child, the place belongs to the parent.
   if (is_joined_ && mark_.is_ours()) who_.leave();
 }
@@ -177,40 +181,6 @@ result<void> core::take_role(role as) {
   }
   return begin(roles_of(as));
 }
-
-// A wait of one thread. Its destructor passes the turn on, also if pthread_cancel() unwinds the stack.
-class core::turn {
- public:
-  turn(core& of, wait_kind kind) : of_(of), kind_(kind) { add_own(threads(), 1U); }
-  turn(const turn&) = delete;
-  turn& operator=(const turn&) = delete;
-  ~turn() {
-    const ring& view = of_.memory_.view();
-    const std::uint32_t index = of_.who_.index();
-    const bool was_last = add_own(threads(), ~0U) == 1;
-    // After an eviction the entry may belong to another participant.
-    if (of_.who_.is_evicted()) return;
-    if (was_last) {
-      end_wait(view, kind_, index);
-      // Another thread of this process may have begun to wait before the bit was cleared. It is woken, to look once
-      // more.
-      if (threads().load() != 0) {
-        (void)begin_wait(view, kind_, index);
-        wake_all(view, kind_);
-      }
-    } else if (was_served_) {
-      take_new_ticket(view, kind_, index);
-    }
-    (void)pass_on(view, kind_, coarse_ns());
-  }
-  void was_served() { was_served_ = true; }
-
- private:
-  std::atomic<std::uint32_t>& threads() const { return of_.threads_waiting_[static_cast<std::size_t>(kind_)]; }
-  core& of_;
-  wait_kind kind_;
-  bool was_served_ = false;
-};
 
 bool core::may_try(wait_kind kind, std::uint64_t now_ns) const {
   const ring& view = memory_.view();
@@ -342,6 +312,12 @@ result<std::uint64_t> core::check_consumers(deadline until) {
 }
 
 result<loan> core::acquire(const std::shared_ptr<core>& self, deadline until) {
+  auto got = acquire_buffer(self, until);
+  tell_watcher(wait_kind::buffer, got ? nullptr : &got.error());
+  return got;
+}
+
+result<loan> core::acquire_buffer(const std::shared_ptr<core>& self, deadline until) {
   if (auto good = begin(kProducerRole); !good) return good.error();
   const ring& view = memory_.view();
   if (!memory_.can_write_payload()) {
@@ -441,6 +417,12 @@ result<std::uint64_t> core::check_can_receive() {
 }
 
 result<message> core::receive(const std::shared_ptr<core>& self, deadline until) {
+  auto got = receive_message(self, until);
+  tell_watcher(wait_kind::message, got ? nullptr : &got.error());
+  return got;
+}
+
+result<message> core::receive_message(const std::shared_ptr<core>& self, deadline until) {
   if (auto good = begin(kConsumerRole); !good) return good.error();
   const ring& view = memory_.view();
   taken got;

@@ -28,6 +28,8 @@ class fork_mark {
   volatile unsigned char* page_ = nullptr;
 };
 
+class watcher;
+
 class core {
  public:
   static result<std::shared_ptr<core>> open(segment memory, role as);
@@ -40,6 +42,9 @@ class core {
   result<loan> acquire(const std::shared_ptr<core>& self, deadline until);
   result<void> send(loan& from, std::size_t bytes, deadline until);
   result<message> receive(const std::shared_ptr<core>& self, deadline until);
+  // A descriptor for an event loop: readable while a receive() or an acquire() that does not wait would return something
+  // (watcher.hpp). `kind`: message or buffer. The descriptor belongs to this handle.
+  result<int> watch(wait_kind kind);
   void give_back(loan& from);
   result<void> release(message& from);
   // Takes the oldest parked message; timeout: there is none.
@@ -68,6 +73,16 @@ class core {
 
  private:
   explicit core(segment memory) : memory_(std::move(memory)) {}
+  friend class watcher;
+  result<loan> acquire_buffer(const std::shared_ptr<core>& self, deadline until);
+  result<message> receive_message(const std::shared_ptr<core>& self, deadline until);
+  // `why`: the error of the call; null: it was served.
+  void tell_watcher(wait_kind kind, const error* why);
+  // True if something of that kind can be had, by whoever has the turn.
+  bool is_available(wait_kind kind);
+  // True if a call would fail, and not because it would have to wait. `look_again_ns`: as that of check_can_receive().
+  bool would_fail(wait_kind kind, std::uint64_t& look_again_ns);
+  bool wait_until_ready(wait_kind kind, watcher& by, std::uint32_t& asked);
   result<void> begin(std::uint32_t role);
   bool discard_oldest(wait_kind for_what);
   result<void> begin_caretaking();
@@ -109,6 +124,7 @@ class core {
   claim_hint claim_hint_;
   take_hint take_hint_;
   std::array<std::atomic<std::uint32_t>, kWaitKinds> threads_waiting_{};
+  std::array<std::atomic<watcher*>, kWaitKinds> watchers_{};
 };
 
 // core::at_each_look() of the handle, for a library that keeps more state than the queue does.

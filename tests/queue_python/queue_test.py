@@ -1,6 +1,7 @@
 """Tests of Queue: put() and get(), their limits, signals, killed processes, and the ways by which other processes get the queue."""
 import gc
 import multiprocessing
+import multiprocessing.connection
 import os
 import pickle
 import queue
@@ -451,6 +452,20 @@ class Kills(Case):
         producer.put(2, timeout=RECOVERY)
         with self.assertRaises(NoConsumer):
             producer.put(3)
+
+    def test_a_queue_among_what_connection_wait_waits_for(self):
+        shared = self.sharedClosing(Queue(2))
+        reader, writer = shared.reader, shared.writer
+        self.assertEqual(multiprocessing.connection.wait([reader, writer], timeout=RECOVERY), [writer])
+        self.assertEqual(multiprocessing.connection.wait([reader], timeout=0), [])
+        child = Child(lambda: (shared.put(1), shared.put(2)))
+        for item in (1, 2):
+            self.assertEqual(multiprocessing.connection.wait([reader], timeout=RECOVERY), [reader])
+            self.assertEqual(shared.get(timeout=RECOVERY), item)
+        self.assertEqual(child.end(), 0)
+        with self.assertRaises(Empty):
+            shared.get(False)
+        self.assertEqual(multiprocessing.connection.wait([reader], timeout=0), [])
 
     def test_expected_producers_come_one_after_the_other(self):
         shared = self.sharedClosing(Queue(2, expected_producers=2))

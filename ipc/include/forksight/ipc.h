@@ -130,6 +130,12 @@ uint32_t forksight_message_deliveries(const forksight_message* message);
 /* Gives the buffer back to the pool. NULL is allowed. */
 void forksight_message_release(forksight_message* message);
 
+/* Descriptors for poll() and epoll: readable while receive() or acquire() with a timeout of 0 would return anything but
+ * TIMEOUT. A descriptor belongs to the handle, and ends with it. Do not read or write it. forksight/ipc/queue.hpp says
+ * more. */
+int forksight_queue_message_fd(forksight_queue* queue, int* fd, struct forksight_queue_error* error);
+int forksight_queue_room_fd(forksight_queue* queue, int* fd, struct forksight_queue_error* error);
+
 /* Parked messages: those that killed max_redeliver + 1 consumers, and those that a consumer parked. In these four
  * functions NULL for `queue` or `message` is BAD_OPTION. All of them may return USED_AFTER_FORK, EVICTED and CORRUPT,
  * the first two CANCELLED as well.

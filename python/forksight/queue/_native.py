@@ -35,6 +35,8 @@ FUNCTIONS = {
     "queue_reattach_after_fork": (c_int, [c_void_p, POINTER(c_void_p), ERROR]),
     "queue_close": (None, [c_void_p]),
     "queue_fd": (c_int, [c_void_p]),
+    "queue_message_fd": (c_int, [c_void_p, POINTER(c_int), ERROR]),
+    "queue_room_fd": (c_int, [c_void_p, POINTER(c_int), ERROR]),
     "queue_name": (c_size_t, [c_void_p, c_char_p, c_size_t]),
     "queue_take_role": (c_int, [c_void_p, c_int, ERROR]),
     "queue_buffer_bytes": (c_uint64, [c_void_p]),

@@ -9,6 +9,7 @@ import functools
 import operator
 import os
 import re
+import sys
 import threading
 import time
 from multiprocessing import context, reduction
@@ -62,12 +63,12 @@ class _Handle:
     """A handle of the C library. It is closed when nothing refers to it any more. A call that waits refers to it, so the handle is
     never closed during such a call."""
 
-    __slots__ = ("pointer", "pid", "array_type", "finish")
+    __slots__ = ("pointer", "pid", "array_type", "finish", "reader")
     __del__ = _finalizer
 
     def __init__(self, open_):
         """open_(pointer, error): a C function that makes a handle."""
-        self.pointer, self.pid = c_void_p(), os.getpid()
+        self.pointer, self.pid, self.reader = c_void_p(), os.getpid(), None
         self.finish = functools.partial(native.queue_close, self.pointer)
         told = ErrorText()
         code = open_(byref(self.pointer), byref(told))
@@ -261,6 +262,16 @@ class Queue:
         return native.queue_fd(self._use().pointer)
 
     @property
+    def reader(self):
+        """An object whose fileno() is readable while get(False) would not raise queue.Empty. For event loops."""
+        return _Event(self, native.queue_message_fd)
+
+    @property
+    def writer(self):
+        """An object whose fileno() is readable while loan(False) would not raise queue.Full. For event loops."""
+        return _Event(self, native.queue_room_fd)
+
+    @property
     def name(self):
         """The name of a named queue, or None."""
         told = ctypes.create_string_buffer(128)
@@ -361,9 +372,17 @@ class Queue:
         for message in places:
             if message.cell.out.value and not (message.is_read and isinstance(error, Exception)):
                 self._parked.appendleft(message)
+                self._tell_reader(message.handle)
 
     def get_nowait(self):
         return self.get(False)
+
+    @staticmethod
+    def _tell_reader(handle):
+        """A parked message is not in the queue of the C library. So its descriptor, if there is one, is made readable here. The
+        next get() that finds nothing makes it unreadable."""
+        if handle.reader is not None:
+            os.write(handle.reader, (1).to_bytes(8, sys.byteorder))
 
     def _receive(self, handle, deadline, wait, places):
         """Receives a message into places[0]. If a message is parked, it appends that message to `places` instead."""
@@ -454,6 +473,22 @@ class Queue:
         """Does nothing, because there is no thread to join. Programs that were written for multiprocessing.Queue may call it."""
 
 
+class _Event:
+    """A descriptor of the handle that this process has."""
+
+    def __init__(self, queue, open_):
+        self._queue, self._open = queue, open_
+
+    def fileno(self):
+        handle, number, told = self._queue._use(), ctypes.c_int(-1), ErrorText()
+        code = self._open(handle.pointer, byref(number), byref(told))
+        if code != OK:
+            raise make_error(code, told)
+        if self._open is native.queue_message_fd:
+            handle.reader = number.value
+        return number.value
+
+
 class _Bytes:
     """Bytes that are sent as they are, without the prefix of an Item."""
 
@@ -517,6 +552,7 @@ class _Wait:
         for message in own or ():
             if message.cell.out.value and self.queue._handle is message.handle:
                 self.queue._parked.appendleft(message)
+                self.queue._tell_reader(message.handle)
 
 
 def _attach_named(name, device, inode, role):
