@@ -257,7 +257,9 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
       // What is available belongs to others, until they have taken it or their offers end.
       if (const std::uint64_t over = pass_on(view, kind, now); over != 0) until_ns = std::min(until_ns, over + kTickNs);
     }
-    has_slept_long = sleep(view, kind, who_.index(), seen, until_ns) && until_ns == slice_end;
+    // A slice may be short if this call has just begun to wait.
+    has_slept_long =
+        sleep(view, kind, who_.index(), seen, until_ns) && until_ns == slice_end && slice_end - now >= kLookNs;
     guard.let_cancel();
     now = coarse_ns();
     // Looks for dead members, whatever ended the sleep: signals may end each sleep early.

@@ -36,7 +36,7 @@ class core {
   ~core();
 
   // `self`: this object. The loan or message that is returned keeps it alive.
-  // `look` is called when a call that waits looks for dead members: after each sleep, at most 1.5 s apart, and before a
+  // `look` is called when a call that waits looks for dead members: after each sleep, at most 3 s apart, and before a
   // timeout. Set it before the first call that waits.
   void at_each_look(std::function<void()> look) { at_each_look_ = std::move(look); }
   result<loan> acquire(const std::shared_ptr<core>& self, deadline until);

@@ -96,7 +96,7 @@ TEST(Poll, ACallThatFindsNothingMakesItUnreadable) {
 
 // With EPOLLET, each message must cause an event after the consumer has found nothing.
 TEST(Poll, NoEdgeIsLost) {
-  constexpr std::uint32_t kMessages = 20'000;
+  constexpr std::uint32_t kMessages = 2'000;
   queue q = make(small());
   child producer([&] {
     auto own = q.reattach_after_fork();
