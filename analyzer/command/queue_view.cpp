@@ -59,6 +59,22 @@ std::string seconds(std::uint64_t milliseconds) {
   return fmt::format("{:.1f} s", static_cast<double>(milliseconds) / 1000);
 }
 
+// "  producers: 3 expected, 1 there, 1 closed, 1 died\n"; empty if the queue expects no number and has no grace time.
+std::string lifetimes_of(const snapshot& seen) {
+  std::string text;
+  const auto tell = [&](const char* name, const snapshot::role_counts& counts, bool snapshot::participant::*role) {
+    if (counts.expected == 0 && seen.grace_ms == 0) return;
+    text += fmt::format("  {}: {}{} there, {} closed, {} died\n", name,
+                        counts.expected != 0 ? fmt::format("{} expected, ", counts.expected) : "",
+                        std::ranges::count(seen.participants, true, role), counts.closed, counts.died);
+  };
+  tell("producers", seen.producers, &snapshot::participant::is_producer);
+  tell("consumers", seen.consumers, &snapshot::participant::is_consumer);
+  if (seen.grace_ms != 0)
+    text += fmt::format("  after the last one has ended, others may come for {}\n", seconds(seen.grace_ms));
+  return text;
+}
+
 struct Holding {
   std::uint32_t count = 0;
   std::uint64_t oldest_ms = 0;
@@ -98,6 +114,10 @@ std::string message_text(const snapshot::buffer& one) {
 
 bool is_parked(const snapshot::buffer& one) {
   return one.state == snapshot::buffer_state::parked || one.state == snapshot::buffer_state::withdrawn;
+}
+
+nlohmann::json role_json(const snapshot::role_counts& counts) {
+  return {{"expected", counts.expected}, {"closed", counts.closed}, {"died", counts.died}};
 }
 
 nlohmann::json buffer_json(const snapshot::buffer& one) {
@@ -147,6 +167,7 @@ std::string queue_text(const snapshot& seen) {
                         roles_of(who), who.sent, who.received, wait_of(who));
   }
   if (seen.participants.empty()) text += "  nobody takes part\n";
+  text += lifetimes_of(seen);
   text += holdings_of(seen);
   if (seen.recovered + seen.lost + seen.redelivered + seen.dropped != 0) {
     text += fmt::format(
@@ -215,6 +236,9 @@ nlohmann::json queue_json(const snapshot& seen) {
           {"blocked_receive_ms", seen.blocked_receive_ms},
           {"shut_down", seen.is_shut_down},
           {"poisoned", seen.is_poisoned},
+          {"producers", role_json(seen.producers)},
+          {"consumers", role_json(seen.consumers)},
+          {"grace_ms", seen.grace_ms},
           {"participants", std::move(participants)},
           {"in_use", std::move(buffers)}};
 }

@@ -84,8 +84,22 @@ ipc::error bad_role(int role) {
 }
 ipc::error null_argument(const char* name) { return ipc::detail::failure(ipc::errc::bad_option, "%s is NULL", name); }
 
-ipc::result<ipc::options> options_of(const forksight_queue_options* options) {
+int give_fd(forksight_queue* queue, ipc::result<int> (ipc::queue::*make)(), int* fd, forksight_queue_error* error) {
+  if (queue == nullptr) return tell(null_argument("queue"), error);
+  if (fd == nullptr) return tell(null_argument("fd"), error);
+  const auto made = (queue->held.*make)();
+  if (!made) return tell(made.error(), error);
+  *fd = made.value();
+  return FORKSIGHT_QUEUE_OK;
+}
+
+ipc::result<ipc::options> options_of(const forksight_queue_options* options, const forksight_queue_expected* expected) {
   ipc::options wanted;
+  if (expected != nullptr) {
+    wanted.expected_producers = expected->producers;
+    wanted.expected_consumers = expected->consumers;
+    wanted.grace = std::chrono::milliseconds(expected->grace_ms);
+  }
   if (options == nullptr) return wanted;
   if (options->full > 2) {
     return ipc::detail::failure(ipc::errc::bad_option, "full is %u: it can be 0 to 2", options->full);
@@ -111,8 +125,13 @@ extern "C" {
 
 int forksight_queue_create(const forksight_queue_options* options, forksight_queue** queue,
                            forksight_queue_error* error) {
+  return forksight_queue_create_expecting(options, nullptr, queue, error);
+}
+
+int forksight_queue_create_expecting(const forksight_queue_options* options, const forksight_queue_expected* expected,
+                                     forksight_queue** queue, forksight_queue_error* error) {
   return guarded(error, [&] {
-    auto wanted = options_of(options);
+    auto wanted = options_of(options, expected);
     if (!wanted) return tell(wanted.error(), error);
     return give(ipc::queue::create(*wanted), queue, error);
   });
@@ -120,10 +139,16 @@ int forksight_queue_create(const forksight_queue_options* options, forksight_que
 
 int forksight_queue_open_or_create(const char* name, const forksight_queue_options* options, int role,
                                    forksight_queue** queue, forksight_queue_error* error) {
+  return forksight_queue_open_or_create_expecting(name, options, nullptr, role, queue, error);
+}
+
+int forksight_queue_open_or_create_expecting(const char* name, const forksight_queue_options* options,
+                                             const forksight_queue_expected* expected, int role,
+                                             forksight_queue** queue, forksight_queue_error* error) {
   return guarded(error, [&] {
     if (name == nullptr) return tell(null_argument("name"), error);
     if (!is_role(role)) return tell(bad_role(role), error);
-    auto wanted = options_of(options);
+    auto wanted = options_of(options, expected);
     if (!wanted) return tell(wanted.error(), error);
     wanted->as = static_cast<ipc::role>(role);
     return give(ipc::queue::open_or_create(name, *wanted), queue, error);
@@ -206,6 +231,13 @@ void forksight_message_release(forksight_message* message) {
   // Without release(), the destructor would park a message of receive_parked() again.
   if (message != nullptr) (void)message->held.release();
   delete message;
+}
+
+int forksight_queue_message_fd(forksight_queue* queue, int* fd, forksight_queue_error* error) {
+  return guarded(error, [&] { return give_fd(queue, &ipc::queue::message_fd, fd, error); });
+}
+int forksight_queue_room_fd(forksight_queue* queue, int* fd, forksight_queue_error* error) {
+  return guarded(error, [&] { return give_fd(queue, &ipc::queue::room_fd, fd, error); });
 }
 
 int forksight_queue_receive_parked(forksight_queue* queue, forksight_message** message, forksight_queue_error* error) {

@@ -9,6 +9,8 @@
 #include "cancellation.hpp"
 #include "failure.hpp"
 #include "process.hpp"
+#include "turn.hpp"
+#include "watcher.hpp"
 
 namespace forksight::ipc::detail {
 namespace {
@@ -24,8 +26,6 @@ void relax() {
 #endif
 }
 
-constexpr std::uint64_t kTickNs = 10'000'000;  // of coarse_ns(), at most
-
 double seconds_since(std::uint64_t start_ns) { return static_cast<double>(coarse_ns() - start_ns) / 1e9; }
 
 error cancelled() { return failure(errc::cancelled, "queue: cancel() was called on this handle"); }
@@ -38,6 +38,20 @@ std::uint32_t roles_of(role as) {
     case role::caretaker: return kCaretakerRole;
   }
   return 0;
+}
+
+std::uint32_t pid_in(const shared_word<std::uint64_t>& word) { return static_cast<std::uint32_t>(word.load()); }
+
+// "1 of 3 expected producers has come, and process 812, which made the queue, has died".
+std::string describe_lost_creator(std::uint32_t role, const outlook& seen, std::uint32_t creator) {
+  return describe_expected(role, seen.expected, seen.ended, 0) + ", and process " + std::to_string(creator) +
+         ", which made the queue, has died";
+}
+
+// "3 of 3 expected producers have come, 2 of them closed and 1 died".
+std::string describe_all_ended(std::uint32_t role, const outlook& seen) {
+  return describe_expected(role, seen.expected, seen.ended, 0) + ", " + std::to_string(seen.ended.closed) +
+         " of them closed and " + std::to_string(seen.ended.died) + " died";
 }
 
 const char* what_lacks(wait_kind kind) {
@@ -88,6 +102,11 @@ result<std::shared_ptr<core>> core::open(segment memory, role as) {
 }
 
 core::~core() {
+  for (auto& one : watchers_) {
+    watcher* const watches = one.exchange(nullptr);
+    if (watches != nullptr && !mark_.is_ours()) watches->forget_thread();
+    delete watches;
+  }
   // In a forked child, the place belongs to the parent.
   if (is_joined_ && mark_.is_ours()) who_.leave();
 }
@@ -163,40 +182,6 @@ result<void> core::take_role(role as) {
   return begin(roles_of(as));
 }
 
-// A wait of one thread. Its destructor passes the turn on, also if pthread_cancel() unwinds the stack.
-class core::turn {
- public:
-  turn(core& of, wait_kind kind) : of_(of), kind_(kind) { add_own(threads(), 1U); }
-  turn(const turn&) = delete;
-  turn& operator=(const turn&) = delete;
-  ~turn() {
-    const ring& view = of_.memory_.view();
-    const std::uint32_t index = of_.who_.index();
-    const bool was_last = add_own(threads(), ~0U) == 1;
-    // After an eviction the entry may belong to another participant.
-    if (of_.who_.is_evicted()) return;
-    if (was_last) {
-      end_wait(view, kind_, index);
-      // Another thread of this process may have begun to wait before the bit was cleared. It is woken, to look once
-      // more.
-      if (threads().load() != 0) {
-        (void)begin_wait(view, kind_, index);
-        wake_all(view, kind_);
-      }
-    } else if (was_served_) {
-      take_new_ticket(view, kind_, index);
-    }
-    (void)pass_on(view, kind_, coarse_ns());
-  }
-  void was_served() { was_served_ = true; }
-
- private:
-  std::atomic<std::uint32_t>& threads() const { return of_.threads_waiting_[static_cast<std::size_t>(kind_)]; }
-  core& of_;
-  wait_kind kind_;
-  bool was_served_ = false;
-};
-
 bool core::may_try(wait_kind kind, std::uint64_t now_ns) const {
   const ring& view = memory_.view();
   if (!does_anyone_wait(view, kind)) return true;
@@ -251,9 +236,10 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
         if (auto good = check(); !good) return good.error();
         if (at_each_look_) at_each_look_();
         blocked_ns.count(coarse_ns() - start);
-        return failure(errc::timeout, "%s after %.1f s: %s; %s", what_lacks(kind), seconds_since(start),
-                       describe_buffers(view).c_str(),
-                       describe_participants(view, kind == wait_kind::message ? kProducerRole : kConsumerRole).c_str());
+        return failure(
+            errc::timeout, "%s after %.1f s: %s; %s", what_lacks(kind), seconds_since(start),
+            describe_buffers(view).c_str(),
+            describe_role(view, memory_.shape(), kind == wait_kind::message ? kProducerRole : kConsumerRole).c_str());
       }
       const nanoseconds at = until.at().time_since_epoch();
       until_ns = std::min(until_ns, static_cast<std::uint64_t>(at.count()));
@@ -261,7 +247,9 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
     const std::uint32_t seen = begin_wait(view, kind, who_.index());
     const bool may = has_slept_long || may_try(kind, now);
     if (may && (outcome = attempt(now)) != step_result::none) break;
-    if (auto good = check(); !good) return good.error();
+    const auto look_again_ns = check();
+    if (!look_again_ns) return look_again_ns.error();
+    until_ns = std::min(until_ns, look_again_ns.value());
     // This thread has already read the futex. cancel() sets this flag first, and changes the futex afterwards. So this
     // thread sees one of the two changes.
     if (cancelled_.load()) return cancelled();
@@ -269,7 +257,9 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
       // What is available belongs to others, until they have taken it or their offers end.
       if (const std::uint64_t over = pass_on(view, kind, now); over != 0) until_ns = std::min(until_ns, over + kTickNs);
     }
-    has_slept_long = sleep(view, kind, who_.index(), seen, until_ns) && until_ns == slice_end;
+    // A slice may be short if this call has just begun to wait.
+    has_slept_long =
+        sleep(view, kind, who_.index(), seen, until_ns) && until_ns == slice_end && slice_end - now >= kLookNs;
     guard.let_cancel();
     now = coarse_ns();
     // Looks for dead members, whatever ended the sleep: signals may end each sleep early.
@@ -296,18 +286,40 @@ bool core::discard_oldest(wait_kind for_what) {
   return true;
 }
 
-// If there were consumers and none is left, a call without a deadline must not wait forever. With a deadline it waits,
-// because a consumer may still come.
-result<void> core::check_consumers(deadline until) {
+outlook core::look_for(std::uint32_t role) {
+  const geometry& shape = memory_.shape();
+  return outlooks_.of(role, who_, memory_.view(), shape, shape.grace_ms != 0 ? monotonic_ns() : 0);
+}
+
+// If no consumer is left and none is to come, a call without a deadline must not wait forever. With a deadline it
+// waits, because a consumer may still come.
+result<std::uint64_t> core::check_consumers(deadline until) {
   const header& head = *memory_.view().head;
   if ((head.status.load() & kShutdown) != 0) return failure(errc::closed, "queue: was shut down");
-  if ((head.roles_seen.load() & kConsumerRole) == 0 || who_.has(kConsumerRole)) return {};
-  if (!until.is_never() && !until.is_now() && clock::now() < until.at()) return {};
-  return failure(errc::no_consumer, "queue: no consumer is left, and there is no room: %s",
-                 describe_buffers(memory_.view()).c_str());
+  const outlook seen = look_for(kConsumerRole);
+  if (seen.what == outlook::kind::open) return seen.look_again_ns;
+  if (!until.is_never() && !until.is_now() && clock::now() < until.at()) return kNever;
+  const std::string left = describe_buffers(memory_.view());
+  if (seen.what == outlook::kind::creator_died) {
+    error why = failure(errc::no_consumer, "queue: no consumer is there, %s, and there is no room: %s",
+                        describe_lost_creator(kConsumerRole, seen, pid_in(head.creator)).c_str(), left.c_str());
+    why.pid = pid_in(head.creator);
+    return why;
+  }
+  if (seen.expected == 0) {
+    return failure(errc::no_consumer, "queue: no consumer is left, and there is no room: %s", left.c_str());
+  }
+  return failure(errc::no_consumer, "queue: no consumer is left, %s, and there is no room: %s",
+                 describe_all_ended(kConsumerRole, seen).c_str(), left.c_str());
 }
 
 result<loan> core::acquire(const std::shared_ptr<core>& self, deadline until) {
+  auto got = acquire_buffer(self, until);
+  tell_watcher(wait_kind::buffer, got ? nullptr : &got.error());
+  return got;
+}
+
+result<loan> core::acquire_buffer(const std::shared_ptr<core>& self, deadline until) {
   if (auto good = begin(kProducerRole); !good) return good.error();
   const ring& view = memory_.view();
   if (!memory_.can_write_payload()) {
@@ -368,25 +380,51 @@ result<void> core::send(loan& from, std::size_t bytes, deadline until) {
 
 // Checks whether a consumer that found nothing may sleep. It first asks whether producers are left, and then whether
 // something is queued: the last producer may have sent a message just before it left.
-result<void> core::check_can_receive() {
+result<std::uint64_t> core::check_can_receive() {
   const ring& view = memory_.view();
-  const std::uint32_t status = view.head->status.load();
+  const header& head = *view.head;
+  const std::uint32_t status = head.status.load();
   if ((status & kAborted) != 0) return failure(errc::closed, "queue: was shut down");
-  const bool none_left = (view.head->roles_seen.load() & kProducerRole) != 0 && !who_.has(kProducerRole);
-  if ((status & kShutdown) == 0 && !none_left) return {};
-  if (!view.is_drained(who_.me())) return {};
-  if ((status & kShutdown) != 0) return failure(errc::closed, "queue: was shut down, and is drained");
-  const std::uint64_t last = view.head->last_producer.load();
+  const bool was_shut_down = (status & kShutdown) != 0;
+  outlook seen;
+  if (!was_shut_down) {
+    seen = look_for(kProducerRole);
+    if (seen.what == outlook::kind::open) return seen.look_again_ns;
+  }
+  if (!view.is_drained(who_.me())) return kNever;
+  if (was_shut_down) return failure(errc::closed, "queue: was shut down, and is drained");
+  if (seen.what == outlook::kind::creator_died) {
+    error why = failure(errc::producer_died, "queue: no producer is there, %s; nothing is queued",
+                        describe_lost_creator(kProducerRole, seen, pid_in(head.creator)).c_str());
+    why.pid = pid_in(head.creator);
+    return why;
+  }
+  if (seen.expected != 0) {
+    const bool all_closed = seen.ended.closed >= seen.expected;
+    error why =
+        failure(all_closed ? errc::closed : errc::producer_died, "queue: no producer is left, %s; nothing is queued",
+                describe_all_ended(kProducerRole, seen).c_str());
+    if (all_closed) return why;
+    why.pid = pid_in(head.last_died[index_of(kProducerRole)]);
+    why.text += "; the last one that died was process " + std::to_string(why.pid);
+    return why;
+  }
+  const std::uint64_t last = head.last_producer.load();
   if ((last & kDied) == 0) return failure(errc::closed, "queue: no producer is left, and nothing is queued");
-  const auto pid = static_cast<std::uint32_t>(last);
-  error why =
-      failure(errc::producer_died,
-              "queue: no producer is left, the last one, process %u, died without closing; nothing is queued", pid);
-  why.pid = pid;
+  error why = failure(errc::producer_died,
+                      "queue: no producer is left, the last one, process %u, died without closing; nothing is queued",
+                      pid_in(head.last_producer));
+  why.pid = pid_in(head.last_producer);
   return why;
 }
 
 result<message> core::receive(const std::shared_ptr<core>& self, deadline until) {
+  auto got = receive_message(self, until);
+  tell_watcher(wait_kind::message, got ? nullptr : &got.error());
+  return got;
+}
+
+result<message> core::receive_message(const std::shared_ptr<core>& self, deadline until) {
   if (auto good = begin(kConsumerRole); !good) return good.error();
   const ring& view = memory_.view();
   taken got;
@@ -450,7 +488,9 @@ result<void> core::release(message& from) {
 void core::wake_waiters_for_the_end() {
   const ring& view = memory_.view();
   if (!view.redelivers) return;
-  const bool may_end = view.head->last_producer.load_relaxed() != 0 || view.head->status.load_relaxed() != 0;
+  const header& head = *view.head;
+  const bool may_end = head.last_producer.load_relaxed() != 0 || head.status.load_relaxed() != 0 ||
+                       (head.creator.load_relaxed() & kDied) != 0;
   if (!may_end) return;
   if ((view.head->status.load() & kShutdown) != 0 || !who_.has(kProducerRole)) wake_all(view, wait_kind::message);
 }

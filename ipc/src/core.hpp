@@ -8,6 +8,7 @@
 
 #include "forksight/ipc/queue.hpp"
 #include "members.hpp"
+#include "outlook.hpp"
 #include "segment.hpp"
 #include "waiting.hpp"
 
@@ -27,18 +28,23 @@ class fork_mark {
   volatile unsigned char* page_ = nullptr;
 };
 
+class watcher;
+
 class core {
  public:
   static result<std::shared_ptr<core>> open(segment memory, role as);
   ~core();
 
   // `self`: this object. The loan or message that is returned keeps it alive.
-  // `look` is called when a call that waits looks for dead members: after each sleep, at most 1.5 s apart, and before a
+  // `look` is called when a call that waits looks for dead members: after each sleep, at most 3 s apart, and before a
   // timeout. Set it before the first call that waits.
   void at_each_look(std::function<void()> look) { at_each_look_ = std::move(look); }
   result<loan> acquire(const std::shared_ptr<core>& self, deadline until);
   result<void> send(loan& from, std::size_t bytes, deadline until);
   result<message> receive(const std::shared_ptr<core>& self, deadline until);
+  // A descriptor for an event loop: readable while a receive() or an acquire() that does not wait would return something
+  // (watcher.hpp). `kind`: message or buffer. The descriptor belongs to this handle.
+  result<int> watch(wait_kind kind);
   void give_back(loan& from);
   result<void> release(message& from);
   // Takes the oldest parked message; timeout: there is none.
@@ -67,6 +73,16 @@ class core {
 
  private:
   explicit core(segment memory) : memory_(std::move(memory)) {}
+  friend class watcher;
+  result<loan> acquire_buffer(const std::shared_ptr<core>& self, deadline until);
+  result<message> receive_message(const std::shared_ptr<core>& self, deadline until);
+  // `why`: the error of the call; null: it was served.
+  void tell_watcher(wait_kind kind, const error* why);
+  // True if something of that kind can be had, by whoever has the turn.
+  bool is_available(wait_kind kind);
+  // True if a call would fail, and not because it would have to wait. `look_again_ns`: as that of check_can_receive().
+  bool would_fail(wait_kind kind, std::uint64_t& look_again_ns);
+  bool wait_until_ready(wait_kind kind, watcher& by, std::uint32_t& asked);
   result<void> begin(std::uint32_t role);
   bool discard_oldest(wait_kind for_what);
   result<void> begin_caretaking();
@@ -77,8 +93,10 @@ class core {
   error corrupt_at(const void* word);
   error evicted() const;
   error after_step(step_result outcome);
-  result<void> check_can_receive();
-  result<void> check_consumers(deadline until);
+  // What a call checks before it sleeps: whether it can still be served. Returns when it must check again, on
+  // CLOCK_MONOTONIC, whether it is woken or not.
+  result<std::uint64_t> check_can_receive();
+  result<std::uint64_t> check_consumers(deadline until);
 
   // One wait of a thread: from its first look as a waiter until it is served or gives up.
   class turn;
@@ -101,9 +119,12 @@ class core {
   std::atomic<bool> is_joined_{false};
   std::function<void()> at_each_look_;
   std::uint32_t spin_us_ = 0;
+  outlook look_for(std::uint32_t role);
+  outlooks outlooks_;
   claim_hint claim_hint_;
   take_hint take_hint_;
   std::array<std::atomic<std::uint32_t>, kWaitKinds> threads_waiting_{};
+  std::array<std::atomic<watcher*>, kWaitKinds> watchers_{};
 };
 
 // core::at_each_look() of the handle, for a library that keeps more state than the queue does.
@@ -113,6 +134,8 @@ void at_each_look(const queue& of, std::function<void()> look);
 std::string describe_buffers(const ring& of);
 // "3 consumers: pid 812 (alive, state T), ...", or "no consumer".
 std::string describe_participants(const ring& of, std::uint32_t role);
+// The same, and how many of that role are expected and have come, if that is known.
+std::string describe_role(const ring& of, const geometry& shape, std::uint32_t role);
 // A participant's pid, with what is known about its process.
 std::string describe_process(const ring& of, std::uint32_t index);
 snapshot take_snapshot(const ring& of, const geometry& shape, const std::string& name);

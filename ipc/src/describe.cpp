@@ -60,10 +60,10 @@ snapshot::participant participant_at(const ring& of, std::uint32_t index) {
   const std::uint64_t its_namespace = entry.pid_namespace.load();
   seen.is_of_other_namespace = its_namespace == 0 || its_namespace != own_pid_namespace();
   if (seen.lives == snapshot::life::alive && !seen.is_of_other_namespace) seen.state = state_of(who.pid);
-  const std::uint32_t roles = entry.roles.load();
-  seen.is_producer = (roles & kProducerRole) != 0;
-  seen.is_consumer = (roles & kConsumerRole) != 0;
-  seen.is_caretaker = (roles & kCaretakerRole) != 0;
+  const role_word roles = role_word::of(entry.roles.load());
+  seen.is_producer = roles.has(kProducerRole);
+  seen.is_consumer = roles.has(kConsumerRole);
+  seen.is_caretaker = roles.has(kCaretakerRole);
   const auto waits = [&](wait_kind kind) {
     return (of.head->waiting[static_cast<std::size_t>(kind)][index / 64].load() >> (index % 64) & 1) != 0;
   };
@@ -191,6 +191,19 @@ std::string describe_participants(const ring& of, std::uint32_t role) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s") + text;
 }
 
+std::string describe_role(const ring& of, const geometry& shape, std::uint32_t role) {
+  const std::uint32_t expected = role == kProducerRole ? shape.expected_producers : shape.expected_consumers;
+  std::string text = describe_participants(of, role);
+  if (expected == 0) return text;
+  std::uint32_t there = 0;
+  for (std::uint32_t i = 0; i < of.participant_count; ++i) {
+    const participant& entry = of.participants[i];
+    const bool is_there = identity::of(entry.word.load()).state == entry_state::live;
+    if (is_there && role_word::of(entry.roles.load()).has(role)) ++there;
+  }
+  return text + "; " + describe_expected(role, expected, count_ended(of, role), there);
+}
+
 snapshot take_snapshot(const ring& of, const geometry& shape, const std::string& name) {
   snapshot seen;
   std::array<char, 40> id{};
@@ -209,6 +222,10 @@ snapshot take_snapshot(const ring& of, const geometry& shape, const std::string&
   seen.segment_bytes = shape.bytes;
   seen.payload_inode = shape.payload_inode;
   seen.holds_references = shape.holds_references != 0;
+  const ended_members producers = count_ended(of, kProducerRole), consumers = count_ended(of, kConsumerRole);
+  seen.producers = {shape.expected_producers, producers.closed, producers.died};
+  seen.consumers = {shape.expected_consumers, consumers.closed, consumers.died};
+  seen.grace_ms = shape.grace_ms;
   for (std::uint32_t i = 0; i < of.participant_count; ++i) {
     snapshot::participant who = participant_at(of, i);
     if (who.pid != 0) seen.participants.push_back(std::move(who));

@@ -32,6 +32,7 @@ const char* difference_of(std::uint16_t major) {
     case 1: return "layout 1 has no lock for each member, which tells who lives, and keeps the slot of a held message";
     case 2: return "layout 2 keeps the slot of a message as long as a consumer holds it, ours empties it at once";
     case 3: return "layout 3 has no tickets for waiters, ours serves them in turn";
+    case 4: return "layout 4 does not count the producers and consumers that have ended, ours does";
     default: return "this version does not know that layout";
   }
 }
@@ -51,6 +52,14 @@ result<void> check_counts(const geometry& shape, errc code) {
   if (shape.unlink_at > shape.participants) {
     return failure(code, "unlink_at is %u: there can be %u handles at a time (max_participants)", shape.unlink_at,
                    shape.participants);
+  }
+  if (shape.expected_producers > kMaxExpected || shape.expected_consumers > kMaxExpected) {
+    const bool producers = shape.expected_producers > kMaxExpected;
+    return failure(code, "%s is %u: it can be 0 to %u", producers ? "expected_producers" : "expected_consumers",
+                   producers ? shape.expected_producers : shape.expected_consumers, kMaxExpected);
+  }
+  if (shape.grace_ms > kMaxGraceMs) {
+    return failure(code, "grace is %u ms: it can be 0 to %u ms", shape.grace_ms, kMaxGraceMs);
   }
   if (!is_count(shape.buffer_bytes, kLine, kMaxBytes) || shape.buffer_bytes % kLine != 0 ||
       shape.buffer_bytes > kMaxBytes / shape.buffers) {
@@ -77,11 +86,14 @@ std::uint32_t abi_hash(std::size_t pointer_bytes) {
       offsetof(header, waiting),
       offsetof(header, tickets),
       offsetof(header, status),
+      offsetof(header, came),
+      offsetof(header, creator),
       offsetof(header, looked_ns),
       offsetof(header, dropped),
       offsetof(participant, wake),
       offsetof(participant, ticket),
       offsetof(participant, offered_ns),
+      offsetof(participant, roles),
       offsetof(slot, buffer),
       offsetof(buffer, since_ns),
       offsetof(buffer, length),
@@ -114,6 +126,14 @@ result<geometry> plan(const options& wanted) {
   shape.readonly_payload = wanted.readonly_payload ? 1 : 0;
   shape.holds_references = wanted.holds_references ? 1 : 0;
   shape.unlink_at = wanted.unlink_at;
+  shape.expected_producers = wanted.expected_producers;
+  shape.expected_consumers = wanted.expected_consumers;
+  const std::int64_t grace_ms = wanted.grace.count();
+  if (grace_ms < 0 || grace_ms > std::int64_t{kMaxGraceMs}) {
+    return failure(errc::bad_option, "grace is %lld ms: it can be 0 to %u ms", static_cast<long long>(grace_ms),
+                   kMaxGraceMs);
+  }
+  shape.grace_ms = static_cast<std::uint32_t>(grace_ms);
   if (auto good = check_counts(shape, errc::bad_option); !good) return good.error();
   if (wanted.unlink_at != 0 && wanted.backing != strategy::named) {
     return failure(errc::bad_option, "unlink_at is %u: only a queue of strategy::named has a name", wanted.unlink_at);

@@ -15,8 +15,9 @@ namespace forksight::ipc::detail {
 
 constexpr std::uint64_t kMagic = 0x31717069746b7366;  // "fsktipq1"
 // Since 2, each member has a lock instead of a start time. Since 3, a held message takes no slot, and the buffer's
-// entry has the length and the producer of the message. Since 4, waiters have tickets and are served in turn.
-constexpr std::uint16_t kMajor = 4;
+// entry has the length and the producer of the message. Since 4, waiters have tickets and are served in turn. Since 5,
+// each place counts the producers and consumers that have ended there.
+constexpr std::uint16_t kMajor = 5;
 constexpr std::uint16_t kMinor = 0;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLine = 64;
@@ -121,6 +122,49 @@ struct identity {
 constexpr std::uint32_t kProducerRole = 1;
 constexpr std::uint32_t kConsumerRole = 2;
 constexpr std::uint32_t kCaretakerRole = 4;
+constexpr std::size_t kCountedRoles = 2;  // producers and consumers are counted
+constexpr std::size_t index_of(std::uint32_t role) { return role == kProducerRole ? 0 : 1; }
+
+// The roles of the owner of a place, and how many of its owners so far have ended as a producer or as a consumer. All
+// of this is one word. So a role ends and is counted in one step, and whoever is killed meanwhile is counted once. The
+// incarnation says whose roles these are.
+struct role_word {
+  std::uint32_t roles = 0;  // 4 bits
+  std::uint8_t incarnation = 0;
+  // By role. The counts stay at kMostEnded when they have come there.
+  std::uint32_t closed[kCountedRoles]{};  // ended in order: close_producer(), or the end of the handle
+  std::uint32_t died[kCountedRoles]{};    // the process died
+
+  static constexpr std::uint32_t kCountBits = 13;
+  static constexpr std::uint32_t kMostEnded = (1u << kCountBits) - 1;
+
+  constexpr bool has(std::uint32_t role) const { return (roles & role) != 0; }
+  // The same word after `which` of these roles have ended.
+  constexpr role_word without(std::uint32_t which, bool by_death) const {
+    role_word then = *this;
+    then.roles = roles & ~which;
+    for (const std::uint32_t role : {kProducerRole, kConsumerRole}) {
+      if ((roles & which & role) == 0) continue;
+      std::uint32_t& count = by_death ? then.died[index_of(role)] : then.closed[index_of(role)];
+      if (count < kMostEnded) ++count;
+    }
+    return then;
+  }
+  constexpr std::uint64_t bits() const {
+    return std::uint64_t{roles & 0xf} | std::uint64_t{incarnation} << 4 | std::uint64_t{closed[0]} << 12 |
+           std::uint64_t{died[0]} << 25 | std::uint64_t{closed[1]} << 38 | std::uint64_t{died[1]} << 51;
+  }
+  static constexpr role_word of(std::uint64_t bits) {
+    const auto count = [bits](int shift) { return static_cast<std::uint32_t>(bits >> shift) & kMostEnded; };
+    return {static_cast<std::uint32_t>(bits & 0xf),
+            static_cast<std::uint8_t>(bits >> 4),
+            {count(12), count(38)},
+            {count(25), count(51)}};
+  }
+};
+constexpr std::uint32_t kCreatorIndex = 0;    // the creator is the first to take a place, with incarnation 0
+constexpr std::uint32_t kMaxExpected = 4096;  // below kMostEnded, so that no full count hides an end
+constexpr std::uint32_t kMaxGraceMs = 0x7fffffff;
 
 // What a participant may wait for. Each participant has a futex for each kind.
 enum class wait_kind : std::uint8_t { message, slot, buffer };
@@ -130,7 +174,6 @@ struct alignas(2 * kLine) participant {
   shared_word<std::uint64_t> word;
   shared_word<std::uint64_t> pid_namespace;  // inode of /proc/self/ns/pid; 0: not known; only for reports
   shared_word<std::uint64_t> seen_ns;
-  shared_word<std::uint32_t> roles;
   shared_word<std::uint32_t> wake[kWaitKinds];
   shared_word<std::uint64_t> sent;
   shared_word<std::uint64_t> received;
@@ -138,9 +181,11 @@ struct alignas(2 * kLine) participant {
   // While it waits (waiting.hpp): its ticket, and the time of its offer (CLOCK_MONOTONIC; 0: it has none).
   shared_word<std::uint64_t> ticket[kWaitKinds];
   shared_word<std::uint64_t> offered_ns[kWaitKinds];
+  shared_word<std::uint64_t> roles;  // role_word
 };
-static_assert(sizeof(participant) == 128 && offsetof(participant, wake) == 28 && offsetof(participant, name) == 56);
+static_assert(sizeof(participant) == 128 && offsetof(participant, wake) == 24 && offsetof(participant, name) == 56);
 static_assert(offsetof(participant, ticket) == 72 && offsetof(participant, offered_ns) == 96);
+static_assert(offsetof(participant, roles) == 120);
 
 // The facts that never change. When a process attaches, it copies them to private memory and checks them. Only the copy
 // is used.
@@ -156,10 +201,13 @@ struct geometry {
   std::uint32_t creator_uid;
   std::int32_t spin_us;
   std::uint8_t strategy, feed, on_death, full, atfork_handlers, readonly_payload, holds_references, reserved;
-  std::uint32_t unlink_at;  // only of a named queue; 0: never
-  std::uint32_t crc;        // CRC32C of all before it
+  std::uint32_t unlink_at;                               // only of a named queue; 0: never
+  std::uint32_t expected_producers, expected_consumers;  // 0: not known
+  std::uint32_t grace_ms;
+  std::uint32_t unused;
+  std::uint32_t crc;  // CRC32C of all before it
 };
-static_assert(sizeof(geometry) == 136 && offsetof(geometry, crc) == 132);
+static_assert(sizeof(geometry) == 152 && offsetof(geometry, crc) == 148);
 
 struct header {
   shared_word<std::uint64_t> magic;  // stored last
@@ -172,8 +220,13 @@ struct header {
   alignas(kLine) shared_word<std::uint64_t> waiting[kWaitKinds][kMapWords];
   shared_word<std::uint64_t> tickets[kWaitKinds];    // the last ticket of each kind
   alignas(kLine) shared_word<std::uint32_t> status;  // kShutdown, ...
-  shared_word<std::uint32_t> roles_seen;
-  shared_word<std::uint64_t> last_producer;             // pid | kDied
+  shared_word<std::uint64_t> last_producer;          // pid | kDied
+  // By role: how often a handle has taken the role. A handle takes the role first and then raises this number.
+  shared_word<std::uint64_t> came[kCountedRoles];
+  shared_word<std::uint64_t> last_died[kCountedRoles];  // by role: the pid of the one that died last; 0: none
+  // What became of the creator's handle. 0: it is there. Its pid: it ended. pid | kDied: it died, and was neither a
+  // producer nor a consumer then. So it was there for the others.
+  shared_word<std::uint64_t> creator;
   shared_word<std::uint64_t> poisoned;                  // offset + 1 of the corrupt word
   shared_word<std::uint64_t> poisoned_by;               // pid
   alignas(kLine) shared_word<std::uint64_t> looked_ns;  // when somebody last looked for dead members

@@ -76,7 +76,7 @@ result<void> members::take_place(std::uint32_t roles, const life_lock& lock) {
       me_ = owner_id(i, self_.incarnation);
       entry.pid_namespace.store_relaxed(own_pid_namespace());
       entry.seen_ns.store_relaxed(coarse_ns());
-      entry.roles.store_relaxed(roles);
+      begin_roles(roles);
       entry.sent.store_relaxed(0);
       entry.received.store_relaxed(0);
       const std::string name = own_name();
@@ -86,7 +86,9 @@ result<void> members::take_place(std::uint32_t roles, const life_lock& lock) {
       self_.state = entry_state::live;
       // This fails if another member has changed the word meanwhile.
       if (!entry.word.exchange_if(joining, self_.bits())) continue;
-      if (roles != 0) (void)ring_.head->roles_seen.fetch_or(roles);
+      for (const std::uint32_t role : {kProducerRole, kConsumerRole}) {
+        if ((roles & role) != 0) (void)ring_.head->came[index_of(role)].fetch_add(1);
+      }
       return {};
     }
     sweep();
@@ -108,8 +110,11 @@ void members::leave() {
   for (auto& kind : ring_.head->waiting) {
     (void)kind[index() / 64].fetch_and(~(std::uint64_t{1} << (index() % 64)));
   }
-  const bool was_producer = (entry.roles.load() & kProducerRole) != 0;
-  if (was_producer) ring_.head->last_producer.store_release(self_.pid);
+  if (index() == kCreatorIndex && self_.incarnation == 0) {
+    std::uint64_t none = 0;
+    (void)ring_.head->creator.exchange_if(none, self_.pid);
+  }
+  (void)end_roles(kProducerRole | kConsumerRole | kCaretakerRole);
   std::uint64_t seen = self_.bits();
   const identity free{0, 0, static_cast<std::uint8_t>(self_.incarnation + 1), entry_state::free};
   (void)entry.word.exchange_if(seen, free.bits());
@@ -118,17 +123,51 @@ void members::leave() {
   for (const wait_kind kind : kAllKinds) wake_all(ring_, kind);
 }
 
+// The place is ours, and nobody sees its roles before the entry is live.
+void members::begin_roles(std::uint32_t roles) {
+  for (std::uint64_t seen = entry().roles.load();;) {
+    role_word word = role_word::of(seen);
+    word.roles = roles;
+    word.incarnation = self_.incarnation;
+    if (entry().roles.exchange_if(seen, word.bits())) return;
+  }
+}
+
+// False: this member had none of these roles.
+bool members::end_roles(std::uint32_t roles) {
+  for (std::uint64_t seen = entry().roles.load();;) {
+    const role_word word = role_word::of(seen);
+    // After an eviction the place may belong to another member.
+    if (!word.has(roles) || word.incarnation != self_.incarnation) return false;
+    if ((word.roles & roles & kProducerRole) != 0) ring_.head->last_producer.store_release(self_.pid);
+    if (entry().roles.exchange_if(seen, word.without(roles, false).bits())) return true;
+  }
+}
+
 void members::take_role(std::uint32_t role) {
-  if ((entry().roles.load_relaxed() & role) != 0) return;
-  (void)entry().roles.fetch_or(role);
-  (void)ring_.head->roles_seen.fetch_or(role);
+  if (role_word::of(entry().roles.load_relaxed()).has(role)) return;
+  for (std::uint64_t seen = entry().roles.load();;) {
+    role_word word = role_word::of(seen);
+    if (word.has(role) || word.incarnation != self_.incarnation) return;
+    word.roles |= role;
+    if (entry().roles.exchange_if(seen, word.bits())) break;
+  }
+  (void)ring_.head->came[index_of(role)].fetch_add(1);
 }
 
 void members::drop_role(std::uint32_t role) {
-  if ((entry().roles.load() & role) == 0) return;
-  if (role == kProducerRole) ring_.head->last_producer.store_release(self_.pid);
-  (void)entry().roles.fetch_and(~role);
+  if (!end_roles(role)) return;
   for (const wait_kind kind : kAllKinds) wake_all(ring_, kind);
+}
+
+ended_members count_ended(const ring& of, std::uint32_t role) {
+  ended_members all;
+  for (std::uint32_t i = 0; i < of.participant_count; ++i) {
+    const role_word word = role_word::of(of.participants[i].roles.load());
+    all.closed += word.closed[index_of(role)];
+    all.died += word.died[index_of(role)];
+  }
+  return all;
 }
 
 std::uint32_t members::count_users() const {
@@ -136,26 +175,30 @@ std::uint32_t members::count_users() const {
   for (std::uint32_t i = 0; i < ring_.participant_count; ++i) {
     const participant& entry = ring_.participants[i];
     const bool is_there = identity::of(entry.word.load()).state == entry_state::live;
-    if (is_there && (entry.roles.load() & kCaretakerRole) == 0) ++attached;
+    if (is_there && !role_word::of(entry.roles.load()).has(kCaretakerRole)) ++attached;
   }
   return attached;
 }
 
 // The member that had the role at the last call usually still has it, and is asked first. So the cost does not grow
-// with the number of members.
+// with the number of members. A member may come at a place that was already asked, and another one end at a place that
+// was not yet asked: one of the two was there all the time. So if a member has come meanwhile, all are asked again.
 bool members::has(std::uint32_t role) {
   const auto has_it = [&](std::uint32_t index) {
     const participant& entry = ring_.participants[index];
-    return identity::of(entry.word.load()).state == entry_state::live && (entry.roles.load() & role) != 0;
+    return identity::of(entry.word.load()).state == entry_state::live && role_word::of(entry.roles.load()).has(role);
   };
-  std::atomic<std::uint32_t>& last = had_role_[role == kProducerRole ? 0 : 1];
+  std::atomic<std::uint32_t>& last = had_role_[index_of(role)];
   if (has_it(last.load(std::memory_order_relaxed))) return true;
-  for (std::uint32_t i = 0; i < ring_.participant_count; ++i) {
-    if (!has_it(i)) continue;
-    last.store(i, std::memory_order_relaxed);
-    return true;
+  const shared_word<std::uint64_t>& came = ring_.head->came[index_of(role)];
+  for (std::uint64_t before = came.load();;) {
+    for (std::uint32_t i = 0; i < ring_.participant_count; ++i) {
+      if (!has_it(i)) continue;
+      last.store(i, std::memory_order_relaxed);
+      return true;
+    }
+    if (const std::uint64_t after = came.load(); std::exchange(before, after) == after) return false;
   }
-  return false;
 }
 
 void members::recover(std::uint32_t index, const identity& who) {

@@ -15,6 +15,12 @@ namespace forksight::ipc::detail {
 // Whether the member with this entry lives.
 life life_of(const life_view& seen, std::uint32_t index, const identity& who);
 
+// How many handles have ended in that role: in order, or because their process died.
+struct ended_members {
+  std::uint32_t closed = 0, died = 0;
+};
+ended_members count_ended(const ring& of, std::uint32_t role);
+
 class members {
  public:
   members() = default;
@@ -52,6 +58,8 @@ class members {
  private:
   std::uint32_t look_at(std::uint32_t index, bool& can_tell);
   void recover(std::uint32_t index, const identity& who);
+  void begin_roles(std::uint32_t roles);
+  bool end_roles(std::uint32_t roles);
   result<void> take_place(std::uint32_t roles, const life_lock& lock);
 
   ring ring_;

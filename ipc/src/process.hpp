@@ -17,6 +17,8 @@ std::string own_name();
 std::uint64_t monotonic_ns();
 // The same clock, exact to a tick of the kernel (1 to 10 ms). Costs only a few nanoseconds.
 std::uint64_t coarse_ns();
+constexpr std::uint64_t kTickNs = 10'000'000;  // the longest tick
+constexpr std::uint64_t kNever = ~std::uint64_t{0};
 // The number of CPUs that the calling thread may run on.
 unsigned usable_cpus();
 

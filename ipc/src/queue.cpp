@@ -160,6 +160,16 @@ result<message> queue::receive(deadline until) {
   return core_->receive(core_, until);
 }
 
+result<int> queue::message_fd() {
+  if (!core_) return not_open();
+  return core_->watch(detail::wait_kind::message);
+}
+
+result<int> queue::room_fd() {
+  if (!core_) return not_open();
+  return core_->watch(detail::wait_kind::buffer);
+}
+
 result<message> queue::receive_parked() {
   if (!core_) return not_open();
   return core_->receive_parked(core_);

@@ -59,6 +59,35 @@ void recovery::recover_buffer(const ring& of, std::uint32_t index, owner_id dead
   ++(is_parked ? what.parked : what.requeued);
 }
 
+// The dead member's roles end. The order lets each survivor that sees the end see what is known about it.
+void recovery::recover_roles(const ring& of, std::uint32_t index, identity dead) {
+  participant& place = of.participants[index];
+  header& head = *of.head;
+  for (std::uint64_t seen = place.roles.load();;) {
+    const role_word word = role_word::of(seen);
+    const bool is_creator = index == kCreatorIndex && dead.incarnation == 0;
+    if (word.incarnation != dead.incarnation || (word.roles == 0 && !is_creator)) return;
+    if (place.word.load() != dead.bits()) return;
+    const bool is_producer = word.has(kProducerRole), is_consumer = word.has(kConsumerRole);
+    if (is_creator) {
+      std::uint64_t none = 0;
+      (void)head.creator.exchange_if(none, is_producer || is_consumer ? dead.pid : dead.pid | kDied);
+    }
+    if (is_producer) {
+      head.last_producer.store_release(dead.pid | kDied);
+      head.last_died[index_of(kProducerRole)].store_release(dead.pid);
+    }
+    if (is_consumer) head.last_died[index_of(kConsumerRole)].store_release(dead.pid);
+    for (const std::uint32_t role : {kProducerRole, kConsumerRole}) {
+      // It may have died before it had raised the number.
+      std::uint64_t none = 0;
+      if (word.has(role)) (void)head.came[index_of(role)].exchange_if(none, 1);
+    }
+    // If this fails, another survivor has done the same, or the member lives after all and has taken another role.
+    if (word.roles == 0 || place.roles.exchange_if(seen, word.without(word.roles, true).bits())) return;
+  }
+}
+
 bool recovery::recover(const ring& of, std::uint32_t index, identity dead, std::uint64_t now_ns, recovered& what) {
   participant& entry = of.participants[index];
   if (dead.state == entry_state::live) {
@@ -67,10 +96,7 @@ bool recovery::recover(const ring& of, std::uint32_t index, identity dead, std::
     for (std::uint32_t i = 0; i < of.buffer_count; ++i) recover_buffer(of, i, owner, dead, now_ns, what);
     (void)of.head->returns.fetch_add(1);
     for (auto& kind : of.head->waiting) kind[index / 64].fetch_and(~(std::uint64_t{1} << (index % 64)));
-    // This is stored before the entry is freed. So a member that sees no producer also sees that the last one died.
-    if ((entry.roles.load() & kProducerRole) != 0 && entry.word.load() == dead.bits()) {
-      of.head->last_producer.store_release(dead.pid | kDied);
-    }
+    recover_roles(of, index, dead);
   }
   std::uint64_t seen = dead.bits();
   const identity free{0, 0, static_cast<std::uint8_t>(dead.incarnation + 1), entry_state::free};

@@ -9,6 +9,7 @@
 //   buffer held(n, dead)       drop: -> free
 //                              redeliver: -> returned(n); too often: -> parked(n)
 //   buffer withdrawn(n, dead)  -> parked(n)
+//   roles of the place         -> no roles; each role is counted as one that ended by a death
 // After the buffers, header::returns is increased, so that consumers search for returned messages. This is always done:
 // the dead member may have returned a message, and died before it increased the number. The entry of the participant is
 // freed last: until then every survivor begins anew.
@@ -36,6 +37,7 @@ struct recovery {
   static void recover_slot(const ring& of, std::uint32_t index, owner_id dead, identity who, recovered& what);
   static void recover_buffer(const ring& of, std::uint32_t index, owner_id dead, identity who, std::uint64_t now_ns,
                              recovered& what);
+  static void recover_roles(const ring& of, std::uint32_t index, identity dead);
 };
 
 }  // namespace forksight::ipc::detail

@@ -56,6 +56,9 @@ result<void> check_fit(const std::string& name, const detail::geometry& is, cons
       {"max_redeliver", is.max_redeliver, wanted.max_redeliver, nullptr},
       {"max_participants", is.participants, wanted.participants, nullptr},
       {"unlink_at", is.unlink_at, wanted.unlink_at, nullptr},
+      {"expected_producers", is.expected_producers, wanted.expected_producers, nullptr},
+      {"expected_consumers", is.expected_consumers, wanted.expected_consumers, nullptr},
+      {"grace in ms", is.grace_ms, wanted.grace_ms, nullptr},
       {"atfork_handlers", is.atfork_handlers, wanted.atfork_handlers, yes_or_no},
       {"holds_references", is.holds_references, wanted.holds_references, yes_or_no},
   };

@@ -383,6 +383,31 @@ bool ring::can_get_no_more(owner_id me) const {
   return true;
 }
 
+bool ring::has_message() const {
+  std::uint32_t position = head->head.load_relaxed();
+  for (std::uint32_t steps = 0; steps <= step_limit(); ++steps) {
+    const slot_word word = slot_word::of(at(position).word.load());
+    const std::int32_t lap = ahead(word.seq, position);
+    if (lap < 0 || (lap == 0 && word.state == slot_state::empty)) break;
+    if (lap == 0 && word.state == slot_state::ready) return true;
+    position = lap == 0 ? position + 1 : later(first_unconsumed(word), position + 1);
+  }
+  if (head->returns.load() == 0) return false;
+  for (std::uint32_t i = 0; i < buffer_count; ++i) {
+    if (buffer_word::of(buffers[i].word.load()).state == buffer_state::returned) return true;
+  }
+  return false;
+}
+
+bool ring::has_free_buffer() const {
+  if (count_available(wait_kind::buffer, 1) != 0) return true;
+  // The map may lack a bit, because a member died before it set the bit.
+  for (std::uint32_t i = 0; i < buffer_count; ++i) {
+    if (buffer_word::of(buffers[i].word.load()).state == buffer_state::free) return true;
+  }
+  return false;
+}
+
 std::uint32_t ring::count_available(wait_kind kind, std::uint32_t most) const {
   std::uint32_t found = 0;
   if (kind == wait_kind::buffer) {

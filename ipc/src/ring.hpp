@@ -99,6 +99,11 @@ struct ring {
   // taking a message, and (with redeliver) no other member holds a message.
   bool is_drained(owner_id me) const;
 
+  // True if a take() would find a message, or a claim() a buffer. Unlike count_available(), these go by no hints that
+  // may stay too high: as long as nothing changes, the answer is exact.
+  bool has_message() const;
+  bool has_free_buffer() const;
+
   // How many things of this kind are available, at most `most`. Reads hints, so only the order of service may depend on
   // the result.
   std::uint32_t count_available(wait_kind kind, std::uint32_t most) const;

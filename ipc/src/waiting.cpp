@@ -82,7 +82,8 @@ std::uint64_t slice_end_ns(const ring& of, std::uint32_t index, std::uint64_t no
   // ratio lie far from each other for any number of members.
   const std::uint64_t own = ((index * 0x9e3779b9ULL) & 0xffffffffULL) * slice >> 32;
   const std::uint64_t left = (own + slice - now_ns % slice) % slice;
-  return now_ns + (left < slice / 2 ? left + slice : left);
+  // The clock counts ticks, so it may not have come to this member's instant when the sleep until that instant ends.
+  return now_ns + (left < kTickNs ? left + slice : left);
 }
 
 void wake_one(const ring& of, wait_kind kind) {

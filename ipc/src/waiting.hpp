@@ -11,8 +11,10 @@
 // keeps its ticket. What is available is counted by hints, which may be late.
 //
 // At the end of its slice, a waiter looks for dead members, unless another has just done so. Many waiters must not cost
-// more than one. So a slice is 50 ms times the number of waiting participants, and at most 1.5 s. All waiters together
-// wake up 20 times a second; from 30 waiters on, each wakes up once in 1.5 s.
+// more than one. So a slice is 50 ms times the number of waiting participants, and at most 3 s. All waiters together
+// wake up 20 times a second; from 60 waiters on, each wakes up once in 3 s. Each has its own instant in the slice. A
+// waiter that was woken and waits again sleeps until its next instant, however near that is. So after all were woken at
+// once, there is no time in which nobody looks.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +24,7 @@
 namespace forksight::ipc::detail {
 
 constexpr std::uint64_t kLookNs = 50'000'000;
-constexpr std::uint64_t kMostSliceNs = 1'500'000'000;
+constexpr std::uint64_t kMostSliceNs = 3'000'000'000;
 constexpr std::uint64_t kTurnNs = 50'000'000;
 
 // When the slice of `index` ends, on CLOCK_MONOTONIC. It depends on how many participants wait now.

@@ -273,7 +273,7 @@ TEST_F(Errors, ALateLetter) {
   // The queue is sent after that deadline. The next call receives it whole.
   ASSERT_TRUE(send_queue(sockets[0], q));
   EXPECT_TRUE(receive_queue(sockets[1]));
-  ASSERT_EQ(write(sockets[0], "fkho\4\0\1\0", 8), 8);
+  ASSERT_EQ(write(sockets[0], "fkho\5\0\1\0", 8), 8);
   expect_error(receive_queue(sockets[1]), errc::untrusted, socket + ": a queue was sent without its descriptors");
   // Half of a letter comes, and then nothing more.
   ASSERT_EQ(write(sockets[0], "fkho", 4), 4);
@@ -290,7 +290,7 @@ TEST_F(Errors, AnotherVersionOrKindOfBuild) {
   const auto expect_layout = [&](std::uint16_t major, const std::string& difference) {
     shape.major = major;
     memory.make_crc_good();
-    const std::string said = "segment: its layout is " + std::to_string(major) + ".0, ours is 4.0: " + difference +
+    const std::string said = "segment: its layout is " + std::to_string(major) + ".0, ours is 5.0: " + difference +
                              ". Build all programs with one version";
     expect_error(queue::attach(q.fd()), errc::abi_mismatch, said);
     expect_error(inspect(q.fd()), errc::abi_mismatch, said);
@@ -298,7 +298,8 @@ TEST_F(Errors, AnotherVersionOrKindOfBuild) {
   expect_layout(1, "layout 1 has no lock for each member, which tells who lives, and keeps the slot of a held message");
   expect_layout(2, "layout 2 keeps the slot of a message as long as a consumer holds it, ours empties it at once");
   expect_layout(3, "layout 3 has no tickets for waiters, ours serves them in turn");
-  expect_layout(5, "this version does not know that layout");
+  expect_layout(4, "layout 4 does not count the producers and consumers that have ended, ours does");
+  expect_layout(6, "this version does not know that layout");
   shape.major = detail::kMajor;
   // The ABI hash with pointers of 4 bytes, as a process of 32 bits has them.
   shape.abi = detail::abi_hash(4);

@@ -61,10 +61,10 @@ class stolen {
   char* bytes_ = nullptr;
 };
 
-// The deadline of a call that waits, and the most that a call may take. The second is much longer, because the machine
-// may run other processes meanwhile.
+// The deadline of a call that waits, and the most that a call may take. The second only tells a call that ends from one
+// that does not. It is much longer, because the machine may run other processes meanwhile.
 constexpr auto kCallLimit = 200us;
-constexpr auto kAtMost = 2s;
+constexpr auto kAtMost = 30s;
 
 template <class Call>
 void in_time(const char* what, Call call) {
@@ -151,12 +151,16 @@ TEST(Hostile, RegionsOverwritten) {
   }
 }
 
-// The environment variable FORKSIGHT_IPC_EXECUTIONS gives the number of operations. Without it, there are 20,000.
+// The environment variable FORKSIGHT_IPC_EXECUTIONS gives the number of operations. Without it, there are 20,000. How
+// many of them succeed depends on the machine. So the test goes on until enough have succeeded and some have found the
+// queue corrupt. It gives up after fifty times as many operations.
 TEST(Hostile, WordsWrittenAtRandomWhileOthersWork) {
   const char* const wanted = std::getenv("FORKSIGHT_IPC_EXECUTIONS");
   const unsigned long executions = wanted != nullptr ? std::strtoul(wanted, nullptr, 10) : 20'000;
-  std::atomic<unsigned long> done{0}, succeeded{0}, corrupt{0};
-  for (unsigned seed = 0; done < executions; ++seed) {
+  const unsigned long wanted_successes = 100, most = 50 * executions;
+  std::atomic<unsigned long> done{0}, refused{0}, succeeded{0}, corrupt{0};
+  const auto is_enough = [&] { return done >= executions && succeeded >= wanted_successes && corrupt != 0; };
+  for (unsigned seed = 0; !is_enough() && done + refused < most; ++seed) {
     queue q = make(seed % 2 == 0 ? on_death::drop : on_death::redeliver);
     stolen memory(q);
     std::atomic<bool> is_over{false};
@@ -185,7 +189,7 @@ TEST(Hostile, WordsWrittenAtRandomWhileOthersWork) {
       for (int i = 0; i < 200; ++i) {
         if (!own) {
           own = queue::attach(q.fd());
-          ++done;
+          ++refused;
           continue;
         }
         const auto start = clock::now();
@@ -199,7 +203,7 @@ TEST(Hostile, WordsWrittenAtRandomWhileOthersWork) {
         if (sent || got) ++succeeded;
         if (!sent && sent.error().code == errc::corrupt) ++corrupt;
         if (!sent && sent.error().code == errc::evicted) own = queue::attach(q.fd());
-        EXPECT_LT(clock::now() - start, 2 * kAtMost);
+        EXPECT_LT(clock::now() - start, kAtMost);
       }
     };
     std::thread first(work), second(work);
@@ -209,11 +213,11 @@ TEST(Hostile, WordsWrittenAtRandomWhileOthersWork) {
     peer.join();
     if (HasFailure()) return;
   }
-  // Some operations must succeed, and some must find the queue corrupt.
-  EXPECT_GT(succeeded, 0u);
+  EXPECT_GE(done, executions);
+  EXPECT_GE(succeeded, wanted_successes);
   EXPECT_GT(corrupt, 0u);
-  std::printf("%lu executions, %lu rounds with a success, %lu corrupt\n", done.load(), succeeded.load(),
-              corrupt.load());
+  std::printf("%lu executions, %lu times no handle could be had, %lu rounds with a success, %lu corrupt\n", done.load(),
+              refused.load(), succeeded.load(), corrupt.load());
 }
 
 }  // namespace

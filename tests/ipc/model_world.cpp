@@ -39,6 +39,7 @@ word_table::word_table() {
   }
   for (auto& kind : memory.head.waiting) add(kind[0], word_kind::recovery);
   add(memory.head.last_producer, word_kind::recovery);
+  add(memory.head.creator, word_kind::recovery);
   for (detail::participant& one : memory.participants) {
     add(one.word, word_kind::recovery);
     add(one.roles, word_kind::recovery);

@@ -287,7 +287,7 @@ class Parked(unittest.TestCase):
         # Sets the field that a pool of device memory sets in its queue, and the checksum. layout.hpp has their offsets.
         with mmap.mmap(queue.fd, 4096) as head:
             head[8 + 126] = 1
-            head[8 + 132:8 + 136] = struct.pack("<I", crc32c(head[8:8 + 132]))
+            head[8 + 148:8 + 152] = struct.pack("<I", crc32c(head[8:8 + 148]))
         done = forksight("drain", os.getpid(), "--to", self.folder)
         self.assertEqual(done.returncode, 3, done)
         self.assertIn("its messages refer to memory outside of it", done.stderr)

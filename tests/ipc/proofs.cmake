@@ -131,6 +131,17 @@ target_include_directories(ipc_order_tests PRIVATE ${PROJECT_SOURCE_DIR}/ipc/src
 target_link_libraries(ipc_order_tests PRIVATE GTest::gtest_main forksight_warnings)
 gtest_discover_tests(ipc_order_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 60 LABELS unit)
 
+# The roles of members, with other members that act at each access to a shared word.
+add_executable(ipc_roles_tests roles_test.cpp)
+foreach(source failure life members outlook process recovery ring waiting)
+  target_sources(ipc_roles_tests PRIVATE ${PROJECT_SOURCE_DIR}/ipc/src/${source}.cpp)
+endforeach()
+set_target_properties(ipc_roles_tests PROPERTIES UNITY_BUILD OFF)
+target_compile_definitions(ipc_roles_tests PRIVATE FORKSIGHT_IPC_MODEL)
+target_include_directories(ipc_roles_tests PRIVATE ${PROJECT_SOURCE_DIR}/ipc/src ${PROJECT_SOURCE_DIR}/ipc/include)
+target_link_libraries(ipc_roles_tests PRIVATE GTest::gtest_main forksight_warnings)
+gtest_discover_tests(ipc_roles_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 60 LABELS unit)
+
 # For long runs by hand: fuzz_segment CORPUS.
 if(FORKSIGHT_BUILD_FUZZERS)
   target_compile_options(forksight_ipc PRIVATE -fsanitize=fuzzer-no-link)

@@ -77,10 +77,25 @@ std::string in_words(const numbers& what) {
   return text + " }";
 }
 
+// The end of a victim in a role is counted once, whenever it was killed.
+std::string check_ends(queue& survivor, const scenario& what) {
+  survivor.recover();
+  const snapshot now = survivor.inspect();
+  const auto is_wrong = [](const snapshot::role_counts& counts, bool was_there) {
+    const std::uint32_t ended = counts.closed + counts.died;
+    return ended > 1 || (was_there && ended == 0);
+  };
+  if (is_wrong(now.producers, was_producer(what))) return "the end of the producer was not counted once";
+  if (is_wrong(now.consumers, was_consumer(what))) return "the end of the consumer was not counted once";
+  return {};
+}
+
 // Checks the survivor's queue. Prints and counts an invariant that is broken.
-void judge(queue& survivor, const std::vector<numbers>& allowed, const std::string& where, tally& so_far) {
+void judge(queue& survivor, const scenario& what, const std::vector<numbers>& allowed, const std::string& where,
+           tally& so_far) {
+  std::string broken = check_ends(survivor, what);
   const leftovers left = check_survivor(survivor);
-  std::string broken = left.broken;
+  if (broken.empty()) broken = left.broken;
   if (broken.empty() && !is_among(allowed, left.numbers)) broken = "left are the messages " + in_words(left.numbers);
   if (broken.empty()) return;
   std::printf("broken: %s: %s\n", where.c_str(), broken.c_str());
@@ -119,7 +134,7 @@ bool kill_once(const scenario& what, const geometry_of_test& shape, on_death pol
     return false;
   }
   const bool is_complete = how == stepped::outcome::completed;
-  judge(q, allowed_by(what, policy, is_complete), where, so_far);
+  judge(q, what, allowed_by(what, policy, is_complete), where, so_far);
   return !is_complete;
 }
 
@@ -144,7 +159,7 @@ bool kill_recoverer(const scenario& what, const geometry_of_test& shape, on_deat
     return false;
   }
   first_is_complete = how == stepped::outcome::completed;
-  judge(q, allowed_by(what, policy, first_is_complete), where, so_far);
+  judge(q, what, allowed_by(what, policy, first_is_complete), where, so_far);
   return then == stepped::outcome::killed;
 }
 

@@ -202,6 +202,13 @@ struct geometry_of_test {
 constexpr geometry_of_test kShapes[] = {{2, 3, 0}, {4, 2, 5}};
 
 inline bool is_long(const scenario& what) { return what.name == "attach"sv || what.name == "receive in vain"sv; }
+// The victim was a producer before the operation, or a consumer. So exactly one of that role has ended afterwards.
+inline bool was_producer(const scenario& what) {
+  return what.name == "give a loan back"sv || what.name == "stop producing"sv;
+}
+inline bool was_consumer(const scenario& what) {
+  return what.name == "release"sv || what.name == "close"sv || what.name == "park"sv;
+}
 inline bool is_recovered_by_victims(const scenario& what) {
   for (const std::string_view name : {"send", "receive", "release", "receive what kills", "requeue"}) {
     if (what.name == name) return true;

@@ -1,6 +1,7 @@
 """Tests of Queue: put() and get(), their limits, signals, killed processes, and the ways by which other processes get the queue."""
 import gc
 import multiprocessing
+import multiprocessing.connection
 import os
 import pickle
 import queue
@@ -451,6 +452,64 @@ class Kills(Case):
         producer.put(2, timeout=RECOVERY)
         with self.assertRaises(NoConsumer):
             producer.put(3)
+
+    def test_a_queue_among_what_connection_wait_waits_for(self):
+        shared = self.sharedClosing(Queue(2))
+        reader, writer = shared.reader, shared.writer
+        self.assertEqual(multiprocessing.connection.wait([reader, writer], timeout=RECOVERY), [writer])
+        self.assertEqual(multiprocessing.connection.wait([reader], timeout=0), [])
+        child = Child(lambda: (shared.put(1), shared.put(2)))
+        for item in (1, 2):
+            self.assertEqual(multiprocessing.connection.wait([reader], timeout=RECOVERY), [reader])
+            self.assertEqual(shared.get(timeout=RECOVERY), item)
+        self.assertEqual(child.end(), 0)
+        with self.assertRaises(Empty):
+            shared.get(False)
+        self.assertEqual(multiprocessing.connection.wait([reader], timeout=0), [])
+
+    def test_expected_producers_come_one_after_the_other(self):
+        shared = self.sharedClosing(Queue(2, expected_producers=2))
+        for item, error in (("first", Empty), ("second", Closed)):
+
+            def work():
+                with Queue.attach(shared.fileno(), "producer") as producer:
+                    producer.put(item)
+
+            self.assertEqual(Child(work).end(), 0)
+            self.assertEqual(shared.get(timeout=RECOVERY), item)
+            with self.assertRaises(error):
+                shared.get(False)
+
+    def test_a_killed_producer_is_waited_for_during_the_grace_time(self):
+        shared, line = self.sharedClosing(Queue(2, grace=3600)), self.line()
+
+        def work(is_killed):
+            producer = Queue.attach(shared.fileno(), "producer")
+            line.tell()
+            if is_killed:
+                signal.pause()
+            producer.put("again")
+
+        killed = Child(work, True)
+        line.hear()
+        killed.kill()
+        killed.end()
+        with self.assertRaises(Empty):
+            shared.get(timeout=0.2)
+        self.assertEqual(Child(work, False).end(), 0)
+        self.assertEqual(shared.get(timeout=RECOVERY), "again")
+
+    def test_the_grace_time_ends(self):
+        shared = self.sharedClosing(Queue(2, grace=0.05))
+        self.assertEqual(Child(lambda: Queue.attach(shared.fileno(), "producer").put(1)).end(), 0)
+        self.assertEqual(shared.get(timeout=RECOVERY), 1)
+        with self.assertRaises(Closed):
+            shared.get(timeout=RECOVERY)
+
+    def test_numbers_that_cannot_be_expected(self):
+        for wrong in ({"expected_producers": 4097}, {"expected_consumers": -1}, {"grace": -1}):
+            with self.assertRaises(ValueError):
+                Queue(2, **wrong)
 
     def test_killed_at_each_instruction_of_put_and_get(self):
         """A process is killed at every fifth instruction of put() and get(). No buffer is lost."""

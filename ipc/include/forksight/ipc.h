@@ -56,6 +56,12 @@ struct forksight_queue_options {
   uint32_t unlink_at; /* 0: never */
 };
 
+/* Which processes are still to come. All zero: it is not known. */
+struct forksight_queue_expected {
+  uint32_t producers, consumers; /* how many handles will be producers and consumers in all; 0: not known */
+  uint32_t grace_ms;             /* how long to wait for another one after the last one has ended */
+};
+
 typedef struct forksight_queue forksight_queue;
 /* Ends when it is sent, given back, or when the queue's handle is closed. */
 typedef struct forksight_loan forksight_loan;
@@ -77,6 +83,15 @@ int forksight_queue_create(const struct forksight_queue_options* options, forksi
  * queue is UNTRUSTED. */
 int forksight_queue_open_or_create(const char* name, const struct forksight_queue_options* options, int role,
                                    forksight_queue** queue, struct forksight_queue_error* error);
+/* The same as the two functions above, for processes that a supervisor starts later, or again: nobody is told CLOSED,
+ * PRODUCER_DIED or NO_CONSUMER before as many have ended as are expected, and the time in which another one may come is
+ * over. `expected`: NULL is all zero. */
+int forksight_queue_create_expecting(const struct forksight_queue_options* options,
+                                     const struct forksight_queue_expected* expected, forksight_queue** queue,
+                                     struct forksight_queue_error* error);
+int forksight_queue_open_or_create_expecting(const char* name, const struct forksight_queue_options* options,
+                                             const struct forksight_queue_expected* expected, int role,
+                                             forksight_queue** queue, struct forksight_queue_error* error);
 /* The caller keeps the descriptor. */
 int forksight_queue_attach(int fd, int role, forksight_queue** queue, struct forksight_queue_error* error);
 int forksight_queue_attach_named(const char* name, int role, forksight_queue** queue,
@@ -114,6 +129,12 @@ uint32_t forksight_message_producer(const forksight_message* message);
 uint32_t forksight_message_deliveries(const forksight_message* message);
 /* Gives the buffer back to the pool. NULL is allowed. */
 void forksight_message_release(forksight_message* message);
+
+/* Descriptors for poll() and epoll: readable while receive() or acquire() with a timeout of 0 would return anything but
+ * TIMEOUT. A descriptor belongs to the handle, and ends with it. Do not read or write it. forksight/ipc/queue.hpp says
+ * more. */
+int forksight_queue_message_fd(forksight_queue* queue, int* fd, struct forksight_queue_error* error);
+int forksight_queue_room_fd(forksight_queue* queue, int* fd, struct forksight_queue_error* error);
 
 /* Parked messages: those that killed max_redeliver + 1 consumers, and those that a consumer parked. In these four
  * functions NULL for `queue` or `message` is BAD_OPTION. All of them may return USED_AFTER_FORK, EVICTED and CORRUPT,

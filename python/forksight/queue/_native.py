@@ -4,7 +4,7 @@ import os
 from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 
-__all__ = ["ErrorText", "Options", "byref", "library", "c_void_p", "OK", "TIMEOUT", "CLOSED", "PRODUCER_DIED", "NO_CONSUMER", "CANCELLED"]
+__all__ = ["ErrorText", "Expected", "Options", "byref", "library", "c_void_p", "OK", "TIMEOUT", "CLOSED", "PRODUCER_DIED", "NO_CONSUMER", "CANCELLED"]
 
 OK, TIMEOUT, CLOSED, PRODUCER_DIED, NO_CONSUMER, USED_AFTER_FORK, ROLE, EVICTED, TOO_LARGE = range(9)
 CANCELLED = 19
@@ -21,16 +21,22 @@ class Options(ctypes.Structure):
                 ("later", c_uint32 * 16)]  # room for options of later versions of the library; 0 is the default of each
 
 
+class Expected(ctypes.Structure):
+    _fields_ = [("producers", c_uint32), ("consumers", c_uint32), ("grace_ms", c_uint32)]
+
+
 ERROR = POINTER(ErrorText)
 # Name without the prefix forksight_: (type of the result, types of the arguments).
 FUNCTIONS = {
-    "queue_create": (c_int, [POINTER(Options), POINTER(c_void_p), ERROR]),
-    "queue_open_or_create": (c_int, [c_char_p, POINTER(Options), c_int, POINTER(c_void_p), ERROR]),
+    "queue_create_expecting": (c_int, [POINTER(Options), POINTER(Expected), POINTER(c_void_p), ERROR]),
+    "queue_open_or_create_expecting": (c_int, [c_char_p, POINTER(Options), POINTER(Expected), c_int, POINTER(c_void_p), ERROR]),
     "queue_attach": (c_int, [c_int, c_int, POINTER(c_void_p), ERROR]),
     "queue_attach_named": (c_int, [c_char_p, c_int, POINTER(c_void_p), ERROR]),
     "queue_reattach_after_fork": (c_int, [c_void_p, POINTER(c_void_p), ERROR]),
     "queue_close": (None, [c_void_p]),
     "queue_fd": (c_int, [c_void_p]),
+    "queue_message_fd": (c_int, [c_void_p, POINTER(c_int), ERROR]),
+    "queue_room_fd": (c_int, [c_void_p, POINTER(c_int), ERROR]),
     "queue_name": (c_size_t, [c_void_p, c_char_p, c_size_t]),
     "queue_take_role": (c_int, [c_void_p, c_int, ERROR]),
     "queue_buffer_bytes": (c_uint64, [c_void_p]),

@@ -9,13 +9,14 @@ import functools
 import operator
 import os
 import re
+import sys
 import threading
 import time
 from multiprocessing import context, reduction
 
 from . import _items, _kernel, _memory
 from ._errors import Closed, Empty, Error, Full, TooLarge, make_error
-from ._native import OK, TIMEOUT, ErrorText, Options, byref, c_void_p
+from ._native import OK, TIMEOUT, ErrorText, Expected, Options, byref, c_void_p
 from ._native import library as native
 
 # A call of the C library waits for at most so many milliseconds. Then Python runs the handlers of signals that have come.
@@ -28,6 +29,18 @@ def _number(numbers, name, word):
     if word not in numbers:
         raise ValueError(f"{name}={word!r}: it can be " + ", ".join(map(repr, numbers)))
     return numbers[word]
+
+
+def _count(value, name):
+    if not 0 <= value <= 4096:
+        raise ValueError(f"{name}={value!r}: it can be 0 to 4096")
+    return value
+
+
+def _milliseconds(seconds):
+    if not 0 <= seconds <= 2147483:
+        raise ValueError(f"grace={seconds!r}: it can be 0 to 2147483 seconds")
+    return round(seconds * 1000)
 
 
 # A finalizer that calls the object's `finish`. It runs no instruction of Python, after which a signal handler could raise.
@@ -50,12 +63,12 @@ class _Handle:
     """A handle of the C library. It is closed when nothing refers to it any more. A call that waits refers to it, so the handle is
     never closed during such a call."""
 
-    __slots__ = ("pointer", "pid", "array_type", "finish")
+    __slots__ = ("pointer", "pid", "array_type", "finish", "reader")
     __del__ = _finalizer
 
     def __init__(self, open_):
         """open_(pointer, error): a C function that makes a handle."""
-        self.pointer, self.pid = c_void_p(), os.getpid()
+        self.pointer, self.pid, self.reader = c_void_p(), os.getpid(), None
         self.finish = functools.partial(native.queue_close, self.pointer)
         told = ErrorText()
         code = open_(byref(self.pointer), byref(told))
@@ -183,22 +196,29 @@ class Queue:
     its options must be the same. Otherwise it is a memfd. With `redeliver=True` an item whose receiver died goes to another
     receiver, and `max_redeliver` limits how often. `full` is what put() does if there is no room: "block", "fail" or "drop_oldest".
     With `keep_open=False`, get() raises Closed or ProducerDied if the last producer has gone, and put() raises NoConsumer if the
-    last consumer has gone. With `keep_open=True`, both wait for other processes as long as the handle that made the queue lives."""
+    last consumer has gone. With `keep_open=True`, both wait for other processes as long as the handle that made the queue lives: it
+    counts as a producer and as a consumer. The default is True, and False if one of the next three is given. `expected_producers`
+    and `expected_consumers` are how many handles will send and receive in all: Closed, ProducerDied and NoConsumer come only after so
+    many have ended. `grace` is how many seconds the others wait for another process after the last one has ended."""
 
     def __init__(self, maxsize=64, *, item_bytes=64 * 1024, buffers=None, name=False, redeliver=False, max_redeliver=0, full="block",
-                 keep_open=True, max_participants=128, spin_us=0, unlink_at=0):
+                 keep_open=None, max_participants=128, spin_us=0, unlink_at=0, expected_producers=0, expected_consumers=0, grace=0):
         maxsize = maxsize if maxsize > 0 else 64
         # `max_participants` is how many handles can be attached at the same time. The C library's own default is 16.
         options = Options(slots=max(2, maxsize), buffers=maxsize if buffers is None else buffers, buffer_bytes=item_bytes + _items.OVERHEAD,
                           named=bool(name), redeliver=bool(redeliver), full=_number(_FULL, "full", full), max_redeliver=max_redeliver,
                           max_participants=max_participants, spin_us=spin_us, unlink_at=unlink_at)
+        expected = Expected(_count(expected_producers, "expected_producers"), _count(expected_consumers, "expected_consumers"),
+                            _milliseconds(grace))
+        if keep_open is None:
+            keep_open = not (expected_producers or expected_consumers or grace)
         if isinstance(name, str):
             chosen = name.encode()
             if b"\0" in chosen:
                 raise ValueError(f"name={name!r}: it contains a zero")
-            self._begin(_Handle(lambda out, told: native.queue_open_or_create(chosen, byref(options), 0, out, told)), "any")
+            self._begin(_Handle(lambda out, told: native.queue_open_or_create_expecting(chosen, byref(options), byref(expected), 0, out, told)), "any")
         else:
-            self._begin(_Handle(lambda out, told: native.queue_create(byref(options), out, told)), "any")
+            self._begin(_Handle(lambda out, told: native.queue_create_expecting(byref(options), byref(expected), out, told)), "any")
         if keep_open:
             # The handle takes both roles now. Usually a handle takes a role by its first call that sends or receives. But a
             # receive of this handle would take a message that is meant for another process.
@@ -241,6 +261,16 @@ class Queue:
     def fileno(self):
         """The descriptor of the queue's memory. subprocess.Popen(pass_fds=[queue.fileno()]) passes it to another program."""
         return native.queue_fd(self._use().pointer)
+
+    @property
+    def reader(self):
+        """An object whose fileno() is readable while get(False) would not raise queue.Empty. For event loops."""
+        return _Event(self, native.queue_message_fd)
+
+    @property
+    def writer(self):
+        """An object whose fileno() is readable while loan(False) would not raise queue.Full. For event loops."""
+        return _Event(self, native.queue_room_fd)
 
     @property
     def name(self):
@@ -343,9 +373,17 @@ class Queue:
         for message in places:
             if message.cell.out.value and not (message.is_read and isinstance(error, Exception)):
                 self._parked.appendleft(message)
+                self._tell_reader(message.handle)
 
     def get_nowait(self):
         return self.get(False)
+
+    @staticmethod
+    def _tell_reader(handle):
+        """A parked message is not in the queue of the C library. So its descriptor, if there is one, is made readable here. The
+        next get() that finds nothing makes it unreadable."""
+        if handle.reader is not None:
+            os.write(handle.reader, (1).to_bytes(8, sys.byteorder))
 
     def _receive(self, handle, deadline, wait, places):
         """Receives a message into places[0]. If a message is parked, it appends that message to `places` instead."""
@@ -436,6 +474,22 @@ class Queue:
         """Does nothing, because there is no thread to join. Programs that were written for multiprocessing.Queue may call it."""
 
 
+class _Event:
+    """A descriptor of the handle that this process has."""
+
+    def __init__(self, queue, open_):
+        self._queue, self._open = queue, open_
+
+    def fileno(self):
+        handle, number, told = self._queue._use(), ctypes.c_int(-1), ErrorText()
+        code = self._open(handle.pointer, byref(number), byref(told))
+        if code != OK:
+            raise make_error(code, told)
+        if self._open is native.queue_message_fd:
+            handle.reader = number.value
+        return number.value
+
+
 class _Bytes:
     """Bytes that are sent as they are, without the prefix of an Item."""
 
@@ -499,6 +553,7 @@ class _Wait:
         for message in own or ():
             if message.cell.out.value and self.queue._handle is message.handle:
                 self.queue._parked.appendleft(message)
+                self.queue._tell_reader(message.handle)
 
 
 def _attach_named(name, device, inode, role):

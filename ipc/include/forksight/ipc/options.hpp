@@ -39,6 +39,15 @@ struct options {
   std::uint32_t max_participants = 16;  // handles attached at the same time, 2 to 255
   // strategy::named: remove the name when this many handles are attached; 0: never
   std::uint32_t unlink_at = 0;
+  // How many handles will be producers, and how many consumers, from the creation of the queue to its end, 0 to 4096.
+  // Each handle counts when it ends, and a process that is started again counts again. A consumer is told `closed` or
+  // `producer_died` only after so many producers have ended, and a producer is told `no_consumer` only after so many
+  // consumers have. 0: not known. Then the end of the last one that is there counts.
+  std::uint32_t expected_producers = 0, expected_consumers = 0;
+  // After the last producer or consumer has ended, the others wait so long for another one before they are told
+  // `closed`, `producer_died` or `no_consumer`. They do not wait if all that were expected have closed in order. A
+  // handle begins to count this time when one of its calls notices that nobody is left.
+  std::chrono::milliseconds grace{0};
   bool atfork_handlers = false;   // feed::thread: the feeder's lock is taken across fork()
   bool readonly_payload = false;  // only the creator may write into buffers
   bool holds_references = false;  // messages refer to other memory: `forksight queue drain` refuses the queue

@@ -145,6 +145,14 @@ class queue {
   // does not accept its own message. flush() and close_producer() also return the reason.
   result<void> send_copy(const void* data, std::size_t bytes, deadline until = deadline::never());
 
+  // Descriptors for event loops: poll(), epoll, asyncio. The first is readable (POLLIN) while a receive() with
+  // deadline::now() would return anything but `timeout`: a message, or the end of the queue. The second is readable while
+  // such an acquire() would. A call that finds nothing more makes it unreadable again. Do not read or write it. The first
+  // call of each of these functions starts a thread, and makes the handle a consumer or a producer. The descriptor
+  // belongs to the handle, and ends with it. Errors: those of take_role(), fd_limit, system.
+  result<int> message_fd();
+  result<int> room_fd();
+
   // Parked messages are those that killed max_redeliver + 1 consumers, and those that a consumer parked. A handle of
   // any role may make the next two calls. Errors of both: used_after_fork, cancelled, evicted, corrupt, closed (this
   // handle is empty). Takes the oldest parked message, without waiting. This does not count as a delivery: deliveries()

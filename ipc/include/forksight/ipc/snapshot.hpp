@@ -52,6 +52,14 @@ struct snapshot {
   std::uint64_t buffer_bytes = 0, segment_bytes = 0;
   std::uint64_t payload_inode = 0;  // inode of a read-only payload's file, else 0
   std::uint32_t queued = 0, loaned = 0, held = 0, returned = 0, parked = 0, withdrawn = 0, free = 0;
+  // The handles of a role, apart from those that are there now.
+  struct role_counts {
+    std::uint32_t expected = 0;  // options::expected_producers or options::expected_consumers; 0: not known
+    std::uint32_t closed = 0;    // ended in order
+    std::uint32_t died = 0;
+  };
+  role_counts producers, consumers;
+  std::uint64_t grace_ms = 0;
   std::vector<participant> participants;
   std::vector<buffer> in_use;  // all buffers that are not free
   std::uint64_t dropped = 0, redelivered = 0, lost = 0, recovered = 0, high_water = 0;

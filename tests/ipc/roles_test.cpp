@@ -1,0 +1,312 @@
+// The places of members, their roles, and what is to come in a role. The sources are compiled as for the model checker:
+// the test sees each access to a shared word, and lets other members act in between.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <functional>
+#include <utility>
+
+#include "local_ring.hpp"
+#include "members.hpp"
+#include "outlook.hpp"
+
+namespace forksight::ipc::detail {
+namespace {
+
+// Called before the access with that number, counted from 0.
+std::function<void()> g_between;
+long g_steps_left = -1;
+
+}  // namespace
+
+void model_step(const void* /*word*/) {
+  if (g_steps_left < 0 || g_steps_left-- != 0) return;
+  std::exchange(g_between, nullptr)();
+}
+void model_saw(std::uint64_t /*value*/) {}
+
+namespace {
+
+constexpr std::uint32_t kPlaces = 4;
+constexpr std::uint64_t kMs = 1'000'000;
+
+class Roles : public testing::Test {
+ protected:
+  Roles() : file_(memfd_create("forksight-queue-test", MFD_CLOEXEC)) {
+    if (file_ < 0 || ftruncate(file_, kPage) != 0) std::abort();
+    view_.initialise();
+    view_.lives = life_view(file_);
+  }
+  ~Roles() override { close(file_); }
+
+  void join(members& one, std::uint32_t roles) const {
+    const auto joined = one.join(view_, roles, file_, "");
+    ASSERT_TRUE(joined) << joined.error().text;
+  }
+  // The others take this member for dead.
+  void recover(const members& one) const {
+    recovered what;
+    EXPECT_TRUE(recovery::recover(view_, one.index(), identity::of(one.entry().word.load()), 0, what));
+  }
+  role_word word_of(std::uint32_t index) const { return role_word::of(view_.participants[index].roles.load()); }
+
+  test::local_ring<2, 2, kPlaces> memory_;
+  int file_;
+  ring view_ = memory_.view(false);
+  geometry shape_{};
+  outlooks outlooks_;
+
+  outlook look(members& who, std::uint64_t now_ns) { return outlooks_.of(kProducerRole, who, view_, shape_, now_ns); }
+};
+
+TEST_F(Roles, TheWordOfAPlaceKeepsEachOfItsParts) {
+  role_word word;
+  word.roles = kProducerRole | kCaretakerRole;
+  word.incarnation = 0xa5;
+  word.closed[0] = 1;
+  word.closed[1] = role_word::kMostEnded;
+  word.died[0] = 0x1234;
+  word.died[1] = 0x0fed;
+  const role_word same = role_word::of(word.bits());
+  EXPECT_EQ(same.roles, word.roles);
+  EXPECT_EQ(same.incarnation, word.incarnation);
+  for (std::size_t i = 0; i < kCountedRoles; ++i) {
+    EXPECT_EQ(same.closed[i], word.closed[i]);
+    EXPECT_EQ(same.died[i], word.died[i]);
+  }
+  // A full count stays full, and does not run over into the next part.
+  word.roles = kConsumerRole;
+  EXPECT_EQ(word.without(kConsumerRole, false).closed[1], role_word::kMostEnded);
+  EXPECT_EQ(word.without(kConsumerRole, false).died[1], word.died[1]);
+}
+
+// At each access of has(), another producer comes and the present one ends. So there is a producer all the time.
+TEST_F(Roles, AProducerThatHandsOverToAnotherIsNeverMissed) {
+  bool is_over = false;
+  for (long step = 0; !is_over; ++step) {
+    ASSERT_LT(step, 1000);
+    members looks, older, younger;
+    join(younger, 0);
+    join(looks, 0);
+    join(older, kProducerRole);
+    ASSERT_LT(younger.index(), older.index());
+    bool has_acted = false;
+    g_between = [&] {
+      has_acted = true;
+      younger.take_role(kProducerRole);
+      older.drop_role(kProducerRole);
+    };
+    g_steps_left = step;
+    EXPECT_TRUE(looks.has(kProducerRole)) << "another came before access " << step;
+    g_steps_left = -1;
+    is_over = !has_acted;
+    for (members* one : {&younger, &looks, &older}) one->leave();
+  }
+}
+
+TEST_F(Roles, EachEndIsCountedOnce) {
+  members first, second;
+  join(first, kProducerRole);
+  join(second, 0);
+  second.take_role(kProducerRole);
+  second.take_role(kConsumerRole);
+  first.drop_role(kProducerRole);
+  first.drop_role(kProducerRole);
+  first.leave();
+  EXPECT_EQ(count_ended(view_, kProducerRole).closed, 1u);
+  recover(second);
+  second.drop_role(kProducerRole);
+  second.leave();
+  EXPECT_EQ(count_ended(view_, kProducerRole).closed, 1u);
+  EXPECT_EQ(count_ended(view_, kProducerRole).died, 1u);
+  EXPECT_EQ(count_ended(view_, kConsumerRole).died, 1u);
+  EXPECT_EQ(count_ended(view_, kConsumerRole).closed, 0u);
+}
+
+// At each access of a recovery, another survivor does the whole recovery, and a new member takes the place.
+TEST_F(Roles, ASlowRecoveryCountsNoDeathTwiceAndEndsNoNewMember) {
+  bool is_over = false;
+  for (long step = 0; !is_over; ++step) {
+    ASSERT_LT(step, 1000);
+    members keeps, dies, comes;
+    join(keeps, 0);
+    join(dies, kProducerRole);
+    const ended_members before = count_ended(view_, kProducerRole);
+    const identity dead = identity::of(dies.entry().word.load());
+    bool has_acted = false;
+    // The lock of the dead member must be free, so that another can take its place.
+    g_between = [&] {
+      has_acted = true;
+      recovered other;
+      EXPECT_TRUE(recovery::recover(view_, dies.index(), dead, 0, other));
+      dies.leave();
+      join(comes, kProducerRole);
+      ASSERT_EQ(comes.index(), 1u);
+    };
+    g_steps_left = step;
+    recovered what;
+    (void)recovery::recover(view_, 1, dead, 0, what);
+    g_steps_left = -1;
+    EXPECT_EQ(count_ended(view_, kProducerRole).died, before.died + 1) << "before access " << step;
+    EXPECT_EQ(count_ended(view_, kProducerRole).closed, before.closed);
+    if (has_acted) {
+      EXPECT_TRUE(word_of(1).has(kProducerRole)) << "before access " << step;
+      EXPECT_FALSE(comes.is_evicted());
+    }
+    is_over = !has_acted;
+    for (members* one : {&keeps, &dies, &comes}) one->leave();
+  }
+}
+
+TEST_F(Roles, TheEndOfTheLastOneIsTheEndWhenNothingIsExpected) {
+  members creator, producer;
+  join(creator, 0);
+  EXPECT_EQ(look(creator, 0).what, outlook::kind::open) << "none has come yet";
+  join(producer, kProducerRole);
+  EXPECT_EQ(look(creator, 0).what, outlook::kind::open);
+  producer.leave();
+  EXPECT_EQ(look(creator, 0).what, outlook::kind::ended);
+  creator.leave();
+}
+
+TEST_F(Roles, AProducerThatComesInTheLastInstantOfTheGraceTimeIsInTime) {
+  shape_.grace_ms = 10;
+  members creator, producer, another;
+  join(creator, 0);
+  join(producer, kProducerRole);
+  producer.leave();
+  const outlook first = look(creator, 100 * kMs);
+  EXPECT_EQ(first.what, outlook::kind::open);
+  EXPECT_EQ(first.look_again_ns, 110 * kMs);
+  EXPECT_EQ(look(creator, 110 * kMs - 1).what, outlook::kind::open);
+  join(another, kProducerRole);
+  EXPECT_EQ(look(creator, 200 * kMs).what, outlook::kind::open);
+  // It ends, and the whole grace time begins again.
+  another.leave();
+  EXPECT_EQ(look(creator, 300 * kMs).look_again_ns, 310 * kMs);
+  EXPECT_EQ(look(creator, 310 * kMs - 1).what, outlook::kind::open);
+  EXPECT_EQ(look(creator, 310 * kMs).what, outlook::kind::ended);
+  creator.leave();
+}
+
+TEST_F(Roles, AProducerThatComesAndEndsBetweenTwoLooksBeginsTheGraceTimeAgain) {
+  shape_.grace_ms = 10;
+  members creator, producer, another;
+  join(creator, 0);
+  join(producer, kProducerRole);
+  producer.leave();
+  EXPECT_EQ(look(creator, 100 * kMs).look_again_ns, 110 * kMs);
+  join(another, kProducerRole);
+  another.leave();
+  EXPECT_EQ(look(creator, 110 * kMs).look_again_ns, 120 * kMs);
+  EXPECT_EQ(look(creator, 120 * kMs).what, outlook::kind::ended);
+  creator.leave();
+}
+
+TEST_F(Roles, SoManyAsAreExpectedMustEnd) {
+  shape_.expected_producers = 2;
+  members creator, first, second;
+  join(creator, 0);
+  join(first, kProducerRole);
+  first.leave();
+  EXPECT_EQ(look(creator, 0).what, outlook::kind::open);
+  join(second, kProducerRole);
+  EXPECT_EQ(look(creator, 0).what, outlook::kind::open);
+  recover(second);
+  const outlook seen = look(creator, 0);
+  EXPECT_EQ(seen.what, outlook::kind::ended);
+  EXPECT_EQ(seen.ended.closed, 1u);
+  EXPECT_EQ(seen.ended.died, 1u);
+  second.leave();
+  creator.leave();
+}
+
+TEST_F(Roles, AllThatWereExpectedAndClosedAreNotWaitedFor) {
+  shape_.expected_producers = 1;
+  shape_.grace_ms = 10;
+  members creator, producer;
+  join(creator, 0);
+  join(producer, kProducerRole);
+  producer.leave();
+  EXPECT_EQ(look(creator, 0).what, outlook::kind::ended);
+  creator.leave();
+}
+
+TEST_F(Roles, OneThatDiedIsWaitedForDuringTheGraceTime) {
+  shape_.expected_producers = 1;
+  shape_.grace_ms = 10;
+  members creator, producer;
+  join(creator, 0);
+  join(producer, kProducerRole);
+  recover(producer);
+  EXPECT_EQ(look(creator, 5 * kMs).look_again_ns, 15 * kMs);
+  EXPECT_EQ(look(creator, 15 * kMs).what, outlook::kind::ended);
+  producer.leave();
+  creator.leave();
+}
+
+// The creator was there to start others. Nobody else could bring those that are expected.
+TEST_F(Roles, WhoeverIsExpectedComesNoMoreAfterTheCreatorsDeath) {
+  shape_.expected_producers = 2;
+  shape_.grace_ms = 10;
+  members creator, consumer, late;
+  join(creator, kCaretakerRole);
+  join(consumer, kConsumerRole);
+  EXPECT_EQ(look(consumer, 0).what, outlook::kind::open);
+  recover(creator);
+  EXPECT_EQ(look(consumer, 100 * kMs).look_again_ns, 110 * kMs);
+  EXPECT_EQ(look(consumer, 110 * kMs).what, outlook::kind::creator_died);
+  // One that the creator had started comes at last. It is there, so the queue is open.
+  join(late, kProducerRole);
+  EXPECT_EQ(look(consumer, 111 * kMs).what, outlook::kind::open);
+  for (members* one : {&creator, &consumer, &late}) one->leave();
+}
+
+TEST_F(Roles, ACreatorThatClosesEndsNothing) {
+  shape_.expected_producers = 2;
+  members creator, consumer;
+  join(creator, kCaretakerRole);
+  join(consumer, kConsumerRole);
+  creator.leave();
+  EXPECT_EQ(look(consumer, 0).what, outlook::kind::open);
+  consumer.leave();
+}
+
+TEST_F(Roles, ACreatorThatDiesAsAProducerIsOnlyOneOfThoseExpected) {
+  shape_.expected_producers = 2;
+  members creator, consumer;
+  join(creator, kProducerRole);
+  join(consumer, kConsumerRole);
+  recover(creator);
+  EXPECT_EQ(look(consumer, 0).what, outlook::kind::open);
+  creator.leave();
+  consumer.leave();
+}
+
+// A later owner of the creator's place is not the creator, even if its incarnation is the creator's again.
+TEST_F(Roles, ALaterOwnerOfTheCreatorsPlaceIsNotTheCreator) {
+  shape_.expected_producers = 1;
+  members creator, consumer;
+  join(creator, 0);
+  join(consumer, kConsumerRole);
+  ASSERT_EQ(consumer.index(), 1u);
+  creator.leave();
+  for (int i = 0; i < 255; ++i) {
+    members other;
+    join(other, 0);
+    ASSERT_EQ(other.index(), 0u);
+    other.leave();
+  }
+  members last;
+  join(last, 0);
+  ASSERT_EQ(last.me().incarnation(), 0);
+  recover(last);
+  last.leave();
+  EXPECT_EQ(look(consumer, 0).what, outlook::kind::open);
+  consumer.leave();
+}
+
+}  // namespace
+}  // namespace forksight::ipc::detail
