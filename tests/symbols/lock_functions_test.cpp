@@ -36,9 +36,9 @@ TEST(LockFunctions, KnowsParkingLotBeforeRust) {
 }
 
 TEST(LockFunctions, LeavesOtherFunctionsAlone) {
-  for (const char* const name : {"app::Mutex::Lock", "absl::Notification::Notify", "std::mutex::lock", "lock",
-                                 "absl::debian3::Mutex::AssertHeld",
-                                 "core::ptr::drop_in_place<alloc::vec::Vec<i32>>", ""}) {
+  for (const char* const name :
+       {"app::Mutex::Lock", "absl::Notification::Notify", "std::mutex::lock", "lock",
+        "absl::debian3::Mutex::AssertHeld", "core::ptr::drop_in_place<alloc::vec::Vec<i32>>", ""}) {
     EXPECT_EQ(find_lock_function(name), nullptr) << name;
   }
 }
