@@ -2,8 +2,8 @@
 // first function and goes inwards. The last call of each function has left its return address below the function's
 // frame, because every later call would have put its own there. So the frames form the chain of last calls. An inner
 // part of the chain may have returned: the function that made the last call of the chain, or one of its callers, may
-// have gone on since. Older data deeper in the stack belongs to no chain, because the sizes of the frames or the code of
-// the calls contradict it.
+// have gone on since. Older data deeper in the stack belongs to no chain, because the sizes of the frames or the code
+// of the calls contradict it.
 #pragma once
 
 #include <optional>

@@ -168,10 +168,10 @@ const LockFunction* find_lock_function(std::string_view name) {
 bool never_returns(std::string_view name) {
   constexpr auto kParts = std::to_array<std::string_view>(
       {"panic", "_Unwind_Resume", "__cxa_throw", "__cxa_rethrow", "__throw_", "__stack_chk_fail", "terminate",
-       "unwrap_failed", "expect_failed", "handle_alloc_error", "slice_index_fail", "slice_start_index", "slice_end_index",
-       "__assert_fail", "__builtin_unreachable", "_dl_fatal"});
-  constexpr auto kNames = std::to_array<std::string_view>({"abort", "exit", "_exit", "_Exit", "quick_exit",
-                                                           "pthread_exit", "__clang_call_terminate", "longjmp"});
+       "unwrap_failed", "expect_failed", "handle_alloc_error", "slice_index_fail", "slice_start_index",
+       "slice_end_index", "__assert_fail", "__builtin_unreachable", "_dl_fatal"});
+  constexpr auto kNames = std::to_array<std::string_view>(
+      {"abort", "exit", "_exit", "_Exit", "quick_exit", "pthread_exit", "__clang_call_terminate", "longjmp"});
   return std::ranges::find(kNames, name) != kNames.end() ||
          std::ranges::any_of(kParts, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
 }

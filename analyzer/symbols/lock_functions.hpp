@@ -14,17 +14,17 @@ enum class LockRole {
 
 // Where a call has the lock that it is about.
 enum class LockArgument {
-  kFirst,         // the address of the lock is the first argument
-  kSecond,        // it is the second argument
-  kFirstOrNext,   // it is the first argument, or the second one behind the place for the result
-  kGuard,         // the first argument is the address of a guard, which begins with the address of the lock
-  kFirstOfDrop,   // the first argument may be the address of the lock, or any other value that is dropped
+  kFirst,        // the address of the lock is the first argument
+  kSecond,       // it is the second argument
+  kFirstOrNext,  // it is the first argument, or the second one behind the place for the result
+  kGuard,        // the first argument is the address of a guard, which begins with the address of the lock
+  kFirstOfDrop,  // the first argument may be the address of the lock, or any other value that is dropped
 };
 
 struct LockFunction {
   LockRole role = LockRole::kTakes;
   LockArgument argument = LockArgument::kFirst;
-  const char* lock = "";  // what users call such a lock
+  const char* lock = "";         // what users call such a lock
   std::uint32_t word_bytes = 4;  // of the word at the lock's address that is 0 while the lock is free
 };
 

@@ -19,7 +19,8 @@ constexpr std::size_t kMostFramesInside = 64;    // frames that are examined, fr
 constexpr std::array<std::size_t, 6> kKeptInCalls = {3, 6, 12, 13, 14, 15};
 
 bool is_end_of_path(const FullInstruction& instruction) {
-  return instruction.is(ZYDIS_MNEMONIC_UD2) || instruction.is(ZYDIS_MNEMONIC_INT3) || instruction.is(ZYDIS_MNEMONIC_HLT);
+  return instruction.is(ZYDIS_MNEMONIC_UD2) || instruction.is(ZYDIS_MNEMONIC_INT3) ||
+         instruction.is(ZYDIS_MNEMONIC_HLT);
 }
 
 std::optional<std::uint64_t> direct_target(const FullInstruction& instruction, std::uint64_t end) {
@@ -200,7 +201,8 @@ LockUses::Match LockUses::is_about(const LockFunction& function, const MachineSt
   return std::max(match(state.read(*first)), match(state.read(*first + sizeof(std::uint64_t))));
 }
 
-LockUses::NextUse LockUses::find_next_use(const RawFrame& frame, const Registers& registers, std::uint64_t lock) {
+LockUses::NextUse LockUses::find_next_use(const RawFrame& frame, const Registers& registers, std::uint64_t lock,
+                                          bool is_any) {
   struct Path {
     std::uint64_t address;  // run-time
     MachineState state;
@@ -240,7 +242,7 @@ LockUses::NextUse LockUses::find_next_use(const RawFrame& frame, const Registers
         const LockFunction* const function = find_lock_function(name);
         const Match match = function == nullptr ? Match::kNo : is_about(*function, path.state, lock);
         if (match == Match::kYes && function->role != LockRole::kReleases) return NextUse::kTakes;
-        if (match == Match::kYes) {
+        if (match == Match::kYes || (is_any && match == Match::kUnknown && function->role == LockRole::kReleases)) {
           releases = true;
           break;
         }
@@ -302,13 +304,27 @@ LockUses::Stand LockUses::find_stand(const Walk& walk, const std::vector<Registe
   Stand stand;
   // The function that the frame called takes the lock, and has not returned.
   bool is_taking = false;
+  bool is_unsure = false;  // it takes a lock whose address is not known
   for (std::size_t i = 0; i < count; ++i) {
     const RawFrame& frame = walk.frames[i];
     if (const LockFunction* const function = find_call(frame); function != nullptr) {
       const auto state = find_state_at_call(frame, registers[i]);
       const Match match = state ? is_about(*function, *state, lock) : Match::kUnknown;
       if (match == Match::kYes && function->role == LockRole::kReleases) return stand;
-      is_taking = is_taking || (match != Match::kNo && function->role != LockRole::kReleases);
+      const bool takes = match != Match::kNo && function->role != LockRole::kReleases;
+      // If this function releases again what it takes here, and it cannot be told which lock that is, its callers do
+      // not count on it.
+      const bool is_balanced =
+          takes && match == Match::kUnknown && find_next_use(frame, registers[i], lock, true) == NextUse::kReleases;
+      // What the called function was taking, if anything, is another lock.
+      if (match == Match::kNo && is_unsure) is_taking = false;
+      is_unsure = is_unsure || (takes && match == Match::kUnknown);
+      if (is_balanced) {
+        is_taking = false;
+        is_unsure = false;
+        continue;
+      }
+      is_taking = is_taking || takes;
     }
     if (is_taking) stand.kind = LockStand::Kind::kWaits;
     switch (find_next_use(frame, registers[i], lock)) {

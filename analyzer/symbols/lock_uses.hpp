@@ -46,7 +46,8 @@ class LockUses {
   std::optional<MachineState> find_state_at_call(const RawFrame& frame, const Registers& registers);
   static std::optional<std::uint64_t> find_lock(const LockFunction& function, const MachineState& state);
   static Match is_about(const LockFunction& function, const MachineState& state, std::uint64_t lock);
-  NextUse find_next_use(const RawFrame& frame, const Registers& registers, std::uint64_t lock);
+  // With `is_any`, the release of a lock whose address is not known counts as well.
+  NextUse find_next_use(const RawFrame& frame, const Registers& registers, std::uint64_t lock, bool is_any = false);
   // The function that a call or jump at `place` leads to; `end`: the run-time address behind it. "": not known.
   std::string find_target_name(const AddressSpace::Place& place, const FullInstruction& instruction, std::uint64_t end);
 

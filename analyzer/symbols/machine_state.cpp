@@ -38,9 +38,7 @@ std::uint64_t extend_sign(std::uint64_t value, std::uint32_t bits) {
   return (cut(value, bits) ^ sign) - sign;
 }
 
-bool is_written(const ZydisDecodedOperand& operand) {
-  return (operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0;
-}
+bool is_written(const ZydisDecodedOperand& operand) { return (operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0; }
 
 }  // namespace
 
@@ -195,8 +193,8 @@ void MachineState::set(const ZydisDecodedOperand& operand, const Result& result,
     const auto before = read(first);
     const std::uint64_t mask = cut(~std::uint64_t{0}, operand.size) << shift;
     const bool is_known = result.value && (before || operand.size == 64);
-    stores_[first] = is_known ? std::optional((before.value_or(0) & ~mask) | (*result.value << shift & mask))
-                              : std::nullopt;
+    stores_[first] =
+        is_known ? std::optional((before.value_or(0) & ~mask) | (*result.value << shift & mask)) : std::nullopt;
     return;
   }
   for (std::uint64_t at = first; at < *address + operand.size / 8; at += kWordBytes) stores_[at].reset();

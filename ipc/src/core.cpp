@@ -189,7 +189,7 @@ bool core::may_try(wait_kind kind, std::uint64_t now_ns) const {
   return has_turn(view, kind, who_.index(), now_ns);
 }
 
-// For a call that does not wait. It looks for dead members, at most once in 50 ms, as waiting calls do. Its error
+// For a call that does not wait. It looks for dead members, at most once in 40 ms, as waiting calls do. Its error
 // contains no diagnosis.
 template <class Try, class Check>
 result<step_result> core::give_up_at_once(wait_kind kind, std::uint64_t now_ns, Try attempt, Check check) {

@@ -46,14 +46,12 @@ std::string name_of_lock(const model::LikelyHolder& holder) {
   return holder.lock_name.empty() ? fmt::format("the {} at {:#x}", holder.lock_type, holder.lock) : holder.lock_name;
 }
 
-std::string place_of(const model::LikelyHolder& holder) {
-  return words::place_with_function(holder.inside);
-}
+std::string place_of(const model::LikelyHolder& holder) { return words::place_with_function(holder.inside); }
 
 void fill_culprit(const Evidence& evidence, const model::LikelyHolder& holder, Finding& finding) {
   finding.culprit = {};
-  finding.culprit.name = holder.lock_name.empty() ? name_of_lock(holder)
-                                                  : fmt::format("{} ({})", holder.lock_name, holder.lock_type);
+  finding.culprit.name =
+      holder.lock_name.empty() ? name_of_lock(holder) : fmt::format("{} ({})", holder.lock_name, holder.lock_type);
   finding.culprit.library = holder.lock_module;
   finding.culprit.address = holder.lock;
   finding.culprit.holder = evidence.holder(evidence.model().threads[holder.thread]);
@@ -66,24 +64,24 @@ std::string summarise(const Evidence& evidence, const pools::UnexplainedWait& su
   const model::Fork& fork = *suspect.fork;
   const std::string waits_at = words::place(suspect.wait->stack);
   const std::string held_at = place_of(holder);
-  return fmt::format("{} {} waiting for {}{}: {} of {}{} likely held it at the fork{} and was left behind",
-                     evidence.name(suspect.child), hangs(evidence.process(suspect.child)),
-                     holder.lock_name.empty() ? name_of_lock(holder)
-                                              : fmt::format("{} {}", holder.lock_type, holder.lock_name),
-                     waits_at.empty() ? waits_at : fmt::format(" ({})", waits_at),
-                     words::thread(evidence.model().threads[holder.thread]),
-                     words::parent(evidence.process(fork.process)),
-                     held_at.empty() ? held_at : fmt::format(", in {},", held_at), words::at(" at ", fork.stack));
+  return fmt::format(
+      "{} {} waiting for {}{}: {} of {}{} likely held it at the fork{} and was left behind",
+      evidence.name(suspect.child), hangs(evidence.process(suspect.child)),
+      holder.lock_name.empty() ? name_of_lock(holder) : fmt::format("{} {}", holder.lock_type, holder.lock_name),
+      waits_at.empty() ? waits_at : fmt::format(" ({})", waits_at),
+      words::thread(evidence.model().threads[holder.thread]), words::parent(evidence.process(fork.process)),
+      held_at.empty() ? held_at : fmt::format(", in {},", held_at), words::at(" at ", fork.stack));
 }
 
 void tell_holder(const Evidence& evidence, const model::LikelyHolder& holder, Finding& finding) {
   const std::string held_at = place_of(holder);
   const std::string thread = words::thread(evidence.model().threads[holder.thread]);
   if (holder.is_own) {
-    add_sentence(finding, fmt::format("{} records no owner. The code on the stack of {} of the child itself{} shows that "
-                                      "it likely holds the lock. Then the fork is not the cause.",
-                                      name_of_lock(holder), thread,
-                                      held_at.empty() ? held_at : fmt::format(", at {},", held_at)));
+    add_sentence(
+        finding,
+        fmt::format("{} records no owner. The code on the stack of {} of the child itself{} shows that "
+                    "it likely holds the lock. Then the fork is not the cause.",
+                    name_of_lock(holder), thread, held_at.empty() ? held_at : fmt::format(", at {},", held_at)));
     return;
   }
   add_sentence(
