@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "forksight/abi/stream_lock.hpp"
-#include "inspect/likely_holder.hpp"
 #include "inspect/lineage.hpp"
 #include "inspect/lost_libc_calls.hpp"
 #include "inspect/lost_pools.hpp"
@@ -345,7 +344,6 @@ void explain(Scene& scene, LostThreads& lost, std::size_t subject, const image::
   touch.value = call.value;
   touch.has_handlers = scene.subjects[subject].liveness == model::Liveness::kDeadButForSignal;
   scene.name_data(subject, call.object, touch.object_name, touch.object_module);
-  touch.holder = find_likely_holder(scene, subject, thread, scene.model.forks[loss_id]);
   scene.model.touches.push_back(std::move(touch));
 }
 

@@ -290,17 +290,6 @@ enum class TouchKind {
 enum class SyncOperation { kNone, kDestroy, kSignal, kBroadcast, kWait };
 enum class TouchAction { kNone, kAborted, kRecovered, kGiven };
 
-// Who held a lock that does not record its owner, as far as the code of the functions on the stacks shows it.
-struct LikelyHolder {
-  ThreadId thread = 0;
-  bool is_own = false;      // a thread of the waiting process itself; else one that its fork left behind
-  Stack inside;             // from the function that holds the lock outwards
-  std::string lock_type;    // "absl::Mutex"
-  std::uint64_t lock = 0;   // its address, which may differ from that of the futex word
-  std::string lock_name;    // "queue_mutex"; "" if it is not in a module
-  std::string lock_module;  // path of the module that has it; "" for heap and stack
-};
-
 // A forked process operates on something that its fork broke.
 struct Touch {
   ForkId fork = 0;
@@ -326,7 +315,6 @@ struct Touch {
   std::string object_name;                         // "ready", "queue+0x40"; "" if it is not in a module
   std::string object_module;                       // path of the module that has it; "" for heap and stack
   std::uint32_t value = 0;                         // kFutexWait: of the word
-  std::optional<LikelyHolder> holder;              // kFutexWait: for a lock that records no owner
   bool has_handlers = false;                       // kFutexWait: a signal handler might end it
   bool returned = false;
   int result = 0;        // valid if returned

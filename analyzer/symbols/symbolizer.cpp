@@ -10,8 +10,6 @@
 #include "symbols/binary_store.hpp"
 #include "symbols/frozen.hpp"
 #include "symbols/imports.hpp"
-#include "symbols/last_calls.hpp"
-#include "symbols/lock_uses.hpp"
 #include "symbols/names.hpp"
 #include "symbols/thread_walk.hpp"
 #include "symbols/unwinder.hpp"
@@ -53,7 +51,6 @@ struct Symbolizer::State {
 
   std::vector<model::Frame> name(const RawFrame& raw);
   model::Stack name(const Walk& walk);
-  LockStand find_stand(const KnownWalk& known, const WordReader& memory, std::uint64_t lock);
 
   AddressSpace space;
   std::unordered_map<std::uint64_t, std::vector<model::Frame>> named;  // by look-up address
@@ -116,17 +113,6 @@ model::Stack Symbolizer::State::name(const Walk& walk) {
   return stack;
 }
 
-LockStand Symbolizer::State::find_stand(const KnownWalk& known, const WordReader& memory, std::uint64_t lock) {
-  LockUses uses(space, memory);
-  const LockUses::Stand found = uses.find_stand(known.walk, known.registers, lock);
-  LockStand stand{found.kind, {}};
-  if (found.kind != LockStand::Kind::kHolds) return stand;
-  Walk outer = known.walk;
-  outer.frames.erase(outer.frames.begin(), outer.frames.begin() + static_cast<std::ptrdiff_t>(found.frame));
-  stand.stack = name(outer);
-  return stand;
-}
-
 Symbolizer::Symbolizer(std::vector<Module> modules) : state_(std::make_unique<State>(std::move(modules))) {}
 Symbolizer::~Symbolizer() = default;
 
@@ -184,28 +170,6 @@ std::optional<std::uint64_t> Symbolizer::find_symbol(std::string_view name, std:
     if (symbol != nullptr) return module.bias + symbol->start;
   }
   return std::nullopt;
-}
-
-std::optional<AwaitedLock> Symbolizer::find_awaited_lock(const Registers& registers, const StackBytes& stack) {
-  const std::scoped_lock lock(binaries_mutex());
-  if (!registers[kReturnAddress] || !registers[kRsp]) return std::nullopt;
-  KnownWalk known;
-  known.walk = Unwinder(state_->space).walk(registers, stack, false, true, &known.registers);
-  return LockUses(state_->space, *stack.beyond).find_awaited(known.walk, known.registers);
-}
-
-LockStand Symbolizer::find_lock_stand(const Registers& registers, const StackBytes& stack, std::uint64_t lock) {
-  const std::scoped_lock guard(binaries_mutex());
-  if (!registers[kReturnAddress] || !registers[kRsp]) return {};
-  KnownWalk known;
-  known.walk = Unwinder(state_->space).walk(registers, stack, false, true, &known.registers);
-  return state_->find_stand(known, *stack.beyond, lock);
-}
-
-LockStand Symbolizer::find_frozen_lock_stand(const StackBytes& stack, std::uint64_t lock) {
-  const std::scoped_lock guard(binaries_mutex());
-  const auto known = find_last_calls(state_->space, stack);
-  return known ? state_->find_stand(*known, *stack.beyond, lock) : LockStand{};
 }
 
 bool Symbolizer::may_import(std::span<const std::string_view> names) {

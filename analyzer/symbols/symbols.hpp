@@ -52,25 +52,6 @@ struct CodeSymbol {
   std::string module;
 };
 
-// A lock that records no owner, and that a thread waits for.
-struct AwaitedLock {
-  std::uint64_t address = 0;
-  std::uint32_t word_bytes = 4;  // of the word at `address` that is 0 while the lock is free
-  std::string type;              // "absl::Mutex"
-};
-
-// What a thread has to do with such a lock, according to the code of the functions on its stack.
-struct LockStand {
-  enum class Kind {
-    kUnknown,  // the stack cannot be read
-    kNone,
-    kWaits,  // it is taking the lock, or waits for a condition that goes with it
-    kHolds,  // a function on the stack is between taking the lock and releasing it
-  };
-  Kind kind = Kind::kUnknown;
-  model::Stack stack;  // kHolds: from that function outwards
-};
-
 class Symbolizer {
  public:
   explicit Symbolizer(std::vector<Module> modules);
@@ -95,15 +76,6 @@ class Symbolizer {
   // the modules whose file name starts with `file_prefix`, and takes the first one that has the symbol. Without
   // `file_prefix`, all modules may be opened.
   std::optional<std::uint64_t> find_symbol(std::string_view name, std::string_view file_prefix = {});
-
-  // The lock that a stopped thread waits for, if it is inside of a known function that takes locks which record no
-  // owner. `stack.beyond` must not be null.
-  std::optional<AwaitedLock> find_awaited_lock(const Registers& registers, const StackBytes& stack);
-  // What a stopped thread has to do with the lock at `lock`. `stack.beyond` must not be null.
-  LockStand find_lock_stand(const Registers& registers, const StackBytes& stack, std::uint64_t lock);
-  // The same for a thread of which only the stack is left, up to where its first function was called: see
-  // last_calls.hpp. `stack.beyond` must not be null.
-  LockStand find_frozen_lock_stand(const StackBytes& stack, std::uint64_t lock);
 
   // True if a module imports one of the functions `names`, or if that cannot be told: the module's file cannot be read,
   // or has no table of dynamic symbols, as in a static program. libc, the loader, the vDSO and the shim are not

@@ -36,63 +36,6 @@ void fill_culprit(const Evidence& evidence, const model::Fork& fork, Finding& fi
   finding.culprit.stack = first.created_at;
 }
 
-// The lost thread that likely held the lock for which the child waits. Null: none is known.
-const model::LikelyHolder* find_lost_holder(const pools::UnexplainedWait& suspect) {
-  const bool has_holder = suspect.wait != nullptr && suspect.wait->holder && !suspect.wait->holder->is_own;
-  return has_holder ? &*suspect.wait->holder : nullptr;
-}
-
-std::string name_of_lock(const model::LikelyHolder& holder) {
-  return holder.lock_name.empty() ? fmt::format("the {} at {:#x}", holder.lock_type, holder.lock) : holder.lock_name;
-}
-
-std::string place_of(const model::LikelyHolder& holder) { return words::place_with_function(holder.inside); }
-
-void fill_culprit(const Evidence& evidence, const model::LikelyHolder& holder, Finding& finding) {
-  finding.culprit = {};
-  finding.culprit.name =
-      holder.lock_name.empty() ? name_of_lock(holder) : fmt::format("{} ({})", holder.lock_name, holder.lock_type);
-  finding.culprit.library = holder.lock_module;
-  finding.culprit.address = holder.lock;
-  finding.culprit.holder = evidence.holder(evidence.model().threads[holder.thread]);
-  finding.culprit.stack = holder.inside;
-  finding.culprit.is_at_fork = true;
-}
-
-std::string summarise(const Evidence& evidence, const pools::UnexplainedWait& suspect,
-                      const model::LikelyHolder& holder) {
-  const model::Fork& fork = *suspect.fork;
-  const std::string waits_at = words::place(suspect.wait->stack);
-  const std::string held_at = place_of(holder);
-  return fmt::format(
-      "{} {} waiting for {}{}: {} of {}{} likely held it at the fork{} and was left behind",
-      evidence.name(suspect.child), hangs(evidence.process(suspect.child)),
-      holder.lock_name.empty() ? name_of_lock(holder) : fmt::format("{} {}", holder.lock_type, holder.lock_name),
-      waits_at.empty() ? waits_at : fmt::format(" ({})", waits_at),
-      words::thread(evidence.model().threads[holder.thread]), words::parent(evidence.process(fork.process)),
-      held_at.empty() ? held_at : fmt::format(", in {},", held_at), words::at(" at ", fork.stack));
-}
-
-void tell_holder(const Evidence& evidence, const model::LikelyHolder& holder, Finding& finding) {
-  const std::string held_at = place_of(holder);
-  const std::string thread = words::thread(evidence.model().threads[holder.thread]);
-  if (holder.is_own) {
-    add_sentence(
-        finding,
-        fmt::format("{} records no owner. The code on the stack of {} of the child itself{} shows that "
-                    "it likely holds the lock. Then the fork is not the cause.",
-                    name_of_lock(holder), thread, held_at.empty() ? held_at : fmt::format(", at {},", held_at)));
-    return;
-  }
-  add_sentence(
-      finding,
-      fmt::format("{} records no owner. The child's memory still has the stacks of the lost threads. The code on the "
-                  "stack of {} will release this lock next{}, and the code of no other thread will. So this thread "
-                  "likely held the lock at the fork. The child does not have the thread, and nobody else releases the "
-                  "lock there.",
-                  name_of_lock(holder), thread, held_at.empty() ? held_at : fmt::format(", at {}", held_at)));
-}
-
 std::string summarise(const Evidence& evidence, const pools::UnexplainedWait& suspect, const Finding& finding) {
   const model::Fork& fork = *suspect.fork;
   const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
@@ -150,30 +93,20 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect
   finding.cause = Certainty::kPossible;
   // A program may set handlers without the functions of libc, so that a core proves little about such a wait.
   if (is_of_own_word(suspect) && lacks_handlers(child)) finding.harm = Certainty::kPossible;
-  const model::LikelyHolder* const holder = find_lost_holder(suspect);
-  if (holder != nullptr) {
-    finding.cause = Certainty::kLikely;
-    fill_culprit(evidence, *holder, finding);
-    finding.summary = summarise(evidence, suspect, *holder);
-  } else {
-    fill_culprit(evidence, fork, finding);
-    finding.summary = summarise(evidence, suspect, finding);
-  }
+  fill_culprit(evidence, fork, finding);
+  finding.summary = summarise(evidence, suspect, finding);
   if (suspect.wait != nullptr) {
     tell_wait(evidence, *suspect.wait, finding);
   } else {
     add_sentence(finding, describe_liveness(child));
   }
   add_sentence(finding, pools::describe_lost_threads(evidence, suspect));
-  const bool has_holder = suspect.wait != nullptr && suspect.wait->holder;
-  if (const std::size_t number = pools::count_pools(fork); number > 1 && !has_holder) {
+  if (const std::size_t number = pools::count_pools(fork); number > 1) {
     add_sentence(finding, fmt::format("The condition variables that these threads wait for show that they are workers "
                                       "of {} pools. It is not known which of the pools the child needs.",
                                       number));
   }
-  if (has_holder) {
-    tell_holder(evidence, *suspect.wait->holder, finding);
-  } else if (suspect.wait != nullptr) {
+  if (suspect.wait != nullptr) {
     add_sentence(
         finding,
         fmt::format("The child has none of these. If {} is one of them, this is why the child hangs. It is not proven.",
