@@ -2,6 +2,7 @@
 
 Usage: chosen_name_test.py LIBRARY FORKSIGHT"""
 import ctypes
+import json
 import os
 import subprocess
 import sys
@@ -26,6 +27,38 @@ def open_or_create(name, role=0):
     code = native.forksight_queue_open_or_create(name, None, role, ctypes.byref(handle), ctypes.byref(told))
     assert code in (0, told.code), code
     return handle if code == 0 else None
+
+
+class Expected(ctypes.Structure):
+    _fields_ = [("producers", ctypes.c_uint32), ("consumers", ctypes.c_uint32), ("grace_ms", ctypes.c_uint32)]
+
+
+def check_what_is_expected():
+    """`queue inspect` shows how many are expected, and how many have come. A queue that expects nobody has no such line."""
+    choice, handle, producer = (CHOICE + ".expects").encode(), ctypes.c_void_p(), ctypes.c_void_p()
+    expected = Expected(3, 0, 1500)
+    code = native.forksight_queue_open_or_create_expecting(choice, None, ctypes.byref(expected), 3, ctypes.byref(handle), ctypes.byref(told))
+    assert code == 0, told.text
+    try:
+        for is_closed in (True, False):
+            code = native.forksight_queue_open_or_create_expecting(choice, None, ctypes.byref(expected), 1, ctypes.byref(producer),
+                                                                   ctypes.byref(told))
+            assert code == 0, told.text
+            if is_closed:
+                native.forksight_queue_close(producer)
+        text = say("inspect", choice.decode())
+        assert "  producers: 3 expected, 1 there, 1 closed, 0 died\n  consumers: 0 there, 0 closed, 0 died\n" in text, text
+        assert "  after the last one has ended, others may come for 1.5 s\n" in text, text
+        seen = json.loads(say("inspect", choice.decode(), "--format", "json"))[0]
+        assert seen["producers"] == {"expected": 3, "closed": 1, "died": 0}, seen
+        assert seen["grace_ms"] == 1500, seen
+        # Another number is another queue.
+        assert open_or_create(choice) is None
+        assert b"has expected_producers 3, wanted is 0" in told.text, told.text
+        native.forksight_queue_close(producer)
+    finally:
+        native.forksight_queue_close(handle)
+        os.unlink(f"/dev/shm/forksight-{choice.decode()}")
 
 
 def expect_bad(name, role, text):
@@ -53,6 +86,8 @@ def main():
         assert native.forksight_queue_take_role(None, 1, None) == BAD_OPTION
         for what in (CHOICE, f"forksight-{CHOICE}", NAME, str(os.getpid())):
             assert NAME in say("inspect", what), what
+        assert "expected" not in say("inspect", CHOICE)
+        check_what_is_expected()
         assert f"in use: {NAME}\n" in say("gc", "--dry-run")
         native.forksight_queue_close(other)
         native.forksight_queue_close(handle)
