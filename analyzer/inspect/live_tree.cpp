@@ -107,7 +107,8 @@ class Look {
     open_images();
     link();
     add_absent_parents(result_.subjects);
-    result_.limits = supervisor_.limits();
+    const std::vector<std::string>& of_watch = supervisor_.limits();
+    result_.limits.insert(result_.limits.end(), of_watch.begin(), of_watch.end());
     return std::move(result_);
   }
 
