@@ -30,14 +30,16 @@ result<std::unique_ptr<watcher>> watcher::start(core& of, wait_kind kind) {
   // The thread inherits the mask: signals of the program go to its own threads.
   sigset_t all, before;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  // sigprocmask() sets the mask of the calling thread on Linux, as pthread_sigmask() does. Programs with glibc 2.28 do not
+  // find pthread_sigmask() in libc.
+  ::sigprocmask(SIG_SETMASK, &all, &before);
   int why = 0;
   try {
     made->thread_ = std::thread([one = made.get()] { one->run(); });
   } catch (const std::system_error& error) {
     why = error.code().value();
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
   if (why != 0) return failed_call(why, "queue: the thread behind its descriptor");
   return made;
 }

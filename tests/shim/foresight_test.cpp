@@ -81,15 +81,18 @@ TEST_F(Foresight, MeasuresTheShareOfTime) {
   // The worker held the lock in the first half of that time.
   ASSERT_GE(touch.slices.size(), 8U);
   double held = 0;
+  double held_early = 0;
   double time = 0;
   for (const auto& slice : touch.slices) {
     EXPECT_LE(slice.held, slice.time * 1.001);
     held += slice.held;
+    if (time < 0.5) held_early += slice.held;
     time += slice.time;
   }
   EXPECT_NEAR(held, touch.share, 0.001);
   EXPECT_NEAR(time, 1, 0.001);
-  EXPECT_GT(touch.slices.front().held, 0);
+  // On a busy machine the worker may take the lock later than in the first slice.
+  EXPECT_GT(held_early, held / 2);
   EXPECT_EQ(touch.slices.back().held, 0);
 }
 
