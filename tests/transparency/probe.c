@@ -35,7 +35,16 @@ struct timespec long_ago(void) {
   return (struct timespec){.tv_sec = 1, .tv_nsec = 0};
 }
 
+static __thread long t_deadline_made; /* 0: no deadline since the last wait */
+
+long begin_of_wait(void) {
+  const long begin = t_deadline_made != 0 ? t_deadline_made : milliseconds();
+  t_deadline_made = 0;
+  return begin;
+}
+
 struct timespec in_ms(clockid_t clock, long ms) {
+  t_deadline_made = milliseconds();
   struct timespec time;
   clock_gettime(clock, &time);
   time.tv_sec += ms / 1000;

@@ -75,10 +75,12 @@ enum { kSentinel = 4711 };
     say("%s = %ld, errno %d", #expression, result_, errno_); \
   } while (0)
 
-/* The same for a call with a future deadline. Also prints whether it took at least `ms`, and not far too long. */
+/* The same for a call with a future deadline. Also prints whether it took at least `ms`, and not far too long. The time
+ * counts from the last in_ms() of this thread, because on a busy machine the thread may lose the processor between
+ * in_ms() and the call. Without in_ms() since the last SHOW_TIMED, the time counts from now. */
 #define SHOW_TIMED(expression, ms)                                                                            \
   do {                                                                                                        \
-    const long begin_ = milliseconds();                                                                       \
+    const long begin_ = begin_of_wait();                                                                      \
     SHOW(expression);                                                                                         \
     const long took_ = milliseconds() - begin_;                                                               \
     say("  after %s", took_<(ms) ? "too short a time" : took_>(ms) + 20000 ? "too long a time" : "due time"); \
@@ -87,6 +89,7 @@ enum { kSentinel = 4711 };
 long milliseconds(void); /* of CLOCK_MONOTONIC */
 struct timespec long_ago(void);
 struct timespec in_ms(clockid_t clock, long ms);
+long begin_of_wait(void); /* when the thread last called in_ms(), or now; in milliseconds of CLOCK_MONOTONIC */
 
 /* Waits until `thread` sleeps in the kernel, or has ended. A thread that will block must do nothing that sleeps between
  * the moment when another thread may call this and the blocking call. */
