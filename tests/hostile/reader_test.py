@@ -23,21 +23,25 @@ class Traced:
 
     def __init__(self, log):
         self.parents, self.filtered, self.reads, self.commands = {}, set(), [], {}
-        for line in log.splitlines():
-            pid, _, rest = line.partition(" ")
-            self.note(int(pid), rest.strip())
+        lines = [(int(pid), rest.strip()) for pid, _, rest in (line.partition(" ") for line in log.splitlines())]
+        # The calls of a new process or thread may stand before the line that says that its parent made it.
+        for pid, rest in lines:
+            made = re.match(r"(?:clone3?|v?fork|<\.\.\. (?:clone3?|v?fork) resumed).* = (\d+)", rest)
+            if made:
+                self.parents[int(made[1])] = pid
+        seen = set()
+        for pid, rest in lines:
+            if pid not in seen and self.parents.get(pid) in self.filtered:
+                self.filtered.add(pid)
+            seen.add(pid)
+            self.note(pid, rest)
 
     def has_filter(self, pid):
         """A process or thread has the filter that it has installed, or with which it was made."""
         return pid in self.filtered
 
     def note(self, pid, rest):
-        made = re.match(r"(?:clone3?|v?fork|<\.\.\. (?:clone3?|v?fork) resumed).* = (\d+)", rest)
-        if made:
-            self.parents[int(made[1])] = pid
-            if pid in self.filtered:
-                self.filtered.add(int(made[1]))
-        elif re.match(r"seccomp\(SECCOMP_SET_MODE_FILTER", rest) and rest.endswith("= 0"):
+        if re.match(r"seccomp\(SECCOMP_SET_MODE_FILTER", rest) and rest.endswith("= 0"):
             self.filtered.add(pid)
         elif rest.startswith("execve("):
             self.commands[pid] = rest
