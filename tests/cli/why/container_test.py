@@ -35,7 +35,7 @@ for file in $3; do mkdir -p "$1/$(dirname "$file")"; cp -L "$file" "$1/$file"; d
 mkdir -p "$1/proc" "$1/tmp" "$1$(dirname "$4")"
 cp "$2" "$1$4"
 mount -t proc proc "$1/proc"
-exec chroot "$1" "$4"
+exec env PATH=/usr/sbin:/sbin:"$PATH" chroot "$1" "$4"
 """
 
 # Runs forksight in a root folder that has only forksight, its libraries, and /bin/true under the path of the case.
@@ -46,7 +46,7 @@ for file in $3 "$2"; do mkdir -p "$1/$(dirname "$file")"; cp -L "$file" "$1/$fil
 mkdir -p "$1/proc" "$1/tmp" "$1$(dirname "$4")"
 cp /bin/true "$1$4"
 mount -t proc proc "$1/proc"
-exec chroot "$1" "$2" why 1 --format json
+exec env PATH=/usr/sbin:/sbin:"$PATH" chroot "$1" "$2" why 1 --format json
 """
 
 
