@@ -2,7 +2,7 @@
 """Compares the table of docs/cures.md with the list of cures.
 
   cures_doc.py CURES_DEF          print the table
-  cures_doc.py CURES_DEF PAGE     exit 1 unless PAGE has the table, and a section for each cure
+  cures_doc.py CURES_DEF PAGE     exit 1 if PAGE lacks the table or the section of a cure
 """
 import re
 import sys

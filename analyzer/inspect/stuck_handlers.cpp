@@ -43,8 +43,9 @@ void add_stuck_handler(Scene& scene, std::size_t subject, const image::Thread& t
   run.thread = facts.id;
   run.fork_stack.frames.assign(outer, frames.end());
   run.fork_stack.cut = facts.stack.cut;
-  // A child handler runs if the frame of fork() on the child's stack is that of the fork() which made the child. At
-  // that time, the forking thread of the parent has already left fork().
+  // The frame of fork() may belong to the fork that made this process. Then a child handler runs. The frame may also
+  // belong to a later fork by this process. Then a prepare handler runs. The code assumes the first case if `fork` is
+  // known, the process has only its main thread, and the parent's forking thread has left fork().
   const bool is_child =
       fork && thread.tid == scene.subjects[subject].image.pid && scene.subjects[subject].image.threads.size() == 1 &&
       !scene
@@ -68,7 +69,7 @@ void add_stuck_handler(Scene& scene, std::size_t subject, const image::Thread& t
     wait.kind = wait_kind(call.kind);
     wait.object = call.object;
     wait.timed = call.is_timed;
-    // The frames from the caller of that call outwards, those of fork() and its callers included.
+    // The first frame is the caller of that call. The frames of fork() and of its callers follow.
     wait.stack = call.stack;
     scene.name_data(subject, call.object, wait.object_name, wait.object_module);
     std::int32_t owner = 0;

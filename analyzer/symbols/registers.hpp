@@ -26,7 +26,7 @@ using WordReader = std::function<std::optional<std::uint64_t>(std::uint64_t addr
 struct StackBytes {
   std::uint64_t start = 0;
   std::span<const std::byte> bytes;
-  // null, or reads memory outside of `bytes`: with sigaltstack(), a thread has two stacks
+  // Reads memory outside of `bytes`, or is null. A thread that uses sigaltstack() has a second stack there.
   const WordReader* beyond = nullptr;
 
   std::uint64_t end() const { return start + bytes.size(); }

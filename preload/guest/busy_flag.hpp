@@ -10,7 +10,8 @@ namespace forksight {
 // work of the shim.
 extern std::uint32_t g_fork_depth;
 
-// A flag that was taken at a fork is free in the child: the flag remembers g_fork_depth, which is another one there.
+// A flag that was taken at a fork is free in the child. The flag records the g_fork_depth of the process that took
+// it. The g_fork_depth of the child is greater.
 // async-signal-safe, fork-child-safe.
 class BusyFlag {
  public:

@@ -1,6 +1,6 @@
-// Mechanism: none. As in hogwild, but the trainers are started by exec. They map the parameters by a descriptor, and
-//            get the batches through a queue. The parent has used OpenMP before it starts them.
-// To blame:  nobody. After an exec nothing of the parent's pool, locks or handles is left.
+// Mechanism: none. As in hogwild, but the trainers are started by exec. They map the parameters from a descriptor,
+//            and get the batches through a queue. The parent has used OpenMP before it starts them.
+// To blame:  nobody. An exec removes the copies of the parent's pool, locks and handles.
 // User sees: nothing.
 // Fix:       none needed.
 //

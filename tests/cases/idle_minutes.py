@@ -1,4 +1,4 @@
-"""idle_minutes.py FORKSIGHT WAYS_OUT NO_LIBC [SECONDS]: idle programs for SECONDS (ten minutes).
+"""idle_minutes.py FORKSIGHT WAYS_OUT NO_LIBC [SECONDS]: runs idle programs for SECONDS (default: 600).
 
 They are real programs that wait for input, and daemons with signal handlers. All of them run at once, each under
 `forksight run --on-hang kill`. The test runs `forksight why` ten times on each of them. Neither command may report a
@@ -22,7 +22,7 @@ LIMIT_S = 60
 
 
 class Filter(Started):
-    """A program that reads its input. It prints a line for a line of input, and ends at the end of its input."""
+    """A program that reads its input. It must print `answer` for the input `question`, and end when the input ends."""
 
     def __init__(self, name, argv, question=b"idle\n", answer=b"idle\n", status=0):
         self.question, self.answer, self.status = question, answer, status

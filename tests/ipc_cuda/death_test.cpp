@@ -31,7 +31,7 @@ TEST_P(Death, OfAReaderGivesItsBufferBack) {
     must(pool.send(std::move(again), 5000, at.on, soon()));
     must(send_pool(second_way.ours(), pool, soon()));
     is_done.take();
-    // The dead reader had the pool open. That does not count.
+    // The reader died without closing the pool. close() succeeds nevertheless.
     must(pool.close());
     return 0;
   });
@@ -202,15 +202,15 @@ TEST_P(Death, OfAReaderGivesItsMessageToAnotherWhereThatIsAskedFor) {
   EXPECT_EQ(writer.wait(), 0);
 }
 
-// The socket and the batons of a writer and its reader. The reader says that it has the pool, the writer that it has
-// sent all, and the test that the writer has been killed.
+// The sockets and the batons of a writer and its reader. The reader passes `is_open` when it has received the pool. The
+// writer passes `is_sent` when it has sent all messages. The test passes `was_killed` when it has killed the writer.
 struct stage {
   sockets way;
   baton is_open, is_sent, was_killed;
 };
 
-// The device finishes two messages, and does not finish the third. The writer makes no call of the pool between the end
-// of the second and its own death.
+// The device finishes two messages, and does not finish the third. After the second is finished,
+// the writer calls no function of the pool any more.
 child start_writer(const stage& on, memory kind) {
   return child([&on, kind]() -> int {
     gpu at, third;
@@ -293,8 +293,8 @@ TEST(DeadWriter, InAnotherPidNamespaceIsNoticed) {
   EXPECT_EQ(outer.wait(), 0);
 }
 
-// One reader's stream waits for a message that the device never finishes, and its host waits for the stream. Another
-// reader waits for a message.
+// The stream of one reader waits for a message that the device never finishes. The host thread of that reader waits for
+// the stream. Another reader waits for a message.
 TEST(DeadWriter, HoldsUpNoStreamThatWaitsForItsWork) {
   const sockets way, other_way;
   const baton is_open, is_held;
@@ -335,7 +335,8 @@ TEST(DeadWriter, HoldsUpNoStreamThatWaitsForItsWork) {
   EXPECT_EQ(two.wait(), 0);
 }
 
-// Work of the reader on the memory may go on. So the memory stays until the last message has been released.
+// When the writer dies, the device may still do work of the reader on the memory. So the memory stays open until the
+// last message and the last handle of the reader end.
 TEST(DeadWriter, OfLegacyMemoryNothingMoreIsReceived) {
   stage on;
   child writer = start_writer(on, memory::legacy);

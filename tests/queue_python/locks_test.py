@@ -138,7 +138,7 @@ class Locks(Case):
 
         child = Child(work)
         for _ in range(rounds):
-            asked.hear(most=1)  # the child may be ahead by several words
+            asked.hear(most=1)  # one word only: the child may have sent several
             began = time.monotonic()
             with lock:
                 waits.append(time.monotonic() - began)
@@ -521,8 +521,8 @@ class Barriers(Case):
         self.assertEqual(last, b"0")
 
     def test_a_handler_raises_at_each_instruction_of_wait(self):
-        """A signal handler raises at each instruction of wait(). The lock of the barrier is never kept. At most one place is kept:
-        that happens between the two instructions that record the place."""
+        """A signal handler raises at each instruction of wait(). The lock of the barrier is never kept. At most one place is kept.
+        It is kept if the handler raises between the two instructions that record it."""
         barrier = Barrier(1)
         for at in range(MOST_INSTRUCTIONS):
             with OpcodeTrace("_barrier.py", at, raise_stop) as trace:

@@ -26,9 +26,9 @@ def main():
     enders = {ender["kind"] for report in reports for process in report["processes"] for wait in process["waits"]
               for ender in wait["could_end"] or []}
     if enders != {"process", "timer", "signal", "anybody", "continue"}:
-        failures.append("not all kinds of who could end a wait were checked: %s" % sorted(enders))
+        failures.append("the kinds of enders in the reports are not the expected ones: %s" % sorted(enders))
 
-    # The checks above would also accept a schema that accepts everything. So the schema must refuse damaged reports.
+    # A schema that accepts every report would pass the checks above. So the schema must refuse damaged reports.
     good = next(report for report in reports if report["findings"])
     spoilt = []
     for spoil in (

@@ -35,7 +35,7 @@ class Enders(unittest.TestCase):
         report, status = FORKSIGHT.report(program.pid)
         self.assertEqual(status, 0)
         jsonschema.validate(report, json.loads(Path(SCHEMA).read_text()))
-        # The text comes twice. The second copy has no line breaks, so that a pattern finds wrapped lines.
+        # The result has the text twice. The second copy has no line breaks, so a pattern also matches a wrapped line.
         return done.stdout + "\n" + " ".join(done.stdout.split()), report
 
     def look(self, argv):

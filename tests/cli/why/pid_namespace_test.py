@@ -1,4 +1,6 @@
-"""pid_namespace_test.py FORKSIGHT: `why` recognises a pid of another pid namespace, and a /proc that shows another one.
+"""pid_namespace_test.py FORKSIGHT: `why` recognises a pid of another pid namespace.
+
+`why` and `run` also recognise a /proc of another pid namespace.
 
 If namespaces cannot be made, the test prints the reason and exits with status 77.
 """

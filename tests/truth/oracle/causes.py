@@ -8,10 +8,10 @@
   ended-holder   the thread that held the lock has ended
   abandoned      the process that held the lock has ended
   lost-waker     a lost thread would have ended the wait: in a world in which forks lose no thread, the waiting thread goes on
-  ring           it waits for a thread that waits, directly or through others, for it
+  ring           it waits for another thread, and that thread waits for it, directly or through others
   victim         it waits for a thread that is blocked for ever by another cause
   lost-pool      it starts a region in a pool of libgomp whose workers a fork lost
-  lost-waiter    a signal to a condition variable waits until lost threads leave it
+  lost-waiter    it signals or destroys a condition variable. That call waits until lost threads leave the variable
   no-waker       no thread would ever end the wait, and no lost thread would have ended it
 """
 from ancestry import copy_of
@@ -45,7 +45,7 @@ def knows_its_owner(state, wait, attributes):
 
 
 def cause_by_holder(machine, state, wait):
-    """(the cause of the wait, the live threads that hold the lock, the lost threads that hold it). The cause is "" if a live thread holds it."""
+    """(the cause of the wait, the live threads that hold the lock, the lost threads that hold it). The cause is "" if only live threads hold it."""
     shared = machine.objects[wait.name].shared
     attributes = machine.objects[wait.name].attributes
     live, lost = [], []
@@ -122,13 +122,13 @@ def lost_of(state, process):
 
 
 def lost_wakers(wait, ghosts, state):
-    """The threads that forks of the wait's process lost, if the wait ends in the world in which forks lose no thread; otherwise none."""
+    """The lost threads of the wait's process, if the waiting thread goes on in a world in which forks lose no thread. Otherwise none."""
     lost = lost_of(state, wait.process)
     if not lost:
         return ()
     machine, ends = ghosts
     if not ends:
-        raise Undefined("whether the lost threads matter is not known")
+        raise Undefined("it is not known whether a lost thread would have ended the wait")
     goes_on = [end for end in ends if machine.place_of(end, wait.thread) != machine.place_of(state, wait.thread) or end["t", wait.thread][3] != "live"]
     return lost if goes_on else ()
 
@@ -176,7 +176,7 @@ def find_causes(machine, truth, ghosts):
             continue
         wait.lost = lost_wakers(wait, ghosts, state)
         if any(peer in truth.waits and truth.waits[peer].open_by for peer in wait.peers):
-            raise Undefined("it hangs only after an event that may still come")
+            raise Undefined("it waits for a thread whose wait an event from outside could still end")
         beyond = reachable(graph, wait.thread)
         if wait.thread in beyond:
             ring = [thread for thread in beyond if wait.thread in reachable(graph, thread)]

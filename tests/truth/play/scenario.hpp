@@ -1,4 +1,5 @@
-// A scenario as its file has it: objects, and steps in one order. tests/truth/README.md has the grammar.
+// The contents of a scenario file: the objects, and one list of the steps of all threads. tests/truth/README.md has the
+// grammar.
 #pragma once
 
 #include <string>
@@ -31,7 +32,7 @@ struct ObjectSpec {
   std::vector<std::string> attributes;
   bool shared = false;  // in memory that a fork does not copy: parent and child share it
   int number = 0;       // the count or value that follows the kind
-  std::string at = {};  // if not empty: the object whose memory this one gets when `make` makes it
+  std::string at = {};  // the object whose memory `make` gives to this one; empty: none
 
   bool has(const char* attribute) const;
 };
@@ -47,7 +48,7 @@ struct Scenario {
   std::vector<ObjectSpec> objects;
   std::vector<std::string> threads;  // "main" is the first
   std::vector<Step> steps;
-  int forced = 0;  // the number of steps that have a forced order
+  int forced = 0;  // the steps before this index run in the order of the file
 
   int thread_of(const std::string& name) const;
   int object_of(const std::string& name) const;

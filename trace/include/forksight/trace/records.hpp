@@ -46,9 +46,10 @@ inline constexpr TailTerms kTails[] = {
 #define FORKSIGHT_TAIL(id, type, count, element, name) static_assert(sizeof(type::count) == sizeof(std::uint32_t));
 #include "forksight/trace/records.def"
 
-inline constexpr std::size_t kRecordNumbers = 256;  // numbers are below it
+inline constexpr std::size_t kRecordNumbers = 256;  // each number of a record is less than this
 
-// For each number, one more than the index in kRecords of the record that has it; 0: no record has it.
+// The index is the number of a record. The value is the place of the record in kRecords, counted from 1; 0: no record
+// has the number.
 inline constexpr auto kRecordPlaces = [] {
   std::array<std::uint8_t, kRecordNumbers> places{};
   std::uint8_t place = 0;

@@ -11,18 +11,18 @@ enum class ShareKind : std::uint32_t { kEpoll = 1, kConnection = 2 };
 inline constexpr std::uint32_t kMaxRemoved = 4;
 
 // An open file that a process made, and had open at a fork: an epoll instance, or a stream socket that it had
-// connected. Written in prepare, at the first such fork. Only writers use the fields that change, and they access them
-// atomically.
+// connected. Written in prepare, at the first such fork. Some fields change later. Only the shim uses
+// them. It accesses them atomically.
 struct ShareRecord {
   std::uint64_t fork;  // ref to kFork
   ShareKind kind;
   std::int32_t fd;
   std::int32_t owner;                  // pid
   std::uint32_t waiters;               // kEpoll: threads of the owner that are inside of a wait; changes
-  std::uint64_t removed[kMaxRemoved];  // kEpoll: refs to kShareUse whose owner has not looked yet; change
-  // kConnection: users[0] is for sending, users[1] for receiving. The lower half is the pid of the process that did so
-  // last; at first it is the owner. The upper half counts how often that process was another one than before. They
-  // change.
+  std::uint64_t removed[kMaxRemoved];  // kEpoll: refs to the kRemoved records that the owner has not read yet; change
+  // kConnection: users[0] is for sending, users[1] for receiving. The lower half is the pid of the process that last
+  // sent or received. At first it is the pid of the owner. The upper half counts the changes of the lower half. Both
+  // halves change.
   std::uint64_t users[2];
   std::uint64_t device;
   std::uint64_t inode;
@@ -35,13 +35,13 @@ static_assert(sizeof(ShareRecord) == 160);
 enum class ShareUseKind : std::uint32_t {
   kRemoved = 1,   // kEpoll: a process that is not the owner removed a descriptor that it had not added itself
   kMissed = 2,    // kEpoll: the owner begins a wait, still has the removed file open, and has not added it again
-  kSent = 3,      // kConnection: another process sends than before
-  kReceived = 4,  // kConnection: another process receives than before
+  kSent = 3,      // kConnection: a process sends, and the last sender was another process
+  kReceived = 4,  // kConnection: a process receives, and the last receiver was another process
 };
 
 enum ShareUseFlag : std::uint32_t {
   kOwnerWaits = 1U << 0U,  // kRemoved: the owner has the file open, and is in a wait that it began after the fork
-  kUnderLock = 1U << 1U,   // kSent, kReceived: with a lock held that processes share
+  kUnderLock = 1U << 1U,   // kSent, kReceived: the thread holds a lock that processes share
 };
 
 struct ShareUseRecord {
