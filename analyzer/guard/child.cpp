@@ -147,6 +147,11 @@ class Watcher {
  private:
   bool take_output(int fd, End& end) {
     const bool is_open = drain(fd, end.out);
+    if (!options_.on_output && end.out.size() > options_.most_output) {
+      end.failure = Failure::kTooMuch;
+      end.out.clear();
+      return false;
+    }
     if (!options_.on_output || end.out.empty()) return is_open;
     const bool is_taken = !end.is_output_refused && options_.on_output(std::exchange(end.out, {}));
     if (is_taken) return is_open;
@@ -239,6 +244,7 @@ Answer run_child(const Work& work, const Options& options) {
     ::close(out->read);
     ::close(error->read);
     if (end.status) {
+      answer.failure = end.failure;
       answer.status = *end.status;
       answer.out = std::move(end.out);
       answer.is_output_refused = end.is_output_refused;
@@ -263,6 +269,8 @@ std::string describe_failure(const Answer& answer) {
     case Failure::kNone: break;
     case Failure::kUnending: return "the process that reads files and memory for forksight cannot be ended";
     case Failure::kLate: return "the process that reads files and memory for forksight took too long and was ended";
+    case Failure::kTooMuch:
+      return "the process that reads files and memory for forksight answered with too many bytes and was ended";
     case Failure::kDeadPlace:
       return "the process that reads files and memory for forksight waits for a file system that does not answer";
   }

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -30,12 +31,15 @@ struct Options {
   // has the whole output.
   std::function<bool(std::string_view)> on_output;
   std::optional<std::chrono::steady_clock::duration> limit;  // the child is ended when it has taken so long
+  // Without on_output: the child is ended when its standard output has more bytes. A report has some megabytes at most.
+  std::size_t most_output = std::size_t{512} << 20U;
 };
 
 enum class Failure {
   kNone,
   kUnending,   // a signal was to end the child, and did not
   kLate,       // the limit has passed
+  kTooMuch,    // the standard output has more than Options::most_output bytes
   kDeadPlace,  // file systems do not answer, and leaving them out did not help, or there are too many
 };
 

@@ -55,8 +55,9 @@ ModelRead read_model(const ReadModel& work, const ReadOptions& options) {
     const std::string text = answer_of(work(reader));
     return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() ? 0 : 1;
   };
-  const Answer answer =
-      run_child(in_child, {.next_signal = {}, .in_child = {}, .on_output = {}, .limit = options.limit});
+  const Answer answer = run_child(
+      in_child,
+      {.next_signal = {}, .in_child = {}, .on_output = {}, .limit = options.limit, .most_output = options.most_bytes});
   if (!answer.has_child) {
     run_here(in_place);
     return {std::move(*here)};

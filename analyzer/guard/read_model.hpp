@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <string>
 
@@ -15,6 +16,7 @@ using ReadModel = std::function<Result<model::Model>(const files::Reader&)>;
 
 struct ReadOptions {
   std::chrono::steady_clock::duration limit = std::chrono::minutes(5);
+  std::size_t most_bytes = std::size_t{512} << 20U;  // of the answer
   // The work needs to be done by an ancestor of the processes that it examines. It is done in this process if the
   // kernel lets only an ancestor examine them, and this process has no rights that their owner lacks.
   bool needs_ancestor = false;

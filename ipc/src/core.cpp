@@ -411,10 +411,11 @@ result<std::uint64_t> core::check_can_receive() {
   }
   const std::uint64_t last = head.last_producer.load();
   if ((last & kDied) == 0) return failure(errc::closed, "queue: no producer is left, and nothing is queued");
-  error why = failure(errc::producer_died,
-                      "queue: no producer is left, the last one, process %u, died without closing; nothing is queued",
-                      pid_in(head.last_producer));
-  why.pid = pid_in(head.last_producer);
+  const auto pid = static_cast<std::uint32_t>(last);
+  error why =
+      failure(errc::producer_died,
+              "queue: no producer is left, the last one, process %u, died without closing; nothing is queued", pid);
+  why.pid = pid;
   return why;
 }
 

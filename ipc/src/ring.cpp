@@ -383,7 +383,7 @@ bool ring::can_get_no_more(owner_id me) const {
   return true;
 }
 
-bool ring::has_message() const {
+bool ring::has_message(take_hint& hint) const {
   std::uint32_t position = head->head.load_relaxed();
   for (std::uint32_t steps = 0; steps <= step_limit(); ++steps) {
     const slot_word word = slot_word::of(at(position).word.load());
@@ -392,10 +392,13 @@ bool ring::has_message() const {
     if (lap == 0 && word.state == slot_state::ready) return true;
     position = lap == 0 ? position + 1 : later(first_unconsumed(word), position + 1);
   }
-  if (head->returns.load() == 0) return false;
+  // As in take(): without a return since the last search that found none, there is nothing to search for.
+  const std::uint64_t returns = head->returns.load();
+  if (returns == hint.searched.load(std::memory_order_relaxed)) return false;
   for (std::uint32_t i = 0; i < buffer_count; ++i) {
     if (buffer_word::of(buffers[i].word.load()).state == buffer_state::returned) return true;
   }
+  hint.searched.store(returns, std::memory_order_relaxed);
   return false;
 }
 

@@ -101,7 +101,7 @@ struct ring {
 
   // True if a take() would find a message, or a claim() a buffer. Unlike count_available(), these go by no hints that
   // may stay too high: as long as nothing changes, the answer is exact.
-  bool has_message() const;
+  bool has_message(take_hint& hint) const;
   bool has_free_buffer() const;
 
   // How many things of this kind are available, at most `most`. Reads hints, so only the order of service may depend on

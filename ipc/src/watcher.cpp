@@ -30,14 +30,16 @@ result<std::unique_ptr<watcher>> watcher::start(core& of, wait_kind kind) {
   // The thread inherits the mask: signals of the program go to its own threads.
   sigset_t all, before;
   sigfillset(&all);
-  // sigprocmask() sets the mask of the calling thread on Linux, as pthread_sigmask() does. Programs with glibc 2.28 do not
-  // find pthread_sigmask() in libc.
+  // sigprocmask() sets the mask of the calling thread on Linux, as pthread_sigmask() does. Programs with glibc 2.28 do
+  // not find pthread_sigmask() in libc.
   ::sigprocmask(SIG_SETMASK, &all, &before);
   int why = 0;
   try {
     made->thread_ = std::thread([one = made.get()] { one->run(); });
   } catch (const std::system_error& error) {
     why = error.code().value();
+  } catch (const std::bad_alloc&) {
+    why = ENOMEM;
   }
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   if (why != 0) return failed_call(why, "queue: the thread behind its descriptor");
@@ -115,8 +117,8 @@ result<int> core::watch(wait_kind kind) {
 bool core::is_available(wait_kind kind) {
   const ring& view = memory_.view();
   const bool drops = memory_.shape().full == static_cast<std::uint8_t>(full::drop_oldest);
-  if (kind == wait_kind::message) return view.has_message();
-  return view.has_free_buffer() || (drops && view.has_message());
+  if (kind == wait_kind::message) return view.has_message(take_hint_);
+  return view.has_free_buffer() || (drops && view.has_message(take_hint_));
 }
 
 bool core::would_fail(wait_kind kind, std::uint64_t& look_again_ns) {

@@ -80,6 +80,19 @@ TEST(ReadModel, EndsAChildThatDoesNotAnswer) {
   EXPECT_EQ(proc::own_processes().size(), 1U);  // the child was ended and waited for
 }
 
+// The reader may run foreign code. So it must not use up the memory of the process that waits for it.
+TEST(ReadModel, EndsAChildThatAnswersWithoutEnd) {
+  const auto done = read_model(
+      [](const files::Reader&) -> Result<model::Model> {
+        for (;;) std::fputs("m, and more and more", stdout);
+      },
+      {.most_bytes = 1'000'000});
+  ASSERT_FALSE(done.model);
+  EXPECT_TRUE(done.has_failed);
+  EXPECT_NE(done.model.error().find("too many bytes"), std::string::npos) << done.model.error();
+  EXPECT_EQ(proc::own_processes().size(), 1U);  // the child was ended and waited for
+}
+
 // What the child leaves behind may hold its pipes open.
 TEST(ReadModel, DoesNotWaitForAChildOfTheChild) {
   const auto done = read_model(

@@ -11,11 +11,13 @@
 
 #include "child.hpp"
 #include "forksight/ipc/queue.hpp"
+#include "made_queue.hpp"
 
 namespace forksight::ipc {
 namespace {
 
 using namespace std::chrono_literals;
+using test::make;
 
 options small() {
   options wanted;
@@ -23,12 +25,6 @@ options small() {
   wanted.buffers = 4;
   wanted.buffer_bytes = 64;
   return wanted;
-}
-
-queue make(const options& wanted) {
-  auto made = queue::create(wanted);
-  EXPECT_TRUE(made);
-  return std::move(made).value();
 }
 
 using waits = snapshot::participant;

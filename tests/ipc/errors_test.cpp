@@ -16,6 +16,7 @@
 #include "forksight/ipc/handover.hpp"
 #include "injector.hpp"
 #include "invariants.hpp"
+#include "made_queue.hpp"
 #include "recovery.hpp"
 #include "sandbox.hpp"
 
@@ -25,6 +26,7 @@ namespace {
 using namespace std::string_literals;
 using test::child;
 using test::holdings;
+using test::make;
 
 options small(strategy st = strategy::memfd) {
   options wanted;
@@ -41,11 +43,7 @@ options large(strategy st) {
   return wanted;
 }
 
-queue make(const options& wanted = small()) {
-  auto made = queue::create(wanted);
-  if (!made) ADD_FAILURE() << made.error().text;
-  return std::move(made).value();
-}
+queue make() { return test::make(small()); }
 
 std::string bytes_of(const options& wanted) { return std::to_string(detail::plan(wanted).value().bytes); }
 

@@ -12,6 +12,7 @@
 
 #include "child.hpp"
 #include "forksight/ipc.h"
+#include "made_queue.hpp"
 
 namespace forksight::ipc {
 namespace {
@@ -19,23 +20,13 @@ namespace {
 using namespace std::chrono_literals;
 using test::baton;
 using test::child;
+using test::make;
 using testing::HasSubstr;
 
 // Longer than any test may take. So a call that ends earlier did not wait for its end.
 constexpr auto kVeryLong = 1h;
 
-options small() {
-  options wanted;
-  wanted.slots = wanted.buffers = 2;
-  wanted.buffer_bytes = 64;
-  return wanted;
-}
-
-queue make(const options& wanted) {
-  auto made = queue::create(wanted);
-  if (!made) ADD_FAILURE() << made.error().text;
-  return std::move(made).value();
-}
+options small() { return test::small(2); }
 
 int letter_of(const message& from) { return from.size() == 1 ? *static_cast<const char*>(from.data()) : -1; }
 

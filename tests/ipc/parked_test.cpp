@@ -13,6 +13,7 @@
 #include "child.hpp"
 #include "forksight/ipc.h"
 #include "forksight/ipc/queue.hpp"
+#include "made_queue.hpp"
 
 namespace forksight::ipc {
 namespace {
@@ -20,6 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::baton;
 using test::child;
+using test::make;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -30,12 +32,6 @@ options shape_of(on_death policy) {
   wanted.after_death = policy;
   wanted.max_participants = 8;
   return wanted;
-}
-
-queue make(const options& wanted) {
-  auto made = queue::create(wanted);
-  if (!made) ADD_FAILURE() << made.error().text;
-  return std::move(made).value();
 }
 
 void send(queue& to, char letter) { ASSERT_TRUE(to.send_copy(&letter, 1, deadline::after(10s))); }

@@ -11,6 +11,7 @@
 #include "child.hpp"
 #include "forksight/ipc.h"
 #include "invariants.hpp"
+#include "made_queue.hpp"
 
 namespace forksight::ipc {
 namespace {
@@ -18,20 +19,10 @@ namespace {
 using namespace std::chrono_literals;
 using test::baton;
 using test::child;
+using test::make;
 using test::send_number;
 
-options small() {
-  options wanted;
-  wanted.slots = wanted.buffers = 4;
-  wanted.buffer_bytes = 64;
-  return wanted;
-}
-
-queue make(const options& wanted) {
-  auto made = queue::create(wanted);
-  if (!made) ADD_FAILURE() << made.error().text;
-  return std::move(made).value();
-}
+options small() { return test::small(4); }
 
 int message_fd(queue& of) {
   const auto fd = of.message_fd();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "child.hpp"
+#include "made_queue.hpp"
 
 namespace forksight::ipc {
 namespace {
@@ -17,13 +18,8 @@ namespace {
 using namespace std::chrono_literals;
 using test::baton;
 using test::child;
+using test::make;
 using testing::HasSubstr;
-
-queue make(options wanted) {
-  auto made = queue::create(wanted);
-  if (!made) ADD_FAILURE() << made.error().text;
-  return std::move(made).value();
-}
 
 options small() {
   options wanted;

@@ -289,6 +289,8 @@ class Conditions(Case):
         wait_until(lambda: count_waiters(condition) == 1)
         other = self.waiter(condition, line)
         wait_until(lambda: count_waiters(condition) == 2)
+        with condition:
+            pass  # `other` has released the lock: a waiter is counted shortly before
         for child in (killed, other):
             child.kill(signal.SIGSTOP)
             os.waitpid(child.pid, os.WUNTRACED)

@@ -159,12 +159,15 @@ std::uint64_t Reader::innermost_frame(std::uint64_t state) const {
 void Reader::add_limits_of_rings(std::int32_t pid, std::vector<std::string>& limits) const {
   if (rings_ > 0) {
     limits.push_back(
-        fmt::format("process {}: the frames of Python of {} thread{} form a ring: their stacks are cut there", pid,
-                    rings_, rings_ == 1 ? "" : "s"));
+        fmt::format("process {}: the frames of Python of {} thread{} form a ring, or changed while they were read: "
+                    "their stacks are cut there",
+                    pid, rings_, rings_ == 1 ? "" : "s"));
   }
   if (is_list_a_ring_) {
-    limits.push_back(fmt::format(
-        "process {}: the list of Python's threads forms a ring: some threads may have no lines of Python", pid));
+    limits.push_back(
+        fmt::format("process {}: the list of Python's threads forms a ring, or changed while it was read: some threads "
+                    "may have no lines of Python",
+                    pid));
   }
 }
 
