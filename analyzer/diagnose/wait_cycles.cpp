@@ -224,6 +224,7 @@ std::string object(const model::Wait& wait) {
   if (!wait.object_name.empty()) return wait.object_name;
   if (wait.kind == WaitKind::kFutex) {
     const std::string at = fmt::format("the {} at {:#x}", own_word(wait), wait.object);
+    if (wait.path == "/dev/zero (deleted)") return at + " in anonymous shared memory";  // as /proc/PID/maps calls it
     return wait.path.empty() ? at : fmt::format("{} in {}", at, wait.path);
   }
   return wait.path.empty() ? "a descriptor" : wait.path;

@@ -193,7 +193,9 @@ class TextReport {
                                 : culprit.is_at_fork   ? std::string("; at the fork it was here:")
                                 : culprit.is_now       ? std::string("; it is now here:")
                                                        : fmt::format("; it {} here:", verb);
-      page_.labelled(culprit.is_waited_for ? "Waited for by" : "Held by", held + where);
+      // The rule guesses the holder of a lock that does not record one, for example a reader of a rwlock.
+      const char* const guess = finding.cause == Certainty::kPossible ? "possibly " : "";
+      page_.labelled(culprit.is_waited_for ? "Waited for by" : "Held by", guess + held + where);
     } else if (culprit.stack.known()) {
       page_.labelled("", stack_label(culprit));
     }

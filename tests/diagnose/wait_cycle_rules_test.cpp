@@ -242,6 +242,24 @@ TEST(RwlockUpgrade, ItsCauseIsProvenOnlyOfALoneThread) {
   EXPECT_TRUE(diagnose(model_of({dead_process(100, {upgrade})})).empty());
 }
 
+TEST(RwlockUpgrade, AThreadThatJoinsTheWriterIsTheFirstSuspect) {
+  model::Wait upgrade = futex(101, FutexUse::kRwlockWrite, {100, 0, -1, "rwlock"}, "table_lock");
+  upgrade.readers = 1;
+  const model::Wait join = futex(100, FutexUse::kJoin, {100, 101, -1, "join"});
+  const Finding found = only_finding(model_of({dead_process(100, {join, upgrade})}));
+  EXPECT_EQ(found.rule, "rwlock-upgrade");
+  EXPECT_EQ(found.cause, Certainty::kPossible) << "the writer may hold it for reading itself";
+  ASSERT_TRUE(found.culprit.holder.has_value());
+  EXPECT_EQ(found.culprit.holder->tid, 100);
+  EXPECT_NE(found.summary.find("thread 100 possibly holds it for reading and waits for thread 101"), std::string::npos)
+      << found.summary;
+  // A thread that joins a third one is no better suspect than any other thread.
+  const model::Wait elsewhere = futex(100, FutexUse::kJoin, {100, 102, -1, "join"});
+  const model::Wait third = futex(102, FutexUse::kUnknown, {100, 0, -1, "futex"});
+  EXPECT_EQ(only_finding(model_of({dead_process(100, {elsewhere, third, upgrade})})).summary.find("thread 100"),
+            std::string::npos);
+}
+
 TEST(RwlockUpgrade, CountsLocksAndNotThreads) {
   model::Wait upgrade = futex(100, FutexUse::kRwlockWrite, {100, 0, -1, "rwlock"}, "table_lock");
   upgrade.readers = 2;
@@ -348,6 +366,12 @@ TEST(AbandonedSharedLock, IsOneFindingForAllWhoWant) {
   EXPECT_NE(found.summary.find("thread 77 took it and does not exist any more"), std::string::npos) << found.summary;
   lock.owner_is_gone = false;
   EXPECT_TRUE(diagnose(model_of({dead_process(100, {lock})})).empty());
+}
+
+TEST(AbandonedSharedLock, SaysAnonymousMemoryForMemoryWithoutAFile) {
+  model::Wait lock = wait(100, WaitKind::kFutex, {{100, 0, -1, "shared memory"}}, "/dev/zero (deleted)");
+  lock.is_shared = true;
+  EXPECT_TRUE(cycles::object(lock).ends_with(" in anonymous shared memory")) << cycles::object(lock);
 }
 
 TEST(QueueLockAbandoned, IsNeverMoreThanLikely) {

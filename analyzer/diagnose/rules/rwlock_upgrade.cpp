@@ -12,6 +12,20 @@
 #include "diagnose/words.hpp"
 
 namespace forksight::rules {
+namespace {
+
+// A thread that waits in pthread_join() for the end of `tid`, or null. It never unlocks before that end, so it is the
+// first suspect if `tid` waits for a reader.
+const model::Wait* find_joiner(const model::Process& process, std::int32_t tid) {
+  const auto joins = [&](const model::Wait& wait) {
+    return std::ranges::any_of(wait.wakers,
+                               [&](const model::Waker& waker) { return waker.via == "join" && waker.tid == tid; });
+  };
+  const auto joiner = std::ranges::find_if(process.waits, joins);
+  return joiner == process.waits.end() ? nullptr : &*joiner;
+}
+
+}  // namespace
 
 void rwlock_upgrade(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const cycles::Cycle& cycle : cycles::find_cycles(evidence.model())) {
@@ -25,16 +39,28 @@ void rwlock_upgrade(const Evidence& evidence, std::vector<Finding>& findings) {
     if (!process.never_had_other_threads) finding.cause = Certainty::kPossible;
     const bool is_alone =
         std::ranges::count_if(process.waits, [](const model::Wait& one) { return !has_thread_ended(one); }) == 1;
+    const model::Wait* const joiner = find_joiner(process, wait.tid);
     const std::string name = cycles::object(wait);
+    const std::string writer = cycles::thread(evidence, cycle.front(), false);
     finding.summary =
         fmt::format("{} {} locking {} for writing{}: {} {}", evidence.name(finding.process), hangs(process), name,
-                    words::at(" at ", wait.stack), cycles::thread(evidence, cycle.front(), false),
-                    process.never_had_other_threads ? "holds it for reading itself"
+                    words::at(" at ", wait.stack), joiner == nullptr ? writer : fmt::format("thread {}", joiner->tid),
+                    joiner != nullptr ? fmt::format("possibly holds it for reading and waits for {} to end", writer)
+                    : process.never_had_other_threads ? "holds it for reading itself"
                     : is_alone ? "possibly holds it for reading itself, or a thread that has ended never unlocked it"
                                : "possibly holds it for reading itself, or another reader does not unlock it");
     finding.culprit = cycles::culprit_lock(evidence, cycle);
+    if (joiner != nullptr) {
+      finding.culprit.holder->tid = joiner->tid;
+      finding.culprit.holder->name = joiner->name;
+      finding.culprit.stack = joiner->stack;
+      finding.culprit.is_now = joiner->stack.known();
+    }
     add_sentence(finding, fmt::format("Thread {} waits to lock {} for writing, and it is locked for reading{}.",
                                       wait.tid, name, wait.readers == 1 ? "" : fmt::format(" {} times", wait.readers)));
+    if (joiner != nullptr)
+      add_sentence(finding, fmt::format("Thread {} waits{} for the end of thread {}.", joiner->tid,
+                                        words::at(" at ", joiner->stack), wait.tid));
     add_sentence(finding, describe_liveness(process));
     add_sentence(finding,
                  process.never_had_other_threads ? "The process never had another thread. So this thread is the "
@@ -47,6 +73,9 @@ void rwlock_upgrade(const Evidence& evidence, std::vector<Finding>& findings) {
     add_sentence(
         finding,
         "A lock for reading cannot be turned into one for writing: the writer waits for all readers, itself included.");
+    if (joiner != nullptr)
+      finding.fixes.push_back(
+          {"If the joining thread is the reader: unlock before pthread_join() or std::thread::join()."});
     finding.fixes.push_back(
         {"Unlock first, then lock for writing, and check again what was read: it may have changed in between."});
     finding.fixes.push_back({"Lock for writing from the beginning where a write may follow."});
