@@ -77,6 +77,41 @@ std::optional<model::ProcessId> find_root(const model::Model& model, model::Proc
   return id;
 }
 
+// Processes that can never go on and that no finding is about, but that wait for the end of a process, or for a lock of
+// a process, that one is about. They count as stuck themselves, because that process also waits for something that they
+// share, for example a semaphore that they have mapped.
+void attach_bound_processes(const model::Model& model, std::vector<Finding>& findings) {
+  std::map<std::pair<std::string, std::int32_t>, Finding*> by_process;
+  for (Finding& finding : findings) {
+    if (finding.outcome == Outcome::kCured) continue;
+    for (const model::ProcessId id : finding.processes)
+      by_process.try_emplace({model.processes[id].host, model.processes[id].pid}, &finding);
+    for (const Victim& victim : finding.victims)
+      by_process.try_emplace({model.processes[finding.process].host, victim.pid}, &finding);
+  }
+  const auto find_awaited = [&](const model::Process& process) -> std::pair<Finding*, std::string> {
+    for (const model::Wait& wait : process.waits) {
+      for (const model::Waker& waker : wait.wakers) {
+        if (waker.via != "wait4" && waker.via != model::kViaSemaphoreLock) continue;
+        const auto found = by_process.find({process.host, waker.pid});
+        if (found != by_process.end()) return {found->second, waker.via};
+      }
+    }
+    return {};
+  };
+  for (bool is_changed = true; is_changed;) {
+    is_changed = false;
+    for (const model::Process& process : model.processes) {
+      if (!is_proven_dead(process) || by_process.contains({process.host, process.pid})) continue;
+      const auto [finding, via] = find_awaited(process);
+      if (finding == nullptr) continue;
+      finding->victims.push_back({process.pid, via});
+      by_process.emplace(std::pair(process.host, process.pid), finding);
+      is_changed = true;
+    }
+  }
+}
+
 void attach_victims(const model::Model& model, std::vector<Finding>& findings) {
   std::map<model::ProcessId, std::vector<model::ProcessId>> by_root;
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
@@ -110,6 +145,7 @@ std::vector<Finding> diagnose(const model::Model& model) {
   for (Finding& finding : findings) finding.fingerprint = fingerprint(model, finding);
   findings = merge_equal(std::move(findings));
   attach_victims(model, findings);
+  attach_bound_processes(model, findings);
   for (Finding& finding : findings) {
     std::stable_partition(finding.fixes.begin(), finding.fixes.end(), [](const Fix& fix) { return fix.verified; });
     add_advice(model, finding);

@@ -70,9 +70,9 @@ Graph build(const model::Model& model) {
 }
 
 // The shortest way from a node back to it; empty if there is none. `may_be_itself`: an edge from the thread to itself
-// counts as a ring. find_cycles() searches without such edges first, because an edge that stands for all threads of a
-// process also leads to the waiting thread itself.
-Cycle find_shortest(const Graph& graph, std::size_t start, bool may_be_itself) {
+// counts as a ring. `without`: edges that are left out. find_cycles() searches without such edges first, because an
+// edge that stands for all threads of a process also leads to the waiting thread itself.
+Cycle find_shortest(const Graph& graph, std::size_t start, bool may_be_itself, std::string_view without) {
   struct Step {
     std::size_t from;
     const model::Waker* waker;
@@ -84,6 +84,7 @@ Cycle find_shortest(const Graph& graph, std::size_t start, bool may_be_itself) {
     open.pop_front();
     for (const Edge& edge : graph.edges[at]) {
       if (edge.target == start && at == start && !may_be_itself) continue;
+      if (edge.waker->via == without) continue;
       if (edge.target != start) {
         if (reached_from.try_emplace(edge.target, Step{at, edge.waker}).second) open.push_back(edge.target);
         continue;
@@ -162,14 +163,19 @@ std::vector<Cycle> find_cycles(const model::Model& model) {
   const Graph graph = build(model);
   std::map<const model::Wait*, bool> has_finding;
   std::vector<Cycle> cycles;
-  for (std::size_t start = 0; start < graph.nodes.size(); ++start) {
-    if (has_finding.contains(graph.nodes[start].wait)) continue;
-    Cycle cycle = find_shortest(graph, start, false);
-    if (cycle.empty()) cycle = find_shortest(graph, start, true);
-    const bool is_new = std::ranges::none_of(cycle, [&](const Link& link) { return has_finding.contains(link.wait); });
-    if (cycle.empty() || !is_new) continue;
-    for (const Link& link : cycle) has_finding[link.wait] = true;
-    cycles.push_back(std::move(cycle));
+  // Idle workers of a pool wait for a lock that one of them holds while it reads. They are no part of the ring that
+  // this one is in. So rings without such locks are searched first.
+  for (const std::string_view without : {std::string_view(model::kViaSemaphoreLock), std::string_view()}) {
+    for (std::size_t start = 0; start < graph.nodes.size(); ++start) {
+      if (has_finding.contains(graph.nodes[start].wait)) continue;
+      Cycle cycle = find_shortest(graph, start, false, without);
+      if (cycle.empty()) cycle = find_shortest(graph, start, true, without);
+      const bool is_new =
+          std::ranges::none_of(cycle, [&](const Link& link) { return has_finding.contains(link.wait); });
+      if (cycle.empty() || !is_new) continue;
+      for (const Link& link : cycle) has_finding[link.wait] = true;
+      cycles.push_back(std::move(cycle));
+    }
   }
   return cycles;
 }
@@ -221,6 +227,8 @@ std::string object(const model::Wait& wait) {
     if (number < kStreams.size()) return fmt::format("the lock of {}", kStreams[number]);
   }
   if (wait.use == model::FutexUse::kGil) return "Python's GIL";
+  if (wait.semaphore_use == model::SemaphoreUse::kLockHeld)
+    return fmt::format("a lock of multiprocessing ({})", words::shared_file_name(wait));
   if (!wait.object_name.empty()) return wait.object_name;
   if (wait.kind == WaitKind::kFutex) {
     const std::string at = fmt::format("the {} at {:#x}", own_word(wait), wait.object);
@@ -302,7 +310,9 @@ void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& findin
   });
   finding.harm = is_beyond ? Certainty::kProven : Certainty::kLikely;
   finding.outcome = is_beyond ? Outcome::kHang : Outcome::kMayHang;
-  finding.cause = Certainty::kProven;
+  // The counts of living processes show the holder. A process that has ended may have released the lock in the place of
+  // that holder, and another one may have acquired it and ended.
+  finding.cause = has_via(cycle, model::kViaSemaphoreLock) ? Certainty::kLikely : Certainty::kProven;
 }
 
 bool process_goes_on(const Evidence& evidence, const Link& link) {

@@ -175,6 +175,10 @@ std::string place_with_function(const model::Stack& stack) {
   return named_already ? frame_place(*frame) : fmt::format("{} ({})", frame_place(*frame), frame->function);
 }
 
+std::string shared_file_name(const model::Wait& wait) {
+  return std::string(base_name(std::string_view(wait.path).substr(0, wait.path.find(" (deleted)"))));
+}
+
 std::string process(const model::Process& process, bool is_forked) {
   std::string name = fmt::format("{} {}", is_forked ? "child" : "process", process.pid);
   if (process.rank >= 0) name += fmt::format(" of rank {}", process.rank);

@@ -50,6 +50,9 @@ std::string place_outside_of(const model::Stack& stack, model::Owner owner);
 // place() with the function: "app.c:31 (work)".
 std::string place_with_function(const model::Stack& stack);
 
+// The name of the file in shared memory that holds a futex word: "sem.mp-x7q2".
+std::string shared_file_name(const model::Wait& wait);
+
 // "child 4242", "child 4242 of rank 3"; "process 4242" if no fork of it is known.
 std::string process(const model::Process& process, bool is_forked);
 // "process 4242"; "an ancestor" if it is not certain which process called the fork.

@@ -60,6 +60,10 @@ inline constexpr std::size_t kMaxCoreMappings = 1'000'000;
 inline constexpr std::size_t kMaxCopyBytes = std::size_t{64} << 20U;
 inline constexpr std::size_t kMaxCopiesBytes = std::size_t{512} << 20U;
 
+// Memory that is searched for the objects of multiprocessing's locks, in one run of the command. A large training
+// process has some 100 MB of small Python objects.
+inline constexpr std::uint64_t kMaxSemaphoreSearchBytes = std::uint64_t{512} << 20U;
+
 // Descriptors that the threads of one process poll: each costs a look into /proc.
 inline constexpr std::size_t kMaxPolledDescriptors = 65'536;
 

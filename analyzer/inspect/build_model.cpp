@@ -16,6 +16,7 @@
 #include "inspect/lost_threads.hpp"
 #include "inspect/own_waits.hpp"
 #include "inspect/pthreads.hpp"
+#include "inspect/python_semaphores.hpp"
 #include "inspect/python_stacks.hpp"
 #include "inspect/scene.hpp"
 #include "inspect/signal_waits.hpp"
@@ -327,6 +328,7 @@ void Builder::explain_all(std::size_t subject, std::optional<model::ForkId> fork
 void Builder::build() {
   for (std::size_t subject = 0; subject < scene_.subjects.size(); ++subject) add_process(subject);
   for (std::size_t subject = 0; subject < scene_.subjects.size(); ++subject) add_threads(subject);
+  find_semaphore_holders(scene_);
   for (std::size_t subject = 0; subject < scene_.subjects.size(); ++subject) {
     if (const auto fork = add_fork(subject)) scene_.forks.emplace(subject, *fork);
   }

@@ -56,6 +56,9 @@ struct Waker {
 inline constexpr const char* kViaShutdown = "shutdown";     // it has the waiter's own end of the socket
 inline constexpr const char* kViaReceiving = "SCM_RIGHTS";  // it could take a descriptor out of a socket's queue
 
+// The process that holds a lock of Python's multiprocessing, as the counts of its own Python object say.
+inline constexpr const char* kViaSemaphoreLock = "semaphore lock";
+
 inline bool is_waited_for(const std::string& via) { return via != kViaShutdown && via != kViaReceiving; }
 
 enum class EnderKind {
@@ -91,6 +94,14 @@ struct SemaphoreWait {
   std::int32_t operation = 0;
   std::int32_t last_pid = 0;  // the process that changed it last; 0: not known
   bool last_is_gone = false;  // that process no longer exists
+};
+
+// How a semaphore of Python's multiprocessing is used, as far as the Python objects for it show.
+enum class SemaphoreUse {
+  kUnknown,
+  kLockHeld,           // it is a lock, and one of the processes holds it: the waker by kViaSemaphoreLock
+  kLockWithoutHolder,  // it is a lock that is taken, and none of the processes holds it
+  kCounts,             // it counts units or events: no process holds it
 };
 
 // What one thread of a process was seen to do, from outside.
@@ -130,7 +141,8 @@ struct Wait {
   std::uint64_t woken_by = 0;
   bool is_unlinked = false;                // kFifoOpen: the name is removed, so nobody can open it any more
   std::optional<SemaphoreWait> semaphore;  // kSemaphore
-  Stack stack;                             // where the thread is, if that could be read
+  SemaphoreUse semaphore_use = SemaphoreUse::kUnknown;  // kFutex: of a POSIX semaphore in shared memory
+  Stack stack;                                          // where the thread is, if that could be read
 };
 
 }  // namespace forksight::model

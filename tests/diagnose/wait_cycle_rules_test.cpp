@@ -374,29 +374,74 @@ TEST(AbandonedSharedLock, SaysAnonymousMemoryForMemoryWithoutAFile) {
   EXPECT_TRUE(cycles::object(lock).ends_with(" in anonymous shared memory")) << cycles::object(lock);
 }
 
-TEST(QueueLockAbandoned, IsNeverMoreThanLikely) {
-  model::Wait semaphore = wait(100, WaitKind::kFutex, {{100, 0, -1, "shared memory"}}, "/dev/shm/sem.mp-x (deleted)");
+model::Wait shared_semaphore(std::int32_t tid, std::vector<model::Waker> wakers, model::SemaphoreUse use) {
+  model::Wait semaphore = wait(tid, WaitKind::kFutex, std::move(wakers), "/dev/shm/sem.mp-x (deleted)");
   semaphore.is_shared = true;
+  semaphore.semaphore_use = use;
+  return semaphore;
+}
+
+TEST(QueueLockAbandoned, IsNeverMoreThanLikely) {
+  model::Wait semaphore =
+      shared_semaphore(100, {{100, 0, -1, "shared memory"}}, model::SemaphoreUse::kLockWithoutHolder);
   const Finding found = only_finding(model_of({dead_process(100, {semaphore})}));
   EXPECT_EQ(found.rule, "queue-lock-abandoned");
   EXPECT_EQ(found.harm, Certainty::kLikely);
+  EXPECT_EQ(found.cause, Certainty::kLikely);
   semaphore.path = "/dev/zero (deleted)";
   EXPECT_TRUE(diagnose(model_of({dead_process(100, {semaphore})})).empty());
 }
 
-TEST(QueueLockAbandoned, IsAGuessWhereAnotherOneMayHaveTakenIt) {
-  model::Wait semaphore =
-      wait(200, WaitKind::kFutex, {{200, 0, -1, "shared memory"}, {300, 0, -1, "shared memory"}}, "/dev/shm/sem.mp-x");
-  semaphore.is_shared = true;
-  const model::Wait reads = wait(300, WaitKind::kPipeRead, {{200, 0, 4, "pipe"}}, "pipe:[7]");
-  const Finding found = only_finding(model_of({dead_process(200, {semaphore}), dead_process(300, {reads})}));
-  EXPECT_EQ(found.rule, "queue-lock-abandoned");
-  EXPECT_EQ(found.cause, Certainty::kPossible);
-  EXPECT_NE(found.summary.find("or is process 300, which waits for something else"), std::string::npos)
-      << found.summary;
-  const model::Wait waits = wait(300, WaitKind::kWaitChild, {{200, 0, -1, "wait4"}});
-  EXPECT_EQ(only_finding(model_of({dead_process(200, {semaphore}), dead_process(300, {waits})})).cause,
-            Certainty::kLikely);
+TEST(QueueLockAbandoned, IsAGuessUnlessEachProcessIsKnownNotToHoldIt) {
+  const std::vector<model::Waker> wakers{{200, 0, -1, "shared memory"}, {300, 0, -1, "shared memory"}};
+  const model::Wait joins = wait(300, WaitKind::kWaitChild, {{200, 0, -1, "wait4"}});
+  const auto find_with = [&](model::SemaphoreUse use) {
+    return only_finding(
+        model_of({dead_process(200, {shared_semaphore(200, wakers, use)}), dead_process(300, {joins})}));
+  };
+  for (const model::SemaphoreUse use : {model::SemaphoreUse::kUnknown, model::SemaphoreUse::kCounts}) {
+    const Finding guess = find_with(use);
+    EXPECT_EQ(guess.rule, "queue-lock-abandoned");
+    EXPECT_EQ(guess.cause, Certainty::kPossible);
+    EXPECT_EQ(guess.processes.size(), 2U) << "process 300 may be the one that should post";
+    EXPECT_TRUE(guess.victims.empty());
+  }
+  const Finding found = find_with(model::SemaphoreUse::kLockWithoutHolder);
+  EXPECT_EQ(found.cause, Certainty::kLikely);
+  EXPECT_EQ(found.processes.size(), 1U);
+  ASSERT_EQ(found.victims.size(), 1U) << "process 300 does not hold the lock, it only waits for process 200";
+  EXPECT_EQ(found.victims.front().pid, 300);
+}
+
+TEST(SemaphoreLock, ItsHolderClosesTheRing) {
+  const auto held_by = [](std::int32_t tid, std::int32_t holder) {
+    return shared_semaphore(tid, {{holder, holder, -1, model::kViaSemaphoreLock}}, model::SemaphoreUse::kLockHeld);
+  };
+  const Finding join =
+      only_finding(model_of({dead_process(100, {wait(100, WaitKind::kWaitChild, {{200, 0, -1, "wait4"}})}),
+                             dead_process(200, {held_by(200, 100)})}));
+  EXPECT_EQ(join.rule, "join-cycle");
+  EXPECT_EQ(join.cause, Certainty::kLikely);
+  const Finding twice = only_finding(model_of({dead_process(200, {held_by(200, 200)})}));
+  EXPECT_EQ(twice.rule, "self-deadlock");
+  const Finding ring =
+      only_finding(model_of({dead_process(200, {held_by(200, 300)}), dead_process(300, {held_by(300, 200)})}));
+  EXPECT_EQ(ring.rule, "lock-cycle");
+  EXPECT_EQ(ring.culprit.name, "a lock of multiprocessing (sem.mp-x)");
+}
+
+TEST(SemaphoreLock, ARingWithoutItIsTheCause) {
+  // An idle worker waits for the lock of one that reads from the parent, which waits for the end of any child.
+  const auto parent =
+      dead_process(300, {wait(300, WaitKind::kWaitChild, {{100, 0, -1, "wait4"}, {200, 0, -1, "wait4"}})});
+  const auto idle = dead_process(
+      100, {shared_semaphore(100, {{200, 200, -1, model::kViaSemaphoreLock}}, model::SemaphoreUse::kLockHeld)});
+  const auto reader = dead_process(200, {wait(200, WaitKind::kPipeRead, {{300, 0, 4, "pipe"}}, "pipe:[7]")});
+  const Finding found = only_finding(model_of({idle, reader, parent}));
+  EXPECT_EQ(found.rule, "pipe-held-open");
+  EXPECT_EQ(found.processes.size(), 2U);
+  ASSERT_EQ(found.victims.size(), 1U);
+  EXPECT_EQ(found.victims.front().pid, 100);
 }
 
 TEST(JoinCycle, IsOneOfAChildThatNeedsALock) {

@@ -14,10 +14,11 @@ void join_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
   for (cycles::Cycle cycle : cycles::find_cycles(evidence.model())) {
     const bool has_child = cycles::has_via(cycle, "wait4");
     if (!has_child && !cycles::has_via(cycle, "join")) continue;
-    if (!cycles::is_made_of(cycle, {"join", "wait4", "mutex", "rwlock", "GIL"})) continue;
+    if (!cycles::is_made_of(cycle, {"join", "wait4", "mutex", "rwlock", "GIL", model::kViaSemaphoreLock})) continue;
     if (cycles::has_other_finding(evidence, cycle, findings)) continue;
     const bool has_gil = cycles::has_via(cycle, "GIL");
-    const bool has_lock = cycles::has_via(cycle, "mutex") || cycles::has_via(cycle, "rwlock") || has_gil;
+    const bool has_lock = cycles::has_via(cycle, "mutex") || cycles::has_via(cycle, "rwlock") ||
+                          cycles::has_via(cycle, model::kViaSemaphoreLock) || has_gil;
     // In a ring with a wait for a child, the first link is told as a wait for the end of a process or thread.
     const auto waits_for_end = [](const cycles::Link& link) {
       return link.waker->via == "join" || link.waker->via == "wait4";

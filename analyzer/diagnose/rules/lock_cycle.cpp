@@ -24,7 +24,7 @@ bool has_shared_lock(const cycles::Cycle& cycle) {
 
 void lock_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const cycles::Cycle& cycle : cycles::find_cycles(evidence.model())) {
-    if (cycle.size() < 2 || !cycles::is_made_of(cycle, {"mutex", "rwlock", "GIL"})) continue;
+    if (cycle.size() < 2 || !cycles::is_made_of(cycle, {"mutex", "rwlock", "GIL", model::kViaSemaphoreLock})) continue;
     if (cycles::has_other_finding(evidence, cycle, findings)) continue;
     Finding finding = cycles::begin_finding("lock-cycle", evidence, cycle);
     const bool names_process = !cycles::is_of_one_process(cycle);
@@ -45,6 +45,11 @@ void lock_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
         "Each of them holds a lock that the one before it needs, and none of them can release its lock first.");
     if (cycles::has_via(cycle, "GIL")) {
       cycles::advise_on_gil(finding);
+    } else if (cycles::has_via(cycle, model::kViaSemaphoreLock)) {
+      finding.fixes.push_back({"Take these locks in one and the same order in all processes."});
+      finding.fixes.push_back(
+          {"Give the first lock back before the second one is taken; or try the second (acquire(timeout=...)) and, if "
+           "that fails, give the first one back."});
     } else {
       finding.fixes.push_back(
           {"Take these locks in one and the same order everywhere, or all at once: std::scoped_lock(a, b)."});
@@ -52,7 +57,7 @@ void lock_cycle(const Evidence& evidence, std::vector<Finding>& findings) {
           {"Give the first lock back before the second one is taken; or try the second "
            "(pthread_mutex_trylock()) and, if that fails, give the first one back."});
     }
-    if (has_shared_lock(cycle)) {
+    if (has_shared_lock(cycle) && !cycles::has_via(cycle, model::kViaSemaphoreLock)) {
       finding.fixes.push_back(
           {"Locks in shared memory: make them robust, so that ending one process frees the others."});
     }

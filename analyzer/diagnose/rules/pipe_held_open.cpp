@@ -167,16 +167,19 @@ void pipe_held_open(const Evidence& evidence, std::vector<Finding>& findings) {
     finding.culprit.kind = CulpritKind::kPipe;
     finding.culprit.name = cycles::object(*reader.wait);
     finding.culprit.holder = cycles::holder(evidence, cycle, 0);
-    finding.summary =
-        fmt::format("{} {} reading from {}{}: end of file never comes, because {} has it open for writing{}",
-                    evidence.name(finding.process), hangs(process), cycles::object(*reader.wait),
-                    words::at(" at ", reader.wait->stack), is_own ? "it " + holder : holder,
-                    reader.waker->fd >= 0 ? fmt::format(" (descriptor {})", reader.waker->fd) : "");
+    finding.summary = fmt::format(
+        "{} {} reading from {}{}: nobody is left to write, and end of file never comes, because {} has it open for "
+        "writing{}",
+        evidence.name(finding.process), hangs(process), cycles::object(*reader.wait),
+        words::at(" at ", reader.wait->stack), is_own ? "it " + holder : holder,
+        reader.waker->fd >= 0 ? fmt::format(" (descriptor {})", reader.waker->fd) : "");
     cycles::tell(evidence, cycle, finding);
     add_sentence(finding,
                  fmt::format("A reader gets end of file when the last writing end is closed. These are open: {}.",
                              name_holders(*reader.wait, process.pid)));
     add_sentence(finding, "None of these processes will write or close its end: they are stuck, too.");
+    if (!is_own)
+      finding.fixes.push_back({"If the reader waits for data: send it before waiting for the reader to end."});
     finding.fixes.push_back(
         {fmt::format("Close descriptor {} in {} right after fork(): each process keeps only the ends that it uses.",
                      reader.waker->fd, is_own ? "the reading process" : holder)});

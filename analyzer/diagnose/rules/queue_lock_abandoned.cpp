@@ -1,7 +1,7 @@
-// Processes wait for a semaphore in shared memory, and every process that has the semaphore is one of them. So the
-// process that took it last has ended. This happens to multiprocessing.Queue when a worker is killed. A semaphore does
-// not record who took it, so this is never more than likely. If a process has it mapped and waits for something else,
-// that process may have taken it: then it is only possible.
+// Processes wait for a semaphore in shared memory, and every process that has the semaphore is stuck. If it is a lock
+// of Python's multiprocessing, each process counts its own acquisitions: if none of the processes holds it, the process
+// that took it has ended. This happens to multiprocessing.Queue when a worker is killed. Other semaphores do not show
+// who took them or who should post them, so it is only possible that the process to blame has ended.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,37 +16,71 @@ namespace forksight::rules {
 
 namespace {
 
+using model::SemaphoreUse;
+
 bool is_semaphore(const model::Wait& wait) {
   const bool is_named = wait.path.find("/sem.") != std::string::npos;
   return wait.kind == model::WaitKind::kFutex && wait.is_stuck && wait.is_shared &&
          wait.use == model::FutexUse::kUnknown && is_named;
 }
 
-// A thread of the process waits for this semaphore, or for the end of a child. Then it is not the process that should
-// post the semaphore.
-bool waits_for_it(const model::Process& process, const std::string& path) {
-  return !process.waits.empty() && std::ranges::any_of(process.waits, [&](const model::Wait& wait) {
-    return (is_semaphore(wait) && wait.path == path) || wait.kind == model::WaitKind::kWaitChild;
-  });
-}
-
-// Processes that have the semaphore and wait for something else.
-std::vector<std::int32_t> find_suspects(const model::Model& model, const model::Process& about,
-                                        const model::Wait& wait) {
-  std::vector<std::int32_t> suspects;
+// The processes that have the semaphore mapped.
+std::vector<model::ProcessId> find_mappers(const model::Model& model, const model::Process& about,
+                                           const model::Wait& wait) {
+  std::vector<model::ProcessId> mappers;
   for (const model::Waker& waker : wait.wakers) {
     const auto process = std::ranges::find_if(
         model.processes, [&](const model::Process& one) { return one.pid == waker.pid && one.host == about.host; });
-    const bool is_free = process != model.processes.end() && waits_for_it(*process, wait.path);
-    if (!is_free && std::ranges::find(suspects, waker.pid) == suspects.end()) suspects.push_back(waker.pid);
+    if (process == model.processes.end()) continue;
+    const auto id = static_cast<model::ProcessId>(process - model.processes.begin());
+    if (std::ranges::find(mappers, id) == mappers.end()) mappers.push_back(id);
   }
-  return suspects;
+  return mappers;
 }
 
-std::string name_suspects(const std::vector<std::int32_t>& suspects) {
-  std::string names;
-  for (const std::int32_t pid : suspects) names += fmt::format("{}process {}", names.empty() ? "" : ", ", pid);
-  return names;
+bool waits_for_semaphore(const model::Process& process, const std::string& path) {
+  return std::ranges::any_of(process.waits,
+                             [&](const model::Wait& wait) { return is_semaphore(wait) && wait.path == path; });
+}
+
+// What the process waits for, if that is not this semaphore: "waits for the end of process 12".
+std::string describe_other_wait(const model::Process& process, const std::string& path) {
+  if (process.waits.empty() || waits_for_semaphore(process, path)) return {};
+  const model::Wait& wait = process.waits.front();
+  if (wait.kind != model::WaitKind::kWaitChild) return "waits for something else";
+  return wait.target_pid > 0 ? fmt::format("waits for the end of process {}", wait.target_pid)
+                             : std::string("waits for the end of a child");
+}
+
+std::string explain(SemaphoreUse use) {
+  if (use == SemaphoreUse::kLockWithoutHolder)
+    return "It is a lock of multiprocessing. Each process counts its own acquisitions, and none of these processes "
+           "holds it. So the process that took it has ended: it was killed, or crashed, or did not release it.";
+  if (use == SemaphoreUse::kCounts)
+    return "It is no lock: one process waits until another one posts. Whether a process that has ended should have "
+           "posted it, or one of these, is not recorded.";
+  return "A semaphore does not record who took it, or who should post it: one of these processes, or one that has "
+         "ended.";
+}
+
+void add_fixes(const model::Process& process, SemaphoreUse use, Finding& finding) {
+  finding.fixes.push_back(
+      {"Find out which process ended without posting: its exit status, the kernel's log (out of memory: dmesg)."});
+  if (!words::is_python(process)) {
+    finding.fixes.push_back(
+        {"Use a robust mutex in shared memory instead (pthread_mutexattr_setrobust()): the next one that locks it "
+         "gets EOWNERDEAD."});
+    return;
+  }
+  if (use != SemaphoreUse::kLockWithoutHolder) {
+    finding.fixes.push_back(
+        {"In Python: give wait(), acquire() and get() a timeout. Event, Condition and Barrier of multiprocessing do "
+         "not "
+         "notice that a process has ended."});
+  }
+  finding.fixes.push_back(
+      {"In Python: do not terminate() or kill() a process that may be using a multiprocessing.Queue; "
+       "concurrent.futures.ProcessPoolExecutor notices a worker that died and raises BrokenProcessPool."});
 }
 
 }  // namespace
@@ -63,53 +97,45 @@ void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findin
     };
     if (std::ranges::any_of(findings, is_idle)) continue;
     for (const model::Wait& wait : process.waits) {
-      if (!is_semaphore(wait)) continue;
+      // If one of the processes holds the lock, that process is the cause, and other rules tell what it waits for.
+      if (!is_semaphore(wait) || wait.semaphore_use == SemaphoreUse::kLockHeld) continue;
       const auto [at, is_new] = known.try_emplace(wait.path, findings.size());
       if (!is_new) {
-        findings[at->second].processes.push_back(id);
+        std::vector<model::ProcessId>& found = findings[at->second].processes;
+        if (std::ranges::find(found, id) == found.end()) found.push_back(id);
         continue;
       }
-      const std::string name(words::base_name(wait.path.substr(0, wait.path.find(" (deleted)"))));
+      const std::string name = words::shared_file_name(wait);
+      const bool has_ended = wait.semaphore_use == SemaphoreUse::kLockWithoutHolder;
       Finding finding = Evidence::begin_finding("queue-lock-abandoned", id, wait);
       finding.harm = Certainty::kLikely;
-      const std::vector<std::int32_t> suspects = find_suspects(model, process, wait);
-      finding.cause = suspects.empty() ? Certainty::kLikely : Certainty::kPossible;
+      finding.cause = has_ended ? Certainty::kLikely : Certainty::kPossible;
       finding.outcome = Outcome::kHang;
       if (has_way_out(process)) set_may_be_intended(finding);
       finding.culprit.kind = CulpritKind::kLock;
       finding.culprit.name = fmt::format("semaphore {}", name);
       finding.culprit.address = wait.object;
       finding.summary = fmt::format(
-          "{} {} waiting for semaphore {}{}, and nobody who has it will ever post it: {}", evidence.name(id),
-          hangs(process), name, words::at(" at ", wait.stack),
-          suspects.empty()
-              ? "the process that took it last has ended"
-              : fmt::format("the process that took it last has ended, or is {}, which waits for something else",
-                            name_suspects(suspects)));
+          "{} {} waiting for semaphore {}{}, which no process is left to post: {}", evidence.name(id), hangs(process),
+          name, words::at(" at ", wait.stack),
+          has_ended ? "the process that took it last has ended" : "possibly a process that should post it has ended");
       add_sentence(finding, fmt::format("Thread {} of {} waits for semaphore {}, which is in shared memory.", wait.tid,
                                         evidence.name(id), name));
-      add_sentence(
-          finding,
-          fmt::format("{} it mapped, and its name is removed: no other process can open it. All of these are stuck.",
-                      wait.wakers.size() == 1 ? "Only this process has"
-                                              : fmt::format("{} processes have", wait.wakers.size())));
-      add_sentence(finding, suspects.empty() ? "A semaphore does not record who took it: most likely a process that "
-                                               "was killed, or crashed, before it posted."
-                                             : fmt::format("A semaphore does not record who took it: {}, or a process "
-                                                           "that was killed, or crashed, before it posted.",
-                                                           name_suspects(suspects)));
-      add_sentence(finding, describe_liveness(process));
-      finding.fixes.push_back(
-          {"Find out which process ended without posting: its exit status, the kernel's log (out of memory: dmesg)."});
-      if (words::is_python(process)) {
-        finding.fixes.push_back(
-            {"In Python: do not terminate() or kill() a process that may be using a multiprocessing.Queue; "
-             "concurrent.futures.ProcessPoolExecutor notices a worker that died and raises BrokenProcessPool."});
-      } else {
-        finding.fixes.push_back(
-            {"Use a robust mutex in shared memory instead (pthread_mutexattr_setrobust()): the next one that locks it "
-             "gets EOWNERDEAD."});
+      const std::vector<model::ProcessId> mappers = find_mappers(model, process, wait);
+      add_sentence(finding, fmt::format("{} it mapped, and its name is removed: no other process can open it. {}",
+                                        mappers.size() <= 1 ? "Only this process has"
+                                                            : fmt::format("{} processes have", mappers.size()),
+                                        mappers.size() <= 1 ? "It is stuck." : "All of these are stuck."));
+      for (const model::ProcessId mapper : mappers) {
+        const std::string other = describe_other_wait(model.processes[mapper], wait.path);
+        if (other.empty()) continue;
+        add_sentence(finding, fmt::format("Process {} {}.", model.processes[mapper].pid, other));
+        // It may be the process that should post, so it is no mere victim.
+        if (!has_ended) finding.processes.push_back(mapper);
       }
+      add_sentence(finding, explain(wait.semaphore_use));
+      add_sentence(finding, describe_liveness(process));
+      add_fixes(process, wait.semaphore_use, finding);
       findings.push_back(std::move(finding));
     }
   }

@@ -91,8 +91,9 @@ void find_once(const Evidence& evidence, std::vector<Finding>& findings) {
 
 void self_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const cycles::Cycle& cycle : cycles::find_cycles(evidence.model())) {
-    if (cycle.size() != 1 || !cycles::has_via(cycle, "mutex") || cycles::has_other_finding(evidence, cycle, findings))
-      continue;
+    const bool is_semaphore = cycles::has_via(cycle, model::kViaSemaphoreLock);
+    if (cycle.size() != 1 || !(cycles::has_via(cycle, "mutex") || is_semaphore)) continue;
+    if (cycles::has_other_finding(evidence, cycle, findings)) continue;
     const cycles::Link& link = cycle.front();
     Finding finding = cycles::begin_finding("self-deadlock", evidence, cycle);
     const std::string name = cycles::object(*link.wait);
@@ -102,9 +103,9 @@ void self_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
                                   is_inherited ? ", since before its fork" : "");
     finding.culprit = cycles::culprit_lock(evidence, cycle);
     cycles::tell(evidence, cycle, finding);
-    add_sentence(
-        finding,
-        "It is no recursive mutex: even its owner waits until it is unlocked, and only the owner could unlock it.");
+    add_sentence(finding, is_semaphore ? "It is no multiprocessing.RLock: even its holder waits until it is released."
+                                       : "It is no recursive mutex: even its owner waits until it is unlocked, and "
+                                         "only the owner could unlock it.");
     if (is_inherited) {
       add_sentence(finding,
                    "The mutex names the id that this thread had in the process that forked: the copy of the thread "
@@ -125,9 +126,11 @@ void self_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
                      name)});
     finding.fixes.push_back(
         {"If a callback or a signal handler locked it again: call the callback after the lock is released."});
-    finding.fixes.push_back(
-        {"A recursive mutex (std::recursive_mutex) hides the fault: the data that the lock protects may then be "
-         "half-changed."});
+    if (is_semaphore) finding.fixes.push_back({"A multiprocessing.RLock may be acquired again by its holder."});
+    if (!is_semaphore)
+      finding.fixes.push_back(
+          {"A recursive mutex (std::recursive_mutex) hides the fault: the data that the lock protects may then be "
+           "half-changed."});
     findings.push_back(std::move(finding));
   }
   find_once(evidence, findings);

@@ -1,0 +1,173 @@
+#include "inspect/python_semaphores.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "files/budgets.hpp"
+
+namespace forksight::inspect {
+namespace {
+
+constexpr std::uint64_t kWord = sizeof(std::uint64_t);
+constexpr std::string_view kTypeName = "SemLock";
+
+// The fields of a SemLock from `handle` on.
+struct RawSemLock {
+  std::uint64_t handle;
+  std::uint64_t last_tid;
+  std::int32_t count;
+  std::int32_t maxvalue;
+  std::int32_t kind;
+};
+constexpr std::int32_t kRecursiveMutex = 0;
+constexpr std::int32_t kSemaphore = 1;
+
+// The object header ends with the pointer to the type, and tp_name follows the header and ob_size of the type. The
+// header has 16 bytes, and 32 in a build without the GIL (3.13 and later).
+bool is_type_of_sem_lock(const image::Memory& memory, std::uint64_t type) {
+  for (const std::uint64_t offset : {std::uint64_t{24}, std::uint64_t{40}}) {
+    const auto name = memory.value<std::uint64_t>(type + offset);
+    if (!name || *name == 0) continue;
+    const std::vector<std::byte> bytes = memory.bytes(*name, 64);
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::size_t end = text.find('\0');
+    if (end != std::string_view::npos && text.substr(0, end).ends_with(kTypeName)) return true;
+  }
+  return false;
+}
+
+std::optional<SemLock> read_at(const image::Memory& memory, std::uint64_t address, std::uint64_t semaphore) {
+  const auto raw = memory.value<RawSemLock>(address);
+  if (!raw || raw->handle != semaphore || raw->maxvalue <= 0) return std::nullopt;
+  if (raw->kind != kRecursiveMutex && raw->kind != kSemaphore) return std::nullopt;
+  const auto type = memory.value<std::uint64_t>(address - kWord);
+  if (!type || !is_type_of_sem_lock(memory, *type)) return std::nullopt;
+  return SemLock{address, raw->last_tid, raw->count, raw->kind == kRecursiveMutex || raw->maxvalue == 1};
+}
+
+// Python's small objects are in the heap of malloc() or in anonymous memory.
+bool may_have_objects(const proc::Mapping& mapping) {
+  return mapping.readable && mapping.writable && !mapping.shared && mapping.inode == 0 &&
+         (mapping.path.empty() || mapping.path == "[heap]" || mapping.path.starts_with("[anon"));
+}
+
+const proc::Mapping* find_semaphore(const image::Image& image, const proc::Mapping& file) {
+  const auto found = std::ranges::find_if(image.mappings, [&](const proc::Mapping& one) {
+    return one.shared && one.inode == file.inode && one.device == file.device && one.offset == file.offset;
+  });
+  return found == image.mappings.end() ? nullptr : &*found;
+}
+
+std::int32_t tid_of_pointer(const image::Image& image, std::uint64_t pointer) {
+  const auto thread = std::ranges::find(image.threads, pointer, &image::Thread::fs_base);
+  return thread == image.threads.end() || thread->has_ended ? 0 : thread->tid;
+}
+
+bool is_named_semaphore(const model::Wait& wait) {
+  return wait.is_stuck && wait.is_shared && wait.kind == model::WaitKind::kFutex &&
+         wait.use == model::FutexUse::kUnknown && wait.path.find("/sem.") != std::string::npos;
+}
+
+// The thread is in put() of a multiprocessing.Queue. It waits for a free place in the queue: the semaphore for that
+// looks like a lock if the queue has one place. (billiard has the same file.)
+bool waits_for_place_in_queue(const model::Wait& wait) {
+  return std::ranges::any_of(wait.stack.frames, [](const model::Frame& frame) {
+    return frame.function == "put" &&
+           (frame.file.ends_with("multiprocessing/queues.py") || frame.file.ends_with("billiard/queues.py"));
+  });
+}
+
+class HolderSearch {
+ public:
+  explicit HolderSearch(Scene& scene) : scene_(scene) {}
+
+  void explain(std::size_t subject, model::Wait& wait) {
+    const image::Image& image = scene_.subjects[subject].image;
+    const proc::Mapping* const file = image.mapping_of(wait.object);
+    if (file == nullptr || file->inode == 0) return;
+    std::vector<std::size_t> holders;
+    std::vector<SemLock> objects;
+    bool is_released_elsewhere = false;
+    for (std::size_t other = 0; other < scene_.subjects.size(); ++other) {
+      const auto object = find(other, *file, wait.object - file->start);
+      if (!object) {
+        if (find_semaphore(scene_.subjects[other].image, *file) != nullptr) return;  // its part is not known
+        continue;
+      }
+      if (object->count < 0) is_released_elsewhere = true;
+      if (object->count > 0) holders.push_back(other);
+      objects.push_back(*object);
+    }
+    // A process that is no subject may have acquired it.
+    const bool sees_all = std::ranges::all_of(wait.wakers, [&](const model::Waker& waker) {
+      return std::ranges::any_of(scene_.subjects, [&](const Subject& one) { return one.image.pid == waker.pid; });
+    });
+    if (objects.empty() || !sees_all) return;
+    if (!std::ranges::all_of(objects, &SemLock::is_lock) || waits_for_place_in_queue(wait)) {
+      wait.semaphore_use = model::SemaphoreUse::kCounts;
+      return;
+    }
+    // A lock may be released by a process that did not acquire it. Then the counts do not show who has it.
+    if (is_released_elsewhere || holders.size() > 1) return;
+    wait.semaphore_use = holders.empty() ? model::SemaphoreUse::kLockWithoutHolder : model::SemaphoreUse::kLockHeld;
+    if (holders.empty()) return;
+    const image::Image& holder = scene_.subjects[holders.front()].image;
+    const auto held = std::ranges::find_if(objects, [](const SemLock& one) { return one.count > 0; });
+    wait.wakers.push_back({holder.pid, tid_of_pointer(holder, held->thread), -1, model::kViaSemaphoreLock});
+  }
+
+ private:
+  std::optional<SemLock> find(std::size_t subject, const proc::Mapping& file, std::uint64_t offset) {
+    const image::Image& image = scene_.subjects[subject].image;
+    const proc::Mapping* const mapping = find_semaphore(image, file);
+    if (mapping == nullptr) return std::nullopt;
+    auto object = find_sem_lock(image, mapping->start + offset, hint_, budget_);
+    if (object) hint_ = object->handle_address;
+    return object;
+  }
+
+  Scene& scene_;
+  std::uint64_t hint_ = 0;  // where the process that was looked at last has the object: a fork has it there, too
+  std::uint64_t budget_ = files::kMaxSemaphoreSearchBytes;
+};
+
+}  // namespace
+
+std::optional<SemLock> find_sem_lock(const image::Image& image, std::uint64_t semaphore, std::uint64_t hint,
+                                     std::uint64_t& budget) {
+  if (hint != 0) {
+    if (const auto object = read_at(*image.memory, hint, semaphore)) return object;
+  }
+  constexpr std::uint64_t kChunk = std::uint64_t{1} << 20U;
+  for (const proc::Mapping& mapping : image.mappings) {
+    if (!may_have_objects(mapping)) continue;
+    for (std::uint64_t at = mapping.start; at < mapping.end; at += kChunk) {
+      const std::uint64_t size = std::min(kChunk, mapping.end - at);
+      if (size > budget) return std::nullopt;
+      budget -= size;
+      const std::vector<std::byte> bytes = image.memory->bytes(at, size);
+      for (std::size_t offset = 0; offset + kWord <= bytes.size(); offset += kWord) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, bytes.data() + offset, kWord);
+        if (word != semaphore) continue;
+        if (const auto object = read_at(*image.memory, at + offset, semaphore)) return object;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+void find_semaphore_holders(Scene& scene) {
+  HolderSearch search(scene);
+  for (std::size_t subject = 0; subject < scene.subjects.size(); ++subject) {
+    for (model::Wait& wait : scene.model.processes[subject].waits) {
+      if (is_named_semaphore(wait)) search.explain(subject, wait);
+    }
+  }
+}
+
+}  // namespace forksight::inspect

@@ -1,0 +1,33 @@
+// Who holds a lock of Python's multiprocessing. Such a lock is a POSIX semaphore in shared memory, which records no
+// owner. But each process has a Python object for it, which counts how often this process acquired and released it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "image/image.hpp"
+#include "inspect/scene.hpp"
+
+namespace forksight::inspect {
+
+// A SemLock object of CPython's Modules/_multiprocessing/semaphore.c, which is the same from 3.8 to 3.15, or of
+// billiard. On x86-64 its fields follow the pointer to its type: handle (8 bytes), last_tid (8), count (4),
+// maxvalue (4), kind (4).
+struct SemLock {
+  std::uint64_t handle_address = 0;  // where the field `handle` is, in the process
+  std::uint64_t thread = 0;          // pthread_self() of the thread that acquired it last
+  std::int32_t count = 0;            // acquired minus released, by this process, since it was forked
+  // It is an RLock, or a semaphore with at most one unit, so one process at most can have it.
+  bool is_lock = false;
+};
+
+// The object for the semaphore at address `semaphore` of the process. `hint`: where the parent or a child has it, or 0.
+// `budget`: bytes of memory that may still be searched. nullopt: there is none, or it was not found.
+std::optional<SemLock> find_sem_lock(const image::Image& image, std::uint64_t semaphore, std::uint64_t hint,
+                                     std::uint64_t& budget);
+
+// Sets `semaphore_use` of each wait for a semaphore of multiprocessing that no process can end, and adds the holder to
+// its wakers.
+void find_semaphore_holders(Scene& scene);
+
+}  // namespace forksight::inspect
