@@ -145,6 +145,8 @@ std::string describe_child(std::int32_t pid, const proc::ThreadSample& thread) {
   return children.empty() ? std::string() : name_processes(children);
 }
 
+constexpr std::int64_t kFutexWaitv = 449;  // SYS_futex_waitv of Linux 5.16, which older headers do not have
+
 const char* name_of(std::int64_t number) {
   switch (number) {
     case SYS_read: return "read";
@@ -185,6 +187,16 @@ const char* name_of(std::int64_t number) {
     case SYS_open:
     case SYS_openat: return "open";
     case SYS_io_getevents: return "io_getevents";
+    case SYS_io_uring_enter: return "io_uring_enter";
+    case SYS_splice: return "splice";
+    case SYS_tee: return "tee";
+    case SYS_vmsplice: return "vmsplice";
+    case SYS_sendfile: return "sendfile";
+    case SYS_copy_file_range: return "copy_file_range";
+    case SYS_fsync: return "fsync";
+    case SYS_fdatasync: return "fdatasync";
+    case SYS_getrandom: return "getrandom";
+    case kFutexWaitv: return "futex_waitv";
     case SYS_ioctl: return "ioctl";
     default: return nullptr;
   }

@@ -18,7 +18,10 @@ def joined(text):
 
 class Waiting(unittest.TestCase):
     def said_of(self, *mode):
-        with Program([PROGRAM, *mode]) as program:
+        return self.said_of_program([PROGRAM, *mode])
+
+    def said_of_program(self, argv):
+        with Program(argv) as program:
             program.wait_quiet()
             done = FORKSIGHT.run(program.pid)
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -52,6 +55,12 @@ class Waiting(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="forksight-why-") as folder:
             path = Path(folder, "fifo")
             self.expect(self.said_of("fifo", str(path)), rf"in open: the FIFO {path}, for somebody who writes; nobody has it open for writing")
+
+    def test_a_call_that_moves_data_between_pipes(self):
+        splice = 275  # on x86-64
+        script = ("import ctypes, os, sys; first, second = os.pipe(), os.pipe(); sys.stdout.write('x'); sys.stdout.flush(); "
+                  f"ctypes.CDLL(None).syscall({splice}, first[0], 0, second[1], 0, 1, 0)")
+        self.expect(self.said_of_program([sys.executable, "-B", "-c", script]), r"\bin splice\b")
 
     def test_the_pipe_that_it_reads(self):
         self.expect(self.said_of("wait"), r"in read: pipe:\[\d+\]")
