@@ -64,6 +64,8 @@ Json wait_to_json(const model::Wait& wait) {
     json["readers"] = wait.readers;
     json["mutex_type"] = name_of(kMutexTypeNames, wait.mutex_type);
   }
+  if (wait.semaphore_use != model::SemaphoreUse::kUnknown)
+    json["semaphore_use"] = name_of(kSemaphoreUseNames, wait.semaphore_use);
   if (wait.fd >= 0) json["fd"] = wait.fd;
   if (!wait.path.empty()) json["path"] = wait.path;
   if (!wait.object_module.empty()) {

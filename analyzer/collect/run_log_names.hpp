@@ -68,6 +68,13 @@ inline constexpr std::array<std::pair<model::MutexType, std::string_view>, 5> kM
     {model::MutexType::kAdaptive, "adaptive"},
 }};
 
+inline constexpr std::array<std::pair<model::SemaphoreUse, std::string_view>, 4> kSemaphoreUseNames{{
+    {model::SemaphoreUse::kUnknown, "unknown"},
+    {model::SemaphoreUse::kLockHeld, "held-lock"},
+    {model::SemaphoreUse::kLockWithoutHolder, "lock-without-holder"},
+    {model::SemaphoreUse::kCounts, "counter"},
+}};
+
 template <class Names, class Value>
 constexpr std::string_view name_of(const Names& names, Value value) {
   for (const auto& [known, name] : names) {

@@ -213,6 +213,7 @@ model::Wait read_wait(const Json& json, Problem& problem) {
     reader.number("readers", wait.readers);
     reader.word("mutex_type", kMutexTypeNames, wait.mutex_type);
   }
+  if (reader.find("semaphore_use") != nullptr) reader.word("semaphore_use", kSemaphoreUseNames, wait.semaphore_use);
   reader.number("fd", wait.fd);
   reader.text("path", wait.path);
   reader.text("object_module", wait.object_module);

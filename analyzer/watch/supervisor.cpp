@@ -229,8 +229,8 @@ ProcessEvidence Supervisor::read_evidence(const Watched& watched, proc::MemorySh
     evidence.timed_signals = find_timed_signals(thread.tid, thread.status.caught & ~reserved);
     break;
   }
-  const auto member = tree_.living().find(pid);
-  if (member != tree_.living().end() && is_python_program(member->second.exe)) {
+  // The tree has the program as it was when the process was found. A shell may have called exec since.
+  if (is_python_program(proc::read_exe(pid))) {
     evidence.has_python_interrupt = proc::has_default_interrupt(watched.last.threads.back().tid).value_or(true);
   }
   evidence.is_frozen = freezers.is_frozen(pid);
