@@ -15,7 +15,7 @@
 extern const struct Probe* const __start_probes[];
 extern const struct Probe* const __stop_probes[];
 
-static unsigned g_context; /* set before any probe runs, also before main */
+static unsigned g_context; /* set before any probe runs, even before the probes that run before main */
 static const char* g_only;
 static pid_t g_first;
 static unsigned g_ran;

@@ -78,7 +78,7 @@ def included(file):
 
 
 class Plants:
-    """Builds copies of `forksight` with a fault, in a folder of their own."""
+    """Builds copies of `forksight` in one folder. Each copy has one fault."""
 
     def __init__(self, build, folder):
         self.build, self.folder = build, Path(folder)
@@ -87,7 +87,7 @@ class Plants:
         return subprocess.run(["ninja", "-C", self.build, "-t", "commands", "-s", target], capture_output=True, text=True, check=True).stdout
 
     def unit_of(self, source):
-        """The file that the compiler is called with to compile this source (the source itself, or a batch of several), and the words of that command."""
+        """(the file that the compiler gets for this source: the source itself, or a batch of several files; the words of that command)"""
         entries = json.loads((self.build / "compile_commands.json").read_text())
         for entry in entries:
             unit = Path(entry["file"])

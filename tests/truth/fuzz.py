@@ -167,9 +167,9 @@ def conclude(problems):
 
 
 def check(arguments):
-    """Plays all recorded scenarios. Plays those with a worse verdict once more, one at a time, because plays that run at the
-    same time may change a verdict. They make a play slow. And a descriptor that another play is sending may, as seen from
-    outside, belong to any pipe."""
+    """Plays all recorded scenarios. If a verdict is worse than the recorded one, plays the scenario once more, alone. Plays that run at
+    the same time may change a verdict. One reason is that they make the machine slow. Another reason is a descriptor that a play is
+    sending: as seen from outside, it may belong to any pipe, also to a pipe of another play."""
     known = expectations()
     with ThreadPoolExecutor(arguments.jobs) as pool:
         worse = [one for one, found in zip(known, pool.map(lambda one: check_seed(*one, arguments), known)) if found]

@@ -604,7 +604,7 @@ def check_by_any(readings, sentence):
 
 
 def ways_to_read(names, slots):
-    """A thread that calls exec gets the number of its process' first thread. So a number in a sentence may mean either of these two threads."""
+    """A thread that calls exec gets the thread id of the first thread of its process. So an id in a sentence may mean either of the two."""
     processes, threads = names
     others = {slot["tid"]: name for name, slot in slots.items() if threads.get(slot["tid"], name) != name}
     return [names, (processes, threads | others)] if others else [names]

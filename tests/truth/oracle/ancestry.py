@@ -1,4 +1,4 @@
-"""The ancestors of a process since its program started: it has a copy of their memory. What became of their threads."""
+"""Finds the ancestors of whose memory a process has a copy, and what became of their threads in the process."""
 
 
 def ancestry(state, process):

@@ -1,4 +1,4 @@
-"""Condition variables as in glibc 2.36. The functions are of the kind that memory_operations.py describes.
+"""Condition variables as in glibc 2.36. memory_operations.py describes the arguments and results of the functions.
 
 A new waiter joins the second group. A signal goes to the first group as long as that group has waiters without a signal. If all of
 them have one, the caller of the next signal first waits until all waiters have left the first group. Then the second group becomes

@@ -105,7 +105,7 @@ def is_quiet(machine, state, thread):
 
 
 def next_states(machine, state):
-    """The states that may follow. Of moves whose order makes no difference, only one order is tried."""
+    """The states that may follow. If the order of some moves makes no difference, only one order of them is tried."""
     for thread in machine.live_threads(state):
         if is_quiet(machine, state, thread):
             following = machine.moves(state, thread)
@@ -234,7 +234,7 @@ def freed_by(machine, end, event_names):
 
 
 def moves_of_ghosts(scenario):
-    """(machine, final states) of the world in which no fork loses a thread. No states if that world is undefined or too large."""
+    """(machine, final states) of the world in which no fork loses a thread. If that world is undefined or too large, there are no states."""
     machine = Machine(scenario, ghosts=True)
     try:
         return machine, terminals(machine, after_forced(machine))

@@ -1,4 +1,5 @@
-"""The ways to make a process, and the handlers that fork() calls. The functions are of the kind that memory_operations.py describes.
+"""The ways to make a process, and the handlers that fork() calls. memory_operations.py describes the arguments and results of the
+functions.
 
 `fork P WAY`: WAY is fork (the default), _Fork, forkpty, daemon, vfork or spawn. vfork and spawn start this program again in the child,
 because a child of vfork() may only call exec or _exit(). `atfork keep M`: the prepare handler locks M, and the parent and child handlers

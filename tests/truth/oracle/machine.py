@@ -1,7 +1,7 @@
 """The machine that a scenario runs on: a model of POSIX and glibc for the steps of the language. Each move takes one step.
 
 A state is a plain dictionary. A move changes a copy of it. Its keys:
-  ("t", thread)        (process, next step of its list, stage, status): status live, ended, gone (with its process)
+  ("t", thread)        (process, index of the next step in its list, stage, status): status live, ended, gone (with its process)
   ("p", process)       (parent, status, exit code, stopped, first thread): status live, zombie, reaped
   ("fork", process)    (parent, thread that forked, threads that were lost) of the fork that made it. An exec removes this key
   ("way", process)     (parent, thread that forked, threads that were lost, workers that were lost) of each fork that led to it, the
@@ -127,7 +127,7 @@ class Machine:
         return isinstance(state["t", thread][2], tuple) and state["t", thread][2][0] == "handler"
 
     def place_of(self, state, thread):
-        """The progress of the thread, as a number that only grows."""
+        """The progress of the thread, as a number that never becomes smaller."""
         return 2 * state["t", thread][1] + (0 if self.is_in_handler(state, thread) else 1)
 
     def opening(self, state, process, but=None):

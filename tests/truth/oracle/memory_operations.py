@@ -78,7 +78,7 @@ def rdlock(machine, state, thread, step, _stage):
     readers, writer, pending = state[key]
     check_waiters_live(machine, state, key[1], pending)
     if writer == thread:
-        return on_through(machine, state, thread)  # EDEADLK
+        return on_through(machine, state, thread)  # the call fails with EDEADLK
     if writer is not None or (pending and readers and "writer" in machine.objects[key[2]].attributes):
         return []
     state[key] = (tuple(sorted(readers + (thread,))), None, pending)
@@ -90,7 +90,7 @@ def wrlock(machine, state, thread, step, stage):
     readers, writer, pending = state[key]
     check_waiters_live(machine, state, key[1], pending)
     if writer == thread:
-        return on_through(machine, state, thread)  # EDEADLK
+        return on_through(machine, state, thread)  # the call fails with EDEADLK
     if readers or writer is not None:
         if stage is None:
             state[key] = (readers, writer, tuple(sorted(pending + (thread,))))
@@ -259,7 +259,7 @@ def is_live_in(state, process, thread):
 
 
 def make(machine, state, thread, step, _stage):
-    """Makes an object at the address of a destroyed one."""
+    """Makes an object at the address of a destroyed object."""
     entry, process = machine.objects[step.arguments[0]], state["t", thread][0]
     if not entry.at or entry.shared:
         raise Undefined("the object is not at the place of another one")

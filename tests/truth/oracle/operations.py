@@ -1,4 +1,4 @@
-"""Steps that use descriptors, threads and processes. The functions are of the kind that memory_operations.py describes."""
+"""Steps that use descriptors, threads and processes. memory_operations.py describes the arguments and results of the functions."""
 from condition_operations import CONDITION_OPERATIONS
 from fork_operations import FORK_OPERATIONS
 from memory_operations import MEMORY_OPERATIONS, begun, on_through

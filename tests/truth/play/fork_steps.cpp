@@ -133,8 +133,8 @@ int fork_child(int index, const Step& step) {
   if (child < 0) return errno;
   if (child == 0) {
     enter_child();
-    if (way != "daemon")
-      t_here.step = -1;  // the parent reports that the step is done; the parent of a daemon has ended
+    // The parent reports that the step is done. Only the parent of a daemon cannot, because it has ended.
+    if (way != "daemon") t_here.step = -1;
     Slot& mine = control().slots[other];
     mine.step.store(-1);
     mine.phase.store(kBefore);
