@@ -1,6 +1,6 @@
-"""busy_programs.py FORKSIGHT BUSY BUSY_BLAS: forksight does not report forked children that compute without a pause.
+"""busy_programs.py FORKSIGHT BUSY BUSY_BLAS: forked children compute without a pause. `forksight why` must report nothing.
 
-They must not be mistaken for children that spin on a lock.
+It must not mistake these children for children that spin on a lock.
 """
 import subprocess
 import sys

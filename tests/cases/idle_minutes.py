@@ -1,8 +1,8 @@
 """idle_minutes.py FORKSIGHT WAYS_OUT NO_LIBC [SECONDS]: runs idle programs for SECONDS (default: 600).
 
-They are real programs that wait for input, and daemons with signal handlers. All of them run at once, each under
-`forksight run --on-hang kill`. The test runs `forksight why` ten times on each of them. Neither command may report a
-finding. `run` must kill none of them. At the end, each program must still do its work.
+Some are real programs that wait for input. The others are daemons with signal handlers. All programs run at the same time,
+each under `forksight run --on-hang kill`. The test runs `forksight why` ten times on each program. Neither command may
+report a finding, and `run` must not kill a program. At the end, each program must still do its work.
 """
 import os
 import subprocess
@@ -22,7 +22,7 @@ LIMIT_S = 60
 
 
 class Filter(Started):
-    """A program that reads its input. It must print `answer` for the input `question`, and end when the input ends."""
+    """A program that reads its input. For the input `question` it must print `answer`. It must end when the input ends."""
 
     def __init__(self, name, argv, question=b"idle\n", answer=b"idle\n", status=0):
         self.question, self.answer, self.status = question, answer, status
@@ -119,7 +119,7 @@ def ask(forksight, program):
 
 
 def check_report(path):
-    """Returns the report if it tells of a hang. `run` writes a report of one line, the summary, even if it found nothing."""
+    """Returns a line with the report if the report names a hang. If `run` found nothing, its report is one line, the summary."""
     said = path.read_text(errors="replace")
     return [f"{path.stem}: {said}"] if any(word in said for word in ("HANG", "unexplained", "withdrawn")) else []
 

@@ -1,7 +1,8 @@
-"""idle_programs.py FORKSIGHT WAITS: correct programs that wait for something. `forksight why` examines each of them
+"""idle_programs.py FORKSIGHT WAITS: runs correct programs that wait for something. `forksight why` examines each program
 while it waits, and must report nothing.
 
-The examination must not disturb the programs. Afterwards the test lets each wait end. No call of the programs may fail.
+The examination must not disturb the programs. Afterwards the test lets each wait end. Each call of the programs must have
+the same result as without the examination.
 """
 import concurrent.futures
 import os
@@ -23,8 +24,8 @@ LIMIT_S = 60
 SETTLE_S = 4
 
 
-def at_once(_program):
-    """A timeout ends the wait."""
+def by_timeout(_program):
+    """Does nothing, because a timeout ends the wait."""
 
 
 def by_byte(program):
@@ -58,19 +59,19 @@ WAITS = [
     ("poll", by_byte, "1 0"),
     ("select", by_byte, "1 0"),
     ("pipe", by_byte, "1 0"),
-    ("sleepers", at_once, "0 0"),
+    ("sleepers", by_timeout, "0 0"),
     ("pool_and_read", by_byte, "1 0"),
-    ("pool_and_sleep", at_once, "0 0"),
+    ("pool_and_sleep", by_timeout, "0 0"),
     ("pool_and_sigwait", by_signal, "1 0"),
     ("signalfd", by_signal, "1 0"),
-    ("timerfd", at_once, "1 0"),
+    ("timerfd", by_timeout, "1 0"),
     ("pause", by_signal, "-1 EINTR"),
     ("sigsuspend", by_signal, "-1 EINTR"),
-    ("eventfd", at_once, "0 0"),
-    ("sem_timedwait", at_once, "-1 ETIMEDOUT"),
-    ("cond_timedwait", at_once, "-1 ETIMEDOUT"),
-    ("semtimedop", at_once, "-1 EAGAIN"),
-    ("recv_with_timeout", at_once, "-1 EAGAIN"),
+    ("eventfd", by_timeout, "0 0"),
+    ("sem_timedwait", by_timeout, "-1 ETIMEDOUT"),
+    ("cond_timedwait", by_timeout, "-1 ETIMEDOUT"),
+    ("semtimedop", by_timeout, "-1 EAGAIN"),
+    ("recv_with_timeout", by_timeout, "-1 EAGAIN"),
     ("accept", by_connecting(1), "1 0"),
     ("client", by_answer, "1 0"),
     ("live_child", by_byte, "1 0"),
@@ -113,7 +114,7 @@ def has_settled(program):
 
 def look_at(forksight, program):
     """Runs `forksight why` several times. Returns lines about the first unexpected exit status."""
-    wait_for(lambda: has_settled(program), SETTLE_S, None)  # a server with timers never rests, so a timeout here is no failure
+    wait_for(lambda: has_settled(program), SETTLE_S, None)  # a server with timers never settles, so a timeout is no failure
     lines = []
     for _ in range(LOOKS):
         done = subprocess.run([forksight, "why", str(program.pid)], capture_output=True, text=True, timeout=LIMIT_S, check=False)
@@ -132,7 +133,7 @@ def main():
             for make in SERVERS:
                 started.append(make(folder))
             for name, end, expected in WAITS:
-                if end is not at_once:
+                if end is not by_timeout:
                     started.append(Wait(waits, name, end, expected, folder))
 
             def start_and_look_at(wait):
@@ -142,9 +143,9 @@ def main():
             with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as looks:
                 for found in looks.map(lambda program: look_at(forksight, program), list(started)):
                     lines += found
-            # The waits with a timeout are started one by one, because the timeout runs from the start of the program.
+            # The programs whose wait has a timeout are started one by one, because the timeout runs from the start of the program.
             for wait in WAITS:
-                if wait[1] is at_once:
+                if wait[1] is by_timeout:
                     lines += start_and_look_at(wait)
             for program in started:
                 lines += program.go_on()

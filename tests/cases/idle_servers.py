@@ -1,6 +1,6 @@
-"""Idle servers and interpreters. Each of them must still answer a request after forksight has examined it.
+"""Idle servers and interpreters. Each must still answer a request after forksight has examined it.
 
-packages.txt lists the packages of all of them.
+packages.txt lists the packages that contain them.
 """
 import os
 import pty
@@ -26,7 +26,7 @@ def ask(path, question, length=4096):
 
 
 class Redis(Started):
-    """Redis has an event loop with a timer, and threads that wait for jobs. A client waits in BLPOP."""
+    """Redis has an event loop with a timer, and threads that wait for jobs. A client of it waits for the answer to BLPOP."""
 
     def __init__(self, folder):
         self.path = str(Path(folder, "redis.sock"))
@@ -164,8 +164,8 @@ asyncio.run(main())
 """,
     "thread_and_fork": """
 import os, sys, threading
-# The child has lost a thread that holds a lock. It does not need the lock, and waits for its
-# parent.
+# The fork does not copy the thread that holds the lock. The child does not need the lock. It
+# waits for its parent.
 ready = threading.Event()
 lock = threading.Lock()
 over = threading.Event()
@@ -220,7 +220,7 @@ It runs keytool, because a bare Java runtime without a compiler contains keytool
 
 
 class Postgres(Started):
-    """A postmaster with its writer and launcher processes. It refuses to run as root."""
+    """A postmaster with its writer and launcher processes. It refuses to run as root, so root starts it as the user postgres."""
 
     def __init__(self, folder):
         tools, user = self.find_tools(), self.find_user()

@@ -10,9 +10,9 @@ LIMIT_S = 30
 
 
 def wait_for(condition, limit_s, failure):
-    """Waits until `condition` is true, and returns True. After `limit_s` it raises an error with the text `failure`.
+    """Waits until condition() is true, and returns True. After `limit_s` seconds it raises an error with the text `failure`.
 
-    If `failure` is None, it returns False instead.
+    If `failure` is None, it returns False instead of raising an error.
     """
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline:
@@ -37,7 +37,7 @@ def parent_of(pid):
 class Started:
     """A program with pipes to its input and from its output. Its standard error is ignored."""
 
-    wrap = None  # a function of a name and a command; it returns the command that is started instead
+    wrap = None  # a function that gets a name and a command, and returns the command that is started instead
 
     def __init__(self, name, argv, **more):
         self.name = name
@@ -57,7 +57,7 @@ class Started:
         return sorted(mine)
 
     def go_on(self):
-        """Checks that the program still works as before. Returns lines with errors."""
+        """Checks that the program still works. Returns lines with errors."""
         return []
 
     def end(self):
@@ -73,7 +73,8 @@ class Started:
             except subprocess.TimeoutExpired:
                 pass
         for pid in tree:
-            # An orphan of these processes is now a child of this test. Its pid is not reused until the test has waited for it.
+            # If the parent of such a process has ended, the process is now a child of this test. Its pid is then not reused until
+            # the test has waited for it.
             if pid == self.pid or parent_of(pid) in (os.getpid(), self.pid, *tree):
                 try:
                     os.kill(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Observes a program from outside: the states of its threads, and its end. Only processes that were started here are signalled."""
+"""Observes a program from outside: the states of its threads, and its end. Signals only descendants of this process."""
 import ctypes
 import os
 import shutil
@@ -16,7 +16,7 @@ SPIN_S = 1.0   # a spin: one thread takes this CPU time, while all sleeping thre
 
 
 def become_reaper():
-    """Makes orphaned descendants children of this process, so that it can find and reap all of them."""
+    """Makes this process the parent of descendants whose parent ends, so that it can find and reap all of them."""
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
@@ -29,7 +29,7 @@ def read_or_empty(path):
 
 
 def stat_fields(path):
-    """The fields of a stat file from field 3 (state) on. Empty if the task has ended."""
+    """The fields of a stat file from field 3 (state) on; an empty list if the task has ended."""
     return read_or_empty(path).rpartition(")")[2].split()
 
 
@@ -58,9 +58,9 @@ class Task:
 
 
 def is_in_vfork(pid, tid):
-    """Whether a thread waits in vfork(), system call 58, until the child calls exec or ends.
+    """True if a thread waits in vfork() (system call 58 of x86-64) until the child calls exec or ends.
 
-    The thread is then in state D. In other calls, state D ends soon by itself.
+    Such a thread is in state D, and may stay in it for ever. In other calls a thread soon leaves state D by itself.
     """
     return read_or_empty(f"/proc/{pid}/task/{tid}/syscall").startswith("58 ")
 
@@ -85,7 +85,7 @@ def look(pids):
 
 
 def stacks(pids):
-    """Text for people that says where each thread is. It comes from gdb if gdb is installed, and from /proc otherwise."""
+    """A text for people that says where each thread is. It comes from gdb if gdb is installed, otherwise from /proc."""
     text = []
     for pid in pids:
         text.append(f"--- process {pid}: {read_or_empty(f'/proc/{pid}/cmdline').replace(chr(0), ' ')}")
@@ -101,7 +101,7 @@ def stacks(pids):
 
 
 def is_being_killed(pid):
-    """Whether SIGKILL was sent and has not taken effect yet. On a busy machine, the process must first get a processor."""
+    """True if SIGKILL was sent to the process and has not ended it yet. On a busy machine the process must first get a processor."""
     for line in read_or_empty(Path(f"/proc/{pid}/status")).splitlines():
         name, _, value = line.partition(":")
         if name in ("SigPnd", "ShdPnd") and int(value, 16) >> (signal.SIGKILL - 1) & 1:
@@ -110,7 +110,7 @@ def is_being_killed(pid):
 
 
 class Program:
-    """One program and its descendants, in a session of their own. Their output goes to files in `folder`."""
+    """One program and its descendants, in a session of their own. Their output goes into files in `folder`."""
 
     def __init__(self, argv, folder):
         self.stdout_path, self.stderr_path = Path(folder, "stdout"), Path(folder, "stderr")
@@ -124,7 +124,7 @@ class Program:
         return read_or_empty(self.stderr_path)
 
     def status(self):
-        """The exit status as a shell gives it. None while the program runs."""
+        """The exit status as a shell gives it (128 + number of the signal that ended the program); None while the program runs."""
         code = self.popen.poll()
         return 128 - code if code is not None and code < 0 else code
 
@@ -137,7 +137,8 @@ class Program:
                 return "ok" if self.status() == 0 else "error"
             tasks = look(descendants())
             asleep = {key: task for key, task in tasks.items() if task.state == "S"}
-            # A process that is forked between the listing and the look is missing from `first`.
+            # The time starts again if a sleeping thread has run, or if a thread has begun or ended. `first` then has the CPU time of
+            # each thread.
             if asleep != before or set(tasks) != set(first):
                 before, since, first = asleep, time.monotonic(), tasks
             busy = [key for key in tasks if key not in asleep]
@@ -150,7 +151,7 @@ class Program:
         return "undecided"
 
     def wait(self, limit_s):
-        """The exit status, or None after `limit_s`."""
+        """The exit status; None if the program runs for longer than `limit_s` seconds."""
         try:
             self.popen.wait(limit_s)
         except subprocess.TimeoutExpired:
@@ -158,7 +159,7 @@ class Program:
         return self.status()
 
     def end(self):
-        """Kills and reaps all descendants. True if one was alive to which no SIGKILL had been sent yet."""
+        """Kills and reaps all descendants of this process. Returns True if one of them was alive and nobody had sent it SIGKILL before."""
         left = False
         while True:
             alive = [pid for pid in descendants() if stat_fields(f"/proc/{pid}/stat")[:1] not in ([], ["Z"])]

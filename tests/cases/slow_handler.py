@@ -1,7 +1,8 @@
 """slow_handler.py FORKSIGHT WAYS_OUT: `run --on-hang kill` does not kill a program whose atfork handler takes fourteen seconds.
 
-After ten seconds, `run` reports that the handler is likely to hang, whatever `--hang-after` says. When the handler returns, it
-withdraws the finding. Its exit status is then that of the program. One handler sleeps, the other computes.
+After ten seconds, `run` reports that the handler is likely to hang, whatever the value of `--hang-after` is. When the handler
+returns, `run` withdraws the finding. The exit status of `run` must be that of the program. There are two programs: the handler of
+one sleeps, the handler of the other computes.
 """
 import subprocess
 import sys

@@ -1,7 +1,9 @@
-"""ways_out.py FORKSIGHT WAYS_OUT NO_LIBC: programs whose processes all sleep until a handler, an alarm or time wakes them.
+"""ways_out.py FORKSIGHT WAYS_OUT NO_LIBC: programs whose processes all sleep until a signal handler, an alarm or a timeout wakes them.
 
-`forksight run --on-hang kill` must report nothing about them, and must not kill them. `forksight why` must report nothing, too.
-It must say what they wait for, and what could end the wait. Nothing can wake their twins. `run` must report each twin, and kill it.
+`forksight run --on-hang kill` must report nothing about these programs, and must not kill them. A few of them it may report as a hang
+that is not certain, but then it must withdraw the finding. `forksight why` must report nothing, either. It must say what the programs
+wait for, and what could end the wait. Other programs look similar, but nothing can wake them (TWINS). `run` must report each of
+these, and kill it.
 """
 import os
 import re
@@ -60,7 +62,7 @@ except TimeoutError:
     raise SystemExit(7)
 """
 
-# A lost thread holds the lock. The exception ends the wait.
+# A thread that the fork does not copy holds the lock. The handler of SIGALRM raises an exception, which ends the wait.
 LOST_LOCK_ALARM = """
 import os, signal, threading, time
 lock, taken = threading.Lock(), threading.Event()
@@ -82,9 +84,9 @@ if child == 0:
 os._exit(os.waitpid(child, 0)[1] >> 8)
 """
 
-# `run` may report a hang of these programs, but not as proven. When they go on, it withdraws the finding.
+# `run` may report a hang of these programs, but not as certain. When such a program goes on, `run` withdraws the finding.
 JUMPS = ["alarm_jumps", "alarm_unlocks", "alarm_cancels", "timer_jumps", "childs_end_jumps", "ready_descriptor_jumps", "alarm_jumps_out_of_orphan"]
-TAKEN_BACK = {"slow_atfork", "busy_atfork", "lost_lock_alarm", "cancelled_anywhere", *JUMPS}
+MAY_BE_WITHDRAWN = {"slow_atfork", "busy_atfork", "lost_lock_alarm", "cancelled_anywhere", *JUMPS}
 
 EXECUTOR = """
 import concurrent.futures, multiprocessing, signal, threading
@@ -147,9 +149,9 @@ def python(script):
 
 
 def programs(ways_out, no_libc):
-    """Each program: its name, its command, the signal that ends its wait, and a pattern that the output of `why` must match.
+    """For each program: its name, its command, the signal that ends its wait, and a pattern that the output of `why` must match.
 
-    Without a signal, the wait ends by itself. Without a pattern, `why` is not run.
+    If the signal is None, the wait ends by itself. If the pattern is None, `why` is not run.
     """
     return [
         ("self_pipe", [ways_out, "self_pipe"], signal.SIGTERM, "a handler of SIGTERM"),
@@ -197,7 +199,7 @@ TWINS = [
 
 
 def start(forksight, folder, name, command):
-    """Starts `forksight run` with the command. Returns its process when the program is ready."""
+    """Starts `forksight run` with the command. Returns the process of `run` when the program is ready."""
     where = Path(folder, name)
     where.mkdir()
     argv = [forksight, "run", "--hang-after", HANG_AFTER, "--on-hang", "kill", "--error-exitcode", str(FOUND), "--fail-on",
@@ -228,7 +230,7 @@ def ask(forksight, pid, words, name):
     return []
 
 
-def be_left_alone(forksight, folder, name, command, end, words):
+def expect_no_finding(forksight, folder, name, command, end, words):
     lines = []
     run = start(forksight, folder, name, command)
     try:
@@ -247,13 +249,13 @@ def be_left_alone(forksight, folder, name, command, end, words):
             os.killpg(run.pid, signal.SIGKILL)
             run.wait()
     said = said_by(folder, name)
-    allowed = "is withdrawn" in said and name in TAKEN_BACK and "CERTAIN" not in said
+    allowed = "is withdrawn" in said and name in MAY_BE_WITHDRAWN and "CERTAIN" not in said
     if "finding" in said.splitlines()[-1] or ("HANG" in said and not allowed) or "unexplained" in said:
         lines.append(f"{name}: {said}")
     return lines
 
 
-def be_told(forksight, folder, name, command, rule):
+def expect_finding(forksight, folder, name, command, rule):
     run = start(forksight, folder, name, command)
     try:
         status = run.wait(LIMIT_S)
@@ -272,11 +274,11 @@ def main():
     jobs = []
     with tempfile.TemporaryDirectory(prefix="forksight-ways-out-") as folder, ThreadPoolExecutor(AT_ONCE) as pool:
         for name, command, end, words in programs(ways_out, no_libc):
-            jobs.append(pool.submit(be_left_alone, forksight, folder, name, command, end, words))
+            jobs.append(pool.submit(expect_no_finding, forksight, folder, name, command, end, words))
         for name, rule in TWINS:
-            jobs.append(pool.submit(be_told, forksight, folder, name, [ways_out, name], rule))
-        jobs.append(pool.submit(be_told, forksight, folder, "without_libc", [no_libc, "without handler"], "pipe-held-open"))
-        jobs.append(pool.submit(be_told, forksight, folder, "deadlock", python(DEADLOCK), "deadlock"))
+            jobs.append(pool.submit(expect_finding, forksight, folder, name, [ways_out, name], rule))
+        jobs.append(pool.submit(expect_finding, forksight, folder, "without_libc", [no_libc, "without handler"], "pipe-held-open"))
+        jobs.append(pool.submit(expect_finding, forksight, folder, "deadlock", python(DEADLOCK), "deadlock"))
         lines = [line for job in jobs for line in job.result()]
     print(f"{len(jobs)} programs")
     print("\n".join(lines))

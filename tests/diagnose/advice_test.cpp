@@ -43,7 +43,7 @@ Finding finding_of(std::string_view file) {
   return finding;
 }
 
-// The child that hangs, and its parent.
+// A child that hangs, and its parent, which is awake.
 model::Model family() {
   model::Model model = model_of({dead_process(2000, {}), dead_process(1000, {})});
   model.processes[0].ppid = 1000;
@@ -67,7 +67,7 @@ std::vector<std::string> advise(Finding finding, const model::Model& model = fam
 
 constexpr char kPool[] = "/usr/lib/python3.11/multiprocessing/pool.py";
 
-TEST(Advice, EachFrameworkSaysWhatItDoesOnceItsWorkerIsEnded) {
+TEST(Advice, SaysWhatEachFrameworkDoesOnceItsWorkerIsEnded) {
   struct Case {
     const char* file;
     const char* then;
@@ -93,7 +93,7 @@ TEST(Advice, EachFrameworkSaysWhatItDoesOnceItsWorkerIsEnded) {
   }
 }
 
-TEST(Advice, ContextsThatNativeFramesShow) {
+TEST(Advice, RecognisesFrameworksByNativeFrames) {
   struct Case {
     model::Stack stack;
     const char* rule;
@@ -115,7 +115,7 @@ TEST(Advice, ContextsThatNativeFramesShow) {
   }
 }
 
-TEST(Advice, AFutureIsTheCauseOfWaitsForThreadsAlone) {
+TEST(Advice, AdviceAboutFuturesIsOnlyForLostWakeups) {
   const model::Stack stack = native_stack("std::__atomic_futex_unsigned_base::_M_futex_wait_until", "/usr/lib/libstdc++.so.6");
   EXPECT_EQ(advise(finding_of(stack, "orphaned-mutex")).size(), 2U);
   model::Model model = family();
@@ -123,7 +123,7 @@ TEST(Advice, AFutureIsTheCauseOfWaitsForThreadsAlone) {
   EXPECT_EQ(advise(finding_of(stack, "lost-wakeup"), model).size(), 2U) << "a program in Python has no std::async";
 }
 
-TEST(Advice, IsTestedForTheRuleOfItsCaseAlone) {
+TEST(Advice, IsMarkedAsTestedOnlyForTheRuleOfItsCase) {
   Finding finding = finding_of(kPool);
   finding.rule = "python-lock-orphaned";
   add_advice(family(), finding);
@@ -167,13 +167,13 @@ TEST(Advice, AFullPipeOfSubprocess) {
   EXPECT_EQ(advise(finding, model).size(), 1U) << "process 2000 is not a child of process 1000";
 }
 
-TEST(Advice, AFrameworkStandsBeforeWhatItIsBuiltOn) {
+TEST(Advice, AFrameworkComesBeforeTheLibraryThatItUses) {
   Finding finding = finding_of("/usr/lib/python3.11/multiprocessing/process.py");
   finding.fork->stack = stack_of("/venv/torch/utils/data/dataloader.py");
   EXPECT_NE(advise(finding)[0].find("DataLoader"), std::string::npos);
 }
 
-TEST(Advice, OnlyAProcessThatIsThereIsToBeEnded) {
+TEST(Advice, AdvisesToEndOnlyAProcessThatExistsAndHangs) {
   model::Model model = family();
   model.processes[0].killed_by_run = true;
   EXPECT_EQ(advise(finding_of(kPool), model).size(), 2U);
@@ -185,7 +185,7 @@ TEST(Advice, OnlyAProcessThatIsThereIsToBeEnded) {
   EXPECT_EQ(advise(finding_of(kPool), model).size(), 2U);
 }
 
-TEST(Advice, WithoutTheParentNobodyStartsAnotherWorker) {
+TEST(Advice, WithoutTheParentSaysOnlyThatTheWorkIsLost) {
   constexpr char kLost[] = "Now: end process 2000 (kill -9 2000). Its work is lost.";
   model::Model model = family();
   model.processes[0].ppid = 1;
@@ -198,7 +198,7 @@ TEST(Advice, WithoutTheParentNobodyStartsAnotherWorker) {
   EXPECT_EQ(advise(finding_of(kPool), model)[0], kLost);
 }
 
-TEST(Advice, OtherHangsHaveNoWordsOfAFramework) {
+TEST(Advice, OtherHangsGetNoAdviceAboutAFramework) {
   const auto is_told_to_end = [](const Finding& finding) {
     const auto texts = advise(finding);
     return texts.size() == 2 && texts[0] == "Now: end process 2000 (kill -9 2000). Its work is lost." && texts[1] == "Another.";
@@ -208,31 +208,31 @@ TEST(Advice, OtherHangsHaveNoWordsOfAFramework) {
   finding.rule = "pipe-deadlock";
   EXPECT_TRUE(is_told_to_end(finding));
   finding = finding_of(kPool);
-  finding.fork->child = 3000;  // not the process that hangs
+  finding.fork->child = 3000;  // this is not the process that hangs
   EXPECT_TRUE(is_told_to_end(finding));
   finding = finding_of(kPool);
   finding.fork.reset();
   EXPECT_TRUE(is_told_to_end(finding));
   finding = finding_of(kPool);
   finding.outcome = Outcome::kError;
-  EXPECT_EQ(advise(finding).size(), 1U) << "it does not hang";
+  EXPECT_EQ(advise(finding).size(), 1U) << "the process does not hang";
   finding = finding_of(kPool);
   finding.outcome = Outcome::kMayHang;
   finding.fork.reset();
   EXPECT_EQ(advise(finding).size(), 1U) << "something may still end the wait";
 }
 
-TEST(Advice, WhoWaitsForTheEndGoesOn) {
+TEST(Advice, SaysWhichProcessWaitsForTheEnd) {
   model::Model model = family();
   model.processes[1].waits_for = model::ProcessId{0};
   model.processes[1].waits_via = "wait4";
-  const std::string told = "Now: end process 2000 (kill -9 2000). Its work is lost. Process 1000 waits for its end, and then goes on.";
-  EXPECT_EQ(advise(finding_of("/srv/u/pool.py"), model)[0], told);
+  const std::string expected = "Now: end process 2000 (kill -9 2000). Its work is lost. Process 1000 waits for its end, and then goes on.";
+  EXPECT_EQ(advise(finding_of("/srv/u/pool.py"), model)[0], expected);
   model.processes[1].waits_via = "pipe";
   EXPECT_EQ(advise(finding_of("/srv/u/pool.py"), model)[0], "Now: end process 2000 (kill -9 2000). Its work is lost.");
 }
 
-TEST(Advice, ProcessesThatHangByThemselvesAreAllToBeEnded) {
+TEST(Advice, AdvisesToEndAllProcessesThatHangIndependently) {
   model::Model model = family();
   model.processes.push_back(model.processes[0]);
   model.processes[2].pid = 2001;

@@ -35,7 +35,7 @@ model::Model bypassed(bool with_stream) {
   return model;
 }
 
-TEST(AtforkBypassed, IsCertainOfTheLockOfAStream) {
+TEST(AtforkBypassed, IsCertainIfTheChildWaitsForTheLockOfAStream) {
   model::Model model = bypassed(true);
   prove_dead(model);
   const auto findings = diagnose(model);
@@ -47,7 +47,7 @@ TEST(AtforkBypassed, IsCertainOfTheLockOfAStream) {
   EXPECT_EQ(findings[0].culprit.holder->tid, test::kHolder);
 }
 
-TEST(AtforkBypassed, IsLikelyOfAnotherFutex) {
+TEST(AtforkBypassed, IsLikelyIfTheChildWaitsForAnotherFutex) {
   model::Model model = bypassed(true);
   prove_dead(model, 0x1000);
   const auto findings = diagnose(model);
@@ -79,9 +79,9 @@ TEST(AtforkBypassed, NamesTheCall) {
   }
 }
 
-TEST(AtforkBypassed, IsSilentOfAChildThatLives) { EXPECT_TRUE(diagnose(bypassed(true)).empty()); }
+TEST(AtforkBypassed, IsSilentIfTheChildDoesNotHang) { EXPECT_TRUE(diagnose(bypassed(true)).empty()); }
 
-TEST(AtforkBypassed, LeavesATouchToItsRule) {
+TEST(AtforkBypassed, LeavesATouchToTheRuleOfItsLock) {
   LibcTrace scene({"localtime", kTimeZoneLock});
   scene.touch({"localtime", kTimeZoneLock});
   model::Model model = read_model(scene.trace);
@@ -98,7 +98,7 @@ model::Stack handler_stack() {
   return stack;
 }
 
-TEST(ForkInSignalHandler, IsCertainWhereTheInterruptedCallHoldsTheLock) {
+TEST(ForkInSignalHandler, IsCertainIfTheInterruptedCallHoldsTheLock) {
   LibcTrace scene({"localtime", kTimeZoneLock});
   scene.touch({"localtime", kTimeZoneLock});
   model::Model model = read_model(scene.trace);
@@ -111,7 +111,7 @@ TEST(ForkInSignalHandler, IsCertainWhereTheInterruptedCallHoldsTheLock) {
   EXPECT_EQ(findings[0].harm, Certainty::kProven);
 }
 
-TEST(ForkInSignalHandler, IsLikelyOfAChildThatTouchedNothing) {
+TEST(ForkInSignalHandler, IsLikelyWithoutATouch) {
   model::Model model = read_model(LibcTrace({"localtime", kTimeZoneLock}).trace);
   model.forks[0].stack = handler_stack();
   prove_dead(model);
@@ -123,7 +123,7 @@ TEST(ForkInSignalHandler, IsLikelyOfAChildThatTouchedNothing) {
   EXPECT_EQ(findings[0].culprit.stack.frames[0].function, "main");
 }
 
-TEST(ForkInSignalHandler, IsSilentOfAChildThatLives) {
+TEST(ForkInSignalHandler, IsSilentIfTheChildDoesNotHang) {
   model::Model model = read_model(LibcTrace({"localtime", kTimeZoneLock}).trace);
   model.forks[0].stack = handler_stack();
   EXPECT_TRUE(diagnose(model).empty());
@@ -139,7 +139,7 @@ model::Model exited() {
   return read_model(scene.trace);
 }
 
-TEST(InheritedExitHandlers, AreCertainOfAChildThatIsProvenDead) {
+TEST(InheritedExitHandlers, AreCertainIfTheChildIsProvenToHang) {
   model::Model model = exited();
   prove_dead(model);
   const auto findings = diagnose(model);
@@ -186,7 +186,7 @@ TEST(ForkRules, AreSilentIfTheChildExeced) {
   }
 }
 
-TEST(InheritedExitHandlers, AreSilentIfTheChildGotThrough) {
+TEST(InheritedExitHandlers, AreSilentIfTheChildEndedWithoutACrash) {
   for (const int status : {0, 3 << 8, SIGTERM, SIGKILL}) {
     model::Model model = exited();
     model.processes[1].liveness = model::Liveness::kEnded;

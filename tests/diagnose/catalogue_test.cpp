@@ -1,4 +1,4 @@
-// Each rule has a slug of its own, and each slug has a page in docs/hazards/.
+// Each rule has its own slug. Each slug has a page in docs/hazards/.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -31,7 +31,7 @@ TEST(Catalogue, EachSlugHasAPageAndEachPageASlug) {
   EXPECT_EQ(slugs, pages);
 }
 
-TEST(Catalogue, SlugsAndTitlesAreSpelledAlike) {
+TEST(Catalogue, SlugsAndTitlesHaveTheRequiredForm) {
   for (const Rule& rule : all_rules()) {
     EXPECT_TRUE(std::regex_match(rule.slug, std::regex("[a-z]+(-[a-z]+)*"))) << rule.slug;
     const std::string title = rule.title;
@@ -40,7 +40,7 @@ TEST(Catalogue, SlugsAndTitlesAreSpelledAlike) {
   }
 }
 
-TEST(Catalogue, EachPageTellsTheSame) {
+TEST(Catalogue, EachPageHasTheRequiredHeadings) {
   for (const Rule& rule : all_rules()) {
     const std::string page = read(fs::path(FORKSIGHT_HAZARD_PAGES) / (std::string(rule.slug) + ".md"));
     EXPECT_TRUE(page.starts_with("# " + std::string(rule.slug) + "\n")) << rule.slug;

@@ -1,4 +1,4 @@
-// Two processes, each with a trace of its own, that share device memory by handle.
+// Two processes share device memory through a handle. Each process has its own trace.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -77,20 +77,20 @@ TEST(CudaIpcExporterGone, IsCertainOfAFreeBetweenOpenAndClose) {
   EXPECT_EQ(findings[0].tid, kImporter);
 }
 
-TEST(CudaIpcExporterGone, KnowsThatTheImporterLivedOnByItsEnd) {
+TEST(CudaIpcExporterGone, NeedsARecordThatTheImporterLivedAfterTheFree) {
   EXPECT_EQ(Shared().exports(10).opens(20).frees(30).importer_ends(50).findings().size(), 1U);
-  // If the end of the importer is not recorded, it may have been killed before the free.
+  // If no record says when the importer ended, it may have been killed before the free.
   EXPECT_TRUE(Shared().exports(10).opens(20).frees(30).findings().empty());
   EXPECT_TRUE(Shared().exports(10).opens(20).importer_ends(25).frees(30).findings().empty());
 }
 
-TEST(CudaIpcExporterGone, IsSilentIfTheCloseHadBegun) {
+TEST(CudaIpcExporterGone, IsSilentIfTheCloseBeganBeforeTheFree) {
   EXPECT_TRUE(Shared().exports(10).opens(20).closes(29).frees(30).importer_ends(50).findings().empty());
   // The open came after the free. It opened another allocation at that address, or the driver refused it.
   EXPECT_TRUE(Shared().exports(10).frees(30).opens(31).closes(50).findings().empty());
 }
 
-TEST(CudaIpcExporterGone, CountsHowOftenItIsOpen) {
+TEST(CudaIpcExporterGone, CountsHowOftenTheMemoryIsOpen) {
   const auto twice = [] { return Shared().exports(10).opens(20).opens(22).closes(24); };
   EXPECT_EQ(twice().frees(30).closes(40).findings().size(), 1U);
   EXPECT_TRUE(twice().closes(26).frees(30).importer_ends(50).findings().empty());
@@ -98,7 +98,7 @@ TEST(CudaIpcExporterGone, CountsHowOftenItIsOpen) {
   EXPECT_EQ(Shared().exports(10).opens(20).closes(22).opens(24).frees(30).closes(40).findings().size(), 1U);
 }
 
-TEST(CudaIpcExporterGone, AContextTakesWhatItHadOpenAlong) {
+TEST(CudaIpcExporterGone, TheEndOfAContextClosesItsMemory) {
   Shared scene;
   scene.exports(10).opens(20).add(scene.importer, CudaIpcKind::kContextGone, 25, 0, 0).frees(30).importer_ends(50);
   EXPECT_TRUE(scene.findings().empty());
@@ -127,7 +127,7 @@ TEST(CudaIpcExporterGone, IsSilentWhereRecordsAreMissing) {
   EXPECT_NE(model.limits.back().find("7 calls that share device memory were not recorded"), std::string::npos);
 }
 
-TEST(CudaIpcExporterGone, AnEndCountsOnlyIfTheMemoryIsUsedAfterIt) {
+TEST(CudaIpcExporterGone, TheEndOfTheExporterCountsOnlyIfTheMemoryIsUsedAfterIt) {
   Shared scene;
   scene.exports(10).opens(20).exporter_ends(30).importer_ends(60);
   model::Model model = scene.model();
@@ -141,7 +141,7 @@ TEST(CudaIpcExporterGone, AnEndCountsOnlyIfTheMemoryIsUsedAfterIt) {
   EXPECT_EQ(findings[0].summary, "process 3000 used device memory of process 1000 after that process had ended");
 }
 
-TEST(CudaIpcExporterGone, AnEndIsSeenFromOutsideToo) {
+TEST(CudaIpcExporterGone, TheEndOfTheExporterMayBeSeenFromOutside) {
   Shared scene;
   scene.exports(10).opens(20).importer_ends(60);
   model::Model model = scene.model();
@@ -153,14 +153,14 @@ TEST(CudaIpcExporterGone, AnEndIsSeenFromOutsideToo) {
   EXPECT_EQ(diagnose(model).size(), 1U);
 }
 
-TEST(CudaIpcExporterGone, HostsDoNotMix) {
+TEST(CudaIpcExporterGone, ProcessesOfDifferentHostsAreNotCombined) {
   Shared scene;
   scene.exports(10).opens(20).frees(30).closes(40);
   scene.importer.host("node2");
   EXPECT_TRUE(scene.findings().empty());
 }
 
-TEST(CudaIpcSameProcess, IsCertainByTheDriversAnswer) {
+TEST(CudaIpcSameProcess, IsCertainByTheErrorCodeOfTheDriver) {
   Shared scene;
   scene.exports(10).add(scene.exporter, CudaIpcKind::kOpen, 20, kHandle, 0, 201);
   scene.add(scene.exporter, CudaIpcKind::kOpen, 22, kHandle, 0, 201);
@@ -174,7 +174,7 @@ TEST(CudaIpcSameProcess, IsCertainByTheDriversAnswer) {
             "itself");
 }
 
-TEST(CudaIpcSameProcess, IsSilentOfOthersAndOfWhatWorked) {
+TEST(CudaIpcSameProcess, IsSilentForOtherProcessesAndOtherResults) {
   EXPECT_TRUE(Shared().exports(10).opens(20, kHandle, 0, 201).findings().empty());
   Shared worked;
   worked.exports(10).add(worked.exporter, CudaIpcKind::kOpen, 20, kHandle, 0x9000);
@@ -184,7 +184,7 @@ TEST(CudaIpcSameProcess, IsSilentOfOthersAndOfWhatWorked) {
   EXPECT_TRUE(freed.findings().empty());
 }
 
-TEST(CudaIpcOpenedTwice, IsCertainIfTheFirstIsOpenStill) {
+TEST(CudaIpcOpenedTwice, IsCertainIfTheMemoryIsStillOpen) {
   const auto findings = Shared().exports(10).opens(20).opens(22, kHandle, 0, 208).closes(40).findings();
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "cuda-ipc-opened-twice");
@@ -212,7 +212,7 @@ Shared limbo() {
       .exporter_ends(90);
 }
 
-TEST(CudaIpcLimbo, IsLikelyIfTheExporterGivesBackTheRest) {
+TEST(CudaIpcLimbo, IsLikelyIfTheExporterFreedOtherMemory) {
   model::Model model = limbo().model();
   process_of(model, kImporter).seen_ended_ns = 50'000'000;
   const auto findings = diagnose(model);
@@ -231,7 +231,7 @@ TEST(CudaIpcLimbo, IsSilentIfTheImporterLivesOrEndedByItself) {
   EXPECT_TRUE(diagnose(ended).empty());
 }
 
-TEST(CudaIpcLimbo, IsSilentIfTheExporterGivesNothingBackOrAllOfIt) {
+TEST(CudaIpcLimbo, IsSilentIfTheExporterFreesNothingOrEverything) {
   model::Model keeps = Shared().exports(40, kOther, 0x5000).opens(45, kOther, 0x6000).exporter_ends(90).model();
   process_of(keeps, kImporter).seen_ended_ns = 50'000'000;
   EXPECT_TRUE(diagnose(keeps).empty());
@@ -241,12 +241,13 @@ TEST(CudaIpcLimbo, IsSilentIfTheExporterGivesNothingBackOrAllOfIt) {
 }
 
 TEST(CudaIpcLimbo, IsSilentIfTheExporterEndedFirst) {
-  model::Model model = limbo().opens(92, kHandle, 0x7000, 1).model();  // the call after the exporter's end is refused
+  // The importer's last call comes after the end of the exporter, and the driver refuses it.
+  model::Model model = limbo().opens(92, kHandle, 0x7000, 1).model();
   process_of(model, kImporter).seen_ended_ns = 95'000'000;
   EXPECT_TRUE(diagnose(model).empty());
 }
 
-TEST(CudaIpc, ReadsNoKindThatItDoesNotKnow) {
+TEST(CudaIpc, IgnoresUnknownKinds) {
   Shared scene;
   scene.add(scene.exporter, static_cast<CudaIpcKind>(77), 5, kHandle, 0x1000);
   EXPECT_TRUE(scene.model().cuda_ipc.empty());

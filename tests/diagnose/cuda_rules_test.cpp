@@ -18,7 +18,7 @@ model::Model called(const char* function, int result, const CudaScene& scene = {
   return read_model(trace.trace);
 }
 
-TEST(CudaUsedAfterFork, IsCertainByTheDriversOwnAnswer) {
+TEST(CudaUsedAfterFork, IsCertainByTheErrorCodeOfTheDriver) {
   model::Model model = called("cuMemAlloc_v2", 3);
   model.touches[0].stack = test::make_stack({"cuMemAlloc_v2 libcuda.so.1", "work app.c:31"});
   model.forks[0].cuda->init_stack = test::make_stack({"cudaGetDeviceCount libcudart.so.12", "probe app.c:12"});
@@ -41,7 +41,7 @@ TEST(CudaUsedAfterFork, IsCertainByTheDriversOwnAnswer) {
   EXPECT_TRUE(finding.fixes[0].verified);
 }
 
-TEST(CudaUsedAfterFork, IsOneFindingAProcess) {
+TEST(CudaUsedAfterFork, GivesOneFindingForEachProcess) {
   CudaTrace trace({});
   trace.answer(trace.call("cuCtxGetCurrent"), 3);
   trace.answer(trace.call("cuInit"), 3);
@@ -49,11 +49,11 @@ TEST(CudaUsedAfterFork, IsOneFindingAProcess) {
   const auto findings = diagnose(read_model(trace.trace));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_NE(findings[0].summary.find("called cuInit and got"), std::string::npos)
-      << "cuCtxGetCurrent only asks, so cuInit is the first call to report";
+      << "cuCtxGetCurrent is only a query, so cuInit is the first call to report";
   EXPECT_NE(findings[0].chain[1].find("2 other functions"), std::string::npos) << findings[0].chain[1];
 }
 
-TEST(CudaUsedAfterFork, IsLikelyByAnotherAnswer) {
+TEST(CudaUsedAfterFork, IsLikelyByAnotherErrorCode) {
   const auto findings = diagnose(called("cuMemcpyHtoD_v2", 201));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].harm, Certainty::kLikely);
@@ -67,10 +67,10 @@ TEST(CudaUsedAfterFork, IsSilentWhereNothingIsWrong) {
   EXPECT_TRUE(diagnose(called("cuInit", 3, {.flags = trace::kCudaAsked})).empty()) << "not initialised at the fork";
   CudaTrace running({});
   running.call("cuMemAlloc_v2");
-  EXPECT_TRUE(diagnose(read_model(running.trace)).empty()) << "a call that has not returned yet is no hang";
+  EXPECT_TRUE(diagnose(read_model(running.trace)).empty()) << "a call that has not returned yet may still return";
 }
 
-TEST(CudaUsedAfterFork, MindsIncidentalCallsOnlyOfAChildThatFailed) {
+TEST(CudaUsedAfterFork, ReportsQueriesOnlyOfAChildThatFailed) {
   model::Model model = called("cuCtxGetCurrent", 3);
   EXPECT_TRUE(diagnose(model).empty());
   model.processes[model.touches[0].process].exit_status = 0;
@@ -80,7 +80,7 @@ TEST(CudaUsedAfterFork, MindsIncidentalCallsOnlyOfAChildThatFailed) {
   EXPECT_EQ(diagnose(model)[0].harm, Certainty::kLikely);
 }
 
-TEST(CudaUsedAfterFork, HangsInTheDriver) {
+TEST(CudaUsedAfterFork, IsAHangIfTheChildHangsInTheDriver) {
   CudaTrace trace({});
   trace.call("cuMemAlloc_v2");
   model::Model model = read_model(trace.trace);
@@ -95,7 +95,7 @@ TEST(CudaUsedAfterFork, HangsInTheDriver) {
   EXPECT_NE(findings[0].summary.find("child 2000 hangs in cuMemAlloc"), std::string::npos) << findings[0].summary;
 }
 
-TEST(CudaUsedAfterFork, SaysWhereWhoInitialisedWasNotSeen) {
+TEST(CudaUsedAfterFork, NamesNoThreadIfTheInitialisationWasNotSeen) {
   const auto findings = diagnose(called("cuInit", 3, {.is_init_seen = false}));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_NE(findings[0].summary.find("CUDA was initialised before fork()"), std::string::npos) << findings[0].summary;

@@ -1,5 +1,5 @@
-// Processes in which all threads wait for each other at objects that record no owner: semaphores, condition variables,
-// barriers and futures.
+// Processes in which all threads wait for each other. The objects that they wait at record no owner: semaphores,
+// condition variables, barriers and futures.
 #include <gtest/gtest.h>
 
 #include <signal.h>
@@ -44,7 +44,7 @@ model::Model two_in_semaphores() {
   return model_of({dead_process(100, {in_semaphore(100, 100), in_semaphore(100, 101)})});
 }
 
-TEST(Deadlock, TellsEachThreadThatWaits) {
+TEST(Deadlock, NamesEachThreadThatWaits) {
   const auto found = diagnose(two_in_semaphores());
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].rule, "deadlock");
@@ -71,7 +71,7 @@ TEST(Deadlock, DoesNotCountTheFirstThreadOnceItHasEnded) {
             "proven, it never goes on.");
 }
 
-TEST(Deadlock, IsOfTheWaitThatHasNoOwner) {
+TEST(Deadlock, BlamesTheWaitThatHasNoOwner) {
   const auto found = diagnose(model_of({dead_process(100, {in_join(100, 100, 101), in_semaphore(100, 101)})}));
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].tid, 101);
@@ -79,7 +79,7 @@ TEST(Deadlock, IsOfTheWaitThatHasNoOwner) {
             "Thread 100 \"app\" waits in pthread_join() at app.c:52 (main) for the end of thread 101.");
 }
 
-TEST(Deadlock, OneThreadAloneHasNobody) {
+TEST(Deadlock, OfASingleThreadSaysThatNoOtherCouldWakeIt) {
   const auto found = diagnose(model_of({dead_process(
       100, {sleeper(100, 100, {"pthread_cond_wait libc.so.6", "wait_for_result app.c:32", "main app.c:41"})})}));
   ASSERT_EQ(found.size(), 1U);
@@ -89,7 +89,7 @@ TEST(Deadlock, OneThreadAloneHasNobody) {
   EXPECT_NE(found[0].fixes[1].text.find("loop"), std::string::npos);
 }
 
-TEST(Deadlock, ThreadsAtOnePlaceAreToldOnce) {
+TEST(Deadlock, ThreadsAtOnePlaceAreNamedOnce) {
   std::vector<model::Wait> waits{in_semaphore(100, 100)};
   for (std::int32_t tid = 101; tid < 110; ++tid) {
     waits.push_back(sleeper(100, tid, {"pthread_cond_wait libc.so.6", "work app.c:8"}));
@@ -102,7 +102,7 @@ TEST(Deadlock, ThreadsAtOnePlaceAreToldOnce) {
             "it, as 8 more do.");
 }
 
-TEST(Deadlock, SharedMemoryBindsProcesses) {
+TEST(Deadlock, ProcessesThatWaitInSharedMemoryAreOneFinding) {
   model::Model model =
       model_of({dead_process(100, {in_semaphore(100, 100)}), dead_process(200, {in_semaphore(200, 200)})});
   for (model::Process& one : model.processes) {
@@ -111,7 +111,7 @@ TEST(Deadlock, SharedMemoryBindsProcesses) {
   const auto found = diagnose(model);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].processes.size(), 2U);
-  // A handler for Ctrl-C could end the wait of one of the two.
+  // A handler for Ctrl-C could end the wait of one of the two processes.
   model.processes[1].liveness = model::Liveness::kDeadButForSignal;
   EXPECT_EQ(diagnose(model).front().harm, Certainty::kLikely);
   model.processes[1].ways_out = {"a handler of SIGTERM"};
@@ -138,7 +138,7 @@ TEST(Deadlock, IsLikelyIfOnlyAHandlerForCtrlCCouldEndIt) {
   EXPECT_EQ(diagnose(model).front().outcome, Outcome::kHang);
 }
 
-TEST(Deadlock, IsSilentOfWhatWasNotSeen) {
+TEST(Deadlock, IsSilentIfAThreadMayGoOnOrStacksAreMissingOrInACore) {
   model::Model model = two_in_semaphores();
   model.processes[0].waits[1].is_stuck = false;
   EXPECT_TRUE(diagnose(model).empty());
@@ -150,7 +150,7 @@ TEST(Deadlock, IsSilentOfWhatWasNotSeen) {
   EXPECT_TRUE(diagnose(model).empty());
 }
 
-TEST(Deadlock, AThreadThatHasEndedIsNoneOfThem) {
+TEST(Deadlock, AThreadThatHasEndedIsNotCounted) {
   model::Model model = two_in_semaphores();
   model.processes[0].waits[0].is_stuck = false;
   model.processes[0].waits[0].state = 'Z';
@@ -170,7 +170,7 @@ bool has_fix(const Finding& finding, std::string_view part) {
   return std::ranges::any_of(finding.fixes, [&](const Fix& fix) { return fix.text.find(part) != std::string::npos; });
 }
 
-TEST(Deadlock, APromiseThatNobodySetsIsNoTaskInItsOwnPool) {
+TEST(Deadlock, APromiseThatNobodySetsGetsNoAdviceAboutPools) {
   const auto found = diagnose(model_of({dead_process(100, {in_future(100, 100, "ask app.c:27")})}));
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].summary,
@@ -179,7 +179,7 @@ TEST(Deadlock, APromiseThatNobodySetsIsNoTaskInItsOwnPool) {
   EXPECT_FALSE(has_fix(found[0], "own pool"));
 }
 
-TEST(Deadlock, ATaskThatWaitsForATaskIsToldSo) {
+TEST(Deadlock, SaysThatATaskWaitsForAnotherTask) {
   const auto found =
       diagnose(model_of({dead_process(100, {in_future(100, 100, "ask app.c:27"),
                                             in_future(100, 101, "std::packaged_task<int()>::operator()(app.c:31")})}));
@@ -190,7 +190,7 @@ TEST(Deadlock, ATaskThatWaitsForATaskIsToldSo) {
   EXPECT_TRUE(has_fix(found[0], "own pool"));
 }
 
-TEST(Deadlock, ABarrierLacksAParty) {
+TEST(Deadlock, SaysHowManyThreadsAreAtABarrier) {
   const std::initializer_list<const char*> at_barrier = {"pthread_barrier_wait libc.so.6", "meet app.c:27"};
   const auto found = diagnose(model_of(
       {dead_process(100, {sleeper(100, 100, at_barrier), sleeper(100, 101, at_barrier), in_join(100, 102, 101)})}));
@@ -204,11 +204,11 @@ TEST(Deadlock, ABarrierLacksAParty) {
   EXPECT_FALSE(has_fix(beside[0], "as many threads as arrive at it")) << "the barrier may wait for the other thread";
 }
 
-TEST(Deadlock, OwnersAreToldByTheirOwnRules) {
+TEST(Deadlock, LeavesWaitsThatHaveAnOwnerToOtherRules) {
   EXPECT_TRUE(diagnose(model_of({dead_process(100, {in_join(100, 100, 999)})})).empty());
 }
 
-TEST(Deadlock, BlamesNobodyForWhatAForkLost) {
+TEST(Deadlock, MentionsLostThreadsOnlyIfTheForkMayHaveLostSome) {
   model::Model model = model_of({dead_process(50, {}), dead_process(100, {in_semaphore(100, 100)})});
   model.processes[0].liveness = model::Liveness::kAwake;
   model::Fork fork;

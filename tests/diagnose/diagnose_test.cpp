@@ -12,7 +12,7 @@ namespace {
 using test::LockTrace;
 using test::read_into;
 
-void decorate(model::Model& model, const char* place) {
+void set_touch_stacks(model::Model& model, const char* place) {
   for (model::Touch& touch : model.touches) touch.stack = test::make_stack({"pthread_mutex_lock libc.so.6", place});
 }
 
@@ -25,7 +25,7 @@ model::Model ranks(int count) {
     scene.touch(trace::TouchKind::kLock);
     read_into(model, scene.trace);
   }
-  decorate(model, "step train.c:7");
+  set_touch_stacks(model, "step train.c:7");
   return model;
 }
 
@@ -48,13 +48,13 @@ TEST(Diagnose, AFingerprintHasNoPidsAddressesOrLines) {
   model::Model other = ranks(3);
   other.touches.erase(other.touches.begin(), other.touches.begin() + 2);
   other.locks.back().address += 0x1000;
-  decorate(other, "step train.c:1234");
+  set_touch_stacks(other, "step train.c:1234");
   const auto first = diagnose(one);
   const auto second = diagnose(other);
   ASSERT_EQ(first.size(), 1U);
   ASSERT_EQ(second.size(), 1U);
   EXPECT_EQ(first[0].fingerprint, second[0].fingerprint);
-  decorate(other, "stride train.c:7");
+  set_touch_stacks(other, "stride train.c:7");
   EXPECT_NE(diagnose(other)[0].fingerprint, first[0].fingerprint);
 }
 
@@ -89,11 +89,11 @@ TEST(Diagnose, OneCauseKeepsItsFingerprintWhetherCuredOrNot) {
   EXPECT_EQ(findings[0].fingerprint, findings[1].fingerprint);
 }
 
-struct Told {
+struct SampleFinding {
   model::Model model;
   Finding finding;
 
-  Told() {
+  SampleFinding() {
     model::Process& process = model.processes.emplace_back();
     process.exe = "/opt/a/app";
     finding.rule = "orphaned-mutex";
@@ -103,48 +103,48 @@ struct Told {
     finding.stack = test::make_stack({"step train.c:9"});
     finding.culprit.stack = test::make_stack({"hold train.c:20"});
   }
-  std::string print() const { return fingerprint(model, finding); }
+  std::string get_fingerprint() const { return fingerprint(model, finding); }
 };
 
 TEST(Fingerprint, TellsProgramsAndScriptsApart) {
-  Told one;
-  Told other;
+  SampleFinding one;
+  SampleFinding other;
   other.model.processes[0].exe = "/tmp/x7/app";
-  EXPECT_EQ(other.print(), one.print()) << "the same program in another folder";
+  EXPECT_EQ(other.get_fingerprint(), one.get_fingerprint()) << "the same program in another folder";
   other.model.processes[0].exe = "/opt/a/server";
-  EXPECT_NE(other.print(), one.print());
+  EXPECT_NE(other.get_fingerprint(), one.get_fingerprint());
   one.model.processes[0].exe = other.model.processes[0].exe = "/usr/bin/python3.11";
   one.model.processes[0].cmdline = {"python3", "-B", "/a/train.py", "7"};
   other.model.processes[0].cmdline = {"python3", "/tmp/x7/train.py", "8"};
-  EXPECT_EQ(other.print(), one.print());
+  EXPECT_EQ(other.get_fingerprint(), one.get_fingerprint());
   other.model.processes[0].cmdline[1] = "/a/serve.py";
-  EXPECT_NE(other.print(), one.print());
+  EXPECT_NE(other.get_fingerprint(), one.get_fingerprint());
 }
 
-TEST(Fingerprint, IsOfTheCulpritWhoeverLooks) {
-  const Told one;
-  Told other;
+TEST(Fingerprint, IsTheSameForRunAndWhy) {
+  const SampleFinding one;
+  SampleFinding other;
   other.finding.culprit.name = "cache_mu (std::mutex)";
   other.finding.culprit.library = "/usr/lib/libcache.so.1.4.2";
   other.finding.culprit.stack = {};
-  EXPECT_EQ(other.print(), one.print()) << "`why` does not know where the lock was taken";
+  EXPECT_EQ(other.get_fingerprint(), one.get_fingerprint()) << "`why` does not know where the lock was taken";
   other.finding.culprit.name = "other_mu (mutex)";
-  EXPECT_NE(other.print(), one.print());
+  EXPECT_NE(other.get_fingerprint(), one.get_fingerprint());
 }
 
-TEST(Fingerprint, OfAPredictionHasThePlaceOfTheCulprit) {
-  Told one;
-  Told other;
+TEST(Fingerprint, OfAPredictionIncludesThePlaceOfTheCulprit) {
+  SampleFinding one;
+  SampleFinding other;
   one.finding.harm = other.finding.harm = Certainty::kPossible;
   other.finding.culprit.stack = test::make_stack({"keep train.c:30"});
-  EXPECT_NE(other.print(), one.print());
+  EXPECT_NE(other.get_fingerprint(), one.get_fingerprint());
 }
 
-TEST(Fingerprint, LeavesOutWhatHasNoName) {
-  Told one;
-  Told other;
+TEST(Fingerprint, LeavesOutFramesWithoutNames) {
+  SampleFinding one;
+  SampleFinding other;
   other.finding.stack.frames.insert(other.finding.stack.frames.begin(), model::Frame{})->module = "/usr/lib/libblas-r0.so";
-  EXPECT_EQ(other.print(), one.print());
+  EXPECT_EQ(other.get_fingerprint(), one.get_fingerprint());
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ struct FileLockTrace {
   std::uint64_t fork = 0;
 };
 
-TEST(FileLockLost, IsLikelyIfNobodyButTheChildCanHaveWritten) {
+TEST(FileLockLost, IsLikelyIfOnlyTheChildWrote) {
   FileLockTrace scene;
   scene.unlock(kByChild);
   const auto findings = scene.findings();
@@ -60,7 +60,7 @@ TEST(FileLockLost, IsLikelyIfNobodyButTheChildCanHaveWritten) {
   EXPECT_NE(findings[0].chain[0].find("bytes 0 to 99 of /srv/ledger"), std::string::npos) << findings[0].chain[0];
 }
 
-TEST(FileLockLost, IsPossibleIfWhoWroteIsNotKnown) {
+TEST(FileLockLost, IsPossibleIfTheWriterIsNotKnown) {
   FileLockTrace scene;
   scene.unlock(trace::kFileChanged);
   const auto findings = scene.findings();
@@ -68,7 +68,7 @@ TEST(FileLockLost, IsPossibleIfWhoWroteIsNotKnown) {
   EXPECT_EQ(findings[0].harm, Certainty::kPossible);
 }
 
-TEST(FileLockLost, IsSilentIfNothingWasWrittenOrTheParentMayHave) {
+TEST(FileLockLost, IsSilentIfTheFileIsUnchangedOrAnotherProcessWrote) {
   for (const std::uint32_t flags :
        {0U, static_cast<std::uint32_t>(trace::kWriterKnown | trace::kChildWrote), kByChild | trace::kParentWrote,
         static_cast<std::uint32_t>(trace::kFileChanged | trace::kWriterKnown)}) {
@@ -78,7 +78,7 @@ TEST(FileLockLost, IsSilentIfNothingWasWrittenOrTheParentMayHave) {
   }
 }
 
-TEST(FileLockShared, IsCertainIfAnotherOneHasTheLock) {
+TEST(FileLockShared, IsCertainIfAnotherProcessHasTheLock) {
   FileLockTrace scene;
   scene.use(test::kChild, FileLockKind::kFlock, FileLockEvent::kReleased);
   scene.use(test::kParent, FileLockKind::kFlock, FileLockEvent::kMissed, 0, 3000);
@@ -92,7 +92,7 @@ TEST(FileLockShared, IsCertainIfAnotherOneHasTheLock) {
   EXPECT_NE(findings[0].summary.find("process 3000 takes it"), std::string::npos) << findings[0].summary;
 }
 
-TEST(FileLockShared, IsPossibleIfNobodyWasSeenWithIt) {
+TEST(FileLockShared, IsPossibleIfNoOtherHolderWasSeen) {
   FileLockTrace scene;
   scene.use(test::kChild, FileLockKind::kOfd, FileLockEvent::kReleased);
   scene.use(test::kParent, FileLockKind::kOfd, FileLockEvent::kMissed);
@@ -101,7 +101,7 @@ TEST(FileLockShared, IsPossibleIfNobodyWasSeenWithIt) {
   EXPECT_EQ(findings[0].harm, Certainty::kPossible);
 }
 
-TEST(FileLockShared, IsSilentUntilTheParentIsSeenToBelieveInIt) {
+TEST(FileLockShared, IsSilentUnlessTheChildReleasedTheLockAndTheParentMissedIt) {
   FileLockTrace released;
   released.use(test::kChild, FileLockKind::kFlock, FileLockEvent::kReleased);
   EXPECT_TRUE(released.findings().empty());
@@ -110,7 +110,7 @@ TEST(FileLockShared, IsSilentUntilTheParentIsSeenToBelieveInIt) {
   EXPECT_TRUE(missed.findings().empty());
 }
 
-TEST(FileLockShared, IsOfOneLock) {
+TEST(FileLockShared, NeedsTheSameDescriptorAndPathAndAnEarlierRelease) {
   FileLockTrace descriptor;
   descriptor.use(test::kChild, FileLockKind::kFlock, FileLockEvent::kReleased);
   descriptor.use(test::kParent, FileLockKind::kFlock, FileLockEvent::kMissed, 0, 3000, 4);
@@ -125,7 +125,7 @@ TEST(FileLockShared, IsOfOneLock) {
   EXPECT_TRUE(later.findings().empty());
 }
 
-TEST(FileLocks, AnEventThatIsNotKnownIsNotRead) {
+TEST(FileLocks, RecordsWithAnUnknownKindOrEventAreIgnored) {
   FileLockTrace scene;
   scene.use(test::kChild, static_cast<FileLockKind>(9), FileLockEvent::kReleased);
   scene.use(test::kChild, FileLockKind::kFlock, static_cast<FileLockEvent>(9));

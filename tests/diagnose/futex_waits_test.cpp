@@ -10,7 +10,7 @@ namespace {
 
 std::string what(std::initializer_list<const char*> frames) { return find_purpose(test::make_stack(frames)).what; }
 
-TEST(FutexWaits, TheOutermostLibraryFunctionNamesIt) {
+TEST(FutexWaits, TheOutermostLibraryFunctionNamesTheWait) {
   // GCC 12 with debug information gives these frames. The outermost library function is the one that the user called.
   EXPECT_EQ(what({"std::__atomic_futex_unsigned_base::_M_futex_wait_until libstdc++.so.6",
                   "std::__future_base::_State_baseV2::wait future:350", "std::shared_future<int>::get future:900",
@@ -24,13 +24,13 @@ TEST(FutexWaits, TheOutermostLibraryFunctionNamesIt) {
             "std::atomic::wait()");
 }
 
-TEST(FutexWaits, AStrippedLibraryStillTells) {
+TEST(FutexWaits, AStrippedLibraryGivesAMoreGeneralName) {
   EXPECT_EQ(what({"std::__atomic_futex_unsigned_base::_M_futex_wait_until libstdc++.so.6", "main app.cpp:31"}),
             "a std::future");
   EXPECT_EQ(what({"__cxa_guard_acquire libstdc++.so.6", "main app.cpp:31"}), "the initialisation of a static variable");
 }
 
-TEST(FutexWaits, OtherLanguagesAndLibraries) {
+TEST(FutexWaits, NamesWaitsOfRustAndAbseil) {
   EXPECT_EQ(what({"std::sys::sync::mutex::futex::Mutex::lock_contended futex.rs:110", "app::work work.rs:4"}),
             "a Rust std::sync::Mutex");
   for (const char* const park : {"std::thread::park mod.rs:929", "std::thread::functions::park functions.rs:529"}) {
@@ -40,7 +40,7 @@ TEST(FutexWaits, OtherLanguagesAndLibraries) {
             "an abseil Mutex or CondVar");
 }
 
-TEST(FutexWaits, LibcAndLibgomp) {
+TEST(FutexWaits, NamesWaitsOfLibcAndLibgomp) {
   EXPECT_EQ(what({"__new_sem_wait_slow64 libc.so.6", "main app.c:31"}), "sem_wait()");
   EXPECT_EQ(what({"pthread_cond_wait@@GLIBC_2.3.2 libc.so.6", "main app.c:31"}), "pthread_cond_wait()");
   EXPECT_EQ(what({"pthread_cond_wait@@GLIBC_2.3.2 libc.so.6", "std::condition_variable::wait libstdc++.so.6",
@@ -53,7 +53,7 @@ TEST(FutexWaits, LibcAndLibgomp) {
             "the end of a parallel region");
 }
 
-TEST(FutexWaits, WhatAFunctionTakesIsNotWhatItIs) {
+TEST(FutexWaits, TheTypesOfParametersDoNotNameTheWait) {
   EXPECT_EQ(what({"syscall libc.so.6", "poll(std::atomic<int>&) app.cpp:12"}), "a futex");
   EXPECT_EQ(find_purpose({}).what, "a futex");
 }

@@ -1,4 +1,5 @@
-// Atfork handlers that do not return. The findings combine the trace with what is known about the process.
+// Atfork handlers that do not return. The findings combine the trace with the state of the process as seen from
+// outside.
 #include <gtest/gtest.h>
 
 #include "diagnose/diagnose.hpp"
@@ -65,11 +66,11 @@ TEST(AtforkHandlerStuck, IsNotReportedIfASignalMayWakeTheThreadThatItWaitsFor) {
   of_worker.kind = model::WaitKind::kFutex;
   model.processes[kParentId].waits = {of_worker};
   EXPECT_TRUE(diagnose(model).empty());
-  model.processes[kParentId].waits[0].use = model::FutexUse::kMutex;  // which no handler unlocks
+  model.processes[kParentId].waits[0].use = model::FutexUse::kMutex;  // no signal handler unlocks a mutex
   EXPECT_EQ(diagnose(model).at(0).harm, Certainty::kLikely);
 }
 
-TEST(AtforkHandlerStuck, IsSilentOfAHandlerThatMayBeAtWork) {
+TEST(AtforkHandlerStuck, IsSilentOfAHandlerThatMayStillBeWorking) {
   EXPECT_TRUE(diagnose(stuck_in_prepare(model::Liveness::kAwake)).empty());
   EXPECT_TRUE(diagnose(stuck_in_prepare(model::Liveness::kUnknown)).empty());
   HandlerTrace scene;
@@ -78,7 +79,7 @@ TEST(AtforkHandlerStuck, IsSilentOfAHandlerThatMayBeAtWork) {
   EXPECT_TRUE(model.handler_runs.empty());
 }
 
-TEST(AtforkHandlerStuck, SaysWhatItWaitsForAndWhoHasIt) {
+TEST(AtforkHandlerStuck, SaysWhatTheHandlerWaitsForAndWhichThreadHoldsIt) {
   HandlerTrace scene;
   const std::uint64_t run = scene.run(trace::HandlerPhase::kPrepare, 0);
   scene.wait(run, trace::HandlerWaitKind::kJoin, scene.worker);
@@ -103,7 +104,7 @@ TEST(AtforkHandlerStuck, SaysWhatItWaitsForAndWhoHasIt) {
       << findings[0].summary;
 }
 
-TEST(AtforkHandlerStuck, ForgetsAWaitThatCameBack) {
+TEST(AtforkHandlerStuck, IgnoresAWaitThatReturned) {
   HandlerTrace scene;
   scene.wait(scene.run(trace::HandlerPhase::kPrepare, 0), trace::HandlerWaitKind::kLock, scene.worker, 1);
   const model::Model model = read_model(scene.trace);
@@ -162,7 +163,7 @@ TEST(AtforkOrder, NamesBothHandlersAndBothLocks) {
       << findings[0].summary;
 }
 
-// One wait of the ring is the wait for a pipe. A signal handler could end that wait.
+// One wait of the ring is a read from a pipe. A signal handler could end that wait.
 TEST(AtforkOrder, IsAsCertainAsTheWeakestOfItsWaits) {
   constexpr std::int32_t kReader = test::kHolder + 1;
   model::Model model = inverted(kEarlierLock);
@@ -208,7 +209,7 @@ model::Model stuck_in_child(bool touches) {
 }
 
 // One cause gives one finding. There is no second finding lost-wakeup or orphaned-mutex.
-TEST(AtforkChildStuck, TellsOfWhatTheHandlerTouched) {
+TEST(AtforkChildStuck, ReplacesTheFindingAboutTheLockThatTheHandlerTouched) {
   const auto findings = diagnose(stuck_in_child(true));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "atfork-child-stuck");

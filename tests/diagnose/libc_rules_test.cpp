@@ -1,3 +1,4 @@
+// Children that call a libc function whose lock a lost thread held in a libc call at the fork.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -29,7 +30,7 @@ model::Model dead(const LibcTrace& scene) {
   return model;
 }
 
-TEST(LibcLockInFlight, IsCertainOfAChildThatIsProvenDead) {
+TEST(LibcLockInFlight, IsCertainIfTheChildIsProvenToHang) {
   LibcTrace scene({"localtime", kTimeZone});
   scene.touch({"mktime", kTimeZone});
   const model::Model model = dead(scene);
@@ -48,17 +49,17 @@ TEST(LibcLockInFlight, IsCertainOfAChildThatIsProvenDead) {
   EXPECT_FALSE(finding.fixes.empty());
 }
 
-TEST(LibcLockInFlight, IsSilentIfNothingTouchesIt) {
+TEST(LibcLockInFlight, IsSilentWithoutATouch) {
   EXPECT_TRUE(diagnose(read_model(LibcTrace({"localtime", kTimeZone}).trace)).empty());
 }
 
-TEST(LibcLockInFlight, IsSilentIfTheCallCameBack) {
+TEST(LibcLockInFlight, IsSilentIfTheCallReturned) {
   LibcTrace scene({"localtime", kTimeZone});
   scene.end(scene.touch({"mktime", kTimeZone}));
   EXPECT_TRUE(diagnose(read_model(scene.trace)).empty());
 }
 
-TEST(LibcLockInFlight, IsSilentOfAChildThatWaitsForSomethingElseInThere) {
+TEST(LibcLockInFlight, IsSilentIfTheCallWaitsForSomethingElse) {
   LibcTrace scene({"localtime", kTimeZone});
   scene.touch({"mktime", kTimeZone});
   model::Model model = dead(scene);
@@ -74,7 +75,7 @@ TEST(LibcLockInFlight, IsSilentIfTheFunctionsShareNoLock) {
   for (const Finding& finding : diagnose(dead(scene))) EXPECT_NE(finding.rule, "libc-lock-in-flight");
 }
 
-TEST(LibcLockInFlight, IsSilentOfAChildThatWasKilledInTheMiddleOfIt) {
+TEST(LibcLockInFlight, IsSilentIfTheChildWasKilledDuringTheCall) {
   LibcTrace scene({"localtime", kTimeZone});
   scene.touch({"mktime", kTimeZone});
   model::Model model = read_model(scene.trace);
@@ -83,7 +84,7 @@ TEST(LibcLockInFlight, IsSilentOfAChildThatWasKilledInTheMiddleOfIt) {
   EXPECT_TRUE(diagnose(model).empty());
 }
 
-TEST(LibcLockInFlight, IsPossibleWhereNobodyLooked) {
+TEST(LibcLockInFlight, IsPossibleIfTheProcessWasNotExamined) {
   LibcTrace scene({"localtime", kTimeZone});
   scene.touch({"mktime", kTimeZone});
   const auto findings = diagnose(read_model(scene.trace));
@@ -92,7 +93,7 @@ TEST(LibcLockInFlight, IsPossibleWhereNobodyLooked) {
   EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
 }
 
-TEST(LibcLockInFlight, IsLikelyOfASpin) {
+TEST(LibcLockInFlight, IsLikelyIfTheChildSpins) {
   LibcTrace scene({"gettext", kLocale | kMessages});
   scene.touch({"gettext", kLocale | kMessages});
   model::Model model = read_model(scene.trace);
@@ -104,7 +105,7 @@ TEST(LibcLockInFlight, IsLikelyOfASpin) {
   EXPECT_NE(chain_of(findings[0]).find("share 2 locks"), std::string::npos) << chain_of(findings[0]);
 }
 
-TEST(LibcLockInFlight, IsCuredWhereTheForkWaited) {
+TEST(LibcLockInFlight, IsCuredIfTheForkWaitedForTheCall) {
   LibcTrace scene({"localtime", kTimeZone}, trace::kInFlightEnded);
   scene.quiesced(12'000'000, 1, 0);
   scene.end(scene.touch({"localtime", kTimeZone}, trace::kTouchCured));
@@ -125,7 +126,7 @@ TEST(LibcLockInFlight, SaysThatTheForkWaitedInVain) {
   for (const Fix& fix : findings[0].fixes) EXPECT_FALSE(fix.verified) << fix.text;
 }
 
-TEST(LoaderLockOrphaned, IsTheOneOfTheLoader) {
+TEST(LoaderLockOrphaned, BlamesTheDynamicLoader) {
   LibcTrace scene({"dl_iterate_phdr", kLoader});
   scene.touch({"dl_iterate_phdr", kLoader});
   const auto findings = diagnose(dead(scene));
@@ -135,7 +136,7 @@ TEST(LoaderLockOrphaned, IsTheOneOfTheLoader) {
   EXPECT_EQ(findings[0].culprit.library, "ld-linux-x86-64.so.2");
 }
 
-TEST(LibcCalls, LocksOfALaterVersionAreIgnored) {
+TEST(LibcCalls, UnknownLocksAreIgnored) {
   LibcTrace scene({"newer", std::uint64_t{1} << 63U});
   scene.touch({"newer", std::uint64_t{1} << 63U});
   for (const Finding& finding : diagnose(dead(scene))) EXPECT_NE(finding.rule, "libc-lock-in-flight");

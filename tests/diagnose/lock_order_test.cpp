@@ -1,4 +1,4 @@
-// Findings about hangs that have not happened: threads took locks in opposite orders.
+// Findings about hangs that have not happened yet, but may happen: threads took locks in opposite orders.
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -30,8 +30,8 @@ struct Orders {
   }
 
   LockOrder& add(model::LifeId life, std::uint64_t held, std::uint64_t taken) {
-    // A thread with a creator takes the pair at its birth. A thread without a creator takes it at a moment 1000 later.
-    // It has made all other threads by then.
+    // A thread with a creator takes the two locks at the moment of its birth. A thread without a creator takes them
+    // 1000 moments after its birth. By then it has made all other threads.
     return add(life, held, taken, {model.lives[life].born + (model.lives[life].creator ? 0U : 1000U)});
   }
   LockOrder& add(model::LifeId life, std::uint64_t held, std::uint64_t taken, std::vector<std::uint64_t> moments) {
@@ -79,7 +79,7 @@ TEST(LockOrderInversion, IsARingOfTwoThreads) {
   EXPECT_NE(findings[0].chain[0].find("(3 times)"), std::string::npos) << findings[0].chain[0];
 }
 
-TEST(LockOrderInversion, IsToldOnceHoweverManyThreadsDoIt) {
+TEST(LockOrderInversion, IsReportedOnceForManyThreads) {
   Orders scene;
   const auto first = scene.life(1);
   scene.add(first, 1, 2);
@@ -98,7 +98,7 @@ TEST(LockOrderInversion, NeedsAnotherThreadForEachLink) {
   scene.add(one, 2, 1);
   scene.add(other, 3, 4);
   EXPECT_EQ(scene.rings(), 0U);
-  // Two threads form a ring of three locks. One of them contributes two links.
+  // Two threads form a ring of three locks. One of the threads has two links of the ring.
   scene.add(other, 2, 3);
   scene.add(one, 3, 1);
   EXPECT_EQ(scene.rings(), 0U);
@@ -106,7 +106,7 @@ TEST(LockOrderInversion, NeedsAnotherThreadForEachLink) {
   EXPECT_EQ(scene.rings(), 1U);
 }
 
-TEST(LockOrderInversion, OfMoreLocksIsFoundAndNotToldTwice) {
+TEST(LockOrderInversion, OfThreeLocksIsReplacedByOneOfTwo) {
   Orders scene;
   const auto one = scene.life(1);
   scene.add(one, 1, 2);
@@ -120,7 +120,7 @@ TEST(LockOrderInversion, OfMoreLocksIsFoundAndNotToldTwice) {
   EXPECT_EQ(orders::find_rings(scene.model).found[0].size(), 2U);
 }
 
-TEST(LockOrderInversion, AMazeOfOrdersIsGivenUpAndSaysSo) {
+TEST(LockOrderInversion, TooManyOrdersAreNotSearchedCompletelyAndALimitSaysSo) {
   Orders scene;
   const auto first = scene.life(1);
   constexpr std::uint64_t kLocks = 50;
@@ -136,7 +136,7 @@ TEST(LockOrderInversion, AMazeOfOrdersIsGivenUpAndSaysSo) {
       << scene.model.limits[0];
 }
 
-TEST(LockOrderInversion, AGateKeepsThemApartUnlessBothReadIt) {
+TEST(LockOrderInversion, AGatePreventsTheRingUnlessBothThreadsLockItForReading) {
   for (const bool first_reads : {false, true}) {
     for (const bool second_reads : {false, true}) {
       Orders scene;
@@ -162,7 +162,7 @@ TEST(LockOrderInversion, ReadersDoNotWaitForReaders) {
 
 // A thread's action comes before another thread's action only if the creation or the join of a thread orders the two.
 // All threads of a process share one clock. A later moment alone does not show that one action came after the other.
-TEST(LockOrderInversion, WhatAMakerDidBeforeIsApart) {
+TEST(LockOrderInversion, LocksThatAThreadTookBeforeItMadeTheOtherDoNotCount) {
   Orders scene;
   const auto one = scene.life(1);
   const auto made_later = scene.life(10, one);
@@ -187,7 +187,7 @@ TEST(LockOrderInversion, WhatAMakerDidBeforeIsApart) {
   EXPECT_EQ(stranger.rings(), 1U) << "the thread that took the locks earlier is not the maker";
 }
 
-TEST(LockOrderInversion, WhatIsJoinedBeforeIsApart) {
+TEST(LockOrderInversion, LocksOfAThreadThatWasJoinedBeforeDoNotCount) {
   Orders scene;
   const auto main = scene.life(1);
   scene.add(scene.life(2, main, 5, main), 1, 2);
@@ -207,7 +207,7 @@ TEST(LockOrderInversion, WhatIsJoinedBeforeIsApart) {
 
 // The first of two workers is joined while the second one still works. A later moment of the second worker does not
 // show that it took its locks after the first one.
-TEST(LockOrderInversion, WhatComesAfterAnotherThreadsJoinIsNotApart) {
+TEST(LockOrderInversion, AJoinOrdersOnlyTheThreadThatJoined) {
   Orders scene;
   const auto main = scene.life(1);
   const auto first = scene.life(2, main, 4, main);
@@ -225,7 +225,7 @@ TEST(LockOrderInversion, WhatComesAfterAnotherThreadsJoinIsNotApart) {
   EXPECT_EQ(scene.rings(), 0U);
 }
 
-TEST(LockOrderInversion, IsApartThroughOthers) {
+TEST(LockOrderInversion, JoinsAndCreationsOrderOtherThreadsToo) {
   Orders scene;
   const auto main = scene.life(1);
   const auto helper = scene.life(2, main, 9, main);
@@ -239,7 +239,7 @@ TEST(LockOrderInversion, IsApartThroughOthers) {
 
 // The main thread takes the locks once before it makes the other thread, and once after it has joined it. Neither time
 // overlaps with the other thread.
-TEST(LockOrderInversion, EachTimeCountsByItself) {
+TEST(LockOrderInversion, EachMomentIsComparedSeparately) {
   Orders scene;
   const auto main = scene.life(1);
   scene.add(main, 1, 2, {1, 3});
@@ -249,7 +249,7 @@ TEST(LockOrderInversion, EachTimeCountsByItself) {
   EXPECT_EQ(scene.rings(), 1U);
 }
 
-TEST(LockOrderInversion, OfAThreadThatMayHaveBeenJoinedIsNotTold) {
+TEST(LockOrderInversion, IsSilentIfAThreadMayHaveBeenJoined) {
   Orders scene;
   const auto main = scene.life(1);
   scene.add(main, 1, 2, {2});
@@ -289,7 +289,7 @@ TEST(LockOrderInversion, AWriterBetweenTwoReadersClosesTheRing) {
 
 // Each thread is joined before the next one is made. So all pairs of threads are ordered. The search must find this out
 // in a short time.
-TEST(LockOrderInversion, VeryManyThreadsOneAfterTheOther) {
+TEST(LockOrderInversion, ManyThreadsOneAfterTheOtherAreSearchedInAShortTime) {
   Orders scene;
   const auto main = scene.life(1);
   for (std::uint64_t i = 1; i <= 8000; ++i) {
@@ -301,7 +301,7 @@ TEST(LockOrderInversion, VeryManyThreadsOneAfterTheOther) {
   EXPECT_LT(std::clock() - begin, 20 * CLOCKS_PER_SEC);
 }
 
-TEST(LockOrderInversion, ProcessesAreApart) {
+TEST(LockOrderInversion, OrdersOfTwoProcessesFormNoRing) {
   Orders scene;
   scene.model.processes.emplace_back();
   const auto one = scene.life(1);
@@ -322,7 +322,7 @@ TEST(LockOrderInversion, EndsOnAGraphOfVeryManyOrders) {
   EXPECT_GE(scene.rings(), 1U);
 }
 
-TEST(LockOrderInversion, ALifeThatIsItsOwnAncestorIsNoEndlessLoop) {
+TEST(LockOrderInversion, ALifeThatIsItsOwnAncestorCausesNoEndlessLoop) {
   Orders scene;
   const auto one = scene.life(1);
   const auto other = scene.life(2, 1);
@@ -364,7 +364,7 @@ struct OrderTrace {
   std::uint64_t other_life = 0;
 };
 
-TEST(LockOrderRecords, BecomeARing) {
+TEST(LockOrderRecords, AreReadIntoARing) {
   OrderTrace scene;
   scene.trace.record(RecordType::kLockOrder, order_record(scene.life, scene.thread, 1, 2));
   scene.trace.record(RecordType::kLockOrder, order_record(scene.other_life, scene.other_thread, 2, 1));
@@ -376,7 +376,7 @@ TEST(LockOrderRecords, BecomeARing) {
 
 // The record of a joiner may come after the record that names it. A gate with `inner` set was taken after the first
 // lock. It does not count as a gate.
-TEST(LockOrderRecords, SayWhoJoinedAndWhatIsNoGate) {
+TEST(LockOrderRecords, GiveTheJoinerAndTheGates) {
   OrderTrace scene;
   const std::uint64_t late = scene.trace.size() + sizeof(trace::RecordHeader) + 48;
   scene.trace.record(RecordType::kThreadLife, trace::ThreadLifeRecord{scene.life, 5, 9, late, 0, 0});
@@ -402,7 +402,7 @@ TEST(LockOrderRecords, SayWhoJoinedAndWhatIsNoGate) {
   EXPECT_TRUE(model.lock_orders[1].gates.empty());
 }
 
-TEST(LockOrderRecords, ThatMakeNoSenseAreLeftOut) {
+TEST(LockOrderRecords, ThatAreInvalidAreIgnored) {
   OrderTrace scene;
   auto gates = order_record(scene.life, scene.thread, 1, 2);
   gates.gates = 0xffff'ffff;  // more gates than the record contains

@@ -50,7 +50,7 @@ model::Model touched_and_returned(const LockScene& lock, std::int32_t result, st
 
 class OrphanedLock : public testing::TestWithParam<Kind> {};
 
-TEST_P(OrphanedLock, IsOnlyLikelyWhereAHandlerMayRunByItself) {
+TEST_P(OrphanedLock, IsOnlyLikelyIfAHandlerMayRunWithoutASender) {
   model::Model model = touched(GetParam().scene);
   model.processes[1].liveness = model::Liveness::kDeadButForSignal;
   model.processes[1].may_be_timed_out = true;
@@ -59,9 +59,9 @@ TEST_P(OrphanedLock, IsOnlyLikelyWhereAHandlerMayRunByItself) {
   EXPECT_EQ(findings[0].harm, Certainty::kLikely);
 }
 
-// A run watched the process, and did not see it hang before it ended. The process may have been meant to wait until
-// something ends it. If the kernel refused every look, the run could not have seen a hang.
-TEST_P(OrphanedLock, IsNotToldOfAProcessThatARunWatchedAndNeverSawHang) {
+// A run watched the process until the process ended, and did not prove a hang. The process may have been meant to wait
+// until something ends it. If the kernel refused every look at the process, the run could not have seen a hang.
+TEST_P(OrphanedLock, IsSilentIfARunWatchedTheProcessAndSawNoHang) {
   model::Model model = touched(GetParam().scene);
   model.command = {"program"};
   EXPECT_TRUE(diagnose(model).empty());
@@ -97,7 +97,7 @@ TEST_P(OrphanedLock, HangsIfTheCallDoesNotReturn) {
   EXPECT_FALSE(finding.fixes.empty());
 }
 
-TEST_P(OrphanedLock, IsSilentIfNothingTouchesIt) {
+TEST_P(OrphanedLock, IsSilentWithoutATouch) {
   LockTrace scene(GetParam().scene);
   model::Model model = read_model(scene.trace);
   EXPECT_TRUE(diagnose(model).empty());
@@ -118,14 +118,14 @@ TEST_P(OrphanedLock, IsAnErrorIfItTimesOut) {
   EXPECT_NE(findings[0].summary.find("ETIMEDOUT"), std::string::npos) << findings[0].summary;
 }
 
-TEST_P(OrphanedLock, WithADeadlineIsNoHangWhileItWaits) {
+TEST_P(OrphanedLock, IsALikelyErrorWhileACallWithATimeoutWaits) {
   const auto findings = diagnose(touched(GetParam().scene, trace::kTouchTimed));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].outcome, Outcome::kError);
   EXPECT_EQ(findings[0].harm, Certainty::kLikely);
 }
 
-TEST_P(OrphanedLock, IsCuredByRecoveryWithTheRiskSaid) {
+TEST_P(OrphanedLock, IsCuredByRecoveryAndNamesTheRisk) {
   LockTrace scene(GetParam().scene);
   scene.end(scene.touch(trace::TouchKind::kLock, 0, trace::TouchAction::kRecovered), 0);
   const auto findings = diagnose(read_model(scene.trace));
@@ -143,14 +143,14 @@ TEST_P(OrphanedLock, IsAnErrorIfTheChildWasAborted) {
   EXPECT_NE(findings[0].summary.find("--on-orphan=abort"), std::string::npos);
 }
 
-TEST_P(OrphanedLock, IsSilentIfTheThreadWasSeenLater) {
+TEST_P(OrphanedLock, IsSilentIfTheThreadHasALaterTouch) {
   LockTrace scene(GetParam().scene);
   scene.touch(trace::TouchKind::kLock);
   scene.end(scene.touch(trace::TouchKind::kLock), 0);
   EXPECT_TRUE(diagnose(read_model(scene.trace)).empty());
 }
 
-TEST_P(OrphanedLock, IsSilentIfTheChildExitedWell) {
+TEST_P(OrphanedLock, IsSilentIfTheChildExitedWithStatusZero) {
   model::Model model = touched(GetParam().scene);
   model.processes[1].exit_status = 0;
   EXPECT_TRUE(diagnose(model).empty());
@@ -158,7 +158,7 @@ TEST_P(OrphanedLock, IsSilentIfTheChildExitedWell) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, OrphanedLock, testing::ValuesIn(kKinds));
 
-TEST(OrphanedMutex, OfTheKindThatLibcAbortsIsAnError) {
+TEST(OrphanedMutex, IsAnErrorIfLibcAbortsTheProcess) {
   const auto findings =
       diagnose(touched({.memory = test::mutex_memory(kPriorityInherit, test::kHolder, test::kHolder)}));
   ASSERT_EQ(findings.size(), 1U);
@@ -166,7 +166,7 @@ TEST(OrphanedMutex, OfTheKindThatLibcAbortsIsAnError) {
   EXPECT_NE(findings[0].summary.find("is aborted by libc"), std::string::npos) << findings[0].summary;
 }
 
-TEST(OrphanedMutex, NamesEverythingInOneLine) {
+TEST(OrphanedMutex, TheSummaryNamesTheLockTheHolderAndTheFork) {
   model::Model model = touched({});
   model.touches[0].stack = test::make_stack(
       {"__lll_lock_wait libc.so.6", "std::mutex::lock mutex:100", "get cache.cpp:31", "main app.cpp:50"});
@@ -198,12 +198,12 @@ TEST_P(OrphanedLock, IsOnlyLikelyIfRecordsAreMissing) {
   EXPECT_EQ(diagnose(model)[0].harm, Certainty::kProven) << "the look from outside proves the hang";
 }
 
-TEST(OrphanedMutex, ThatIsRobustTellsOfADeadOwner) {
+TEST(OrphanedMutex, IsSilentIfARobustMutexReportsItsDeadOwner) {
   const LockScene robust{.memory = test::mutex_memory(kRobust, test::kHolder, 0x4000'0000U | test::kHolder)};
   EXPECT_TRUE(diagnose(touched_and_returned(robust, EOWNERDEAD)).empty());
 }
 
-TEST(OrphanedMutex, IsNotAbortedWhileItSleeps) {
+TEST(OrphanedMutex, IsAHangIfTheProcessSleepsInsteadOfAborting) {
   const LockScene inheriting{.memory = test::mutex_memory(kPriorityInherit, test::kHolder, test::kHolder)};
   model::Model model = touched(inheriting);
   ASSERT_EQ(diagnose(model).size(), 1U);
@@ -213,12 +213,12 @@ TEST(OrphanedMutex, IsNotAbortedWhileItSleeps) {
   EXPECT_EQ(diagnose(model)[0].summary.find("abort"), std::string::npos);
 }
 
-TEST(OrphanedSemaphore, IsSilentIfASignalInterruptedIt) {
+TEST(OrphanedSemaphore, IsSilentIfASignalInterruptedTheWait) {
   const LockScene semaphore{.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)};
   EXPECT_TRUE(diagnose(touched_and_returned(semaphore, -1)).empty());
 }
 
-TEST(OrphanedMutex, IsLikelyIfTheChildLeftByItself) {
+TEST(OrphanedMutex, IsLikelyIfTheChildExitedByItself) {
   model::Model model = touched({});
   model.processes[1].exit_status = 3 << 8;
   const auto findings = diagnose(model);
@@ -282,8 +282,8 @@ TEST(OrphanedSemaphore, HasOnlyAPossibleCauseIfTheTakerHangsToo) {
   EXPECT_EQ(diagnose(model).at(0).cause, Certainty::kPossible);
 }
 
-// The parent is itself a forked process. The original of its first thread may have taken the semaphore before that
-// earlier fork.
+// The parent is itself the child of an earlier fork. Its first thread is a copy of a thread of the ancestor. That
+// thread may have taken the semaphore before the earlier fork.
 TEST(OrphanedSemaphore, HasOnlyAPossibleCauseIfItMayHaveBeenTakenBeforeAnEarlierFork) {
   model::Model model = touched({.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)});
   const model::Fork& fork = model.forks[0];
@@ -354,7 +354,7 @@ TEST(SelfHeldLock, ALaterLockHangs) {
   EXPECT_NE(findings[0].chain[0].find("refused (EPERM)"), std::string::npos) << findings[0].chain[0];
 }
 
-TEST(SelfHeldLock, ALaterLockThatIsRecoveredTakesTheRefusalAlong) {
+TEST(SelfHeldLock, ARecoveredLaterLockReplacesTheRefusedUnlock) {
   LockTrace scene({.memory = test::mutex_memory(kRecursive, test::kParent, 1), .by_forking_thread = true});
   scene.end(scene.touch(trace::TouchKind::kUnlockRefused), EPERM);
   scene.end(scene.touch(trace::TouchKind::kLock, 0, trace::TouchAction::kRecovered), 0);
@@ -375,7 +375,7 @@ TEST(SelfHeldLock, ALockThatWasGivenToTheChildIsCured) {
   EXPECT_TRUE(findings[0].fixes[0].verified);
 }
 
-TEST(SelfHeldLock, LocksOfTwoProcessesAreTwoUntilMerged) {
+TEST(SelfHeldLock, ARefusedUnlockAndAHangInTwoProcessesAreTwoFindings) {
   LockTrace one({.memory = test::mutex_memory(kRecursive, test::kParent, 1), .by_forking_thread = true});
   one.end(one.touch(trace::TouchKind::kUnlockRefused), EPERM);
   LockTrace other({.memory = test::mutex_memory(kRecursive, test::kParent, 1), .by_forking_thread = true}, 2500);

@@ -17,7 +17,7 @@ using test::kParent;
 using test::read_model;
 
 constexpr std::uint64_t kBias = 0x7f10'0000'0000;
-constexpr std::uint32_t kAborted = 6;  // as wait() gives it: ended by SIGABRT
+constexpr std::uint32_t kAborted = 6;  // the status that wait() gives for a process that SIGABRT ended
 
 class MpiTrace {
  public:
@@ -54,7 +54,7 @@ model::Model answered(const char* function, std::int32_t result, trace::MpiKind 
   return read_model(scene.trace);
 }
 
-TEST(MpiAfterFork, IsAFactOfItsFork) {
+TEST(MpiAfterFork, EachForkKeepsOneRecordOfALibrary) {
   MpiTrace scene(trace::MpiKind::kUcx, trace::kMpiLost);
   // None of these three is kept: one repeats the fact, one has no fork, and one has an unknown kind.
   scene.trace.record(trace::RecordType::kMpi, trace::MpiRecord{scene.fork, kBias, trace::MpiKind::kUcx, 0});
@@ -67,7 +67,7 @@ TEST(MpiAfterFork, IsAFactOfItsFork) {
   EXPECT_TRUE(model.forks[0].mpi[0].was_lost);
 }
 
-TEST(MpiAfterFork, IsPossibleWhereTheCallCameBack) {
+TEST(MpiAfterFork, IsPossibleIfTheCallSucceeded) {
   model::Model model = answered("MPI_Send", 0);
   model.touches[0].stack = test::make_stack({"work app.c:31"});
   model.forks[0].stack = test::make_stack({"main app.c:20"});
@@ -82,7 +82,7 @@ TEST(MpiAfterFork, IsPossibleWhereTheCallCameBack) {
             "child 2000 called MPI_Send at app.c:31: MPI was initialised before fork() at app.c:20");
 }
 
-TEST(MpiAfterFork, IsLikelyWhereTheCallFailed) {
+TEST(MpiAfterFork, IsLikelyIfTheCallFailed) {
   const auto refused = diagnose(answered("MPI_Send", 16));
   ASSERT_EQ(refused.size(), 1U);
   EXPECT_EQ(refused[0].harm, Certainty::kLikely);
@@ -98,7 +98,7 @@ TEST(MpiAfterFork, IsLikelyWhereTheCallFailed) {
   EXPECT_NE(ended[0].summary.find("ended inside of MPI_Barrier"), std::string::npos) << ended[0].summary;
 }
 
-TEST(MpiAfterFork, IsCertainWhereTheCallHangs) {
+TEST(MpiAfterFork, IsCertainIfTheCallHangs) {
   MpiTrace scene;
   scene.answer(scene.call("MPI_Send"), 0);
   scene.call("MPI_Barrier");
@@ -113,8 +113,9 @@ TEST(MpiAfterFork, IsCertainWhereTheCallHangs) {
   EXPECT_NE(findings[0].summary.find("hangs in MPI_Barrier"), std::string::npos) << findings[0].summary;
 }
 
-// MPI spins while it waits for a message, so spinning is no fault. The hang of a victim has another cause.
-TEST(MpiAfterFork, IsNotWhereTheCallTakesLong) {
+// MPI spins while it waits for a message, so spinning is no fault. A victim waits for another process that hangs, so
+// its hang has another cause.
+TEST(MpiAfterFork, IsSilentIfTheCallTakesLong) {
   for (const auto liveness : {model::Liveness::kSpinning, model::Liveness::kVictim}) {
     MpiTrace scene;
     scene.call("MPI_Recv");
@@ -125,7 +126,7 @@ TEST(MpiAfterFork, IsNotWhereTheCallTakesLong) {
   }
 }
 
-TEST(MpiAfterFork, NeedsTheSameLibraryOnBothSides) {
+TEST(MpiAfterFork, NeedsACallOfTheLibraryThatWasInitialisedBeforeTheFork) {
   EXPECT_TRUE(diagnose(answered("ucp_worker_create", 0)).empty());
   EXPECT_TRUE(diagnose(answered("MPI_Send", 0, trace::MpiKind::kUcx)).empty());
   EXPECT_EQ(diagnose(answered("ucp_worker_create", 0, trace::MpiKind::kUcx)).size(), 1U);

@@ -34,7 +34,7 @@ TEST(LostOpenmpPool, HangsIfTheRegionDoesNotEnd) {
   EXPECT_NE(finding.fixes[0].text.find("--omp=rebuild"), std::string::npos);
 }
 
-TEST(LostOpenmpPool, IsLikelyWhereTheTeamIsAGuess) {
+TEST(LostOpenmpPool, IsLikelyIfTheTeamSizeIsAGuess) {
   PoolTrace scene({.workers = 3});
   scene.touch(4, trace::kTouchTeamGuess);
   model::Model model = read_model(scene.trace);
@@ -44,7 +44,7 @@ TEST(LostOpenmpPool, IsLikelyWhereTheTeamIsAGuess) {
   EXPECT_EQ(diagnose(model)[0].harm, Certainty::kProven) << "proven dead";
 }
 
-TEST(LostOpenmpPool, NamesEverythingInOneLine) {
+TEST(LostOpenmpPool, TheSummaryNamesTheRegionThePoolAndTheFork) {
   model::Model model = touched({.workers = 1}, 2);
   model.touches[0].stack = test::make_stack({"GOMP_parallel libgomp.so.1", "work app.c:31", "main app.c:40"});
   model.pools[0].made_at = test::make_stack({"GOMP_parallel libgomp.so.1", "work app.c:12"});
@@ -136,7 +136,7 @@ TEST(ForkInsideParallelRegion, ReplacesTheLostPool) {
   for (const Fix& fix : findings[0].fixes) EXPECT_FALSE(fix.verified);
 }
 
-TEST(ForkInsideParallelRegion, IsFoundAtTheEndOfTheRegionByTheProof) {
+TEST(ForkInsideParallelRegion, IsFoundByTheProofIfTheChildHasNoTouch) {
   PoolTrace scene({.flags = trace::kInParallel});
   model::Model model = read_model(scene.trace);
   EXPECT_TRUE(diagnose(model).empty());
@@ -166,7 +166,7 @@ TEST(ForkInsideParallelRegion, CrashesUnderLibomp) {
   EXPECT_TRUE(diagnose(model).empty());
 }
 
-TEST(LostOpenmpPool, ARegionInsideOfTheRegionThatCameBackIsNotItsEnd) {
+TEST(LostOpenmpPool, TheEndOfANestedRegionIsNotTheEndOfTheOuterRegion) {
   PoolTrace scene({});
   scene.touch(3);
   scene.end(scene.touch(2));
@@ -176,7 +176,7 @@ TEST(LostOpenmpPool, ARegionInsideOfTheRegionThatCameBackIsNotItsEnd) {
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
 }
 
-TEST(LostOpenmpPool, OfNestedRegionsTheInnermostOpenOneIsNamed) {
+TEST(LostOpenmpPool, NestedOpenRegionsGiveOneFinding) {
   PoolTrace scene({});
   scene.touch(3);
   scene.touch(2);

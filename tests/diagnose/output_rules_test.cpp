@@ -1,4 +1,4 @@
-// Bytes that were in the buffer of a stream at a fork, and the processes that wrote them out.
+// The buffer of a stream contained bytes at a fork. Parent and children then write out their copies of these bytes.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -67,7 +67,7 @@ TEST(StdioDuplicated, IsCertainIfBothWroteTheBytes) {
   EXPECT_TRUE(says(findings[0], "by fclose()"));
 }
 
-TEST(StdioDuplicated, IsSilentIfOneSideWroteThem) {
+TEST(StdioDuplicated, IsSilentIfOnlyOneProcessWroteTheBytes) {
   OutputTrace child;
   child.flush(test::kChild, child.fork);
   EXPECT_TRUE(child.findings().empty());
@@ -77,7 +77,7 @@ TEST(StdioDuplicated, IsSilentIfOneSideWroteThem) {
   EXPECT_TRUE(OutputTrace().findings().empty());
 }
 
-TEST(StdioDuplicated, CountsAProcessOnce) {
+TEST(StdioDuplicated, CountsEachProcessOnce) {
   OutputTrace scene;
   scene.flush(test::kChild, scene.fork, FlushKind::kFlush);
   scene.flush(test::kChild, scene.fork, FlushKind::kAtExit);
@@ -97,7 +97,7 @@ TEST(StdioDuplicated, IsOneFindingForAllChildren) {
   EXPECT_TRUE(says(findings[0], "when it wrote more to the stream"));
 }
 
-TEST(StdioDuplicated, SiblingsAreEnough) {
+TEST(StdioDuplicated, IsReportedIfTwoSiblingsWroteTheBytes) {
   OutputTrace scene;
   const std::uint64_t second = scene.fork_of(test::kChild + 1);
   scene.flush(test::kChild, scene.fork);
@@ -115,14 +115,14 @@ TEST(StdioDuplicated, NamesOtherStreamsByTheirDescriptor) {
   EXPECT_FALSE(says(findings[0], "They begin"));
 }
 
-TEST(StdioDuplicated, ReadsNoKindThatItDoesNotKnow) {
+TEST(StdioDuplicated, IgnoresRecordsWithAnUnknownKindOrFork) {
   OutputTrace scene;
   scene.flush(test::kParent, 0, static_cast<FlushKind>(9));
   scene.flush(test::kChild, scene.fork);
   EXPECT_TRUE(scene.findings().empty());
   OutputTrace other;
   other.flush(test::kParent, 0);
-  other.flush(test::kChild, 12345);  // this is not the record of a fork
+  other.flush(test::kChild, 12345);  // 12345 is not the reference of a fork record
   EXPECT_TRUE(other.findings().empty());
 }
 

@@ -1,4 +1,4 @@
-// Findings from looks at living processes: a dead child without a touch, and victims.
+// Findings from examining living processes from outside: children that hang without a touch, and victims.
 #include <gtest/gtest.h>
 
 #include "diagnose/diagnose.hpp"
@@ -30,7 +30,7 @@ model::Model waiting_child(std::uint32_t flags = 0, bool has_returned = false) {
   return model;
 }
 
-TEST(LostWakeup, IsCertainByTheFutexProof) {
+TEST(LostWakeup, IsCertainIfTheHangIsProven) {
   const auto findings = diagnose(dead_child());
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "lost-wakeup");
@@ -68,7 +68,7 @@ TEST(LostWakeup, IsSilentIfTheChildExeced) {
   EXPECT_TRUE(diagnose(waiting).empty());
 }
 
-TEST(LostWakeup, IsSilentIfATouchExplainsIt) {
+TEST(LostWakeup, IsSilentIfATouchExplainsTheHang) {
   LockTrace scene({});
   scene.touch(trace::TouchKind::kLock);
   model::Model model = read_model(scene.trace);
@@ -79,7 +79,7 @@ TEST(LostWakeup, IsSilentIfATouchExplainsIt) {
   EXPECT_EQ(findings[0].rule, "orphaned-mutex");
 }
 
-TEST(LostWakeup, IsOnlyLikelyWhereAHandlerCouldWakeIt) {
+TEST(LostWakeup, IsOnlyLikelyIfASignalHandlerCouldEndTheWait) {
   model::Model model = dead_child();
   model.processes[1].liveness = model::Liveness::kDeadButForSignal;
   const auto findings = diagnose(model);
@@ -89,14 +89,14 @@ TEST(LostWakeup, IsOnlyLikelyWhereAHandlerCouldWakeIt) {
   EXPECT_NE(findings[0].chain[0].find("only a signal handler could"), std::string::npos) << findings[0].chain[0];
 }
 
-TEST(LostWakeup, IsSilentInACoreIfAHandlerMayChangeTheWord) {
+TEST(LostWakeup, IsSilentInACoreIfAHandlerMayChangeTheFutexWord) {
   model::Model model = waiting_child();
   model.processes[1].liveness = model::Liveness::kDeadButForSignal;
   model.processes[1].waits = {test::futex_wait(test::kChild)};
   model.processes[1].is_core = true;
-  EXPECT_EQ(diagnose(model).at(0).harm, Certainty::kLikely);  // a future, which no handler sets
+  EXPECT_EQ(diagnose(model).at(0).harm, Certainty::kLikely);  // the child waits for a future, and no handler sets one
   model.touches[0].stack.frames.clear();
-  EXPECT_TRUE(diagnose(model).empty());  // the program may have a handler that changes its own word
+  EXPECT_TRUE(diagnose(model).empty());  // the program may have a signal handler that changes the futex word
   model.processes[1].sets_no_handlers = true;
   EXPECT_EQ(diagnose(model).at(0).harm, Certainty::kPossible);
 }
@@ -119,7 +119,7 @@ TEST(LostWakeup, NamesTheFuture) {
   EXPECT_EQ(all.find("is not known"), std::string::npos) << all;
 }
 
-TEST(LostWakeup, IsLikelyIfOnlyTheShimSawIt) {
+TEST(LostWakeup, IsLikelyIfOnlyTheShimSawTheWait) {
   const auto findings = diagnose(waiting_child());
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].harm, Certainty::kLikely);
@@ -186,7 +186,7 @@ TEST(Victims, AreListedUnderTheirCauseAcrossGenerations) {
   EXPECT_EQ(findings[0].victims[1].pid, 900);
 }
 
-TEST(Victims, AreNotThoseOfWhatWasCured) {
+TEST(Victims, AreNotListedUnderACuredHang) {
   LockTrace scene({});
   scene.end(scene.touch(trace::TouchKind::kLock, 0, trace::TouchAction::kRecovered), 0);
   model::Model model = read_model(scene.trace);
@@ -199,7 +199,7 @@ TEST(Victims, AreNotThoseOfWhatWasCured) {
   EXPECT_TRUE(findings[0].victims.empty());
 }
 
-TEST(Victims, InACircleBelongToNobody) {
+TEST(Victims, ThatWaitForEachOtherGiveNoFinding) {
   model::Model model = dead_child();
   for (model::ProcessId id : {0U, 1U}) {
     model.processes[id].liveness = model::Liveness::kVictim;
@@ -208,7 +208,7 @@ TEST(Victims, InACircleBelongToNobody) {
   EXPECT_TRUE(diagnose(model).empty());
 }
 
-TEST(Conclude, SaysWhatNoRuleExplains) {
+TEST(Conclude, NamesAHangThatNoRuleExplains) {
   model::Model model = dead_child();
   model.processes[0].liveness = model::Liveness::kDead;
   model.processes[0].exe = "/opt/app/app";

@@ -1,4 +1,4 @@
-// Children that wait for a thread pool that their fork lost.
+// Children that wait for a thread pool. The fork did not copy the threads of the pool.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -79,7 +79,7 @@ TEST(LostThreadPool, GivesEachAdviceOnce) {
   }
 }
 
-TEST(LostThreadPool, IsLikelyWhereAHandlerCouldWake) {
+TEST(LostThreadPool, IsLikelyIfASignalHandlerCouldEndTheWait) {
   model::Model model = dead_child({{Owner::kGlib, 1}});
   model.processes[1].liveness = model::Liveness::kDeadButForSignal;
   const auto findings = diagnose(model);
@@ -90,7 +90,7 @@ TEST(LostThreadPool, IsLikelyWhereAHandlerCouldWake) {
   EXPECT_TRUE(diagnose(model).empty()) << "it may be an idle worker that SIGTERM ends";
 }
 
-TEST(LostThreadPool, TakesOwnThreadsForAPoolIfSeveralWereMadeAtOnePlace) {
+TEST(LostThreadPool, TakesTheProgramsThreadsForAPoolIfSeveralWereMadeAtOnePlace) {
   EXPECT_EQ(only_rule(dead_child({{Owner::kStdThread, 2}})), "lost-thread-pool");
   EXPECT_EQ(only_rule(dead_child({{Owner::kUnknown, 3}})), "lost-wakeup")
       << "threads of an unknown owner may be anything";
@@ -101,7 +101,7 @@ TEST(LostThreadPool, TakesOwnThreadsForAPoolIfSeveralWereMadeAtOnePlace) {
   EXPECT_EQ(only_rule(apart), "lost-wakeup");
 }
 
-TEST(LostThreadPool, DoesNotGuess) {
+TEST(LostThreadPool, NamesNoPoolIfOtherThreadsMayBeTheCause) {
   EXPECT_EQ(only_rule(dead_child({{Owner::kFftw, 2}, {Owner::kTbb, 2}})), "lost-wakeup")
       << "it is not known which pool the child waits for";
   model::Model with_unknown = dead_child({{Owner::kFftw, 2}});
@@ -127,7 +127,7 @@ model::Model dead_in_openmp(Owner owner, const char* library) {
   return model;
 }
 
-TEST(LostOpenmpPool, OfARuntimeThatDidNotNotice) {
+TEST(LostOpenmpPool, IsReportedIfTheRuntimeDidNotRebuildItsPool) {
   const model::Model model = dead_in_openmp(Owner::kLibomp, "/usr/lib/libomp.so.5");
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
@@ -166,13 +166,13 @@ TEST(LostOpenmpPool, IsNotBlamedForWhatARegionWaitsFor) {
   EXPECT_EQ(only_rule(without_pool), "lost-wakeup") << "the fork lost no thread of this runtime";
 }
 
-TEST(LostThreadPool, NeedsTheProof) {
+TEST(LostThreadPool, IsSilentWithoutTheProof) {
   model::Model model = dead_child({{Owner::kFftw, 2}});
   model.processes[1].liveness = model::Liveness::kAwake;
   EXPECT_TRUE(diagnose(model).empty());
 }
 
-TEST(LostBlasPool, TakesTheLockOfOpenblas) {
+TEST(LostBlasPool, ReplacesTheOrphanedMutexOfOpenblas) {
   LockTrace scene({});
   scene.touch(trace::TouchKind::kLock);
   model::Model model = read_model(scene.trace);
@@ -206,8 +206,8 @@ model::Model hung_region(bool with_libomp) {
   return model;
 }
 
-// OpenBLAS ends its pool before a fork and starts it afterwards. The threads that the parent has now do not show that
-// the fork lost any.
+// OpenBLAS ends its pool before a fork and starts it again in the parent afterwards. If the threads of the pool were
+// seen after the fork, they do not show that the fork lost any.
 TEST(PoolState, DependsOnWhenTheThreadsWereSeen) {
   model::ThreadPool pool{Owner::kOpenblas, "libopenblas.so.0", {1}, 1, PoolState::kLost};
   model::Fork fork;

@@ -58,7 +58,7 @@ struct Scene {
   std::uint64_t touch = 0;
 };
 
-TEST(PythonLockOrphaned, IsToldInLinesOfPython) {
+TEST(PythonLockOrphaned, GivesLinesOfPython) {
   static_assert(test::TraceBuilder::pointer_of(test::kHolder) == 0x7f00'003e'9000);
   const auto findings = diagnose(Scene().model());
   ASSERT_EQ(findings.size(), 1U);
@@ -86,14 +86,14 @@ TEST(PythonLockOrphaned, NamesNoThreadThatIsNotKnown) {
   EXPECT_NE(findings[0].summary.find("the lock was held by another thread"), std::string::npos) << findings[0].summary;
 }
 
-TEST(PythonLockOrphaned, IsCertainWithPythonsOwnHandler) {
+TEST(PythonLockOrphaned, IsCertainIfOnlyPythonsOwnHandlerIsInstalled) {
   const auto findings = diagnose(Scene().model(model::Liveness::kDeadButForSignal));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].harm, Certainty::kProven);
 }
 
 // A handler of the program may raise an exception, which ends the wait.
-TEST(PythonLockOrphaned, IsOnlyLikelyWithAHandlerOfTheProgramsOwn) {
+TEST(PythonLockOrphaned, IsOnlyLikelyIfTheProgramHasASignalHandler) {
   model::Model model = Scene().model(model::Liveness::kDeadButForSignal);
   model.processes[1].ways_out = {"a handler of SIGALRM"};
   const auto findings = diagnose(model);
@@ -116,7 +116,7 @@ TEST(PythonLockOrphaned, IsOnlyLikelyWithoutTheProof) {
   EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
 }
 
-TEST(PythonLockOrphaned, DoesWithoutStacksOfPython) {
+TEST(PythonLockOrphaned, WorksWithoutStacksOfPython) {
   LockTrace scene(kPythonLock);
   scene.touch(trace::TouchKind::kLock);
   model::Model model = read_model(scene.trace);
@@ -133,7 +133,7 @@ TEST(PythonLockOrphaned, DoesWithoutStacksOfPython) {
 
 // The kind of a PyMutex shows that it is a lock of Python, whatever names are on the stack. In this model, the fork and
 // the lock were seen from outside.
-TEST(PythonLockOrphaned, IsToldOfALockThatIsNoSemaphore) {
+TEST(PythonLockOrphaned, RecognisesAPyMutexByItsKind) {
   model::Model model = Scene().model();
   model.touches[0].stack.frames.erase(model.touches[0].stack.frames.begin(), model.touches[0].stack.frames.begin() + 2);
   const std::size_t held = *model.touches[0].held;
@@ -203,7 +203,7 @@ TEST(PythonLockOrphaned, SaysWhatTheUserCalled) {
             std::string::npos);
 }
 
-TEST(PythonLockOrphaned, IsSilentIfASignalInterruptedIt) {
+TEST(PythonLockOrphaned, IsSilentIfASignalInterruptedTheWait) {
   Scene scene;
   scene.trace.end(scene.touch, -1);
   EXPECT_TRUE(diagnose(scene.model(model::Liveness::kAwake)).empty());
@@ -221,7 +221,8 @@ TEST(PythonLockOrphaned, IsAnErrorIfItTimesOut) {
 }
 
 // A dead child without a touch. The trace has the Python stacks of the child and of its lost thread.
-model::Model asked(std::string_view child, std::string_view partner, std::string_view other_thread = "") {
+model::Model dead_with_python_stacks(std::string_view child, std::string_view partner,
+                                     std::string_view other_thread = "") {
   LockTrace scene(kPythonLock);
   scene.trace.exe("/usr/bin/python3.11", std::string_view("python3\0-m\0app\0", 15));
   const auto thread = [](std::int32_t tid, std::string_view frames) {
@@ -256,7 +257,7 @@ constexpr std::string_view kGets =
     "  File \"/usr/lib/python3.11/multiprocessing/queues.py\", line 103 in get\n  File \"/app/a.py\", line 7 in ask\n";
 constexpr std::string_view kFeeds = "  File \"/usr/lib/python3.11/multiprocessing/queues.py\", line 231 in _feed\n";
 
-TEST(PythonWaits, ArePairsOfFunctions) {
+TEST(PythonWaits, AreRecognisedByTheFunctionsOfTheChildAndTheLostThread) {
   struct Pair {
     std::string_view child, partner;
     const char* slug;
@@ -267,7 +268,7 @@ TEST(PythonWaits, ArePairsOfFunctions) {
                            Pair{kGets, kFeeds, "lost-feeder-thread", Certainty::kLikely},
                            Pair{kResult, kFeeds, "lost-wakeup", Certainty::kLikely},
                            Pair{kGets, kWorker, "lost-wakeup", Certainty::kLikely}}) {
-    const auto findings = diagnose(asked(pair.child, pair.partner));
+    const auto findings = diagnose(dead_with_python_stacks(pair.child, pair.partner));
     ASSERT_EQ(findings.size(), 1U) << pair.slug;
     EXPECT_EQ(findings[0].rule, pair.slug);
     EXPECT_EQ(findings[0].harm, pair.certainty) << findings[0].summary;
@@ -276,8 +277,8 @@ TEST(PythonWaits, ArePairsOfFunctions) {
   }
 }
 
-TEST(PythonWaits, OfAModuleAreOneFindingWithTheLockInIt) {
-  model::Model model = asked(kImports, kImporting);
+TEST(PythonWaits, OfAnImportAndItsLockAreOneFinding) {
+  model::Model model = dead_with_python_stacks(kImports, kImporting);
   model::Touch touch;
   touch.process = 1;
   touch.tid = test::kChild;
@@ -290,8 +291,8 @@ TEST(PythonWaits, OfAModuleAreOneFindingWithTheLockInIt) {
   EXPECT_NE(findings[0].summary.find("in import"), std::string::npos) << findings[0].summary;
 }
 
-TEST(PythonWaits, AreNotBlamedOnAThreadThatTheChildHasItself) {
-  const auto findings = diagnose(asked(kResult, kWorker, kWorker));
+TEST(PythonWaits, AreNotBlamedOnALostThreadIfTheChildHasOneLikeIt) {
+  const auto findings = diagnose(dead_with_python_stacks(kResult, kWorker, kWorker));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].harm, Certainty::kLikely) << findings[0].summary;
 }
@@ -299,7 +300,7 @@ TEST(PythonWaits, AreNotBlamedOnAThreadThatTheChildHasItself) {
 TEST(PythonWaits, AreSilentWhileTheChildIsAwake) {
   for (const auto& [child, partner] :
        {std::pair(kResult, kWorker), std::pair(kImports, kImporting), std::pair(kGets, kFeeds)}) {
-    model::Model model = asked(child, partner);
+    model::Model model = dead_with_python_stacks(child, partner);
     model.processes[1].liveness = model::Liveness::kAwake;
     EXPECT_TRUE(diagnose(model).empty());
   }

@@ -44,7 +44,7 @@ struct RacyTrace {
   std::uint64_t fork = 0;
 };
 
-TEST(RacyOrphan, IsPossibleWithTheOdds) {
+TEST(RacyOrphan, IsPossibleAndSaysTheOdds) {
   RacyTrace scene;
   scene.touch(31, 1000);
   const auto findings = scene.findings();
@@ -65,7 +65,7 @@ TEST(RacyOrphan, IsPossibleWithTheOdds) {
   EXPECT_EQ(findings[0].culprit.holder->tid, test::kHolder);
 }
 
-TEST(RacyOrphan, ShareIsAShare) {
+TEST(RacyOrphan, SaysTheShareOfTheTimeAndTheRangeOfTheOdds) {
   const std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> cases{
       {{500, 1000}, "50 % of the time, so 22 % to 72 % of such forks hang"},
       {{1, 1'000'000}, "0.0001 % of the time, so 2.8e-05 % to 0.00024 % of such forks hang"},
@@ -79,14 +79,14 @@ TEST(RacyOrphan, ShareIsAShare) {
   }
 }
 
-TEST(RacyOrphan, IsSilentWithoutATime) {
+TEST(RacyOrphan, IsSilentIfATimeIsZero) {
   RacyTrace scene;
   scene.touch(0, 1000);
   scene.touch(10, 0);
   EXPECT_TRUE(scene.findings().empty());
 }
 
-TEST(RacyOrphan, IsNotToldBesideAHangAtTheSameLock) {
+TEST(RacyOrphan, IsNotReportedBesideAHangAtTheSameLock) {
   test::LockTrace hung{test::LockScene{}};
   hung.touch(trace::TouchKind::kLock);
   trace::RacyTouchRecord record{};
@@ -106,8 +106,8 @@ TEST(RacyOrphan, IsNotToldBesideAHangAtTheSameLock) {
 
 // --- the odds
 
-// A process that forks once a second. A second thread holds a lock for a part of each tenth of the time since the
-// start.
+// A process that forks once a second. The time from the start to each fork is divided into ten slices. `share_at` gives
+// the share of a slice in which another thread holds a lock. Its argument is the middle of the slice, in seconds.
 struct Forks {
   Forks(std::size_t count, double (*share_at)(double)) {
     model.processes.emplace_back();
@@ -131,7 +131,7 @@ struct Forks {
     }
   }
 
-  void find_taken(std::size_t count) {
+  void mark_taken(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) model.forks[i].held.emplace_back().holder = 1;
   }
   odds::Odds odds() const { return odds::Table(model).of(model.racy_touches.front()); }
@@ -139,7 +139,7 @@ struct Forks {
   model::Model model;
 };
 
-TEST(Odds, AreThoseOfTheTimeInWhichForksHappen) {
+TEST(Odds, UseOnlyTheTimeInWhichForksHappen) {
   const odds::Odds steady = Forks(20, [](double) { return 0.05; }).odds();
   EXPECT_NEAR(steady.share, 0.05, 0.001);
   EXPECT_LT(steady.range.low, 0.05);
@@ -152,7 +152,7 @@ TEST(Odds, AreThoseOfTheTimeInWhichForksHappen) {
   EXPECT_LT(late.range.low, 0.02);
 }
 
-TEST(Odds, ABurstBeforeTheForksIsOver) {
+TEST(Odds, SayThatABurstEndedBeforeTheForks) {
   const auto burst = [](double at) { return at < 0.7 ? 0.9 : 0.0; };
   EXPECT_TRUE(Forks(20, burst).odds().is_over);
   EXPECT_TRUE(Forks(8, burst).odds().is_over);
@@ -161,23 +161,23 @@ TEST(Odds, ABurstBeforeTheForksIsOver) {
   EXPECT_EQ(few.range.low, 0);
   EXPECT_GT(few.range.high, 0.1);
   Forks taken(20, burst);
-  taken.find_taken(2);
+  taken.mark_taken(2);
   EXPECT_FALSE(taken.odds().is_over);
   EXPECT_TRUE(taken.odds().is_by_forks);
 }
 
-TEST(Odds, AreThoseOfTheForksWhereTheseContradictTheTime) {
+TEST(Odds, UseTheForksIfTheseContradictTheTime) {
   const auto half = [](double) { return 0.5; };
   const odds::Odds never = Forks(40, half).odds();
   EXPECT_TRUE(never.is_by_forks);
   EXPECT_EQ(never.range.low, 0);
   EXPECT_LT(never.range.high, 0.1);
   Forks often(40, half);
-  often.find_taken(36);
+  often.mark_taken(36);
   EXPECT_TRUE(often.odds().is_by_forks);
   EXPECT_GT(often.odds().range.low, 0.7);
   Forks fits(40, half);
-  fits.find_taken(18);
+  fits.mark_taken(18);
   EXPECT_FALSE(fits.odds().is_by_forks);
   // If records are missing, the counts of forks are not used.
   Forks gaps(40, half);
@@ -192,7 +192,7 @@ TEST(Odds, AreWiderForASingleFork) {
   EXPECT_GT(one.range.high, 0.2);
 }
 
-TEST(Odds, OfAFewTriesAreARange) {
+TEST(Odds, TheWilsonIntervalIsKnownForAFewTries) {
   EXPECT_EQ(odds::wilson_interval(0, 10).low, 0);
   EXPECT_NEAR(odds::wilson_interval(0, 10).high, 0.2775, 0.0005);
   EXPECT_NEAR(odds::wilson_interval(5, 10).low, 0.2366, 0.0005);

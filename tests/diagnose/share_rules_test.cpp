@@ -1,4 +1,5 @@
-// Parent and child both go on to use an epoll instance, a connection or a random state, as if each had it alone.
+// After a fork, several processes use the same epoll instance, the same connection, or copies of the same random state.
+// Each process uses it as if no other process did.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -64,7 +65,7 @@ struct ShareTrace {
   std::uint64_t share = 0;
 };
 
-TEST(EpollShared, IsLikelyIfTheOwnerWaitsWithoutIt) {
+TEST(EpollShared, IsLikelyIfTheOwnerWaitsAfterTheRemoval) {
   ShareTrace scene(ShareKind::kEpoll);
   scene.use(test::kChild, scene.fork, ShareUseKind::kRemoved);
   scene.use(test::kParent, 0, ShareUseKind::kMissed);
@@ -78,13 +79,13 @@ TEST(EpollShared, IsLikelyIfTheOwnerWaitsWithoutIt) {
   EXPECT_NE(findings[0].summary.find("descriptor 5 (a socket)"), std::string::npos) << findings[0].summary;
 }
 
-TEST(EpollShared, IsLikelyIfTheOwnerWasInItsWait) {
+TEST(EpollShared, IsLikelyIfTheOwnerWaitedDuringTheRemoval) {
   ShareTrace scene(ShareKind::kEpoll);
   scene.use(test::kChild, scene.fork, ShareUseKind::kRemoved, trace::kOwnerWaits);
   EXPECT_EQ(scene.findings().size(), 1U);
 }
 
-TEST(EpollShared, IsAHangIfNothingCanWakeTheOwnerAndStillNoProofOfWhy) {
+TEST(EpollShared, IsALikelyHangIfNothingCanWakeTheOwner) {
   ShareTrace scene(ShareKind::kEpoll);
   scene.use(test::kChild, scene.fork, ShareUseKind::kRemoved, trace::kOwnerWaits);
   model::Model model = test::read_model(scene.trace);
@@ -103,7 +104,7 @@ TEST(EpollShared, IsSilentIfTheOwnerDoesNotWait) {
   EXPECT_TRUE(scene.findings().empty());
 }
 
-TEST(EpollShared, IsOneFindingADescriptor) {
+TEST(EpollShared, GivesOneFindingForEachDescriptor) {
   ShareTrace scene(ShareKind::kEpoll);
   scene.use(test::kChild, scene.fork, ShareUseKind::kRemoved, trace::kOwnerWaits, 5);
   scene.use(test::kChild, scene.fork, ShareUseKind::kRemoved, 0, 6);
@@ -114,7 +115,7 @@ TEST(EpollShared, IsOneFindingADescriptor) {
   EXPECT_EQ(count, 2U);
 }
 
-TEST(ConnectionShared, IsLikelyIfItComesBack) {
+TEST(ConnectionShared, IsLikelyIfTheFirstUserUsesItAgain) {
   ShareTrace scene(ShareKind::kConnection);
   scene.use(test::kChild, scene.fork, ShareUseKind::kSent);
   scene.use(test::kParent, 0, ShareUseKind::kSent);
@@ -137,7 +138,7 @@ TEST(ConnectionShared, IsPossibleIfItChangedHandsOnce) {
   EXPECT_EQ(findings[0].harm, Certainty::kPossible);
 }
 
-TEST(ConnectionShared, IsPossibleOfHelpersOneByOne) {
+TEST(ConnectionShared, IsPossibleIfChildrenUseItOneAfterTheOther) {
   ShareTrace scene(ShareKind::kConnection);
   const std::uint64_t second = scene.fork_of(kSecond);
   scene.use(test::kChild, scene.fork, ShareUseKind::kSent);
@@ -149,7 +150,7 @@ TEST(ConnectionShared, IsPossibleOfHelpersOneByOne) {
   EXPECT_EQ(findings[0].harm, Certainty::kPossible);
 }
 
-TEST(ConnectionShared, SiblingsAreEnough) {
+TEST(ConnectionShared, IsLikelyIfTwoSiblingsAlternate) {
   ShareTrace scene(ShareKind::kConnection);
   const std::uint64_t second = scene.fork_of(kSecond);
   scene.use(test::kChild, scene.fork, ShareUseKind::kSent);
@@ -211,7 +212,7 @@ TEST(ConnectionShared, NamesThePeer) {
   EXPECT_EQ(peer_of(&path, 2 + 4), "") << "a control character must not reach a terminal";
 }
 
-TEST(Shares, AreUsedInLinesOfPython) {
+TEST(Shares, UsesHaveStacksOfPython) {
   ShareTrace scene(ShareKind::kConnection);
   const std::uint64_t use = scene.use(test::kChild, scene.fork, ShareUseKind::kSent);
   scene.trace.python(trace::PythonMoment::kTouch,
@@ -223,10 +224,10 @@ TEST(Shares, AreUsedInLinesOfPython) {
   EXPECT_TRUE(test::read_model(scene.trace).shares[0].uses[1].stack.frames.empty());
 }
 
-TEST(Shares, RecordsThatMakeNoSenseAreLeftOut) {
+TEST(Shares, InvalidRecordsAreIgnored) {
   ShareTrace other(ShareKind::kEpoll);
-  other.use(test::kChild, other.fork, ShareUseKind::kSent);                    // a use of connections only
-  other.use(test::kChild, 12345, ShareUseKind::kRemoved, trace::kOwnerWaits);  // not the record of a fork
+  other.use(test::kChild, other.fork, ShareUseKind::kSent);                    // only a connection has this use
+  other.use(test::kChild, 12345, ShareUseKind::kRemoved, trace::kOwnerWaits);  // 12345 is no fork record
   other.use(test::kChild, other.fork, static_cast<ShareUseKind>(9));
   EXPECT_TRUE(test::read_model(other.trace).shares[0].uses.empty());
   ShareTrace unknown(static_cast<ShareKind>(7));
@@ -243,7 +244,7 @@ struct DrawTrace : ShareTrace {
   std::uint64_t second;
 };
 
-TEST(RngStateDuplicated, IsPossibleIfTwoChildrenDrawTheSame) {
+TEST(RngStateDuplicated, IsPossibleIfTwoChildrenDrawTheSameNumber) {
   DrawTrace scene;
   scene.draw(test::kChild, scene.fork, 1804289383);
   scene.draw(kSecond, scene.second, 1804289383);
@@ -254,12 +255,12 @@ TEST(RngStateDuplicated, IsPossibleIfTwoChildrenDrawTheSame) {
   EXPECT_EQ(findings[0].processes.size(), 2U);
 }
 
-TEST(RngStateDuplicated, IsSilentIfTheyDiffer) {
+TEST(RngStateDuplicated, IsSilentIfTheNumbersDiffer) {
   DrawTrace scene;
   scene.draw(test::kChild, scene.fork, 1804289383);
   scene.draw(kSecond, scene.second, 846930886);
   scene.draw(kSecond, scene.second, 1804289383, Generator::kDrand48);
-  scene.draw(test::kChild, scene.fork, 1804289383);  // the same process again
+  scene.draw(test::kChild, scene.fork, 1804289383);  // the same process draws the number again
   scene.draw(test::kChild, scene.fork, 846930886, static_cast<Generator>(9));
   EXPECT_TRUE(scene.findings().empty());
 }

@@ -1,4 +1,4 @@
-// Signals that no thread of a child takes.
+// Signals that are pending in a child, because the fork did not copy the thread that would take them.
 #include <gtest/gtest.h>
 
 #include "diagnose/diagnose.hpp"
@@ -31,7 +31,7 @@ model::Model dead_waiter() {
   return model;
 }
 
-TEST(SignalThreadLost, ASetIsReadFromTheTrace) {
+TEST(SignalThreadLost, TheSetOfSignalsIsReadFromTheTrace) {
   LockTrace scene({.holder_waits = trace::WaitKind::kSignals});
   const model::Model model = read_model(scene.trace);
   ASSERT_EQ(model.forks[0].lost_waits.size(), 1U);
@@ -39,7 +39,7 @@ TEST(SignalThreadLost, ASetIsReadFromTheTrace) {
   EXPECT_EQ(model.forks[0].lost_waits[0].object, test::kLockAddress);
 }
 
-TEST(SignalThreadLost, IsLikelyOfAChildThatGoesOn) {
+TEST(SignalThreadLost, IsLikelyIfTheChildIsAwake) {
   const auto findings = diagnose(awake_child());
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "signal-thread-lost");
@@ -51,7 +51,7 @@ TEST(SignalThreadLost, IsLikelyOfAChildThatGoesOn) {
   EXPECT_NE(findings[0].chain[0].find("2.1 s"), std::string::npos) << findings[0].chain[0];
 }
 
-TEST(SignalThreadLost, IsCertainOfOneThatSleepsForGood) {
+TEST(SignalThreadLost, IsCertainIfTheChildIsProvenToHang) {
   const auto findings = diagnose(dead_waiter());
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "signal-thread-lost");
@@ -59,7 +59,7 @@ TEST(SignalThreadLost, IsCertainOfOneThatSleepsForGood) {
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
 }
 
-TEST(SignalThreadLost, IsNotTheCauseOfASleepThatAnotherLostThreadMayEnd) {
+TEST(SignalThreadLost, IsNotTheCauseIfAnotherLostThreadMayEndTheSleep) {
   model::Model model = dead_waiter();
   model.forks[0].unknown_threads = 1;
   const auto findings = diagnose(model);
@@ -67,7 +67,7 @@ TEST(SignalThreadLost, IsNotTheCauseOfASleepThatAnotherLostThreadMayEnd) {
   EXPECT_EQ(findings[0].rule, "lost-wakeup");
 }
 
-TEST(SignalThreadLost, IsSilentWithoutSuchASignalOrSuchAThread) {
+TEST(SignalThreadLost, IsSilentUnlessALostThreadWaitedForTheUnheardSignal) {
   EXPECT_TRUE(diagnose(awake_child(0)).empty());
   EXPECT_TRUE(diagnose(awake_child(1U)).empty());  // SIGHUP, for which the lost thread did not wait
   model::Model waits_for_lock = awake_child();
@@ -78,7 +78,7 @@ TEST(SignalThreadLost, IsSilentWithoutSuchASignalOrSuchAThread) {
   EXPECT_TRUE(diagnose(execed).empty());
 }
 
-TEST(SignalThreadLost, IsNotTheCauseWhereALockIs) {
+TEST(SignalThreadLost, IsNotTheCauseIfAnOrphanedLockIs) {
   LockTrace scene({});
   scene.touch(trace::TouchKind::kLock);
   model::Model model = read_model(scene.trace);

@@ -55,7 +55,8 @@ model::Process awake_process(std::int32_t pid, std::int32_t ppid, model::Wait wa
   return process;
 }
 
-// A process that has waited for a child reads from a pipe. A second process sleeps, and has the only writing end.
+// A process reads from a pipe. Earlier it has waited for the end of a child. Another process sleeps, and has the only
+// writing end.
 model::Model held_open() {
   model::Wait reads = wait_of(kReader, WaitKind::kPipeRead);
   reads.path = "pipe:[7]";
@@ -87,7 +88,7 @@ TEST(HeldOpenBySleeper, HandlersOfTheReaderChangeNothing) {
   EXPECT_EQ(diagnose(model).size(), 1U);
 }
 
-TEST(HeldOpenBySleeper, TheLostKinMayBeABrother) {
+TEST(HeldOpenBySleeper, TheProcessThatEndedMayBeASibling) {
   model::Model model = held_open();
   model.processes[0].has_reaped = false;
   model.processes[0].ppid = kBystander;
@@ -98,19 +99,19 @@ TEST(HeldOpenBySleeper, TheLostKinMayBeABrother) {
   EXPECT_EQ(diagnose(model).size(), 1U);
 }
 
-TEST(HeldOpenBySleeper, IsSilentWhereNobodyHasEnded) {
+TEST(HeldOpenBySleeper, IsSilentIfNoRelatedProcessHasEnded) {
   model::Model model = held_open();
   model.processes[0].has_reaped = false;
   EXPECT_TRUE(diagnose(model).empty());
 }
 
-TEST(HeldOpenBySleeper, IsSilentOfAWriterThatIsKnownToWrite) {
+TEST(HeldOpenBySleeper, IsSilentIfTheSleeperMayHaveWritten) {
   model::Model model = held_open();
   reads(model).enders[0].may_have_written = true;
   EXPECT_TRUE(diagnose(model).empty());
 }
 
-TEST(HeldOpenBySleeper, IsSilentOfOneThatIsAwakeOrStopped) {
+TEST(HeldOpenBySleeper, IsSilentIfTheWriterRunsOrIsStoppedOrAZombie) {
   for (const char state : {'R', 'D', 'T', 'Z'}) {
     model::Model model = held_open();
     reads(model).enders[0].state = state;
@@ -118,7 +119,7 @@ TEST(HeldOpenBySleeper, IsSilentOfOneThatIsAwakeOrStopped) {
   }
 }
 
-TEST(HeldOpenBySleeper, IsSilentOfStandardStreams) {
+TEST(HeldOpenBySleeper, IsSilentIfTheWritingEndIsAStandardStream) {
   model::Model model = held_open();
   reads(model).enders[0].fd = 1;
   EXPECT_TRUE(diagnose(model).empty());
@@ -154,7 +155,7 @@ model::Model opens_fifo() {
   return model;
 }
 
-TEST(FifoWithoutPeer, OfAChildThatHasEndedIsPossible) {
+TEST(FifoWithoutPeer, IsPossibleIfAChildHasEnded) {
   model::Model model = opens_fifo();
   model.processes[0].zombies = {{101, "app", true}};
   const auto findings = diagnose(model);
@@ -164,7 +165,7 @@ TEST(FifoWithoutPeer, OfAChildThatHasEndedIsPossible) {
   EXPECT_NE(findings[0].summary.find("process 101"), std::string::npos);
 }
 
-TEST(FifoWithoutPeer, OfABrotherToo) {
+TEST(FifoWithoutPeer, IsPossibleIfASiblingHasEnded) {
   model::Model model = opens_fifo();
   model.processes[0].ppid = kBystander;
   model.processes.push_back(awake_process(kBystander, 1, wait_of(kBystander, WaitKind::kWaitChild)));
@@ -187,7 +188,7 @@ TEST(FifoWithoutPeer, IsSilentIfAnotherThreadOfTheProgramMayOpenIt) {
   EXPECT_EQ(diagnose(model).size(), 1U);
 }
 
-TEST(FifoWithoutPeer, OfARemovedNameIsLikely) {
+TEST(FifoWithoutPeer, IsLikelyIfTheNameWasRemoved) {
   model::Model model = opens_fifo();
   model.processes[0].waits[0].is_unlinked = true;
   const auto findings = diagnose(model);
@@ -196,7 +197,9 @@ TEST(FifoWithoutPeer, OfARemovedNameIsLikely) {
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
 }
 
-TEST(FifoWithoutPeer, IsSilentOfAService) { EXPECT_TRUE(diagnose(opens_fifo()).empty()); }
+TEST(FifoWithoutPeer, IsSilentIfNoRelatedProcessHasEndedAndTheNameExists) {
+  EXPECT_TRUE(diagnose(opens_fifo()).empty());
+}
 
 model::Model waits_for_semaphore() {
   model::Wait takes = wait_of(kReader, WaitKind::kSemaphore);
@@ -206,7 +209,7 @@ model::Model waits_for_semaphore() {
   return model;
 }
 
-TEST(SemaphoreAbandoned, OfAProcessThatEndedIsPossible) {
+TEST(SemaphoreAbandoned, IsPossibleIfTheLastUserHasEnded) {
   const auto findings = diagnose(waits_for_semaphore());
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "semaphore-abandoned");
@@ -214,7 +217,7 @@ TEST(SemaphoreAbandoned, OfAProcessThatEndedIsPossible) {
   EXPECT_EQ(findings[0].culprit.name, "semaphore 0 of System V set 7");
 }
 
-TEST(SemaphoreAbandoned, IsToldOnceOfAllWhoWait) {
+TEST(SemaphoreAbandoned, IsOneFindingForAllThatWait) {
   model::Model model = waits_for_semaphore();
   model.processes.push_back(awake_process(kBystander, 1, model.processes[0].waits[0]));
   const auto findings = diagnose(model);
@@ -222,7 +225,7 @@ TEST(SemaphoreAbandoned, IsToldOnceOfAllWhoWait) {
   EXPECT_EQ(findings[0].processes.size(), 2U);
 }
 
-TEST(SemaphoreAbandoned, IsSilentElse) {
+TEST(SemaphoreAbandoned, IsSilentIfTheWaitHasAnotherExplanation) {
   model::Model model = waits_for_semaphore();
   model::SemaphoreWait& semaphore = *model.processes[0].waits[0].semaphore;
   const model::SemaphoreWait abandoned = semaphore;
@@ -249,14 +252,14 @@ model::Model pauses() {
   return model;
 }
 
-TEST(ChildEndMissed, OfAZombieIsPossible) {
+TEST(ChildEndMissed, IsPossibleIfAChildIsAZombie) {
   const auto findings = diagnose(pauses());
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "child-end-missed");
   EXPECT_EQ(findings[0].harm, Certainty::kPossible);
 }
 
-TEST(ChildEndMissed, IsSilentElse) {
+TEST(ChildEndMissed, IsSilentIfTheWaitHasAnotherExplanation) {
   model::Model model = pauses();
   model.processes[0].zombies.clear();
   EXPECT_TRUE(diagnose(model).empty());

@@ -16,7 +16,7 @@ using trace::TouchAction;
 LockScene condition() { return {.kind = trace::LockKind::kCondition, .memory = test::condition_memory(3)}; }
 LockScene barrier() { return {.kind = trace::LockKind::kBarrier, .memory = test::barrier_memory(2, 0)}; }
 
-void find_dead(model::Model& model) {
+void mark_dead(model::Model& model) {
   model.processes[1].liveness = model::Liveness::kDead;
   model.processes[1].stuck_for_ms = 1400;
   model.processes[1].waits = {test::futex_wait(test::kChild)};
@@ -41,9 +41,9 @@ std::string all_of(const Finding& finding) {
   return all;
 }
 
-TEST(OrphanedCondvar, HangsWhoDestroysIt) {
+TEST(OrphanedCondvar, IsCertainIfTheChildHangsWhileItDestroysTheObject) {
   model::Model model = destroyed(condition(), trace::TouchKind::kCondition);
-  find_dead(model);
+  mark_dead(model);
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "orphaned-condvar");
@@ -55,17 +55,17 @@ TEST(OrphanedCondvar, HangsWhoDestroysIt) {
   EXPECT_NE(findings[0].summary.find("\"worker\" and 2 more"), std::string::npos) << findings[0].summary;
 }
 
-TEST(OrphanedCondvar, IsSilentIfItComesBackOrIsNotTouched) {
+TEST(OrphanedCondvar, IsSilentIfTheCallReturnsOrWithoutATouch) {
   LockTrace scene(condition());
   EXPECT_TRUE(diagnose(read_model(scene.trace)).empty());
   scene.end(scene.touch(trace::TouchKind::kCondition, 0, TouchAction::kNone, SyncOperation::kBroadcast), 0);
   EXPECT_TRUE(diagnose(read_model(scene.trace)).empty());
 }
 
-TEST(OrphanedCondvar, ALostSignalIsToldOnlyOfAProvenSleeperThere) {
+TEST(OrphanedCondvar, ALostSignalIsReportedOnlyIfTheChildHangsAtTheCondition) {
   model::Model model = stolen();
   EXPECT_TRUE(diagnose(model).empty());
-  find_dead(model);
+  mark_dead(model);
   auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "orphaned-condvar");
@@ -81,7 +81,7 @@ TEST(OrphanedCondvar, ALostSignalIsToldOnlyOfAProvenSleeperThere) {
   EXPECT_EQ(findings[0].rule, "lost-wakeup");
 }
 
-TEST(OrphanedCondvar, TellsWhatWasCured) {
+TEST(OrphanedCondvar, SaysThatAHangWasPrevented) {
   LockTrace scene(condition());
   scene.end(scene.touch(trace::TouchKind::kCondition, 0, TouchAction::kRecovered, SyncOperation::kDestroy), 0);
   const auto findings = diagnose(read_model(scene.trace));
@@ -91,14 +91,14 @@ TEST(OrphanedCondvar, TellsWhatWasCured) {
   EXPECT_NE(all_of(findings[0]).find("sound"), std::string::npos);
 }
 
-TEST(OrphanedCondvar, ATouchThatNamesALockOfAnotherKindIsNone) {
+TEST(OrphanedCondvar, IgnoresATouchThatNamesALockOfAnotherKind) {
   model::Model model = destroyed({}, trace::TouchKind::kCondition);
   EXPECT_TRUE(diagnose(model).empty());
 }
 
-TEST(OrphanedBarrier, HangsWhoDestroysIt) {
+TEST(OrphanedBarrier, IsCertainIfTheChildHangsWhileItDestroysTheObject) {
   model::Model model = destroyed(barrier(), trace::TouchKind::kBarrier);
-  find_dead(model);
+  mark_dead(model);
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "orphaned-barrier");
@@ -106,7 +106,7 @@ TEST(OrphanedBarrier, HangsWhoDestroysIt) {
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
 }
 
-TEST(OrphanedBarrier, AWaitIsCertainOnlyIfProven) {
+TEST(OrphanedBarrier, AWaitIsCertainOnlyIfTheHangIsProven) {
   LockTrace scene(barrier());
   const auto touch = scene.touch(trace::TouchKind::kBarrier, 0, TouchAction::kNone, SyncOperation::kWait);
   model::Model model = read_model(scene.trace);
@@ -114,7 +114,7 @@ TEST(OrphanedBarrier, AWaitIsCertainOnlyIfProven) {
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].harm, Certainty::kLikely);
   EXPECT_EQ(findings[0].outcome, Outcome::kMayHang);
-  find_dead(model);
+  mark_dead(model);
   findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].harm, Certainty::kProven);
@@ -155,7 +155,7 @@ TEST(OrphanedMutex, OfAThreadThatEndedHangsTheParentToo) {
 TEST(LostWakeup, NamesWhatTheLostThreadsWaitedFor) {
   LockTrace scene({.holder_waits = trace::WaitKind::kSemaphore});
   model::Model model = read_model(scene.trace);
-  find_dead(model);
+  mark_dead(model);
   model.forks[0].lost_waits[0].name = "items";
   const auto findings = diagnose(model);
   ASSERT_EQ(findings.size(), 1U);

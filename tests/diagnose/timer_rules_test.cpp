@@ -1,4 +1,4 @@
-// Children that wait for timers of their parents.
+// A fork does not copy timers. A child waits for the signal of a timer that only its parent has.
 #include <gtest/gtest.h>
 
 #include "diagnose/diagnose.hpp"
@@ -14,7 +14,7 @@ constexpr std::uint64_t kAlarm = 1U << 13U;
 constexpr std::uint64_t kUser1 = 1U << 9U;
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
-// A parent with one thread forks while the timer of signal `armed` runs. Its child waits for `signals`.
+// A parent with one thread forks while a timer runs that will send the signal `armed`. Its child waits for `signals`.
 struct TimerTrace {
   explicit TimerTrace(std::uint64_t signals = kAlarm, std::int32_t armed = 14) {
     trace.as(test::kParent);
@@ -50,7 +50,7 @@ TEST(TimerLost, IsLikelyForAnAlarm) {
   EXPECT_NE(findings[0].chain[1].find("1.5 s later, every 2.0 s"), std::string::npos) << findings[0].chain[1];
 }
 
-TEST(TimerLost, IsPossibleForASignalThatOthersSendToo) {
+TEST(TimerLost, IsPossibleForASignalThatProcessesMayAlsoSend) {
   const auto findings = diagnose(TimerTrace(kUser1, 10).model());
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].harm, Certainty::kPossible);
@@ -59,20 +59,20 @@ TEST(TimerLost, IsPossibleForASignalThatOthersSendToo) {
   EXPECT_EQ(both[0].harm, Certainty::kPossible);
 }
 
-TEST(TimerLost, IsSilentOnceTheSignalCame) {
+TEST(TimerLost, IsSilentIfTheWaitReturned) {
   TimerTrace scene;
   scene.trace.record(RecordType::kTouchEnd, trace::TouchEndRecord{scene.touch, 0, 0});
   EXPECT_TRUE(diagnose(scene.model()).empty());
 }
 
-TEST(TimerLost, IsSilentWithoutSuchATimerOrAfterAnExec) {
+TEST(TimerLost, IsSilentIfNoTimerSendsTheSignalOrAfterAnExec) {
   EXPECT_TRUE(diagnose(TimerTrace(kUser1, 14).model()).empty());
   model::Model execed = TimerTrace().model();
   execed.processes[1].has_execed = true;
   EXPECT_TRUE(diagnose(execed).empty());
 }
 
-TEST(TimerLost, ASignalThatIsNoneIsNotRead) {
+TEST(TimerLost, TimersWithInvalidSignalNumbersAreIgnored) {
   EXPECT_TRUE(TimerTrace(kAlarm, 0).model().forks[0].timers.empty());
   EXPECT_TRUE(TimerTrace(kAlarm, 65).model().forks[0].timers.empty());
 }

@@ -1,4 +1,4 @@
-// Deadlocks without a fork, on models of what was seen from outside.
+// Deadlocks that no fork causes. The models contain what was seen of the processes from outside.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ Finding only_finding(const model::Model& model) {
   return findings.empty() ? Finding{} : findings.front();
 }
 
-TEST(LockCycle, NamesTheRingAndNotWhoQueuesBehindIt) {
+TEST(LockCycle, NamesTheRingAndNotTheThreadThatWaitsForIt) {
   const auto found =
       only_finding(model_of({dead_process(100, {futex(100, FutexUse::kJoin, {100, 101, -1, "join"}),
                                                 mutex(101, 102, "lock_a"), mutex(102, 101, "lock_b")})}));
@@ -68,7 +68,7 @@ TEST(LockCycle, IsCertainWhateverTheOtherThreadsDo) {
 }
 
 // A signal handler may jump out of the wait for the lock.
-TEST(LockCycle, IsOnlyLikelyWhereAHandlerMayRunByItself) {
+TEST(LockCycle, IsOnlyLikelyIfAHandlerMayRunWithoutASender) {
   model::Model model = model_of({dead_process(100, {mutex(101, 102), mutex(102, 101)})});
   model.processes[0].liveness = model::Liveness::kDeadButForSignal;
   model.processes[0].ways_out = {"a handler of SIGTERM"};
@@ -88,7 +88,7 @@ TEST(LockCycle, IsOnlyLikelyWhereAThreadMayBeCancelledAnywhere) {
 
 // Wherever the ring begins, the finding blames the mutex and not the GIL, because the program can change only the
 // mutex.
-TEST(LockCycle, GoesThroughTheLockOfAnInterpreter) {
+TEST(LockCycle, MayIncludeTheGil) {
   model::Model model =
       model_of({dead_process(100, {futex(101, FutexUse::kGil, {100, 102, -1, "GIL"}), mutex(102, 101, "cache_lock")})});
   model.processes[0].liveness = model::Liveness::kAwake;  // a thread that waits for a GIL wakes up again and again
@@ -103,7 +103,7 @@ TEST(LockCycle, GoesThroughTheLockOfAnInterpreter) {
   EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
 }
 
-TEST(LockCycle, IsNoneWhereTheOneThatHasTheGilWaitsForNobody) {
+TEST(LockCycle, IsSilentIfTheHolderOfTheGilWaitsForNoThreadOfTheRing) {
   model::Model model =
       model_of({dead_process(100, {futex(101, FutexUse::kGil, {100, 102, -1, "GIL"}), mutex(102, 101)})});
   model.processes[0].liveness = model::Liveness::kAwake;
@@ -111,7 +111,7 @@ TEST(LockCycle, IsNoneWhereTheOneThatHasTheGilWaitsForNobody) {
   EXPECT_TRUE(diagnose(model).empty());
 }
 
-TEST(JoinCycle, OfAThreadThatNeedsTheGil) {
+TEST(JoinCycle, MayIncludeTheGil) {
   model::Model model = model_of({dead_process(
       100, {futex(100, FutexUse::kJoin, {100, 101, -1, "join"}), futex(101, FutexUse::kGil, {100, 100, -1, "GIL"})})});
   model.processes[0].liveness = model::Liveness::kAwake;
@@ -133,7 +133,7 @@ TEST(LockCycle, MayGoAcrossProcesses) {
   EXPECT_EQ(found.processes.size(), 2U);
 }
 
-TEST(LockCycle, TwoRingsAreTwo) {
+TEST(LockCycle, TwoRingsAreFoundSeparately) {
   const auto model =
       model_of({dead_process(100, {mutex(1, 2, "a"), mutex(2, 1, "b"), mutex(3, 4, "c"), mutex(4, 3, "d")})});
   EXPECT_EQ(cycles::find_cycles(model).size(), 2U);
@@ -146,7 +146,7 @@ model::Model in_vfork(model::Wait childs) {
   return model;
 }
 
-TEST(VforkMisuse, IsALockOfTheThreadThatWaitsForTheChild) {
+TEST(VforkMisuse, IsReportedIfTheChildNeedsALockOfTheThreadThatWaitsForIt) {
   const Finding found = only_finding(in_vfork(mutex(200, 100, "registry")));
   EXPECT_EQ(found.rule, "vfork-misuse");
   EXPECT_EQ(found.harm, Certainty::kProven);
@@ -160,7 +160,7 @@ TEST(VforkMisuse, IsALockOfTheThreadThatWaitsForTheChild) {
       "and sleeps in vfork() until this child execs or ends");
 }
 
-TEST(VforkMisuse, IsCertainOfALockWhateverSignalsAreCaught) {
+TEST(VforkMisuse, IsCertainForALockDespiteSignalHandlers) {
   model::Model model = in_vfork(mutex(200, 100));
   model.processes[1].liveness = model::Liveness::kDeadButForSignal;
   EXPECT_EQ(only_finding(model).harm, Certainty::kProven);
@@ -171,7 +171,7 @@ TEST(VforkMisuse, IsCertainOfALockWhateverSignalsAreCaught) {
   EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
 }
 
-TEST(VforkMisuse, NeedsNoRing) {
+TEST(VforkMisuse, IsReportedWithoutARing) {
   model::Model model = in_vfork(futex(200, FutexUse::kUnknown, {200, 0, -1, "futex"}));
   model.processes[0].liveness = model::Liveness::kVictim;
   model.processes[0].waits_for = 1;
@@ -181,7 +181,7 @@ TEST(VforkMisuse, NeedsNoRing) {
   EXPECT_EQ(found.victims.size(), 1U);
 }
 
-TEST(VforkMisuse, IsExitInTheChild) {
+TEST(VforkMisuse, IsReportedIfTheChildCallsExit) {
   model::Model model = model_of({dead_process(100, {})});
   model.processes[0].liveness = model::Liveness::kEnded;
   model.vfork_exits.push_back({0, 200, 101, test::make_stack({"start app.c:31", "main app.c:40"})});
@@ -207,7 +207,7 @@ TEST(VforkMisuse, IsSilentOfAChildThatGoesOnOrIsAVictim) {
   EXPECT_TRUE(diagnose(model).empty());
 }
 
-TEST(SelfDeadlock, IsARingOfOne) {
+TEST(SelfDeadlock, IsAThreadThatWaitsForItsOwnLock) {
   const Finding found = only_finding(model_of({dead_process(100, {mutex(100, 100, "table_lock")})}));
   EXPECT_EQ(found.rule, "self-deadlock");
   EXPECT_EQ(found.harm, Certainty::kProven);
@@ -225,7 +225,7 @@ TEST(SelfDeadlock, IsLikelyWhereTheProcessGoesOn) {
   EXPECT_EQ(only_finding(model).harm, Certainty::kProven);
 }
 
-TEST(RwlockUpgrade, ItsCauseIsProvenOnlyOfALoneThread) {
+TEST(RwlockUpgrade, TheCauseIsProvenOnlyIfTheProcessNeverHadOtherThreads) {
   model::Wait upgrade = futex(100, FutexUse::kRwlockWrite, {100, 0, -1, "rwlock"}, "table_lock");
   upgrade.readers = 1;
   model::Model lone = model_of({dead_process(100, {upgrade})});
@@ -260,7 +260,7 @@ TEST(RwlockUpgrade, AThreadThatJoinsTheWriterIsTheFirstSuspect) {
             std::string::npos);
 }
 
-TEST(RwlockUpgrade, CountsLocksAndNotThreads) {
+TEST(RwlockUpgrade, CountsReadLocksAndNotReaders) {
   model::Wait upgrade = futex(100, FutexUse::kRwlockWrite, {100, 0, -1, "rwlock"}, "table_lock");
   upgrade.readers = 2;
   const Finding found = only_finding(model_of({dead_process(100, {upgrade})}));
@@ -288,7 +288,7 @@ TEST(JoinCycle, IsLikelyWhereTheProcessGoesOn) {
   EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
 }
 
-TEST(FlockDeadlock, ClosesRingsOfAnyKind) {
+TEST(FlockDeadlock, IsReportedForRingsWithOtherWaits) {
   const model::Wait lock = wait(200, WaitKind::kFileLock, {{100, 0, 3, "flock"}}, "/run/a.lock");
   const auto pure =
       only_finding(model_of({dead_process(100, {wait(100, WaitKind::kFileLock, {{200, 0, 4, "flock"}}, "/run/b.lock")}),
@@ -303,7 +303,7 @@ TEST(FlockDeadlock, ClosesRingsOfAnyKind) {
   EXPECT_EQ(crossed.culprit.name, "/run/a.lock");
 }
 
-TEST(PipeHeldOpen, IsTheReaderItselfOrWhoWaitsForIt) {
+TEST(PipeHeldOpen, NamesTheReaderOrTheProcessThatWaitsForIt) {
   const auto own =
       only_finding(model_of({dead_process(100, {wait(100, WaitKind::kPipeRead, {{100, 0, 4, "pipe"}}, "pipe:[7]")})}));
   EXPECT_EQ(own.rule, "pipe-held-open");
@@ -317,7 +317,7 @@ TEST(PipeHeldOpen, IsTheReaderItselfOrWhoWaitsForIt) {
       << parent.summary;
 }
 
-TEST(PipeHeldOpen, OfASocketOnlyTheOtherEndWrites) {
+TEST(PipeHeldOpen, OfASocketNamesOnlyTheOtherEnd) {
   const auto own = only_finding(model_of({dead_process(
       100, {wait(100, WaitKind::kSocketRead, {{100, 0, 4, "socket"}, {100, 0, 3, "shutdown"}}, "socket:[7]")})}));
   EXPECT_EQ(own.rule, "pipe-held-open");
@@ -326,7 +326,7 @@ TEST(PipeHeldOpen, OfASocketOnlyTheOtherEndWrites) {
             "(descriptor 4).");
 }
 
-TEST(PipeDeadlock, IsTheOneThatWritesOrAConversation) {
+TEST(PipeDeadlock, IsReportedForAFullPipeAndForTwoReaders) {
   const model::Wait child = wait(200, WaitKind::kPipeWrite, {{100, 0, 4, "pipe"}}, "pipe:[7]");
   const auto unread = only_finding(model_of(
       {dead_process(100, {wait(100, WaitKind::kWaitChild, {{200, 0, -1, "wait4"}})}), dead_process(200, {child})}));
@@ -352,7 +352,7 @@ TEST(PipeDeadlock, IsOnlyLikelyWhereAHandlerCouldEndIt) {
   EXPECT_TRUE(diagnose(model).empty()) << "another process is the cause";
 }
 
-TEST(AbandonedSharedLock, IsOneFindingForAllWhoWant) {
+TEST(AbandonedSharedLock, IsOneFindingForAllThatWait) {
   model::Wait lock = mutex(100, 77);
   lock.wakers.clear();
   lock.is_shared = true;
@@ -444,7 +444,7 @@ TEST(SemaphoreLock, ARingWithoutItIsTheCause) {
   EXPECT_EQ(found.victims.front().pid, 100);
 }
 
-TEST(JoinCycle, IsOneOfAChildThatNeedsALock) {
+TEST(JoinCycle, MayIncludeAChildThatNeedsALock) {
   model::Model model = model_of({dead_process(100, {wait(100, WaitKind::kWaitChild, {{200, 0, -1, "wait4"}})}),
                                  dead_process(200, {mutex(200, 100, "state_lock")})});
   const Finding found = only_finding(model);
@@ -456,7 +456,7 @@ TEST(JoinCycle, IsOneOfAChildThatNeedsALock) {
   EXPECT_EQ(found.processes.size(), 2U);
 }
 
-TEST(PipeDeadlock, SaysWhoReadsWhereALockIsInTheRing) {
+TEST(PipeDeadlock, NamesTheReaderIfTheRingHasALock) {
   const Finding found = only_finding(model_of(
       {dead_process(100, {mutex(100, 101, "state_lock"), wait(101, WaitKind::kWaitChild, {{200, 0, -1, "wait4"}})}),
        dead_process(200, {wait(200, WaitKind::kPipeRead, {{100, 100, 4, "pipe"}}, "pipe:[7]")})}));
@@ -489,7 +489,7 @@ model::Stack python_lines(std::initializer_list<std::pair<const char*, const cha
 
 using Lines = std::initializer_list<std::pair<const char*, const char*>>;
 
-bool is_told_of_an_event_loop(WaitKind kind, Lines lines) {
+bool names_asyncio(WaitKind kind, Lines lines) {
   model::Wait waits = wait(100, kind, {{100, 0, 4, "pipe"}});
   waits.stack = python_lines(lines);
   const Finding found = only_finding(model_of({dead_process(100, {waits})}));
@@ -498,17 +498,17 @@ bool is_told_of_an_event_loop(WaitKind kind, Lines lines) {
                              [](const std::string& sentence) { return sentence.find("asyncio") != std::string::npos; });
 }
 
-TEST(PipeDeadlock, IsOfAnEventLoopOnlyWhereTheLoopItselfPolls) {
+TEST(PipeDeadlock, NamesAsyncioOnlyIfTheEventLoopItselfPolls) {
   constexpr const char* kLoop = "/usr/lib/python3.11/asyncio/base_events.py";
   constexpr const char* kSelectors = "/usr/lib/python3.11/selectors.py";
-  EXPECT_TRUE(is_told_of_an_event_loop(WaitKind::kPoll, {{"select", kSelectors}, {"_run_once", kLoop}}));
-  EXPECT_FALSE(is_told_of_an_event_loop(WaitKind::kPoll,
-                                        {{"select", kSelectors}, {"fetch", "/app/fetch.py"}, {"_run_once", kLoop}}));
-  EXPECT_FALSE(is_told_of_an_event_loop(WaitKind::kPoll, {{"fetch", "/app/fetch.py"}, {"_run_once", kLoop}}));
+  EXPECT_TRUE(names_asyncio(WaitKind::kPoll, {{"select", kSelectors}, {"_run_once", kLoop}}));
+  EXPECT_FALSE(
+      names_asyncio(WaitKind::kPoll, {{"select", kSelectors}, {"fetch", "/app/fetch.py"}, {"_run_once", kLoop}}));
+  EXPECT_FALSE(names_asyncio(WaitKind::kPoll, {{"fetch", "/app/fetch.py"}, {"_run_once", kLoop}}));
 }
 
 // The event loop may wait for a worker of an executor that was made before the fork. Nothing shows whether it does.
-TEST(PipeDeadlock, IsAGuessOfAnEventLoopInAChildThatLostThreads) {
+TEST(PipeDeadlock, HasAPossibleCauseIfAnEventLoopsChildLostThreads) {
   model::Wait polls = wait(200, WaitKind::kPoll, {{200, 0, 5, "socket"}});
   polls.stack = python_lines(
       {{"select", "/usr/lib/python3.11/selectors.py"}, {"_run_once", "/usr/lib/python3.11/asyncio/base_events.py"}});
@@ -532,7 +532,8 @@ TEST(PipeDeadlock, IsAGuessOfAnEventLoopInAChildThatLostThreads) {
       std::ranges::any_of(found.fixes, [](const Fix& fix) { return fix.text.starts_with("Make each executor"); }));
 }
 
-// One thread of the parent waits for a result. Another one polls the workers. The worker reads its next task.
+// One thread of the parent waits for a result. Another thread of the parent polls the workers. The only worker tries to
+// read its next task.
 model::Model pool_without_a_task() {
   model::Wait result = wait(100, WaitKind::kFutex, {{100, 0, -1, "futex"}});
   result.stack = python_lines({{"wait", "pool.py"}, {"get", "pool.py"}, {"apply", "pool.py"}});
@@ -544,7 +545,7 @@ model::Model pool_without_a_task() {
   return model;
 }
 
-TEST(LostTask, IsWhereAllWorkersWaitForTasksAndSomebodyForAResult) {
+TEST(LostTask, IsReportedIfAllWorkersWaitForTasksAndAThreadForAResult) {
   model::Model model = pool_without_a_task();
   const Finding found = only_finding(model);
   EXPECT_EQ(found.rule, "lost-task");
@@ -556,7 +557,7 @@ TEST(LostTask, IsWhereAllWorkersWaitForTasksAndSomebodyForAResult) {
   EXPECT_EQ(only_finding(model).rule, "pipe-deadlock");
 }
 
-// Another rule reports what a fork broke.
+// A rule about forks reports this hang, so the rules about rings report nothing.
 TEST(WaitCycles, AreSilentWhereAForkIsTheCause) {
   test::LockTrace scene({});
   scene.touch(trace::TouchKind::kLock);

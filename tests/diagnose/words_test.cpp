@@ -16,7 +16,7 @@ TEST(Words, Durations) {
   EXPECT_EQ(duration(7'500'000), "2 h 5 min");
 }
 
-TEST(Words, TheUserFrameIsNotOfARuntime) {
+TEST(Words, TheUserFrameSkipsFramesOfRuntimes) {
   const model::Stack stack =
       test::make_stack({"futex_wait libc.so.6", "?? libgomp-a34b3233.so.1.0.0", "std::mutex::lock mutex:10",
                         "work app.c:31", "main app.c:40", "__libc_start_main libc.so.6"});
@@ -27,13 +27,13 @@ TEST(Words, TheUserFrameIsNotOfARuntime) {
   EXPECT_EQ(place_with_function(stack), "app.c:31 (work)");
 }
 
-TEST(Words, RustsStandardLibraryIsNoUsers) {
+TEST(Words, FramesOfRustsStandardLibraryAreNotUserFrames) {
   model::Stack stack = test::make_stack({"futex_wait futex.rs:73", "fn::main fn.rs:5"});
   stack.frames[0].file = "/rustc/59807616e1fa/library/std/src/sys/pal/unix/futex.rs";
   EXPECT_EQ(place(stack), "fn.rs:5");
 }
 
-TEST(Words, AGuardIsCalledByWhatItGuards) {
+TEST(Words, AGuardIsNamedAfterItsStaticVariable) {
   EXPECT_EQ(static_variable("guard variable for shop::prices::table"), "static table of shop::prices");
   EXPECT_EQ(static_variable("guard variable for get<a::b>(int)::instance"), "static instance of get<a::b>(int)");
   EXPECT_EQ(static_variable("guard variable for table"), "static table");
@@ -44,7 +44,7 @@ TEST(Words, AGuardIsCalledByWhatItGuards) {
   EXPECT_EQ(lock(guard), "the initialisation guard at 0x10");
 }
 
-TEST(Words, ALockOfOnesOwnIsToldByItsUse) {
+TEST(Words, ACustomLockIsPlacedWhereItIsUsed) {
   const auto stack = test::make_stack({"SpinLock::lock spin.hpp:12", "std::lock_guard<SpinLock>::lock_guard mutex:10",
                                        "push queue.cpp:31", "main app.c:40"});
   EXPECT_EQ(place(without_lock_functions(stack)), "queue.cpp:31");
@@ -54,7 +54,7 @@ TEST(Words, ALockOfOnesOwnIsToldByItsUse) {
 }
 
 // The line of the script leads to the cause, so it comes first. The place in an extension module follows it.
-TEST(Words, AnExtensionModuleIsCalledFromALineOfPython) {
+TEST(Words, ThePlaceInAnExtensionModuleFollowsTheLineOfPython) {
   model::Stack stack = test::make_stack({"gomp_team_end libgomp.so.1", "at::add libtorch.so", "?? libtorch.so",
                                          "_PyEval_EvalFrame python3.11", "train train.py:7", "main train.py:31"});
   for (std::size_t i : {4U, 5U}) stack.frames[i].python = true;
@@ -81,7 +81,7 @@ model::Frame python_frame(const char* function, const char* file) {
   return frame;
 }
 
-TEST(Words, APackageOfPythonIsCalledFromALineOfTheProgram) {
+TEST(Words, ThePlaceInAPythonPackageFollowsTheLineOfTheProgram) {
   model::Stack stack;
   stack.frames = {
       python_frame("_try_get_data", "/opt/venv/lib/python3.11/site-packages/torch/utils/data/dataloader.py"),
@@ -98,7 +98,7 @@ model::Frame frame_of(const char* function, const char* module) {
   return frame;
 }
 
-TEST(Words, AFrameIsOfTheProgramOfALibraryOrOfARuntime) {
+TEST(Words, AFrameBelongsToTheProgramALibraryOrARuntime) {
   EXPECT_EQ(whose(frame_of("work", "/srv/user/app")), Whose::kUser);
   EXPECT_EQ(whose(frame_of("work", "/srv/user/libwork.so")), Whose::kUser);
   EXPECT_EQ(whose(frame_of("main", "/usr/bin/app")), Whose::kUser);
@@ -114,7 +114,7 @@ TEST(Words, AFrameIsOfTheProgramOfALibraryOrOfARuntime) {
   EXPECT_EQ(whose({}), Whose::kRuntime);
 }
 
-TEST(Words, AFrameIsOfSomeCode) {
+TEST(Words, TheCodeOfAFrameHasAName) {
   EXPECT_EQ(code_of(frame_of("read", "/usr/lib/x86_64-linux-gnu/libc.so.6")), "libc.so.6");
   EXPECT_EQ(code_of(frame_of("std::mutex::lock", "/srv/user/app")), "the C++ library");
   EXPECT_EQ(code_of(frame_of("std::terminate", "/usr/lib/libstdc++.so.6")), "libstdc++.so.6");
@@ -129,7 +129,7 @@ TEST(Words, AFrameIsOfSomeCode) {
   EXPECT_EQ(code_of({}), "unknown code");
 }
 
-TEST(Words, PlacesGetByWithWhatIsKnown) {
+TEST(Words, PlacesAreGivenAsFarAsTheyAreKnown) {
   EXPECT_EQ(place({}), "");
   EXPECT_EQ(at(" at ", {}), "");
   EXPECT_EQ(place(test::make_stack({"dgemm_ libopenblas.so.0"})), "dgemm_ in libopenblas.so.0");

@@ -1,5 +1,5 @@
-/* A preload library that changes what a program sees. The variable BAD_GUEST names one change. With each change the
- * probes must show a difference, and without the variable they must show none. */
+/* A preload library that changes what a program sees. The environment variable BAD_GUEST names one change. With each
+ * change the probes must show a difference. Without the variable they must show none. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,8 +15,8 @@ static bool breaks(const char* rule) {
   return wanted != NULL && strcmp(wanted, rule) == 0;
 }
 
-/* `errno`: changes errno. `eintr`: hides EINTR. `cancellation`: disables cancellation.
- * `cancellation-point`: is no cancellation point if it need not wait. */
+/* `errno`: sem_wait() changes errno. `eintr`: it hides EINTR. `cancellation`: it disables cancellation.
+ * `cancellation-point`: it is no cancellation point if it need not wait. */
 int sem_wait(sem_t* semaphore) {
   int (*const next)(sem_t*) = (int (*)(sem_t*))dlsym(RTLD_NEXT, "sem_wait");
   int state = 0;
@@ -31,7 +31,7 @@ int sem_wait(sem_t* semaphore) {
   return result;
 }
 
-/* `result`: returns another result. `deadline`: uses a deadline that is too early. */
+/* `result`: the function returns EBUSY instead of ETIMEDOUT. `deadline`: it uses a deadline that is too early. */
 int pthread_mutex_timedlock(pthread_mutex_t* mutex, const struct timespec* deadline) {
   int (*const next)(pthread_mutex_t*, const struct timespec*) =
       (int (*)(pthread_mutex_t*, const struct timespec*))dlsym(RTLD_NEXT, "pthread_mutex_timedlock");
@@ -50,7 +50,7 @@ int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex, co
   return result;
 }
 
-/* `stack`: uses more stack than the smallest stack has. */
+/* `stack`: pthread_mutex_trylock() uses more stack than the smallest stack has. */
 __attribute__((noinline)) static void fill(void) {
   volatile char bytes[16 << 10];
   for (unsigned i = 0; i < sizeof bytes; i += 512) bytes[i] = 1;

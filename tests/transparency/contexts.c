@@ -1,4 +1,5 @@
-/* The contexts in which the probes run. `program CONTEXT [PROBE]` runs one; without arguments it lists all contexts. */
+/* The contexts in which the probes run. `program CONTEXT [PROBE]` runs all probes, or one, in this context. Without
+ * arguments the program lists all contexts. */
 #include "probe.h"
 
 #include <dirent.h>
@@ -14,7 +15,7 @@
 extern const struct Probe* const __start_probes[];
 extern const struct Probe* const __stop_probes[];
 
-static unsigned g_context; /* set before any probe runs, also before main */
+static unsigned g_context; /* set before any probe runs, even before the probes that run before main */
 static const char* g_only;
 static pid_t g_first;
 static unsigned g_ran;
@@ -28,7 +29,7 @@ static void run_probes(void) {
   }
 }
 
-/* The functions from here to say_state() print what the shim must not change: threads, descriptors, signals. */
+/* This function and the next two print what the shim must not change: threads, descriptors, signals. */
 static int count_entries(const char* path) {
   int count = 0;
   DIR* const folder = opendir(path);
@@ -37,7 +38,7 @@ static int count_entries(const char* path) {
   return count - 2;
 }
 
-/* Waits until each other thread sleeps or is gone: a joined thread remains in /proc for an instant. */
+/* Waits until each other thread sleeps or is gone. A thread that was joined remains in /proc for an instant. */
 static void wait_for_the_ended(void) {
   DIR* const folder = opendir("/proc/self/task");
   const struct dirent* entry;

@@ -91,7 +91,7 @@ static int g_errno;
 
 static void on_signal(int number) {
   (void)number;
-  errno = EXFULL; /* not restored: then errno after the call shows whether the call sets it */
+  errno = EXFULL; /* the handler does not restore errno, so errno after the call shows whether the call sets it */
   atomic_fetch_add(&g_handled, 1);
 }
 
@@ -116,8 +116,8 @@ static void* block(void* unused) {
   return NULL;
 }
 
-/* Waits until the thread has returned from the call, has ended in it, or sleeps in it again. */
-static bool came_back(pid_t tid) {
+/* Waits until the thread has returned from the call, has ended in it, or sleeps in it. Returns false if it sleeps. */
+static bool returns_without_release(pid_t tid) {
   for (int seen = 0; seen < 3; sched_yield()) {
     if (atomic_load(&g_done)) return true;
     const char state = state_of(tid);
@@ -145,13 +145,13 @@ static void show_act(const struct Blocking* blocking, enum Act act) {
   if (pthread_create(&thread, NULL, block, NULL) != 0) abort();
   while (atomic_load(&g_tid) == 0) sched_yield();
   const pid_t tid = atomic_load(&g_tid);
-  bool back = came_back(tid);
+  bool back = returns_without_release(tid);
   if (!back && act == kCancel) pthread_cancel(thread);
   if (!back && (act == kInterrupt || act == kInterruptRestarting)) {
     pthread_kill(thread, SIGUSR1);
     while (!atomic_load(&g_handled)) sched_yield();
   }
-  if (!back && act != kRelease) back = came_back(tid);
+  if (!back && act != kRelease) back = returns_without_release(tid);
   if (!back) {
     say("  blocks");
     blocking->release();

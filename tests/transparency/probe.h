@@ -1,20 +1,22 @@
 /* The frame of the transparency probes. A probe calls hooked functions and prints what it sees. The frame runs each
- * probe in all CONTEXTS (see contexts.c). transparency.py runs it with and without the shim, and compares the output
- * literally.
+ * probe in all CONTEXTS (see contexts.c). transparency.py runs the probes with and without the shim. The output must be
+ * the same, byte for byte.
  *
- * Each file in probes/ is one group of probes. The build finds new files. Lines of the head comment say what it needs:
+ * Each file in probes/ is one group of probes. The build finds new files. Lines of the comment at its head say what the
+ * group needs:
  *
- *     ENV: NAME=a,b          run also with each of these values of a variable of the shim
- *     FLAGS: -fopenmp        flags for the compiler; LIBS: libraries for the linker
+ *     ENV: NAME=a,b          also run with each of these values of a variable of the shim
+ *     FLAGS: -fopenmp        flags for the compiler
+ *     LIBS: name             libraries for the linker
  *
- * A probe is
+ * This is a probe:
  *
  *     PROBE(what_it_shows) { SHOW(hooked_function(argument)); }
  *
- * and must print the same in each run without the shim. So it prints no addresses, ids and times (but it may print
- * whether a time is within a bound), and no order that the scheduler decides. It also runs before main, in signal
- * handlers and on small stacks, so it has no large arrays. PROBE_IN(name, ANYWHERE & ~IN_HANDLER) leaves out a context
- * in which the probe is not possible without the shim.
+ * A probe must print the same in each run without the shim. So it prints no addresses, no ids, no times, and no order
+ * that the scheduler decides. It may print whether a time is within a bound. It has no large arrays on the stack,
+ * because it also runs in signal handlers and on small stacks. PROBE_IN(name, ANYWHERE & ~IN_HANDLER) leaves out a
+ * context in which the probe is not possible even without the shim.
  */
 #ifndef FORKSIGHT_TESTS_PROBE_H
 #define FORKSIGHT_TESTS_PROBE_H
@@ -60,13 +62,13 @@ struct Probe {
   static void probe(void)
 #define PROBE(probe) PROBE_IN(probe, ANYWHERE)
 
-/* Prints one line of at most 255 bytes by one write. Does not change errno. */
+/* Prints one line of at most 255 bytes with one write(). Does not change errno. */
 void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 /* A value of errno that no call sets. */
 enum { kSentinel = 4711 };
 
-/* Prints result and errno of a call. */
+/* Prints the result of a call, and errno after it. */
 #define SHOW(expression)                                     \
   do {                                                       \
     errno = kSentinel;                                       \
@@ -75,9 +77,10 @@ enum { kSentinel = 4711 };
     say("%s = %ld, errno %d", #expression, result_, errno_); \
   } while (0)
 
-/* The same for a call with a future deadline. Also prints whether it took at least `ms`, and not far too long. The time
- * counts from the last in_ms() of this thread, because on a busy machine the thread may lose the processor between
- * in_ms() and the call. Without in_ms() since the last SHOW_TIMED, the time counts from now. */
+/* Does the same as SHOW for a call that waits until a deadline. Also prints whether the call took at least `ms`
+ * milliseconds, and at most 20 seconds more. The time counts from the last in_ms() of this thread, because on a busy
+ * machine the thread may lose the processor between in_ms() and the call. If the thread has not called in_ms() since
+ * its last SHOW_TIMED, the time counts from now. */
 #define SHOW_TIMED(expression, ms)                                                                            \
   do {                                                                                                        \
     const long begin_ = begin_of_wait();                                                                      \
@@ -91,20 +94,22 @@ struct timespec long_ago(void);
 struct timespec in_ms(clockid_t clock, long ms);
 long begin_of_wait(void); /* when the thread last called in_ms(), or now; in milliseconds of CLOCK_MONOTONIC */
 
-/* Waits until `thread` sleeps in the kernel, or has ended. A thread that will block must do nothing that sleeps between
- * the moment when another thread may call this and the blocking call. */
+/* Waits until `thread` sleeps in the kernel, or has ended. The caller takes the first sleep for the blocking call that
+ * it waits for. So from the moment when another thread may call this, `thread` must not sleep before its blocking call.
+ */
 void wait_until_asleep(pid_t thread);
 
-/* A call that blocks until `release`. show_blocking() runs it in new threads, in these ways: released, interrupted by a
- * signal with and without SA_RESTART, cancelled while it sleeps, cancelled before it begins. prepare() is called before
- * each. `after` then prints the state of the objects. `call` and `release` use static variables of the group. */
+/* A call that blocks until `release` is called. show_blocking() makes the call five times, each time in a new thread:
+ * it is released; a signal interrupts it, without and with SA_RESTART; the thread is cancelled while it sleeps; the
+ * thread is cancelled before the call. `prepare` is called before each time. `after` is called after each time, and
+ * prints the state of the objects. `call` and `release` use static variables of the group. */
 struct Blocking {
   const char* name;
   void (*prepare)(void);
   int (*call)(void);
   void (*release)(void);
   void (*after)(void);
-  void (*cleanup)(void); /* called by the thread's cleanup handler when it is cancelled; may be null */
+  void (*cleanup)(void); /* called by the cleanup handler of a cancelled thread; may be null */
 };
 void show_blocking(const struct Blocking* blocking);
 

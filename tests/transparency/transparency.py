@@ -6,9 +6,9 @@
 
 A probe is a small program that calls hooked functions and prints the results. A context is the place where the probes run, such as
 main, a thread, or a forked child.
-`run`: runs the probes once without LIBRARY. Then it runs them with LIBRARY once for each setting in EVERYWHERE and for each value that the
-`ENV:` lines of SOURCE name. It prints each difference as a diff, with the command to repeat it.
-`covers`: each row of HOOKS_DEF names a hooked function and its probe. This checks that the probe calls the function.
+`run`: in each context, runs the probes once without LIBRARY. Then it runs them with LIBRARY, once for each setting in EVERYWHERE and once
+for each value in the `ENV:` lines of SOURCE. It prints each difference as a diff, with the command that repeats the run.
+`covers`: each row of HOOKS_DEF names a hooked function and its probe. This command checks that the probe calls the function.
 """
 import argparse
 import difflib
@@ -27,7 +27,7 @@ EVERYWHERE = [{}, {"FORKSIGHT_OUT": "{folder}"}, {"FORKSIGHT_OUT": "{folder}/non
 
 
 def words_of(source, key):
-    """The words after `KEY:` in the first comment of a source. They may take several lines, up to the next key or an empty line."""
+    """The words after `KEY:` in the first comment of a source, up to the next key or an empty line. They may take several lines."""
     with open(source, encoding="utf-8") as file:
         head = re.match(r"(?:/\*.*?\*/|(?://[^\n]*\n)+)", file.read(), re.S)
     text = re.sub(r"^(?: \*/?|//)", "", head.group(), flags=re.M) if head else ""
@@ -46,7 +46,7 @@ def settings_of(source):
 def run(program, arguments, library, setting, folder):
     """Returns the exit status and the lines of stdout and stderr. The status is None if the program did not end in time."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("FORKSIGHT_")}
-    environment["OMP_WAIT_POLICY"] = "passive"  # otherwise a team would spin for longer than the rest of the run takes
+    environment["OMP_WAIT_POLICY"] = "passive"  # otherwise the threads of a team would spin, and the run would take much longer
     environment.update({key: value.format(folder=folder) for key, value in setting.items()})
     if library:
         environment["LD_PRELOAD"] = library
@@ -98,7 +98,7 @@ def compare(options):
 
 
 def hooks_in(paths):
-    """Maps each hook to the probe that its row names. All hooks of OpenMP share one probe; so do those of CUDA, and those of MPI."""
+    """Maps each hook to the probe of its row. The rows of OpenMP, CUDA and MPI name no probe: each of these has one probe for all its hooks."""
     probes = {}
     for path in paths:
         with open(path, encoding="utf-8") as file:

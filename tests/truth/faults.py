@@ -1,4 +1,4 @@
-"""Plants a fault into a rule and counts the scenarios until the judge sees it.
+"""Plants a fault into a rule, and counts the scenarios that are played until the judge finds the fault.
 
   faults.py --build FOLDER --player BIN [--page FILE] [FAULT...]
 
@@ -37,7 +37,7 @@ RULES = "analyzer/diagnose/rules/"
 class Fault:
     rule: str
     file: str
-    sound: str   # text of the file; every occurrence is replaced
+    sound: str   # correct text of the file; every occurrence is replaced
     faulty: str  # the text that replaces it
     what: str
 
@@ -73,12 +73,12 @@ FAULTS = (
 
 
 def included(file):
-    """The line of a batch that includes this file."""
+    """The line that includes this file in a batch."""
     return f'#include "{file}"\n'
 
 
 class Plants:
-    """Builds copies of `forksight` with a fault, in a folder of their own."""
+    """Builds copies of `forksight` in one folder. Each copy has one fault."""
 
     def __init__(self, build, folder):
         self.build, self.folder = build, Path(folder)
@@ -87,7 +87,7 @@ class Plants:
         return subprocess.run(["ninja", "-C", self.build, "-t", "commands", "-s", target], capture_output=True, text=True, check=True).stdout
 
     def unit_of(self, source):
-        """The file that the compiler is called with to compile this source (the source itself, or a batch of several), and the words of that command."""
+        """(the file that the compiler gets for this source: the source itself, or a batch of several files; the words of that command)"""
         entries = json.loads((self.build / "compile_commands.json").read_text())
         for entry in entries:
             unit = Path(entry["file"])
@@ -120,7 +120,8 @@ class Plants:
         link = link[link.index("&&") + 1:]
         link = link[:link.index("&&")]
         at = link.index("-o")
-        self.call([*link[:at], str(compiled), "-s", "-o", str(binary), *link[at + 2:]])  # before the library: then the linker does not take the library's object
+        # The changed object stands before the library, so the linker does not take the unchanged object from the library.
+        self.call([*link[:at], str(compiled), "-s", "-o", str(binary), *link[at + 2:]])
         return binary
 
     def call(self, words):
@@ -129,12 +130,14 @@ class Plants:
 
 
 def without_times(text):
-    """Replaces the times in a text, because two copies report the same hang at different times."""
+    """Replaces the times in a text. Two copies report the same hang with different times, because they examine it one after the
+    other."""
     return re.sub(r"\bN(?:\.N)? (?:ms|s|min)\b", "N s", without_numbers(text))
 
 
 def false_claims(truth, result):
-    """Maps each claim (rule, process, claim, certainty or sentence) to the finding in words."""
+    """Maps each false claim to the finding in words. The key of a claim is (rule, process, "hang" or "cause", its certainty).
+    The key of a false sentence is (rule, process, "sentence", its text)."""
     _, judged = judge(truth, result, "why")
     claims = {(entry.rule, entry.process, entry.wrong, entry.hang if entry.wrong == "hang" else entry.cause): str(entry)
               for entry in judged if entry.worth == "wrong" and not is_tolerated(entry, "why")}

@@ -59,7 +59,7 @@ class Planting(unittest.TestCase):
         self.assertFalse([word for word in compiling if word.startswith(("-g", "-W"))])
         self.assertLess(linking.index(compiling[compiling.index("-o") + 1]), linking.index("libforksight_diagnose.a"))
 
-    def test_a_file_of_a_batch_takes_the_others_along(self):
+    def test_a_file_in_a_batch_is_compiled_with_the_other_files(self):
         others = [SOURCE / "analyzer/diagnose/words.cpp", SOURCE / "analyzer/diagnose/pools.cpp"]
         compiling, _ = self.plant(self.batch("unity_0_cxx.cxx", SOURCE / "analyzer/diagnose/locks.cpp"),
                                   self.batch("unity_1_cxx.cxx", others[0], FILE, others[1]))
@@ -68,15 +68,15 @@ class Planting(unittest.TestCase):
         self.assertNotEqual(files[1], str(FILE))
         self.assert_faulty(files[1])
 
-    def test_a_file_that_the_build_does_not_compile_is_said(self):
+    def test_a_file_that_the_build_does_not_compile_is_an_error(self):
         with self.assertRaisesRegex(SystemExit, "does not say how .*orphaned_mutex.cpp becomes a part of forksight_diagnose"):
             self.plant(SOURCE / "analyzer/diagnose/rules.cpp")
 
-    def test_a_text_that_is_gone_is_said(self):
+    def test_a_missing_text_is_an_error(self):
         with self.assertRaisesRegex(SystemExit, "does not say `no such text` any more"):
             self.plant(FILE, fault=Fault(FAULT.rule, FAULT.file, "no such text", "", "nothing"))
 
-    def test_each_fault_has_its_text(self):
+    def test_the_source_has_the_text_of_each_fault(self):
         for fault in FAULTS:
             self.assertIn(fault.sound, (SOURCE / fault.file).read_text(), fault.rule)
 

@@ -1,9 +1,10 @@
 """Searches for false verdicts: see README.md in this folder.
 
-  fuzz.py play FILE|SEED...      one scenario, with its truth and what each mode says of it
-  fuzz.py seeds FIRST COUNT      many scenarios; a line for each verdict that is wrong, and the figures. With --results FILE
-                                 the command may be stopped (Ctrl-C, SIGTERM, power failure). When called again, it goes on
-  fuzz.py reduce FILE|SEED MODE  a smaller scenario with the same wrong verdict; --out FILE writes it into FILE
+  fuzz.py play FILE|SEED...      plays scenarios, and prints each with its truth and the verdict on each mode's report
+  fuzz.py seeds FIRST COUNT      plays many scenarios, and prints a line for each wrong verdict, and the figures. With
+                                 --results FILE the command may be stopped (Ctrl-C, SIGTERM, power failure). When it is
+                                 called again, it plays only the seeds that are missing in FILE
+  fuzz.py reduce FILE|SEED MODE  finds a smaller scenario with the same wrong verdict; --out FILE writes it into FILE
   fuzz.py record COUNT           chooses the scenarios of the default test, and writes seeds.scenarios
   fuzz.py check                  plays the scenarios of the default test: no verdict may be worse than the recorded one
 """
@@ -28,7 +29,7 @@ from verdict import ORDER, judge  # noqa: E402
 
 SEEDS = HERE / "seeds.scenarios"
 MENDED = HERE / "mended"
-MUST_BE_RIGHT = "# must be: right\n"  # a line of a file in mended/; in a file without this line the verdict must only not be wrong
+MUST_BE_RIGHT = "# must be: right\n"  # a line of a file in mended/: its verdict must be right. Without the line it must only not be wrong
 BAD = ("wrong", "harmed", "disagrees")
 MOST_UNJUDGED = 0.05  # --strict: the largest share of scenarios whose program does not do what the oracle says
 
@@ -48,7 +49,7 @@ def compare(result, bare, truth, mode):
 
 
 def play_all(scenario, truth, modes, tools):
-    """mode -> (verdict, judged findings, note). The bare play comes first. If it disagrees with the oracle, forksight is not asked.
+    """mode -> (verdict, judged findings, note). The bare play comes first. If it disagrees with the oracle, nothing is judged.
     `why` and `core` examine the bare play when all its threads have come to rest. `run` plays the scenario again."""
     try:
         bare, looked = play_bare(scenario, truth, tools, modes)
@@ -116,8 +117,9 @@ def seeds(arguments):
 
 
 def strict_problems(entries, arguments):
-    """The verdicts that are wrong or harmed twice, each as a line of text. The second play of a scenario has the machine for itself. On a
-    busy machine some programs do not do what the oracle says; if many do not, little was compared."""
+    """The verdicts that are wrong or harmed in two plays, each as a line of text. The second play runs alone. Another line is
+    returned if too many scenarios were not judged. On a busy machine some programs do not do what the oracle says, and are not
+    judged."""
     problems = []
     for seed in sorted(entries):
         if any(verdict in ("wrong", "harmed") for verdict, *_ in verdicts_of(entries[seed]).values()):
@@ -131,7 +133,7 @@ def strict_problems(entries, arguments):
 
 
 def expectations():
-    """(seed, {mode: verdict when it was recorded}, scenario), ..."""
+    """A list of (seed or file name, {mode: the worst verdict that is allowed}, scenario)."""
     found = []
     for text in SEEDS.read_text().split("# seed ")[1:]:
         head, _, scenario = text.partition("\n")
@@ -149,7 +151,7 @@ def check_seed(seed, expected, scenario, arguments):
     truth = find_truth(scenario)
     results = play_all(scenario, truth, list(expected), arguments)
     if not truth.is_healthy() and any(step.operation in ("handle", "alarm") for step in scenario.steps):
-        expected = dict.fromkeys(expected, "silent")  # nobody can know what a handler will do: so no finding is needed
+        expected = dict.fromkeys(expected, "silent")  # forksight cannot know what a signal handler will do, so it need not report the hang
     return [f"seed {seed} {mode}: {verdict}, was {expected.get(mode, 'right')}: {'; '.join(map(str, judged))} {note}"
             for mode, (verdict, judged, note) in results.items() if verdict not in ORDER or is_worse(verdict, expected.get(mode, "right"))]
 
@@ -165,8 +167,9 @@ def conclude(problems):
 
 
 def check(arguments):
-    """Plays the scenarios with a worse verdict once more, one at a time. On a busy machine a play is slow. Other plays that run at once
-    may also change a verdict: a descriptor that such a play is sending may belong to any pipe, as far as can be seen from outside."""
+    """Plays all recorded scenarios. If a verdict is worse than the recorded one, plays the scenario once more, alone. Plays that run at
+    the same time may change a verdict. One reason is that they make the machine slow. Another reason is a descriptor that a play is
+    sending: as seen from outside, it may belong to any pipe, also to a pipe of another play."""
     known = expectations()
     with ThreadPoolExecutor(arguments.jobs) as pool:
         worse = [one for one, found in zip(known, pool.map(lambda one: check_seed(*one, arguments), known)) if found]
@@ -176,7 +179,8 @@ def check(arguments):
 
 
 def record(arguments):
-    """The first `count` seeds whose verdicts are all right today. They are stored as text, because a changed generator makes other scenarios from the same seeds."""
+    """Writes the first `count` seeds of which no verdict is wrong today. Their scenarios are stored as text, because a changed
+    generator would make other scenarios from the same seeds."""
     found = {}
 
     def one(seed, scenario, truth):
@@ -186,11 +190,12 @@ def record(arguments):
 
     stream(range(1, 10 * arguments.count), arguments.jobs, one, is_enough=lambda: len(found) >= arguments.count)
     chosen = [found[seed] for seed in sorted(found)][:arguments.count]
-    SEEDS.write_text("# Written by `fuzz.py record`: what the default test plays, each with the worst verdict that is allowed.\n\n" + "\n".join(chosen))
+    head = "# Written by `fuzz.py record`. These are the scenarios that the default test plays, each with the worst verdict that is allowed.\n\n"
+    SEEDS.write_text(head + "\n".join(chosen))
 
 
 def says_falsely(entry, sentence):
-    """Whether a false sentence of the finding begins with this text."""
+    """True if a false sentence of the finding begins with this text."""
     return any(text.startswith(sentence) for answer, text, _ in entry.sentences if answer == "false")
 
 
@@ -200,7 +205,8 @@ def begin_of(text):
 
 
 def wrong_entry(judged, arguments):
-    """(the first wrong finding, what is wrong in it: the claim and its certainty, or the start of the false sentence)"""
+    """(the first wrong finding, a tuple that says what is wrong in it: the rule with the false claim and the certainty of the
+    hang, or the rule with the start of the false sentence); (None, None) if no finding is wrong."""
     for entry in judged:
         if arguments.rule and entry.rule != arguments.rule:
             continue
@@ -213,7 +219,7 @@ def wrong_entry(judged, arguments):
 
 
 def reduce(arguments):
-    """The smallest scenario for which this mode still reports the same rule wrongly."""
+    """Prints a smaller scenario for which this mode still makes the same false claim, or reports the same false sentence."""
     scenario, truth = load(arguments.scenario)
 
     def wrong_in(candidate, its_truth):
@@ -222,14 +228,14 @@ def reduce(arguments):
 
     first, kind = wrong_in(scenario, truth)
     if first is None:
-        print("nothing is wrong of it")
+        print("no wrong finding")
         return 1
     small = shrink(scenario, lambda candidate, its_truth: wrong_in(candidate, its_truth)[1] == kind)
     entry = wrong_in(small, find_truth(small))[0] or first
-    said = f'sentence "{kind[1]}"' if arguments.sentence else f"{entry.hang}/{entry.cause}, its {entry.wrong} is false"
+    said = f'a false sentence begins with "{kind[1]}"' if arguments.sentence else f"{entry.hang}/{entry.cause}, the claim about its {entry.wrong} is false"
     waits = [f"# true: {wait.thread} waits for {wait.kind} {wait.name}, {'for ever: ' + wait.cause if wait.cause else 'until ' + ', '.join(wait.open_by)}"
              for wait in find_truth(small).waits.values()]
-    comments = [f"# wrong: {arguments.mode}, {entry.rule} of {entry.process}, {said}", *(f"# said: {text}" for text in entry.false_sentences())]
+    comments = [f"# reported by {arguments.mode}: {entry.rule} of {entry.process}, {said}", *(f"# said: {text}" for text in entry.false_sentences())]
     text = "\n".join([*comments, f"# from: {arguments.scenario}", *waits, str(small)])
     if arguments.out:
         arguments.out.write_text(text)
@@ -252,7 +258,7 @@ def main():
     command.add_argument("first", type=int)
     command.add_argument("count", type=int)
     command.add_argument("--page", type=Path, help="writes the figures into this page")
-    command.add_argument("--results", type=Path, help="a file to which each result is appended; what it has is not played again")
+    command.add_argument("--results", type=Path, help="a file to which each result is appended; seeds that are in it are not played again")
     command.add_argument("--strict", action="store_true", help="exit status 1 if a verdict is wrong in two plays, or if many scenarios are not judged")
     command.set_defaults(act=seeds)
     commands.add_parser("check").set_defaults(act=check)
@@ -263,7 +269,7 @@ def main():
     command.add_argument("scenario")
     command.add_argument("mode")
     command.add_argument("rule", nargs="?")
-    command.add_argument("--sentence", action="store_true", help="a false sentence, not a false claim")
+    command.add_argument("--sentence", action="store_true", help="looks for the same false sentence instead of the same false claim")
     command.add_argument("--out", type=Path, help="writes the scenario into this file")
     command.set_defaults(act=reduce)
     arguments = parser.parse_args()

@@ -23,7 +23,7 @@ TWO = "sem s 0\nmutex m\n--\nmain lock m\nmain fork p\nmain fork q\nfree\np swai
 
 
 class Scene:
-    """A scenario with numbers: the tids of its threads are 100, 101, ... in order. The pid of a process is the tid of its first thread."""
+    """A scenario with made-up tids: its threads have the tids 100, 101, ... in order. The pid of a process is the tid of its first thread."""
 
     def __init__(self, text):
         self.scenario = parse(text)
@@ -32,7 +32,7 @@ class Scene:
         self.slots = {}
         for index, name in enumerate(names):
             if ("t", name) not in self.truth.state:
-                continue  # the fork that makes it has not returned
+                continue  # the thread does not exist, because the fork that makes it has not returned
             process = self.truth.state["t", name][0]
             self.slots[name] = {"pid": 100 + names.index(process), "tid": 100 + index, "process": names.index(process)}
 
@@ -64,7 +64,7 @@ class Judge(unittest.TestCase):
         scene = Scene(ORPHAN)
         self.assertEqual(scene.verdict(scene.finding("self-held-lock", "p", "possible", "may-hang")), "silent")
 
-    def test_readers_of_a_rwlock_have_no_names_outside_of_a_run(self):
+    def test_only_run_knows_the_readers_of_a_rwlock(self):
         scene = Scene("rwlock r\n--\nmain create t\nmain fork p\np rdlock r\nfree\np wrlock r\nmain wait p\n")
         candidate = scene.finding("orphaned-rwlock", "p", cause="possible")
         self.assertEqual(scene.verdict(candidate, mode="why"), "right")
@@ -73,16 +73,16 @@ class Judge(unittest.TestCase):
         alone = Scene("rwlock r\n--\nmain fork p\np rdlock r\nfree\np wrlock r\nmain wait p\n")  # no thread was lost
         self.assertEqual(alone.verdict(alone.finding("orphaned-rwlock", "p", cause="possible"), mode="why"), "weaker")
 
-    def test_nothing_said_of_a_hang_is_silent(self):
+    def test_a_hang_without_a_finding_is_silent(self):
         self.assertEqual(Scene(ORPHAN).verdict(), "silent")
 
-    def test_each_cause_must_be_told(self):
+    def test_each_cause_must_be_reported(self):
         scene = Scene(TWO)
-        told = scene.finding("deadlock", "p")
-        self.assertEqual(scene.verdict(told), "silent")
-        self.assertEqual(scene.verdict(told, scene.finding("self-deadlock", "q")), "right")
+        reported = scene.finding("deadlock", "p")
+        self.assertEqual(scene.verdict(reported), "silent")
+        self.assertEqual(scene.verdict(reported, scene.finding("self-deadlock", "q")), "right")
 
-    def test_what_nobody_could_know_is_not_asked_for(self):
+    def test_a_hang_that_nobody_could_know_is_hidden(self):
         text = "sem s 0{}\nmutex m\n--\nmain fork p\np create t\nfree\np {}\nt {}\nmain {}\n"
         for shared, waits, other, mains, expected in (
                 ("", "swait s", "nap", "nap", "hidden"), ("", "swait s", "end", "wait p", "silent"), ("", "swait s", "end", "nap", "silent"),
@@ -90,26 +90,26 @@ class Judge(unittest.TestCase):
                 ("", "handle usr1 nop\np swait s", "end", "nap", "hidden")):
             self.assertEqual(Scene(text.format(shared, waits, other, mains)).verdict(), expected, (shared, waits, other, mains))
 
-    def test_whoever_may_give_a_lock_of_a_file_back_hides_the_wait(self):
+    def test_a_wait_for_a_file_lock_is_hidden_if_its_holder_may_release_it(self):
         text = "file f\n--\nmain fork p\n{}\nmain flock f\nfree\np flock f\nmain {}\n"
         for handler, mains, expected in (("p say 1", "wait p", "silent"), ("main handle usr1 nop", "wait p", "hidden"),
                                          ("p handle usr1 nop", "wait p", "silent")):
             self.assertEqual(Scene(text.format(handler, mains)).verdict(), expected, (handler, mains))
 
-    def test_whoever_waits_at_a_fifo_may_go_on(self):
+    def test_a_thread_that_opens_a_fifo_may_go_on(self):
         text = "barrier b 2\nfifo i\n--\nmain create t\nfree\nt {}\nmain arrive b\n"
         self.assertEqual(Scene(text.format("open i r")).verdict(), "hidden")
         self.assertEqual(Scene(text.format("lock m").replace("fifo i", "mutex m")).verdict(), "silent")
 
-    def test_an_end_in_the_queue_of_a_socket_is_seen_by_nobody(self):
+    def test_a_wait_is_hidden_if_the_other_end_is_in_the_queue_of_a_socket(self):
         text = "pipe q\nchannel x\nsem s 0\n--\n{}main create t\nfree\nt swait s\nmain read q\nmain join t\n"
         self.assertEqual(Scene(text.format("main send x q w\nmain close q w\n")).verdict(), "hidden")
         self.assertEqual(Scene(text.format("")).verdict(), "silent")
 
-    def test_whoever_shares_memory_with_one_that_hangs_may_be_its_victim(self):
+    def test_a_process_that_shares_memory_with_a_hung_process_may_be_its_victim(self):
         scene = Scene("sem s 0 shared\nsem r 0\n--\nmain fork p\nfree\np swait r\nmain swait s\n")
-        told = scene.finding("deadlock", "p", victims=[{"pid": 100}])
-        self.assertEqual(scene.verdict(told), "right")
+        with_victim = scene.finding("deadlock", "p", victims=[{"pid": 100}])
+        self.assertEqual(scene.verdict(with_victim), "right")
         self.assertEqual(scene.verdict(scene.finding("deadlock", "p")), "silent")
 
     def test_equal_findings_that_were_merged(self):
@@ -126,7 +126,7 @@ class Judge(unittest.TestCase):
         for certainty in ("proven", "likely", "possible"):
             self.assertEqual(scene.verdict(scene.finding("deadlock", "main", certainty)), "wrong", certainty)
 
-    def test_why_may_say_possible_of_what_is_idle(self):
+    def test_why_may_report_an_idle_program_as_possible(self):
         scene = Scene(IDLE)
         self.assertEqual(scene.verdict(scene.finding("deadlock", "main", "possible", "may-hang"), mode="why"), "weaker")
         self.assertEqual(scene.verdict(scene.finding("deadlock", "main", "likely"), mode="why"), "wrong")
@@ -141,13 +141,13 @@ class Judge(unittest.TestCase):
         self.assertEqual(scene.verdict(child, stated), "right")
         self.assertEqual(Scene(text.format("p handle alrm post s\n")).verdict(stated), "wrong")
 
-    def test_two_certainties_are_judged_apart(self):
+    def test_two_certainties_are_judged_separately(self):
         scene = Scene(TWO)
         unknown = scene.finding("lost-wakeup", "p", hang="proven", cause="unknown")
         self.assertEqual(scene.verdict(unknown, scene.finding("self-deadlock", "q")), "right")
         self.assertEqual(scene.verdict(scene.finding("lost-wakeup", "p", hang="proven", cause="likely")), "wrong")
 
-    def test_a_handler_that_waits_is_told_by_its_own_rules(self):
+    def test_a_waiting_atfork_handler_has_its_own_rules(self):
         scene = Scene("mutex m\nsem s 0\n--\nmain atfork child m\nmain create t\nt lock m\nfree\nmain fork p\nt swait s\nmain wait p\n")
         self.assertEqual(scene.verdict(scene.finding("atfork-child-stuck", "p"), scene.finding("deadlock", "t")), "right")
         self.assertEqual(scene.verdict(scene.finding("atfork-handler-stuck", "p")), "wrong")
@@ -157,7 +157,7 @@ class Judge(unittest.TestCase):
         self.assertEqual(scene.verdict(scene.finding("lost-openmp-pool", "p")), "right")
         self.assertEqual(scene.verdict(scene.finding("orphaned-mutex", "p")), "wrong")
 
-    def test_a_victim_is_no_cause_of_its_own(self):
+    def test_a_finding_that_gives_a_victim_its_own_cause_is_wrong(self):
         scene = Scene(ORPHAN)
         self.assertEqual(scene.verdict(scene.finding("orphaned-mutex", "p"), scene.finding("orphaned-mutex", "main")), "wrong")
 
@@ -169,7 +169,7 @@ NAME = "truth::(anonymous namespace)::g_private"
 
 
 class Sentences(unittest.TestCase):
-    """The tids are 100, 101, .... Private objects lie at 0x1000, shared ones at 0x2000, 64 bytes each. Descriptors start at 100."""
+    """The tids are 100, 101, .... Private objects lie at 0x1000, shared objects at 0x2000. Each has 64 bytes. Descriptors start at 100."""
 
     def answer(self, text, thread, *sentences, scene=None):
         scene = scene or Scene(text)
@@ -198,7 +198,7 @@ class Sentences(unittest.TestCase):
     def test_whose_thread_it_is(self):
         self.holds(ORPHAN, "p", f"Thread 102 of child 102 waits for {NAME}.", f"Thread 102 of process 100 waits for {NAME}.")
 
-    def test_what_was_at_the_fork(self):
+    def test_what_was_held_or_lost_at_the_fork(self):
         first = f"Thread 102 of child 102 waits for {NAME}."
         self.holds(ORPHAN, "p", (first, 'At the fork the lock was held by thread 101 "x" of process 100, which took it at steps.cpp:30.'),
                    (first, 'At the fork the lock was held by thread 100 "x" of process 100.'))
@@ -235,9 +235,9 @@ class Sentences(unittest.TestCase):
         for operation in ("flock", "olock", "plock"):
             head = "Process 101 waits for a lock of /tmp/f (its descriptor 3), which process"
             self.holds(text.format(operation), "p", f"{head} 100 holds (descriptor 3 there).", f"{head} 102 holds (descriptor 3 there).")
-            self.assertEqual(self.answer(text.format(operation), "p", f"{head} 101 holds (descriptor 3 there)."), "false")  # thread 101 waits itself
+            self.assertEqual(self.answer(text.format(operation), "p", f"{head} 101 holds (descriptor 3 there)."), "false")  # 101 itself is the waiting process
 
-    def test_what_is_at_the_place_of_another(self):
+    def test_an_object_in_the_memory_of_a_destroyed_object(self):
         text = "mutex m\nmutex n recursive at m\nsem s 0\n--\nmain drop m\nmain make n\nmain create t\nt lock n\nfree\nt swait s\nmain lock n\n"
         self.holds(text, "main", f"Thread 100 waits for {NAME}, which thread 101 holds.", f"Thread 100 waits for {NAME}, which it itself holds.")
         self.assertEqual(self.answer(text, "main", f"Thread 100 waits for {NAME}.", "It is no recursive mutex: even its owner waits."), "false")
@@ -249,7 +249,7 @@ class Sentences(unittest.TestCase):
         ends = "threads have slept without a timeout, and no task is left that could wake it: proven, it never goes on."
         self.holds(text, "main", f"For 1.1 s all its 3 {ends}", f"For 1.1 s all its 2 {ends}")
 
-    def test_whether_it_goes_on(self):
+    def test_whether_the_process_may_go_on(self):
         proven = "without a timeout, and no task is left that could wake it: proven, it never goes on."
         self.holds(RING, "main", f"For 1.1 s all its 2 threads have slept in a futex {proven}", f"For 1.1 s its only thread has slept in a futex {proven}")
         self.assertEqual(self.answer(IDLE, "main", f"For 500 ms its only thread has slept in a futex {proven}"), "false")
@@ -342,24 +342,24 @@ class Sentences(unittest.TestCase):
         self.assertEqual(self.answer(IDLE, "main", sentence), "true")
         self.assertEqual(self.answer(RING, "main", sentence), "false")
 
-    def test_whose_ancestor_held_it(self):
+    def test_a_lock_that_a_thread_of_an_ancestor_held(self):
         first = f"Thread 102 of child 102 waits for {NAME}."
         self.holds(ORPHAN, "p", (first, "At the fork the lock was held by thread 101 of an ancestor."), (first, "At the fork the lock was held by thread 100 of an ancestor."))
 
-    def test_an_unknown_sentence_is_no_false_one(self):
+    def test_an_unknown_sentence_is_not_called_false(self):
         self.assertEqual(self.answer(ORPHAN, "p", "Thread 102 eats 5 sandwiches."), "unknown")
         self.assertEqual(self.answer(ORPHAN, "p", f"Thread 999 waits for {NAME}."), "unknown")
         self.assertEqual(self.answer(ORPHAN, "p", "A semaphore has no owner, but no task is left that could post it."), "plain")
 
-    def test_a_number_that_an_exec_handed_on(self):
+    def test_a_tid_that_an_exec_gave_to_another_thread(self):
         scene = Scene(ORPHAN)
-        scene.slots["p"]["tid"] = 101  # as if thread t had had this tid before
+        scene.slots["p"]["tid"] = 101  # the tid of thread t, so two threads have this tid
         sentences = (f"Thread 101 waits for {NAME}.", "At the fork the lock was held by thread 101 of its parent.")
         self.assertEqual([self.answer("", "p", *sentences[:count], scene=scene) for count in (1, 2)], ["true", "true"])
 
 
 class Shrinker(unittest.TestCase):
-    def test_what_does_not_matter_goes(self):
+    def test_steps_that_do_not_matter_are_removed(self):
         more = ORPHAN.replace("--\n", "sem s 1\n--\nmain swait s\nmain say a\n").replace("free\n", "p say b\nfree\n")
         small = shrink(parse(more), lambda _, truth: any(wait.cause == "orphan" for wait in truth.stuck()))
         self.assertLess(len(small.steps), len(parse(ORPHAN).steps) + 1)
@@ -379,7 +379,7 @@ class Campaign(unittest.TestCase):
     def results(self, modes=("why",)):
         return Results(self.file, self.binary, list(modes))
 
-    def test_what_was_played_is_not_lost(self):
+    def test_results_that_were_written_are_read_again(self):
         judged = judge(self.scene.truth, {"report": {"findings": [self.scene.finding("orphaned-mutex", "p")]}, "slots": self.scene.slots}, "why")
         self.results().add(7, self.scene.truth, {"why": (*judged, "")})
         with open(self.file, "a", encoding="utf-8") as file:
@@ -406,7 +406,7 @@ class Campaign(unittest.TestCase):
         stream(range(100), 1, lambda seed, word: played.append(seed), str_of, lambda: len(played) > 10)
         self.assertLess(len(played), 20)
 
-    def test_an_interruption_lets_what_has_begun_finish(self):
+    def test_plays_that_have_started_finish_after_an_interruption(self):
         played = []
 
         def interrupt():

@@ -36,7 +36,7 @@ class Oracle(unittest.TestCase):
         self.assertEqual(causes(head + "t post s\n"), {"p": "lost-waker", "main": "victim"})
         self.assertEqual(causes(head), {"p": "no-waker", "main": "victim"})
 
-    def test_what_a_lost_thread_would_have_made(self):
+    def test_a_lost_thread_that_would_have_set_a_word(self):
         text = "word w 0\n--\nmain create t\nt fork p\nmain create u\nfree\np fwait w 0\nu fset w 1\nt wait p\nmain wait p\n"
         with self.assertRaises(Undefined):  # two threads wait for one child
             truth_of(text)
@@ -52,7 +52,7 @@ class Oracle(unittest.TestCase):
         self.assertEqual(causes(head.format(0, "") + "p wait q\nmain wait p\n")["q"], "no-waker")
         self.assertEqual(causes(head.format(1, "t swait s\n") + "p wait q\nmain wait p\n")["q"], "orphan")
 
-    def test_a_recursive_mutex_across_the_own_fork(self):
+    def test_a_recursive_mutex_that_the_forking_thread_holds(self):
         rest = "--\nmain lock m\nmain fork p\nfree\np unlock m\np lock m\nmain unlock m\nmain wait p\n"
         self.assertEqual(causes("mutex m recursive\n" + rest), {"p": "self-held", "main": "victim"})
         self.assertTrue(truth_of("mutex m\n" + rest).is_over())
@@ -60,7 +60,7 @@ class Oracle(unittest.TestCase):
     def test_a_mutex_locked_twice_across_a_fork(self):
         self.assertEqual(causes("mutex m\n--\nmain lock m\nmain fork p\nfree\np lock m\nmain wait p\n")["p"], "relock")
 
-    def test_a_grandchild_knows_its_grandparent(self):
+    def test_a_lock_that_is_lost_at_the_second_fork(self):
         text = "mutex m\n--\nmain lock m\nmain fork p\np create t\nt fork q\nfree\nq lock m\np unlock m\np join t\nt wait q\nmain wait p\n"
         self.assertEqual(causes(text)["q"], "orphan")
 
@@ -105,7 +105,7 @@ class Oracle(unittest.TestCase):
         self.assertEqual(causes(text.format(""))["p"], "no-waker")
         self.assertEqual(causes("future u\n--\nfree\nmain await u\nmain fulfil u\n"), {"main": "no-waker"})
 
-    def test_what_may_still_come(self):
+    def test_events_from_outside_that_may_end_a_wait(self):
         self.assertEqual(causes("--\nfree\nmain read stdin\n"), {"main": "until input"})
         self.assertEqual(causes("--\nfree\nmain nap\n"), {"main": "until timer"})
         self.assertEqual(causes("--\nfree\nmain pause\n"), {"main": "until signal"})
@@ -140,7 +140,7 @@ class Oracle(unittest.TestCase):
         text = "pipe q\n--\nmain fork p\nmain close q w\nmain stop p\nfree\np write q\nmain read q\nmain wait p\n"
         self.assertEqual(causes(text), {"main": "until continue", "p": "until continue"})
 
-    def test_what_is_stopped_and_blocked_for_ever(self):
+    def test_a_thread_that_is_stopped_and_also_blocked_for_ever(self):
         with self.assertRaises(Undefined):
             truth_of("mutex m\n--\nmain fork p\np lock m\np ! lock m\nmain stop p\nfree\nmain nap\n")
 
@@ -149,13 +149,13 @@ class Oracle(unittest.TestCase):
         self.assertTrue(truth_of("pipe q\n--\nmain fork p\nmain close q w\nfree\n" + rest).is_over())
         self.assertEqual(causes("pipe q\n--\nmain fork p\nfree\n" + rest), {"main": "ring"})
 
-    def test_an_exec_takes_the_other_threads_away(self):
+    def test_an_exec_ends_the_other_threads(self):
         with self.assertRaises(Undefined):
             truth_of("--\nmain create t\nmain exec\nfree\nmain join t\nt nap\n")
 
     def test_an_exec_with_a_shared_lock(self):
         text = "mutex m shared\n--\nmain create t\n{0} lock m\nmain fork p\np ! lock m\n{1} exec\nfree\n{1} nap\n"
-        with self.assertRaises(Undefined):  # the lock names a number that the thread no longer has
+        with self.assertRaises(Undefined):  # the lock records a thread id that its owner no longer has
             truth_of(text.format("t", "t"))
         self.assertEqual(truth_of(text.format("main", "t")).waits["p"].cause, "abandoned")
 
@@ -172,9 +172,9 @@ class Oracle(unittest.TestCase):
             truth_of(text.format("forkpty"))
         self.assertTrue(truth_of(text.format("")).is_over())
 
-    # -- an object in the memory of a destroyed one
+    # -- an object in the memory of a destroyed object
 
-    def test_a_lock_at_the_place_of_one_that_was_lost(self):
+    def test_a_lock_in_the_memory_of_a_lost_lock(self):
         text = "mutex m\nmutex n at m\n--\nmain create t\nt lock m\nmain fork p\np {} m\np make n\nfree\nt unlock m\np lock n\n{}main wait p\n"
         self.assertTrue(truth_of(text.format("drop", "p unlock n\n")).is_over())
         self.assertEqual(causes(text.format("drop", "p lock n\n"))["p"], "self-deadlock")
@@ -183,11 +183,11 @@ class Oracle(unittest.TestCase):
         with self.assertRaises(Undefined):  # the object at that place still exists
             truth_of(text.replace("p {} m\n", "").format("", ""))
 
-    def test_what_somebody_uses_is_not_destroyed(self):
+    def test_an_object_that_a_thread_uses_must_not_be_destroyed(self):
         with self.assertRaises(Undefined):
             truth_of("mutex m\n--\nmain create t\nt lock m\nmain destroy m\nfree\n")
 
-    # -- once
+    # -- pthread_once()
 
     def test_a_routine_that_was_in_progress_at_the_fork(self):
         text = "once o\n--\nmain create t\nt obegin o\nmain fork p {}\nfree\nt oend o\np obegin o\np oend o\nmain wait p\n"
@@ -203,14 +203,14 @@ class Oracle(unittest.TestCase):
 
     # -- descriptors in the queue of a socket
 
-    def test_a_writing_end_that_is_on_its_way(self):
+    def test_a_writing_end_in_the_queue_of_a_socket(self):
         head = "pipe q\nchannel x\nsem s 0\n--\nmain fork p\nmain close x r\np close q w\nmain send x q w\nmain close q w\n"
         self.assertEqual(causes(head + "free\np swait s\nmain read q\nmain wait p\n"), {"p": "no-waker", "main": "victim"})
         self.assertTrue(truth_of(head + "p receive x\np write q\np close q w\nfree\nmain read q\nmain wait p\n").is_over())
         self.assertTrue(truth_of(head + "p close x r\nfree\nmain read q\nmain wait p\n").is_over())  # the kernel closes an end that nobody can receive
         self.assertEqual(causes(head + "free\np read stdin\np receive x\nmain read q\nmain wait p\n"), {"p": "until input", "main": "until input"})
 
-    def test_nothing_comes_through_a_channel(self):
+    def test_a_channel_through_which_nothing_is_sent(self):
         text = "channel x\n--\nmain fork p\n{}free\np receive x\nmain wait p\n"
         self.assertEqual(causes(text.format("")), {"p": "ring", "main": "ring"})  # the reader itself has an end that could send
         self.assertTrue(truth_of(text.format("main close x w\np close x w\n")).is_over())
@@ -229,10 +229,10 @@ class Oracle(unittest.TestCase):
         text = "file f\nfile g\n--\nmain fork p\nmain {0} f\np {0} g\nfree\nmain {0} g\np {0} f\n"
         self.assertEqual(causes(text.format("flock")), {"p": "ring", "main": "ring"})
         self.assertEqual(causes(text.format("olock")), {"p": "ring", "main": "ring"})
-        with self.assertRaises(Undefined):  # the kernel refuses such a ring
+        with self.assertRaises(Undefined):  # the kernel refuses a ring of locks of processes
             truth_of(text.format("plock"))
 
-    def test_a_lock_of_a_process_goes_with_it(self):
+    def test_a_lock_of_a_process_ends_with_the_process_or_its_exec(self):
         text = "file f\n--\nmain fork p\np plock f\np {}\nfree\nmain plock f\nmain wait p\n"
         self.assertTrue(truth_of(text.format("_exit 0")).is_over())
         self.assertTrue(truth_of(text.format("exec")).is_over())
@@ -247,7 +247,7 @@ class Oracle(unittest.TestCase):
         self.assertEqual(causes(text.format(" errorcheck", "renew", "", "")), {})
         self.assertEqual(causes(text.format(" recursive", "keep", "", ""))["p"], "self-held")
 
-    def test_a_handler_that_does_not_come_back(self):
+    def test_a_handler_that_does_not_return(self):
         text = "mutex m\nsem s 0\n--\nmain atfork {} m\nmain create t\nt lock m\nfree\nmain fork p{}\nt swait s\nmain wait p\n"
         self.assertEqual(causes(text.format("keep", "")), {"main": "victim", "t": "no-waker"})
         self.assertEqual(truth_of(text.format("keep", "")).waits["main"].name, "m")
@@ -256,7 +256,7 @@ class Oracle(unittest.TestCase):
         wait = truth_of(text.format("child", "")).waits["p"]
         self.assertEqual((wait.operation, wait.kind, wait.name), ("atfork child", "mutex", "m"))
 
-    def test_a_handler_of_a_process_that_is_forced(self):
+    def test_a_forced_fork_that_waits_in_a_handler(self):
         text = "mutex m\n--\nmain atfork keep m\nmain create t\nt lock m\nmain ! fork p\nt unlock m\nmain done\nfree\np lock m\nmain wait p\n"
         self.assertTrue(truth_of(text).is_over())
 
@@ -267,7 +267,7 @@ class Oracle(unittest.TestCase):
         with self.assertRaises(Undefined):
             truth_of(text.format("u atfork keep m\n", "main ! fork p\nu atfork keep n\n"))
 
-    def test_programs_that_begin_anew(self):
+    def test_children_that_start_this_program_again(self):
         for way in ("vfork", "spawn"):
             text = f"mutex m\n--\nmain lock m\nmain fork p {way}\nfree\np lock m\nmain wait p\n"
             self.assertTrue(truth_of(text).is_over())
@@ -306,7 +306,7 @@ class Oracle(unittest.TestCase):
         self.assertEqual(causes(head + "free\np destroy c\nmain wait p\n")["p"], "lost-waiter")
         self.assertEqual(causes(head + "free\np drop c\nmain wait p\n"), {})
 
-    # --
+    # -- the truth is unique, and does not change
 
     def test_what_depends_on_luck_has_no_truth(self):
         with self.assertRaises(Undefined):
@@ -317,12 +317,12 @@ class Oracle(unittest.TestCase):
         self.assertEqual(str(generate(4)[0]), first)
         self.assertEqual(str(parse(first)), first)
         script = f"import sys; sys.path[:0] = {sys.path[:1]!r}; from generate import generate; print(generate(4)[0], end='')"
-        for number in ("1", "2"):  # another order of sets
+        for number in ("1", "2"):  # another hash seed gives another order of sets
             done = subprocess.run([sys.executable, "-B", "-c", script], env={**os.environ, "PYTHONHASHSEED": number}, capture_output=True, text=True,
                                   check=True)
             self.assertEqual(done.stdout, first)
 
-    def test_a_third_is_healthy(self):
+    def test_a_third_of_the_seeds_is_healthy(self):
         healthy = [generate(seed)[1].is_healthy() for seed in range(6)]
         self.assertEqual(healthy, [seed % 3 == 0 for seed in range(6)])
 

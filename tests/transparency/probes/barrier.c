@@ -28,7 +28,8 @@ static void prepare(void) { pthread_barrier_init(&g_barrier, NULL, 2); }
 static void release(void) { wait_(); }
 static void after(void) { SHOW(pthread_barrier_destroy(&g_barrier)); }
 
-/* The wait at a barrier is not a cancellation point: a cancelled thread goes on waiting. So only a release is shown. */
+/* The wait at a barrier is not a cancellation point: a cancelled thread goes on waiting. So this probe does not use
+ * show_blocking(), but only releases the waiting thread. */
 PROBE_IN(two, IN_MAIN | IN_MAIN_OF_MANY | IN_CHILD | IN_WATCHED_CHILD | AT_EXIT) {
   pthread_t thread;
   prepare();
@@ -44,7 +45,7 @@ static void make_anew(void) {
   SHOW(wait_());
   SHOW(pthread_barrier_destroy(&g_barrier));
 }
-/* In the child, the arrival of the lost thread still counts and completes the round, as it does without the shim. */
+/* In the child, the barrier still counts the arrival of the lost thread. So the child's arrival completes the round. */
 static void arrive_in_child(void) { SHOW(wait_()); }
 PROBE_IN(arrivals_of_the_parent, IN_MAIN | IN_MAIN_OF_MANY | IN_CHILD | IN_WATCHED_CHILD | AT_EXIT) {
   pthread_t thread;

@@ -111,7 +111,8 @@ PROBE(keeps_the_others) {
   SHOW(pthread_mutex_unlock(&g_kept));
 }
 
-/* A fork while a thread waits. The child may signal, broadcast once, initialise the variable again, and destroy it. */
+/* A thread waits during two forks. One child signals, initialises the variable again and destroys it. The other child
+ * broadcasts once. */
 static void* wait_for_ever(void* unused) {
   pthread_mutex_lock(&g_mutex);
   g_woken = 1;

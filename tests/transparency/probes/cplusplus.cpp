@@ -1,4 +1,5 @@
-// Functions of the C++ library that call hooked functions. Exceptions and forced unwinding pass through the hooks.
+// Functions of the C++ library that call hooked functions. Exceptions and forced unwinding also pass through frames of
+// the hooks.
 #include <condition_variable>
 #include <future>
 #include <mutex>

@@ -1,5 +1,5 @@
-/* The entry points of the CUDA driver, called by symbol, and dlsym. The driver is the test driver of repro/cuda. If it
- * does not implement a call, it records the arguments.
+/* The entry points of the CUDA driver, called by symbol, and dlsym(). The driver is the test driver of repro/cuda. It
+ * implements some calls. For each other call it only records the arguments.
  * LIBS: forksight_test_driver
  */
 #include "probe.h"
@@ -125,7 +125,7 @@ static void call_ten(void) {
   say_words("cuLaunchCooperativeKernel", 10);
 }
 
-/* Passed by value: it lies on the stack. The other arguments are in registers. */
+/* A handle is passed by value, so it lies on the stack. The other arguments are in registers. */
 struct handle {
   uint64_t words[8];
 };

@@ -1,4 +1,4 @@
-/* Functions that wait for many descriptors. */
+/* epoll: making instances, changing interests, waiting for events. */
 #include "probe.h"
 
 #include <fcntl.h>
@@ -77,7 +77,8 @@ PROBE(deadlines) {
   forget(&watched);
 }
 
-/* The shim watches a shared instance after a fork. Here the child removes a descriptor that its parent has added. */
+/* The shim watches an instance that parent and child share after a fork. Here the child removes a descriptor that its
+ * parent has added. */
 static struct Watched g_shared;
 static void remove_in_child(void) { SHOW(epoll_ctl(g_shared.epoll, EPOLL_CTL_DEL, g_shared.end[0], NULL)); }
 
@@ -130,7 +131,7 @@ PROBE_IN(epoll_pwait_blocks, ANYWHERE & ~IN_HANDLER) {
   show_wait(&blocking);
 }
 
-/* A wait at an instance that a fork has shared. */
+/* A wait at an instance that parent and child share after a fork. */
 static void do_nothing(void) {}
 PROBE_IN(shared_wait_blocks, ANYWHERE & ~(IN_HANDLER | IN_KEY_DESTRUCTOR | IN_CLEANUP)) {
   static const struct Blocking blocking = {"epoll_wait", prepare, wait_once, release, after, NULL};

@@ -89,7 +89,8 @@ static void try_in_child(void) {
   SHOW(flock(g_other, LOCK_UN));
 }
 
-/* An unlock in the child does not release the parent's own locks, only those of an open file that they share. */
+/* An unlock in the child does not release locks of the parent process. It does release locks of an open file that
+ * parent and child share. */
 PROBE(locks_across_a_fork) {
   struct flock lock = of(F_WRLCK, 0, 10);
   open_files();

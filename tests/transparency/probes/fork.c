@@ -1,4 +1,4 @@
-/* fork, and the handlers that run around it. */
+/* fork(), daemon() and forkpty(), and the handlers that pthread_atfork() registers. */
 #include "probe.h"
 
 #include <pty.h>
@@ -112,10 +112,11 @@ PROBE(handlers) {
   show_order();
 }
 
-/* At the limit of processes fork fails with EAGAIN. The limit does not hold for root, so the child changes its user. */
-static void fork_in_vain(void) {
+/* At the limit of processes (RLIMIT_NPROC) fork() fails with EAGAIN. The limit does not apply to root, so the child
+ * changes its user. */
+static void fork_at_the_limit(void) {
   const struct rlimit none = {0, 0};
-  if (getuid() == 0 && setresuid(65534, 65534, 65534) != 0) say("  cannot become somebody else");
+  if (getuid() == 0 && setresuid(65534, 65534, 65534) != 0) say("  cannot change the user");
   setrlimit(RLIMIT_NPROC, &none);
   errno = kSentinel;
   const pid_t child = fork();
@@ -124,7 +125,7 @@ static void fork_in_vain(void) {
   if (child > 0) waitpid(child, NULL, 0);
   say("  fork failed %d, errno %d", child < 0, error);
 }
-PROBE(refused) { in_child(fork_in_vain); }
+PROBE(refused) { in_child(fork_at_the_limit); }
 
 static void raise_and_end(void) { raise(SIGKILL); }
 static void exec_true(void) {
@@ -136,7 +137,7 @@ PROBE(ways_to_end) {
   in_child(exec_true);
 }
 
-/* The child makes threads of its own, and forks. */
+/* The child starts its own threads, and forks. Its threads fork, too. */
 static void live_on(void) {
   in_thread(show_fork);
   show_fork();
@@ -144,7 +145,7 @@ static void live_on(void) {
 }
 PROBE(generations) { in_child(live_on); }
 
-/* Signals that arrive during forks are handled, and make no fork fail. */
+/* Signals that arrive during a fork are handled, and do not make it fail. */
 static atomic_int g_signals;
 static atomic_int g_stop;
 static void on_signal(int number) {

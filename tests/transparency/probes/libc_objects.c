@@ -96,7 +96,7 @@ static void use_aio64(void) {
   struct aiocb64* const list[] = {&read_zero};
   SHOW(lio_listio64(LIO_WAIT, list, 1, NULL));
 }
-/* Runs in children, because the threads that libc makes for this work do not end. */
+/* Runs in children, because libc starts threads for asynchronous I/O, and these threads do not end at once. */
 PROBE_IN(asynchronous_io, ANYWHERE & ~IN_HANDLER) {
   in_child(use_aio);
   in_child(use_aio64);

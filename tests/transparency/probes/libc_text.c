@@ -73,7 +73,8 @@ static void log_list(int flag, const char* format, ...) {
   }
   va_end(arguments);
 }
-/* Runs in a child. LOG_PERROR also prints the lines to standard error, where they are compared. */
+/* Runs in a child. LOG_PERROR also prints the lines to standard error, so that they become part of the compared output.
+ */
 static void log_lines(void) {
   openlog("probe", LOG_PERROR, LOG_USER);
   SHOW(setlogmask(LOG_UPTO(LOG_DEBUG)));

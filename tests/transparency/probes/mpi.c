@@ -73,7 +73,7 @@ extern int MPI_Barrier(void*);
 extern int MPI_Comm_dup(void*, void**);
 extern int MPI_Finalize(void);
 
-/* Calls without MPI_Init. The functions of the test library return an error, and do not wait. */
+/* Calls without MPI_Init(). The functions of the test library then return an error, and do not wait. */
 PROBE(functions_of_the_test_library) {
   void* copy = NULL;
   SHOW(MPI_Barrier(NULL));

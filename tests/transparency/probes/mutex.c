@@ -26,7 +26,7 @@ static void make_mutex(pthread_mutex_t* mutex, int kind) {
 }
 
 static int is_recursive(int kind) { return kind == kRecursive || kind == kRobustRecursive; }
-/* Whether a second lock by the owner waits for ever. */
+/* True if a second lock by the owner waits for ever. */
 static int waits_for_itself(int kind) { return kind == kNormal || kind == kAdaptive; }
 
 static pthread_mutex_t* g_other;
@@ -85,7 +85,7 @@ PROBE(deadlines) {
   SHOW(pthread_mutex_clocklock(&mutex, 12345, &past));
 }
 
-/* Blocking calls. Those with a deadline use one in the far future, which never passes. */
+/* Blocking calls. The calls with a deadline use a deadline in the far future. */
 static struct timespec g_never;
 static void hold(void) {
   make_mutex(&g_mutex, kNormal);

@@ -1,5 +1,5 @@
-/* Parallel regions of libgomp. The compiler makes calls of some entry points from the regions in this file. The probe
- * calls the other entry points directly. Some of these are called only by code of old compilers.
+/* Parallel regions of libgomp. For the regions in this file the compiler generates calls of some entry points. The
+ * probe itself calls the other entry points. Only old compilers generate calls of some of these.
  *
  * FLAGS: -fopenmp -O2
  * ENV: FORKSIGHT_OMP=observe,clamp,quiesce,rebuild,auto

@@ -1,4 +1,4 @@
-/* Random numbers of drand48() and related functions, which share one state. */
+/* Random numbers of drand48() and random(), and of the related functions that use the same state. */
 #include "probe.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static void draw(void) {
   SHOW(random());
 }
 
-PROBE(are_the_same) {
+PROBE(sequences) {
   unsigned short seed[3] = {1, 2, 3};
   unsigned short parameters[7] = {1, 2, 3, 4, 5, 6, 7};
   srand48(11);

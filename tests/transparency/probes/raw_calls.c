@@ -131,7 +131,8 @@ PROBE(forks_of_the_kernel) {
   show_end(child);
 }
 
-/* In the child, clone() returns on a new stack, to the address that lies there. It does not return to its caller. */
+/* In the child, clone() returns on a new stack, to the address that lies on top of that stack. So it does not return to
+ * its caller. */
 static void end_there(void) {
   syscall(SYS_exit_group, 5);
   abort();
@@ -140,7 +141,7 @@ PROBE(clone_with_a_stack_of_its_own) {
   enum { kBytes = 64 << 10 };
   char* const stack = mmap(NULL, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (stack == MAP_FAILED) abort();
-  /* A function expects a return address on its stack. The word above is that address, and is never used. */
+  /* end_there() expects a return address on its stack. The word after `*top` takes that place, and is never used. */
   uintptr_t* const top = (uintptr_t*)(void*)(stack + kBytes - 64);
   *top = (uintptr_t)end_there;
   show_end(syscall(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, top, NULL, NULL, 0));

@@ -1,5 +1,5 @@
-/* Calls that give up rights. Here they ask for the ids that the process already has, or for what the kernel refuses.
- * COVERS: setuid seteuid setreuid setresuid chroot prctl
+/* Calls that give up rights. The probes ask for ids that the process already has, or for changes that the kernel
+ * refuses.
  */
 #include "probe.h"
 
@@ -67,7 +67,7 @@ static void strict_mode(void) {
 
 static void do_nothing(void) {}
 
-/* Without the time-stamp counter the process cannot read the vdso's clock either. */
+/* If the process may not read the time-stamp counter, it cannot read the clock through the vdso either. */
 static void without_counter(void) {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   SHOW(prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0));

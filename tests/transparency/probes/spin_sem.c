@@ -21,7 +21,8 @@ PROBE(spin) {
   SHOW(pthread_spin_destroy(&g_spin));
 }
 
-/* Locks while another thread holds the lock. That thread unlocks when this one is about to spin. */
+/* The new thread locks a spinlock that the thread of the probe holds. The thread of the probe unlocks it when the new
+ * thread is about to spin. */
 static volatile int g_about_to_spin;
 static int g_results[2];
 static void* spin_until_free(void* unused) {
@@ -113,7 +114,7 @@ PROBE(blocking) {
   show_blocking(&(struct Blocking){"timedwait", make_taken, timedwait, post, show_state, NULL});
   show_blocking(&(struct Blocking){"clockwait", make_taken, clockwait, post, show_state, NULL});
 }
-/* sem_wait() is a cancellation point even if it need not wait. sem_trywait() is not. */
+/* sem_wait() is a cancellation point even if it need not wait. sem_trywait() is no cancellation point. */
 PROBE(not_blocking) {
   show_blocking(&(struct Blocking){"wait", make_free, wait_, post, show_state, NULL});
   show_blocking(&(struct Blocking){"timedwait", make_free, timedwait, post, show_state, NULL});
@@ -121,7 +122,7 @@ PROBE(not_blocking) {
   show_blocking(&(struct Blocking){"trywait", make_free, trywait, post, show_state, NULL});
 }
 
-/* A signal handler posts, and then the same thread waits. */
+/* A signal handler posts the semaphore, and then the same thread waits for it. */
 static void on_signal(int number) {
   (void)number;
   SHOW(sem_post(&g_semaphore));

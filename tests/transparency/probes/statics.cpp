@@ -1,5 +1,5 @@
-// Static variables of functions: the first thread initialises them, once. If an exception ends that attempt, the next
-// call tries again.
+// Static variables of functions. The first thread that needs such a variable initialises it, once. If an exception ends
+// the initialisation, the next call tries again.
 #include <atomic>
 #include <stdexcept>
 #include <thread>

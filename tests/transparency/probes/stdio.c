@@ -1,4 +1,4 @@
-/* Streams that are flushed, closed or purged, with and without unwritten bytes at a fork. */
+/* Streams are flushed, closed or purged, with and without unwritten bytes at a fork. */
 #include "probe.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ static void open_stream(void) {
   g_stream = fdopen(ends[1], "w");
   if (g_stream == NULL) abort();
 }
-/* Prints all that was written. The writing ends must be closed. */
+/* Prints all bytes that were written into the pipe. All writing ends must be closed. */
 static void say_written(void) {
   size_t filled = 0;
   ssize_t got = 0;
@@ -41,7 +41,7 @@ PROBE(without_a_fork) {
   say_written();
 }
 
-PROBE(that_fail) {
+PROBE(streams_that_fail) {
   open_stream();
   SHOW(fputs("nobody reads it", g_stream) >= 0);
   SHOW(close(fileno(g_stream)));
@@ -93,14 +93,15 @@ PROBE(with_bytes_at_a_fork) {
   fork_with_bytes(flush_and_go);
   fork_with_bytes(close_and_go);
 }
-/* exit() also runs the exit handlers of the frame. So this does not run in contexts in which they run already. */
+/* In these children exit() also runs the exit handlers of the frame. So this probe runs only in main, where no exit
+ * handler is running yet. */
 PROBE_IN(children_that_exit, IN_MAIN | IN_MAIN_OF_MANY) {
   fork_with_bytes(end_by_exit);
   fork_with_bytes(purge_and_exit);
   fork_with_bytes(flush_all_and_go);
 }
 
-/* More streams than the shim may record. */
+/* More streams have unwritten bytes than the shim records. */
 PROBE(many_streams) {
   enum { kStreams = 24 };
   static FILE* streams[kStreams];

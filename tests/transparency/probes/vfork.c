@@ -1,4 +1,4 @@
-/* vfork, in ways that POSIX allows, and in ways that POSIX does not allow but that programs use. */
+/* vfork(), used in ways that POSIX allows, and in ways that POSIX does not allow but that programs use. */
 #include "probe.h"
 
 #include <sys/resource.h>

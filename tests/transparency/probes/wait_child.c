@@ -22,13 +22,13 @@ static pid_t make_child(int number) {
 
 static void show_end(const char* how, int is_it, int status) {
   if (WIFSIGNALED(status)) {
-    say("  %s: %s, signal %d", how, is_it ? "it" : "another", WTERMSIG(status));
+    say("  %s: %s, signal %d", how, is_it ? "the child" : "another", WTERMSIG(status));
   } else {
-    say("  %s: %s, exit status %d", how, is_it ? "it" : "another", WEXITSTATUS(status));
+    say("  %s: %s, exit status %d", how, is_it ? "the child" : "another", WEXITSTATUS(status));
   }
 }
 
-/* The shim must not have children of its own. So each wait must return the child that was made above. */
+/* The shim must not make children of its own, so each wait must return the child that make_child() has made. */
 PROBE(ends) {
   static const int numbers[] = {0, SIGKILL, SIGSEGV};
   for (int i = 0; i < 3; ++i) {
@@ -43,7 +43,8 @@ PROBE(ends) {
     show_end("wait4", got == child, status);
     child = make_child(numbers[i]);
     SHOW(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT));
-    say("  waitid: %s, code %d, status %d", info.si_pid == child ? "it" : "another", info.si_code, info.si_status);
+    say("  waitid: %s, code %d, status %d", info.si_pid == child ? "the child" : "another", info.si_code,
+        info.si_status);
     SHOW(waitid(P_PID, (id_t)child, NULL, WEXITED));
     child = make_child(numbers[i]);
     SHOW(waitpid(child, NULL, 0) == child);
@@ -96,7 +97,7 @@ static void prepare(void) {
     for (;;) pause();
   }
 }
-static int wait_for_it(void) { return waitpid(g_child, &g_status, 0) == g_child ? 0 : errno; }
+static int wait_for_child(void) { return waitpid(g_child, &g_status, 0) == g_child ? 0 : errno; }
 static void release(void) { kill(g_child, SIGSEGV); }
 static void after(void) {
   say("  status %s", WIFSIGNALED(g_status) ? "a signal" : "none");
@@ -105,6 +106,6 @@ static void after(void) {
   }
 }
 PROBE_IN(waitpid_blocks, ANYWHERE & ~IN_HANDLER) {
-  static const struct Blocking blocking = {"waitpid", prepare, wait_for_it, release, after, NULL};
+  static const struct Blocking blocking = {"waitpid", prepare, wait_for_child, release, after, NULL};
   show_blocking(&blocking);
 }

@@ -32,7 +32,7 @@ class Results:
         if path and path.exists():
             lines = path.read_text().splitlines()
             if json.loads(lines[0]) != head:
-                raise SystemExit(f"{path}: these results are of another forksight, another oracle, or of other modes: choose a new file")
+                raise SystemExit(f"{path}: these results come from another forksight, another oracle or other modes. Choose a new file")
             self.entries = {entry["seed"]: entry for entry in map(read_entry, lines[1:]) if entry}
             path.write_text("\n".join([json.dumps(head), *map(json.dumps, self.entries.values())]) + "\n")  # drops a last line that was cut off
         elif path:
@@ -76,7 +76,8 @@ def stop_on_signal():
 
 
 def stream(seeds, jobs, play, make=generate, is_enough=lambda: False):
-    """Calls play(seed, *make(seed)) for each seed, `jobs` at once, started in order. If interrupted, it waits for the calls that have started."""
+    """Calls play(seed, *make(seed)) for each seed, in order, at most `jobs` calls at a time. Stops if is_enough() returns True.
+    If it is interrupted, it starts no further call, and waits for the calls that have started."""
     room = threading.BoundedSemaphore(jobs)
 
     def one(seed, made):
@@ -98,7 +99,7 @@ def stream(seeds, jobs, play, make=generate, is_enough=lambda: False):
                 if is_enough():
                     break
         except KeyboardInterrupt:
-            print("stopped; what has begun is finished", flush=True)
+            print("stopped; the plays that have started are finished first", flush=True)
         makers.shutdown(cancel_futures=True)
     for future in futures:
         future.result()

@@ -86,6 +86,6 @@ class Figures:
                 *self.verdict_table(), "",
                 "### Claims", "", "Each finding makes two claims: that a process hangs, and why. A `possible` claim is only a candidate.", "", *self.claim_table(), "",
                 "### False claims by rule", "", *self.rule_table(), "",
-                "### Sentences", "", "A sentence of \"Why\" that names threads, locks or descriptors is compared with the oracle. A plain sentence",
-                "names none. A sentence is unknown if no form matches it.", "", *self.sentence_table(), "",
+                "### Sentences", "", "The judge compares a sentence of \"Why\" with the oracle. It recognises a plain sentence by its text alone, and",
+                "compares nothing. A sentence is unknown if no form matches it.", "", *self.sentence_table(), "",
                 "False sentences:", "", *self.texts_table("false", 30), "", "The most frequent unknown sentences (numbers are replaced by N):", "", *self.texts_table("unknown", 30)]

@@ -2,7 +2,7 @@
 
 
 def write_part(page, name, lines):
-    """Replaces the part of this name, or adds it at the end."""
+    """Replaces the part of the page that has this name. If the page has no such part, adds the part at the end."""
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     text = page.read_text() if page.exists() else ""
     before, _, rest = text.partition(begin)

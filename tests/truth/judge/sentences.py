@@ -1,15 +1,15 @@
-"""The sentences of a finding's "Why", each compared with the oracle.
+"""Compares each sentence of a finding's "Why" with the oracle.
 
-The forms below match a sentence: who waits for what, who holds it, which process has which descriptor, which threads a fork lost.
-What the sentence says must be true at the end of the scenario. Sentences without names are recognised by their text. A sentence
-that matches no form has the answer "unknown", and the judge counts it."""
+FORMS has a pattern and a check for each known sentence: who waits for what, who holds it, which process has which descriptor, which
+threads a fork lost. The check compares the sentence with the state at the end of the scenario. PLAIN has the sentences that are only
+recognised by their text. A sentence that matches none of these patterns has the answer "unknown", and the judge counts it."""
 import re
 
 from ancestry import ancestry, copy_of
 from causes import file_holders
 from condition_operations import lost_waiters
 
-# Source lines and functions of the player. They are the same in each scenario.
+# Places in the player: source lines and functions. No form compares them, so they are removed from a sentence first.
 PLACE = re.compile(r",? (?:which took it )?(?:at|in) (?:[\w./-]+\+0x[0-9a-f]+|[\w./+-]+:\d+)(?: \((?:[^()]|\([^()]*\))*\))?"
                    r"|,? (?:started|created) (?:with|at) (?:[\w:]|\(anonymous namespace\))+(?:\.\w+:\d+)?")
 NAMED = re.compile(r"truth::\(anonymous namespace\)::g_private(?:\+0x([0-9a-f]+))?$")
@@ -39,7 +39,7 @@ class Scene:
         self.at = result["at"]  # (address of the private objects, address of the shared ones, size of one object)
         self.objects = [entry.name for entry in self.scenario.objects]  # in the order of their addresses
         self.processes, self.threads = names
-        self.memory = process  # the process in whose memory objects are looked up
+        self.memory = process  # the process whose memory decides which object is at an address now
 
     def thread(self, number):
         name = self.threads.get(int(number))
@@ -54,7 +54,7 @@ class Scene:
         return name
 
     def object(self, text):
-        """The scenario's name of an object that the report names by a variable or an address."""
+        """The name that the scenario has for an object. The report names the object by a variable or an address."""
         private, shared, size = self.at
         named, at = NAMED.match(text), AT.match(text)
         if named:
@@ -71,12 +71,13 @@ class Scene:
         return self.now_at(self.objects[index])
 
     def now_at(self, name):
-        """The object that lies in the memory of this object now. It is another one if this object was destroyed and another was made there."""
+        """The object that lies in the memory of this object now. If this object was destroyed, another object may have been made
+        there."""
         there = [entry.name for entry in self.scenario.objects if entry.at == name]
         return next((other for other in there if ("m", self.memory, other) in self.state), name)
 
     def end(self, descriptor):
-        """(object, end) that the descriptor with this number belongs to."""
+        """(object, end): what the descriptor with this number refers to."""
         index = (int(descriptor) - FIRST_DESCRIPTOR) // 2
         if not 0 <= index < len(self.objects):
             raise NotKnown(f"descriptor {descriptor}")
@@ -98,7 +99,7 @@ class Scene:
         return set(self.state.get(("took", "", name), self.state.get(("took", process, name), ())))
 
     def holds(self, process, name, thread):
-        """Whether the thread holds the lock, or is the copy that a fork made of the thread that holds it."""
+        """True if the thread holds the lock, or is the copy that a fork made of the thread that holds it."""
         owners = self.owners(process, name)
         return thread in owners or any(copy_of(self.state, process, owner) == ("copy", thread) for owner in owners)
 
@@ -119,13 +120,14 @@ class Scene:
         expect(name in (wait.name, self.condition_of(thread)), f"{thread} waits for {wait.kind} {wait.name}")
 
     def condition_of(self, thread):
-        """The condition variable in whose wait the thread is. A signalled thread that waits for the mutex is still in that wait."""
+        """The condition variable on which the thread called pthread_cond_wait(), if it is in that call. A thread that got the
+        signal and waits for the mutex is still in that call."""
         wait = self.truth.waits[thread]
         return self.scenario.steps[wait.step].arguments[0] if wait.operation == "cwait" and wait.step >= 0 else None
 
     def attributes(self, name):
         if name is None:
-            raise NotKnown("of which object, no sentence before it said")
+            raise NotKnown("no earlier sentence named the object")
         return self.scenario.object(name).attributes
 
     def check_open(self, process, descriptor):
@@ -133,7 +135,8 @@ class Scene:
 
 
 class Reading:
-    """Reads the sentences of one finding in order. `about` is the object of the sentence before, `who` the thread that it named."""
+    """Reads the sentences of one finding in order. `about` is the object that an earlier sentence named last, `who` the
+    thread."""
 
     def __init__(self, scene, process):
         self.scene, self.process, self.about, self.who = scene, process, None, None
@@ -149,7 +152,7 @@ class Reading:
     def wait_before(self):
         """The wait that the previous sentence described."""
         if self.who is None:
-            raise NotKnown("whose wait, no sentence before it said")
+            raise NotKnown("no earlier sentence named the waiting thread")
         return self.scene.wait_of(self.who)
 
     def waits(self, found, name):
@@ -166,7 +169,7 @@ class Reading:
         expect(self.scene.wait_of(thread).operation == "wrlock", f"{thread} does not wait to lock for writing")
 
     def waits_in(self, found):
-        """The sentence does not name the object. It can only be checked that the thread waits, and in which kind of call."""
+        """The sentence does not name the object. So this checks only that the thread waits, and in which kind of call."""
         thread = self.worker_or_thread(found)
         if thread is None:
             return
@@ -177,7 +180,7 @@ class Reading:
         expect(kind is None or kind == wait.kind or wait.operation == "cwait", f"{thread} waits for {wait.kind} {wait.name}")
 
     def worker_or_thread(self, found):
-        """The named thread; None if it must be a worker of libgomp. No scenario names such a worker, and it waits in a futex."""
+        """The named thread; None if it must be a worker of libgomp. No scenario names such a worker. It must wait in a futex."""
         try:
             return self.scene.thread(found["t"])
         except NotKnown:
@@ -188,7 +191,8 @@ class Reading:
         return None
 
     def sleeps_until(self, found):
-        """The futex word of a future lies on the heap, where no object of the scenario is."""
+        """If the thread waits for a future, the sentence names a futex word on the heap. No object of the scenario is there, so
+        only the kind of the call is checked."""
         try:
             self.waits_for_object(found)
         except NotKnown:
@@ -258,7 +262,7 @@ class Reading:
         handlers = self.scene.state["atfork", wait.process]
         if phase == "child":
             return stage[1] + 1, len(handlers)
-        # For "atfork child" the player also registers a prepare handler, which does nothing.
+        # For "atfork child" the player also registers a prepare handler that does nothing. It counts in the numbers of the handlers.
         places = [place for place, (kind, _) in enumerate(reversed(handlers), 1) if kind != "child"]
         return places[stage[1]], len(handlers)
 
@@ -329,14 +333,15 @@ class Reading:
                f"{holder} does not hold {self.about}: {sorted(self.scene.owners(self.process, self.about))}")
 
     def original_owners(self):
-        """The threads of ancestors that are copies of a recorded owner: each fork between the owner and this process made such a copy."""
+        """The copies of a recorded owner in the ancestors of this process. Each fork between the owner's process and this
+        process may have made such a copy."""
         state = self.scene.state
         owners = self.scene.owners(self.process, self.about)
         return {now for owner in owners for elder in ancestry(state, self.process)[:-1] for kind, now in [copy_of(state, elder, owner)] if kind == "copy"}
 
     def check_parent_thread(self, thread, number):
         if number is None:
-            return  # the sentence says only "of its parent", because the memory does not show more
+            return  # the sentence says only "of its parent" or "of an ancestor"
         expect(self.scene.state["t", thread][0] == self.scene.process(number), f"{thread} is of process {self.scene.state['t', thread][0]}")
 
     def had_arrived(self, found):
@@ -367,7 +372,7 @@ class Reading:
         self.about = self.scene.object(found["o"])
         self.scene.check_of(self.scene.thread(found["t"]), found.get("p"))
         attributes = self.scene.attributes(self.about)
-        expect({"recursive", "errorcheck", "robust"} & set(attributes), f"{self.about} does not look who unlocks it")
+        expect({"recursive", "errorcheck", "robust"} & set(attributes), f"{self.about} does not check which thread unlocks it")
 
     def has_it_still(self, found):
         process = self.scene.process(found["p"])
@@ -459,10 +464,11 @@ class Reading:
 
     def nobody_can(self, found):
         self.asleep(found)
-        # An alarm() without a handler ends a process, perhaps the one that is waited for. Nobody can see that alarm from outside.
+        # An alarm() without a handler ends a process, perhaps the process that is waited for. That alarm cannot be seen from outside. The
+        # sentence states it as a condition ("unless a signal ends ...").
         unseen = {"alarm"} if found["u"] else set()
         hopeful = [wait.thread for wait in self.scene.truth.waits.values() if wait.process == self.process and set(wait.open_by) - unseen]
-        expect(not hopeful, f"of {hopeful} something may still end the wait")
+        expect(not hopeful, f"something may still end the wait of {hopeful}")
 
     def a_handler_may_run(self, _found):
         expect(any(key[0] == "h" for key in self.scene.state), "nobody has a handler")
@@ -548,7 +554,8 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
      Reading.a_handler_may_run),
     (SLEPT + r": no task can wake it, only (?P<l>.+) could", Reading.only_a_handler_can),
 )]
-# These sentences name no thread and no process. The verdict itself says whether they fit the cause.
+# These sentences are recognised only by their text. Nothing in them is compared with the oracle: most of them explain the cause, and the
+# judge checks the cause itself.
 PLAIN = tuple(re.compile(text) for text in (
     r"fork\(\)(?: at \S+)? copied the lock in its locked state", r"The holder is known from the lock's own memory", r"A semaphore has no owner",
     r"The lock does not record which thread that was", r"The lost (?:writer|reader) ", r"What they wait for records no owner", r"The thread that should have woken it",
@@ -569,7 +576,7 @@ PLAIN = tuple(re.compile(text) for text in (
 
 
 def check_sentence(reading, sentence):
-    """"true", "plain" or "unknown"; Contradiction if it is false."""
+    """Returns "true", "plain" or "unknown". Raises Contradiction if the sentence is false."""
     text = PLACE.sub("", sentence)
     for form, check in FORMS:
         found = form.match(text)
@@ -583,7 +590,7 @@ def check_sentence(reading, sentence):
 
 
 def check_by_any(readings, sentence):
-    """(answer, why the sentence is false). A sentence is true if it is true by at least one way to read its numbers."""
+    """(answer, why the sentence is false). A sentence is true if it is true in at least one of the ways to read its numbers."""
     why = ""
     answers = []
     for reading in readings:
@@ -597,7 +604,7 @@ def check_by_any(readings, sentence):
 
 
 def ways_to_read(names, slots):
-    """A thread that calls exec gets the number of its process' first thread. So a number in a sentence may mean either of these two threads."""
+    """A thread that calls exec gets the thread id of the first thread of its process. So an id in a sentence may mean either of the two."""
     processes, threads = names
     others = {slot["tid"]: name for name, slot in slots.items() if threads.get(slot["tid"], name) != name}
     return [names, (processes, threads | others)] if others else [names]

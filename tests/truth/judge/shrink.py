@@ -27,7 +27,7 @@ def plainer(scenario):
 
 
 def with_less_forced(scenario):
-    """The scenario with its last forced step made free."""
+    """The scenario, changed so that its last forced step is its first free step. Nothing if that step is `done`."""
     if scenario.forced > 0 and scenario.steps[scenario.forced - 1].operation != "done":
         last = scenario.steps[scenario.forced - 1]
         steps = list(scenario.steps)
@@ -53,7 +53,8 @@ def size(scenario):
 
 
 def shrink(scenario, is_still_wrong, budget=150):
-    """The smallest scenario that is found with at most `budget` calls of is_still_wrong(scenario, truth). Each call plays one scenario."""
+    """The smallest scenario that is found with at most `budget` calls of is_still_wrong(scenario, truth). Such a call may play
+    the scenario."""
     tried = set()
     while True:
         for candidate in smaller(scenario):

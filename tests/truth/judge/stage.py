@@ -1,4 +1,4 @@
-"""Plays a scenario: alone, under `forksight run`, or examined by `why` and `core`. Ends all processes that it started."""
+"""Plays a scenario alone, or under `forksight run`. Asks `why` and `core` about a play. Ends all processes of each play."""
 import contextlib
 import ctypes
 import json
@@ -18,7 +18,7 @@ SETTLE_S = 20
 HANG_AFTER_S = 0.5
 FINDING_TAKES_S = 2.5                  # on an idle machine a finding comes within this time after the threads came to rest
 NOTHING_TAKES_S = 1.2                  # if no finding came within this time, none will come
-GROWS_FOR_S = 0.5                      # a report may get more findings for this time after its first one
+GROWS_FOR_S = 0.5                      # after its first finding a report may get more findings for this time
 LOOK_EVERY_S = 0.03
 SETTLED_LOOKS, SETTLED_EVERY_S = 4, 0.015  # this many looks in a row must find each thread asleep in its final step
 HEAD, SLOT = 32, 32
@@ -46,7 +46,8 @@ def thread_names(scenario):
 
 
 def task_state(pid, tid, groups):
-    """The state of a task; "" if it has ended. Its number may belong to a new process now. Such a process is in another process group."""
+    """The state of a task of these process groups; "" if the task has ended. If its number belongs to a new task now, that task
+    is in another process group."""
     try:
         state, _, its_group = Path(f"/proc/{pid}/task/{tid}/stat").read_text().rpartition(")")[2].split()[:3]
     except (OSError, ValueError):
@@ -68,7 +69,7 @@ class Performance:
             prefix = [word.replace("FOLDER", str(self.folder)) for word in prefix]
             self.process = subprocess.Popen(["timeout", "-s", "KILL", str(HARD_LIMIT_S), *prefix, str(player), str(self.folder / "scenario"),
                                              str(self.control)], stdin=subprocess.PIPE, stdout=out, stderr=errors, cwd=self.folder,
-                                            start_new_session=True)  # `why` examines the whole session: it must not examine other plays
+                                            start_new_session=True)  # `why` examines a whole session, and must not examine other plays
 
     def __enter__(self):
         return self
@@ -109,7 +110,8 @@ class Performance:
         return task_state(slot["pid"], slot["tid"], self.groups(self.slots()))
 
     def reap(self, pid, groups, deadline):
-        """Waits until the process is gone. It becomes our child, which we reap, when its parent ends. Until then only its parent can reap it."""
+        """Reaps the process, or waits until it is gone. It becomes our child when its parent ends. Until then only its parent
+        can reap it."""
         while time.monotonic() < deadline:
             try:
                 if os.waitpid(pid, os.WNOHANG)[0] == pid:
@@ -120,7 +122,8 @@ class Performance:
             time.sleep(0.002)
 
     def reap_group(self, deadline):
-        """Reaps the helpers of `run`, which became our children when `run` was killed. Thousands of zombies would use up all pids."""
+        """Reaps the helper processes of `run`, which became our children when `run` was killed. Thousands of zombies would use
+        up all pids."""
         try:
             while time.monotonic() < deadline:
                 if os.waitpid(-self.process.pid, os.WNOHANG)[0] == 0:
@@ -129,7 +132,7 @@ class Performance:
             return
 
     def slots(self):
-        """thread -> what the control file says about it."""
+        """Maps the name of each thread to the fields of its slot in the control file."""
         try:
             data = self.control.read_bytes()
         except OSError:
@@ -148,7 +151,7 @@ class Performance:
         return private, shared, size
 
     def is_settled(self):
-        """Whether each thread is asleep in the step, or has come to the end, that the oracle computed."""
+        """True if each thread sleeps in the step that the oracle computed, or has ended if the oracle says so."""
         slots = self.slots()
         for thread, wait in self.truth.waits.items():
             slot = slots.get(thread)
@@ -196,12 +199,12 @@ def read_report(path):
 
 
 def slowness(most):
-    """An estimate, from the load, of how many times longer a play takes than on an idle machine; at most `most`."""
+    """How many times longer a play takes than on an idle machine, estimated from the load; at most `most`."""
     return min(max(os.getloadavg()[0] / (2 * (os.cpu_count() or 1)), 1), most)
 
 
 def await_report(path, hangs):
-    """The report, when no more findings are expected in it."""
+    """Waits until no more findings are expected, and returns the report; None if there is none."""
     window = HANG_AFTER_S + (FINDING_TAKES_S * slowness(4) if hangs else NOTHING_TAKES_S * slowness(2))
     begin = time.monotonic()
     found_at = None
@@ -223,8 +226,8 @@ def result_of(performance, report, status):
 
 
 def play_bare(scenario, truth, tools, modes=()):
-    """(what the scenario does alone, the report of each of these modes about it). A scenario that ends by itself has no such reports.
-    `core` comes last, because it ends the processes."""
+    """(what the scenario does alone, {mode: the report of `why` or `core` about it}). There are no such reports about a scenario
+    that ends by itself. `core` is asked last, because making a core may end the processes."""
     with Performance(scenario, truth, tools.player) as performance:
         if truth.is_over():
             return result_of(performance, None, performance.await_end()), {}
@@ -261,12 +264,13 @@ def ask_why(performance, forksight):
 
 
 def leaves_core_files():
-    """Whether the kernel writes cores into the folder of the process. If it passes cores to a program instead, gdb makes the core."""
+    """True if the kernel writes a core into the folder of its process, with the name `core`. Otherwise gdb makes the cores."""
     return CORE_PATTERN.read_text().strip() == "core" and CORE_USES_PID.read_text().strip() == "0"
 
 
 def core_by_kernel(performance, pid):
-    """Makes a core by SIGABRT, which is quick but ends the process. All processes are stopped before, so that none notices the end of another."""
+    """Makes a core by SIGABRT. This is quick, but it ends the process. The caller has stopped all processes, so the other ones
+    do not notice that this one ends."""
     path = performance.folder / "core"
     resource.prlimit(pid, resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     os.kill(pid, signal.SIGABRT)
@@ -295,7 +299,7 @@ def cores_of(performance, pids):
 
 
 def youngest_first(truth, processes):
-    """Each child before its parent: if its parent ended first, the child's core would show another parent."""
+    """Sorts each child before its parent. If the parent ended first, the child's core would show another parent."""
     def age(process):
         parent = truth.state["p", process][0]
         return 1 + age(parent) if parent else 0
@@ -304,7 +308,8 @@ def youngest_first(truth, processes):
 
 
 def ask_core(performance, forksight):
-    """Asks about a core of each process that hangs and is not a victim. In a healthy scenario, of each process that waits."""
+    """Asks `core` about each process that hangs and is not a victim. In a healthy scenario, asks about each process that
+    waits."""
     result = result_of(performance, None, performance.process.poll())
     truth, slots, findings = performance.truth, performance.slots(), []
     processes = sorted({wait.process for wait in truth.waits.values() if truth.is_healthy() or wait.cause not in ("", "victim")})

@@ -49,7 +49,7 @@ RIGHT = {
     "pipe-deadlock": is_byte_ring,
     "deadlock": lambda wait: wait.cause in ("no-waker", "ring") and not is_lock_ring(wait),
 }
-# rule -> whether the rule says nothing false about a wait, but less than could be known
+# rule -> whether the rule says nothing false about a wait, but says less than could be known
 WEAKER = {
     "deadlock": lambda wait: True,
     "lost-wakeup": lambda wait: wait.cause == "orphan",
@@ -59,7 +59,8 @@ WEAKER = {
     "self-deadlock": lambda wait: wait.cause == "upgrade",
     "lock-cycle": lambda wait: wait.cause == "ring",
 }
-# Claims about an intended wait: a child pauses until its parent's alarm arrives.
+# Rules whose findings are about signals. They are right if the parent of a process had set an alarm before it forked: the alarm never
+# reaches the child.
 ABOUT_SIGNALS = ("timer-lost", "signal-thread-lost")
 
 
@@ -85,8 +86,8 @@ class Judged:
 
 
 def names_of(slots, truth):
-    """(pid -> process, tid -> thread). If a thread other than the first calls exec, it gets the first thread's
-    tid. Such a tid maps to the live thread."""
+    """(pid -> process, tid -> thread). A thread that calls exec gets the tid of the first thread of its process. A tid that two
+    threads had is mapped to the thread that still lives."""
     by_number = list(slots)
     processes = {slot["pid"]: by_number[slot["process"]] for slot in slots.values() if slot["pid"] > 0}
     ordered = sorted(slots, key=lambda name: name in truth.waits)
@@ -98,13 +99,13 @@ def certainties(finding):
 
 
 def is_best_guess(rule, cause, wait, truth, mode):
-    """Whether the best possible report names lost threads as a `possible` cause. No thread is left that could end the wait, and memory does
-    not show whether a lost thread would have ended it."""
+    """True if the best possible report names lost threads as a `possible` cause. In that case no thread is left that could end
+    the wait, and memory does not show whether a lost thread would have ended it."""
     if cause != "possible" or not lost_of(truth.state, wait.process):
         return False
-    if rule == "orphaned-semaphore":  # a lost thread may have taken it, or may have been about to post it
+    if rule == "orphaned-semaphore":  # a lost thread may have taken the semaphore, or may have been about to post it
         return wait.kind == "sem" and wait.cause in ("no-waker", "ring", LOST)
-    if rule == "orphaned-rwlock":  # a rwlock counts its readers and does not name them; only the shim knows them
+    if rule == "orphaned-rwlock":  # a rwlock counts its readers and does not name them. Only the shim knows them, so only `run` does
         return mode != "run" and wait.kind == "rwlock" and not has_writer(truth.state, wait) and wait.cause in ("relock", "upgrade", ENDED_HOLDER)
     return rule in ("lost-wakeup", "lost-thread-pool") and (wait.cause == "no-waker" or wait.kind in WITHOUT_OWNER)
 
@@ -147,8 +148,9 @@ def judge_finding(finding, truth, slots, mode):
 
 
 def is_ended_by_unseen_alarm(finding, truth, process):
-    """Whether the finding says that the hang lasts unless a signal ends another process, and an alarm() without a handler can end that
-    process. No file of /proc shows such an alarm (docs/proven.md). The finding states its condition, so it is true."""
+    """True if the finding says that the hang lasts unless a signal ends another process, and only an alarm() without a handler
+    can end the waits of this process. No file of /proc shows such an alarm (docs/proven.md). The finding states its condition,
+    so it is true."""
     waits = [wait for wait in truth.waits.values() if wait.process == process]
     states_it = any(", unless a signal ends " in sentence for sentence in finding.get("chain", ()))
     handled = any(key[0] == "h" and key[2] == "alrm" for key in truth.state)
@@ -156,14 +158,14 @@ def is_ended_by_unseen_alarm(finding, truth, process):
 
 
 def beside_victims(here, stuck):
-    """If the named thread is a victim, returns the other waits at the same object. All these waits have one cause, so a finding may name any
-    of their threads."""
+    """If the thread that the finding names is a victim, returns the other waits at the same object. All these waits have one
+    cause, so a finding may name any of their threads."""
     objects = {(wait.kind, wait.name) for wait in here if wait.cause == "victim"}
     return [wait for wait in stuck if (wait.kind, wait.name) in objects and wait not in here]
 
 
 def merged(finding, processes):
-    """The processes whose equal findings were merged into this one; none if it is about one process."""
+    """The processes whose equal findings were merged into this finding; an empty set if the finding is about one process."""
     return {processes[entry["pid"]] for entry in finding.get("processes", []) if entry["pid"] in processes} if finding.get("count", 1) > 1 else set()
 
 
@@ -183,28 +185,28 @@ def mentioned(finding, slots, truth):
 
 
 def is_in_one_memory(truth, wait):
-    """Whether the core of this process, without cores of others, can show why it hangs."""
+    """True if the core of this process alone can show why the process hangs, without cores of other processes."""
     ring = [truth.waits[peer].process for peer in wait.peers if peer in truth.waits]
     return wait.kind in IN_MEMORY and not wait.shared and all(process == wait.process for process in ring)
 
 
-WITHOUT_OWNER = ("once", "guard")  # the memory does not name the thread that initialises
+WITHOUT_OWNER = ("once", "guard")  # the memory of such an object does not name the thread that initialises it
 OF_ONE_OWNER = ("mutex", "thread", "child", "pool")  # kinds whose object names the one thread or process that could end the wait
 
 
 def could_go_on(wait):
-    """Whether, as seen from outside, the thread may continue: it is not stuck, or its wait ends if another hang ends."""
+    """True if, as seen from outside, the thread may continue: it is not blocked for ever, or it is a victim of another hang."""
     return bool(wait.open_by) or wait.cause == "victim"
 
 
 def is_open_to_anybody(wait):
-    """Whether any process could end the wait: anybody may open a FIFO by its name."""
+    """True if any process could end the wait, because any process may open a FIFO by its name."""
     return wait.kind == "fifo" and wait.operation == "open"
 
 
 def is_end_in_a_queue(truth, wait):
-    """Whether no live process has the other end of the pipe. Then the last descriptor of that end is in the queue of a socket, where nobody
-    can see it."""
+    """True if no live process has the other end of the pipe. Then the last descriptor of that end is in the queue of a socket,
+    and nobody can see it from outside."""
     if wait.kind not in ("pipe", "fifo") or wait.operation not in ("read", "fill"):
         return False
     other = (wait.name, "w" if wait.operation == "read" else "r")
@@ -222,8 +224,8 @@ def may_end_it(truth, wait, process):
 
 
 def is_hidden(truth, wait):
-    """Whether nobody can know that the thread hangs without knowing what the program will do: a signal handler, or a thread that may
-    continue, could end the wait. A thread in a hidden wait counts as one that may continue."""
+    """True if one cannot know that the thread hangs without knowing what the program will do, because a signal handler, or a
+    thread that may continue, could end the wait. A thread in a hidden wait counts as a thread that may continue."""
     hidden = getattr(truth, "hidden", None)
     if hidden is None:
         hidden = truth.hidden = find_hidden(truth)
@@ -250,8 +252,8 @@ def may_be_ended(truth, wait, hidden):
 
 
 def is_plain(truth, wait):
-    """Whether the wait is at a mutex that does not check which thread unlocks it. Some programs use such a mutex like a semaphore, and unlock
-    it in another thread."""
+    """True if the thread waits for a mutex that does not check which thread unlocks it. Some programs use such a mutex like a
+    semaphore, and unlock it in another thread."""
     return wait.kind == "mutex" and not {"recursive", "errorcheck", "robust"} & set(truth.attributes.get(wait.name, ()))
 
 
@@ -260,19 +262,20 @@ def has_writer(state, wait):
 
 
 def is_of_orphan(truth, process):
-    """Whether an ancestor of the process has ended. If so, `why` with the pid of `main` does not find the process."""
+    """True if an ancestor of the process has ended. If so, `why` with the pid of `main` does not find the process."""
     parents = ancestry(truth.state, process)[:-1]
     return any(parent in truth.ended for parent in parents)
 
 
 def has_hidden_link(truth, wait):
-    """Whether a wait of the ring is hidden. A mode can know a ring only if it can know each of the ring's waits."""
+    """True if a wait of the ring is hidden. A command can know a ring only if it can know each wait of the ring."""
     return wait.cause == "ring" and any(is_hidden(truth, truth.waits[peer]) for peer in wait.peers
                                         if peer in truth.waits and truth.waits[peer].cause == "ring")
 
 
 def root_groups(truth, mode):
-    """Sets of processes that hang for one cause. A report must have a finding about each set that this mode can know."""
+    """Sets of processes. The processes of a set hang for one cause that this mode can know. A report must have a finding about
+    each set."""
     groups = []
     for wait in truth.stuck():
         if mode == "core" and not is_in_one_memory(truth, wait) or is_hidden(truth, wait) or has_hidden_link(truth, wait):
@@ -295,15 +298,16 @@ def is_about_several(group, finding):
 
 
 def is_victim_of(truth, process, victims):
-    """Whether the process could end a wait of one of these victims if it did not hang itself. If the victim could end it, too, the oracle
-    calls the cause a ring."""
+    """True if the process hangs and could otherwise end a wait of one of these victims. If the victim could also end that wait
+    itself, the oracle calls the cause a ring."""
     return any(wait.process in victims and (may_end_it(truth, wait, process) or any(
         truth.waits[peer].process == process for peer in wait.peers if peer in truth.waits)) for wait in truth.stuck() if wait.process != process)
 
 
 def is_tolerated(entry, mode):
-    """Whether a wrong finding is only a candidate, which is no claim. For the hang of an idle program, `why` and `core` may report the
-    certainty `possible`, and name the object of its wait. A core does not show the signal handlers."""
+    """True if a wrong finding is only a candidate, which is no claim. `why` and `core` may report the hang of an idle program
+    with the certainty `possible`, because a core does not show the signal handlers. All commands may name a `possible` cause
+    that is not the true one."""
     return mode in ("why", "core") and entry.wrong != "" and entry.hang == "possible" or entry.wrong == "cause" and entry.cause == "possible"
 
 

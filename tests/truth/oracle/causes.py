@@ -1,18 +1,18 @@
 """Why a thread is blocked for ever. The causes:
 
   self-deadlock  it holds the lock itself, and locked it in this process
-  upgrade        it holds the rwlock for reading, and wants to write
+  upgrade        it holds the rwlock for reading, and waits to lock it for writing
   self-held      it held the lock at its own fork. The lock records the parent's thread id, so the child cannot unlock it
   relock         it held the lock at its own fork, has not unlocked it, and locks it again
   orphan         a lost thread holds the lock, or had taken the semaphore
   ended-holder   the thread that held the lock has ended
   abandoned      the process that held the lock has ended
-  lost-waker     a lost thread would have ended the wait: in a world in which forks lose no thread, the waiting thread goes on
-  ring           it waits for another thread, and that thread waits for it, directly or through others
+  lost-waker     a lost thread would have ended the wait: if forks lost no thread, the waiting thread would go on
+  ring           it waits for another thread, and that thread waits for it, directly or through other threads
   victim         it waits for a thread that is blocked for ever by another cause
   lost-pool      it starts a region in a pool of libgomp whose workers a fork lost
   lost-waiter    it signals or destroys a condition variable. That call waits until lost threads leave the variable
-  no-waker       no thread would ever end the wait, and no lost thread would have ended it
+  no-waker       no live thread will end the wait, and no lost thread would have ended it
 """
 from ancestry import copy_of
 from condition_operations import lost_waiters
@@ -38,7 +38,8 @@ def holders(state, wait, machine):
 
 
 def knows_its_owner(state, wait, attributes):
-    """Whether the lock records its owner's thread id, so that a child cannot unlock it. A rwlock records its writer, not its readers."""
+    """True if the lock records its owner's thread id, so that a child cannot unlock it. A rwlock records its writer, not its
+    readers."""
     if wait.kind == "rwlock":
         return state["m", wait.process, wait.name][1] is not None
     return any(kind in attributes for kind in ("recursive", "errorcheck", "robust"))
@@ -122,7 +123,8 @@ def lost_of(state, process):
 
 
 def lost_wakers(wait, ghosts, state):
-    """The lost threads of the wait's process, if the waiting thread goes on in a world in which forks lose no thread. Otherwise none."""
+    """The lost threads of the wait's process, if the waiting thread would go on in the world in which forks lose no thread;
+    otherwise ()."""
     lost = lost_of(state, wait.process)
     if not lost:
         return ()
@@ -134,7 +136,7 @@ def lost_wakers(wait, ghosts, state):
 
 
 def takers_lost(state, wait):
-    """The lost threads that held the semaphore as a lock at the fork."""
+    """The lost threads that had taken the semaphore at the fork and had not posted it."""
     took = state.get(("took", wait.process, wait.name), ()) if wait.kind == "sem" else ()
     return tuple(name for name in lost_of(state, wait.process) if name in took)
 
@@ -176,7 +178,7 @@ def find_causes(machine, truth, ghosts):
             continue
         wait.lost = lost_wakers(wait, ghosts, state)
         if any(peer in truth.waits and truth.waits[peer].open_by for peer in wait.peers):
-            raise Undefined("it waits for a thread whose wait an event from outside could still end")
+            raise Undefined("a blocked thread waits for a thread whose wait an event from outside could still end")
         beyond = reachable(graph, wait.thread)
         if wait.thread in beyond:
             ring = [thread for thread in beyond if wait.thread in reachable(graph, thread)]

@@ -1,14 +1,15 @@
-"""Condition variables as in glibc 2.36. The functions are of the kind that memory_operations.py describes.
+"""Condition variables as in glibc 2.36. memory_operations.py describes the arguments and results of the functions.
 
-A new waiter joins the second group. A signal goes to the first group as long as that group has waiters without a signal. After that,
-the second group becomes the first one. Before this, the caller waits until all waiters have left the first group. A lost waiter
-never leaves it. A value is (threads in the first group, how many of them lack a signal, threads in the second group)."""
+A new waiter joins the second group. A signal goes to the first group as long as that group has waiters without a signal. If all of
+them have one, the caller of the next signal first waits until all waiters have left the first group. Then the second group becomes
+the first group. A lost waiter never leaves its group. A value is (threads in the first group, how many of them lack a signal,
+threads in the second group)."""
 from memory_operations import begun, check_waiters_live, lock, on_through, place
 from undefined import Undefined
 
 
 def is_here(state, store, thread):
-    """Whether a waiter is a live thread that uses this memory, and not a lost thread."""
+    """True if a waiter is a live thread that uses this memory. Otherwise it is a lost thread, or it has ended."""
     process, _, _, status = state["t", thread]
     return status == "live" and store in ("", process)
 
@@ -41,7 +42,8 @@ def cwait(machine, state, thread, step, stage):
 
 
 def signalled(machine, state, key, first, lacking, second):
-    """The states after a signal to the first group: each live waiter of the group may get it. If there is none, the signal is lost."""
+    """The states after a signal to the first group. Each live waiter of the group may get it. If the group has no live waiter,
+    the signal is lost."""
     takers = [name for name in first if is_here(state, key[1], name)]
     following = []
     for taker in takers:
@@ -56,7 +58,8 @@ def signalled(machine, state, key, first, lacking, second):
 
 
 def is_stuck(state, key):
-    """Whether a thread is in a signal call that never returns, and so holds the internal lock of the condition variable."""
+    """True if a thread is in a signal call that never returns. Such a thread holds the internal lock of the condition
+    variable."""
     return ("stuck", *key[1:]) in state
 
 

@@ -5,7 +5,7 @@ from undefined import Undefined
 
 MAX_STATES = 6000
 MAX_CLOSURE = 1500
-ENOUGH = 3  # the largest count of bytes or posts to one object that events from outside make
+ENOUGH = 3  # limit() reduces larger counts of bytes or posts to this number
 
 
 class TooMany(Exception):
@@ -17,7 +17,7 @@ def key_of(state):
 
 
 def finish(machine, state, thread, step):
-    """Takes a forced step, which must have exactly one result."""
+    """Takes a forced step. The step must have exactly one result."""
     following = machine.moves(state, thread)
     if len(following) != 1:
         raise Undefined(f"{step}: {len(following)} possible results, expected 1")
@@ -71,7 +71,8 @@ def force(machine, state, index):
 
 
 def check_awoken(machine, state, index):
-    """If the step woke a sleeping thread, the next line must be that thread's `done`. Otherwise the order would depend on luck."""
+    """If the step woke a waiting thread, the next line must be the `done` of that thread. Otherwise the order would depend on
+    luck."""
     awoken = [thread for thread in machine.live_threads(state)
               if "@" not in thread and state["t", thread][2] is not None and machine.moves(state, thread)]
     if not awoken or index + 1 == machine.scenario.forced:
@@ -88,23 +89,23 @@ def after_forced(machine):
     return state
 
 
-# The result of these steps depends on whether another thread has ended.
+# Steps whose result may depend on whether another thread has ended.
 SEE_ENDS = {"fork", "init", "destroy", "drop", "make", "exec", "signal", "broadcast", "close", "open"}
 
 
 def is_quiet(machine, state, thread):
-    """Whether the thread's next move is its end, and the order of this move and all others makes no difference."""
+    """True if the thread's next move is its end, and the result does not depend on when it ends."""
     process, _, stage, _ = state["t", thread]
     first = state["p", process][4]
     if stage is not None or machine.step_of(state, thread) is not None or first == thread or state["p", process][3]:
         return False
     if state["t", first][3] != "live":
-        return False  # this thread may be the last one: its end ends the process
+        return False  # this thread may be the last thread of its process, and then its end ends the process
     return not any(machine.rest_of(state, other) & SEE_ENDS for other in machine.live_threads(state, process) if other != thread)
 
 
 def next_states(machine, state):
-    """The states that may follow. Of moves whose order makes no difference, only one order is tried."""
+    """The states that may follow. If the order of some moves makes no difference, only one order of them is tried."""
     for thread in machine.live_threads(state):
         if is_quiet(machine, state, thread):
             following = machine.moves(state, thread)
@@ -134,14 +135,16 @@ def terminals(machine, start, is_enough=lambda ends: False):
 
 
 def check_one_end(ends):
-    """All orders of the free steps must end alike. The first order that ends differently settles the question."""
+    """Checks that all orders of the free steps have the same end. terminals() calls it for each new end. It raises Undefined at
+    the first end that differs."""
     if len(ends) > 1 and (projection(ends[0]), woken(ends[0])) != (projection(ends[-1]), woken(ends[-1])):
         raise Undefined("it ends in several ways")
     return False
 
 
 def projection(state):
-    """What can be seen of a state from outside: how far each thread is, which process ended how, and what was said."""
+    """What can be seen of a state from outside: how far each thread is, which processes ended and with which exit code, and what
+    was said."""
     ended = {key[1] for key, value in state.items() if key[0] == "p" and value[1] != "live"}
     threads = {(key, "gone" if value[3] == "gone" or value[0] in ended else (*value[1::2], isinstance(value[2], tuple)))
                for key, value in state.items() if key[0] == "t"}
@@ -150,7 +153,7 @@ def projection(state):
 
 
 def woken(state):
-    """The waiters of condition variables that got a signal: they wait for the mutex now."""
+    """The waiters of condition variables that got a signal, and now wait for the mutex."""
     return {key[1] for key, value in state.items() if key[0] == "t" and value[2:] == ("signalled", "live")}
 
 
@@ -193,14 +196,14 @@ def outside_events(machine, state):
 
 
 def limit(state):
-    """Limits counters, because signals may come without end. Posts and bytes beyond the needed number change nothing."""
+    """Limits counters, because signals may arrive without end. More posts or bytes than ENOUGH make no difference."""
     for key, value in list(state.items()):
         if key[0] in ("k", "m") and isinstance(value, int) and ENOUGH < value < 1000:
             state[key] = ENOUGH
 
 
 def has_gone_on(machine, state, thread, place):
-    """Whether the thread is past the step at `place`. A thread that was at the end of its list must have ended."""
+    """True if the thread is past the step at `place`. A thread that was at the end of its list is past it if it has ended."""
     _, _, _, status = state["t", thread]
     return machine.place_of(state, thread) > place or status != "live" and machine.step_of(state, thread) is None
 
@@ -231,7 +234,7 @@ def freed_by(machine, end, event_names):
 
 
 def moves_of_ghosts(scenario):
-    """(machine, final states) of the world in which no fork loses a thread. No states if that world is undefined or too large."""
+    """(machine, final states) of the world in which no fork loses a thread. If that world is undefined or too large, there are no states."""
     machine = Machine(scenario, ghosts=True)
     try:
         return machine, terminals(machine, after_forced(machine))

@@ -1,9 +1,10 @@
-"""The ways to make a process, and the handlers that fork() calls. The functions are of the kind that memory_operations.py describes.
+"""The ways to make a process, and the handlers that fork() calls. memory_operations.py describes the arguments and results of the
+functions.
 
-`fork P WAY`: WAY is fork (the default), _Fork, forkpty, daemon, vfork or spawn. vfork and spawn start this program again, as `exec` does,
-because a child of vfork() may do nothing else. `atfork keep M`: the prepare handler locks M, the parent and child handlers unlock it.
-`atfork renew M`: the same, but the child handler initialises M. `atfork child M`: only the child handler does something: it locks and
-unlocks M."""
+`fork P WAY`: WAY is fork (the default), _Fork, forkpty, daemon, vfork or spawn. vfork and spawn start this program again in the child,
+because a child of vfork() may only call exec or _exit(). `atfork keep M`: the prepare handler locks M, and the parent and child handlers
+unlock it. `atfork renew M`: the same, but the child handler initialises M. `atfork child M`: only the child handler does something: it
+locks and unlocks M."""
 from memory_operations import begun, lock, on_through, place, unlock
 from scenario import Step
 from undefined import Undefined
@@ -29,7 +30,7 @@ def atfork(machine, state, thread, step, _stage):
 
 
 def is_in_prepare(state, thread):
-    """Whether the thread is in a prepare handler of its fork(). A fork calls only the handlers that were registered before it began."""
+    """True if the thread is in a prepare handler of its fork()."""
     stage = state["t", thread][2]
     return isinstance(stage, tuple) and stage[0] == "prepare"
 
@@ -168,7 +169,8 @@ def copy_memory(machine, state, forker, child, others):
 
 
 def raise_ghosts(machine, state, child, forker, others):
-    """Makes ghosts: a copy of each thread that the fork loses, also of ghosts of earlier forks. A ghost owns what the lost thread owned."""
+    """Makes ghosts. A ghost is a copy of a thread that the fork loses, or of a ghost of an earlier fork. It owns what the lost
+    thread owned."""
     new_name = {name: f"{machine.ghost_of(name)}@{child}" for name in others}
     for name, ghost in new_name.items():
         state["t", ghost] = (child, *state["t", name][1:])
@@ -191,7 +193,8 @@ def rename(value, new_name):
 
 
 def become_anew(machine, state, process):
-    """Makes the process a program that has just started. Its old memory and its files that were open for locks are gone."""
+    """Makes the process a program that has just started. Its old memory, its handlers and the files that it had opened for locks
+    are gone."""
     machine.drop_file(state, process)
     machine.drop_process_locks(state, process)
     for key in [key for key in state if key[0] in ("m", "h", "took", "stuck") and key[1] == process]:
@@ -204,13 +207,14 @@ def become_anew(machine, state, process):
 
 
 def owns(value, thread):
-    """The value is of a mutex or rwlock, whose second field or first one names the thread."""
+    """True if the value is that of a mutex or rwlock that this thread owns. The first field of a mutex names the owner, the
+    second field of a rwlock the writer."""
     return isinstance(value, tuple) and thread in value[:2]
 
 
 def exec_again(machine, state, thread, _step, _stage):
     process = state["t", thread][0]
-    # The thread gets the number of the first one, while shared locks that it has still name its old number.
+    # The thread gets the thread id of the first thread. Shared locks that it holds still record its old id.
     has_shared = any(key[0] == "m" and key[1] == "" and owns(value, thread) for key, value in state.items())
     if has_shared and state["p", process][4] != thread:
         raise Undefined("a thread with another number has a shared lock")

@@ -1,8 +1,8 @@
-"""Generates a scenario from a seed: forced steps by a random walk through the machine, then random free steps. The oracle says which
-scenarios have a truth.
+"""Generates a scenario from a seed. A random walk through the machine gives the forced steps. Random free steps follow. The oracle says
+whether the scenario has a truth.
 
-Each seed draws its own weights, many of which are zero. So any two kinds of step often occur together without many other kinds.
-Seeds that 3 divides give healthy scenarios. All other seeds give scenarios that hang."""
+Each attempt draws its own weights for the kinds of steps, and many weights are zero. So two kinds often occur together without many other
+kinds. If 3 divides the seed, the scenario is healthy. All other seeds give scenarios that hang."""
 import random
 from dataclasses import dataclass
 
@@ -16,11 +16,11 @@ MAX_THREADS = 4
 MAX_PROCESSES = 4
 MAX_HANDLERS = 4  # the player has functions for this many
 TRIES = 2000
-PATIENCE = 200  # after this many attempts a seed drops its special subject; after twice as many, forks and threads
+PATIENCE = 200  # after this many attempts a scenario need not be about the special subject; after twice as many it needs no fork or thread
 MUTEX_KINDS = ((), (), (), ("recursive",), ("errorcheck",), ("adaptive",), ("robust",))
 SIGNALS = ("usr1", "term", "alrm")
 
-# The weight of each step. A seed multiplies these weights.
+# The weight of each step. Each attempt multiplies each weight by a random factor.
 WEIGHTS = {
     "lock": 6, "unlock": 4, "rdlock": 2, "wrlock": 2, "rwunlock": 2, "swait": 4, "post": 3, "cwait": 3, "signal": 2, "broadcast": 1,
     "arrive": 1, "fwait": 2, "fset": 1, "init": 0.3, "read": 3, "write": 2, "fill": 0.3, "close": 2, "flock": 1, "funlock": 1,
@@ -29,7 +29,8 @@ WEIGHTS = {
     "itimer": 0.3, "arm": 1, "open": 3, "plock": 1, "punlock": 0.5, "olock": 1, "ounlock": 0.5, "send": 2, "receive": 2,
     "obegin": 2, "oend": 1, "atfork": 1, "region": 0.7, "destroy": 1, "drop": 1, "make": 4,
 }
-# Ways to fork; () is fork() itself. Ways that start a new program are rare, because a child that is a copy leads to more unusual states.
+# Ways to fork; () is fork() itself. Ways that start a new program are rare, because a child that is a copy of its parent reaches more
+# unusual states.
 WAYS = ((),) * 12 + (("_Fork",),) * 3 + (("forkpty",), ("daemon",), ("vfork",), ("spawn",))
 REUSED = ("mutex", "rwlock", "sem", "cond", "barrier", "word", "guard", "future")  # kinds whose objects may be made in the memory of a destroyed object
 TAKES = {
@@ -43,7 +44,8 @@ TAKES = {
 HANDLERS = ("keep", "keep", "renew", "child")
 
 
-# What each special subject (a cause, or an event that may still come) needs: (kinds of objects, steps). A walk for the subject has all of them.
+# What each special subject needs: (kinds of objects, steps). A subject is a cause, an event that may still come, or a group of steps. A
+# walk for the subject has these objects, and these steps are frequent.
 NEEDS = {
     "self-deadlock": ((), ("lock",)), "upgrade": (("rwlock",), ("rdlock", "wrlock")), "self-held": ((), ("lock", "fork")),
     "relock": ((), ("lock", "fork")), "orphan": ((), ("lock", "create", "fork")), "ended-holder": ((), ("lock", "create", "end")),
@@ -57,7 +59,7 @@ NEEDS = {
 
 
 # Steps with which many walks for a subject begin. "main" is the first thread, "T" the newest thread, "P" the newest process.
-# Steps that need objects which the walk does not have are left out.
+# A step that names an object which the walk does not have is left out.
 PRELUDES = {
     "lost-waiter": ("main create T", "T lock m0", "T cwait c0 m0", "main fork P", "P signal c0", "P create T", "T lock m0", "T cwait c0 m0"),
     "passing": ("main fork P", "main send x0 q0 w", "main close q0 w", "P close q0 w"),
@@ -161,7 +163,8 @@ class Walk:
     # -- forced steps
 
     def try_step(self, step):
-        """Appends the step, and a `done` for each thread that it wakes, if that has exactly one result. Returns False if nothing was appended."""
+        """Appends the step, and a `done` for each thread that it wakes, if these steps have exactly one result. If the step
+        blocks, appends it with "!". Returns False if nothing was appended."""
         scenario, state = self.scenario, self.state
         for begins in (False, True):
             self.scenario = Scenario(scenario.objects, scenario.steps + [Step(step.thread, step.operation, step.arguments, begins)])
@@ -233,7 +236,7 @@ class Walk:
         return steps + [Step(thread, "oend", (name,)) for name in reversed(self.state.get(("once", thread), ()))]
 
     def files_of(self, thread, name):
-        """The values that the state has for locks of this file that the thread's process holds."""
+        """The values by which the state shows that the thread's process holds a lock of this file."""
         process = self.state["t", thread][0]
         description = self.state.get(("desc", process, name), "none")
         return description, ("process", process), ("file", description)
@@ -295,7 +298,7 @@ class Walk:
         return steps + self.awaited_by(thread, steps)
 
     def awaited_by(self, thread, steps):
-        """Steps by which a first thread waits: usually for the children, and often for the other threads, of its process."""
+        """Steps by which the first thread of a process usually waits for its children, and often for its other threads."""
         rng = self.rng
         process = self.state["t", thread][0]
         if self.state["p", process][4] != thread:
@@ -346,7 +349,7 @@ def random_objects(rng, needed=()):
 
 
 def reusing(rng, objects, certainly):
-    """At most one object that gets the memory of another one."""
+    """A list with at most one object. That object gets the memory of another object."""
     places = [entry for entry in objects if entry.kind in REUSED and not entry.shared]
     if not places or not certainly and rng.random() < 0.6:
         return []
@@ -374,14 +377,15 @@ USED = {  # subject -> steps: a scenario with one of these steps is about the su
 
 @dataclass(frozen=True)
 class Wish:
-    """What a seed looks for. After many attempts it drops its wishes one by one, except whether the scenario is healthy."""
+    """What the scenario of a seed should have. After many attempts it need no longer have the subject, and later no fork or
+    threads. It must always be healthy, or always hang."""
     healthy: bool
     fork: bool
     threads: bool
     special: str
 
     def may_be_granted(self, scenario, attempt):
-        """Whether the scenario may fulfil the wish, as far as its steps alone show. The truth costs more."""
+        """True if the scenario may fulfil the wish, as far as its steps show. This is cheaper than to compute the truth."""
         operations = {step.operation for step in scenario.steps}
         if len(scenario.steps) < 3 or attempt < 2 * PATIENCE and (self.fork and "fork" not in operations or self.threads and "create" not in operations):
             return False
@@ -417,7 +421,7 @@ def wish_for(seed):
 
 
 def scenario_of(seed, attempt, wish):
-    """The scenario of one attempt. Its free steps may be undefined: truth_of() then has no truth for it."""
+    """The scenario of one attempt. Its free steps may be undefined. Then truth_of() returns None."""
     rng = random.Random(f"{seed} {attempt}")
     walk = Walk(rng, wish.special if rng.random() < 0.8 else "")
     if rng.random() < 0.5:
@@ -446,7 +450,8 @@ def find(seed):
 
 
 def generate(seed):
-    """(scenario, truth) of "SEED", or of "SEED.ATTEMPT", which needs no search. The result for a seed never changes."""
+    """(scenario, truth) for "SEED", or for "SEED.ATTEMPT". The second form needs no search. One version of this file always
+    gives the same result for a seed."""
     seed, _, attempt = str(seed).partition(".")
     if not attempt:
         return find(int(seed))[1:]

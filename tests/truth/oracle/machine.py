@@ -1,29 +1,30 @@
 """The machine that a scenario runs on: a model of POSIX and glibc for the steps of the language. Each move takes one step.
 
 A state is a plain dictionary. A move changes a copy of it. Its keys:
-  ("t", thread)        (process, next step of its list, stage, status): status live, ended, gone (with its process)
+  ("t", thread)        (process, index of the next step in its list, stage, status): status live, ended, gone (with its process)
   ("p", process)       (parent, status, exit code, stopped, first thread): status live, zombie, reaped
-  ("fork", process)    (parent, thread that forked, threads that were lost): what its memory records. An exec removes this key
+  ("fork", process)    (parent, thread that forked, threads that were lost) of the fork that made it. An exec removes this key
   ("way", process)     (parent, thread that forked, threads that were lost, workers that were lost) of each fork that led to it, the
-                       eldest first. A later exec of an ancestor does not change this
-  ("m", store, object) a lock, a semaphore, ...: store is a process, or "" for shared memory
+                       earliest fork first. A later exec of an ancestor does not change this
+  ("m", store, object) the value of a lock, a semaphore or another object in memory. store is a process, or "" for shared memory
   ("fd", process)      the descriptors that it has open: (object, end)
-  ("k", object)        bytes in a pipe, the count of an eventfd, the ends of pipes that are in the queue of a channel
+  ("k", object)        the number of bytes in a pipe, the count of an eventfd, the ends of pipes that are in the queue of a channel
   ("atfork", process)  its handlers: (kind, mutex)
   ("once", thread)     the routines of pthread_once() that it is in
   ("pool", thread)     its pool of libgomp: "live", or "lost" if a fork lost the workers
   ("workers", process) how many workers of libgomp its fork lost
   ("h", process, signal), ("alarm", process), ("desc", process, file), ("flock", file), ("fcntl", file), ("took", store, sem),
   ("forks", process), ("pty", process), ("said", word)
-A stage says how far a begun step is. It is "begun" for most steps, and ("handler", N) in a child whose fork() has not returned.
-The machine raises Undefined if the behaviour is undefined, or depends on luck that it does not model. A scenario must not do this.
+A stage says how far a begun step is. None: it has not begun. "begun": it waits; some steps have other words for this. ("prepare", N): its
+fork() is in prepare handlers. ("handler", N): its fork() has not returned in the child, because child handlers run.
+The machine raises Undefined if the behaviour of a scenario is undefined, or depends on luck that the machine does not model.
 """
 from fork_operations import run_child_handlers
 from operations import OPERATIONS
 from scenario import DESCRIPTORS
 from undefined import Undefined
 
-# A ghost stops at a step that would change other processes or end its own process: ghosts may only change the memory of their process.
+# A ghost stops at a step that would change other processes or end its own process. Ghosts may only change the memory of their process.
 NOT_FOR_GHOSTS = ("fork", "wait", "kill", "stop", "exec", "exit", "_exit")
 
 
@@ -38,7 +39,7 @@ class Machine:
 
     def __init__(self, scenario, ghosts=False):
         self.scenario = scenario
-        self.ghosts = ghosts  # whether a fork copies all threads. This shows whether a lost thread matters
+        self.ghosts = ghosts  # True: a fork copies all threads. The comparison with False shows whether a lost thread matters
         self.objects = {entry.name: entry for entry in scenario.objects}
         self.lists = {}
         for index, step in enumerate(scenario.steps):
@@ -66,7 +67,7 @@ class Machine:
                     state["m", store, entry.name] = value
 
     def ghost_of(self, thread):
-        """The list of steps that a thread plays. A ghost plays the list of the thread that it copies."""
+        """The name of the thread whose list of steps this thread plays. A ghost plays the list of the thread that it copies."""
         return thread.partition("@")[0]
 
     def step_of(self, state, thread):
@@ -106,7 +107,7 @@ class Machine:
         return [process for process in self.processes(state) if (name, end) in state["fd", process]]
 
     def carriers(self, state, end):
-        """The processes that may receive this end, which has been sent and not yet received."""
+        """The processes that may receive this end of a pipe, if it was sent and not yet received."""
         return [process for key, value in state.items() if key[0] == "k" and isinstance(value, tuple) and end in value
                 for process in self.openers(state, key[1], "r")]
 
@@ -122,11 +123,11 @@ class Machine:
                    and state["t", key[1]][3] == "live")
 
     def is_in_handler(self, state, thread):
-        """Whether it is the first thread of a child whose atfork handlers have not returned."""
+        """True if the thread is the first thread of a child whose atfork handlers have not returned."""
         return isinstance(state["t", thread][2], tuple) and state["t", thread][2][0] == "handler"
 
     def place_of(self, state, thread):
-        """The progress of the thread, as a number that only grows."""
+        """The progress of the thread, as a number that never becomes smaller."""
         return 2 * state["t", thread][1] + (0 if self.is_in_handler(state, thread) else 1)
 
     def opening(self, state, process, but=None):
@@ -165,7 +166,8 @@ class Machine:
             del state[key]
 
     def check_terminals(self, state, process):
-        """Refuses the end of a process if that sends SIGHUP to others: the end of the owner of a terminal, or of its session's leader."""
+        """Refuses the end of a process that owns a terminal or leads the terminal's session, because such an end sends SIGHUP to
+        others."""
         for other in self.processes(state):
             if other != process and process in state.get(("pty", other), ()):
                 raise Undefined("the end of the process hangs up a terminal")
@@ -216,7 +218,7 @@ class Machine:
         elif action == "set":
             store = self.store_of(state, process, name)
             if ("m", store, name) not in state:
-                raise Undefined("what was destroyed is used")
+                raise Undefined("a destroyed object is used")
             state["m", store, name] = 1
         for thread in self.live_threads(state, process):
             step, stage = self.step_of(state, thread), state["t", thread][2]
@@ -225,7 +227,7 @@ class Machine:
 
     def post(self, state, store, name, thread):
         if ("m", store, name) not in state:
-            raise Undefined("what was destroyed is used")
+            raise Undefined("a destroyed object is used")
         state["m", store, name] += 1
         took = state.get(("took", store, name), ())
         if took:
@@ -244,7 +246,7 @@ class Machine:
     # -- moves
 
     def moves(self, state, thread):
-        """All states that may follow from one move of this thread; none if it is blocked, stopped or has ended."""
+        """All states that may follow from one move of this thread; an empty list if it is blocked or stopped, or has ended."""
         process, _, stage, status = state["t", thread]
         if status != "live" or state["p", process][3]:
             return []

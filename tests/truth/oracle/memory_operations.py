@@ -1,7 +1,7 @@
 """Steps that use objects in memory: one function for each step.
 
 A function gets the machine, a copy of the state that it may change, the thread, the step, and the stage of the step. It returns the
-states that may follow. If there is none, the step blocks the thread."""
+states that may follow. If it returns an empty list, the step blocks the thread."""
 from ancestry import copy_of
 from undefined import Undefined
 
@@ -36,7 +36,7 @@ def lock(machine, state, thread, step, _stage, argument=0):
         return on_through(machine, state, thread)
     if owner == thread and "errorcheck" in attributes:
         if step.operation != "lock":
-            raise Undefined("relock of a mutex that was given back")
+            raise Undefined("pthread_cond_wait() locks a mutex that its thread already holds")
         return on_through(machine, state, thread)
     return []
 
@@ -58,7 +58,8 @@ def unlock(machine, state, thread, step, _stage):
 
 
 def is_own_copy(_machine, state, thread, key, owner):
-    """Whether the thread is the child's copy of the owner, which called fork(). It may unlock a mutex that does not check its owner."""
+    """True if the thread is the child's copy of the owner, and the owner called fork(). Such a copy may unlock a mutex that does
+    not check its owner."""
     process = state["t", thread][0]
     record = state.get(("fork", process))
     return key[1] != "" and record is not None and state["p", process][4] == thread and record[1] == owner
@@ -77,7 +78,7 @@ def rdlock(machine, state, thread, step, _stage):
     readers, writer, pending = state[key]
     check_waiters_live(machine, state, key[1], pending)
     if writer == thread:
-        return on_through(machine, state, thread)  # EDEADLK
+        return on_through(machine, state, thread)  # the call fails with EDEADLK
     if writer is not None or (pending and readers and "writer" in machine.objects[key[2]].attributes):
         return []
     state[key] = (tuple(sorted(readers + (thread,))), None, pending)
@@ -89,7 +90,7 @@ def wrlock(machine, state, thread, step, stage):
     readers, writer, pending = state[key]
     check_waiters_live(machine, state, key[1], pending)
     if writer == thread:
-        return on_through(machine, state, thread)  # EDEADLK
+        return on_through(machine, state, thread)  # the call fails with EDEADLK
     if readers or writer is not None:
         if stage is None:
             state[key] = (readers, writer, tuple(sorted(pending + (thread,))))
@@ -161,11 +162,12 @@ def fset(machine, state, thread, step, _stage):
 
 
 def gbegin(machine, state, thread, step, _stage):
-    """The guard of a static variable in a function: the first thread initialises the variable, all others wait for that thread."""
+    """The guard of a static variable in a function. The first thread initialises the variable. All other threads wait for it."""
     key = place(machine, state, thread, step)
     status, owner = state[key]
     if status == "busy" and (owner == thread or copy_of(state, state["t", thread][0], owner) == ("copy", thread)):
-        raise Undefined("the initialiser of a static needs the same static")  # libstdc++ throws, or hangs if the process has had two threads
+        # libstdc++ throws an exception, or hangs if the process has had two threads.
+        raise Undefined("the initialiser of a static needs the same static")
     if status == "busy":
         return []
     if status == "free":
@@ -183,7 +185,8 @@ def gend(machine, state, thread, step, _stage):
 
 
 def obegin(machine, state, thread, step, _stage):
-    """pthread_once(). The steps up to `oend` are its routine. A child of fork() starts a routine again that was in progress at the fork."""
+    """pthread_once(). The steps up to `oend` are its routine. If the routine was in progress at a fork(), a thread of the child
+    starts it again."""
     key = place(machine, state, thread, step)
     status, _, forks = state[key]
     mine = state.get(("forks", state["t", thread][0]), 0)
@@ -209,7 +212,7 @@ def oend(machine, state, thread, step, _stage):
 
 
 def region(machine, state, thread, _step, stage):
-    """A parallel region of two threads in libgomp. After it, the second thread sleeps in the pool of this thread."""
+    """A parallel region of two threads in libgomp. After the region, the second thread sleeps in the pool of this thread."""
     if state.get(("pool", thread)) == "lost":
         if ("stacks", state["t", thread][0]) in state:
             raise Undefined("libgomp writes into the stack of a lost worker, which another thread has now")
@@ -256,7 +259,7 @@ def is_live_in(state, process, thread):
 
 
 def make(machine, state, thread, step, _stage):
-    """Makes an object at the address of a destroyed one."""
+    """Makes an object at the address of a destroyed object."""
     entry, process = machine.objects[step.arguments[0]], state["t", thread][0]
     if not entry.at or entry.shared:
         raise Undefined("the object is not at the place of another one")
@@ -280,7 +283,8 @@ def fulfil(machine, state, thread, step, _stage):
 
 
 def init(machine, state, thread, step, _stage):
-    """Initialises the object again, as a child handler of pthread_atfork() does. Nobody may use it at that moment."""
+    """Initialises the object again, as a child handler of pthread_atfork() does. The process may have no other thread at that
+    moment."""
     key = place(machine, state, thread, step)
     if key[1] == "" or len(machine.live_threads(state, key[1])) != 1:
         raise Undefined("an object that other threads may use is initialised again")

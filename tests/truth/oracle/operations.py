@@ -1,4 +1,4 @@
-"""Steps that use descriptors, threads and processes. The functions are of the kind that memory_operations.py describes."""
+"""Steps that use descriptors, threads and processes. memory_operations.py describes the arguments and results of the functions."""
 from condition_operations import CONDITION_OPERATIONS
 from fork_operations import FORK_OPERATIONS
 from memory_operations import MEMORY_OPERATIONS, begun, on_through
@@ -33,7 +33,7 @@ def write(machine, state, thread, step, _stage):
 
 
 def fill(machine, state, thread, step, stage):
-    """Writes more bytes than a pipe holds. The number is also larger than what all readers of a scenario take."""
+    """Writes more bytes than a pipe holds, and more than all steps of a scenario read. So the step never returns."""
     if not machine.openers(state, step.arguments[0], "r") and not machine.carriers(state, (step.arguments[0], "r")):
         raise Undefined("write to a pipe without readers")
     if stage is not None:
@@ -43,7 +43,8 @@ def fill(machine, state, thread, step, stage):
 
 
 def open_end(machine, state, thread, step, stage):
-    """Opens an end of a FIFO. The step waits until somebody opens the other end; this end counts as open from the start of the step."""
+    """Opens an end of a FIFO. The step waits until a thread opens the other end. This end counts as open from the start of the
+    step."""
     name, end = step.arguments
     process = state["t", thread][0]
     if stage == "go":
@@ -77,7 +78,8 @@ def close(machine, state, thread, step, _stage):
 
 
 def send(machine, state, thread, step, _stage):
-    """SCM_RIGHTS: sends an end of a pipe through a channel. Until a process receives it, this copy of the end is open, but belongs to no process."""
+    """Sends an end of a pipe through a channel (SCM_RIGHTS). Until a process receives it, this copy of the end is open, but
+    belongs to no process."""
     channel, end, process = step.arguments[0], tuple(step.arguments[1:3]), state["t", thread][0]
     if machine.objects[end[0]].kind not in ("pipe", "socket") or not {(channel, "w"), end} <= state["fd", process]:
         raise Undefined("a closed end is sent, or the channel is closed")
@@ -125,7 +127,8 @@ def funlock(machine, state, thread, step, _stage):
 
 
 def fcntl_lock(machine, state, thread, step, _stage):
-    """`plock`: a lock of the process, which a child does not inherit. `olock`: a lock of the open file, which children share."""
+    """`plock` takes a lock of the process, and a child does not inherit it. `olock` takes a lock of the open file, and children
+    share it."""
     name, process = step.arguments[0], state["t", thread][0]
     of_file = ("file", description(state, process, name))
     mine = ("process", process) if step.operation == "plock" else of_file
@@ -139,7 +142,8 @@ def fcntl_lock(machine, state, thread, step, _stage):
 
 
 def is_awaited_by(machine, state, held, process):
-    """Whether the kernel would find a ring: the holder waits for a lock of a process, and so on, back to this process."""
+    """True if the kernel would find a ring: the holder waits for a lock of another process, and so on, until one waits for this
+    process."""
     found, frontier = set(), [held]
     while frontier:
         owner = frontier.pop()
@@ -150,7 +154,7 @@ def is_awaited_by(machine, state, held, process):
         found.add(owner)
         for other in machine.live_threads(state, owner[1]):
             step = machine.step_of(state, other)
-            if step and step.operation == "plock":  # the thread waits there, or will soon
+            if step and step.operation == "plock":  # the thread waits for this lock, or will soon
                 frontier.append(state.get(("fcntl", step.arguments[0])))
         frontier = [entry for entry in frontier if entry is not None]
     return False
@@ -165,7 +169,7 @@ def fcntl_unlock(machine, state, thread, step, _stage):
 
 
 def own_name(thread, name):
-    """The name of the thread that a thread creates or joins by this name. For a ghost it is the name of a ghost."""
+    """The name, in the state, of a thread that the step calls `name`. If `thread` is a ghost, it is the name of a ghost."""
     _, at, process = thread.partition("@")
     return f"{name}{at}{process}"
 
@@ -218,7 +222,7 @@ def kill(machine, state, thread, step, _stage):
     if ("p", process) not in state or state["p", process][1] != "live" or state["p", process][3]:
         raise Undefined("signal to a process that does not run")
     if process == state["t", thread][0] and ("h", process, signal_name) not in state:
-        raise Undefined("a process that kills itself")  # such a step would never be reported as done
+        raise Undefined("a process that kills itself")  # the player could not report that this step is done
     machine.advance(state, thread)
     machine.deliver(state, process, signal_name)
     return [state]

@@ -1,5 +1,4 @@
-"""Computes the truth of a scenario. The truth says which threads are blocked for ever, in which waits, and why. It also says which waits may
-still end."""
+"""Computes the truth of a scenario: which threads are blocked for ever, in which waits, and why, and which waits may still end."""
 from dataclasses import dataclass, field
 
 from explore import after_forced, check_one_end, freed_by, moves_of_ghosts, outside_events, terminals
@@ -20,10 +19,10 @@ class Wait:
     kind: str                                   # kind of the object: "mutex", ..., "thread", "child"
     name: str                                   # name of the object
     shared: bool = False                        # whether it lies in shared memory
-    open_by: tuple = ()                         # events from outside that could still end it; empty: it is blocked for ever
-    cause: str = ""                             # why it is blocked for ever; causes.py lists the causes
+    open_by: tuple = ()                         # events from outside that could still end it; empty: the thread is blocked for ever
+    cause: str = ""                             # why the thread is blocked for ever; causes.py lists the causes
     lost: tuple = ()                            # lost threads that are part of the cause
-    peers: tuple = ()                           # live threads that could end it if they were not blocked themselves
+    peers: tuple = ()                           # live threads that could end the wait if they were not blocked themselves
     ring_kinds: frozenset = frozenset()         # the kinds of the waits in its ring
 
 
@@ -31,7 +30,7 @@ class Wait:
 class Truth:
     waits: dict = field(default_factory=dict)   # thread -> Wait, of all threads that have not ended
     ended: dict = field(default_factory=dict)   # process -> exit code, of all processes that have ended
-    state: dict = field(default_factory=dict)
+    state: dict = field(default_factory=dict)   # the state of the machine when no thread can move any more
     attributes: dict = field(default_factory=dict)  # object -> the words after its name in the scenario
 
     def stuck(self):
@@ -72,7 +71,7 @@ def wait_of(machine, state, thread):
 
 
 def wait_in_handler(machine, state, thread):
-    """The wait of an atfork handler. A prepare handler waits in the parent, or a child handler waits in the child."""
+    """The wait of a thread in an atfork handler: a prepare handler waits in the parent, a child handler waits in the child."""
     step = machine.step_of(state, thread)
     name = handler_mutex(state, thread, step)
     if machine.is_in_handler(state, thread):
@@ -82,8 +81,8 @@ def wait_in_handler(machine, state, thread):
 
 
 def judge(scenario, is_wanted=lambda truth: True):
-    """The truth of a scenario. Raises Undefined if the order of the free steps changes the truth.
-    Does not compute the causes if is_wanted() returns False, because they cost most."""
+    """The truth of a scenario. Raises Undefined if the scenario has no single truth. If is_wanted() returns False, does not
+    compute the causes, because they take the most time."""
     from causes import find_causes  # causes.py uses the classes above
 
     machine = Machine(scenario)

@@ -13,7 +13,7 @@ class Object:
     attributes: tuple = ()
     shared: bool = False
     number: int = 0
-    at: str = ""  # the name of another object; when that is destroyed, this object gets its memory
+    at: str = ""  # the name of another object; after that object was destroyed, `make` creates this object in its memory
 
 
 @dataclass(frozen=True)

@@ -35,13 +35,13 @@ char state_of_task(int32_t pid, int32_t tid) {
   return state_of(path);
 }
 
-// True if a task needs no more time to reach the state. A task that waits for the child of vfork() ('D') cannot be
-// stopped.
+// True if the task has the state, or has ended. A task that waits for the child of vfork() has the state 'D'. A stop
+// signal does not stop it, so this state counts as 'T'.
 bool has_reached(char now, char state) {
   return now == state || now == '\0' || now == 'X' || now == 'Z' || (state == 'T' && now == 'D');
 }
 
-// The same for all tasks of the process.
+// True if has_reached() is true for each task of the process.
 bool have_all_reached(int32_t pid, char state) {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/task", pid);

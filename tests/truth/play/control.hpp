@@ -1,5 +1,5 @@
 // Keeps the order of the forced steps, in memory that all processes of a scenario share. The judge reads this memory.
-// This code makes its system calls without libc. So no library, and not the shim, sees them as calls of the scenario.
+// This code makes its system calls without libc, so that the shim does not see them as calls of the scenario.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@ namespace truth {
 
 inline constexpr int kMaxThreads = 24;
 inline constexpr int kSignals = 32;
-inline constexpr unsigned kFarSeconds = 1000;  // longer than any scenario is played
+inline constexpr unsigned kFarSeconds = 1000;  // no play of a scenario takes so long
 
 enum Phase : int32_t { kUnborn, kBefore, kInStep, kEnded };
 
@@ -26,9 +26,9 @@ struct Slot {
 static_assert(sizeof(Slot) == 32);
 
 struct Control {
-  std::atomic<uint32_t> turn;  // the forced step whose turn it is: all before it are done, or have begun
+  std::atomic<uint32_t> turn;  // the forced step whose turn it is: each earlier step is done, or has begun with "!"
   uint32_t reserved;
-  std::atomic<uint64_t> private_objects;  // addresses: the judge maps those of a report to names
+  std::atomic<uint64_t> private_objects;  // address; the judge needs it to map addresses in a report to names
   std::atomic<uint64_t> shared_objects;
   uint64_t object_size;
   Slot slots[kMaxThreads];
@@ -40,11 +40,11 @@ long raw_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long 
 void publish_turn(Control& control, uint32_t turn);
 void await_turn(Control& control, uint32_t turn);
 
-// Waits until the thread sleeps in its step, or has finished it.
+// Waits until the thread sleeps in this step, or has finished the step.
 void await_asleep(const Slot& slot, int32_t step);
 
-// Waits until the first thread of the process has ended. It remains as a zombie while other threads of the process
-// live.
+// Waits until the first thread of the process has ended. While other threads of the process live, the first thread
+// remains as a zombie.
 void await_first_thread_end(int32_t pid);
 
 // Waits until all threads of the process have the state: 'T' stopped, 'Z' ended.

@@ -31,7 +31,8 @@ thread_local Making t_making;
 
 Control& control() { return *g_play->control; }
 
-// Registers the child's first thread under its own slot: in the first handler that runs in the child, or after fork().
+// Registers the first thread of the child under its own slot. The child handlers and the code after fork() call this
+// function. Only the first call in a child does something.
 void enter_child() {
   if (t_here.slot == t_making.slot) return;
   control().slots[t_making.slot].handlers.store(t_making.signals);
@@ -132,14 +133,15 @@ int fork_child(int index, const Step& step) {
   if (child < 0) return errno;
   if (child == 0) {
     enter_child();
-    if (way != "daemon") t_here.step = -1;  // the parent reports that the step is done
+    // The parent reports that the step is done. Only the parent of a daemon cannot, because it has ended.
+    if (way != "daemon") t_here.step = -1;
     Slot& mine = control().slots[other];
     mine.step.store(-1);
     mine.phase.store(kBefore);
     return 0;
   }
   await_birth(other);
-  await_asleep(control().slots[other], index);  // the child's handlers have returned, or one waits
+  await_asleep(control().slots[other], index);  // now the child handlers have returned, or one of them waits
   return 0;
 }
 

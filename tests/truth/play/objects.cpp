@@ -124,7 +124,8 @@ void destroy_object(const ObjectSpec& spec, int index) {
 void make_objects(const Scenario& scenario, Control& control, bool after_exec) {
   if (scenario.objects.size() > kMaxObjects) fail("too many objects");
   map_shared(scenario);
-  if (!after_exec) {  // after exec the addresses are others: the judge needs those of the first program
+  // A program that was started again has other addresses. The judge needs the addresses of the first program.
+  if (!after_exec) {
     control.private_objects.store(reinterpret_cast<uint64_t>(g_private));
     control.shared_objects.store(reinterpret_cast<uint64_t>(g_shared));
     control.object_size = sizeof(Object);

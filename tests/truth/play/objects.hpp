@@ -32,20 +32,21 @@ union Object {
   abi::__guard guard;
   pthread_once_t once;
   Promise* promise;
-  int descriptor;  // of a locked file: -1 until this process opens it
+  int descriptor;  // the descriptor of a file that steps lock; -1 until this process or an ancestor opens the file
   char room[64];
 };
 static_assert(sizeof(Object) == 64);
 
 void make_objects(const Scenario& scenario, Control& control, bool after_exec);
 void init_object(const ObjectSpec& spec, int index);
-// Calls the destroy function of libc for a mutex, rwlock, semaphore or condition variable. Other kinds: does nothing.
+// Calls the destroy function of libc for a mutex, rwlock, semaphore or condition variable. Does nothing for other
+// kinds.
 void destroy_object(const ObjectSpec& spec, int index);
 Object& object_at(const Scenario& scenario, int index);
 
-// The path of the file of an object that has one: a locked file, a FIFO.
+// The path of a FIFO, or of a file that steps lock.
 std::string path_of(const std::string& object);
-// Moves a descriptor to the number that the scenario has for it.
+// Moves a descriptor to this number, and closes the old number.
 void place(int fd, int number);
 
 inline int read_end(int index) { return kFirstDescriptor + 2 * index; }

@@ -1,7 +1,9 @@
 // truth_play SCENARIO CONTROL: plays a scenario. Its forced steps happen in the order in which they are written. Then
 // each thread takes its free steps, as far as it can. CONTROL is a file that the player creates. The judge reads from
-// it how many steps each thread has taken. After an `exec` step, the new program gets the arguments SLOT PROCESS STEP:
-// the thread, its process, and the step that was the exec. The new program continues with the step after that one.
+// it in which step each thread is. A program that starts again gets also the arguments SLOT PROCESS STEP: the slot of
+// the thread, the slot of its process, and a step. After an `exec` step, STEP is that step, and the program continues
+// with the next step. In a child of vfork() or posix_spawn(), STEP is -1, and the program begins with the first step of
+// the child.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -28,7 +30,7 @@ truth::Control* map_control(const char* path, bool make) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3 && argc != 6) truth::fail("truth_play SCENARIO CONTROL [SLOT PROCESS STEP]");
+  if (argc != 3 && argc != 6) truth::fail("the arguments must be SCENARIO CONTROL [SLOT PROCESS STEP]");
   const bool after_exec = argc == 6;
   auto* play = new truth::Play;  // never destroyed: other threads may use it until the process ends
   play->scenario = truth::read_scenario(argv[1]);

@@ -37,7 +37,7 @@ int signal_of(const std::string& name) {
   return numbers->at(name);
 }
 
-// The slot of this process, for signal handlers. A handler cannot know in which thread it runs.
+// The slot of the first thread of this process. Signal handlers use it, because a handler may run in any thread.
 int g_process_slot = 0;
 
 bool write_one(const ObjectSpec& spec, int index) {

@@ -11,10 +11,10 @@ bool perform_process_step(int index, int* result);
 
 void await_thread_end(const Slot& slot);
 
-// Waits until the thread or process exists.
+// Waits until the thread of this slot has started.
 void await_birth(int slot);
 
-// Ends the list of the calling thread, which has no more steps. The first thread of a process calls exit(0).
+// The calling thread calls this when it has no more steps. The first thread of a process then calls exit(0).
 void leave_list();
 
 }  // namespace truth

@@ -54,7 +54,7 @@ struct Scenario {
   int object_of(const std::string& name) const;
 };
 
-// Ends the process with a message if the file is not a scenario.
+// Ends the process with a message if the file cannot be read.
 Scenario read_scenario(const char* path);
 
 [[noreturn]] void fail(const std::string& message);

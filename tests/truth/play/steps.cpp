@@ -71,7 +71,7 @@ int set_word(const Step& step) {
 }
 
 int begin_guard(const Step& step) {
-  abi::__cxa_guard_acquire(&named(step).guard);  // the oracle knows which thread initialises it
+  abi::__cxa_guard_acquire(&named(step).guard);  // the result is not needed: the scenario says which thread initialises
   return 0;
 }
 
@@ -90,7 +90,7 @@ int fulfil(const Step& step) {
   return 0;
 }
 
-// The routine takes the next steps of the thread, up to `oend`.
+// The routine of pthread_once() takes the next steps of the thread, up to `oend`.
 int call_once(const Step& step) { return pthread_once(&named(step).once, run_routine); }
 
 using Parallel = void (*)(void (*)(void*), void*, unsigned, unsigned);
@@ -151,7 +151,8 @@ const std::map<std::string, Operation>& memory_operations() {
   return *table;
 }
 
-// Waits until a thread that the step at `index` put to sleep sleeps, and until what that step ended is gone.
+// Waits until the step at `index` has had its effect: a thread that it blocked sleeps, a thread or process that it
+// ended is gone.
 void await_step_before(int index) {
   const Step& before = g_play->scenario.steps[static_cast<size_t>(index)];
   const Slot& slot = g_play->control->slots[before.thread];
@@ -182,7 +183,7 @@ void publish_after(int index) {
   }
 }
 
-// Marks the step as done. The child of a fork has no step that it could mark.
+// Marks the current step of the calling thread as done. In a child of a fork the thread has no current step.
 void finish_step() {
   if (t_here.step < 0) return;
   g_play->control->slots[t_here.slot].phase.store(kBefore);
@@ -216,7 +217,7 @@ bool play_on() {
   return false;
 }
 
-// The routine of pthread_once(). A thread whose list ends inside the routine ends there.
+// The routine of pthread_once(). If the list of the thread ends inside the routine, the thread ends there.
 void run_routine() {
   finish_step();
   if (play_on()) return;
@@ -250,7 +251,8 @@ void load_openmp(const Scenario& scenario) {
   if (!is_used) return;
   setenv("GOMP_SPINCOUNT", "0", 1);  // a waiting worker sleeps instead of spinning, so it can be examined
   if (dlopen("libgomp.so.1", RTLD_NOW | RTLD_GLOBAL) == nullptr) fail("no libgomp.so.1");
-  g_parallel = reinterpret_cast<Parallel>(dlvsym(RTLD_DEFAULT, "GOMP_parallel", "GOMP_4.0"));  // as linked programs do
+  // A program that is linked with libgomp uses the same symbol version.
+  g_parallel = reinterpret_cast<Parallel>(dlvsym(RTLD_DEFAULT, "GOMP_parallel", "GOMP_4.0"));
 }
 
 }  // namespace truth

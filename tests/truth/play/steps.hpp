@@ -1,4 +1,4 @@
-// What each step does: one call of libc, as a program would make it.
+// Takes the steps of a scenario. Most steps make one call of libc, as a program would make it.
 #pragma once
 
 #include "control.hpp"
@@ -19,8 +19,8 @@ extern Play* g_play;
 // Where the calling thread is in the scenario. In a child of a fork, the copy of the thread gets another slot.
 struct Here {
   int slot = -1;
-  int next = 0;   // the index from which the search for its next step begins
-  int step = -1;  // the step that it is in, or -1
+  int next = 0;   // the index from which the search for the next step of the thread begins
+  int step = -1;  // the step that the thread is in, or -1
   bool is_first_of_process = false;
 };
 extern thread_local Here t_here;
@@ -31,7 +31,8 @@ void perform(int index);
 // Registers the calling thread under its slot. `step` is the step that the thread is already in, or -1.
 void enter(int slot, int process, int step = -1);
 
-// Takes the remaining steps of the calling thread. Does not return in the first thread of a process.
+// Takes the remaining steps of the calling thread. In the first thread of a process it does not return, because it then
+// calls exit(0).
 void play_thread();
 
 // Loads libgomp only if the scenario needs it, because a verdict may depend on a loaded OpenMP runtime.
