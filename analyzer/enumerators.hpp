@@ -28,25 +28,61 @@ consteval std::array<std::string_view, sizeof...(kValues)> names_of_enumerators(
   return names;
 }
 
+// The same names as a table without pointers: one text, and where each name ends in it. The loader has nothing to
+// relocate in such a table, and the compiler need not keep its own text, which has the full name of the enum once for
+// each value.
+template <std::size_t kCount, std::size_t kLength>
+struct EnumeratorNames {
+  std::array<char, kLength> text{};
+  std::array<std::uint16_t, kCount> ends{};
+
+  constexpr std::string_view operator[](std::uint64_t place) const {
+    if (place >= kCount) return {};
+    const std::size_t begin = place == 0 ? 0 : ends[place - 1];
+    return {text.data() + begin, ends[place] - begin};
+  }
+};
+
+template <auto... kValues>
+consteval auto table_of_enumerators() {
+  constexpr auto kNames = names_of_enumerators<kValues...>();
+  constexpr auto kSize = [](const auto& names) {
+    std::pair<std::size_t, std::size_t> size;  // of entries up to the last name, and of characters
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (!names[i].empty()) size.first = i + 1;
+      size.second += names[i].size();
+    }
+    return size;
+  }(kNames);
+  static_assert(kSize.second <= UINT16_MAX);
+  EnumeratorNames<kSize.first, kSize.second> table;
+  std::size_t length = 0;
+  for (std::size_t i = 0; i < kSize.first; ++i) {
+    for (const char letter : kNames[i]) table.text[length++] = letter;
+    table.ends[i] = static_cast<std::uint16_t>(length);
+  }
+  return table;
+}
+
 // All named values of an enum are below this. Enums of flags have 32 bits.
 inline constexpr std::size_t kEnumerators = 128;
 
 template <class Enum>
 std::string_view name_of_value(std::uint64_t value) {
   static constexpr auto kNames = []<std::size_t... kPlaces>(std::index_sequence<kPlaces...>) {
-    return names_of_enumerators<static_cast<Enum>(kPlaces)...>();
+    return table_of_enumerators<static_cast<Enum>(kPlaces)...>();
   }
   (std::make_index_sequence<kEnumerators>());
-  return value < kNames.size() ? kNames[value] : std::string_view();
+  return kNames[value];
 }
 
 template <class Enum>
 std::string_view name_of_bit(std::uint64_t bit) {
   static constexpr auto kNames = []<std::size_t... kPlaces>(std::index_sequence<kPlaces...>) {
-    return names_of_enumerators<static_cast<Enum>(std::uint32_t{1} << kPlaces)...>();
+    return table_of_enumerators<static_cast<Enum>(std::uint32_t{1} << kPlaces)...>();
   }
   (std::make_index_sequence<32>());
-  return bit < kNames.size() ? kNames[bit] : std::string_view();
+  return kNames[bit];
 }
 
 }  // namespace forksight

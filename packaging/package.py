@@ -194,7 +194,9 @@ def make_wheel(prefix, version, out, epoch):
                 "Requires-Python: >=3.7\nDescription-Content-Type: text/markdown\n\n") + (ROOT / "README.md").read_text()
     entry_points = "[console_scripts]\nforksight = forksight:main\n"
     if "forksight/pytest_plugin.py" in files:
-        entry_points += "\n[pytest11]\nforksight = forksight.pytest_plugin\n"
+        # The entry has the name of the module. Then pytest does not load the module twice if it is also named by `-p`, by
+        # PYTEST_PLUGINS or by a conftest.py.
+        entry_points += "\n[pytest11]\nforksight.pytest_plugin = forksight.pytest_plugin\n"
     for name, text in (("METADATA", metadata), ("entry_points.txt", entry_points), ("LICENSE", (ROOT / "LICENSE").read_text()),
                        ("WHEEL", f"Wheel-Version: 1.0\nGenerator: forksight\nRoot-Is-Purelib: false\nTag: {WHEEL_TAG}\n")):
         files[f"{info}/{name}"] = (text.encode(), 0o644)

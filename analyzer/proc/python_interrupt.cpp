@@ -18,25 +18,8 @@ constexpr std::size_t kEntryWords = 2;
 constexpr std::size_t kFunction = 1;
 constexpr std::size_t kTableWords = 32 * kEntryWords;  // the part that is examined
 constexpr std::uint64_t kMaxBytes = 16U << 20U;        // largest mapping that is searched
-// Python sets no handlers for these signals: all of them have the object for SIG_DFL.
-constexpr std::array kDefaults = {SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGSEGV, SIGSTKFLT};
-
 std::uint64_t function_at(std::span<const std::uint64_t> table, int signal) {
   return table[static_cast<std::size_t>(signal) * kEntryWords + kFunction];
-}
-
-bool is_table(std::span<const std::uint64_t> table) {
-  const std::uint64_t common = function_at(table, kDefaults.front());
-  if (common == 0 || common % sizeof(std::uint64_t) != 0) return false;
-  for (const int signal : kDefaults) {
-    if (function_at(table, signal) != common) return false;
-  }
-  // Each entry begins with a flag, 0 or 1, and has a function. Python ignores SIGPIPE or SIGXFSZ, so the function of
-  // one of these differs from the default.
-  for (int signal = 1; signal < 32; ++signal) {
-    if (table[static_cast<std::size_t>(signal) * kEntryWords] > 1 || function_at(table, signal) == 0) return false;
-  }
-  return function_at(table, SIGPIPE) != common || function_at(table, SIGXFSZ) != common;
 }
 
 bool has_text(const ReadMemory& read, std::uint64_t pointer_at, std::string_view expected) {
@@ -47,18 +30,42 @@ bool has_text(const ReadMemory& read, std::uint64_t pointer_at, std::string_view
          std::string_view(bytes.data(), expected.size()) == expected;
 }
 
-// A PyCFunctionObject has a head and then a pointer to its PyMethodDef, which begins with the name. The last word of
-// the head is the type. The head has two words in an interpreter with a GIL, and four words without a GIL. A type
-// object has its head, then a size, then its name.
+// The head of an object has two words in an interpreter with a GIL, and four words without a GIL. The last word of the
+// head is the type. A type object has its head, then a size, then its name.
+constexpr std::uint64_t kWord = sizeof(std::uint64_t);
+constexpr std::array<std::uint64_t, 2> kHeads = {2, 4};
+
+bool is_of_type(const ReadMemory& read, std::uint64_t object, std::uint64_t head_words, std::string_view type_name) {
+  std::uint64_t type = 0;
+  return read(object + (head_words - 1) * kWord, std::as_writable_bytes(std::span(&type, 1))) &&
+         has_text(read, type + (head_words + 1) * kWord, type_name);
+}
+
+bool is_number(const ReadMemory& read, std::uint64_t object) {
+  return std::ranges::any_of(kHeads, [&](std::uint64_t words) { return is_of_type(read, object, words, "int"); });
+}
+
+// A PyCFunctionObject has its head and then a pointer to its PyMethodDef, which begins with the name.
 bool is_default_handler(const ReadMemory& read, std::uint64_t object) {
-  constexpr std::array<std::uint64_t, 2> kHeads = {2, 4};
   return std::ranges::any_of(kHeads, [&](std::uint64_t words) {
-    constexpr std::uint64_t kWord = sizeof(std::uint64_t);
-    std::array<std::uint64_t, 2> type_and_method{};
-    return read(object + (words - 1) * kWord, std::as_writable_bytes(std::span(type_and_method))) &&
-           has_text(read, type_and_method[0] + (words + 1) * kWord, "builtin_function_or_method") &&
-           has_text(read, type_and_method[1], "default_int_handler");
+    std::uint64_t method = 0;
+    return is_of_type(read, object, words, "builtin_function_or_method") &&
+           read(object + words * kWord, std::as_writable_bytes(std::span(&method, 1))) &&
+           has_text(read, method, "default_int_handler");
   });
+}
+
+// A program may have begun with ignored signals, and a script may set a handler for each signal. Nobody can change
+// SIGKILL and SIGSTOP: both have the object for SIG_DFL, which is the number 0. There is no signal 0, so the function
+// of the first entry is null.
+bool is_table(std::span<const std::uint64_t> table, const ReadMemory& read) {
+  const std::uint64_t common = function_at(table, SIGKILL);
+  if (common == 0 || common % kWord != 0 || function_at(table, SIGSTOP) != common || function_at(table, 0) != 0)
+    return false;
+  for (int signal = 1; signal < 32; ++signal) {  // each entry begins with a flag, 0 or 1
+    if (table[static_cast<std::size_t>(signal) * kEntryWords] > 1 || function_at(table, signal) == 0) return false;
+  }
+  return is_number(read, common);
 }
 
 bool is_interpreter(std::string_view path) {
@@ -71,7 +78,7 @@ bool is_interpreter(std::string_view path) {
 std::optional<bool> find_default_interrupt(std::span<const std::uint64_t> words, const ReadMemory& read) {
   for (std::size_t at = 0; at + kTableWords <= words.size(); ++at) {
     const auto table = words.subspan(at, kTableWords);
-    if (is_table(table)) return is_default_handler(read, function_at(table, SIGINT));
+    if (is_table(table, read)) return is_default_handler(read, function_at(table, SIGINT));
   }
   return std::nullopt;
 }

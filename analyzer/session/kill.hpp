@@ -21,7 +21,8 @@ bool has_hang_to_end(const Verdicts& verdicts, const model::Model& model, const 
 std::vector<proc::ProcessKey> find_targets(std::vector<proc::ProcessKey> tree, const Verdicts& verdicts);
 
 // Processes that can never go on by themselves: a finding proves that they hang, and there is no way out of their
-// waits. Victims of other processes are not included, because they may go on when those are ended.
+// waits but Ctrl-C in a script of Python. Victims of other processes are not included, because they may go on when
+// those are ended.
 std::vector<proc::ProcessKey> find_proven_dead(const Verdicts& verdicts, const model::Model& model,
                                                const std::vector<Finding>& findings);
 

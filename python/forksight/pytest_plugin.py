@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -267,4 +268,12 @@ class Plugin:
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self):
+        # A worker of xdist that has run its tests sleeps until the other workers have run theirs. Its exit begins when its
+        # interpreter ends. Before Python 3.9 nothing says when that is, so there the exit of a worker is not watched.
+        if not self.is_worker:
+            self.begin_exit()
+        elif hasattr(threading, "_register_atexit"):
+            threading._register_atexit(self.begin_exit)
+
+    def begin_exit(self):
         self.begin("exit", "exit")

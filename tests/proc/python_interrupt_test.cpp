@@ -13,15 +13,16 @@ namespace forksight::proc {
 namespace {
 
 constexpr std::uint64_t kDefault = 0x7000, kIgnore = 0x7020, kHandler = 0x8000, kType = 0x9000, kMethod = 0xa000;
-constexpr std::uint64_t kTypeName = 0xb000, kMethodName = 0xc000;
+constexpr std::uint64_t kTypeName = 0xb000, kMethodName = 0xc000, kNumberType = 0xd000, kNumberTypeName = 0xe000;
 constexpr std::size_t kBefore = 7;  // words
 
 struct Interpreter {
   std::vector<std::uint64_t> words = std::vector<std::uint64_t>(kBefore + 2 * 65 + 3);
   std::map<std::uint64_t, std::uint64_t> memory = {
-      {kHandler, 1}, {kHandler + 8, kType}, {kHandler + 16, kMethod}, {kType + 24, kTypeName}, {kMethod, kMethodName}};
-  std::map<std::uint64_t, std::string> texts = {{kTypeName, "builtin_function_or_method"},
-                                                {kMethodName, "default_int_handler"}};
+      {kHandler, 1},          {kHandler + 8, kType},       {kHandler + 16, kMethod},           {kType + 24, kTypeName},
+      {kMethod, kMethodName}, {kDefault + 8, kNumberType}, {kNumberType + 24, kNumberTypeName}};
+  std::map<std::uint64_t, std::string> texts = {
+      {kNumberTypeName, "int"}, {kTypeName, "builtin_function_or_method"}, {kMethodName, "default_int_handler"}};
 
   Interpreter() {
     for (int signal = 1; signal < 65; ++signal) set(signal, kDefault);
@@ -51,9 +52,15 @@ TEST(PythonInterrupt, KnowsTheDefaultHandler) { EXPECT_EQ(Interpreter().find(), 
 // In CPython without the GIL the head of an object is longer.
 TEST(PythonInterrupt, KnowsTheDefaultHandlerWithoutTheGil) {
   Interpreter other;
-  other.memory = {{kHandler, 1},          {kHandler + 8, 2},        {kHandler + 16, 3},
-                  {kHandler + 24, kType}, {kHandler + 32, kMethod}, {kType + 40, kTypeName},
-                  {kMethod, kMethodName}};
+  other.memory = {{kHandler, 1},
+                  {kHandler + 8, 2},
+                  {kHandler + 16, 3},
+                  {kHandler + 24, kType},
+                  {kHandler + 32, kMethod},
+                  {kType + 40, kTypeName},
+                  {kMethod, kMethodName},
+                  {kDefault + 24, kNumberType},
+                  {kNumberType + 40, kNumberTypeName}};
   EXPECT_EQ(other.find(), true);
   other.texts[kMethodName] = "default_int_handles";
   EXPECT_EQ(other.find(), false);
@@ -71,10 +78,35 @@ TEST(PythonInterrupt, KnowsAHandlerOfTheScript) {
   EXPECT_EQ(none.find(), false);
 }
 
+// A shell starts background commands with SIGINT and SIGQUIT ignored. nohup ignores SIGHUP. gunicorn handles SIGQUIT.
+TEST(PythonInterrupt, KnowsTheTableOfAProgramThatBeganWithIgnoredSignals) {
+  for (int signal = 1; signal < 32; ++signal) {
+    if (signal == SIGKILL || signal == SIGSTOP || signal == SIGINT) continue;
+    Interpreter other;
+    for (const std::uint64_t function : {kIgnore, kHandler}) {
+      other.set(signal, function);
+      EXPECT_EQ(other.find(), true) << signal;
+    }
+    other.texts[kMethodName] = "default_int_handles";
+    EXPECT_EQ(other.find(), false) << signal;
+  }
+}
+
+// The words behind the beginning of the table resemble a table, too: in them, other signals have these functions. If
+// the table itself is not recognised, none of them may be taken for it.
+TEST(PythonInterrupt, TakesNoTableThatBeginsLater) {
+  Interpreter torn;
+  torn.set(SIGKILL, kIgnore);
+  EXPECT_EQ(torn.find(), std::nullopt);
+}
+
 TEST(PythonInterrupt, SaysNothingWithoutATable) {
   Interpreter torn;
-  torn.set(SIGFPE, kIgnore);
+  torn.set(SIGSTOP, kIgnore);
   EXPECT_EQ(torn.find(), std::nullopt);
+  Interpreter not_a_number;
+  not_a_number.texts[kNumberTypeName] = "str";
+  EXPECT_EQ(not_a_number.find(), std::nullopt);
   EXPECT_EQ(find_default_interrupt({}, [](auto, auto) { return false; }), std::nullopt);
 }
 

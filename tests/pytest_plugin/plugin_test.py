@@ -130,6 +130,23 @@ def check_exit(line):
         session.check_nothing_is_left()
 
 
+    with Session(line, "exit", "--forksight=observe", "-n", "1") as session:
+        assert "1 passed" in session.log
+        assert "exit: no end of its exit after 3 s" in session.log
+        assert session.files() == ["pytest-exit.txt"], session.files()
+        session.check_nothing_is_left()
+
+
+def check_idle(line):
+    """A worker without tests waits longer than the limit for the other worker. That is no hang."""
+    with Session(line, "idle", "--forksight=observe", "-n", "2", "--dist", "loadscope") as session:
+        assert session.status == 0, session.status
+        assert "6 passed" in session.log
+        assert "no end of" not in session.log
+        assert session.files() == [], session.files()
+        session.check_nothing_is_left()
+
+
 def check_auto(line):
     with Session(line, "auto", "--forksight=auto") as session:
         assert session.status == 0, session.status
@@ -140,7 +157,7 @@ def check_auto(line):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("session", choices=("alone", "xdist", "native", "busy", "exit", "auto"))
+    parser.add_argument("session", choices=("alone", "xdist", "native", "busy", "exit", "idle", "auto"))
     parser.add_argument("--forksight", required=True)
     parser.add_argument("--package", required=True)
     line = parser.parse_args()

@@ -28,6 +28,25 @@ threading.Thread(target=take, args=(other, one)).start()
 take(one, other)
 """
 
+# A child that waits for a lock of Python, which a thread held at the fork. The argument says how the script handles SIGINT.
+LOCK = """import multiprocessing, signal, sys, threading
+lock, is_held = threading.Lock(), threading.Event()
+def hold():
+    with lock:
+        is_held.set()
+        threading.Event().wait()
+def take():
+    with lock:
+        pass
+if sys.argv[1] == "own":
+    signal.signal(signal.SIGINT, lambda *_: lock.release())
+threading.Thread(target=hold, daemon=True).start()
+is_held.wait()
+child = multiprocessing.get_context("fork").Process(target=take)
+child.start()
+child.join()
+"""
+
 
 def lives(pid):
     try:
@@ -125,6 +144,25 @@ class Job(unittest.TestCase):
         self.assertTrue(child, err)
         self.assert_gone(child.groups())
         self.assertIn("the next test\n", self.out(), "make goes on when the hung process has ended")
+
+    def test_a_check_target_of_make_with_python(self):
+        """Ctrl-C could end the wait of the child. In a job of a CI system nobody presses it, so the child is ended."""
+        (self.folder / "lock.py").write_text(LOCK)
+        python = shlex.quote(sys.executable)
+        (self.folder / "Makefile").write_text(f"check:\n\t{python} lock.py default\n\t@echo the next test\n")
+        err = self.ci("--timeout", "6s", "--", "make", "check", status=124)
+        self.assertNotIn("at the limit", err)
+        self.assertIn("CERTAIN HANG: python-lock-orphaned", err)
+        child = re.search(r"these processes can never go on; forksight ends them: (\d+) \(python\S*\)\n", err)
+        self.assertTrue(child, err)
+        self.assert_gone(child.groups())
+        self.assertIn("the next test\n", self.out(), "make goes on when the hung process has ended")
+
+    def test_a_script_whose_handler_may_release_the_lock_is_not_ended_early(self):
+        (self.folder / "lock.py").write_text(LOCK)
+        err = self.ci("--timeout", "6s", "--", sys.executable, "lock.py", "own", status=124)
+        self.assertIn("at the limit", err)
+        self.assertNotIn("can never go on", err)
 
     def test_a_command_that_notices_the_hang_keeps_its_own_status(self):
         err = self.ci("--timeout", "5s", "--", "sh", "-c", f"{shlex.quote(HAZARD)} hang; exit 7", status=7)

@@ -119,9 +119,13 @@ TEST_F(RunDecides, WhomOfAJobToEndBeforeItsLimit) {
   EXPECT_TRUE(dead({finding(Certainty::kProven, "a", 1, Outcome::kError)}).empty());
   verdicts_[kChild].ways_out = {"a handler of signal 14"};
   EXPECT_TRUE(dead({both}).empty());
+  stick(kChild, Liveness::kDeadButForSignal);
   verdicts_[kChild].ways_out.clear();
-  for (const Liveness other :
-       {Liveness::kDeadButForSignal, Liveness::kSpinning, Liveness::kStalled, Liveness::kAwake}) {
+  EXPECT_EQ(dead({both}), std::vector{kChild}) << "only Ctrl-C could end its wait";
+  verdicts_[kChild].ways_out = {"a handler of signal 14"};
+  EXPECT_TRUE(dead({both}).empty());
+  verdicts_[kChild].ways_out.clear();
+  for (const Liveness other : {Liveness::kSpinning, Liveness::kStalled, Liveness::kAwake}) {
     stick(kChild, other);
     EXPECT_TRUE(dead({both}).empty());
   }
