@@ -89,13 +89,18 @@ std::vector<bool> choose(Frames frames) {
       std::ranges::any_of(frames, [](const auto& frame) { return words::whose(frame) == Whose::kUser; });
   const bool has_library =
       std::ranges::any_of(frames, [](const auto& frame) { return words::whose(frame) == Whose::kLibrary; });
+  // Without a frame of the user, Python's lines say more than the functions of the interpreter.
+  const bool has_python = std::ranges::any_of(frames, &model::Frame::python);
+  const auto is_telling = [&](const model::Frame& frame) {
+    return has_python ? frame.python : !has_library || words::whose(frame) == Whose::kLibrary;
+  };
   std::size_t seen = 0;
   for (std::size_t i = 0; i < frames.size(); ++i) {
     if (has_user) {
       if (!is_own(frames[i])) continue;
       is_shown[i] = own <= kMostInner + kMostOuter || seen < kMostInner || seen >= own - kMostOuter;
       ++seen;
-    } else if (!has_library || words::whose(frames[i]) == Whose::kLibrary) {
+    } else if (is_telling(frames[i])) {
       is_shown[i] = seen < kMostForeign;
       ++seen;
     }
@@ -104,8 +109,8 @@ std::vector<bool> choose(Frames frames) {
   // same, because the runtime's name says enough.
   for (std::size_t i = 0; i < frames.size(); ++i) {
     const bool is_alone = (i == 0 || is_shown[i - 1]) && (i + 1 == frames.size() || is_shown[i + 1]);
-    const bool is_telling = words::whose(frames[i]) == Whose::kLibrary && !frames[i].function.empty();
-    if (is_alone && is_telling) is_shown[i] = true;
+    const bool has_name = words::whose(frames[i]) == Whose::kLibrary && !frames[i].function.empty();
+    if (is_alone && has_name) is_shown[i] = true;
   }
   return is_shown;
 }

@@ -96,6 +96,19 @@ TEST(StackRows, WithoutAFrameOfTheUserHaveTheInnermost) {
   EXPECT_TRUE(has(rows(test::make_stack({"futex_wait libc.so.6", "clone3 libc.so.6"})), "futex_wait"));
 }
 
+TEST(StackRows, WithoutAFrameOfTheUserHaveTheLinesOfPython) {
+  model::Stack stack =
+      test::make_stack({"sem_wait libc.so.6", "acquire_timed libpython3.11.so.1.0", "_PyEval libpython3.11.so.1.0"});
+  stack.frames.push_back(python_frame("wait", "/usr/lib/python3.11/threading.py", 327));
+  stack.frames.push_back(python_frame("run", "/usr/lib/python3.11/threading.py", 982));
+  stack.frames.push_back(test::make_stack({"start_thread libc.so.6"}).frames.front());
+  EXPECT_EQ(rows(stack),
+            "      (3 frames of libpython3.11.so.1.0, libc.so.6)\n"
+            "      wait                              /usr/lib/python3.11/threading.py:327\n"
+            "      run                               /usr/lib/python3.11/threading.py:982\n"
+            "      (1 frame of libc.so.6)\n");
+}
+
 TEST(StackRows, HaveBothEndsOfARecursion) {
   model::Stack stack = test::make_stack({"leaf app.c:1"});
   for (int i = 0; i < 300; ++i) stack.frames.push_back(test::make_stack({"walk app.c:5"}).frames.front());
