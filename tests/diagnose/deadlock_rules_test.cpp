@@ -51,8 +51,8 @@ TEST(Deadlock, NamesEachThreadThatWaits) {
   EXPECT_EQ(found[0].harm, Certainty::kProven);
   EXPECT_EQ(found[0].outcome, Outcome::kHang);
   EXPECT_EQ(found[0].summary,
-            "process 100 hangs: each of its 2 threads waits for another one, thread 100 \"app\" in sem_wait() "
-            "(app.c:27)");
+            "process 100 hangs: its 2 threads all wait, and no thread is left to wake them: thread 100 \"app\" in "
+            "sem_wait() (app.c:27)");
   ASSERT_GE(found[0].chain.size(), 2U);
   EXPECT_EQ(found[0].chain[0],
             "Thread 100 \"app\" waits in sem_wait() at app.c:27 (move) for the thread that posts it.");

@@ -299,8 +299,8 @@ std::string summarise(const Evidence& evidence, const std::vector<model::Process
     return fmt::format("{} {} in {}: it has no other thread that could set the promise", name, state, in);
   if (sleepers.size() == 1)
     return fmt::format("{} {} in {}: it has no other thread that could wake it", name, state, in);
-  return fmt::format("{} {}: each of its {} threads waits for another one, {} in {}", name, state, sleepers.size(),
-                     who(evidence, first, false), in);
+  return fmt::format("{} {}: its {} threads all wait, and no thread is left to wake them: {} in {}", name, state,
+                     sleepers.size(), who(evidence, first, false), in);
 }
 
 Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& bound, const Sleepers& sleepers) {
