@@ -259,7 +259,9 @@ void advise_on_gil(Finding& finding) {
 Culprit culprit_lock(const model::Wait& wait) {
   Culprit culprit;
   culprit.kind = CulpritKind::kLock;
-  culprit.name = object(wait);
+  // The name of such a semaphore is a random one, another one in each run.
+  culprit.name =
+      wait.semaphore_use == model::SemaphoreUse::kLockHeld ? std::string("a lock of multiprocessing") : object(wait);
   if (!wait.object_name.empty()) culprit.name += fmt::format(" ({})", own_word(wait));
   culprit.library = wait.object_module;
   culprit.address = wait.object;
