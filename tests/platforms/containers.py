@@ -5,6 +5,7 @@ program's processes and has another libc. platforms.py makes the roots and the p
 The hung program runs as root in a root of its own, with mount, pid and network namespaces. Or it runs as nobody, by
 bubblewrap, with a user namespace, too. If something is missing, the script prints what it is, and exits with 77."""
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -73,10 +74,11 @@ class Contained:
         raise SystemExit(f"{PROGRAM} did not fork in {LIMIT_S} s (status {self.popen.poll()})")
 
     def __exit__(self, *_):
-        # When the first process of a pid namespace ends, the kernel ends all others in it.
+        # When the first process of a pid namespace ends, the kernel ends all others in it. So some of them may be gone by now.
         for pid in descendants(self.popen.pid):
             if len(status_of(pid).get("NSpid", "").split()) > 1:
-                os.kill(pid, 9)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, 9)
         self.popen.wait(timeout=LIMIT_S)
 
 
