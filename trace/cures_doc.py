@@ -37,7 +37,7 @@ def main():
         page = text.read()
     missing = [f"no section \"## {row[0]}\"" for row in rows if f"\n## {row[0]}\n" not in page]
     if table(rows) not in page:
-        missing.append("its table is not the one that trace/cures_doc.py prints")
+        missing.append("its table differs from the output of trace/cures_doc.py")
     if missing:
         sys.exit("\n".join(f"{sys.argv[2]}: {line}" for line in missing))
 

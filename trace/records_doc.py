@@ -36,7 +36,7 @@ def main():
         return
     with open(sys.argv[2], encoding="utf-8") as page:
         if wanted not in page.read():
-            sys.exit(f"{sys.argv[2]}: its table is not the one that trace/records_doc.py prints")
+            sys.exit(f"{sys.argv[2]}: its table differs from the output of trace/records_doc.py")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ using test::run_forksight;
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// The run printed one error line on standard error, and nothing on standard output.
+// Expects that the command printed one error line on standard error, and nothing on standard output.
 void expect_error(const Finished& run, int status, const std::string& line) {
   EXPECT_EQ(run.status, status);
   EXPECT_EQ(run.err, "forksight: error: " + line + "\n");
@@ -48,7 +48,7 @@ class Cli : public testing::Test {
   fs::path folder_;
 };
 
-TEST_F(Cli, ReportExitsByWhatItFound) {
+TEST_F(Cli, TheStatusOfReportSaysWhetherItFoundSomething) {
   const Finished hang = run_forksight({"report", at("hang")});
   EXPECT_EQ(hang.status, 1);
   EXPECT_TRUE(has(hang.out, "CERTAIN HANG: orphaned-mutex")) << hang.out;
@@ -65,7 +65,7 @@ TEST_F(Cli, ReportTakesManyFoldersAndFiles) {
   EXPECT_TRUE(has(run.out, "1 finding in 4 processes")) << run.out;
 }
 
-TEST_F(Cli, ReportUsesWhatIsReadable) {
+TEST_F(Cli, ReportUsesReadableTracesBesideBadOnes) {
   const Finished run = run_forksight({"report", at("hang"), at("bad")});
   EXPECT_EQ(run.status, 1);
   EXPECT_TRUE(has(run.out, "c.fstrace: not a forksight trace")) << run.out;
@@ -98,7 +98,7 @@ TEST_F(Cli, ReportAsJson) {
   EXPECT_TRUE(has(run.out, "\"rule\": \"orphaned-mutex\""));
 }
 
-TEST_F(Cli, EvidenceThatCannotBeReadIsThree) {
+TEST_F(Cli, UnreadableEvidenceGivesStatusThree) {
   expect_error(run_forksight({"report", at("none")}), 3, at("none") + ": no such file or folder");
   expect_error(run_forksight({"report", at("empty")}), 3,
                at("empty") + ": no *.fstrace and no run.json in it; name the folder that `forksight run` wrote");
@@ -117,7 +117,7 @@ TEST_F(Cli, TraceDumpShowsRecords) {
   EXPECT_TRUE(lines.out.starts_with(R"({"offset":"0x0","record":"header",)")) << lines.out;
 }
 
-TEST_F(Cli, TraceDumpExitsByWhatItCouldRead) {
+TEST_F(Cli, TheStatusOfTraceDumpSaysWhetherItCouldRead) {
   test::TraceBuilder trace;
   trace.thread(1, "one");
   trace.end_with(0x1234);
@@ -135,7 +135,7 @@ TEST_F(Cli, TraceDumpExitsByWhatItCouldRead) {
                "--format: json is neither text nor jsonl; try `forksight trace --help`");
 }
 
-TEST_F(Cli, AFullDiskIsNoSilence) {
+TEST_F(Cli, AFullDiskIsAnError) {
   const Finished run = run_forksight({"report", at("silent")}, "/dev/full");
   EXPECT_EQ(run.status, 3);
   EXPECT_EQ(run.err, "forksight: error: standard output: No space left on device\n");
@@ -159,7 +159,7 @@ TEST_F(Cli, ARunStartsWhereNothingCanBeWritten) {
                "/proc/x: cannot be used for the traces: No such file or directory; choose another folder with --out");
 }
 
-TEST_F(Cli, UsageErrorsAreTwo) {
+TEST_F(Cli, UsageErrorsGiveStatusTwo) {
   expect_error(run_forksight({}), 2, "no verb given; try `forksight --help`");
   expect_error(run_forksight({"report"}), 2, "DIR is required; try `forksight report --help`");
   expect_error(run_forksight({"--bad"}), 2, "--bad: no such option before the verb; try `forksight --help`");
@@ -224,7 +224,7 @@ TEST_F(Cli, Version) {
   }
 }
 
-TEST_F(Cli, WhatHoldsNothingThatCanBeReadIsAnError) {
+TEST_F(Cli, AFolderWithoutReadableFilesIsAnError) {
   std::filesystem::create_directories(folder_ / "empty");
   std::ofstream(folder_ / "empty/run.json") << "{}\n";
   expect_error(run_forksight({"report", at("empty")}), 3,
@@ -250,11 +250,11 @@ TEST_F(Cli, ExplainFindsBySymptom) {
   const Finished run = run_forksight({"explain", "--search", "GUNICORN", "timeout"});
   EXPECT_EQ(run.status, 0);
   EXPECT_TRUE(run.out.starts_with("gunicorn: WORKER TIMEOUT\n\n  - Make sure:")) << run.out;
-  EXPECT_FALSE(has(run.out, "](")) << "a link of Markdown was printed";
+  EXPECT_FALSE(has(run.out, "](")) << "the text contains a link in Markdown";
   const Finished cuda = run_forksight({"explain", "--search", "Cannot re-initialize CUDA in forked subprocess"});
   EXPECT_TRUE(cuda.out.starts_with("Cannot re-initialize CUDA in forked subprocess\n")) << cuda.out;
   EXPECT_TRUE(has(cuda.out, "\n  cuda-used-after-fork: ")) << cuda.out;
-  // A symptom as a user would type it, and the first words of the title that the search must find.
+  // Each pair is a symptom as a user would type it, and the first words of the title that the search must print.
   constexpr std::pair<const char*, const char*> kSeen[] = {
       {"pool.join() never returns", "pool.join()"},
       {"DataLoader worker hangs", "DataLoader"},
@@ -285,7 +285,7 @@ TEST_F(Cli, ExplainFindsBySymptom) {
   EXPECT_TRUE(has(run_forksight({"explain"}).out, "\n  gunicorn: WORKER TIMEOUT\n"));
 }
 
-TEST_F(Cli, ExplainSuggestsWhatMayBeMeant) {
+TEST_F(Cli, ExplainSuggestsSimilarNames) {
   expect_error(run_forksight({"explain", "orphand-mutex"}), 2,
                "orphand-mutex: no such hazard; did you mean orphaned-mutex?");
   expect_error(run_forksight({"explain", "zzz"}), 2, "zzz: no such hazard; `forksight explain` lists them");

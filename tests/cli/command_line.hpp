@@ -12,8 +12,8 @@ struct Finished {
   std::string err;
 };
 
-// `out_path`: the file that gets the standard output; `out` is then empty. `folder`: the working folder of the command;
-// "" means the current one.
+// `out_path`: the file that receives standard output. `out` of the result is then empty. `folder`: the working folder
+// of the command. "" means the current folder.
 Finished run_forksight(const std::vector<std::string>& arguments, const std::string& out_path = "",
                        const std::string& folder = "");
 

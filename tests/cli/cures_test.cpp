@@ -1,4 +1,4 @@
-// How the command and the shim read the list of cures in the option --cure.
+// Tests how the command and the shim read a list of cures, as the option --cure contains it.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -18,7 +18,7 @@ CureSet read(const char* text) {
   return cures;
 }
 
-TEST(Cures, AutoIsAllThatIsSound) {
+TEST(Cures, AutoTurnsOnAllSoundCures) {
   const CureSet cures = read("auto");
   for (std::size_t i = 0; i < trace::kCureCount; ++i) {
     EXPECT_EQ(cures.has(static_cast<Cure>(i)), trace::kCures[i].is_sound) << trace::kCures[i].name;
@@ -33,7 +33,7 @@ TEST(Cures, EachNameIsItsOwnBit) {
   }
 }
 
-TEST(Cures, WordsAddUpAndNoneStartsAnew) {
+TEST(Cures, WordsAddCuresAndNoneRemovesAll) {
   EXPECT_EQ(read("omp,orphans").bits, read("orphans,omp").bits);
   EXPECT_EQ(read("auto,none").bits, 0U);
   EXPECT_EQ(read("auto,none,orphans").bits, read("orphans").bits);
@@ -43,14 +43,14 @@ TEST(Cures, WordsAddUpAndNoneStartsAnew) {
   EXPECT_EQ(read(nullptr).bits, 0U);
 }
 
-TEST(Cures, WhatIsNotUnderstoodEndsTheList) {
+TEST(Cures, AnUnknownWordEndsTheList) {
   CureSet cures;
   const trace::CureMistake mistake = trace::read_cures("omp,pray,orphans", cures);
   EXPECT_EQ(std::string(mistake.word, mistake.bytes), "pray");
   EXPECT_EQ(cures.bits, read("omp").bits);
 }
 
-TEST(Cures, MistakesAreSaid) {
+TEST(Cures, MistakesAreReported) {
   EXPECT_EQ(check_cures("auto"), "");
   EXPECT_EQ(check_cures("none"), "");
   EXPECT_EQ(check_cures("omp,quiesce-libc=20"), "");
@@ -65,7 +65,7 @@ TEST(Cures, MistakesAreSaid) {
   }
 }
 
-TEST(Cures, TheHelpHasThemAll) {
+TEST(Cures, TheHelpDescribesAllCures) {
   const std::string help = describe_cures();
   for (const trace::CureTerms& cure : trace::kCures) EXPECT_NE(help.find(cure.words), std::string::npos) << cure.name;
 }

@@ -1,6 +1,6 @@
-"""explain_test.py FORKSIGHT: `forksight explain` lays pages out for the terminal.
+"""explain_test.py FORKSIGHT: `forksight explain` formats pages for the terminal.
 
-If a page is longer than the terminal, it goes through a pager.
+It shows a page that is longer than the terminal in a pager.
 """
 import fcntl
 import os
@@ -71,7 +71,7 @@ class Explain(unittest.TestCase):
         self.assertNotIn("fix: ", text)
         self.assertIn("\n    child.wait()  # communicate() reads\n", text)
 
-    def test_bold_on_a_terminal_alone(self):
+    def test_bold_only_on_a_terminal(self):
         self.assertIn("\x1b[1mlost-openmp-pool\x1b[0m\n", on_terminal(LONG, PAGER="cat")[1])
         self.assertNotIn("\x1b", on_terminal(LONG, PAGER="cat", NO_COLOR="1")[1])
         self.assertNotIn("\x1b", piped(*LONG))
@@ -84,7 +84,7 @@ class Explain(unittest.TestCase):
         self.assertTrue(all(line.startswith("paged: ") for line in lines), lines)
         self.assertEqual([line.removeprefix("paged: ") for line in lines], piped(*LONG, COLUMNS="80").splitlines())
 
-    def test_what_fits_does_not(self):
+    def test_a_short_page_does_not_go_through_the_pager(self):
         self.assertNotIn("paged: ", on_terminal(SHORT, rows=200, PAGER="sed 's/^/paged: /'")[1])
         self.assertIn("paged: ", on_terminal(SHORT, rows=5, PAGER="sed 's/^/paged: /'")[1])
 
@@ -99,11 +99,11 @@ class Explain(unittest.TestCase):
             os.remove(less)
             self.assertEqual(on_terminal(LONG, PATH=folder, NO_COLOR="1")[1], piped(*LONG, COLUMNS="80"))
 
-    def test_a_reader_may_leave_early(self):
+    def test_a_pager_may_end_before_the_last_line(self):
         status, shown = on_terminal(LONG, PAGER="head -n 3", NO_COLOR="1")
         self.assertEqual((status, len(shown.splitlines())), (0, 3))
 
-    def test_a_pager_that_is_not_there(self):
+    def test_a_pager_that_is_not_installed(self):
         status, shown = on_terminal(LONG, PAGER="no-such-pager", NO_COLOR="1")
         self.assertEqual(status, 0)
         self.assertTrue(shown.endswith(piped(*LONG, COLUMNS="80")), shown)

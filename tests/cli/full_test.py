@@ -1,4 +1,5 @@
-"""full_test.py FORKSIGHT PROGRAM: the verbs that print stacks fold the frames of libraries, and print all frames with --full.
+"""full_test.py FORKSIGHT PROGRAM: the verbs that print stacks replace frames of libraries by one line, and print all frames with
+--full.
 
 PROGRAM is why_program. tests/cli/why/why_test.py has the same test for `forksight why`.
 """
@@ -54,7 +55,7 @@ class Full(unittest.TestCase):
                        check=True)
         self.check(*(forksight("core", *option, self.folder / f"core.{child}").stdout for option in ([], ["--full"])))
 
-    def test_every_verb_tells_of_it(self):
+    def test_the_help_of_every_verb_names_the_option(self):
         for verb in ("run", "why", "core", "report"):
             self.assertIn("--full", forksight(verb, "--help").stdout, verb)
 

@@ -1,7 +1,7 @@
 """generated_test.py FORKSIGHT: `forksight generate` writes manual pages, and completion for shells.
 
-The page of a verb and the completion for each shell must have each option that the help of the verb has. bash must complete
-words with the generated file.
+The manual page of a verb and the completion for each shell must contain each option of the verb's help. The test also lets bash
+complete words with the generated file.
 """
 import re
 import shutil
@@ -23,7 +23,7 @@ def run(*words, **options):
 
 
 def read_help(path=()):
-    """[(words of a verb, its options)] for this verb and all verbs below it, as --help prints them."""
+    """[(words of a verb, its options)] of the verb `path` and of all verbs below it, as --help prints them."""
     text = run(*path, "--help").stdout
     # Examples come before the first group of options. The verbs and the footer come after the options.
     body = text[text.index("\nOptions:\n"):]
@@ -73,7 +73,7 @@ class Generated(unittest.TestCase):
         heads = {name for line in re.findall(r"^\.TP\n(.*)$", text, re.MULTILINE)
                  for name in re.findall(r"\\fB(\\-[^\\]*(?:\\-[^\\]*)*)\\fR", line)}
         self.assertLessEqual({name.replace("-", "\\-") for name in options}, heads)
-        # The page has only requests of man(7). No line of text begins like a request of roff.
+        # The page uses only roff requests that man(7) describes. No line of its text begins like a request.
         requests = {line.split()[0] for line in text.splitlines() if line.startswith((".", "'"))}
         self.assertLessEqual(requests, {'.\\"', ".TH", ".SH", ".SS", ".TP", ".PP", ".nh", ".ad"})
         self.assertEqual([line for line in text.splitlines() if not line.strip()], [])
@@ -102,7 +102,7 @@ class Generated(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stderr), (0, ""), shell)
 
     def complete(self, *words):
-        """The completions that bash offers for the last of `words`."""
+        """Returns the completions that bash offers for the last of `words`."""
         script = ('. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}; _forksight; '
                   'printf "%s\\n" "${COMPREPLY[@]}"')
         done = subprocess.run(["bash", "--norc", "-c", script, str(self.folder / "forksight"), *words], capture_output=True, text=True,
@@ -140,7 +140,7 @@ class Generated(unittest.TestCase):
         self.assertEqual(self.complete("forksight", "run", "--", "why", "--wa"), [])
         self.assertEqual(self.complete("forksight", "why", "--", "print"), [])
 
-    def test_what_it_refuses(self):
+    def test_invalid_arguments_are_refused(self):
         for words, status, said in ((["man"], 2, "FOLDER: is missing"), ([], 2, "WHAT is required"), (["csh"], 2, "csh"),
                                     (["bash", "/proc/none"], 3, "/proc/none/forksight: cannot be written")):
             done = run("generate", *words)

@@ -1,4 +1,5 @@
-// run_guarded(): what the caller sees of a child that ends well, fails, crashes, or is asked to end.
+// Tests run_guarded(): which status and output its caller gets if the reader (the child process) ends well, fails,
+// crashes, or gets a signal.
 #include "command/guarded.hpp"
 
 #include <elf.h>
@@ -43,7 +44,7 @@ struct Ended {
   std::string text;  // standard output and standard error
 };
 
-// Calls run_guarded() in a process of its own. Sends `signal` to that process as soon as it has printed something.
+// Calls run_guarded() in a child process. Sends `signal` to the child as soon as it has printed something.
 Ended run(const guard::Work& work, int signal = 0) {
   int ends[2];
   EXPECT_EQ(::pipe(ends), 0);
@@ -75,7 +76,7 @@ TEST(Guarded, PassesOnStatusAndOutput) {
   const Ended ended = run([&](const files::Reader&) {
     std::printf("report\n");
     std::fprintf(stderr, "progress\n");
-    return ::getppid() == self ? 9 : 1;  // 1: in a child of the process that has called run_guarded()
+    return ::getppid() == self ? 9 : 1;  // 9: the work ran in the process that called run_guarded()
   });
   ASSERT_TRUE(WIFEXITED(ended.status));
   EXPECT_EQ(WEXITSTATUS(ended.status), 1);
@@ -92,7 +93,7 @@ TEST(Guarded, PassesOnMoreThanAPipeHolds) {
   EXPECT_EQ(ended.text.size(), 1024U * 1024U);
 }
 
-// A program that ignores SIGCHLD may have started forksight.
+// forksight inherits an ignored SIGCHLD from the program that started it. The kernel then reaps its children itself.
 TEST(Guarded, LearnsTheStatusAlthoughSIGCHLDIsIgnored) {
   const auto before = std::signal(SIGCHLD, SIG_IGN);
   int ends[2];
@@ -124,14 +125,14 @@ TEST(Guarded, SaysThatTheReaderCrashed) {
   EXPECT_NE(ended.text.find("was ended by signal 11"), std::string::npos) << ended.text;
 }
 
-TEST(Guarded, SaysWhatAnExceptionSays) {
+TEST(Guarded, PrintsTheMessageOfAnException) {
   const Ended ended = run([](const files::Reader&) -> int { throw std::runtime_error("libfoo.so: cut off"); });
   ASSERT_TRUE(WIFEXITED(ended.status));
   EXPECT_EQ(WEXITSTATUS(ended.status), 3);
   EXPECT_NE(ended.text.find("libfoo.so: cut off"), std::string::npos) << ended.text;
 }
 
-// The signal is for the process that was started, and ends both.
+// The process that called run_guarded() gets the signal. The signal ends this process and the reader.
 TEST(Guarded, EndsWithItsChildAtASignal) {
   const Ended ended = run(
       [](const files::Reader&) {
@@ -147,8 +148,8 @@ TEST(Guarded, EndsWithItsChildAtASignal) {
   EXPECT_NE(::kill(reader, 0), 0);
 }
 
-// A signal that the reader blocks ends it all the same, a moment later.
-TEST(Guarded, EndsAReaderThatDoesNotHear) {
+// The reader ignores the signal. It is nevertheless ended, a moment later.
+TEST(Guarded, EndsAReaderThatIgnoresTheSignal) {
   const Ended ended = run(
       [](const files::Reader&) {
         std::signal(SIGTERM, SIG_IGN);
@@ -160,7 +161,7 @@ TEST(Guarded, EndsAReaderThatDoesNotHear) {
   EXPECT_TRUE(WIFSIGNALED(ended.status));
 }
 
-// A call that would change something outside of the process.
+// A call that would change something outside the reader.
 struct Change {
   const char* what;
   std::function<long()> call;
@@ -206,7 +207,7 @@ std::vector<Change> list_changes(const std::string& file) {
          errno = error;
          return result;
        }},
-      {"processors of another",
+      {"CPU affinity of another process",
        [] {
          cpu_set_t one;
          CPU_ZERO(&one);
@@ -217,8 +218,8 @@ std::vector<Change> list_changes(const std::string& file) {
   };
 }
 
-// The reader, which parses files of strangers, is refused each of these calls. Without the filter, root could make most
-// of them.
+// The reader parses files of strangers, so its filter must refuse each of these calls. Without the filter, root could
+// make most of them.
 TEST(Guarded, ReaderChangesNothing) {
   std::string file = testing::TempDir() + "forksight-reader-XXXXXX";
   const int made = ::mkstemp(file.data());
@@ -265,7 +266,7 @@ TEST(Guarded, ReaderReads) {
   EXPECT_EQ(ended.status, 0) << ended.text;
 }
 
-// image/stop.cpp stops a thread, reads its registers, and lets a system call that the stop has interrupted go on.
+// image/stop.cpp stops a thread, reads its registers, and sets rax so that an interrupted system call is restarted.
 TEST(Guarded, ReaderStopsThreads) {
   const Ended ended = run([](const files::Reader&) {
     const pid_t reader = ::getpid();

@@ -17,7 +17,7 @@ TEST(NearestSlugs, ByTypingErrors) {
   EXPECT_EQ(find_nearest_slugs("orphaned_rwlock").front(), "orphaned-rwlock");
 }
 
-TEST(NearestSlugs, NothingForNothing) {
+TEST(NearestSlugs, AreNoneForAnUnknownName) {
   EXPECT_TRUE(find_nearest_slugs("").empty());
   EXPECT_TRUE(find_nearest_slugs("xyzzy").empty());
   EXPECT_TRUE(find_nearest_slugs(std::string(100'000, 'x')).empty());

@@ -1,4 +1,4 @@
-// One target for libFuzzer, which follows the coverage: FUZZ_TARGET is its name.
+// Runs one target under libFuzzer, which chooses inputs by code coverage. FUZZ_TARGET is the name of the target.
 #include <cstdint>
 
 #include "targets.hpp"

@@ -1,7 +1,7 @@
-// fuzz TARGET CORPUS RUNS [SEED]: passes RUNS inputs to one target. The inputs are changed copies of good ones: the
-// target's own seeds, and the files in the folder CORPUS. The same SEED gives the same inputs. A child process makes
-// the runs. If it crashes, or one run takes longer than 20 seconds, its input is written into the present folder, and
-// the exit status is 1. An input that was mended once is kept in CORPUS, which is tried before anything else.
+// fuzz TARGET CORPUS RUNS [SEED]: passes RUNS inputs to one target. The inputs are changed copies of the target's own
+// seeds and of the files in the folder CORPUS. The same SEED gives the same inputs. A child process runs the target. If
+// it crashes, or if one run takes longer than 20 seconds, the input is written into the current folder, and the exit
+// status is 1. CORPUS contains inputs that once showed a defect. The seeds and these files are tried first, unchanged.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ namespace {
 constexpr std::size_t kMaxInput = std::size_t{1} << 20U;
 constexpr unsigned kSecondsOfARun = 20;
 
-// Shared with the child, so that the input of a crash is known.
+// Memory that the child shares, so that the parent knows the input of a crash.
 struct Shared {
   std::uint64_t runs;
   std::uint64_t accepted;
@@ -65,7 +65,7 @@ class Mutator {
     return {text.begin(), text.end()};
   }
 
-  // Some node of the tree; most often one deep inside.
+  // A random node of the tree. Deep nodes are more likely.
   Json& pick(Json& tree) {
     Json* node = &tree;
     while (node->is_structured() && !node->empty() && below(8) != 0) {
@@ -124,7 +124,7 @@ class Mutator {
       case 5:
         bytes.erase(bytes.begin() + offset(at), bytes.begin() + offset(std::min(bytes.size(), at + 1 + below(16))));
         break;
-      case 6: {  // a piece of another good input
+      case 6: {  // insert a piece of another good input
         const Bytes& other = good_[below(good_.size())];
         const std::size_t from = below(other.size());
         const std::size_t size = std::min(other.size() - from, 1 + below(64));
@@ -176,7 +176,7 @@ int fuzz(const Target& target, const std::filesystem::path& corpus, std::uint64_
   std::vector<Bytes> good = target.seeds();
   for (const Bytes& bytes : good) {
     if (!bytes.empty() && target.run(bytes)) continue;
-    std::fprintf(stderr, "%s: seed %td is refused, so this test would try too little\n", target.name,
+    std::fprintf(stderr, "%s: the target refuses seed %td, so this test would try too little\n", target.name,
                  &bytes - good.data());
     return 1;
   }

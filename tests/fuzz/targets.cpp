@@ -38,7 +38,7 @@ std::string_view text_of(std::span<const unsigned char> input) {
 
 Bytes bytes_of(std::string_view text) { return {text.begin(), text.end()}; }
 
-// A run log must give a model in which every id is right, whatever it says.
+// Whatever a run log contains, each id in the model that is made from it must be valid.
 bool run_log(std::span<const unsigned char> input) {
   auto log = collect::parse_run_log(text_of(input));
   if (!log) return false;
@@ -62,7 +62,7 @@ std::vector<Bytes> run_log_seeds() {
   return {bytes_of(collect::to_json(full)), bytes_of(collect::to_json(small)), bytes_of(collect::to_json({}))};
 }
 
-// What is read of outside.json can be written, and read again as the same.
+// Findings that were read from outside.json must stay the same if they are written and read again.
 bool findings(std::span<const unsigned char> input) {
   const auto kept = parse_outside(text_of(input));
   if (!kept) return false;
@@ -163,7 +163,7 @@ class SpanMemory final : public image::Memory {
   std::span<const unsigned char> bytes_;
 };
 
-// The head of an ELF file: in a file, and in the memory of a process.
+// Reads the input as the head of an ELF file: from a file, and from the memory of a process.
 bool elf_head(std::span<const unsigned char> input) {
   static const int fd = ::memfd_create("fuzz", MFD_CLOEXEC);
   static const std::string path = "/proc/self/fd/" + std::to_string(fd);
@@ -179,7 +179,7 @@ bool elf_head(std::span<const unsigned char> input) {
   return image::read_mapped_head(SpanMemory(input), 0).has_value() && tables.ok();
 }
 
-// Symbols, lines, variables and unwind tables.
+// Reads the symbols, lines, variables and unwind tables of the input.
 bool dwarf(std::span<const unsigned char> input) {
   const auto bytes = std::make_shared<std::vector<std::byte>>();
   const auto all = std::as_bytes(input);

@@ -1,5 +1,5 @@
-// The readers of what strangers control that no other fuzz test drives: each takes any bytes, must end, and must not
-// crash. Traces, queues, scenarios, cores and structures of Python have fuzz tests of their own.
+// Readers of data of strangers. Each reader takes any bytes, must end, and must not crash. Other fuzz tests run the
+// readers of traces, queues, scenarios, cores and structures of Python.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@ using Bytes = std::vector<unsigned char>;
 struct Target {
   const char* name;
   const char* what;
-  // Good inputs, to begin with. The files of the kept corpus come on top.
+  // Good inputs, from which other inputs are made. The files of the corpus are used, too.
   std::vector<Bytes> (*seeds)();
   // True if the reader has accepted the input.
   bool (*run)(std::span<const unsigned char> input);
-  bool is_json;  // the input is also changed as a tree, so that most of it is still JSON
+  bool is_json;  // most changes are made to the parsed JSON tree, so the input stays valid JSON
 };
 
 std::span<const Target> targets();

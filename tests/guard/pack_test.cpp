@@ -1,4 +1,4 @@
-// pack() and unpack(): nothing of a model is lost, and bytes that are no model are refused.
+// Tests pack() and unpack(): they keep all fields of a model, and unpack() refuses bytes that are no model.
 #include "guard/pack.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace forksight::guard {
 namespace {
 
-// Texts with a zero byte and with a byte that is no UTF-8.
+// Fills a model with texts that contain a zero byte and a byte that is no UTF-8.
 class Filler : public test::Filler {
  public:
   Filler() : test::Filler(std::string("\0\xff\n", 3)) {}
@@ -44,7 +44,7 @@ TEST(Pack, RefusesWhatIsCutOffOrTooLong) {
   EXPECT_FALSE(unpack(bytes + '\0'));
 }
 
-// Every byte is changed in several ways. The result is refused, or a model whose ids are right.
+// Each byte is changed in three ways. unpack() must refuse the result, or return a model whose ids are valid.
 TEST(Pack, NeverGivesAModelWithWrongIds) {
   model::Model model;
   Filler().fill(model);
@@ -65,8 +65,8 @@ TEST(Pack, NeverGivesAModelWithWrongIds) {
   EXPECT_GT(refused, bytes.size());
 }
 
-// A count of 2^60 items must not make the reader allocate as much.
-TEST(Pack, BelievesNoCount) {
+// A count of 2^60 items must not make the reader allocate memory for so many items.
+TEST(Pack, DoesNotTrustACount) {
   std::string bytes(64, '\0');
   bytes[7] = 0x10;
   EXPECT_FALSE(unpack(bytes));

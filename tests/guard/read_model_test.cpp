@@ -1,4 +1,5 @@
-// read_model(): a run gets the model that its child has read, or one sentence about the child.
+// Tests read_model(): the caller gets the model that a child process has read, or one sentence about how the child
+// failed.
 #include "guard/read_model.hpp"
 
 #include <gtest/gtest.h>
@@ -33,7 +34,7 @@ TEST(ReadModel, PassesOnTheModel) {
   EXPECT_EQ(done.model->limits.at(0), "half of it was lost");
 }
 
-TEST(ReadModel, PassesOnTheErrorOfTheWork) {
+TEST(ReadModel, PassesOnTheErrorOfTheChild) {
   const auto done = read_model([](const files::Reader&) -> Result<model::Model> { return Error{"no traces"}; }, {});
   ASSERT_FALSE(done.model);
   EXPECT_EQ(done.model.error(), "no traces");
@@ -67,7 +68,7 @@ TEST(ReadModel, SaysThatTheChildGaveNoAnswer) {
   }
 }
 
-// The child does not use the processor and is in no call for a file: only the limit can end it.
+// The child uses no CPU time and waits for no file, so only the time limit can end it.
 TEST(ReadModel, EndsAChildThatDoesNotAnswer) {
   const auto done = read_model(
       [](const files::Reader&) -> Result<model::Model> {
@@ -80,7 +81,8 @@ TEST(ReadModel, EndsAChildThatDoesNotAnswer) {
   EXPECT_EQ(proc::own_processes().size(), 1U);  // the child was ended and waited for
 }
 
-// The reader may run foreign code. So it must not use up the memory of the process that waits for it.
+// A stranger may have taken control of the child. The child's answer must not use up the memory of the process that
+// waits for it.
 TEST(ReadModel, EndsAChildThatAnswersWithoutEnd) {
   const auto done = read_model(
       [](const files::Reader&) -> Result<model::Model> {
@@ -93,7 +95,7 @@ TEST(ReadModel, EndsAChildThatAnswersWithoutEnd) {
   EXPECT_EQ(proc::own_processes().size(), 1U);  // the child was ended and waited for
 }
 
-// What the child leaves behind may hold its pipes open.
+// A process that the child started may still have the child's pipes open when the child has ended.
 TEST(ReadModel, DoesNotWaitForAChildOfTheChild) {
   const auto done = read_model(
       [](const files::Reader&) -> Result<model::Model> {

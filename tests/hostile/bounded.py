@@ -1,5 +1,5 @@
-"""What the tests of hostile files share: the command, run with a limit of time, with the memory that it used; and programs to be
-examined. Only processes that were started here are signalled, by their pids."""
+"""Code that the tests of hostile files share. run() runs a command with a time limit, and measures its memory. Program starts a
+program that a test examines. Both signal only processes that they started, by pid."""
 import os
 import signal
 import subprocess
@@ -11,12 +11,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "cases"))
 import processes  # noqa: E402
 
-LIMIT_S = 120  # far above what any of these takes on an idle machine: a test fails by it only for a command that hangs
+LIMIT_S = 120  # far more than any command takes on an idle machine, so only a command that hangs exceeds it
 NAMED = "forksight: error: "
 
 
 class Done:
-    """One run of the command that has ended by itself."""
+    """The result of a run of the command that ended by itself."""
 
     def __init__(self, status, out, err, seconds, peak_mb):
         self.status, self.out, self.err, self.seconds, self.peak_mb = status, out, err, seconds, peak_mb
@@ -27,8 +27,8 @@ class Done:
 
 
 def peak_of(pid):
-    """The most memory that a process or a child of it has had, in MB. The peak that wait4() tells includes that of the test before it
-    called exec."""
+    """The most memory that a process or one of its children has used, in MB. This does not use the peak that wait4() returns,
+    because that peak includes the memory of the forked Python process before it called exec."""
     try:
         text = Path(f"/proc/{pid}/status").read_text(errors="replace")
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -41,8 +41,8 @@ def peak_of(pid):
 
 
 def run(argv, limit_s=LIMIT_S, **options):
-    """Runs a command to its end; one that takes longer than `limit_s` fails the test. The seconds of the answer are those of the
-    processor, which do not depend on what else the machine does."""
+    """Runs a command to its end. Fails the test if the command takes longer than `limit_s`. `seconds` of the result is CPU time,
+    which hardly depends on other load of the machine."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         child = subprocess.Popen([str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=out, stderr=err, **options)
         deadline = time.monotonic() + limit_s
@@ -64,7 +64,8 @@ def run(argv, limit_s=LIMIT_S, **options):
 
 
 class Program:
-    """A program to be examined, in a session of its own. It has written its first byte."""
+    """A program that a test examines, in a session of its own. The constructor returns when the program has written its first
+    byte."""
 
     def __init__(self, argv, **options):
         self.popen = subprocess.Popen([str(word) for word in argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE,

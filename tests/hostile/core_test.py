@@ -1,4 +1,4 @@
-"""core_test.py FORKSIGHT: `forksight core` on a core of very many threads: linear work, and bounded memory."""
+"""core_test.py FORKSIGHT: `forksight core` on a core of very many threads uses little time and memory."""
 import json
 import sys
 import tempfile

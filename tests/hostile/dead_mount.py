@@ -1,9 +1,9 @@
-"""dead_mount.py FOLDER FILE...: mounts a file system at FOLDER that shows copies of the files, with the rights to run them. After a
-line on standard input it answers no request any more, as a network mount whose server is gone. It ends when standard input is
-closed; then the kernel gives up all requests.
+"""dead_mount.py FOLDER FILE...: mounts a file system at FOLDER that contains copies of the files, with mode 755. After it has
+read a line from standard input, it answers no further request, like a network mount whose server is down. It ends when standard
+input is closed. Then the kernel aborts all requests.
 
-It speaks the protocol of the kernel's FUSE, version 7.31 (linux/fuse.h). All files lie in the one folder. The kernel must ask again
-for each name and each attribute, so that every call for a path is a request."""
+It implements FUSE protocol version 7.31 (linux/fuse.h). All files are in the root folder. The answers tell the kernel to cache no
+names and no attributes, so each system call with a path causes a request."""
 import ctypes
 import errno
 import os

@@ -1,5 +1,6 @@
-"""dead_mount_test.py FORKSIGHT HANGING LIBRARY: a file system that does not answer, as a network mount whose server is gone. A call
-for a file there blocks in the kernel, and not even SIGKILL ends it. `why` must answer all the same, and say what it left out."""
+"""dead_mount_test.py FORKSIGHT HANGING LIBRARY: a file system does not answer, like a network mount whose server is down. A
+system call for one of its files blocks in the kernel, and not even SIGKILL ends the call. `why` must report nevertheless, and
+must say what it did not read."""
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from bounded import Program, run, settle
 
 LIBRARY, HANGING, FORKSIGHT = sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
 SILENT = "does not answer"
-LIMIT_S = 60  # an answer takes about three seconds on an idle machine
+LIMIT_S = 60  # `why` takes about three seconds on an idle machine
 
 
 class Mount:
@@ -30,7 +31,7 @@ class Mount:
         assert self.server.stdout.read(1) == b"d"
 
     def end(self):
-        """The kernel gives up all requests. Before that, a process that has a file of the mount open cannot end."""
+        """Makes the kernel abort all requests. Before that, a process that has a file of the mount open cannot end."""
         if self.server.stdin.closed:
             return
         self.server.stdin.close()
@@ -67,7 +68,7 @@ class DeadMount(unittest.TestCase):
         self.assertIn(str(program.pid), done.out)
         return done
 
-    def test_where_a_library_lies(self):
+    def test_a_library_on_the_dead_mount_is_left_out(self):
         mount = self.mount(LIBRARY)
         program = self.start(mount, HANGING, "load", self.place / Path(LIBRARY).name)
         mount.die()
@@ -76,7 +77,7 @@ class DeadMount(unittest.TestCase):
         self.assertIn(str(self.place), done.out.replace("\n", ""))
         self.assertIn("pipe", done.out)
 
-    def test_where_the_program_lies(self):
+    def test_a_program_on_the_dead_mount_is_left_out(self):
         mount = self.mount(HANGING)
         program = self.start(mount, self.place / Path(HANGING).name, "hold", 1)
         mount.die()
@@ -84,21 +85,21 @@ class DeadMount(unittest.TestCase):
         self.assertIn(SILENT, done.out)
         self.assertIn("pipe", done.out)
 
-    def test_where_the_working_folder_and_a_descriptor_lie(self):
+    def test_a_working_folder_and_a_descriptor_on_the_dead_mount_do_no_harm(self):
         mount = self.mount(LIBRARY)
         with open(self.place / Path(LIBRARY).name, "rb") as file:
             program = self.start(mount, HANGING, "hold", 1, cwd=self.place, pass_fds=[file.fileno()])
         mount.die()
         self.assertIn("pipe", self.why(program).out)
 
-    def test_that_is_not_used_costs_nothing(self):
-        """Nothing of the process lies on the file system that does not answer: nothing is said of it."""
+    def test_a_dead_mount_that_is_not_used_is_not_mentioned(self):
+        """The process uses no file of the file system that does not answer, so the report does not mention the file system."""
         mount = self.mount(LIBRARY)
         program = self.start(mount, HANGING, "hold", 1)
         mount.die()
         self.assertNotIn(SILENT, self.why(program).out)
 
-    def test_json_is_whole(self):
+    def test_json_is_complete(self):
         mount = self.mount(LIBRARY)
         program = self.start(mount, HANGING, "load", self.place / Path(LIBRARY).name)
         mount.die()
@@ -107,7 +108,7 @@ class DeadMount(unittest.TestCase):
         self.assertIn(SILENT, done.out)
 
     def test_run(self):
-        """`run` reports the hang of its command although it cannot read the library, and ends with the status of the command."""
+        """`run` reports that its command hangs, although it cannot read the library. It ends with the status of the command."""
         mount = self.mount(LIBRARY)
         run_it = subprocess.Popen([FORKSIGHT, "run", "--full", "--out", self.folder / "out", "--", HANGING, "load", self.place / Path(LIBRARY).name],
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -127,7 +128,7 @@ class DeadMount(unittest.TestCase):
         self.assertIn(str(self.place), (said + rest).replace("\n", ""))
 
     def test_control_the_mount_blocks(self):
-        """Another command that reads the file does not come back. So the tests above would fail if `why` read it."""
+        """`cat` of a file of the mount does not return. So the tests above would fail if `why` read such a file."""
         mount = self.mount(LIBRARY)
         mount.die()
         reader = subprocess.Popen(["/bin/cat", self.place / Path(LIBRARY).name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

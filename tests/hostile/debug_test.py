@@ -1,5 +1,5 @@
-"""debug_test.py FORKSIGHT HANGING LIBRARY OBJCOPY CC: a process hangs in a library whose file, or whose debug information, was made
-to cost `forksight why` its time or its memory. The report still has what the library exports."""
+"""debug_test.py FORKSIGHT HANGING LIBRARY OBJCOPY CC: a process hangs in a library. The library's file or its debug information
+was made to use up time or memory of `forksight why`. The report still contains the exported names of the library."""
 import gzip
 import json
 import lzma
@@ -57,7 +57,7 @@ class Debug(unittest.TestCase):
         subprocess.run([OBJCOPY, *map(str, arguments)], check=True, timeout=60)
 
     def split(self):
-        """The library without debug information, and its debug file by a debug link."""
+        """Makes the library without debug information, with a debug link to a debug file."""
         self.objcopy("--only-keep-debug", LIBRARY, self.debug)
         self.objcopy("--strip-all", f"--add-gnu-debuglink={self.debug}", LIBRARY, self.library)
 
@@ -207,7 +207,7 @@ class Debug(unittest.TestCase):
         whole = Path(LIBRARY).read_bytes()
         other = self.folder / "libother.so"
         elf = Elf(whole)
-        elf.put(elf.find(".comment"), bytes(16 << 20))  # takes a while to be read
+        elf.put(elf.find(".comment"), bytes(16 << 20))  # so large that forksight needs some time to read it
         self.library.write_bytes(elf.bytes)
         program = Program([HANGING, "load", self.library])
         self.addCleanup(program.end)

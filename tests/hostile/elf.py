@@ -1,4 +1,4 @@
-"""ELF files for the tests: sections of a program exchanged for others, and cores of processes that never were."""
+"""ELF files for the tests: files with replaced sections, and cores of processes that never existed."""
 import struct
 
 SHT_NULL, SHT_PROGBITS, SHT_NOTE, SHT_NOBITS = 0, 1, 7, 8
@@ -8,7 +8,7 @@ EHDR, PHDR, SHDR = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQQQ"
 
 
 class Elf:
-    """A 64-bit ELF file whose sections can be exchanged."""
+    """A 64-bit ELF file. Its sections can be replaced."""
 
     def __init__(self, content):
         self.bytes = bytearray(content)
@@ -36,7 +36,7 @@ class Elf:
         raise KeyError(name)
 
     def put(self, number, content, flags=None):
-        """Gives a section other bytes, at the end of the file."""
+        """Replaces the contents of a section. Appends the new bytes to the file."""
         self.bytes += b"\0" * (-len(self.bytes) % 16)
         values = self.section(number)
         if flags is not None:
@@ -73,7 +73,8 @@ def process_note():
 
 
 def write_core_with_hole(path, hole_bytes):
-    """A core of two threads. Between their notes there is a note about vector registers with that many bytes, which take no room on the disk."""
+    """A core of two threads. Between their notes is a note about vector registers of `hole_bytes` bytes. These bytes are a hole
+    in the file, so they take no disk space."""
     page, code, stack = 4096, 0x400000, 0x7FFF00000000
     first = process_note() + thread_note(1000, code + 2, stack + 256) + struct.pack("<III", 6, hole_bytes, 0x202) + b"LINUX\0\0\0"
     last = thread_note(1001, code + 2, stack + 256)
@@ -89,7 +90,7 @@ def write_core_with_hole(path, hole_bytes):
 
 
 def core(threads):
-    """A core whose threads all sleep in futex(), with one page of stack for all."""
+    """A core whose threads all sleep in futex(). All threads have the same page of stack."""
     page, code, stack = 4096, 0x400000, 0x7FFF00000000
     notes = process_note() + b"".join(thread_note(1000 + i, code + 2, stack + 256) for i in range(threads))
     head_bytes = page

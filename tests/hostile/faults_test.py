@@ -1,6 +1,6 @@
-"""faults_test.py FORKSIGHT HANGING STRACE [--all]: each system call that `forksight why` makes fails: one of them, or all from one on. strace
-injects the failures. `why` must end, must not crash, and must not say that nothing was found about a process that hangs. By default each
-kind of call fails in a few places; with --all in many."""
+"""faults_test.py FORKSIGHT HANGING STRACE [--all]: strace makes system calls of `forksight why` fail: one call, or all calls from
+a certain one on. `why` must end and must not crash. It must not report that it found nothing, because the examined process hangs.
+By default few calls of each kind fail; with --all, many."""
 import re
 import subprocess
 import sys
@@ -14,14 +14,15 @@ if IS_WHOLE:
     sys.argv.remove("--all")
 STRACE, HANGING, FORKSIGHT = sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
 LIMIT_S = 60
-# What the kernel may answer, by call. brk() reports its failures in another way. The loader's own mmap() calls are left out.
+# Errors that the kernel may return, by call. The table lacks brk(), which reports failures in another way, and mmap(), which the
+# loader calls before the command starts.
 ERRORS = {
     "openat": ["EMFILE", "ENFILE", "ENOMEM"], "read": ["EIO", "EINTR"], "pread64": ["EIO", "EINTR", "ENOMEM"], "readlink": ["EACCES", "ENOMEM"],
     "getdents64": ["ENOMEM"], "newfstatat": ["EACCES", "ENOMEM"], "pipe2": ["EMFILE"], "clone": ["EAGAIN"], "clone3": ["EAGAIN"],
     "ptrace": ["EPERM", "ESRCH"], "wait4": ["EINTR"], "poll": ["EINTR"], "kcmp": ["EPERM", "ENOSYS"], "write": ["ENOSPC", "EINTR"],
     "dup2": ["EBADF"], "mprotect": ["ENOMEM"], "fcntl": ["EINVAL"], "sched_setaffinity": ["EPERM"], "fstatfs": ["EIO"], "close_range": ["ENOSYS"],
     "prctl": ["EINVAL"], "madvise": ["EINVAL"]}
-RESOURCES = ("EMFILE", "ENFILE", "ENOMEM", "EIO", "EAGAIN")  # may last, so that all later calls fail, too
+RESOURCES = ("EMFILE", "ENFILE", "ENOMEM", "EIO", "EAGAIN")  # errors that may last, so the test also makes all later calls fail
 
 
 

@@ -1,4 +1,5 @@
-// Tests the layer that opens files: which files it opens, which files it refuses, and how it treats false headers.
+// Tests the layer that opens files: which files it opens, which files it refuses, and how it reads malformed ELF
+// headers.
 #include <elf.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -83,7 +84,7 @@ TEST_F(Files, OpensTheOpenFilesOfAProcess) {
   EXPECT_EQ(content_of(open_regular("/proc/self/fd/" + std::to_string(file.get()))), "content");
 }
 
-// A process whose root is another folder, until it is told to end.
+// A process whose root is another folder. It runs until the destructor.
 class Rooted {
  public:
   explicit Rooted(const fs::path& root) {
@@ -128,7 +129,7 @@ TEST_F(Files, ResolvesLinksOfAContainerWithinItsRoot) {
   fs::create_symlink(outside, folder_ / "root" / "absolute");
   fs::create_symlink("../../../../../../.." + outside, folder_ / "root" / "upwards");
   const Rooted process(folder_ / "root");
-  if (!process.is_rooted()) GTEST_SKIP() << "no process can get another root here";
+  if (!process.is_rooted()) GTEST_SKIP() << "chroot() is not permitted here";
   EXPECT_EQ(content_of(open_regular(process.path("/absolute"))), "inside");
   EXPECT_EQ(content_of(open_regular(process.path("/upwards"))), "inside");
   EXPECT_EQ(content_of(open_regular(process.path(outside))), "inside");
@@ -145,7 +146,7 @@ TEST_F(Files, FollowsNoRingOfLinksOfAContainer) {
   fs::create_symlink("there", folder_ / "root" / "here");
   fs::create_symlink("here", folder_ / "root" / "there");
   const Rooted process(folder_ / "root");
-  if (!process.is_rooted()) GTEST_SKIP() << "no process can get another root here";
+  if (!process.is_rooted()) GTEST_SKIP() << "chroot() is not permitted here";
   errno = 0;
   EXPECT_FALSE(open_regular(process.path("/here")));
   EXPECT_EQ(errno, ELOOP);

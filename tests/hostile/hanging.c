@@ -1,9 +1,9 @@
-// Processes for the tests of hostile files. Each writes a byte when it is about to hang.
+// Programs that hang, for the tests of hostile files. Each writes a byte when it is about to hang.
 //   hanging load LIBRARY          calls stuck() of a library
 //   hanging hold N                reads from a pipe that it holds open for writing by N descriptors
 //   hanging poll THREADS N        that many threads poll N entries
 //   hanging receive THREADS       that many threads wait for a message, with a time limit of an hour
-//   hanging map FILE N            maps a file N times, as code, changes its head in memory, and then hangs
+//   hanging map FILE N maps a file N times as code, changes the ELF header in each mapping, and hangs
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -98,7 +98,7 @@ static void poll_many(int threads, int count) {
   poll_forever(NULL);
 }
 
-// A wait of an hour for a message. The kernel does not restart a call with such a time limit.
+// Waits up to an hour for a message. The kernel does not restart a recv() with SO_RCVTIMEO that a stop interrupted.
 static void* receive_slowly(void* unused) {
   const struct timeval limit = {3600, 0};
   int ends[2];
@@ -128,7 +128,7 @@ static void map_many(const char* path, int count) {
   for (int i = 0; i < count; ++i) {
     char* const at = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
     if (at == MAP_FAILED) fail("mmap");
-    at[48] ^= 1;  // e_flags: what is mapped is no file any more
+    at[48] ^= 1;  // changes e_flags, so the mapping differs from the file
     if (mprotect(at, (size_t)status.st_size, PROT_READ | PROT_EXEC) != 0) fail("mprotect");
     // A page between two mappings, so that the kernel does not join them.
     if (mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) fail("mmap");

@@ -1,6 +1,6 @@
-"""killed_test.py FORKSIGHT HANGING STOP_ALL [--kills N]: `why` is killed at many moments of its work, and at its calls of ptrace(). No thread of the
-process that it examined stays stopped or traced, and no process of forksight is left. With --kills, N kills hit the command at work,
-and each call of ptrace() is hit."""
+"""killed_test.py FORKSIGHT HANGING STOP_ALL [--kills N]: `why` is killed at many moments of its work, and at its calls of
+ptrace(). No thread of the examined process stays stopped or traced, and no process of forksight is left. With --kills, N kills
+hit the command before it ends, and a kill hits each of its calls of ptrace()."""
 import re
 import shutil
 import signal
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bounded import LIMIT_S, Program, settle
 
-KILLS = 40  # that find the command at work
+KILLS = 40 # number of kills that must hit the command before it ends
 IS_WHOLE = "--kills" in sys.argv
 if IS_WHOLE:
     KILLS = int(sys.argv.pop())
@@ -26,7 +26,7 @@ MOMENTS = 20
 
 
 def states_of(pid):
-    """The letter of each thread and whether it is traced."""
+    """The set of (state letter, tracer's pid) of the threads of a process."""
     found = set()
     for task in Path(f"/proc/{pid}/task").iterdir():
         text = (task / "status").read_text()
@@ -61,7 +61,7 @@ class Killed(unittest.TestCase):
             time.sleep(0.01)
 
     def kill_at(self, moment_s, number):
-        """Returns whether the command was still at work."""
+        """Starts the command, and kills it after `moment_s`. Returns whether the signal ended the command."""
         command = subprocess.Popen([FORKSIGHT, "why", str(self.program.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(moment_s)
         readers = children_of(command.pid)
@@ -87,7 +87,7 @@ class Killed(unittest.TestCase):
 
 
 class KilledInPtrace(unittest.TestCase):
-    """strace kills the command when it enters one certain call of ptrace()."""
+    """strace kills the command when it enters a chosen call of ptrace()."""
 
     def setUp(self):
         if STRACE is None:
@@ -106,7 +106,8 @@ class KilledInPtrace(unittest.TestCase):
             return re.findall(r"ptrace\((PTRACE_\w+)", log.read())
 
     def kill_at_calls(self, program, spared=(), **options):
-        """Returns the requests that were hit, by number. `spared` are left out."""
+        """Kills the command at calls of ptrace(), but not at requests in `spared`. Returns the request of each hit call, by its
+        number."""
         calls = self.look(program, **options)
         self.assertGreater(len(calls), 15 if "command" not in options else 5)
         numbers = range(1, len(calls) + 1) if IS_WHOLE else sorted({calls.index(name) + 1 for name in calls} | {len(calls)})
@@ -132,19 +133,19 @@ class KilledInPtrace(unittest.TestCase):
         self.assertLessEqual({"PTRACE_SEIZE", "PTRACE_INTERRUPT", "PTRACE_GETREGSET", "PTRACE_DETACH"}, set(hit.values()))
 
     def test_calls_with_a_time_limit_go_on(self):
-        """The kernel lets recv() with SO_RCVTIMEO fail with EINTR after a stop. forksight corrects this before it lets the thread go. So no
-        thread sees EINTR, unless forksight is killed in the microseconds between the stop and the correction."""
+        """After a stop, recv() with SO_RCVTIMEO fails with EINTR. forksight corrects the result before it lets the thread
+        continue. So no thread sees EINTR, unless forksight is killed in the microseconds between the stop and the correction."""
         stopping = {"command": (STOP_ALL,)}
         program = self.hang("receive", 4)
         self.assertIn("PTRACE_POKEUSER", self.look(program, **stopping))
         self.kill_at_calls(program, spared=("PTRACE_GETREGSET", "PTRACE_POKEUSER"), **stopping)
         self.assertIsNone(program.popen.poll(), "a thread has seen EINTR")
 
-    def test_in_the_moment_of_a_correction_a_thread_may_see_it(self):
+    def test_a_kill_before_the_correction_shows_eintr_to_the_thread(self):
         program = self.hang("receive", 1)
         calls = self.look(program, command=(STOP_ALL,))
         self.look(program, "-e", f"inject=ptrace:signal=SIGKILL:when={calls.index('PTRACE_POKEUSER') + 1}", command=(STOP_ALL,))
-        self.assertEqual(program.popen.wait(LIMIT_S), 3, "this moment is safe now: correct docs/limitations.md")
+        self.assertEqual(program.popen.wait(LIMIT_S), 3, "a kill at this moment is harmless now: correct docs/limitations.md")
 
 
 if __name__ == "__main__":

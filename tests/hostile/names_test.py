@@ -1,6 +1,6 @@
-"""names_test.py FORKSIGHT: a process whose names contain characters that change the direction of text: its program, its arguments, its
-threads, its functions and files of Python. No report contains such a character as it is. Also a Python process whose frames, or
-whose list of threads, form a ring."""
+"""names_test.py FORKSIGHT: the names of a process contain characters that change the direction of text: its program, arguments,
+threads, Python functions and Python files. Every report must escape these characters. Another test examines a Python process
+whose frames, or whose list of threads, form a ring."""
 import json
 import os
 import re
@@ -15,7 +15,7 @@ from pathlib import Path
 from bounded import LIMIT_S, Program, run, settle
 
 FORKSIGHT = sys.argv.pop()
-# All format characters of Unicode with a class of the bidirectional algorithm that changes directions, and the three marks.
+# All format characters of Unicode whose bidirectional class changes the direction, and the marks LRM, RLM and ALM.
 DIRECTIONS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 MARKS = "".join(char for char in map(chr, range(sys.maxunicode + 1))
                 if unicodedata.category(char) == "Cf" and unicodedata.bidirectional(char) in DIRECTIONS) + "\u200e\u200f\u061c"
@@ -35,7 +35,7 @@ hang.__code__ = hang.__code__.replace(co_name=f"hang{MARKS}g", co_filename=f"/ap
 hang()
 """
 
-# Debian's Python 3.11: offsets as in analyzer/inspect/python/python_layout.cpp.
+# Makes a ring in structures of Debian's Python 3.11. analyzer/inspect/python/python_layout.cpp has the same offsets.
 RING = """
 import ctypes, os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -84,7 +84,7 @@ class Names(unittest.TestCase):
         found = sorted({f"U+{ord(char):04X}" for char in text if char in MARKS})
         self.assertEqual(found, [], f"{what} contains characters that change the direction of text:\n{text!r}")
 
-    def test_there_are_twelve(self):
+    def test_twelve_characters_change_the_direction(self):
         self.assertEqual(len(set(MARKS)), 12, [hex(ord(char)) for char in MARKS])
 
     def start(self):
@@ -100,7 +100,7 @@ class Names(unittest.TestCase):
         self.check(done.text, "the text")
         self.assertIn("\\xe2\\x80\\xae", done.text)
 
-    def test_why_json_means_the_same(self):
+    def test_why_json_escapes_the_characters(self):
         program = self.start()
         done = run([FORKSIGHT, "why", program.pid, "--format", "json"])
         self.check(done.out, "the document")
@@ -129,12 +129,12 @@ class Rings(unittest.TestCase):
         self.assertIn("innermost", done.out)
         return re.sub(r"\s+", " ", done.out)
 
-    def test_of_frames_is_cut_and_said(self):
+    def test_a_ring_of_frames_is_cut_and_reported(self):
         text = self.look("frames")
         self.assertIn("the frames of Python of 1 thread form a ring", text)
         self.assertLess(text.count("outer"), 4)
 
-    def test_of_threads_is_read_once(self):
+    def test_a_ring_of_threads_is_read_once(self):
         text = self.look("threads")
         self.assertIn("the list of Python's threads forms a ring", text)
         self.assertLess(text.count("innermost"), 4)

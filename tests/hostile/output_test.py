@@ -1,5 +1,5 @@
-"""output_test.py FORKSIGHT: reports are written into folders of other users. No link of theirs is followed; places that users name
-for good reasons keep working."""
+"""output_test.py FORKSIGHT: forksight writes reports into folders of other users. It must not follow their links. Devices, mounts
+and the user's own links must work as places of a report."""
 import ctypes
 import json
 import os
@@ -117,7 +117,7 @@ class Output(unittest.TestCase):
                             "/bin/true"], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.DEVNULL, timeout=30, check=True)
         self.check_file(self.report)
 
-    def test_nowhere(self):
+    def test_dev_null(self):
         self.forksight("/dev/null")
         self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))
 
@@ -159,7 +159,7 @@ class Output(unittest.TestCase):
         self.assertEqual(done.status, 0, done.text)
         self.check_file(report)
 
-    def test_a_file_of_another_user_in_a_folder_of_all_is_not_emptied_in_place(self):
+    def test_a_file_of_another_user_in_a_folder_like_tmp_is_not_emptied(self):
         self.need_root()
         shared = self.folder / "shared"
         shared.mkdir()

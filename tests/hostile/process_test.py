@@ -1,5 +1,5 @@
-"""process_test.py FORKSIGHT HANGING LIBRARY: `forksight why` and `forksight queue inspect` on processes that mean harm: lists without
-end, files that were exchanged, mappings that overlap."""
+"""process_test.py FORKSIGHT HANGING LIBRARY: `forksight why` and `forksight queue inspect` on malicious processes: very long
+lists, replaced files, overlapping mappings."""
 import ctypes
 import os
 import resource
@@ -16,18 +16,18 @@ from elf import PHDR, PT_LOAD, Elf
 LIBRARY, HANGING, FORKSIGHT = sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
 libc = ctypes.CDLL(None, use_errno=True)
 IN_OPEN = 0x20
-SECONDS = 15  # of the processor
+SECONDS = 15 # of CPU time
 
 
 class Opened:
-    """Notes whether anybody opens a file; a look at its status does not count."""
+    """Observes whether any process opens a file. stat() does not count."""
 
     def __init__(self, path):
         self.fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if libc.inotify_add_watch(self.fd, os.fsencode(path), IN_OPEN) < 0:
             raise OSError(ctypes.get_errno(), "inotify_add_watch")
 
-    def was(self):
+    def was_opened(self):
         try:
             return bool(os.read(self.fd, 4096))
         except BlockingIOError:
@@ -68,12 +68,12 @@ class Process(unittest.TestCase):
     def test_many_polled_descriptors(self):
         self.why(self.start("poll", 300, 16_000))
 
-    def test_few_polled_descriptors_are_all_told(self):
+    def test_few_polled_descriptors_are_all_reported(self):
         done = self.why(self.start("poll", 2, 3), status=(1,))
         self.assertIn("pipe", done.out)
 
     def exchange(self, make):
-        """The library is removed while it is in use, and `make` puts something else at its place."""
+        """Removes the library while a process uses it. `make` then creates something else with the same path."""
         shutil.copy(LIBRARY, self.library)
         program = self.start("load", self.library)
         self.library.unlink()
@@ -85,25 +85,25 @@ class Process(unittest.TestCase):
         opened = Opened(self.library)
         self.addCleanup(opened.close)
         self.assertIn("pipe-held-open", self.why(program).out)
-        self.assertFalse(opened.was())
+        self.assertFalse(opened.was_opened())
 
-    def test_a_link_to_a_fifo_neither(self):
+    def test_a_link_to_a_fifo_is_not_opened(self):
         fifo = self.folder / "fifo"
         os.mkfifo(fifo)
         program = self.exchange(lambda path: path.symlink_to(fifo))
         opened = Opened(fifo)
         self.addCleanup(opened.close)
         self.assertIn("pipe-held-open", self.why(program).out)
-        self.assertFalse(opened.was())
+        self.assertFalse(opened.was_opened())
 
-    def test_a_link_to_a_device_neither(self):
+    def test_a_link_to_a_device_is_not_opened(self):
         program = self.exchange(lambda path: path.symlink_to("/dev/full"))
         opened = Opened("/dev/full")
         self.addCleanup(opened.close)
         self.assertIn("pipe-held-open", self.why(program).out)
-        self.assertFalse(opened.was())
+        self.assertFalse(opened.was_opened())
 
-    def test_a_link_to_a_secret_neither(self):
+    def test_a_link_to_a_secret_is_not_opened(self):
         secret = self.folder / "secret"
         secret.write_text("a password")
         secret.chmod(0o600)
@@ -113,17 +113,17 @@ class Process(unittest.TestCase):
         opened = Opened(secret)
         self.addCleanup(opened.close)
         self.assertIn("pipe-held-open", self.why(program).out)
-        self.assertFalse(opened.was())
+        self.assertFalse(opened.was_opened())
 
-    def test_the_notice_of_an_opened_file_works(self):
+    def test_an_opened_file_is_noticed(self):
         place = self.folder / "file"
         place.touch()
         opened = Opened(place)
         self.addCleanup(opened.close)
         os.stat(place)
-        self.assertFalse(opened.was())
+        self.assertFalse(opened.was_opened())
         place.read_bytes()
-        self.assertTrue(opened.was())
+        self.assertTrue(opened.was_opened())
 
     def test_mappings_whose_segments_overlap(self):
         size = 60 << 20

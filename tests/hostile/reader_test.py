@@ -1,6 +1,6 @@
-"""reader_test.py FORKSIGHT HANGING LIBRARY STRACE: every verb that parses what strangers control does so in a process that has
-given up its rights. strace shows who opens traces, queues, cores, libraries and memory of other processes, and whether that process
-had installed its filter of system calls before."""
+"""reader_test.py FORKSIGHT HANGING LIBRARY STRACE: every verb that parses data of strangers does so in a process that has given
+up its rights. strace shows which process opens traces, queues, cores, libraries and memory of other processes, and whether that
+process had installed a filter of system calls before."""
 import os
 import re
 import shutil
@@ -14,7 +14,8 @@ from bounded import LIMIT_S, Program, settle
 
 STRACE, LIBRARY, HANGING, FORKSIGHT = sys.argv.pop(), sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
 CALLS = "read,pread64,openat,open,ptrace,process_vm_readv,seccomp,clone,clone3,fork,vfork,execve"
-# A run looks at one number in the head of each trace, to see whether the trace has grown. These 8 bytes are not parsed.
+# `run` itself reads one number of 8 bytes in the head of each trace, to see whether the trace has grown. The pattern leaves these
+# reads out.
 READS_A_TRACE = r"^p?read(?:64)?\(\d+<[^>]*\.fstrace>.* = (?!8$)\d+$"
 
 
@@ -24,7 +25,8 @@ class Traced:
     def __init__(self, log):
         self.parents, self.filtered, self.reads, self.commands = {}, set(), [], {}
         lines = [(int(pid), rest.strip()) for pid, _, rest in (line.partition(" ") for line in log.splitlines())]
-        # The calls of a new process or thread may stand before the line that says that its parent made it.
+        # strace may list calls of a new process or thread before the line in which its parent makes it. So all parents are
+        # collected first.
         for pid, rest in lines:
             made = re.match(r"(?:clone3?|v?fork|<\.\.\. (?:clone3?|v?fork) resumed).* = (\d+)", rest)
             if made:
@@ -37,7 +39,7 @@ class Traced:
             self.note(pid, rest)
 
     def has_filter(self, pid):
-        """A process or thread has the filter that it has installed, or with which it was made."""
+        """True if the process or thread has installed a filter, or had one from its start."""
         return pid in self.filtered
 
     def note(self, pid, rest):
@@ -69,11 +71,11 @@ class Reader(unittest.TestCase):
         return Traced(log.read_text(errors="replace"))
 
     def check(self, traced, *patterns):
-        """Each pattern is of a call that the verb makes for data of strangers. At least one such call was made, and none by a process
-        with rights."""
+        """Each pattern matches calls that read data of strangers. At least one call must match, and only processes with a filter
+        may have made these calls."""
         for pattern in patterns:
             found = traced.of(pattern)
-            self.assertTrue(found, f"no call matches {pattern}: this test looks at the wrong thing")
+            self.assertTrue(found, f"no call matches {pattern}, so this test checks nothing")
             self.assertEqual([entry[:2] for entry in found if not entry[2]], [])
 
     def hang(self, *words):
@@ -98,15 +100,16 @@ class Reader(unittest.TestCase):
         self.check(self.trace("report", "out", status=[1]), r"/run\.json")
 
     def of_forksight(self, traced):
-        """Whether a process is forksight: the program that strace starts, or one that was made from it and has not called execve()."""
+        """Returns a function that tells whether a process is forksight: the process that strace starts, or a descendant that has
+        not called execve()."""
         first = next(iter(traced.commands))
         return lambda pid: pid == first or pid not in traced.commands and (pid in traced.parents and self.of_forksight(traced)(traced.parents[pid]))
 
     def test_traces(self):
-        """A run with traces: its command forks while a thread exists."""
+        """The command of this run forks while a second thread exists, so the run has traces."""
         ended = self.trace("run", "--out", "out", "--", sys.executable, "-c", FORKS, status=[0])
         found = ended.of(READS_A_TRACE, self.of_forksight(ended))
-        self.assertTrue(found, "the run reads no trace: this test looks at the wrong thing")
+        self.assertTrue(found, "the run reads no trace, so this test checks nothing")
         self.assertEqual([entry[:2] for entry in found if not entry[2]], [])
         [trace, *_] = sorted((self.folder / "out").rglob("*.fstrace"))
         self.check(self.trace("report", "out", status=[0, 1]), READS_A_TRACE)
@@ -115,7 +118,7 @@ class Reader(unittest.TestCase):
     def test_ci(self):
         ended = self.trace("ci", "--timeout", "8s", "--out", "out", "--", HANGING, "load", self.library, status=[124])
         found = ended.of(r"libstranger\.so", self.of_forksight(ended))
-        self.assertTrue(found, "ci has not looked at the hang")
+        self.assertTrue(found, "ci has not examined the hang")
         self.assertEqual([entry[:2] for entry in found if not entry[2]], [])
 
     def test_core(self):
@@ -146,7 +149,8 @@ thread.join()
 
 
 class ReaderDies(unittest.TestCase):
-    """`run` gives the status of the command, and says in one sentence what was not read, if its reader dies."""
+    """If the reader of a run dies, `run` still ends with the status of the command, and says in one sentence what it did not
+    read."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="forksight-reader-")
@@ -154,7 +158,7 @@ class ReaderDies(unittest.TestCase):
         self.folder = Path(folder.name)
 
     def run_without_reader(self, *argv, status):
-        """strace kills each process that installs a filter of system calls, which only readers do."""
+        """strace kills each process that installs a filter of system calls. Only readers install one."""
         done = subprocess.run([STRACE, "-f", "-qq", "-o", "/dev/null", "-e", "trace=seccomp", "-e", "inject=seccomp:signal=SIGSEGV", FORKSIGHT, *argv],
                               cwd=self.folder, capture_output=True, text=True, timeout=LIMIT_S, check=False)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
@@ -164,7 +168,7 @@ class ReaderDies(unittest.TestCase):
         said = self.run_without_reader("run", "--out", "out", "--", sys.executable, "-c", FORKS + "\nraise SystemExit(7)", status=7)
         self.assertIn("the traces of the run were not read", said)
         self.assertIn("was ended by signal 11", said)
-        self.assertTrue(list(self.folder.rglob("*.fstrace")), "the traces are gone, so that they cannot be read later")
+        self.assertTrue(list(self.folder.rglob("*.fstrace")), "the traces are gone, so nobody can read them later")
 
     def test_quiet_run(self):
         said = self.run_without_reader("run", "-q", "--out", "out", "--", sys.executable, "-c", FORKS, status=0)

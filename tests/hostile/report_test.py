@@ -1,5 +1,5 @@
-"""report_test.py FORKSIGHT: `forksight report` on a folder of another user: files that are no files, and files that would take all
-memory. The rest of the folder is read all the same."""
+"""report_test.py FORKSIGHT: `forksight report` on a folder of another user. The folder contains entries that are not regular
+files, and files that would use up all memory. The report must still contain the rest of the folder."""
 import json
 import os
 import sys
@@ -76,7 +76,7 @@ class Report(unittest.TestCase):
         self.report("run.json: has 1099511627776 bytes", memory_mb=200)
 
     def check_items(self, before, item, after, sentence):
-        """A run.json of 120 MB."""
+        """Writes a run.json of 120 MB that repeats `item`, and checks that the report contains `sentence`."""
         text = json.dumps(run_log())[:-1] + before
         piece = (item + ",") * 100_000
         with open(self.strange / "run.json", "w") as file:
@@ -89,7 +89,7 @@ class Report(unittest.TestCase):
     def test_small_items_are_counted_before_they_are_kept(self):
         self.check_items(', "ends": [', "0", "]}", "has more than")
 
-    def test_small_objects_too(self):
+    def test_small_objects_are_counted_before_they_are_kept(self):
         self.check_items(', "ends": [', "{}", "]}", "an end has no pid")
 
     def test_lists_in_lists_end_at_a_depth(self):
@@ -104,7 +104,7 @@ class Report(unittest.TestCase):
         wait = {"tid": 1, "name": "", "state": "S", "kind": "futex", "stack": [{}] * 3_000_000}
         self.check_rows([{**stuck_process(4712), "waits": [wait]}])
 
-    def test_wakers_too(self):
+    def test_wakers_within_the_number_of_items_stay_within_the_memory(self):
         wait = {"tid": 1, "name": "", "state": "S", "kind": "futex", "wakers": [{}] * 900_000}
         self.check_rows([{**stuck_process(4712), "waits": [wait]}])
 

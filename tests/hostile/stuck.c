@@ -1,4 +1,5 @@
-// A library whose one function waits for the end of a pipe that the process itself has open for writing.
+// A library with one function. The function reads from a pipe until its end, but the end never comes, because the
+// process itself has the pipe open for writing.
 #include <unistd.h>
 
 int stuck(int fd);

@@ -1,5 +1,5 @@
-// The processes of these tests are made up. The analyzer infers from them what a fork left behind. In most tests
-// exactly one rule applies.
+// The processes of these tests are made up. The analyzer infers from their memory which threads and locks a fork lost.
+// In most tests exactly one rule applies.
 #include "inspect/build_model.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,8 @@ using test::MadeProcess;
 constexpr int kShared = 0x80;
 constexpr std::uint64_t kWorkerPointer = kHeap + 0x8'1000;
 
-// A parent with a worker thread, and a child that waits for a mutex. Both processes have this mutex.
+// A parent with a worker thread, and a forked child that waits for a mutex. The mutex is in the memory of both
+// processes.
 struct MutexScene {
   explicit MutexScene(std::int32_t owner = kHolder, std::uint64_t address = address_of("made_mutex"),
                       std::uint32_t kind = 0)
@@ -90,7 +91,7 @@ TEST(Orphan, IsOneFindingWithItsHolderAndItsVictim) {
   EXPECT_EQ(findings[0].victims.size(), 1U);
 }
 
-TEST(Orphan, ItsHolderStandsWhereItIsWhileTheParentsCopySaysSo) {
+TEST(Orphan, ShowsWhereItsHolderIsNowWhileTheParentsMutexNamesIt) {
   const MutexScene scene;
   const model::Model holds = scene.model();
   ASSERT_TRUE(holds.forks.front().held.front().holder_now.known());
@@ -133,8 +134,8 @@ TEST(Orphan, HasAnOwnerThatEndedIfNoThreadWasLost) {
   EXPECT_NE(findings[0].summary.find("ended without releasing it"), std::string::npos) << findings[0].summary;
 }
 
-// The id that the lock records may be that of a thread of an ancestor that cannot be examined. This process's own
-// thread may be the copy of that thread.
+// The recorded owner may be a thread of an ancestor that cannot be examined. The waiting thread may be a copy of that
+// thread, and then it holds the lock itself.
 TEST(Orphan, IsNoneIfItsOwnerMayBeAnAncestorsThread) {
   const MutexScene own(kParent - 1);
   ASSERT_EQ(own.model().forks.front().held.size(), 1U);
@@ -150,7 +151,7 @@ TEST(Orphan, IsNoneIfItsOwnerMayBeAnAncestorsThread) {
   EXPECT_EQ(rules_of(lost_none.model()), Rules{});
 }
 
-// Fills in what an examination from outside finds out about the futex wait for the mutex.
+// Fills in the facts that an examination from outside finds about the futex wait for the mutex.
 void name_owner(Subject& subject, std::int32_t owner, std::size_t at = 0) {
   model::Wait& wait = subject.waits.at(at);
   wait.use = model::FutexUse::kMutex;
@@ -174,7 +175,7 @@ TEST(Inherited, APlainMutexIsTheFirstThreadsOwn) {
   EXPECT_NE(findings[0].summary.find("since before its fork"), std::string::npos) << findings[0].summary;
 }
 
-// The first thread is alive and may unlock the mutex. Its own wait shows why it does not.
+// The first thread is alive and may unlock the mutex. It does not, because it waits itself.
 TEST(Inherited, AnotherThreadOfTheChildWaitsForTheFirst) {
   MutexScene scene(kParent);
   scene.child.image.threads.clear();
@@ -218,9 +219,9 @@ TEST(Inherited, AcrossTwoForks) {
   EXPECT_EQ(rules_of(build_model(Generations(kErrorcheck).three(kParent))), Rules{"self-held-lock"});
 }
 
-// If a process was not stopped, the pointer of its first thread is not known. Then it would be a guess that the
+// If a process was not stopped, the thread pointer of its first thread is not known. Then it is not certain that the
 // parent's first thread forked it.
-TEST(Inherited, AcrossAGenerationThatGoesOn) {
+TEST(Inherited, AcrossAGenerationThatWasNotStopped) {
   constexpr std::uint32_t kErrorcheck = 2;
   const Generations scene(kErrorcheck);
   auto all = scene.three(kParent);
@@ -243,7 +244,7 @@ TEST(Inherited, AThreadThatTheFirstForkLeftBehindIsLost) {
   EXPECT_EQ(model.forks[model.touches[0].fork].process, 0U) << "the fork that lost the thread is to blame";
 }
 
-// Another thread of the child itself holds the lock. The fork is not the cause.
+// Another thread of the child holds the lock, so the fork is not the cause.
 TEST(Orphan, IsNoneIfAThreadOfTheChildHoldsIt) {
   MutexScene scene(kChild + 1);
   scene.child.add_thread(kChild + 1, {"pause", "made_worker"});
@@ -254,7 +255,7 @@ TEST(Orphan, IsNoneIfAThreadOfTheChildHoldsIt) {
 }
 
 // Two threads of the child wait for each other: each holds the lock that the other one wants.
-TEST(Orphan, IsNoneInADeadlockOfTheChildsOwn) {
+TEST(Orphan, IsNoneIfThreadsOfTheChildDeadlock) {
   MutexScene scene(kChild + 1);
   scene.child.add_thread(kChild + 1, {"pthread_mutex_lock", "made_worker"}, kHeap + 0x100);
   scene.child.put(kHeap + 0x100, test::mutex_memory(0, kChild));
@@ -268,7 +269,7 @@ TEST(Orphan, IsNoneIfTheLockIsSharedBetweenProcesses) {
   EXPECT_TRUE(MutexScene(kHolder, kSharedHeap + 0x100).model().forks.front().held.empty());
 }
 
-TEST(Orphan, ThatTheForkingThreadHeldIsItsOwn) {
+TEST(Orphan, IsSelfHeldIfTheForkingThreadHeldIt) {
   constexpr int kRecursive = 1;
   const MutexScene scene(kParent, address_of("made_mutex"), kRecursive);
   const model::Model model = scene.model();
@@ -310,7 +311,7 @@ TEST(InferredFork, LosesNoThreadThatIsYoungerThanTheChild) {
   EXPECT_EQ(lost(4999, kHolder), 0U);
 }
 
-TEST(InferredFork, IsNoneOfAChildThatCalledExec) {
+TEST(InferredFork, IsNotInferredIfTheChildCalledExec) {
   const MutexScene scene;
   auto subjects = scene.subjects();
   subjects[1].is_forked = false;
@@ -319,7 +320,7 @@ TEST(InferredFork, IsNoneOfAChildThatCalledExec) {
   EXPECT_TRUE(model.touches.empty());
 }
 
-TEST(InferredFork, IsNoneOfAnotherProgramOrWithoutAParent) {
+TEST(InferredFork, IsNotInferredForAnotherProgramOrWithoutAParent) {
   const MutexScene scene;
   auto subjects = scene.subjects();
   subjects[1].is_forked.reset();
@@ -330,7 +331,7 @@ TEST(InferredFork, IsNoneOfAnotherProgramOrWithoutAParent) {
   EXPECT_TRUE(build_model(subjects).forks.empty());
 }
 
-TEST(InferredFork, OfAChildThatIsWellSaysNothing) {
+TEST(InferredFork, CausesNoFindingIfTheChildDoesNotHang) {
   const MutexScene scene;
   auto subjects = scene.subjects();
   subjects[1].liveness = model::Liveness::kAwake;
@@ -340,9 +341,8 @@ TEST(InferredFork, OfAChildThatIsWellSaysNothing) {
   EXPECT_EQ(rules_of(build_model(subjects)), Rules{});
 }
 
-// A worker process has idle threads, and one of its children hangs. The finding is about that child. It does not matter
-// what the parent of the worker process does.
-TEST(InferredFork, SaysNothingOfAnAwakeProcessWhoseChildHangs) {
+// A forked worker process has idle threads, and one of its own children hangs. The only finding is about that child.
+TEST(InferredFork, CausesNoFindingAboutAnAwakeProcessWhoseChildHangs) {
   MutexScene scene;
   const std::uint64_t semaphore = kHeap + 0x200;
   scene.child.add_thread(kChild + 1, {"sem_wait", "made_worker"}, semaphore);
@@ -369,8 +369,8 @@ TEST(InferredFork, SaysNothingOfAnAwakeProcessWhoseChildHangs) {
   EXPECT_EQ(findings[0].process, 2U);
 }
 
-// Workers that the child started itself are idle while its first thread hangs. They are not the cause.
-TEST(Orphan, IsToBlameAndNotTheIdleWorkersBesideIt) {
+// The child started workers, which are idle while its first thread hangs. The idle workers are not the cause.
+TEST(Orphan, IsBlamedAndNotTheIdleWorkers) {
   MutexScene scene;
   const std::uint64_t semaphore = kHeap + 0x200;
   const std::uint64_t condition = kHeap + 0x300;
@@ -381,7 +381,7 @@ TEST(Orphan, IsToBlameAndNotTheIdleWorkersBesideIt) {
   EXPECT_EQ(rules_of(scene.model()), Rules{"orphaned-mutex"});
 }
 
-TEST(Orphan, ThatSeveralThreadsOfOneChildWaitForIsToldOnce) {
+TEST(Orphan, IsReportedOnceIfSeveralThreadsOfOneChildWaitForIt) {
   MutexScene scene;
   scene.child.add_thread(kChild + 1, {"pthread_mutex_lock", "made_worker"}, scene.mutex);
   scene.child.add_thread(kChild + 2, {"pthread_mutex_lock", "made_fill_cache", "made_worker"}, scene.mutex);
@@ -413,7 +413,7 @@ TEST(EndedOwner, MayBeTheFirstThread) {
   EXPECT_EQ(findings[0].culprit.holder->tid, kParent);
 }
 
-TEST(EndedOwner, IsToldOfAProcessThatIsNoFork) {
+TEST(EndedOwner, IsReportedForAProcessThatIsNoFork) {
   MadeProcess process(kParent, 1);
   const std::uint64_t mutex = address_of("made_mutex");
   process.add_thread(kParent, {"pthread_mutex_lock", "made_main"}, mutex);
@@ -429,7 +429,8 @@ TEST(EndedOwner, IsToldOfAProcessThatIsNoFork) {
   EXPECT_EQ(findings[0].rule, "orphaned-mutex");
   EXPECT_EQ(findings[0].culprit.holder->tid, kHolder);
 
-  // The waiting thread itself holds the mutex, or no thread does, or a thread of another process may.
+  // No finding: the waiting thread itself holds the mutex, no thread holds it, or a thread of another process may hold
+  // it.
   process.put(mutex, test::mutex_memory(0, kParent));
   EXPECT_EQ(rules_of(build_model(subjects)), Rules{});
   process.put(mutex, test::mutex_memory(0, 0, 0));

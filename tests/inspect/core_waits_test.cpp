@@ -1,4 +1,5 @@
-// The memory of a core shows which thread waits for which. Some of these cores have memory with false contents.
+// Tests how the analyzer finds in the memory of a core which thread waits for which. Some of these cores contain wrong
+// data.
 #include "inspect/core_waits.hpp"
 
 #include <gtest/gtest.h>
@@ -109,7 +110,7 @@ TEST(CoreWaits, ARingBesideThreadsThatGoOnIsNamedAndTheyAreNotStuck) {
   EXPECT_EQ(rules_of(core), "lock-cycle!");
 }
 
-TEST(CoreWaits, AQueueBehindSomebodyAwakeIsNoRing) {
+TEST(CoreWaits, AQueueBehindAThreadThatGoesOnIsNoRing) {
   MadeCore core;
   core.add_thread(kPid, {"poll", "made_main"});
   core.wait(kPid + 1, MadeCore::mutex_of(0));
@@ -157,7 +158,7 @@ TEST(CoreWaits, ARingOfJoinsIsNamed) {
   EXPECT_EQ(rules_of(core), "join-cycle!");
 }
 
-TEST(CoreWaits, AnOwnerThatIsNotHereWakesNobodyAndProvesNoRing) {
+TEST(CoreWaits, AnOwnerThatIsNotInTheCoreProvesNoRing) {
   MadeCore core;
   core.add_ring(2);
   core.lock(MadeCore::mutex_of(0), 999'999);
@@ -200,7 +201,7 @@ TEST(CoreWaits, ARobustMutexInPrivateMemoryHasItsOwnerInItsWord) {
   EXPECT_EQ(rules_of(core), "lock-cycle!");
 }
 
-TEST(CoreWaits, WordsAtTheEndsOfMemoryAreNothing) {
+TEST(CoreWaits, FutexWordsAtTheEndsOfMemoryHaveNoKnownUse) {
   for (const std::uint64_t word : {std::uint64_t{1}, std::uint64_t{4}, std::numeric_limits<std::uint64_t>::max(),
                                    std::numeric_limits<std::uint64_t>::max() - 3, kHeap + test::kHeapBytes - 2}) {
     MadeCore core;
@@ -213,9 +214,9 @@ TEST(CoreWaits, WordsAtTheEndsOfMemoryAreNothing) {
   }
 }
 
-// Locks have random owners, threads wait for random locks or for themselves, and thread ids may occur twice. There must
-// be an answer, and no thread may be stuck because of a thread that does not exist.
-TEST(CoreWaits, WhateverMemorySaysAnAnswerComes) {
+// Locks have random owners, threads wait for random locks or for themselves, and thread ids may occur twice. The
+// analyzer must give an answer. It must not say that a thread is stuck because of a thread that does not exist.
+TEST(CoreWaits, RandomMemoryGetsAnAnswer) {
   constexpr int kRounds = 300;
   for (int round = 0; round < kRounds; ++round) {
     std::minstd_rand engine(static_cast<std::uint32_t>(round) + 1);

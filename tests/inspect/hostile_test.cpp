@@ -1,5 +1,5 @@
-// A malicious process may have any memory, and memory may change while it is read. Whatever it contains, the analyzer
-// must make a model in bounded time.
+// The memory of a malicious process may contain anything, and may change while the analyzer reads it. The analyzer must
+// nevertheless build a model in bounded time.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -100,7 +100,7 @@ void expect_sound(const model::Model& model) {
   static_cast<void>(diagnose(model));
 }
 
-TEST(Hostile, MemoryThatIsNoiseMakesAModelAllTheSame) {
+TEST(Hostile, RandomMemoryYieldsASoundModel) {
   std::minstd_rand random(4711);
   for (int round = 0; round < kRounds; ++round) {
     SCOPED_TRACE(round);
@@ -114,7 +114,7 @@ TEST(Hostile, MemoryThatIsNoiseMakesAModelAllTheSame) {
 }
 
 // Three words of a sound scene are changed: one in the mutex, one in the stack, and one in the struct of the thread.
-TEST(Hostile, MemoryWithOneWrongWordMakesAModelAllTheSame) {
+TEST(Hostile, MemoryWithThreeWrongWordsYieldsASoundModel) {
   std::minstd_rand random(815);
   const std::uint64_t mutex = address_of("made_mutex");
   for (int round = 0; round < kRounds; ++round) {
@@ -134,7 +134,7 @@ TEST(Hostile, MemoryWithOneWrongWordMakesAModelAllTheSame) {
   }
 }
 
-TEST(Hostile, ManyProcessesThatAreNobodysChildrenAreJustListed) {
+TEST(Hostile, ManyProcessesWithoutParentsAreListed) {
   std::vector<Subject> subjects(2000);
   MadeProcess process(kParent, 1);
   for (std::size_t i = 0; i < subjects.size(); ++i) {

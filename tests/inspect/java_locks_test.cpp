@@ -15,7 +15,7 @@ model::Wait wait_in(std::initializer_list<const char*> functions) {
   return wait;
 }
 
-TEST(JavaLocks, TheCommandThatNamesTheHolderIsTold) {
+TEST(JavaLocks, TheReportNamesTheCommandThatShowsTheHolder) {
   model::Model model;
   model.processes.resize(2);
   model.processes[0].pid = 7;

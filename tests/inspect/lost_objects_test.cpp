@@ -1,5 +1,5 @@
-// Other objects that a fork breaks and that the child may wait for. Each has a scene: the object in the child's memory,
-// the lost thread in the parent, and the only rule that applies.
+// Tests of objects other than mutexes for which a forked child may wait in vain. Each scene has the object in the
+// child's memory, and the lost thread in the parent. Exactly one rule must apply.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ using test::MadeProcess;
 using test::Names;
 
 struct Scene {
-  // `worker` is the stack of the parent's worker, and `stuck` that of the child's first thread. A word is that of a
-  // futex.
+  // `worker` is the stack of the parent's worker. `stuck` is the stack of the child's first thread. The words are the
+  // addresses of the futex words in which these threads wait.
   Scene(const Names& worker, std::uint64_t worker_word, const Names& stuck, std::uint64_t stuck_word)
       : parent(kParent, 1), child(kChild, kParent) {
     parent.add_thread_at(kMainPointer, kParent, {"wait4", "made_main"});
@@ -59,7 +59,7 @@ const model::Held& only_held(const model::Model& model) {
   return model.forks.at(0).held.at(0);
 }
 
-TEST(LostObject, ARwlockTellsItsWriter) {
+TEST(LostObject, ARwlockNamesItsWriter) {
   Scene scene({"pause", "made_worker"}, 0, {"pthread_rwlock_rdlock", "made_main"}, kHeap + 0x100 + 8);
   scene.put(kHeap + 0x100, test::rwlock_memory(3, kHolder));
   const model::Model model = scene.model();
@@ -69,7 +69,7 @@ TEST(LostObject, ARwlockTellsItsWriter) {
   EXPECT_EQ(rules_of(scene), Rules{"orphaned-rwlock"});
 }
 
-TEST(LostObject, ARwlockDoesNotTellItsReaders) {
+TEST(LostObject, ARwlockDoesNotNameItsReaders) {
   Scene scene({"pause", "made_worker"}, 0, {"pthread_rwlock_wrlock", "made_main"}, kHeap + 0x100 + 12);
   scene.put(kHeap + 0x100, test::rwlock_memory(8, 0));
   const model::Model model = scene.model();
@@ -92,7 +92,7 @@ TEST(LostObject, ASemaphoreThatIsEmptyHasNoOwner) {
 }
 
 // If the parent never had a second thread, the fork lost no thread.
-TEST(LostObject, WithoutAnOwnerNeedsAThreadThatWasLost) {
+TEST(LostObject, WithoutAnOwnerIsReportedOnlyIfTheForkLostAThread) {
   const std::uint64_t semaphore = address_of("made_semaphore");
   Scene scene({"pause", "made_worker"}, 0, {"sem_wait", "made_main"}, semaphore);
   scene.put(semaphore, test::semaphore_memory(0));
@@ -114,7 +114,7 @@ TEST(LostObject, ASemaphoreThatAHandlerMayPostIsNoFinding) {
   EXPECT_TRUE(diagnose(build_model(subjects)).empty());
 }
 
-TEST(LostObject, AConditionCountsWhoWaitedThere) {
+TEST(LostObject, AConditionCountsItsLostWaiters) {
   const std::uint64_t condition = kHeap + 0x100;
   Scene scene({"pthread_cond_wait", "made_worker"}, condition + 40, {"pthread_cond_destroy", "made_main"},
               condition + 36);
@@ -127,7 +127,7 @@ TEST(LostObject, AConditionCountsWhoWaitedThere) {
   EXPECT_EQ(rules_of(scene), Rules{"orphaned-condvar"});
 }
 
-TEST(LostObject, AWaiterOfTheChildsOwnIsNotLost) {
+TEST(LostObject, AWaiterThatIsAThreadOfTheChildIsNotLost) {
   const std::uint64_t condition = kHeap + 0x100;
   Scene scene({"pause", "made_worker"}, 0, {"pthread_cond_destroy", "made_main"}, condition + 36);
   scene.child.add_thread(kChild + 1, {"pthread_cond_wait", "made_worker"}, condition + 40);
@@ -135,7 +135,7 @@ TEST(LostObject, AWaiterOfTheChildsOwnIsNotLost) {
   EXPECT_TRUE(scene.model().forks.at(0).held.empty());
 }
 
-TEST(LostObject, ABarrierCountsWhoHadArrived) {
+TEST(LostObject, ABarrierCountsItsLostArrivals) {
   const std::uint64_t barrier = kHeap + 0x100;
   Scene scene({"pthread_barrier_wait", "made_worker"}, barrier + 4, {"pthread_barrier_wait", "made_main"}, barrier + 4);
   scene.put(barrier, test::barrier_memory(1, 0));
@@ -146,7 +146,7 @@ TEST(LostObject, ABarrierCountsWhoHadArrived) {
   EXPECT_EQ(rules_of(scene), Rules{"orphaned-barrier"});
 }
 
-TEST(LostObject, AGuardIsWithWhomIsInsideOfTheSameFunction) {
+TEST(LostObject, AGuardIsHeldByTheThreadInsideTheSameFunction) {
   const std::uint64_t guard = address_of("made_guard");
   Scene scene({"pause", "made_fill_cache", "made_worker"}, 0,
               {"syscall", "__cxa_guard_acquire", "made_fill_cache", "made_main"}, guard);
@@ -157,8 +157,8 @@ TEST(LostObject, AGuardIsWithWhomIsInsideOfTheSameFunction) {
   EXPECT_EQ(rules_of(scene), Rules{"interrupted-static-init"});
 }
 
-// If two threads are inside of the function, or none is, it is not known which thread initialises the static. It may
-// also be a thread of the child.
+// If two threads are inside the function, or none is, it is not known which thread initialises the static variable. It
+// may also be a thread of the child.
 TEST(LostObject, AGuardWithoutAKnownInitialiserIsLikely) {
   const std::uint64_t guard = address_of("made_guard");
   const Names waits = {"syscall", "__cxa_guard_acquire", "made_fill_cache", "made_worker"};
@@ -177,7 +177,7 @@ TEST(LostObject, AGuardWithoutAKnownInitialiserIsLikely) {
   EXPECT_EQ(diagnose(scene.model()).at(0).cause, Certainty::kLikely);
 }
 
-TEST(LostObject, AGuardThatAThreadOfTheChildIsAtIsItsOwn) {
+TEST(LostObject, AGuardIsNotLostIfAThreadOfTheChildInitialisesIt) {
   const std::uint64_t guard = address_of("made_guard");
   Scene scene({"pause", "made_fill_cache", "made_worker"}, 0,
               {"syscall", "__cxa_guard_acquire", "made_fill_cache", "made_main"}, guard);
@@ -186,7 +186,7 @@ TEST(LostObject, AGuardThatAThreadOfTheChildIsAtIsItsOwn) {
   EXPECT_TRUE(scene.model().forks.at(0).held.empty());
 }
 
-TEST(LostObject, AGuardThatTheChildItselfIsAtIsItsOwn) {
+TEST(LostObject, AGuardIsNotLostIfTheWaitingThreadInitialisesIt) {
   const std::uint64_t guard = address_of("made_guard");
   Scene scene({"pause", "made_worker"}, 0,
               {"syscall", "__cxa_guard_acquire", "made_fill_cache", "made_fill_cache", "made_main"}, guard);
@@ -194,14 +194,14 @@ TEST(LostObject, AGuardThatTheChildItselfIsAtIsItsOwn) {
   EXPECT_TRUE(scene.model().forks.at(0).held.empty());
 }
 
-TEST(LostObject, AGuardThatIsDoneHoldsNobodyUp) {
+TEST(LostObject, AGuardWhoseInitialisationIsDoneIsNotLost) {
   const std::uint64_t guard = address_of("made_guard");
   Scene scene({"pause", "made_worker"}, 0, {"syscall", "__cxa_guard_acquire", "made_fill_cache", "made_main"}, guard);
   scene.put(guard, test::guard_memory(1));
   EXPECT_TRUE(scene.model().forks.at(0).held.empty());
 }
 
-TEST(LostObject, AFunctionOfLibcIsWithWhomIsInsideOfOneWithTheSameLock) {
+TEST(LostObject, ALockOfLibcIsHeldByTheThreadInAFunctionThatTakesIt) {
   Scene scene({"read", "localtime_r", "made_fill_cache", "made_worker"}, 0,
               {"localtime_r", "made_drain_cache", "made_main"}, kHeap + 0x100);
   scene.child.image.threads.at(0).call->args[2] = 2;
@@ -218,7 +218,7 @@ TEST(LostObject, AFunctionOfLibcIsWithWhomIsInsideOfOneWithTheSameLock) {
   EXPECT_EQ(rules_of(scene), Rules{"libc-lock-in-flight"});
 }
 
-TEST(LostObject, AFunctionOfLibcIsNotWithWhomWaitsForTheSameLock) {
+TEST(LostObject, ALockOfLibcIsNotHeldByAThreadThatWaitsForIt) {
   const Names waits = {"localtime_r", "made_fill_cache", "made_worker"};
   const std::uint64_t lock = kHeap + 0x100;
   Scene scene({"read", "localtime_r", "made_fill_cache", "made_worker"}, 0,
@@ -259,7 +259,7 @@ TEST(LostObject, AStreamsLockProvesThatForkWasNotCalled) {
   EXPECT_EQ(rules_of(scene), Rules{"atfork-bypassed"});
 }
 
-TEST(LostObject, ATeamIsTheWorkersThatWereNotCopied) {
+TEST(LostObject, APoolOfLibgompLosesItsWorkers) {
   Scene scene({"GOMP_parallel", "made_worker"}, kHeap + 0x100, {"GOMP_parallel", "made_fill_cache", "made_main"},
               kHeap + 0x100);
   // The outermost function of a libgomp worker is one of libgomp.
@@ -273,7 +273,7 @@ TEST(LostObject, ATeamIsTheWorkersThatWereNotCopied) {
   EXPECT_EQ(rules_of(scene), Rules{"lost-openmp-pool"});
 }
 
-TEST(StuckHandler, InTheParentIsPrepare) {
+TEST(StuckHandler, OfTheParentIsAPrepareHandler) {
   const std::uint64_t mutex = address_of("made_mutex");
   MadeProcess process(kParent, 1);
   process.add_thread(kParent, {"pthread_mutex_lock", "made_handler", "fork", "made_main"}, mutex);
@@ -300,7 +300,7 @@ TEST(StuckHandler, InTheParentIsPrepare) {
   EXPECT_EQ(findings[0].rule, "atfork-handler-stuck");
 }
 
-TEST(StuckHandler, InTheChildIsTheChilds) {
+TEST(StuckHandler, OfTheChildIsAChildHandler) {
   const std::uint64_t mutex = address_of("made_mutex");
   Scene scene({"pause", "made_worker"}, 0, {"pthread_mutex_lock", "made_handler", "fork", "made_main"}, mutex);
   scene.put(mutex, test::mutex_memory(0, kHolder));
@@ -310,7 +310,7 @@ TEST(StuckHandler, InTheChildIsTheChilds) {
   EXPECT_EQ(rules_of(scene), Rules{"atfork-child-stuck"});
 }
 
-TEST(LostThread, IsAllThatIsKnownWhereAFutexSaysNoMore) {
+TEST(LostThread, IsBlamedForAFutexWaitOfUnknownKind) {
   Scene scene({"pause", "made_worker"}, 0, {"syscall", "made_main"}, kHeap + 0x100);
   const model::Model model = scene.model();
   ASSERT_EQ(model.touches.size(), 1U);
@@ -321,7 +321,7 @@ TEST(LostThread, IsAllThatIsKnownWhereAFutexSaysNoMore) {
   EXPECT_TRUE(findings[0].rule == "lost-wakeup" || findings[0].rule == "lost-thread-pool") << findings[0].rule;
 }
 
-TEST(LostThread, IsNobodyIfTheParentHadNoOther) {
+TEST(LostThread, IsNotBlamedIfTheParentHadNoOtherThread) {
   Scene scene({"pause", "made_worker"}, 0, {"syscall", "made_main"}, kHeap + 0x100);
   scene.parent.image.threads.pop_back();
   EXPECT_EQ(rules_of(scene), Rules{});

@@ -68,7 +68,7 @@ class LostPythonLock : public testing::Test {
   model::Model model_;
 };
 
-TEST_F(LostPythonLock, IsThatOfTheThreadThatItNames) {
+TEST_F(LostPythonLock, IsHeldByTheThreadThatItNames) {
   const auto held = find();
   ASSERT_TRUE(held);
   EXPECT_EQ(model_.threads[held->holder].tid, kHolder);
@@ -77,7 +77,7 @@ TEST_F(LostPythonLock, IsThatOfTheThreadThatItNames) {
   EXPECT_EQ(model_.locks[held->lock].address, kLock);
 }
 
-TEST_F(LostPythonLock, IsHeldNoLongerInTheParentIfItsCopySaysSo) {
+TEST_F(LostPythonLock, IsReleasedInTheParentIfTheParentsCopySaysSo) {
   set_owner(parent_, kMainPointer);
   const auto held = find();
   ASSERT_TRUE(held);
@@ -85,7 +85,7 @@ TEST_F(LostPythonLock, IsHeldNoLongerInTheParentIfItsCopySaysSo) {
   EXPECT_FALSE(held->holder_now.known());
 }
 
-TEST_F(LostPythonLock, IsOfAnUnknownThreadIfItNamesNone) {
+TEST_F(LostPythonLock, HasAnUnknownHolderIfItNamesNone) {
   call_.owner_pointer = 0;
   const auto held = find();
   ASSERT_TRUE(held);
@@ -93,14 +93,14 @@ TEST_F(LostPythonLock, IsOfAnUnknownThreadIfItNamesNone) {
   EXPECT_FALSE(held->holder_now.known());
 }
 
-TEST_F(LostPythonLock, IsOfAnUnknownThreadIfTheParentHasItNoMore) {
+TEST_F(LostPythonLock, HasAnUnknownHolderIfTheParentLacksThatThread) {
   call_.owner_pointer = kWorkerPointer + 0x1000;
   const auto held = find();
   ASSERT_TRUE(held);
   EXPECT_EQ(model_.threads[held->holder].tid, 0);
 }
 
-TEST_F(LostPythonLock, IsNoneIfAThreadOfTheChildHasIt) {
+TEST_F(LostPythonLock, IsNotLostIfAThreadOfTheChildHoldsIt) {
   call_.owner_pointer = kMainPointer;
   EXPECT_FALSE(find());
 }

@@ -1,6 +1,6 @@
-// Made-up processes, for tests of the code that makes a model of processes. Their modules are the ELF files of this
-// test. Everything else is written byte by byte. A thread's stack is a list of functions. Each function is at its first
-// instruction, where nothing but the return address has been pushed.
+// Made-up processes, for tests of the code that builds a model of processes. Their modules are the ELF files that this
+// test has loaded. Tests write all other memory byte by byte. A thread's stack is a list of functions. Each function is
+// at its first instruction, so its frame is only the return address.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,8 @@ std::string path_of(const std::string& file_prefix);
 
 using Names = std::vector<std::string>;  // functions, innermost first
 
-// Addresses of a struct pthread: where a search of memory finds one, and that of a first thread.
+// Addresses of a struct pthread. A search of memory finds one at kFoundPointer. A first thread has its struct at
+// kMainPointer.
 inline constexpr std::uint64_t kFoundPointer = kHeap + kHeapBytes - 0x1000;
 inline constexpr std::uint64_t kMainPointer = kHeap + 0x8'0000;
 
@@ -49,8 +50,8 @@ class MadeProcess {
   image::Thread& add_thread_at(std::uint64_t pointer, std::int32_t tid, const Names& stack, std::uint64_t word = 0);
   void put(std::uint64_t address, std::span<const std::uint8_t> bytes) { memory_->put(address, bytes); }
   void put_word(std::uint64_t address, std::uint32_t word);
-  // Writes a struct pthread at kFoundPointer, where a stack might end. With the tid 0 it is that of a thread that
-  // fork() left behind.
+  // Writes a struct pthread at kFoundPointer, as at the end of a thread's stack. With tid 0, it is the struct of a lost
+  // thread.
   void put_pthread(std::int32_t tid);
 
   image::Image image;

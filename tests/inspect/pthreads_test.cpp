@@ -45,7 +45,7 @@ TEST(TidOffset, IsNotWhereOnlySomeHaveTheirs) {
   EXPECT_FALSE(find_tid_offset(process.image));
 }
 
-TEST(TidOffset, IsUnknownBeyondWhatIsSearchedAndWithoutPointers) {
+TEST(TidOffset, IsUnknownBeyondTheSearchedRangeAndWithoutPointers) {
   MadeProcess process = threads_without_tids();
   put_tids(process, 0x900);
   EXPECT_FALSE(find_tid_offset(process.image));
@@ -57,8 +57,8 @@ TEST(TidOffset, IsUnknownBeyondWhatIsSearchedAndWithoutPointers) {
   EXPECT_FALSE(find_tid_offset(process.image));
 }
 
-// A process as in a core that was made from outside of its container: the structs of its threads have the ids inside of
-// the container, and the core lists the ids outside.
+// A process as in a core that was made from outside its container. The structs of its threads contain the thread ids
+// inside the container. The core lists the thread ids outside it.
 struct Contained {
   explicit Contained(int count) : process(1000, 1) {
     for (int i = 0; i < count; ++i) {
@@ -93,12 +93,12 @@ TEST(OwnNumbers, AreThoseInTheStructsOfAllThreads) {
   EXPECT_EQ(usual.find(true), (Numbers{0, 0}));
 }
 
-TEST(OwnNumbers, OfOneThreadMayBeItsParents) {
+TEST(OwnNumbers, OfOneThreadAreUsedOnlyForAForkedProcess) {
   EXPECT_EQ(Contained(1).find(true), (Numbers{7}));
   EXPECT_EQ(Contained(1).find(false), (Numbers{0}));
 }
 
-TEST(OwnNumbers, WhereAnyDoesNotFitThereAreNone) {
+TEST(OwnNumbers, AreNotUsedIfOneOfThemDoesNotFit) {
   for (const int tid : {1001, 7, 0, -5}) {
     Contained contained(2);
     contained.number(1, tid);
@@ -126,7 +126,7 @@ std::int32_t forking_thread(const Fork& fork) {
   return find_forking_thread(fork.child.image, find_first_pointer(fork.child.image), fork.parent.image);
 }
 
-TEST(ForkingThread, HasTheStructOfTheChildsFirst) {
+TEST(ForkingThread, HasTheStructOfTheChildsFirstThread) {
   Fork fork;
   fork.child.add_thread_at(kHeap + 0x2000, 2000, {"pause", "made_worker"});
   fork.child.add_thread_at(kHeap + 0x1000, 2001, {"pause", "made_main"});
@@ -149,7 +149,7 @@ TEST(ForkingThread, IsUnknownIfItHasEnded) {
   EXPECT_EQ(forking_thread(fork), 0);
 }
 
-TEST(ForkingThread, IsUnknownIfTheChildsIsNotInTheParentsMemory) {
+TEST(ForkingThread, IsUnknownIfNoThreadOfTheParentHasTheChildsStruct) {
   Fork fork;
   fork.child.add_thread_at(kHeap + 0x9000, 2000, {"pause", "made_worker"});
   EXPECT_EQ(forking_thread(fork), 0);

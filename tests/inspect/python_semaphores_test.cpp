@@ -1,4 +1,4 @@
-// The search for the Python object that belongs to a lock of multiprocessing, in made-up memory.
+// Tests the search in made-up memory for the Python object that belongs to a lock of multiprocessing.
 #include "inspect/python_semaphores.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ constexpr std::uint64_t kBudget = std::uint64_t{16} << 20U;
 class SemLockSearch : public testing::Test {
  protected:
   SemLockSearch() : process_(100, 1) {
-    // The memory that a test makes has no holes, so a search of it does not end early.
+    // Fills the memory without holes, because the search ends at a hole.
     process_.put(kHeap, std::vector<std::uint8_t>(0x2000));
     put_word(kObject - 8, kType);
     put_word(kObject, kSemaphore);
@@ -66,7 +66,7 @@ TEST_F(SemLockSearch, FindsALockAndWhoAcquiredItLast) {
 
 TEST_F(SemLockSearch, AHintSavesTheSearch) {
   EXPECT_TRUE(find(kObject, 0).has_value());
-  EXPECT_FALSE(find(kObject + 8, 0).has_value()) << "a wrong hint without memory that may be searched";
+  EXPECT_FALSE(find(kObject + 8, 0).has_value()) << "the hint is wrong, and no memory may be searched";
   EXPECT_FALSE(find(0, 0).has_value());
 }
 
@@ -88,7 +88,7 @@ TEST_F(SemLockSearch, RefusesWhatOnlyLooksLikeIt) {
   put_numbers(1, 1, 2);
   EXPECT_FALSE(find().has_value()) << "an unknown kind";
   put_numbers(1, 0, 1);
-  EXPECT_FALSE(find().has_value()) << "no unit at all";
+  EXPECT_FALSE(find().has_value()) << "a semaphore with a maximum of 0";
   put_numbers(1, 1, 1);
   put_text("SomethingElse");
   EXPECT_FALSE(find().has_value()) << "an object of another type";

@@ -111,7 +111,7 @@ TEST_P(KnownCall, IsKnownByTheCalleeOfAStrippedLibc) {
   EXPECT_EQ(call.object, kWord);
 }
 
-// A program that is linked statically has libc's functions in its own file, and no libc.so.
+// A statically linked program has libc's functions in its own file, so the module of their frames is not libc.so.
 TEST_P(KnownCall, IsKnownByNameAloneInAStaticProgram) {
   const auto& [function, kind, offset] = GetParam();
   model::Stack stack = in_libc({function});
@@ -150,7 +150,7 @@ TEST(StuckCall, AGuardIsInLibstdcxx) {
   EXPECT_EQ(call.stack.frames.front().function, "take");
 }
 
-TEST(StuckCall, AFutexOfTheProgramsOwnIsJustThat) {
+TEST(StuckCall, AFutexCallOfTheProgramIsOfKindFutex) {
   const StuckCall call = recognise(in_futex(), in_libc({"syscall"}), no_callee);
   EXPECT_EQ(call.kind, CallKind::kFutex);
   EXPECT_EQ(call.object, kWord);
@@ -204,7 +204,7 @@ TEST(StuckCall, AnEmptyStackIsAFutexOrNothing) {
   EXPECT_EQ(recognise({}, {}, no_callee).kind, CallKind::kUnknown);
 }
 
-// Functions of libc take libc's own locks. For that they call some of the functions by which programs take locks.
+// A function of libc takes a lock of libc. On the stack, this looks like a lock function that the program called.
 TEST(LibcCall, IsTheFunctionThatTheProgramCalled) {
   const StuckCall call =
       recognise(in_futex(), in_libc({"__lll_lock_wait_private", "__tz_convert", "localtime_r"}), no_callee);
@@ -214,22 +214,22 @@ TEST(LibcCall, IsTheFunctionThatTheProgramCalled) {
   EXPECT_EQ(call.stack.frames.front().function, "take");
 }
 
-TEST(LibcCall, IsKnownByItsCallerIfItJumpedOn) {
+TEST(LibcCall, IsKnownByItsCallerAfterATailCall) {
   const StuckCall call =
       recognise(in_futex(), in_libc({"__lll_lock_wait_private", "__tz_convert"}), calls("localtime"));
   EXPECT_EQ(call.kind, CallKind::kLibcCall);
   EXPECT_EQ(call.libc_call.function, "localtime");
 }
 
-TEST(LibcCall, IsNotAMutexOfTheProgramsOwn) {
+TEST(LibcCall, IsNotALockThatTheProgramCalled) {
   const StuckCall call =
       recognise(in_futex(), in_libc({"futex_wait", "pthread_mutex_lock"}), calls("pthread_mutex_lock"));
   EXPECT_EQ(call.kind, CallKind::kMutex);
   EXPECT_EQ(call.libc_call.locks, 0U);
 }
 
-// A thread that reads a file, or an answer from the network, does not wait for a lock. A thread that runs may spin, for
-// example in a tree that another thread changed during the read.
+// A thread in a read of a file or of the network does not wait for a lock. A running thread may spin, for example in a
+// tree that another thread was changing at the fork.
 TEST(LibcCall, IsAWaitForALockOrASpin) {
   image::Thread reads = in_futex();
   reads.call->number = SYS_read;
@@ -253,7 +253,7 @@ TEST(LibcCall, EndsWhereTheProgramIsCalledBack) {
   EXPECT_EQ(outer.stack.frames.front().function, "main");
 }
 
-TEST(LibcCall, TheOutermostHasTheLocks) {
+TEST(LibcCall, IsTheOutermostFunctionOfLibc) {
   model::Stack stack = in_libc({"read", "localtime_r"});
   stack.frames.insert(stack.frames.end() - 1, frame("dl_iterate_phdr", kLibc));
   const StuckCall call = recognise_outer_libc_call(stack, no_callee);
@@ -308,7 +308,7 @@ TEST(Region, IsNotALockOfTheProgramsOwn) {
   }
 }
 
-TEST(InFork, IsSeenByAHandlerInTheFrameOfFork) {
+TEST(InFork, IsSeenByTheFrameOfForkThatCallsAHandler) {
   for (const char* fork : {"fork", "__libc_fork", "__run_prefork_handlers"}) {
     model::Stack stack = in_libc({"pthread_mutex_lock"});
     stack.frames.insert(stack.frames.begin() + 2, frame(fork, kLibc));

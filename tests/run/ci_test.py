@@ -1,5 +1,5 @@
-"""ci_test.py FORKSIGHT FIXTURE HAZARD JUNIT_XSD: calls `forksight ci` as a CI system does. Tests its reports before the
-limit, the processes that it ends, and its exit status."""
+"""ci_test.py FORKSIGHT FIXTURE HAZARD JUNIT_XSD: calls `forksight ci` as a CI system does. Tests which hangs it reports before
+the time limit, which processes it ends, and its exit status."""
 import json
 import os
 import re
@@ -66,8 +66,7 @@ class Job(unittest.TestCase):
         if github:
             variables |= {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(self.folder / "summary.md"),
                           "GITHUB_WORKSPACE": str(self.folder)}
-        # The output goes to files. With a pipe, the test would wait for a process that is left behind and keeps
-        # the pipe open.
+        # The output goes to files. With a pipe, the test would wait for the end of a left-behind process that has the pipe open.
         with open(self.folder / "out", "wb") as out, open(self.folder / "err", "wb") as err:
             return subprocess.Popen([FORKSIGHT, "ci", *words], cwd=self.folder, stdout=out, stderr=err, env=variables)
 
@@ -91,7 +90,7 @@ class Job(unittest.TestCase):
         return (self.folder / "out").read_text()
 
     def read_junit(self, name="junit.xml"):
-        """Returns the element that says how the only test case failed, or None if it passed."""
+        """Returns the element of the only test case that says how it failed, or None if the test case passed."""
         checked = subprocess.run(["xmllint", "--noout", "--schema", XSD, str(self.folder / name)], capture_output=True,
                                  text=True, check=False, timeout=LIMIT_S)
         self.assertEqual(checked.returncode, 0, checked.stderr)
@@ -109,9 +108,9 @@ class Job(unittest.TestCase):
         for pid in pids:
             self.assertFalse(lives(int(pid)), f"process {pid} is left behind")
 
-    def test_a_hang_is_told_and_ended_before_the_limit(self):
+    def test_a_hang_is_reported_and_ended_before_the_limit(self):
         err = self.ci("--timeout", "6s", "--junit", "junit.xml", "--", HAZARD, "hang", status=124, github=True)
-        # forksight ends the child when a quarter of the limit is left. The parent then ends with 0, before the limit.
+        # forksight ends the child when a quarter of the time limit is left. Then the parent ends with status 0, before the limit.
         self.assertNotIn("at the limit", err)
         self.assertIn("CERTAIN HANG: orphaned-mutex", err)
         child = re.search(r"these processes can never go on; forksight ends them: (\d+) \(run_hazard\)\n", err)
@@ -143,7 +142,7 @@ class Job(unittest.TestCase):
         child = re.search(r"these processes can never go on; forksight ends them: (\d+) \(run_hazard\)\n", err)
         self.assertTrue(child, err)
         self.assert_gone(child.groups())
-        self.assertIn("the next test\n", self.out(), "make goes on when the hung process has ended")
+        self.assertIn("the next test\n", self.out(), "make continues when the hung process has ended")
 
     def test_a_check_target_of_make_with_python(self):
         """Ctrl-C could end the wait of the child. In a job of a CI system nobody presses it, so the child is ended."""
@@ -168,7 +167,7 @@ class Job(unittest.TestCase):
         err = self.ci("--timeout", "5s", "--", "sh", "-c", f"{shlex.quote(HAZARD)} hang; exit 7", status=7)
         self.assertIn("these processes can never go on; forksight ends them", err)
 
-    def test_a_hang_that_follows_another_is_told_too(self):
+    def test_a_hang_that_follows_another_is_reported_too(self):
         (self.folder / "deadlock.py").write_text(DEADLOCK)
         script = f"{shlex.quote(HAZARD)} hang; exec {shlex.quote(sys.executable)} deadlock.py"
         err = self.ci("--timeout", "8s", "--junit", "junit.xml", "--", "sh", "-c", script, status=124)
@@ -185,10 +184,10 @@ class Job(unittest.TestCase):
             self.assertIn("CERTAIN HANG: orphaned-mutex", err)
             child = re.search(r"these processes can never go on; forksight ends them: (\d+) \(run_hazard\)\n", err)
             self.assertTrue(child, err)
-            self.assertLess(err.index("CERTAIN HANG"), child.start(), "first the reason")
+            self.assertLess(err.index("CERTAIN HANG"), child.start(), "the report comes before the ends")
             self.assert_gone(child.groups())
 
-    def test_the_document_is_whole_at_any_time(self):
+    def test_the_document_is_complete_at_any_time(self):
         self.ci("--timeout", "20s", "--junit", "junit.xml", "--", "cp", "junit.xml", "during.xml", status=0)
         during = self.read_junit("during.xml")
         self.assertEqual((during.tag, during.get("message")), ("error", "forksight did not see the end of the command"))
@@ -232,7 +231,7 @@ class Job(unittest.TestCase):
         self.assertEqual(self.read_junit().get("message"), sentence)
         self.assertFalse(list(self.folder.glob("forksight-out/*/report.json")))
 
-    def test_a_sleeping_command_is_told_with_what_it_waits_for(self):
+    def test_the_wait_of_a_sleeping_command_is_reported(self):
         err = self.ci("--timeout", "3s", "--", "sleep", "600", status=124)
         self.assertTrue(err.startswith("forksight: the job was ended at the limit; nothing was stuck\n"), err)
         self.assertIn("could be ended by: its time limit", err)
@@ -278,7 +277,7 @@ class Job(unittest.TestCase):
         try:
             self.assertEqual(self.wait(job, 5), "")
             pid = int((self.folder / "stranger").read_text())
-            self.assertTrue(lives(pid), "it is no process of the job")
+            self.assertTrue(lives(pid), "forksight ended a process that does not belong to the job")
         finally:
             os.kill(int((self.folder / "stranger").read_text()), signal.SIGKILL)
 

@@ -1,4 +1,5 @@
-// Who could end a wait: from made-up texts of /proc, and for threads of this process, which wait as the tests need.
+// Tests how the analyzer finds out who could end a wait. The tests use made-up texts of /proc, and real waits of
+// threads of this process.
 #include "watch/enders.hpp"
 
 #include <gtest/gtest.h>
@@ -17,14 +18,14 @@
 namespace forksight::watch {
 namespace {
 
-TEST(Enders, CallsThatWrote) {
+TEST(Enders, ParsesTheNumberOfWriteCalls) {
   EXPECT_EQ(parse_write_calls("rchar: 5\nwchar: 0\nsyscr: 2\nsyscw: 0\n"), 0U);
   EXPECT_EQ(parse_write_calls("syscw: 12\n"), 12U);
   EXPECT_FALSE(parse_write_calls(""));
   EXPECT_FALSE(parse_write_calls("syscw: -1\n"));
 }
 
-TEST(Enders, TimersOfDescriptors) {
+TEST(Enders, ParsesTheTimeLeftOfATimerDescriptor) {
   EXPECT_EQ(parse_timer_left("clockid: 1\nit_value: (4, 999942957)\nit_interval: (0, 0)\n"), 4999U);
   EXPECT_EQ(parse_timer_left("it_value: (0, 1)\n"), 0U);
   EXPECT_FALSE(parse_timer_left("it_value: (0, 0)\n"));
@@ -59,7 +60,7 @@ model::Wait look_at(std::int64_t number, const Call& call) {
   return waiters[0].wait;
 }
 
-TEST(Enders, OfAPipeAreWhoHasItsOtherEnd) {
+TEST(Enders, OfAReadFromAPipeAreItsWriters) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const model::Wait wait = look_at(SYS_read, [reading = ends[0]] {
@@ -76,7 +77,7 @@ TEST(Enders, OfAPipeAreWhoHasItsOtherEnd) {
   ASSERT_EQ(::write(ends[1], "x", 1), 1);
 }
 
-TEST(Enders, OfASleepIsTime) {
+TEST(Enders, OfASleepIsATimer) {
   const model::Wait wait = look_at(SYS_clock_nanosleep, [] {
     const timespec time{30, 0};
     ::clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);

@@ -1,5 +1,5 @@
-/* A program that hangs, or does not hang, in the way that its argument names. It writes one byte to standard output
- * when its processes are in their final state, or one call before it. */
+/* A program that hangs, or that only waits. Its argument names the way. It writes one byte to standard output when its
+ * processes have only one call left before they wait. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -64,7 +64,8 @@ static void* lock_twice(void* unused) {
   return unused;
 }
 
-/* One thread is stuck, and so is the thread that joins it. The first thread waits for signals. */
+/* One thread locks its own mutex twice, and hangs. A second thread joins it, and hangs too. The first thread of the
+ * process waits for signals. */
 static void* join_it(void* thread) {
   pthread_join(*(pthread_t*)thread, NULL);
   return NULL;
@@ -121,7 +122,7 @@ static int run_sibling(void* unused) {
   return 0;
 }
 
-/* Hangs. A process that shares our memory, and is not one of our threads, could wake us. */
+/* Hangs. A process that shares this memory, but is not a thread of this process, could wake it. */
 static void vm_sibling(void) {
   clone(run_sibling, sibling_stack + sizeof sibling_stack, CLONE_VM | SIGCHLD, NULL);
   dead();
@@ -254,7 +255,7 @@ static void leave_daemon(void) {
   }
 }
 
-/* Ends with 40 plus the number of the signal that it got. */
+/* Ends with status 40 plus the number of the signal that it received. */
 static void take_signal(void) {
   sigset_t signals;
   int signal = 0;
@@ -269,7 +270,7 @@ static void take_signal(void) {
   _exit(40 + signal);
 }
 
-/* What a program sees of the way in which it was started. */
+/* Prints what the program inherited: process group, blocked signals, handling of SIGCHLD, open descriptors. */
 static void describe_start(void) {
   sigset_t mask;
   struct sigaction child;
@@ -339,7 +340,7 @@ static void dead_with_handlers(void) {
 int main(int argc, char** argv) {
   if (argc < 2) return 99;
   if (strcmp(argv[1], "dead-with-handlers") == 0) dead_with_handlers();
-  if (strcmp(argv[1], "ignore-children") == 0 && argc > 2) { /* and then become another program */
+  if (strcmp(argv[1], "ignore-children") == 0 && argc > 2) { /* sets this, and runs another program */
     signal(SIGCHLD, SIG_IGN);
     execvp(argv[2], argv + 2);
     return 99;

@@ -11,7 +11,7 @@ struct mode {
 };
 extern const struct mode kernel_modes[]; /* modes that wait for objects of the kernel: sockets, locks, shared memory */
 
-extern uint32_t word; /* a futex word that nobody wakes */
+extern uint32_t word; /* a futex word on which no thread calls FUTEX_WAKE */
 
 void say_ready(void);
 void wait_on(uint32_t* address, int operation, const struct timespec* timeout);

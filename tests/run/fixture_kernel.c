@@ -1,4 +1,5 @@
-/* Modes of the fixture that wait for objects of the kernel. Most come in pairs: one hangs, and one is healthy. */
+/* Modes of the fixture that wait for objects of the kernel. Most exist in two versions: one hangs, and one is healthy.
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -93,7 +94,7 @@ static void socket_timed(void) {
   read_socket(ends);
 }
 
-/* Two ends of one TCP connection over the loopback interface. */
+/* Makes a TCP connection over the loopback interface. `ends` are its two sockets. */
 static void connect_tcp(int ends[2]) {
   struct sockaddr_in address;
   socklen_t size = sizeof address;
@@ -153,8 +154,8 @@ static void eventfd_self(void) {
   if (read(event, &count, sizeof count) < 0) _exit(98);
 }
 
-/* Reads from its own pipe. After three seconds, a process that is not in its tree writes to the pipe. Until then that
- * process does not have the pipe open: it opens the pipe through /proc. */
+/* Reads from its own pipe. After three seconds, a process that is no descendant any more opens the pipe through /proc,
+ * and writes to it. Before that, the process does not have the pipe open. */
 static void woken_by_proc(void) {
   int ends[2];
   char byte;
@@ -210,7 +211,7 @@ static void poll_victim(void) { poll_pipe(0, 0); }
 static void epoll_victim(void) { poll_pipe(1, 0); }
 static void select_victim(void) { poll_pipe(0, 1); }
 
-/* The child opens the file itself, takes the lock, and then hangs or idles. */
+/* The child opens the file itself, takes the lock, and then calls `then`, which hangs or idles. */
 static void flock_after(void (*then)(void)) {
   char path[] = "/tmp/forksight-fixture-XXXXXX";
   char byte;

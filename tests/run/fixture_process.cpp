@@ -14,7 +14,7 @@
 namespace forksight::test {
 
 FixtureProcess::FixtureProcess(const std::vector<std::string>& command, bool capture, const std::string& folder) {
-  // A descendant whose parent ends becomes our child, so we can wait for it.
+  // If the parent of a descendant ends, the descendant becomes a child of this process, which can then wait for it.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return;
@@ -48,7 +48,8 @@ FixtureProcess::~FixtureProcess() {
   if (error_ >= 0) ::close(error_);
 }
 
-// A process of the group whose parent has ended is our child, too. waitpid() fails with ECHILD when none is left.
+// Processes of the group whose parent has ended are children of this process, too. waitpid() fails with ECHILD when no
+// child of the group is left.
 void FixtureProcess::wait_group_end() {
   for (;;) {
     const pid_t ended = ::waitpid(-pid_, nullptr, 0);
@@ -105,7 +106,7 @@ bool FixtureProcess::wait_stderr(const std::string& text) {
     const bool ended =
         ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
     if (ended) return stderr_text().find(text) != std::string::npos;
-    ::poll(nullptr, 0, 10);  // the time between two looks; no result depends on it
+    ::poll(nullptr, 0, 10);  // polls again after 10 ms; no result depends on this time
   }
 }
 

@@ -10,8 +10,8 @@ namespace forksight::test {
 
 class FixtureProcess {
  public:
-  // With `capture`, standard error goes to a file, which stderr_text() reads. Otherwise it is that of the test.
-  // If `folder` is not empty, it is the working directory.
+  // With `capture`, standard error of the program goes to a file, which stderr_text() reads. Without it, the program
+  // has the standard error of the test. If `folder` is not empty, it is the working directory of the program.
   explicit FixtureProcess(const std::vector<std::string>& command, bool capture = false,
                           const std::string& folder = "");
   // Kills the group, and reaps all of its processes.
@@ -24,8 +24,8 @@ class FixtureProcess {
   bool wait_ready();
   // Blocks until the first process has ended. Returns its status as wait(2) gives it.
   int wait_end();
-  std::string stdout_text();        // to the end of file
-  std::string stderr_text() const;  // so far
+  std::string stdout_text();        // reads until end of file
+  std::string stderr_text() const;  // what was written so far
   // Blocks until all processes of the group have ended, and reaps them.
   void wait_group_end();
   // Blocks until standard error contains `text`. Returns false if the first process ended without writing it.

@@ -77,11 +77,11 @@ int main(int argc, char** argv) {
   if (strcmp(mode, "stubborn") == 0) signal(SIGINT, SIG_IGN);
   start_holder();
 
-  if (strcmp(mode, "failed") == 0) { /* the child's call returns ETIMEDOUT: a certain error */
+  if (strcmp(mode, "failed") == 0) { /* the child's lock call returns ETIMEDOUT, so the harm is certain */
     waitpid(fork_child(&past), NULL, 0);
     return 5;
   }
-  if (strcmp(mode, "killed") == 0) { /* nobody knows whether the call would have returned: likely */
+  if (strcmp(mode, "killed") == 0) { /* the child is killed before its lock call returns, so the harm is only likely */
     const pid_t child = fork_child(&far);
     wait_blocked(child);
     kill(child, SIGKILL);

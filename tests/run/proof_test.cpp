@@ -1,4 +1,5 @@
-// Tests of the proof of a hang. Most tests violate one condition of the proof: then there must be no proof.
+// Tests the proof of a hang. Most tests violate one condition of the proof, and expect that prove() does not call the
+// process stuck.
 #include "watch/proof.hpp"
 #include "proc/process_traits.hpp"
 #include "proc/thread_sample.hpp"
@@ -111,7 +112,7 @@ ProcessEvidence catching(std::uint64_t signals) {
   return evidence;
 }
 
-TEST(Proof, TellsWhichHandlersMayRunByThemselves) {
+TEST(Proof, NamesTheHandlersThatATimerMayRun) {
   auto evidence = catching(bit_of(SIGTERM) | bit_of(SIGALRM));
   EXPECT_EQ(prove(evidence).timed, 0U);
   evidence.timed_signals = bit_of(SIGALRM) | bit_of(SIGUSR1);
@@ -148,7 +149,7 @@ TEST(Proof, WithoutLibcAllSignalsCount) {
   EXPECT_EQ(prove(evidence).handlers, bit_of(32) | bit_of(33));
 }
 
-TEST(Proof, WhatIsFrozenOrHeldMayGoOn) {
+TEST(Proof, AFrozenOrSuspendedThreadMayGoOn) {
   for (const char* function : {"do_freezer_trap", "__refrigerator", "seccomp_do_user_notification"}) {
     auto evidence = evidence_of({call_thread(100, 0, {3, 0, 0, 0, 0, 0})});
     evidence.facts[0].wakers_known = true;
@@ -219,7 +220,7 @@ TEST(Proof, APlainFutexNeedsAPrivateMapping) {
   EXPECT_TRUE(prove(evidence).lasting);
   evidence.facts[0].mapping = WordMapping::kUnknown;
   expect_open(evidence, "shared memory");
-  // It is known which processes map the word: the proof names them as wakers.
+  // If it is known which processes map the word, the proof names these processes as wakers.
   evidence.facts[0].mapping = WordMapping::kShared;
   evidence.facts[0].wakers_known = true;
   evidence.facts[0].wakers = {{200, "shared memory"}};
@@ -227,7 +228,7 @@ TEST(Proof, APlainFutexNeedsAPrivateMapping) {
   EXPECT_EQ(prove(evidence).wakers, evidence.facts[0].wakers);
 }
 
-TEST(Proof, APriorityInheritingFutexNeedsAnOwnerOfItsOwn) {
+TEST(Proof, APriorityInheritingFutexNeedsAnOwnerInTheProcess) {
   auto evidence = evidence_of({futex_thread(100, kLockPi | kPrivate), futex_thread(101)});
   evidence.facts[0].pi_owner = 101;
   EXPECT_TRUE(prove(evidence).stuck);
@@ -247,7 +248,7 @@ TEST(Proof, AnArrivingSignalIsAWayOut) {
   expect_open(evidence, "signal");
 }
 
-TEST(Proof, AThreadThatRanBetweenTheRoundsBreaksTheInstant) {
+TEST(Proof, AThreadThatRanBetweenTheRoundsRefutesTheProof) {
   const auto changes = std::vector<void (*)(proc::ThreadSample&)>{
       [](proc::ThreadSample& thread) { ++thread.status.voluntary; },
       [](proc::ThreadSample& thread) { ++thread.status.nonvoluntary; },
@@ -266,7 +267,7 @@ TEST(Proof, AThreadThatRanBetweenTheRoundsBreaksTheInstant) {
   }
 }
 
-TEST(Proof, TheTaskListMustStandStill) {
+TEST(Proof, TheListOfThreadsMustNotChange) {
   auto between = evidence_of({futex_thread(100), futex_thread(101)});
   between.tids_between.push_back(102);
   expect_open(between, "came or went");
@@ -300,7 +301,7 @@ TEST(Proof, TheProcessAsAWholeMustQualify) {
   EXPECT_FALSE(prove(evidence_of({})).stuck);
 }
 
-TEST(Proof, TheKernelMayKnowBetterWhatItSleepsIn) {
+TEST(Proof, TheKernelFunctionMustMatchTheCall) {
   auto evidence = evidence_of({futex_thread(100)});
   evidence.facts[0].kernel_function = "do_freezer_trap";
   expect_open(evidence, "is frozen");
@@ -312,7 +313,7 @@ TEST(Proof, TheKernelMayKnowBetterWhatItSleepsIn) {
   }
 }
 
-TEST(Proof, ChildrenAndPipesPassTheQuestionOn) {
+TEST(Proof, WakersOfChildrenAndPipesAreCollected) {
   auto evidence = evidence_of(
       {futex_thread(100), call_thread(101, 61, {200, 0, 0, 0, 0, 0}), call_thread(102, 0, {3, 0, 0, 0, 0, 0})});
   expect_open(evidence, "not known");
@@ -324,7 +325,7 @@ TEST(Proof, ChildrenAndPipesPassTheQuestionOn) {
   EXPECT_EQ(proof.wakers, (std::vector<Waker>{{200, "wait4"}, {201, "pipe"}, {100, "pipe"}}));
 }
 
-TEST(Classify, ReadsWhatIsWaitedFor) {
+TEST(Classify, ReadsTheTargetOfAWait) {
   EXPECT_EQ(proc::classify(call_thread(1, 61, {0xffffffff, 0, 0, 0, 0, 0})).child, -1);
   EXPECT_EQ(proc::classify(call_thread(1, 61, {0, 0, 0, 0, 0, 0})).child, -1);
   EXPECT_EQ(proc::classify(call_thread(1, 61, {0xdead000000001234, 0, 0, 0, 0, 0})).child, 0x1234);
@@ -336,7 +337,7 @@ TEST(Classify, ReadsWhatIsWaitedFor) {
   EXPECT_EQ(proc::classify(call_thread(1, 1, {5, 0, 0, 0, 0, 0})).kind, proc::WaitClass::kWrite);
 }
 
-TEST(Classify, TellsWaitsThatTimeMayEnd) {
+TEST(Classify, DistinguishesWaitsWithATimeLimit) {
   EXPECT_EQ(proc::classify(call_thread(1, 7, {0x1000, 2, 0xffffffff, 0, 0, 0})).kind, proc::WaitClass::kPoll);
   EXPECT_EQ(proc::classify(call_thread(1, 7, {0x1000, 2, 0, 0, 0, 0})).kind, proc::WaitClass::kAwakable);
   EXPECT_EQ(proc::classify(call_thread(1, 23, {4, 0x1000, 0, 0, 0, 0})).kind, proc::WaitClass::kPoll);
@@ -361,7 +362,7 @@ TEST(Classify, KnowsFileLocksVforkAndTracers) {
   EXPECT_EQ(proc::classify(traced).kind, proc::WaitClass::kTraced);
 }
 
-TEST(DescribeWait, SaysWhatTheModelNeeds) {
+TEST(DescribeWait, FillsTheFieldsOfTheModel) {
   const model::Wait futex = describe_wait(futex_thread(7, kWait), nullptr);
   EXPECT_EQ(futex.kind, model::WaitKind::kFutex);
   EXPECT_EQ(futex.object, 0x1000U);

@@ -1,4 +1,4 @@
-// What the tests that start `forksight run` as a program share: a temporary folder, and the outcome of a command.
+// Shared code of the tests that start `forksight run` as a program: a temporary folder, and the outcome of a command.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ class RunCommand : public testing::Test {
     Outcome outcome;
     outcome.status = process.wait_end();
     outcome.error = process.stderr_text();
-    // Processes that still exist keep the pipe open: end them first.
+    // End the processes that still exist, because they have the pipe open, and stdout_text() reads until end of file.
     ::kill(-process.pid(), SIGKILL);
     process.wait_group_end();
     outcome.output = process.stdout_text();
@@ -74,8 +74,8 @@ class RunCommand : public testing::Test {
   }
   Outcome run(const Words& options, const Words& program) const { return execute(command(options, program)); }
 
-  // Waits for several looks of forksight. Returns false if forksight has ended. forksight sleeps between its looks, so
-  // its voluntary context switches count them.
+  // Waits until forksight has examined the processes several times. Returns false if forksight has ended. forksight
+  // sleeps between its looks, so the number of its voluntary context switches is the number of its looks.
   static bool wait_for_looks(const FixtureProcess& process) {
     constexpr std::uint64_t kLooks = 12;
     std::optional<std::uint64_t> first;

@@ -35,7 +35,7 @@ TEST_F(RunCommand, PassesTheStatusAndTheStreams) {
 }
 
 // The trace records a file lock that is held at a fork. If the lock causes no finding, forksight removes the trace.
-TEST_F(RunCommand, WhatCameToNothingIsNotKept) {
+TEST_F(RunCommand, TheTraceOfARunWithoutFindingsIsRemoved) {
   const std::string lock = (folder_ / "lock").string();
   const Outcome outcome = run({}, {"flock", lock, "sh", "-c", "true; true"});
   EXPECT_EQ(exit_code(outcome.status), 0);
@@ -50,9 +50,9 @@ TEST_F(RunCommand, AFolderThatWasThereStays) {
   EXPECT_TRUE(run_folders().empty());
 }
 
-// Python answers a signal by which forksight asks for its stacks. Its child becomes another program. forksight must not
-// send that signal to the new program: a program without a handler would end. The program hangs by itself, so the fork
-// must not be reported as the cause either.
+// forksight asks Python for its stacks by a signal. Here, a forked child of Python calls exec. forksight must not send
+// the signal to the new program, because the signal would end a program without a handler. The new program hangs by
+// itself, so forksight must not report the fork as the cause.
 TEST_F(RunCommand, AProgramAfterAnExecIsNotAskedForPythonStacks) {
   const std::string script =
       "import os, sys, threading\n"
@@ -63,7 +63,8 @@ TEST_F(RunCommand, AProgramAfterAnExecIsNotAskedForPythonStacks) {
   const Words options{"--hang-after", "0.3", "--on-hang", "kill"};
   const Outcome caught = run_idle(options, {"/usr/bin/python3", "-c", script, kFixture, "dead-with-handlers"});
   EXPECT_EQ(caught.output, "") << "forksight sent its signal to the program";
-  EXPECT_EQ(exit_code(caught.status), 128 + SIGTERM) << "its handlers may wake it";
+  EXPECT_EQ(exit_code(caught.status), 128 + SIGTERM)
+      << "the handlers of the program may wake it, so forksight must not kill it";
   EXPECT_NE(caught.error.find("nothing found"), std::string::npos) << caught.error;
   const Outcome dead = run(options, {"/usr/bin/python3", "-c", script, kFixture, "dead"});
   EXPECT_EQ(dead.output, "r") << "forksight sent its signal to the program";
@@ -71,13 +72,13 @@ TEST_F(RunCommand, AProgramAfterAnExecIsNotAskedForPythonStacks) {
   EXPECT_NE(dead.error.find("1 finding (1 certain)"), std::string::npos) << dead.error;
 }
 
-TEST_F(RunCommand, DeathBySignalIsAStatus) {
+TEST_F(RunCommand, ASignalThatEndsCmdGives128PlusItsNumber) {
   const Outcome outcome = run({"-q"}, {"sh", "-c", "kill -TERM $$"});
   EXPECT_EQ(exit_code(outcome.status), 128 + SIGTERM);
   EXPECT_EQ(outcome.error, "");
 }
 
-TEST_F(RunCommand, ArgumentsArriveAsTheyAre) {
+TEST_F(RunCommand, ArgumentsArriveUnchanged) {
   const Words arguments{"[1,2]", "", "a b", "--", "-q", "--out", "{}", "%s", "\"x", "run"};
   Words program{"printf", "<%s>"};
   program.insert(program.end(), arguments.begin(), arguments.end());
@@ -86,7 +87,7 @@ TEST_F(RunCommand, ArgumentsArriveAsTheyAre) {
   EXPECT_EQ(run({"-q"}, program).output, expected);
 }
 
-TEST_F(RunCommand, WhatCannotBeRunIsSaidInOneLine) {
+TEST_F(RunCommand, ACommandThatCannotBeRunGivesAnErrorOfOneLine) {
   const Outcome missing = run({}, {"no-such-command"});
   EXPECT_EQ(exit_code(missing.status), 127);
   EXPECT_EQ(missing.error, "forksight: error: no-such-command: command not found\n");
@@ -102,7 +103,7 @@ TEST_F(RunCommand, WhatCannotBeRunIsSaidInOneLine) {
   EXPECT_FALSE(fs::exists(out()));
 }
 
-TEST_F(RunCommand, UsageErrorsAreTwoAndStartNothing) {
+TEST_F(RunCommand, UsageErrorsGiveStatusTwoAndStartNothing) {
   const Words good{kFixture, "write"};
   for (const Words& options : std::vector<Words>{{"--no-such-option"},
                                                  {"--omp", "magic"},
@@ -160,17 +161,17 @@ TEST_F(RunCommand, AHangIsNamedAtOnceAndKilledOnDemand) {
   RecordProperty("seconds_to_report", std::to_string(took.count()));
   EXPECT_LT(took.count(), 10.0);
   EXPECT_EQ(exit_code(process.wait_end()), 128 + SIGKILL);
-  process.wait_group_end();  // if a process of the group were left, the test would not end
+  process.wait_group_end();  // does not return while a process of the group is left
   const std::string error = process.stderr_text();
   EXPECT_EQ(error.find("CERTAIN HANG"), error.rfind("CERTAIN HANG")) << error;
   EXPECT_NE(last_line(error).find("1 finding (1 certain)"), std::string::npos) << error;
-  EXPECT_NE(error.find("Waiting"), std::string::npos) << "the parent is a victim: " << error;
+  EXPECT_NE(error.find("Waiting"), std::string::npos) << "the parent is not reported as waiting: " << error;
 }
 
 TEST_F(RunCommand, AHangIsWaitedForByDefault) {
   FixtureProcess process(command({"--hang-after", "0.2"}, {kHazard, "hang"}), true, folder_.string());
   ASSERT_TRUE(process.wait_stderr(kSlug)) << process.stderr_text();
-  // The hang lasts, forksight goes on looking, and does not report it a second time.
+  // The hang lasts and forksight examines it again, but does not report it a second time.
   EXPECT_TRUE(wait_for_looks(process)) << process.stderr_text();
   ASSERT_EQ(::kill(process.pid(), SIGTERM), 0);
   EXPECT_EQ(exit_code(process.wait_end()), 128 + SIGTERM);
@@ -178,8 +179,8 @@ TEST_F(RunCommand, AHangIsWaitedForByDefault) {
   EXPECT_EQ(error.find("CERTAIN HANG"), error.rfind("CERTAIN HANG")) << error;
 }
 
-// The rule that would explain the hang is muted.
-TEST_F(RunCommand, ADeadProcessThatNoRuleExplainsIsSaidAndNotKilled) {
+// The mutant of the command switches off the rule that would explain the hang.
+TEST_F(RunCommand, AHangThatNoRuleExplainsIsReportedAndNotKilled) {
   Words words = command({"--on-hang", "kill", "--hang-after", "0.2"}, {kFixture, "eventfd-self"});
   words[0] = FORKSIGHT_MUTANT;
   words.insert(words.begin(), {"/usr/bin/env", "FORKSIGHT_MUTED_RULE=pipe-deadlock"});
@@ -191,7 +192,7 @@ TEST_F(RunCommand, ADeadProcessThatNoRuleExplainsIsSaidAndNotKilled) {
       << outcome.error;
 }
 
-TEST_F(RunCommand, WhatIsHealthyIsLeftAlone) {
+TEST_F(RunCommand, AHealthyProgramIsNotKilled) {
   for (const char* mode : {"idle-epoll", "dead-with-handlers"}) {
     const Outcome outcome = run_idle({"--on-hang", "kill", "--hang-after", "0.1"}, {kFixture, mode});
     EXPECT_EQ(exit_code(outcome.status), 128 + SIGTERM);
@@ -200,8 +201,9 @@ TEST_F(RunCommand, WhatIsHealthyIsLeftAlone) {
   }
 }
 
-// A call of Python that its fork broke is reported as likely if only Ctrl-C could end it.
-TEST_F(RunCommand, WhatIsOnlyLikelyIsKilledOnDemand) {
+// Python waits for its own lock. Python's handler of Ctrl-C could end the wait, so forksight reports the hang as
+// likely.
+TEST_F(RunCommand, ALikelyHangIsKilledOnlyOnDemand) {
   const Words hang{"/usr/bin/python3", "-c",
                    "import os, signal, threading\n"
                    "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
@@ -214,8 +216,8 @@ TEST_F(RunCommand, WhatIsOnlyLikelyIsKilledOnDemand) {
   EXPECT_EQ(exit_code(killed.status), 128 + SIGKILL) << killed.error;
 }
 
-// The hang is reported first: no process that /proc shows could write to the pipe except the reader itself.
-TEST_F(RunCommand, WhatGoesOnIsTakenBack) {
+// forksight first reports a hang, because according to /proc only the reader itself could write to the pipe.
+TEST_F(RunCommand, AHangIsWithdrawnIfItsProcessGoesOn) {
   const Outcome outcome = run({"--hang-after", "0.2", "--error-exitcode", "9"}, {kFixture, "woken-by-proc"});
   EXPECT_EQ(exit_code(outcome.status), 5) << outcome.error;
   EXPECT_NE(outcome.error.find("CERTAIN HANG: pipe-held-open"), std::string::npos) << outcome.error;
@@ -255,7 +257,7 @@ TEST_F(RunCommand, ASecondInterruptStopsWaiting) {
   ASSERT_TRUE(process.wait_stderr(kSlug));
   ASSERT_EQ(::kill(process.pid(), SIGINT), 0);
   EXPECT_EQ(exit_code(process.wait_end()), 128 + SIGINT);
-  EXPECT_EQ(::kill(children.front(), 0), 0) << "CMD is left as it is";
+  EXPECT_EQ(::kill(children.front(), 0), 0) << "forksight must not end CMD";
 }
 
 TEST_F(RunCommand, SignalsFromOutsideArePassedOn) {
@@ -275,7 +277,7 @@ TEST_F(RunCommand, AHungChildThatOutlivesCmdIsReported) {
 
 TEST_F(RunCommand, ADaemonIsNotWaitedFor) { EXPECT_EQ(exit_code(run({"-q"}, {kFixture, "daemon", "2"}).status), 2); }
 
-TEST_F(RunCommand, TheReportGoesWhereItIsSent) {
+TEST_F(RunCommand, TheReportReplacesTheNamedFile) {
   const fs::path file = folder_ / "report.txt";
   std::ofstream(file) << std::string(100'000, 'x');  // an old report, longer than the new one
   const Outcome outcome = run({"--report", "report.txt"}, {kHazard, "failed"});
@@ -301,11 +303,11 @@ TEST_F(RunCommand, AReportFileIsWholeWhileTheHangLasts) {
   EXPECT_EQ(process.stderr_text(), "");
 }
 
-// The program writes to both standard streams. Nobody could read a JSON document among its lines.
-TEST_F(RunCommand, JsonNeedsAPlaceOfItsOwn) {
+// The program writes to both standard streams. A JSON document among its lines could not be parsed.
+TEST_F(RunCommand, JsonIsRefusedOnTheStreamsOfCmd) {
   const Outcome outcome = run({"--format", "json"}, {kFixture, "write"});
   EXPECT_EQ(exit_code(outcome.status), 2);
-  EXPECT_EQ(outcome.output, "") << "nothing was started";
+  EXPECT_EQ(outcome.output, "") << "the program was started";
   EXPECT_TRUE(outcome.error.starts_with("forksight: error: --format json: ")) << outcome.error;
   EXPECT_NE(outcome.error.find("--report FILE"), std::string::npos) << outcome.error;
   EXPECT_NE(outcome.error.find("--report -"), std::string::npos) << outcome.error;
@@ -313,7 +315,7 @@ TEST_F(RunCommand, JsonNeedsAPlaceOfItsOwn) {
   EXPECT_FALSE(fs::exists(out()));
 }
 
-TEST_F(RunCommand, JsonOnStandardOutputStandsAlone) {
+TEST_F(RunCommand, JsonOnStandardOutputIsAlone) {
   const Outcome outcome = run({"--format", "json", "--report", "-"}, {kFixture, "write", "3"});
   EXPECT_EQ(exit_code(outcome.status), 3);
   EXPECT_TRUE(nlohmann::json::parse(outcome.output, nullptr, false).is_object()) << outcome.output;
@@ -321,7 +323,7 @@ TEST_F(RunCommand, JsonOnStandardOutputStandsAlone) {
   for (const char* line : {"line one\n", "line two\n"})
     EXPECT_NE(outcome.error.find(line), std::string::npos) << outcome.error;
   EXPECT_TRUE(outcome.error.ends_with("\nforksight: nothing found in 1 process\n")) << outcome.error;
-  EXPECT_FALSE(fs::exists(folder_ / "-")) << "no file of that name";
+  EXPECT_FALSE(fs::exists(folder_ / "-")) << "a file with the name - was written";
 }
 
 TEST_F(RunCommand, JsonOfAHangIsOneDocument) {
@@ -354,7 +356,7 @@ TEST_F(RunCommand, QuietPrintsFindingsOnly) {
   EXPECT_EQ(error.find("traces in"), std::string::npos) << error;
 }
 
-TEST_F(RunCommand, TheFolderIsItsOwnersAlone) {
+TEST_F(RunCommand, OnlyTheOwnerMayReadTheFolder) {
   run({"-q"}, {kHazard, "failed"});
   ASSERT_EQ(run_folders().size(), 1U);
   for (const fs::path& folder : {out(), run_folders().front()}) {
@@ -364,18 +366,18 @@ TEST_F(RunCommand, TheFolderIsItsOwnersAlone) {
   }
 }
 
-TEST_F(RunCommand, OldRunsGoWhereABoundIsGiven) {
+TEST_F(RunCommand, OldRunsAreRemovedAboveTheBoundOfKeep) {
   for (int i = 0; i < 3; ++i) run({"-q"}, {kHazard, "failed"});
-  ASSERT_EQ(run_folders().size(), 3U) << "by default twenty runs are kept";
+  ASSERT_EQ(run_folders().size(), 3U) << "by default, the latest twenty runs are kept";
   std::ofstream(run_folders().front() / "notes") << "mine\n";
   const Outcome last = run({"--keep", "1"}, {kHazard, "failed"});
-  EXPECT_EQ(run_folders().size(), 2U) << "its own folder, and the folder with a foreign file";
+  EXPECT_EQ(run_folders().size(), 2U) << "the folder of the last run, and the folder that contains a foreign file";
   EXPECT_NE(last.error.find("removed 2 older runs from forksight-out; --keep all keeps them\n"), std::string::npos)
       << last.error;
   EXPECT_NE(last_line(last.error).find("traces in forksight-out/"), std::string::npos) << last.error;
 }
 
-TEST_F(RunCommand, WhatRunFoundReportFindsLater) {
+TEST_F(RunCommand, ReportShowsLaterWhatRunFound) {
   run({"-q", "--on-hang", "kill", "--hang-after", "0.2"}, {kHazard, "hang"});
   const Outcome later = execute({FORKSIGHT_COMMAND, "report", "forksight-out"});
   EXPECT_EQ(exit_code(later.status), 1);

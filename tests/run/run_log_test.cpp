@@ -148,7 +148,7 @@ TEST(RunLog, RefusesEveryCut) {
   }
 }
 
-TEST(RunLog, RefusesWhatIsHostile) {
+TEST(RunLog, RefusesMalformedDocuments) {
   const std::string head = R"({"schema":"forksight-run/1",)";
   const std::string bad[] = {
       "",
@@ -213,7 +213,7 @@ TEST_F(RunLogFile, ErrorsNameTheFile) {
   EXPECT_FALSE(write_run_log(folder_ / "none", RunLog{}));
 }
 
-TEST(MergeRunLog, AddsWhatNoTraceHas) {
+TEST(MergeRunLog, AddsProcessesWithoutATrace) {
   model::Model model;
   merge_run_log(model, sample_log());
   ASSERT_EQ(model.processes.size(), 2U);
@@ -225,7 +225,7 @@ TEST(MergeRunLog, AddsWhatNoTraceHas) {
   EXPECT_EQ(model.processes[0].host, "node3");
 }
 
-TEST(MergeRunLog, TwiceIsOnce) {
+TEST(MergeRunLog, ASecondMergeChangesNothing) {
   model::Model model;
   merge_run_log(model, sample_log());
   merge_run_log(model, sample_log());
@@ -259,7 +259,7 @@ TEST(MergeRunLog, FillsTheProcessOfATrace) {
   EXPECT_FALSE(model.processes[1].is_unreadable);
 }
 
-TEST(MergeRunLog, TellsThatTheKernelRefusedALook) {
+TEST(MergeRunLog, KeepsThatTheKernelRefusedALook) {
   RunLog log = sample_log();
   for (LoggedProcess& process : log.processes) process.is_unreadable = true;
   const auto read = parse_run_log(to_json(log));
@@ -269,7 +269,7 @@ TEST(MergeRunLog, TellsThatTheKernelRefusedALook) {
   for (const model::Process& process : model.processes) EXPECT_TRUE(process.is_unreadable);
 }
 
-TEST(MergeRunLog, KnowsAnotherImage) {
+TEST(MergeRunLog, RecognisesAProcessThatCalledExec) {
   const auto has_execed = [](const std::string& traced_exe, std::uint64_t traced_shim, const std::string& seen_exe,
                              std::optional<std::uint64_t> seen_shim) {
     model::Model model;
@@ -296,10 +296,10 @@ TEST(MergeRunLog, KnowsAnotherImage) {
   EXPECT_FALSE(has_execed("/opt/app", 0, "/opt/app", 0x8000));
   EXPECT_FALSE(has_execed("/app", 0x7000, "/var/chroot/app", 0x7000)) << "seen from another root";
   EXPECT_FALSE(has_execed("/opt/app (deleted)", 0x7000, "/opt/app", 0x7000));
-  EXPECT_FALSE(has_execed("/opt/very-lo", 0x7000, "/opt/very-long/app", 0x7000)) << "the trace has cut the path off";
+  EXPECT_FALSE(has_execed("/opt/very-lo", 0x7000, "/opt/very-long/app", 0x7000)) << "the path in the trace is cut off";
 }
 
-TEST(MergeRunLog, WhatAnEarlierImageDidIsOver) {
+TEST(MergeRunLog, DropsHandlerRunsOfAnEarlierImage) {
   for (const std::uint64_t seen_shim : {0x7000U, 0x8000U}) {
     model::Model model;
     model.processes = {traced(4711, 0, "node3")};

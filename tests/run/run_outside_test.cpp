@@ -13,7 +13,7 @@ TEST_F(RunCommand, AProgramWithoutTheShimIsExplainedFromOutside) {
   EXPECT_NE(outcome.error.find("runs without the shim"), std::string::npos) << outcome.error;
 }
 
-TEST_F(RunCommand, WhatWasFoundFromOutsideIsReportedLater) {
+TEST_F(RunCommand, AFindingFromOutsideIsReportedLater) {
   const Outcome outcome = run({"--on-hang", "kill"}, {"/usr/bin/env", "-u", "LD_PRELOAD", kHazard, "wait"});
   ASSERT_NE(outcome.error.find("locking table_mutex"), std::string::npos) << outcome.error;
   const Outcome later = execute({FORKSIGHT_COMMAND, "report", out().string()});
@@ -23,7 +23,7 @@ TEST_F(RunCommand, WhatWasFoundFromOutsideIsReportedLater) {
   EXPECT_EQ(later.output.find("no rule explains"), std::string::npos) << later.output;
 }
 
-TEST_F(RunCommand, WhatWasFoundFromOutsideCountsForTheExitStatus) {
+TEST_F(RunCommand, AFindingFromOutsideCountsForTheExitStatus) {
   const Outcome outcome =
       run({"--on-hang", "kill", "--error-exitcode", "9", "-q"}, {"/usr/bin/env", "-u", "LD_PRELOAD", kHazard, "wait"});
   EXPECT_EQ(exit_code(outcome.status), 9) << outcome.error;

@@ -1,5 +1,5 @@
-// Ctrl-C while no hang is proven, but no process does anything: before it ends, forksight prints what each process
-// waits for.
+// The user presses Ctrl-C while no process does anything, but no hang is proven. forksight then prints what each
+// process waits for, and ends.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -14,11 +14,11 @@ namespace {
 
 using namespace test;
 
-// In this mode the program reads from a pipe. Its child has the writing end, and waits for a signal.
+// In this mode the program reads from a pipe. Its child has the writing end of the pipe, and waits for a signal.
 constexpr char kMode[] = "pipe-healthy";
 
-// forksight looks every quarter of a second. After this number of looks it knows that the program does nothing.
-void wait_until_rest_is_known(const FixtureProcess& process) {
+// forksight examines the processes every quarter of a second. After kLooks examinations it knows that they do nothing.
+void wait_until_idleness_is_known(const FixtureProcess& process) {
   constexpr std::uint64_t kLooks = 16;
   const auto looks = [&] {
     const auto status = proc::parse_status(proc::read_file(proc::proc_path(process.pid(), "status")).text);
@@ -50,7 +50,7 @@ class Rest : public RunCommand {
     const auto writers = proc::read_children(reader_);
     ASSERT_EQ(writers.size(), 1U);
     writer_ = writers.front();
-    wait_until_rest_is_known(*process_);
+    wait_until_idleness_is_known(*process_);
   }
   int interrupt() {
     EXPECT_EQ(::kill(process_->pid(), SIGINT), 0);
@@ -62,41 +62,41 @@ class Rest : public RunCommand {
   pid_t writer_ = 0;
 };
 
-TEST_F(Rest, AnInterruptTellsWhatEachProcessWaitsFor) {
+TEST_F(Rest, AnInterruptShowsTheWaitOfEachProcess) {
   start({});
   EXPECT_EQ(process_->stderr_text(), "") << "nothing hangs";
   EXPECT_EQ(interrupt(), 128 + SIGINT);
   const std::string error = process_->stderr_text();
   expect_waits(error, reader_, writer_);
-  EXPECT_NE(error.find("pipe_healthy"), std::string::npos) << "the function is not named: " << error;
+  EXPECT_NE(error.find("pipe_healthy"), std::string::npos) << "the report does not name the function: " << error;
   EXPECT_LT(error.find("Not proven to be stuck"), error.find("the command was ended by signal 2 (SIGINT)")) << error;
 }
 
 // A terminal sends the signal to all processes. The program ends before forksight has acted.
-TEST_F(Rest, AnInterruptThatEndsTheProgramFirstTellsItToo) {
+TEST_F(Rest, AnInterruptThatEndsTheProgramFirstShowsTheWaitsToo) {
   start({});
   ASSERT_EQ(::kill(-process_->pid(), SIGINT), 0);
   EXPECT_EQ(exit_code(process_->wait_end()), 128 + SIGINT);
   expect_waits(process_->stderr_text(), reader_, writer_);
 }
 
-TEST_F(Rest, AReportFileHasIt) {
+TEST_F(Rest, TheReportFileContainsTheWaits) {
   start({"--report", "report.txt"});
   EXPECT_EQ(interrupt(), 128 + SIGINT);
   expect_waits(read_whole(folder_ / "report.txt"), reader_, writer_);
   EXPECT_EQ(process_->stderr_text().find("Not proven to be stuck"), std::string::npos) << process_->stderr_text();
 }
 
-TEST_F(Rest, QuietIsQuiet) {
+TEST_F(Rest, QuietPrintsNothing) {
   start({"-q"});
   EXPECT_EQ(interrupt(), 128 + SIGINT);
   EXPECT_EQ(process_->stderr_text(), "");
 }
 
-TEST_F(Rest, AProgramThatWorksIsNotToldOf) {
+TEST_F(Rest, ABusyProgramIsNotReported) {
   FixtureProcess process(command({}, {"sh", "-c", "echo; while :; do :; done"}), true, folder_.string());
   ASSERT_TRUE(process.wait_ready());
-  wait_until_rest_is_known(process);
+  wait_until_idleness_is_known(process);
   ASSERT_EQ(::kill(process.pid(), SIGINT), 0);
   EXPECT_EQ(exit_code(process.wait_end()), 128 + SIGINT);
   EXPECT_EQ(process.stderr_text().find("Not proven to be stuck"), std::string::npos) << process.stderr_text();

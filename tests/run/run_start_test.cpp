@@ -37,18 +37,18 @@ TEST_F(RunCommand, TheEnvironmentGainsSevenVariables) {
   EXPECT_TRUE(after.contains("FORKSIGHT_CURE=omp"));
 }
 
-TEST_F(RunCommand, WhatIsToBeForeseenIsAskedOfTheShim) {
+TEST_F(RunCommand, OptionsOfPredictionSetTheShimsVariables) {
   const auto all =
       lines_of(execute({"env", FORKSIGHT_COMMAND, "run", "-q", "--lock-order", "--predict", "--", "env"}).output);
   EXPECT_TRUE(all.contains("FORKSIGHT_LOCK_ORDER=1"));
   EXPECT_TRUE(all.contains("FORKSIGHT_PREDICT=1"));
-  // The environment of forksight already asks for it.
+  // If the variable is already in the environment of forksight, CMD inherits it.
   const auto one =
       lines_of(execute({"env", "FORKSIGHT_PREDICT=1", FORKSIGHT_COMMAND, "run", "-q", "--", "env"}).output);
   EXPECT_TRUE(one.contains("FORKSIGHT_PREDICT=1"));
 }
 
-TEST_F(RunCommand, ACureStandsForItsOptionUnlessThatIsGiven) {
+TEST_F(RunCommand, ACureSetsTheOptionsThatAreNotGiven) {
   struct Case {
     Words options;
     const char* omp;
@@ -71,7 +71,7 @@ TEST_F(RunCommand, ACureStandsForItsOptionUnlessThatIsGiven) {
   }
 }
 
-TEST_F(RunCommand, TheShimStandsInFrontOfOtherPreloads) {
+TEST_F(RunCommand, TheShimIsTheFirstPreload) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "a sanitized command refuses to start under LD_PRELOAD";
 #endif
@@ -81,8 +81,9 @@ TEST_F(RunCommand, TheShimStandsInFrontOfOtherPreloads) {
   EXPECT_TRUE(outcome.output.ends_with("/libforksight.so:libc.so.6\n")) << outcome.output;
 }
 
-// In LD_PRELOAD a path ends at a blank or a colon, and the loader replaces "$LIB". So forksight makes a symbolic link.
-TEST_F(RunCommand, ForksightMayLieInAFolderThatLdPreloadCannotName) {
+// A path in LD_PRELOAD cannot contain a blank or a colon, and the loader replaces "$LIB" in it. So forksight makes a
+// symbolic link to the shim, with a path that LD_PRELOAD can contain.
+TEST_F(RunCommand, WorksInAFolderThatLdPreloadCannotName) {
   const fs::path build = fs::path(FORKSIGHT_COMMAND).parent_path();
   const fs::path bin = folder_ / "my tools: $LIB" / "bin";
   const fs::path shim = (bin / fs::path(FORKSIGHT_SHIM).lexically_relative(build)).lexically_normal();
@@ -109,7 +110,7 @@ TEST_F(RunCommand, ForksightMayLieInAFolderThatLdPreloadCannotName) {
   EXPECT_NE(hang.error.find("took it at hazard.c:20"), std::string::npos) << hang.error;
 }
 
-TEST_F(RunCommand, CmdStartsAsItWouldAlone) {
+TEST_F(RunCommand, CmdInheritsTheSameAsWithoutForksight) {
   const Words alone{"sh", "-c", "\"$0\" describe-start", kFixture};
   const Words watched{"sh", "-c", "\"$1\" run -q -- \"$0\" describe-start", kFixture, FORKSIGHT_COMMAND};
   EXPECT_EQ(execute(watched).output, execute(alone).output);
@@ -120,12 +121,12 @@ TEST_F(RunCommand, CmdStartsAsItWouldAlone) {
   EXPECT_NE(outcome.output.find("child ignored"), std::string::npos) << outcome.output;
 }
 
-TEST_F(RunCommand, StandardInputIsCmds) {
+TEST_F(RunCommand, CmdReadsStandardInput) {
   const Outcome outcome = execute({"sh", "-c", "printf 'a\\nb' | \"$0\" run -q -- cat", FORKSIGHT_COMMAND});
   EXPECT_EQ(outcome.output, "a\nb");
 }
 
-TEST_F(RunCommand, AStaticProgramIsALimit) {
+TEST_F(RunCommand, AStaticProgramIsReportedAsALimit) {
   const Outcome outcome = run({}, {FORKSIGHT_STATIC});
   EXPECT_EQ(exit_code(outcome.status), 0);
   EXPECT_NE(outcome.error.find("is statically linked"), std::string::npos) << outcome.error;

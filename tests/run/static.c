@@ -1,2 +1,2 @@
-/* A static program: no loader runs, so the shim is not preloaded. */
+/* A statically linked program. No loader runs in it, so the shim is not preloaded. */
 int main(void) { return 0; }

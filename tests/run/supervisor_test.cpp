@@ -1,4 +1,5 @@
-// The supervisor with real processes. The tests pass the time as a parameter, so they poll as fast as possible.
+// Tests the supervisor with real processes. The tests pass the time to poll() as a parameter, so they need not wait
+// between two polls.
 #include "watch/supervisor.hpp"
 
 #include <gtest/gtest.h>
@@ -103,8 +104,8 @@ void expect_dead(const std::string& mode, Liveness liveness, std::size_t threads
 
 TEST(Supervisor, APrivateFutexIsDead) { expect_dead("dead", Liveness::kDead, 1); }
 TEST(Supervisor, AllThreadsInFutexesAreDead) { expect_dead("dead-threads", Liveness::kDead, 4); }
-TEST(Supervisor, ACaughtSignalIsSaid) { expect_dead("dead-caught", Liveness::kDeadButForSignal, 1); }
-TEST(Supervisor, ALeaderThatLeftDoesNotHideTheRest) { expect_dead("leader-gone", Liveness::kDead, 2); }
+TEST(Supervisor, ACaughtSignalMayEndTheWait) { expect_dead("dead-caught", Liveness::kDeadButForSignal, 1); }
+TEST(Supervisor, AnEndedFirstThreadDoesNotHideTheOthers) { expect_dead("leader-gone", Liveness::kDead, 2); }
 TEST(Supervisor, APlainFutexOnPrivateMemoryIsDead) { expect_dead("plain-private", Liveness::kDead, 1); }
 TEST(Supervisor, AWordSharedWithNobodyIsDead) { expect_dead("shared", Liveness::kDead, 1); }
 TEST(Supervisor, AReaderOfItsOwnSocketIsDead) { expect_dead("socket-self", Liveness::kDead, 1); }
@@ -183,7 +184,7 @@ TEST(Supervisor, AReceiveTimeoutEndsTheWait) {
   EXPECT_EQ(watch.verdict_of(watch.pid()), nullptr);
 }
 
-TEST(Supervisor, AnyChildMeansAllChildren) {
+TEST(Supervisor, AWaitForAnyChildDependsOnAllChildren) {
   Watch watch("parent-any");
   ASSERT_TRUE(watch.wait_stuck(3));
   EXPECT_EQ(watch.verdict_of(watch.pid())->liveness, Liveness::kVictim);
@@ -225,7 +226,7 @@ TEST(Supervisor, AWriterToAPipeThatTheDeadShouldReadIsAVictim) {
   EXPECT_EQ(watch.other()->waits_for->pid, watch.pid());
 }
 
-TEST(Supervisor, TheFirstMomentCounts) {
+TEST(Supervisor, TheTimeOfTheFirstProofIsKept) {
   Watch watch("dead");
   ASSERT_TRUE(watch.wait_stuck(1));
   const auto since = watch.verdict_of(watch.pid())->since;
@@ -233,17 +234,18 @@ TEST(Supervisor, TheFirstMomentCounts) {
   EXPECT_EQ(watch.verdict_of(watch.pid())->since, since);
 }
 
-TEST(Supervisor, ALastWordNeedsNoAge) {
+TEST(Supervisor, PollAtAnyAgeReportsAFreshHang) {
   Watch watch("dead");
   const auto limit = Clock::now() + std::chrono::seconds(20);
   while (watch.supervisor().verdicts().empty() && Clock::now() < limit) {
-    watch.supervisor().poll_at_any_age(watch.now());  // the time does not advance
+    watch.supervisor().poll_at_any_age(watch.now());  // always at the same time
   }
   EXPECT_EQ(watch.supervisor().verdicts().size(), 1U);
 }
 
-// A handler ends the wait of the process, and the process blocks again. Then its time as stuck begins again.
-TEST(Supervisor, AProcessThatRanIsLookedAtAnew) {
+// A signal handler interrupts the wait of the process, and the process then waits again. The supervisor must measure
+// the time of the hang from the new wait.
+TEST(Supervisor, TheTimeOfAHangStartsAgainIfTheProcessRan) {
   Watch watch("dead-caught");
   ASSERT_TRUE(watch.wait_stuck(1));
   const auto before = watch.verdict_of(watch.pid())->since;
@@ -267,7 +269,7 @@ TEST(Supervisor, AnEndedProcessIsForgotten) {
   EXPECT_TRUE(watch.supervisor().verdicts().empty());
 }
 
-TEST(Supervisor, APidIsNoIdentity) {
+TEST(Supervisor, AProcessIsIdentifiedByPidAndStartTime) {
   Watch watch("dead");
   ASSERT_TRUE(watch.wait_stuck(1));
   const proc::ProcessKey key = watch.verdict_of(watch.pid())->key;

@@ -24,7 +24,7 @@ TEST(ThreadGraph, AFutexOfUnknownUseIsAwakeAsLongAsAnyThreadIs) {
             (Fates{kRoot, kRoot}));
 }
 
-TEST(ThreadGraph, WhoeverQueuesBehindARingIsItsVictim) {
+TEST(ThreadGraph, AThreadThatWaitsForARingIsItsVictim) {
   const auto judged = judge_threads(
       {{100,
         {waits(100, {{100, "join", 101}}), waits(101, {{100, "mutex", 102}}), waits(102, {{100, "mutex", 101}})}}});
@@ -32,7 +32,8 @@ TEST(ThreadGraph, WhoeverQueuesBehindARingIsItsVictim) {
   EXPECT_EQ(judged[0].threads, (Fates{kVictim, kRoot, kRoot}));
 }
 
-// The ring is in process 100. Process 200 waits for process 100. A third thread of process 100 waits for process 200.
+// Two threads of process 100 wait for each other. Process 200 waits for process 100. A third thread of process 100
+// waits for process 200.
 TEST(ThreadGraph, AProcessThatIsWaitedForInTurnIsStillAVictim) {
   const auto judged = judge_threads(
       {{100, {waits(100, {{200, "wait4"}}), waits(101, {{100, "mutex", 102}}), waits(102, {{100, "mutex", 101}})}},
@@ -53,9 +54,10 @@ TEST(ThreadGraph, ARingAcrossProcessesIsACause) {
   EXPECT_EQ(judged[1].waits_for, 0U);
 }
 
-// A descriptor in the queue of a socket may end a wait, and so may the reader's own end of a socket. If their process
-// is awake, the wait is not proven. They are never the cause of a hang.
-TEST(ThreadGraph, NobodyWaitsForOneThatCouldOnlyEndTheWait) {
+// Some processes could end a wait although nobody waits for them: they may receive a descriptor from the queue of a
+// socket, or may shut a socket down. While such a process is awake, the hang is not proven. Such a process is never the
+// cause of a hang.
+TEST(ThreadGraph, AProcessThatCouldOnlyEndTheWaitIsNoCause) {
   for (const char* via : {model::kViaReceiving, model::kViaShutdown}) {
     const auto judged = judge_threads({{100, {waits(100, {{200, via}})}}, {200, {waits(200, {})}}});
     EXPECT_EQ(judged[0].state, kRoot) << via;
@@ -64,7 +66,7 @@ TEST(ThreadGraph, NobodyWaitsForOneThatCouldOnlyEndTheWait) {
   }
 }
 
-TEST(ThreadGraph, NobodyToWakeIsARootAndTheUnknownIsAwake) {
+TEST(ThreadGraph, AWaitWithoutWakersIsARootAndWithAnUnknownWakerIsAwake) {
   EXPECT_EQ(judge_threads({{100, {waits(100, {})}}})[0].state, kRoot);
   EXPECT_EQ(judge_threads({{100, {waits(100, {{300, "pipe"}})}}})[0].state, kAwake);
   EXPECT_EQ(judge_threads({{100, {waits(100, {{100, "mutex", 999}})}}})[0].state, kAwake);

@@ -24,11 +24,11 @@ std::vector<StuckState> fates(const std::vector<Node>& nodes) {
 using Fates = std::vector<StuckState>;
 using enum StuckState;
 
-TEST(WaitGraph, NobodyToWakeIsARoot) { EXPECT_EQ(fates({blocked({})}), Fates{kRoot}); }
+TEST(WaitGraph, AWaitWithoutWakersIsARoot) { EXPECT_EQ(fates({blocked({})}), Fates{kRoot}); }
 
 TEST(WaitGraph, WaitingForOneselfIsARoot) { EXPECT_EQ(fates({blocked({0})}), Fates{kRoot}); }
 
-TEST(WaitGraph, WhoeverWaitsForTheAwakeIsAwake) {
+TEST(WaitGraph, ANodeThatWaitsForAnAwakeNodeIsAwake) {
   EXPECT_EQ(fates({awake(), blocked({0}), blocked({1})}), (Fates{kAwake, kAwake, kAwake}));
 }
 
@@ -47,17 +47,17 @@ TEST(WaitGraph, VictimsOfVictimsPointTowardsTheCause) {
   EXPECT_EQ(judgements[2].waits_for, 1U);
 }
 
-// The node, with more processes that could end its wait. The node does not wait for these processes.
+// Returns the node with further processes that could end its wait, but for which it does not wait.
 Node may_be_ended_by(Node node, std::initializer_list<std::size_t> targets) {
   for (const std::size_t target : targets) node.edges.push_back({target, "SCM_RIGHTS", false});
   return node;
 }
 
-TEST(WaitGraph, WhoeverMayBeEndedByTheAwakeIsAwake) {
+TEST(WaitGraph, ANodeThatAnAwakeNodeMayEndIsAwake) {
   EXPECT_EQ(fates({awake(), may_be_ended_by(blocked({}), {0})}), (Fates{kAwake, kAwake}));
 }
 
-TEST(WaitGraph, NobodyIsTheVictimOfOneForWhomItDoesNotWait) {
+TEST(WaitGraph, ANodeIsNoVictimOfANodeForWhichItDoesNotWait) {
   const auto judgements = judge({blocked({}), may_be_ended_by(blocked({}), {0}), may_be_ended_by(blocked({1}), {0})});
   EXPECT_EQ(judgements[1].state, kRoot);
   EXPECT_FALSE(judgements[1].waits_for);
@@ -65,7 +65,7 @@ TEST(WaitGraph, NobodyIsTheVictimOfOneForWhomItDoesNotWait) {
   EXPECT_EQ(judgements[2].waits_for, 1U);
 }
 
-TEST(WaitGraph, NobodyIsInARingWithOneForWhomItDoesNotWait) {
+TEST(WaitGraph, ANodeIsInNoRingWithANodeForWhichItDoesNotWait) {
   const auto judgements = judge({may_be_ended_by(blocked({}), {1}), blocked({0})});
   EXPECT_EQ(judgements[0].state, kRoot);
   EXPECT_FALSE(judgements[0].waits_for);
@@ -95,7 +95,7 @@ TEST(WaitGraph, ADeepChainNeedsNoDeepStack) {
   EXPECT_EQ(judgements.back().state, kVictim);
 }
 
-// Computes the fates directly from their definitions: reachability by a matrix.
+// Computes the states directly from their definitions, with a matrix that says which node reaches which.
 Fates judge_naively(const std::vector<Node>& nodes) {
   const std::size_t count = nodes.size();
   std::vector<std::vector<bool>> reaches(count, std::vector<bool>(count, false));

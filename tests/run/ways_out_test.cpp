@@ -1,4 +1,5 @@
-// What can still end a wait, computed from texts of /proc and from numbers.
+// Tests how the analyzer finds out what can still end a wait: a thawed cgroup, a signal handler, or a process that
+// another one waits for.
 #include "watch/ways_out.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +29,7 @@ TEST(WaysOut, NamesSignals) {
   EXPECT_EQ(name_signals(~0ULL), "SIGHUP, SIGINT, SIGQUIT, SIGILL and 60 more");
 }
 
-TEST(WaysOut, ReachWhoeverWaitsForTheirProcess) {
+TEST(WaysOut, OfAProcessAlsoEndTheWaitsForIt) {
   const auto waits = [](std::int32_t pid, std::vector<Waker> wakers) {
     return ProcessWaits{pid, {{pid, false, std::move(wakers)}}};
   };

@@ -5,14 +5,14 @@ CASES is the folder of the suite's cases. COMPARE is the suite's program that co
 `forksight why` run:
 
 outside  `why` runs outside of the namespace.
-netted   The same. The case also has its own network namespace.
-mapped   The same as outside. The case also has its own user namespace.
+netted   As outside. The case also has its own network namespace.
+mapped   As outside. The case also has its own user namespace.
 inside   `why` runs in the namespace.
-rooted   The same as outside. The case also has its own root directory. Outside, another program has the same path as the case.
+rooted   As outside. The case also has its own root directory. Outside, another program has the same path as the case.
 beside   `why` runs in a container for debugging. The container shares only the pid namespace with the case. In the
          container, another program has the same path as the case.
 
-The process that made the namespace waits for the case. The comparison does not count this waiting process as a victim.
+The process that made the namespace waits for the case, so `why` reports it as a victim. The comparison leaves this victim out.
 
 If namespaces cannot be made, the test prints the reason and exits with status 77.
 """
@@ -27,7 +27,7 @@ from pathlib import Path
 from namespaces import NAMESPACES, can_map, find_right
 from observed import LIMIT_S, processes
 
-# Runs the program in a root folder that has only the program and its libraries.
+# Runs the program in a root folder that contains only the program and its libraries.
 ROOTED = """
 set -e
 mount -t tmpfs forksight-root "$1"
@@ -38,7 +38,7 @@ mount -t proc proc "$1/proc"
 exec env PATH=/usr/sbin:/sbin:"$PATH" chroot "$1" "$4"
 """
 
-# Runs forksight in a root folder that has only forksight, its libraries, and /bin/true under the path of the case.
+# Runs forksight in a root folder that contains only forksight, its libraries, and /bin/true under the path of the case.
 BESIDE = """
 set -e
 mount -t tmpfs forksight-root "$1"
@@ -56,7 +56,7 @@ def libraries_of(case):
 
 
 def find_case(forksight, cases, name):
-    """The command and the expectations of the case, as the suite lists them."""
+    """Returns the command and the expectations of the case, as the suite lists them."""
     argv = [forksight, "suite", "list", "--cases", cases, "--format", "json", name]
     return json.loads(subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=True).stdout)["cases"][0]
 
@@ -104,7 +104,8 @@ def look(forksight, way, right, pid, case, folder):
 
 
 def look_at_core(forksight, folder):
-    """Makes a core of the hanging process outside of the container, and examines it. The core has the outer pids."""
+    """Makes a core of the hanging process from outside the container, and examines it. The core contains the pids outside the
+    container."""
     pid = max(processes.descendants())
     subprocess.run(["gcore", "-o", str(Path(folder, "core")), str(pid)], capture_output=True, timeout=LIMIT_S, check=True)
     argv = [forksight, "core", str(Path(folder, f"core.{pid}")), "--format", "json"]
@@ -114,7 +115,8 @@ def look_at_core(forksight, folder):
 def as_contained(findings):
     """The expected findings for a core that was made outside of the container.
 
-    The core does not say which thread id the forking thread had inside. So the forking thread may itself be the owner.
+    The core does not contain the thread id that the forking thread had inside the container. So the forking thread may itself own
+    the lock.
     """
     return [{**one, "certainty": "proven/possible" if one["rule"].startswith("orphaned") else one["certainty"], "stacks": {},
              "fields": {key: value for key, value in one["fields"].items() if key != "start"}} for one in findings]

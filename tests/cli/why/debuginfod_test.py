@@ -1,7 +1,7 @@
 """debuginfod_test.py FORKSIGHT CASE: `forksight why` and `forksight core` get debug files from a debuginfod server.
 
-A stripped program hangs in a ring of locks. This test is the server that has its debug file. If DEBUGINFOD_URLS names the
-server, the commands use the file. Otherwise they work without it.
+Two threads of a stripped program wait for each other's locks. This test runs a server that has the program's debug file. If
+DEBUGINFOD_URLS names the server, the commands use the file. Otherwise they work without it.
 """
 import http.server
 import json
@@ -23,17 +23,17 @@ LINE = "lock_cycle.c"
 
 
 class Server:
-    """Serves files by their paths, and records the requests. It answers no request while `gate` is not set."""
+    """Serves files by their paths, and records the requests. It answers requests only while `gate` is set."""
 
     def __init__(self):
-        self.files, self.asked, self.gate, self.came = {}, [], threading.Event(), threading.Event()
+        self.files, self.asked, self.gate, self.has_request = {}, [], threading.Event(), threading.Event()
         self.gate.set()
         server = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 server.asked.append(self.path)
-                server.came.set()
+                server.has_request.set()
                 server.gate.wait(LIMIT_S)
                 file = server.files.get(self.path)
                 content = file.read_bytes() if file else b""
@@ -43,7 +43,7 @@ class Server:
                     self.end_headers()
                     self.wfile.write(content)
                 except ConnectionError:
-                    pass  # the client gave up
+                    pass  # the client has closed the connection
 
             do_HEAD = do_GET
 
@@ -111,7 +111,7 @@ class Debuginfod(unittest.TestCase):
         self.assertEqual(self.why("cache", self.server.url), (True, True))
         self.assertIn(self.key + "/debuginfo", self.server.asked)
         self.server.asked.clear()
-        self.assertEqual(self.why("cache", self.server.url), (True, True))  # libdebuginfod has kept the file
+        self.assertEqual(self.why("cache", self.server.url), (True, True))  # now libdebuginfod has the file in its cache
         self.assertNotIn(self.key + "/debuginfo", self.server.asked)
 
     def test_root_asks_no_server_unless_it_is_told_to(self):
@@ -121,12 +121,12 @@ class Debuginfod(unittest.TestCase):
         self.assertEqual(self.lines(report), (False, False))
         self.assertEqual(self.server.asked, [])
 
-    def test_without_an_answer_the_rest_is_told(self):
+    def test_without_an_answer_the_rest_is_reported(self):
         self.server.files.clear()
         self.assertEqual(self.why("cache", self.server.url), (False, False))
         self.assertIn(self.key + "/debuginfo", self.server.asked)
         url = self.server.url
-        self.server.end()  # from here on, no server listens at this address
+        self.server.end()  # from now on, no server listens at this address
         self.server.end = lambda: None
         self.assertEqual(self.why("another", url), (False, False))
 
@@ -135,7 +135,7 @@ class Debuginfod(unittest.TestCase):
         pid = self.program.popen.pid
         command = FORKSIGHT.start(pid, "--debuginfod", "--format", "json", env=self.environment("cache", self.server.url))
         try:
-            self.assertTrue(self.server.came.wait(LIMIT_S))
+            self.assertTrue(self.server.has_request.wait(LIMIT_S))
             for task in os.listdir(f"/proc/{pid}/task"):
                 status = Path(f"/proc/{pid}/task/{task}/status").read_text()
                 self.assertIn("\nState:\tS", status)
@@ -145,7 +145,7 @@ class Debuginfod(unittest.TestCase):
             output, _ = command.communicate(timeout=LIMIT_S)
         self.assertEqual(self.lines(json.loads(output)), (True, True))
 
-    def test_one_that_gives_nothing_for_long_is_not_asked_again(self):
+    def test_a_server_that_does_not_answer_is_not_asked_again(self):
         pid = self.program.popen.pid
         subprocess.run(["gcore", "-o", str(self.folder / "core"), str(pid)], capture_output=True, timeout=LIMIT_S, check=True)
         self.stripped.unlink()

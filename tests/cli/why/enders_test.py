@@ -1,7 +1,6 @@
 """enders_test.py FORKSIGHT SCHEMA: `forksight why` describes each waiting thread.
 
-It says what the thread waits for, since when, where, and who or what could end the wait. The text and the JSON report both
-say this.
+The text and the JSON report say what the thread waits for, for how long, in which function, and what could end the wait.
 """
 import json
 import os
@@ -35,7 +34,7 @@ class Enders(unittest.TestCase):
         report, status = FORKSIGHT.report(program.pid)
         self.assertEqual(status, 0)
         jsonschema.validate(report, json.loads(Path(SCHEMA).read_text()))
-        # The result has the text twice. The second copy has no line breaks, so a pattern also matches a wrapped line.
+        # The result contains the text twice. The second copy has no line breaks, so a pattern also matches text that was wrapped.
         return done.stdout + "\n" + " ".join(done.stdout.split()), report
 
     def look(self, argv):
@@ -80,13 +79,13 @@ class Enders(unittest.TestCase):
 
     def test_a_reader_of_a_pipe_and_who_has_the_other_end(self):
         text, report = self.look(shell("exec cat"))
-        # Standard input is a pipe. This test has the other end of it.
+        # Standard input is a pipe. This test process has its other end.
         self.assertRegex(text, rf"in read: pipe:\[\d+\]\n(.*\n)*? +could be ended by: process {os.getpid()} by its descriptor \d+, [^:]+: ")
         wait = self.wait_of(report, self.pid)
         self.assertEqual((wait["kind"], wait["fd"]), ("pipe-read", 0))
         self.assertIn(os.getpid(), [ender["pid"] for ender in wait["could_end"]])
 
-    def test_a_fifo_that_nobody_has(self):
+    def test_a_fifo_without_a_writer(self):
         with tempfile.TemporaryDirectory(prefix="forksight-why-") as folder:
             path = Path(folder, "fifo")
             os.mkfifo(path)
@@ -153,7 +152,7 @@ signal.pause()
             self.assertRegex(text, rf"could be ended by: process {program.pid}, which has the same memory, asleep: ")
             self.assertIn(program.pid, [ender["pid"] for ender in self.enders(report, child, "process")])
 
-    def test_threads_that_wait_alike_are_told_once(self):
+    def test_threads_that_wait_alike_are_listed_once(self):
         text, report = self.look(python(f"""
 import threading
 gate = threading.Event()

@@ -1,4 +1,4 @@
-# A child that hangs in a function that has arguments and a local variable.
+# A forked child hangs in a function that has arguments and a local variable.
 import os
 import sys
 import threading

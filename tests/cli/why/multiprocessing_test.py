@@ -1,7 +1,7 @@
 """multiprocessing_test.py FORKSIGHT: `forksight why` names the process that holds a lock of multiprocessing.
 
-The semaphore of such a lock records no owner. The Python objects of the processes count acquisitions, and show who holds
-it. The command blames a process that has ended only if none of the living processes holds the lock.
+The semaphore of such a lock records no owner. But each process has a Python object that counts the acquisitions of this process.
+So the counts show which process holds the lock. `why` blames a process that has ended only if no living process holds the lock.
 """
 import sys
 import unittest

@@ -1,7 +1,7 @@
 """musl_test.py FORKSIGHT PROGRAM: a program that uses musl hangs.
 
-`forksight why` proves the hang from outside. With the shim, the program would not start. So `forksight run` starts it
-without the shim, and says so in one line. It also proves the hang.
+`forksight why` proves the hang from outside. musl's loader cannot load the shim, so `forksight run` starts the program without
+the shim, and says so in one line. `run` also proves the hang.
 """
 import subprocess
 import sys
@@ -38,7 +38,7 @@ def run(forksight, program):
     wanted = f"forksight: not seen: {program} runs on musl: the shim needs glibc and was left out, so forks and locks were not seen"
     problems += [] if said == [wanted] else [f"run says {said}"]
     if "Error loading shared library" in done.stderr:
-        problems.append("musl's loader was given the shim")
+        problems.append("musl's loader tried to load the shim")
     return [f"{problem}\n{done.stderr}" for problem in problems]
 
 

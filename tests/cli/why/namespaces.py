@@ -7,7 +7,7 @@ NAMESPACES = ["--pid", "--fork", "--mount"]
 
 
 def find_right():
-    """Returns the options of `unshare` with which namespaces can be made. If none can, prints the reason and returns None."""
+    """Returns the options with which `unshare` can make namespaces. If it can make none, prints the reason and returns None."""
     reason = ""
     for more in ([], ["--user", "--map-root-user"]):
         try:
@@ -24,7 +24,7 @@ def find_right():
 
 
 def can_map():
-    """Whether user namespaces can be made. If not, prints the reason."""
+    """Returns whether user namespaces can be made. If not, prints the reason."""
     tried = subprocess.run(["unshare", "--user", "--map-root-user", *NAMESPACES, "--mount-proc", "true"], capture_output=True,
                            text=True, timeout=LIMIT_S, check=False)
     if tried.returncode != 0:

@@ -1,6 +1,6 @@
-"""Functions that the tests of `forksight why` share: they start programs to examine, and the command.
+"""Shared code of the tests of `forksight why`. It starts the programs that a test examines, and the command.
 
-Only processes that were started here are signalled, by their pids.
+It signals only processes that it started, by pid.
 """
 import ctypes
 import json
@@ -23,7 +23,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def forbid_ptrace():
-    """Runs in a new process before exec. Afterwards, a call of ptrace() kills the process."""
+    """Runs in a new process before exec. From then on, a call of ptrace() kills the process."""
     class Rule(ctypes.Structure):
         _fields_ = [("code", ctypes.c_ushort), ("jt", ctypes.c_ubyte), ("jf", ctypes.c_ubyte), ("k", ctypes.c_uint)]
 
@@ -35,12 +35,14 @@ def forbid_ptrace():
     program = Program(4, rules)
     if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 or libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program)) != 0:
         os._exit(99)
-    # The search for leaks of AddressSanitizer uses ptrace(), too. It matters if forksight is built with it.
+    # LeakSanitizer, a part of AddressSanitizer, calls ptrace(), too. So switch it off, in case forksight is built with
+    # AddressSanitizer.
     os.environ["ASAN_OPTIONS"] = "detect_leaks=0"
 
 
 class Program:
-    """A program in a session of its own, with a pipe to its input. The constructor waits for its first byte."""
+    """A program in a session of its own. Its standard input is a pipe. The constructor returns when the program has written its
+    first byte."""
 
     def __init__(self, argv, **more):
         self.popen = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, **more)
@@ -100,7 +102,7 @@ def end_all(programs):
 
 
 def tree_of(pid):
-    """`pid` and the pids of all its descendants."""
+    """Returns `pid` and the pids of all descendants of this process."""
     parents = {}
     for entry in os.listdir("/proc"):
         fields = processes.stat_fields(f"/proc/{entry}/stat") if entry.isdigit() else []
@@ -113,7 +115,8 @@ def tree_of(pid):
 
 
 def reap_orphans():
-    """Waits for all children. This process is the subreaper, so the children of killed processes become its children."""
+    """Waits until all children have ended. This process is a subreaper, so the children of killed processes become its
+    children."""
     deadline = time.monotonic() + LIMIT_S
     while time.monotonic() < deadline:
         try:

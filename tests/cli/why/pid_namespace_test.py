@@ -1,4 +1,4 @@
-"""pid_namespace_test.py FORKSIGHT: `why` recognises a pid of another pid namespace.
+"""pid_namespace_test.py FORKSIGHT: `why` recognises a pid that is valid only in another pid namespace.
 
 `why` and `run` also recognise a /proc of another pid namespace.
 
@@ -17,7 +17,7 @@ RIGHT = find_right() if __name__ == "__main__" else []
 
 
 def free_number():
-    """A pid that no process in this namespace has."""
+    """Returns a pid that no process in this namespace has."""
     taken = {int(entry) for entry in os.listdir("/proc") if entry.isdigit()}
     most = int(processes.read_or_empty("/proc/sys/kernel/pid_max"))
     return next(number for number in range(min(most, 32000) - 1, 300, -1) if number not in taken)

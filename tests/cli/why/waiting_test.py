@@ -1,4 +1,5 @@
-"""waiting_test.py FORKSIGHT PROGRAM: `why` says what the threads of a process wait for that something could still wake."""
+"""waiting_test.py FORKSIGHT PROGRAM: no process hangs here, because something could still end each wait. `why` says what the
+threads wait for."""
 import re
 import sys
 import tempfile

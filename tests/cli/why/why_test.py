@@ -1,4 +1,4 @@
-"""why_test.py FORKSIGHT PROGRAM SCHEMA: processes that hang, that do not hang, or that cannot be examined."""
+"""why_test.py FORKSIGHT PROGRAM SCHEMA: `forksight why` on processes that hang, that do not hang, or that cannot be examined."""
 import contextlib
 import json
 import os
@@ -21,7 +21,8 @@ NOBODY = 65534
 
 @contextlib.contextmanager
 def for_a_user():
-    """Gives a prefix that runs a command as a user without rights, and copies of forksight and PROGRAM that this user may read."""
+    """Yields a command prefix, and paths of forksight and PROGRAM. The prefix runs a command as a user without rights. This user
+    may read the files at the paths."""
     folder, path = FORKSIGHT.copy_for_everybody()
     with folder:
         program = shutil.copy(PROGRAM, folder.name)
@@ -40,7 +41,7 @@ class Refused(unittest.TestCase):
         for part in parts:
             self.assertIn(part, done.stderr)
 
-    def test_what_is_no_pid(self):
+    def test_an_invalid_pid(self):
         for word in ("0", "-1", "", "99999999999999999999"):
             with self.subTest(word):
                 done = FORKSIGHT.run(word)
@@ -50,12 +51,12 @@ class Refused(unittest.TestCase):
         self.assertEqual(FORKSIGHT.run("--all", "1").returncode, 2)
         self.assertEqual(FORKSIGHT.run("1", "--depth", "-1").returncode, 2)
 
-    def test_a_name_of_nobody(self):
+    def test_a_name_that_no_process_has(self):
         for word in ("no-such-program", "12x", "0x10", "1.5", " 1"):
             with self.subTest(word):
                 self.expect(FORKSIGHT.run(word), 3, f"{word}: no process ", "`ps -e` lists the names")
 
-    def test_a_pid_of_nobody(self):
+    def test_a_pid_that_no_process_has(self):
         self.expect(FORKSIGHT.run(999999999), 3, "process 999999999: there is none")
 
     def test_a_zombie(self):
@@ -81,7 +82,8 @@ class Refused(unittest.TestCase):
         self.expect(done, 3, "is forksight itself")
 
     def test_processes_of_another_user(self):
-        """As root, the test runs `why` as another user. As another user than root, the test may not examine process 1."""
+        """If the test runs as root, it runs `why` as another user. If the test does not run as root, process 1 belongs to another
+        user."""
         if os.geteuid() != 0:
             self.expect(FORKSIGHT.run(1), 3, "process 1: ")
             return
@@ -92,7 +94,7 @@ class Refused(unittest.TestCase):
             self.expect(FORKSIGHT.run(1, before=as_nobody, path=path), 3, "process 1: ")
 
 
-    def test_what_is_protected_from_its_own_user(self):
+    def test_a_process_that_is_protected_from_its_own_user(self):
         with for_a_user() as (as_user, path, program), Program([*as_user, program, "private"]) as private:
             private.wait_quiet()
             done = FORKSIGHT.run(private.pid, before=as_user, path=path)
@@ -100,7 +102,7 @@ class Refused(unittest.TestCase):
                         "only thread states are visible: 1 asleep, 0 running")
             if not as_user:
                 return
-            # Root may examine it.
+            # Root may examine the protected process.
             self.assertEqual(FORKSIGHT.run(private.pid).returncode, 0)
 
 
@@ -127,7 +129,7 @@ class Looked(unittest.TestCase):
             program.wait_quiet()
         return programs
 
-    def test_one_that_waits_for_its_input(self):
+    def test_a_process_that_waits_for_its_input(self):
         with Program([PROGRAM, "wait"]) as program:
             report = self.report(program.pid)
             self.assertEqual(rules(report), [])
@@ -137,7 +139,7 @@ class Looked(unittest.TestCase):
             program.go_on()
             self.assertEqual(program.popen.wait(LIMIT_S), 0)
 
-    def test_one_that_hangs(self):
+    def test_a_process_that_hangs(self):
         report = self.report(self.hung().pid)
         self.assertEqual(rules(report), ["orphaned-mutex"])
         self.assertEqual(report["findings"][0]["hang"], "proven")
@@ -178,12 +180,12 @@ class Looked(unittest.TestCase):
 
     def test_all_of_a_user(self):
         with for_a_user() as (as_user, path, program):
-            # `why` looks at the first process in another way than at the others. So one protected process comes first, and one last.
+            # Different code examines the first process and the others. So the list begins and ends with a protected process.
             first, hung, last = (Program([*as_user, program, mode]) for mode in ("private", "hang", "private"))
             self.addCleanup(end_all, [first, hung, last])
             hung.go_on()
             hung.wait_quiet()
-            for words in (["--all"], [first.pid, hung.pid, last.pid]):  # a process that cannot be examined does not hide the others
+            for words in (["--all"], [first.pid, hung.pid, last.pid]):  # the protected processes must not hide the other one
                 report, _ = FORKSIGHT.report(*words, before=as_user, path=path)
                 about = [one["pid"] for finding in report["findings"] for one in finding["processes"]]
                 self.assertIn(tree_of(hung.pid)[1], about)
@@ -191,11 +193,11 @@ class Looked(unittest.TestCase):
                     refused = [limit for limit in report["limits"] if f"process {private.pid}: is protected" in limit]
                     self.assertEqual(len(refused), 1, report["limits"])
 
-    def test_the_child_that_hangs_is_as_good(self):
+    def test_the_child_that_hangs_may_be_named(self):
         child = tree_of(self.hung().pid)[1]
         self.assertEqual(rules(self.report(child)), ["orphaned-mutex"])
 
-    def test_generations(self):
+    def test_depth_limits_the_generations(self):
         program = self.hung("chain")
         self.assertEqual([len(self.report(program.pid, "--depth", depth)["processes"]) for depth in (0, 1, 2, 9)], [1, 2, 3, 3])
         self.assertEqual(rules(self.report(program.pid, "--depth", 1)), [])
@@ -204,10 +206,10 @@ class Looked(unittest.TestCase):
     def test_without_a_stop_nothing_is_traced(self):
         program = self.hung()
         self.assertEqual(rules(self.report(program.pid, "--no-stop", preexec_fn=forbid_ptrace)), ["orphaned-mutex"])
-        # This shows that the filter works. Without --no-stop, forksight calls ptrace(), and the filter kills it.
+        # Check the filter: without --no-stop, forksight calls ptrace(), and the filter kills it.
         self.assertEqual(FORKSIGHT.run(program.pid, preexec_fn=forbid_ptrace).returncode, -signal.SIGSYS)
 
-    def test_one_that_is_traced_already(self):
+    def test_a_process_that_is_traced_already(self):
         program = self.hung()
         child = tree_of(program.pid)[1]
         self.assertEqual(libc.ptrace(PTRACE_SEIZE, child, None, None), 0)
@@ -215,7 +217,7 @@ class Looked(unittest.TestCase):
         self.assertEqual(rules(report), ["orphaned-mutex"])
         self.assertTrue(any(f"process {child} is traced by {os.getpid()}" in limit for limit in report["limits"]), report["limits"])
 
-    def test_one_that_is_stopped(self):
+    def test_a_process_that_is_stopped(self):
         with Program([PROGRAM, "wait"]) as program:
             os.kill(program.pid, signal.SIGSTOP)
             os.waitid(os.P_PID, program.pid, os.WSTOPPED | os.WNOWAIT)
@@ -227,8 +229,8 @@ class Looked(unittest.TestCase):
             program.go_on()
             self.assertEqual(program.popen.wait(LIMIT_S), 0)
 
-    def test_whose_files_are_gone(self):
-        """The program and its working folder are deleted while it runs. The names of its functions are still found."""
+    def test_a_process_whose_files_are_deleted(self):
+        """The program and its working folder are deleted while it runs. `why` still finds the names of its functions."""
         folder = Path(tempfile.mkdtemp(prefix="forksight-why-"))
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
         path = shutil.copy(PROGRAM, folder / "program")
@@ -247,7 +249,8 @@ class Looked(unittest.TestCase):
 class Watching(unittest.TestCase):
     def start(self, *words):
         watcher = FORKSIGHT.start(*words, "--watch")
-        # Its child does the work. Between two looks the child sleeps for a second, and it stays in no other call for long.
+        # The child of the command does the work. Between two looks, the child sleeps for a second, and it stays in no other
+        # system call for long. Wait until three checks in a row find it in the sleep.
         deadline = time.monotonic() + LIMIT_S
         seen = 0
         while seen < 3 and time.monotonic() < deadline:
@@ -267,7 +270,7 @@ class Watching(unittest.TestCase):
             raise
         return watcher.returncode, out, err
 
-    def test_it_speaks_when_something_hangs(self):
+    def test_it_reports_a_hang_and_ends(self):
         with Program([PROGRAM, "hang"]) as program:
             watcher = self.start(program.pid)
             program.go_on()
@@ -284,7 +287,7 @@ class Watching(unittest.TestCase):
             self.assertEqual((status, out), (0, ""), err)
             self.assertEqual(err, f"forksight: process {program.pid} has ended; forksight saw no hang of it\n")
 
-    def test_it_ends_with_the_process_that_nobody_waits_for(self):
+    def test_it_ends_when_the_process_is_a_zombie(self):
         with Program([PROGRAM, "wait"]) as program:
             watcher = self.start(program.pid)
             program.go_on()

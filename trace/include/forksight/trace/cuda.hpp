@@ -10,14 +10,14 @@ enum class CudaWay : std::uint32_t { kUnknown = 0, kSymbol = 1, kDlsym = 2, kGet
 
 enum CudaFlag : std::uint32_t {
   kCudaInitialised = 1U << 0U,  // cuInit has returned 0 in this process, or (kCudaLost) in an ancestor
-  // `devices` and `active_contexts` are the driver's own answers, at least as new as the latest context that the shim
-  // saw being made.
+  // The shim asked the driver for `devices` and `active_contexts`. It asked after the creation of the latest context
+  // that it saw.
   kCudaAsked = 1U << 1U,
   // An ancestor initialised the driver before an earlier fork, so the forking process cannot use it either.
   kCudaLost = 1U << 2U,
 };
 
-// The CUDA driver of a process that forks, written by the forking thread after its kFork.
+// The CUDA driver of a process that forks. The forking thread writes this record after its kFork.
 struct CudaRecord {
   std::uint64_t fork;             // ref to kFork
   std::uint64_t module_bias;      // ModuleRecord::bias of the driver's library
@@ -44,9 +44,9 @@ enum class CudaIpcKind : std::uint32_t {
   kExport = 1,  // cuIpcGetMemHandle returned 0; one record for each handle
   kOpen = 2,    // cuIpcOpenMemHandle
   kClose = 3,   // cuIpcCloseMemHandle
-  kFree = 4,    // cuMemFree of memory that a kExport is about
-  // A process that has one of the records above ends, by exit() or by returning from main. Written after its exit
-  // handlers.
+  kFree = 4,    // cuMemFree of memory that was exported (kExport)
+  // A process that has written one of the records above ends by exit() or by returning from main. The process writes
+  // this record after its exit handlers have run.
   kEnd = 5,
   // A context was destroyed. This closes the memory that was opened in it, but the shim does not know which memory that
   // was.

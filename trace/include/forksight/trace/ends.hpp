@@ -5,8 +5,8 @@
 
 namespace forksight::trace {
 
-// The process that wrote the record has waited for a child that crashed: SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP,
-// SIGSYS or SIGABRT ended the child.
+// A child crashed: SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS or SIGABRT ended it. Its parent, which has waited
+// for it, wrote the record.
 struct ChildEndRecord {
   std::int32_t child;   // pid
   std::int32_t status;  // as wait(2) returns it

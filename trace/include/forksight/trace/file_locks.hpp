@@ -1,6 +1,6 @@
-// The part of the trace format about file locks that were held at a fork. Locks of fcntl() and lockf() belong to the
-// process and the child does not have them. Locks of flock() and of open file descriptions (F_OFD_SETLK) belong to
-// both, and either may release them. Included by format.hpp.
+// The part of the trace format about file locks that were held at a fork. A lock of fcntl() or lockf() belongs to one
+// process, so a forked child does not have it. A lock of flock() or F_OFD_SETLK belongs to the open file description,
+// which parent and child share, so either of them can release it. Included by format.hpp.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@ namespace forksight::trace {
 enum class FileLockKind : std::uint32_t { kPosix = 1, kFlock = 2, kOfd = 3 };
 
 enum class FileLockEvent : std::uint32_t {
-  kForeignUnlock = 1,  // kPosix: a child called unlock for a lock that, according to the kernel, only its parent has
-  kReleased = 2,       // kFlock, kOfd: a child released the lock, which its parent had until then, with the file open
+  kForeignUnlock = 1,  // kPosix: a child called unlock for a lock that its parent has, according to the kernel
+  kReleased = 2,       // kFlock, kOfd: a child released the lock while its parent had the lock and the file open
   kMissed = 3,         // kFlock, kOfd: the process that took the lock releases it, but had already lost it
 };
 
 enum FileLockFlag : std::uint32_t {
   kFileChanged = 1U << 0U,  // kForeignUnlock: the file has been written to since the fork
-  // kForeignUnlock: it is known whether parent and child have written anything since the fork, to whatever file. The
-  // next two flags say which of them has.
+  // kForeignUnlock: it is known whether parent and child have written to any file since the fork. The next two flags
+  // say which of them has.
   kWriterKnown = 1U << 1U,
   kChildWrote = 1U << 2U,
   kParentWrote = 1U << 3U,
@@ -35,8 +35,8 @@ struct FileLockRecord {
   FileLockEvent event;
   std::int32_t fd;
   std::int32_t owner;  // pid of the process that took the lock
-  // kMissed: pid of a process whose lock of the file excludes this lock; 0: none. -1: a lock of an open file
-  // description excludes it, for which the kernel names no process.
+  // kMissed: pid of a process whose lock on the file conflicts with this lock; 0: none. -1: the conflicting lock
+  // belongs to an open file description, and the kernel names no process for it.
   std::int32_t other;
   std::uint32_t flags;  // FileLockFlag
   std::uint32_t path_bytes;

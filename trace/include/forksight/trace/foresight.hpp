@@ -1,13 +1,13 @@
-// Records for the prediction of hangs that have not happened: in which order threads take locks (FORKSIGHT_LOCK_ORDER),
-// and how long other threads held a lock that a child takes (FORKSIGHT_PREDICT). Part of the trace format: see
-// format.hpp.
-//   Locks have numbers, because an address does not distinguish a lock from a later one at the same place. A number is
-//   unique in a process and the processes that are forked from it.
-//   Threads have lives. A process has a clock that advances by one whenever a thread is made, joined, or seen for the
-//   first time. The moment of a thread is the time of that clock when the thread began, or last made or joined another
-//   thread. Suppose that thread A makes thread B: what A does at a moment before B's birth comes before the start of B.
-//   Suppose that A joins B: what A does at the moment of the join, or later, comes after the end of B. Apart from this,
-//   the moments of two threads say nothing about the order of what they do.
+// Records for the prediction of hangs that did not happen in this run: in which order threads take locks
+// (FORKSIGHT_LOCK_ORDER), and how long other threads held a lock that a child takes (FORKSIGHT_PREDICT). Part of the
+// trace format: see format.hpp.
+//   Locks have numbers, because a later lock can have the same address as an earlier one. A number is unique in a
+//   process and the processes that are forked from it. Threads have lives. A process has a counter that advances by one
+//   whenever a thread is made, joined, or seen for the first time. The moment of a thread is the value of this counter
+//   when the thread began, or when it last made or joined another thread. Suppose that thread A makes thread B: what A
+//   does at a moment before B's birth comes before the start of B. Suppose that A joins B: what A does at the moment of
+//   the join, or later, comes after the end of B. Otherwise, the moments of two threads do not tell the order of their
+//   actions.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,11 @@ enum LifeFlag : std::uint32_t {
   kLifeUnfollowed = 2,  // it is not known whether the thread was joined: the table had no room for its pthread_t
 };
 
-// A thread. Written by the thread that makes it; if that is not known, by the thread itself.
+// A thread. The thread's creator writes this record. If the creator is not known, the thread itself writes it.
 struct ThreadLifeRecord {
   std::uint64_t creator;  // ref to kThreadLife, 0: not known, or none
-  std::uint64_t born;     // the moment of the birth, which is then the creator's moment, too
-  std::uint64_t joined;   // changes in place: the moment of the join, which is then the joiner's moment; 0: not joined
+  std::uint64_t born;     // the counter at the birth; the creator's moment is set to the same value
+  std::uint64_t joined;   // changes in place: the counter at the join, also the joiner's new moment; 0: not joined
   std::uint64_t joiner;   // changes in place, before `joined`: ref to kThreadLife
   std::uint32_t flags;    // changes in place: LifeFlag
   std::uint32_t reserved;
@@ -43,10 +43,10 @@ static_assert(sizeof(OrderGate) == 16);
 inline constexpr std::uint32_t kOrderMoments = 8;
 
 // A thread that held one lock acquired another, by a call that waits until it has the lock. There is one record for
-// each thread, pair of locks, and set of further locks that are held then. `times`, `moments` and `used` change in
-// place. Tail: `gates` OrderGate.
-//   A writer that takes a rwlock that prefers writers has a record even if it holds no lock with a number, because
-//   readers wait while the writer waits. Then `held` and `held_number` are 0.
+// each combination of thread, pair of locks, and set of further locks that the thread holds. `times`, `moments` and
+// `used` change in place. Tail: `gates` OrderGate.
+//   If a thread write-locks a rwlock that prefers writers, there is a record even if the thread holds no lock with a
+//   number, because readers wait while a writer waits. Then `held` and `held_number` are 0.
 struct LockOrderRecord {
   std::uint64_t life;    // ref to kThreadLife
   std::uint64_t thread;  // ref to kThread
@@ -76,23 +76,23 @@ enum OrderFlag : std::uint32_t {
 inline constexpr std::uint32_t kTimeSlices = 16;
 
 // A forked process took a lock that was free at its fork, and that other threads of its parent had held at other times.
-// All ticks are of one clock, and only their ratios matter. The times are sums over the other threads of the parent
-// that could have held the lock at the fork, including threads that had ended before. `threads` counts only threads
-// that lived at the fork.
+// All ticks come from the same clock, and only their ratios matter. The times are sums over the other threads of the
+// parent that could have held the lock at the fork, including threads that ended before the fork. `threads` counts only
+// threads that lived at the fork.
 struct RacyTouchRecord {
   std::uint64_t fork;          // ref to kFork
   std::uint64_t lock;          // address
   std::uint64_t stack;         // ref to kStack of the caller
-  std::uint64_t holder;        // ref to kThread: of the threads that lived at the fork, the one that held it longest
+  std::uint64_t holder;        // ref to kThread: of the threads that lived at the fork, that which held it longest
   std::uint64_t held_stack;    // ref to kStack where that thread took it
   std::uint64_t held_ticks;    // for how long these other threads held it, all together
   std::uint64_t window_ticks;  // from the time when the process made its second thread to the fork
   std::uint64_t window_ns;
-  std::uint64_t times;    // how often they took it
-  std::uint32_t threads;  // threads that took it and lived at the fork
-  std::uint32_t kind;     // LockKind, as the child took it
-  std::uint64_t slice_ticks;
-  std::uint64_t slices[kTimeSlices];  // held_ticks by time: from the beginning of the window on
+  std::uint64_t times;                // how often they took it
+  std::uint32_t threads;              // threads that took it and lived at the fork
+  std::uint32_t kind;                 // LockKind, as the child took it
+  std::uint64_t slice_ticks;          // length of one slice
+  std::uint64_t slices[kTimeSlices];  // held_ticks of each slice of time; the window begins with slices[0]
 };
 static_assert(sizeof(RacyTouchRecord) == 216);
 

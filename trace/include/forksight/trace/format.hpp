@@ -8,14 +8,16 @@
 //
 // A record consists of a RecordHeader, a fixed payload, and for some types a variable tail. Records follow each other
 // without gaps. The size of each is a multiple of kRecordAlign bytes. Writers claim space without a lock, by a
-// compare-exchange of the first word from 0 to {size, type, kWriting}. So the chain of records can be followed even if
-// the writer dies at any time after that. One release store of {size, type, kCommitted} publishes the record. A record
-// that stays in kWriting is a hole of known size: its writer died, or has not finished.
+// compare-exchange of the first word from 0 to {size, type, kWriting}. From then on a reader can skip the record,
+// because its size is known, even if the writer dies. One release store of {size, type, kCommitted} publishes the
+// record. If a record stays in kWriting, its writer died or has not finished.
 //
-// References between records are file offsets of the RecordHeader (0: none). A reference only ever points backwards.
-// All integers are native-endian; the header says which. Only x86-64 Linux writes version 1.
+// References between records are file offsets of the RecordHeader (0: none). A reference points to an earlier record,
+// except in fields that change in place. Integers have the byte order of the writing machine, which the header names.
+// Only x86-64 Linux writes version 1.
 //
-// records.def lists the records; docs/trace.md describes the file for readers, and `forksight trace dump` shows one.
+// records.def lists the records. docs/trace.md describes the file for people who read it. `forksight trace dump` prints
+// a file.
 #pragma once
 
 #include <atomic>
@@ -107,9 +109,9 @@ struct RecentRecord {
 static_assert(sizeof(RecentRecord) == 2048);
 
 enum ThreadFlag : std::uint32_t {
-  kThreadMain = 1U << 0U,     // the initial thread of the process image, or the forking thread's continuation
-  kThreadForeign = 1U << 1U,  // not created through pthread_create: no creator, no start routine
-  kThreadEnded = 1U << 2U,    // it ended before the fork while it held locks
+  kThreadMain = 1U << 0U,     // the initial thread of the process image, or the one thread of a forked child
+  kThreadForeign = 1U << 1U,  // not created through pthread_create: has no creator and no start routine here
+  kThreadEnded = 1U << 2U,    // it ended before the fork, and still held locks at its end
 };
 
 // A thread that the shim knows. Written when another record first refers to it.
@@ -134,20 +136,20 @@ enum class RuntimeKind : std::uint32_t {
 };
 
 enum RuntimeFlag : std::uint32_t {
-  kInParallel = 1U << 0U,      // the forking thread is inside a parallel region, active or serialised
-  kRebuildsItself = 1U << 1U,  // the runtime rebuilds its pool in the child itself, by an atfork handler
+  kInParallel = 1U << 0U,      // the forking thread is inside a parallel region, also of one thread
+  kRebuildsItself = 1U << 1U,  // an atfork handler of the runtime rebuilds its pool in the child
 };
 
 // An OpenMP runtime as the forking thread saw it at one fork.
 struct RuntimeRecord {
   std::uint64_t module_bias;  // ModuleRecord::bias of the library
   RuntimeKind kind;
-  std::uint32_t flags;         // RuntimeFlag
-  std::int32_t max_threads;    // omp_get_max_threads() of the forking thread, -1: not asked
-  std::int32_t level;          // omp_get_level() of the forking thread, -1: not asked
-  std::uint32_t pool_before;   // live workers that the forking thread had made through this runtime, at fork entry
-  std::uint32_t pool_at_fork;  // the same after all prepare handlers: what the child has lost
-  std::uint64_t pool_thread;   // ref to kThread of the first such worker: its creation stack is where the pool was made
+  std::uint32_t flags;          // RuntimeFlag
+  std::int32_t max_threads;     // omp_get_max_threads() of the forking thread, -1: not asked
+  std::int32_t level;           // omp_get_level() of the forking thread, -1: not asked
+  std::uint32_t pool_before;    // at entry of fork: live workers that the forking thread made through this runtime
+  std::uint32_t pool_at_fork;   // the same after all prepare handlers: workers that the child does not have
+  std::uint64_t pool_thread;    // ref to kThread of the first such worker; its creation stack shows who made the pool
   std::uint64_t workers_total;  // live workers of this runtime, of all threads
 };
 static_assert(sizeof(RuntimeRecord) == 48);
@@ -186,7 +188,7 @@ struct ForkThread {
   std::uint64_t thread;       // ref to kThread
   std::uint64_t wait_object;  // address of the awaited object, or as WaitKind says; 0: none known
   WaitKind wait_kind;
-  std::uint32_t held;  // number of held locks, from its own array
+  std::uint32_t held;  // number of locks that the thread holds, according to its array
 };
 static_assert(sizeof(ForkThread) == 24);
 
@@ -200,8 +202,8 @@ struct ForkRecord {
   std::uint32_t flags;           // ForkFlag
   std::uint32_t thread_count;
   std::uint32_t runtime_count;
-  // Threads according to the kernel; 0: not asked. More than thread_count + 1: there are threads that the shim does not
-  // know.
+  // Number of threads according to the kernel; 0: not asked. If it is more than thread_count + 1, the process has
+  // threads that the shim does not know.
   std::uint32_t tasks;
   // The time from the beginning of fork to this record: the prepare handlers of other libraries, and the shim's.
   std::uint64_t prepare_ns;
@@ -213,7 +215,7 @@ struct ForkedRecord {
   std::uint64_t fork;      // ref to kFork
   std::int32_t child;      // pid, -1: fork failed
   std::int32_t error;      // errno of a failed fork
-  std::uint64_t total_ns;  // from the beginning to here
+  std::uint64_t total_ns;  // from the beginning of fork to this record
 };
 static_assert(sizeof(ForkedRecord) == 24);
 
@@ -229,15 +231,17 @@ enum class LockKind : std::uint32_t {
   kCustom = 9,     // a lock of the program itself, according to its annotations
 };
 
-// A lock that was held at the instant of the fork. The child writes it from its frozen copy, before anything else runs
-// there. If `thread` is the fork's forking_thread, the forking thread itself held the lock. Some records are written
-// later, at the child's first operation on the object: for a mutex of which no thread had an entry yet, and for a
-// barrier or condition variable, where each of the first few threads that waited there gets a record.
+// A lock that was held at the instant of the fork. The child writes the record from its copy of the parent's memory,
+// before other code runs in the child. If `thread` is the fork's forking_thread, the forking thread itself held the
+// lock. Some records are written later, at the child's first operation on the object. This is so for a mutex that is in
+// no thread's array yet. It is also so for a barrier or condition variable: each of the first few threads that waited
+// there gets a record.
 struct HeldRecord {
   std::uint64_t fork;    // ref to kFork
   std::uint64_t lock;    // address
   std::uint64_t thread;  // ref to kThread of the holder
-  // ref to kStack where it was acquired (or waited for); 0: the fork came between the acquisition and its entry
+  // ref to kStack where it was acquired (or waited for); 0: the fork came after the acquisition and before its array
+  // entry
   std::uint64_t stack;
   LockKind kind;
   std::uint32_t memory_bytes;  // valid bytes of `memory`
@@ -252,7 +256,7 @@ enum class TouchKind : std::uint32_t {
   kParallel = 3,       // a parallel region of a runtime whose pool the fork lost; `runtime` says which
   kCondition = 8,      // `operation` on a condition variable that counts waiters of the parent; `held` is one of them
   kBarrier = 9,        // `operation` on a barrier that counts arrivals of the parent; `held` is one of them
-  kFutexWait = 10,     // a futex wait, by syscall(), that at most a signal handler can end; `fork` lost threads
+  kFutexWait = 10,     // a futex wait, by syscall(), that nothing but a signal handler can end; the child lacks threads
   kLibcCall = 16,      // a libc function whose lock a lost thread may hold; `held` is a kInFlight, `object` a kLibcCall
   kCudaCall = 28,      // a call of a CUDA driver that was initialised before the fork; `runtime` says which function
   kMpiCall = 29,       // a call of MPI or UCX that was initialised before the fork; `runtime` is a kCudaFunction
@@ -266,17 +270,18 @@ enum class TouchAction : std::uint32_t {
   kNone = 0,
   kAborted = 1,
   kRecovered = 2,
-  // The lock had been given to the child at the fork (--cure=self-held): this first use of it succeeded. Without the
-  // cure a kLock would have waited or failed, and a kUnlockRefused would have been refused.
+  // The shim made the child the owner of the lock at the fork (--cure=self-held), and this first use of the lock
+  // succeeded. Without the cure, a kLock would have waited or failed, and the unlock of a kUnlockRefused would have
+  // failed.
   kGiven = 3,
 };
 
 enum TouchFlag : std::uint32_t {
   kTouchTimed = 1U << 0U,      // the call has a deadline: it returns an error instead of hanging
-  kTouchTeamGuess = 1U << 2U,  // kParallel: the runtime may settle for a smaller team than `team` (OMP_DYNAMIC)
-  kTouchByOwner = 1U << 1U,    // no array entry matched; the owner in the lock's memory is a lost thread
-  kTouchHandlers = 1U << 8U,   // kFutexWait: some signal has a handler, or that is not known
-  // kCondition: the signal goes to a lost waiter, although a waiter of the child is there.
+  kTouchTeamGuess = 1U << 2U,  // kParallel: the runtime may make a smaller team than `team` (OMP_DYNAMIC)
+  kTouchByOwner = 1U << 1U,    // no array entry names a holder; the owner in the lock's memory is a lost thread
+  kTouchHandlers = 1U << 8U,   // kFutexWait: a signal has a handler, or it is not known whether one has
+  // kCondition: the signal goes to a lost waiter, although a thread of the child waits, too.
   kTouchStolen = 1U << 9U,
   kTouchCured = 1U << 16U,  // kLibcCall: the fork waited until the call in flight had ended, so its lock is free
 };
@@ -285,7 +290,7 @@ enum TouchFlag : std::uint32_t {
 struct TouchRecord {
   std::uint64_t fork;  // ref to kFork
   TouchKind kind;
-  TouchAction action;  // what the policy did about it
+  TouchAction action;  // what the shim did about it
   // ref to kHeld (kLock, kUnlockRefused, kCondition, kBarrier), to kInFlight (kLibcCall), else 0
   std::uint64_t held;
   std::uint64_t runtime;  // ref to kRuntime (kParallel), to kCudaFunction (kCudaCall, kMpiCall), else 0
@@ -342,17 +347,17 @@ struct CureRecord {
 static_assert(sizeof(CureRecord) == 48);
 
 enum class NoteCode : std::uint32_t {
-  kThreadTableFull = 1,     // value: threads that were not recorded
-  kHeldOverflow = 2,        // value: acquisitions for which a thread's array, or orphans for which a child, had no room
-  kLostWaitsFull = 16,      // value: condition variables and barriers with lost waiters that did not fit
-  kLockOrderFull = 56,      // value: acquisitions in an order of locks that did not fit the table; changes in place
-  kHoldTimesFull = 57,      // value: acquisitions whose time did not fit the table; changes in place
-  kCudaIpcFull = 44,        // value: calls that share device memory and were not recorded; changes in place
-  kConfined = 70,           // value: kinds of system calls that the shim does not make because of a seccomp filter
+  kThreadTableFull = 1,  // value: threads that were not recorded
+  kHeldOverflow = 2,     // value: acquisitions that did not fit a thread's array, or orphans that did not fit a child's
+  kLostWaitsFull = 16,   // value: condition variables and barriers with lost waiters that did not fit
+  kLockOrderFull = 56,   // value: acquisitions whose lock order did not fit the table; changes in place
+  kHoldTimesFull = 57,   // value: acquisitions whose time did not fit the table; changes in place
+  kCudaIpcFull = 44,     // value: calls that share device memory and were not recorded; changes in place
+  kConfined = 70,        // value: kinds of system calls that the shim does not make because of a seccomp filter
   kHandlersUnwrapped = 30,  // value: atfork handlers that are neither timed nor named while they run
 };
 
-// Something that could not be seen or done. It becomes a line of limits[].
+// Something that the shim could not see or do. The report has a line about it in `limits`.
 struct NoteRecord {
   NoteCode code;
   std::uint32_t reserved;

@@ -7,8 +7,9 @@
 
 namespace forksight::trace {
 
-// Threads that lived at the beginning of fork() and had ended when all prepare handlers had run: a library may end its
-// pool in its handler. These threads are not lost by the fork. Tail: `count` refs (u64) to kThread.
+// Threads that lived at the beginning of fork() and had ended when all prepare handlers had run. An example: a library
+// ends its pool in its prepare handler. Such threads are not lost threads of the fork. Tail: `count` refs (u64) to
+// kThread.
 struct GoneRecord {
   std::uint64_t fork;  // ref to kFork
   std::uint32_t count;
@@ -18,12 +19,12 @@ static_assert(sizeof(GoneRecord) == 16);
 
 enum class HandlerPhase : std::uint32_t { kPrepare = 1, kParent = 2, kChild = 3 };
 
-// The progress of the atfork handlers of one fork, in the process that wrote the record. Parent and child each have
-// one. It is written before the first handler of the program or of its libraries is called. The thread that runs the
-// handlers CHANGES IT IN PLACE: it sets `running` and `since_ns` before each handler, and clears `running` after it. If
-// `running` stays set, it names a handler that has not returned. Tail: `count` HandlerTimes, in the order of kHandlers.
-// The times of a handler that has not run are 0. Not all forks of a server are timed: the forks of one thread that are
-// not timed share one record, with `count` 0.
+// The progress of the atfork handlers of one fork, in the process that wrote the record. Parent and child each write
+// one, before the first handler of the program or of its libraries is called. The thread that runs the handlers CHANGES
+// IT IN PLACE: it sets `running` and `since_ns` before each handler, and clears `running` after it. If `running` stays
+// set, it names a handler that has not returned. Tail: `count` HandlerTimes, in the order of kHandlers. The times of a
+// handler that has not run are 0. If a process forks often, the shim does not time all forks. The forks of one thread
+// that are not timed share one record, with `count` 0.
 struct HandlerTimes {
   std::uint64_t prepare_ns;
   std::uint64_t parent_ns;
@@ -35,7 +36,7 @@ struct HandlerRunRecord {
   std::uint64_t stack;     // ref to kStack of the caller of fork, 0: unknown
   std::uint64_t thread;    // ref to kThread of the forking thread, 0 in the child
   std::uint64_t since_ns;  // CLOCK_MONOTONIC: when the running handler was called
-  std::uint32_t running;   // 0: none; else HandlerPhase in the top byte, below it one more than its place in kHandlers
+  std::uint32_t running;   // 0: none; else HandlerPhase in the top byte, and below it 1 + the index in kHandlers
   std::uint32_t count;
 };
 static_assert(sizeof(HandlerTimes) == 24);
@@ -60,12 +61,12 @@ struct HandlerWaitRecord {
 };
 static_assert(sizeof(HandlerWaitRecord) == 56);
 
-// A lock that the forking thread holds while one of its prepare handlers is about to wait, and that earlier prepare
-// handlers took: it was not held when the first handler was called. Written after its kHandlerWait.
+// A lock that the forking thread holds while one of its prepare handlers is about to wait. An earlier prepare handler
+// took it: the thread did not hold it when the first handler was called. Written after its kHandlerWait.
 struct HandlerHeldRecord {
   std::uint64_t wait;   // ref to kHandlerWait
   std::uint64_t lock;   // address
-  std::uint64_t stack;  // ref to kStack where it was taken; the frames beyond the first may be overwritten
+  std::uint64_t stack;  // ref to kStack where it was taken; outer frames may have been overwritten
   std::uint32_t kind;   // LockKind
   std::uint32_t reserved;
 };

@@ -33,14 +33,14 @@ struct TraceHeader {
   std::uint32_t pointer_bytes;
   std::uint64_t capacity;                // bytes the file may grow to
   std::atomic<std::uint64_t> allocated;  // bytes that the file system has reserved; only grows
-  // A hint: the next record starts there or later. Writers follow the chain of records from there.
+  // A hint: the next record starts at this offset or later. Writers search for free space from this offset on.
   std::atomic<std::uint64_t> tail;
-  std::atomic<std::uint64_t> dropped_records;  // records that found no space
+  std::atomic<std::uint64_t> dropped_records;  // records that were not written because the file had no space
   std::atomic<std::uint64_t> dropped_bytes;
-  std::uint64_t realtime_ns;   // CLOCK_REALTIME and ...
-  std::uint64_t monotonic_ns;  // ... CLOCK_MONOTONIC when the file was created
+  std::uint64_t realtime_ns;   // CLOCK_REALTIME when the file was created
+  std::uint64_t monotonic_ns;  // CLOCK_MONOTONIC at the same time
   std::uint64_t start_ticks;   // start time of `pid`, /proc/PID/stat field 22
-  std::int32_t pid;            // the process that created the file, as it sees itself
+  std::int32_t pid;            // the process that created the file, in its own pid namespace
   std::int32_t ppid;
   std::int32_t rank;            // -1: no launcher's variable was set
   std::int32_t world_size;      // -1: unknown
@@ -53,11 +53,11 @@ struct TraceHeader {
   OrphanPolicy orphan_policy;
   std::atomic<std::uint64_t> forks;  // forks recorded so far, of all processes of this file
   std::uint32_t cures;               // one bit for each cure of cures.def that is on
-  std::uint8_t libc_major;           // of the glibc of `pid`; 0: not known
+  std::uint8_t libc_major;           // version of the glibc of `pid`; 0: not known
   std::uint8_t libc_minor;
   std::uint8_t libc_condition;  // the layout of its condition variables: abi::ConditionKind, forksight/abi/glibc.hpp
   std::uint8_t reserved;
-  // ref to the kPythonStacks record about a fork that a process of this file used last; 0: none. Only writers use it.
+  // ref to the latest kPythonStacks record that a kPythonAtFork refers to; 0: none. Only writers use it.
   std::atomic<std::uint64_t> python_stacks;
   char exe[1024];  // NUL-terminated
   char cmdline[2816];

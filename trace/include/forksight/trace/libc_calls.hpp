@@ -14,8 +14,8 @@ enum class LibcLock : std::uint32_t {
 static_assert(static_cast<unsigned>(LibcLock::kCount) <= 64);
 constexpr std::uint64_t bit_of(LibcLock lock) { return std::uint64_t{1} << static_cast<unsigned>(lock); }
 
-// A function of libc that takes locks which no atfork handler of libc resets; written when another record first refers
-// to it.
+// A function of libc that takes locks which fork() does not reset in the child. Written when another record first
+// refers to it.
 struct LibcCallRecord {
   std::uint64_t locks;  // set of LibcLock that it may take
   char name[32];        // NUL-terminated
@@ -23,11 +23,13 @@ struct LibcCallRecord {
 static_assert(sizeof(LibcCallRecord) == 40);
 
 enum InFlightFlag : std::uint32_t {
-  kInFlightEnded = 1U << 0U,  // the call ended while the fork waited for it (see kQuiesced): its locks are not lost
+  kInFlightEnded =
+      1U << 0U,  // the call ended while the fork waited for it (see kQuiesced), so it has released its locks
 };
 
-// A thread was inside of a libc function at the instant of the fork, and may have held its locks. The child writes this
-// from its frozen copy. For calls that the fork waited for, the parent writes it in prepare.
+// A thread was inside a libc function at the instant of the fork, and may have held the function's locks. The child
+// writes this from its copy of the parent's memory. If the fork waited for the call, the parent writes it in its
+// prepare handler.
 struct InFlightRecord {
   std::uint64_t fork;    // ref to kFork
   std::uint64_t thread;  // ref to kThread: may be the fork's forking_thread
@@ -42,8 +44,8 @@ static_assert(sizeof(InFlightRecord) == 40);
 struct QuiescedRecord {
   std::uint64_t fork;  // ref to kFork
   std::uint64_t waited_ns;
-  std::uint32_t waited_for;  // threads that were inside of such a call
-  std::uint32_t left;        // of these, still inside when the time was up
+  std::uint32_t waited_for;  // threads that were inside such a call
+  std::uint32_t left;        // those of them that were still inside it when the time was up
 };
 static_assert(sizeof(QuiescedRecord) == 24);
 

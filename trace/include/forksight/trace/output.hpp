@@ -1,13 +1,13 @@
-// The part of the trace format about output that a stream of stdio had not written at a fork. Parent and child then
-// both have the bytes, and each of them that flushes its stream writes them.
+// The part of the trace format about output that a stdio stream had not written at a fork. Parent and child then both
+// have the bytes in the stream. If both flush it, the bytes are written twice.
 #pragma once
 
 #include <cstdint>
 
 namespace forksight::trace {
 
-// Bytes that a stream had not written at a fork. Written in prepare, once: if later forks, of this process or of a
-// child of it, find the same bytes in the stream, they write no further record.
+// Bytes that a stream had not written at a fork. Written in the prepare handler, once: if a later fork of this process
+// or of a child finds the same bytes in the stream, it writes no further record.
 struct UnflushedRecord {
   std::uint64_t fork;    // ref to kFork
   std::uint64_t stream;  // address of the FILE

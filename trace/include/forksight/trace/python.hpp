@@ -6,14 +6,14 @@
 namespace forksight::trace {
 
 enum class PythonMoment : std::uint32_t {
-  kFork = 1,     // in prepare, or in the child before anything runs there: all threads of the forking process
+  kFork = 1,     // all threads of the forking process; written in prepare, or first in the child
   kTouch = 2,    // the touching thread alone, before it may block
   kRequest = 3,  // all threads, when `forksight run` asked for them
 };
 
-// The output of the interpreter's own traceback dumper, or text of the shim in the same format. Tail: `bytes` of text.
-// The lines of a thread follow a line "Thread 0xID (most recent call first):", "Current thread 0xID ..." or, for the
-// writing thread, "Stack ...". ID is ThreadRecord::thread_pointer.
+// The output of the interpreter's own traceback dumper, or text that the shim wrote in the same format. Tail: `bytes`
+// of text. The lines of a thread follow a line "Thread 0xID (most recent call first):", "Current thread 0xID ..." or,
+// for the writing thread, "Stack ...". ID is ThreadRecord::thread_pointer.
 struct PythonStacksRecord {
   std::uint64_t touch;   // ref to kTouch or kShareUse (PythonMoment::kTouch), else 0
   std::uint64_t writer;  // thread pointer of the thread that wrote it

@@ -48,8 +48,7 @@ inline constexpr TailTerms kTails[] = {
 
 inline constexpr std::size_t kRecordNumbers = 256;  // each number of a record is less than this
 
-// The index is the number of a record. The value is the place of the record in kRecords, counted from 1; 0: no record
-// has the number.
+// Maps the number of a record to its place in kRecords, counted from 1. The place is 0 if no record has the number.
 inline constexpr auto kRecordPlaces = [] {
   std::array<std::uint8_t, kRecordNumbers> places{};
   std::uint8_t place = 0;

@@ -11,15 +11,15 @@ enum class ShareKind : std::uint32_t { kEpoll = 1, kConnection = 2 };
 inline constexpr std::uint32_t kMaxRemoved = 4;
 
 // An open file that a process made, and had open at a fork: an epoll instance, or a stream socket that it had
-// connected. Written in prepare, at the first such fork. Some fields change later. Only the shim uses
-// them. It accesses them atomically.
+// connected. Written in prepare, at the first such fork. Fields marked "change" are updated in place later. Only the
+// shim uses those, with atomic accesses.
 struct ShareRecord {
   std::uint64_t fork;  // ref to kFork
   ShareKind kind;
   std::int32_t fd;
   std::int32_t owner;                  // pid
   std::uint32_t waiters;               // kEpoll: threads of the owner that are inside of a wait; changes
-  std::uint64_t removed[kMaxRemoved];  // kEpoll: refs to the kRemoved records that the owner has not read yet; change
+  std::uint64_t removed[kMaxRemoved];  // kEpoll: refs to kRemoved records that the owner has not read yet; change
   // kConnection: users[0] is for sending, users[1] for receiving. The lower half is the pid of the process that last
   // sent or received. At first it is the pid of the owner. The upper half counts the changes of the lower half. Both
   // halves change.
@@ -34,14 +34,14 @@ static_assert(sizeof(ShareRecord) == 160);
 
 enum class ShareUseKind : std::uint32_t {
   kRemoved = 1,   // kEpoll: a process that is not the owner removed a descriptor that it had not added itself
-  kMissed = 2,    // kEpoll: the owner begins a wait, still has the removed file open, and has not added it again
+  kMissed = 2,    // kEpoll: the owner begins a wait; it has the removed file open, but has not added it again
   kSent = 3,      // kConnection: a process sends, and the last sender was another process
   kReceived = 4,  // kConnection: a process receives, and the last receiver was another process
 };
 
 enum ShareUseFlag : std::uint32_t {
   kOwnerWaits = 1U << 0U,  // kRemoved: the owner has the file open, and is in a wait that it began after the fork
-  kUnderLock = 1U << 1U,   // kSent, kReceived: the thread holds a lock that processes share
+  kUnderLock = 1U << 1U,   // kSent, kReceived: the thread holds a lock that is shared between processes
 };
 
 struct ShareUseRecord {

@@ -17,11 +17,12 @@ struct TimerRecord {
   TimerKind kind;
   std::int32_t number;  // of the signal that it sends
   std::uint64_t remaining_ns;
-  std::uint64_t interval_ns;  // 0: it was to expire once
+  std::uint64_t interval_ns;  // 0: the timer expires only once
 };
 static_assert(sizeof(TimerRecord) == 32);
 
-// The signals that the forking thread blocks; the child inherits them. Written after its kFork, if there are any.
+// The signals that the forking thread blocks. The child starts with the same signals blocked. Written after its kFork,
+// if there are any.
 struct BlockedSignalsRecord {
   std::uint64_t fork;     // ref to kFork
   std::uint64_t signals;  // bit 0 is signal 1

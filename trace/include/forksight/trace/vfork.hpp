@@ -7,8 +7,8 @@ namespace forksight::trace {
 
 enum class VforkCall : std::uint32_t { kExit = 1 };
 
-// A child of vfork() called a function that it may not call. The parent writes this when it continues. Only the first
-// such call of a process is recorded.
+// A child of vfork() called a function that it must not call. The parent writes this record when it continues after
+// vfork(). Only the first such call of a process is recorded.
 struct VforkCallRecord {
   std::uint64_t stack;  // ref to kStack of the caller, in the child
   std::int32_t child;   // pid
