@@ -40,6 +40,8 @@ constexpr std::size_t kMostBeside = 8;         // processes outside of the tree 
 // A thread that runs, or is ready to run, at this many looks in a row, with this time between them, may be spinning.
 constexpr int kSpinLooks = 6;
 constexpr int kStopAttempts = 4;
+// So often the tree is looked at again if a look decided nothing about some process.
+constexpr int kFurtherLooks = 3;
 constexpr std::chrono::milliseconds kSpinPace{80};
 
 // The ancestors in the same session. Ancestors outside of the session have started the job and are not part of it.
@@ -101,6 +103,10 @@ class Look {
     supervisor_.set_own_signals(options_.own_signals);
     supervisor_.poll_at_any_age(Clock::now());
     look_for_spinning();
+    for (int again = 0; again < kFurtherLooks && is_undecided(); ++again) {
+      supervisor_.poll_at_any_age(Clock::now());
+      look_for_spinning();
+    }
     choose();
     find_all_waits();
     note_rest();
@@ -163,6 +169,16 @@ class Look {
       }
     }
     spinning_ = std::move(busy);
+  }
+
+  // True if another look may decide more about some process. It may hang from now on. An earlier command may have
+  // stopped its threads, too: such a thread runs for a moment to begin its call again, and a busy machine makes this
+  // moment long.
+  bool is_undecided() const {
+    return std::ranges::any_of(supervisor_.tree().living(), [this](const auto& entry) {
+      const ProcessKey& key = entry.second.key;
+      return supervisor_.is_undecided(key) && !supervisor_.verdicts().contains(key) && !spinning_.contains(key.pid);
+    });
   }
 
   // 0 for the process that was asked about and for `others`, 1 for their children, and so on. -1: the process descends

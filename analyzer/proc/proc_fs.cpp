@@ -18,10 +18,17 @@ namespace {
 
 std::mutex g_failure_mutex;
 std::string g_failure;  // the first one
+std::uint64_t g_failures = 0;
+
+// Every user may list the processes. So if /proc itself cannot be listed, this is not for lack of rights.
+bool is_failure(const std::string& path, int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO || (error != 0 && path == "/proc");
+}
 
 void note_failure(const std::string& path, int error) {
-  if (error != EMFILE && error != ENFILE && error != ENOMEM && error != EIO) return;
+  if (!is_failure(path, error)) return;
   const std::scoped_lock lock(g_failure_mutex);
+  ++g_failures;
   if (g_failure.empty()) g_failure = fmt::format("{} could not be read: {}", path, std::strerror(error));
 }
 
@@ -99,6 +106,11 @@ ListedNumbers list_numbers(const std::string& folder) {
 std::string find_resource_failure() {
   const std::scoped_lock lock(g_failure_mutex);
   return g_failure;
+}
+
+std::uint64_t count_failures() {
+  const std::scoped_lock lock(g_failure_mutex);
+  return g_failures;
 }
 
 std::string proc_path(std::int32_t pid, std::string_view entry) { return fmt::format("/proc/{}/{}", pid, entry); }

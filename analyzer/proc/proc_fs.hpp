@@ -40,8 +40,11 @@ struct ListedNumbers {
 ListedNumbers list_numbers(const std::string& folder);
 
 // A sentence about the first text, link or directory that could not be read because this process lacks a resource:
-// descriptors or memory. "" if there was none. A failure of the device (EIO) counts, too.
+// descriptors or memory. "" if there was none. A failure of the device (EIO) counts, too, and so does any failure to
+// list /proc itself.
 std::string find_resource_failure();
+// The number of such failures until now. If it grows while something is examined, the examination may lack facts.
+std::uint64_t count_failures();
 
 std::string proc_path(std::int32_t pid, std::string_view entry);                    // /proc/PID/entry
 std::string task_path(std::int32_t pid, std::int32_t tid, std::string_view entry);  // /proc/PID/task/TID/entry

@@ -52,6 +52,34 @@ bool has_libc(const std::vector<Mapping>& mappings) {
   });
 }
 
+namespace {
+
+// The most memory that a process has ever had mapped at once, as /proc shows it to every user.
+struct Peak {
+  bool is_readable = false;
+  std::uint64_t kilobytes = 0;  // 0: the process has no memory
+};
+
+Peak read_peak(std::int32_t tid) {
+  const ReadText status = read_file(proc_path(tid, "status"));
+  if (!status) return {status.outcome == ReadOutcome::kGone, 0};
+  std::string_view field = find_field(status.text, "VmPeak").value_or("0");
+  field = field.substr(0, field.find(' '));
+  return {true, parse_decimal(field).value_or(0)};
+}
+
+// For a process whose memory the kernel does not compare. The peak belongs to the memory and never shrinks. So two
+// processes with one memory cannot have a different peak at the same moment. nullopt: the peak cannot be read.
+std::optional<bool> may_share(std::int32_t tid, std::int32_t other) {
+  const Peak before = read_peak(tid);
+  const Peak peak = read_peak(other);
+  const Peak after = read_peak(tid);
+  if (!peak.is_readable || before.kilobytes == 0 || after.kilobytes == 0) return std::nullopt;
+  return before.kilobytes <= peak.kilobytes && peak.kilobytes <= after.kilobytes;
+}
+
+}  // namespace
+
 MemorySharers::MemorySharers() {
   for (const std::int32_t pid : list_numbers("/proc").numbers) {
     char name = 0;
@@ -63,6 +91,7 @@ MemorySharers::MemorySharers() {
 
 Sharing MemorySharers::find(std::int32_t pid, std::int32_t tid, std::vector<std::int32_t>& sharers) {
   std::vector<std::int32_t> found;
+  bool is_hidden = false;  // of some process it is not known
   for (const std::int32_t other : all_) {
     if (other == pid) continue;
     // The other process was compared with the first thread of this process. If that thread has ended (tid != pid), it
@@ -74,15 +103,20 @@ Sharing MemorySharers::find(std::int32_t pid, std::int32_t tid, std::vector<std:
     }
     const long order = ::syscall(SYS_kcmp, tid, other, KCMP_VM, 0, 0);
     if (order == 0) found.push_back(other);
-    // EPERM: the other process has other rights, so it does not share this memory: only an exec could have changed its
-    // rights, and an exec gives a process new memory. ESRCH: the other process has ended, or is a kernel thread.
+    // EPERM: the other process has other rights. It may have got the memory first, and have changed its rights then.
+    // ESRCH: the other process has ended, or is a kernel thread.
     if (order < 0 && errno != EPERM && errno != ESRCH && errno != EACCES) return Sharing::kUnknown;
+    if (order < 0 && errno != ESRCH) {
+      const auto perhaps = may_share(tid, other);
+      is_hidden = is_hidden || !perhaps;
+      if (perhaps == true) found.push_back(other);
+    }
   }
   sharers.insert(sharers.end(), found.begin(), found.end());
   // If kcmp is forbidden, or the thread has ended, kcmp fails for every pair. So this compares the thread with itself,
   // which must succeed.
-  const bool is_known = !found.empty() || ::syscall(SYS_kcmp, tid, tid, KCMP_VM, 0, 0) == 0;
-  if (!is_known) return Sharing::kUnknown;
+  const bool is_known = ::syscall(SYS_kcmp, tid, tid, KCMP_VM, 0, 0) == 0;
+  if (!is_known || (is_hidden && found.empty())) return Sharing::kUnknown;
   const Sharing answer = found.empty() ? Sharing::kAlone : Sharing::kShared;
   found_.insert_or_assign(pid, std::move(found));
   return answer;

@@ -28,7 +28,8 @@ enum class Sharing { kUnknown, kAlone, kShared };
 class MemorySharers {
  public:
   MemorySharers();
-  // Adds to `sharers` the other processes that share the memory of process `pid`. `tid`: a living thread of it.
+  // Adds to `sharers` the other processes that share the memory of process `pid`. `tid`: a living thread of it. A
+  // process that forksight has no right to compare is added, too, if it may share the memory.
   Sharing find(std::int32_t pid, std::int32_t tid, std::vector<std::int32_t>& sharers);
 
  private:

@@ -1,6 +1,7 @@
 #include "session/job_report.hpp"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>

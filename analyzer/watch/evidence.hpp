@@ -42,8 +42,9 @@ struct WaitFacts {
 
 struct ProcessEvidence {
   proc::ProcessKey key;
-  bool same_process = false;  // the start time was still the same after the second round
-  bool is_x86_64 = false;     // system call numbers have their x86-64 meaning
+  bool is_incomplete = false;  // something in /proc could not be read for lack of descriptors or memory
+  bool same_process = false;   // the start time was still the same after the second round
+  bool is_x86_64 = false;      // system call numbers have their x86-64 meaning
   bool has_io_uring = false;
   std::uint64_t own_signals = 0;                    // signals that the shim handles; their handlers wake nobody
   bool has_libc = true;                             // its libc is glibc, which keeps signals 32 and 33 for itself

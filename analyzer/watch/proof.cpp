@@ -86,6 +86,7 @@ bool is_same_round(const proc::Round& before, const proc::Round& after) {
 }
 
 Proof prove(const ProcessEvidence& evidence) {
+  if (evidence.is_incomplete) return refuse("something could not be read");
   if (!evidence.same_process) return refuse("the process ended");
   if (!evidence.is_x86_64) return refuse("not an x86-64 program", true);
   if (evidence.has_io_uring) return refuse("it uses io_uring", true);

@@ -44,11 +44,16 @@ bool is_same_but_scheduled(const proc::Round& before, const proc::Round& after) 
 
 // The tid of a thread that by itself shows its process to be awake; 0: there is none. Sets `all_ended` if all threads
 // have ended: the process is just ending.
-std::int32_t find_witness(const proc::Round& round, bool& all_ended) {
+// Sets `runs` if that thread is running.
+std::int32_t find_witness(const proc::Round& round, bool& all_ended, bool& runs) {
   all_ended = true;
+  runs = false;
   for (const proc::ThreadSample& thread : round.threads) {
     const proc::WaitClass kind = proc::classify(thread).kind;
-    if (kind == proc::WaitClass::kAwakable) return thread.tid;
+    if (kind == proc::WaitClass::kAwakable) {
+      runs = thread.status.state == 'R';
+      return thread.tid;
+    }
     if (kind != proc::WaitClass::kEnded) all_ended = false;
   }
   return 0;
@@ -59,6 +64,7 @@ std::int32_t find_witness(const proc::Round& round, bool& all_ended) {
 Supervisor::Supervisor(std::int32_t root, Clock::duration spin_age) : tree_(root), spin_age_(spin_age) {}
 
 void Supervisor::look(Clock::time_point now, Clock::duration age) {
+  failures_before_look_ = proc::count_failures();
   wakers_.begin_look();
   tree_.refresh([this](std::int32_t pid) {
     const auto watched = watched_.find(pid);
@@ -99,7 +105,8 @@ void Supervisor::look_at(const Member& member, Clock::time_point now, bool at_on
   watched.refusals = refused ? watched.refusals + 1 : 0;
   if (watched.refusals >= kRefusalsThatCount) unreadable_[member.key] = member.exe.empty() ? member.comm : member.exe;
   bool all_ended = false;
-  watched.witness = round ? find_witness(*round, all_ended) : 0;
+  watched.witness = round ? find_witness(*round, all_ended, watched.is_undecided) : 0;
+  if (!round) watched.is_undecided = true;
   if (!round || watched.witness != 0 || all_ended) {
     watched.last.threads.clear();
     return;
@@ -139,6 +146,14 @@ void Supervisor::expect_own_wakeup(const proc::ProcessKey& key) {
 bool Supervisor::was_awake(const proc::ProcessKey& key) const {
   const auto watched = watched_.find(key.pid);
   return watched == watched_.end() || watched->second.key != key || watched->second.last.threads.empty();
+}
+
+bool Supervisor::lacks_facts() const { return !wakers_.is_whole() || proc::count_failures() != failures_before_look_; }
+
+bool Supervisor::is_undecided(const proc::ProcessKey& key) const {
+  const auto watched = watched_.find(key.pid);
+  if (watched == watched_.end() || watched->second.key != key) return false;
+  return watched->second.is_undecided || lacks_facts() || !wakers_.refused().empty();
 }
 
 // The candidates that no awake process could wake, as far as the latest rounds show. Takes no new samples.
@@ -278,8 +293,10 @@ void Supervisor::prove_stuck(const std::vector<std::int32_t>& suspects, Clock::t
     bool refused = false;
     if (auto round = proc::sample_round(evidence.key.pid, refused)) evidence.second = std::move(*round);
     evidence.same_process = proc::is_same_process(evidence.key);
+    evidence.is_incomplete = lacks_facts();
     Proof proof = prove(evidence);
     Watched& watched = watched_.at(evidence.key.pid);
+    watched.is_undecided = evidence.is_incomplete || !is_same_round(evidence.first, evidence.second);
     if (!proof.stuck) {
       watched.is_not_provable = proof.lasting;
       watched.rest_before_proof = std::min<Clock::duration>(watched.rest_before_proof + kSettled, kLongestRest);
@@ -463,9 +480,16 @@ std::vector<std::string> Supervisor::limits() const {
     limits.push_back(fmt::format("process {} ({}) could not be watched: the kernel does not let forksight look at it",
                                  key.pid, program));
   }
+  for (const std::int32_t pid : wakers_.refused()) {
+    const auto member = tree_.living().find(pid);
+    if (member == tree_.living().end() || unreadable_.contains(member->second.key)) continue;
+    limits.push_back(fmt::format("process {} ({}): the kernel does not let forksight list its descriptors", pid,
+                                 member->second.comm));
+  }
   if (sharing_unknown_) {
     limits.emplace_back(
-        "forksight did not look for processes that share memory without being threads: kcmp is forbidden here");
+        "the kernel does not let forksight find out for every process whether it shares memory with a process of the "
+        "run");
   }
   return limits;
 }

@@ -95,6 +95,9 @@ class Supervisor {
   // At the latest look some thread of the process ran, or was in a wait that a timeout or something unexamined may end.
   // Also true for a process that is not watched, that could not be read, or whose threads have all ended.
   bool was_awake(const proc::ProcessKey& key) const;
+  // The latest look decided nothing about the process, and another look may decide more: a thread was running, or ran
+  // while the process was examined, or something could not be read.
+  bool is_undecided(const proc::ProcessKey& key) const;
   // What forksight could not see, one sentence each.
   std::vector<std::string> limits() const;
   // Processes that the kernel repeatedly did not let forksight look at, with the name of the program.
@@ -103,10 +106,11 @@ class Supervisor {
  private:
   struct Watched {
     proc::ProcessKey key;
-    std::int32_t witness = 0;  // the thread that showed the process to be awake
-    int refusals = 0;          // successive looks that the kernel refused
-    proc::Round last;          // the latest round, if all threads were blocked; empty: awake, ending or not readable
-    Clock::time_point since;   // `last` has not changed since
+    std::int32_t witness = 0;   // the thread that showed the process to be awake
+    bool is_undecided = false;  // as in is_undecided()
+    int refusals = 0;           // successive looks that the kernel refused
+    proc::Round last;           // the latest round, if all threads were blocked; empty: awake, ending or not readable
+    Clock::time_point since;    // `last` has not changed since
     Clock::time_point next_look;
     bool woken_by_us = false;             // forksight made it run for a moment, since `last`
     bool is_not_provable = false;         // no proof is possible while `last` stays the same
@@ -121,6 +125,8 @@ class Supervisor {
   // Most processes that have rested for less than this are about to go on: they are not worth a proof.
   static constexpr Clock::duration kSettled = std::chrono::milliseconds(200);
 
+  // Something could not be read in the latest look, or in the present one.
+  bool lacks_facts() const;
   void look(Clock::time_point now, Clock::duration age);
   void look_at(const Member& member, Clock::time_point now, bool at_once);
   std::vector<std::int32_t> find_suspects(const std::vector<std::int32_t>& candidates, Clock::time_point now,
@@ -158,6 +164,7 @@ class Supervisor {
   std::map<proc::ProcessKey, std::string> unreadable_;  // the program of each
   std::map<std::int32_t, OwnSignal> own_signals_;       // by pid
   bool sharing_unknown_ = false;
+  std::uint64_t failures_before_look_ = 0;  // as in proc::count_failures()
 };
 
 }  // namespace forksight::watch

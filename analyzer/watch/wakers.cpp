@@ -77,7 +77,10 @@ bool covers(const proc::FileLock& held, const proc::LockRequest& request) {
 
 }  // namespace
 
-WakerFinder::WakerFinder() : sees_all_(proc::is_in_initial_pid_namespace()) {
+WakerFinder::WakerFinder() : sees_all_(proc::is_in_initial_pid_namespace()) { find_outside(); }
+
+void WakerFinder::find_outside() {
+  const std::uint64_t failures = proc::count_failures();
   const auto add = [&](std::int32_t pid, std::int32_t fd) {
     if (proc::Object object = proc::find_object(pid, fd); object.kind != proc::ObjectKind::kOther)
       outside_.insert(std::move(object.name));
@@ -85,17 +88,20 @@ WakerFinder::WakerFinder() : sees_all_(proc::is_in_initial_pid_namespace()) {
   for (const pid_t own : proc::own_processes()) {
     for (const std::int32_t fd : proc::list_numbers(proc::proc_path(own, "fd")).numbers) add(own, fd);
   }
-  if (sees_all_) return;
   // A process whose parent is not visible was started from outside of this pid namespace. Its standard streams come
   // from there, too.
-  for (const std::int32_t pid : proc::list_numbers("/proc").numbers) {
-    const auto stat = proc::read_stat(pid);
-    if (!stat || stat->ppid != 0) continue;
-    for (std::int32_t fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) add(pid, fd);
+  if (!sees_all_) {
+    for (const std::int32_t pid : proc::list_numbers("/proc").numbers) {
+      const auto stat = proc::read_stat(pid);
+      if (!stat || stat->ppid != 0) continue;
+      for (std::int32_t fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) add(pid, fd);
+    }
   }
+  is_whole_ = proc::count_failures() == failures;
 }
 
 void WakerFinder::begin_look() {
+  if (!is_whole_) find_outside();
   file_locks_.reset();
   shared_.reset();
   shared_on_its_way_.reset();
@@ -225,7 +231,7 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
     return Answer::kKnown;
   }
   if (!has_scanned(object.name)) return Answer::kNeedsScan;
-  if (refused_) return Answer::kUnknown;
+  if (!refused_.empty()) return Answer::kUnknown;
   if (object.kind == proc::ObjectKind::kTimerfd) return find_armers(tid, fd, object, facts);
   const std::vector<proc::Holder>& holders = holders_[object.name];
   const auto own = std::find_if(holders.begin(), holders.end(),
@@ -286,7 +292,7 @@ Answer WakerFinder::find_socket_ends(std::int32_t pid, std::int32_t tid, std::in
   if (kind == proc::WaitClass::kWrite ? peer->has_our_bytes : peer->has_bytes_for_us) return Answer::kUnknown;
   const bool both = has_scanned(socket.name);
   if (!has_scanned(other) || !both) return Answer::kNeedsScan;
-  if (refused_ || holders_[other].empty()) return Answer::kUnknown;
+  if (!refused_.empty() || holders_[other].empty()) return Answer::kUnknown;
   for (const proc::Holder& holder : holders_[other]) facts.wakers.push_back({holder.pid, "socket", 0, holder.fd});
   // A process that has the thread's own end of the socket can wake the thread, too: by shutdown().
   for (const proc::Holder& holder : holders_[socket.name])
@@ -306,7 +312,7 @@ Answer WakerFinder::find_lock_holders(std::int32_t pid, const proc::ThreadSample
   if (!request) return Answer::kUnknown;
   const bool has_holders = has_scanned(facts.object);
   if (!has_holders) return Answer::kNeedsScan;
-  if (refused_) return Answer::kUnknown;
+  if (!refused_.empty()) return Answer::kUnknown;
   // Inside of a pid namespace /proc/locks leaves out locks that are held outside of it. Then all holders are known only
   // if one visible lock excludes all others: a write lock on the whole range.
   const auto& locks = file_locks();
@@ -415,7 +421,7 @@ void WakerFinder::scan(const Tree& tree) {
     std::string object = holder.object;
     holders_[std::move(object)].push_back(std::move(holder));
   }
-  refused_ = !refused.empty();
+  refused_ = std::move(refused);
   // Objects that no process holds any more need no further scan.
   std::erase_if(scanned_, [&](const std::string& object) { return !holders_.contains(object); });
   next_scan_ = Clock::now() + cost.used() * kScanShare;

@@ -53,6 +53,11 @@ class WakerFinder {
   bool is_scan_due(Clock::time_point now) const { return now >= next_scan_; }
   void scan(const Tree& tree);
 
+  // False: something of forksight itself could not be read, so nothing is proven. begin_look() tries again.
+  bool is_whole() const { return is_whole_; }
+  // The processes of the tree whose descriptors the kernel refused to list at the latest scan.
+  const std::set<std::int32_t>& refused() const { return refused_; }
+
  private:
   Answer find_children(std::int32_t pid, const proc::ThreadSample& thread, const Tree& tree, bool thorough,
                        WaitFacts& facts) const;
@@ -75,12 +80,15 @@ class WakerFinder {
   const proc::Object& object_of(std::int32_t pid, std::int32_t tid, std::int32_t fd);
   std::optional<proc::Peer> peer_of(std::int32_t tid, std::uint64_t inode);
 
+  void find_outside();
+
   bool sees_all_;  // no process is hidden from forksight
+  bool is_whole_ = false;
   std::set<std::string> outside_;
   std::set<std::string> scanned_;
   std::set<std::string> unscanned_;
   std::map<std::string, std::vector<proc::Holder>> holders_;
-  bool refused_ = false;
+  std::set<std::int32_t> refused_;
   // Processes that could receive a descriptor that is now in the queue of a socket. It may be a descriptor of any
   // object.
   std::vector<proc::Holder> receivers_;

@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstddef>
 #include <vector>
@@ -32,6 +36,7 @@ pid_t start_copy() {
 }
 
 void end(pid_t pid) {
+  ASSERT_GT(pid, 0);  // 0 and -1 mean many processes
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);
 }
@@ -74,6 +79,89 @@ TEST(MemorySharers, KnowsNothingOfAThreadThatHasEnded) {
   EXPECT_EQ(memories.find(::getpid(), ::getpid(), found), Sharing::kShared);
   EXPECT_EQ(found, std::vector<std::int32_t>{sharer});
   end(sharer);
+}
+
+// Changes the user of the calling thread only. Users 1 and 2 exist on every machine, but that does not matter.
+void become(uid_t user) {
+  if (::syscall(SYS_setresgid, user, user, user) != 0 || ::syscall(SYS_setresuid, user, user, user) != 0) ::_exit(9);
+}
+
+// What the two processes of the next test and the test itself say to each other, in memory that all three have.
+struct Shared {
+  pid_t sharer;
+  int sharing;
+  bool has_sharer;
+  bool has_copy;
+  bool has_first;
+};
+
+// A process of user 2 shares its memory with a process of user 1. A third process of user 2 may not compare the memory
+// of these two, and must not claim that the first one has its memory alone. A process of user 1 with other memory is
+// not taken for a sharer.
+TEST(MemorySharers, AProcessWithOtherRightsMayShareTheMemory) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make processes of two users";
+  constexpr std::size_t kMuch = 64U << 20U;
+  void* const map = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(map, MAP_FAILED);
+  auto& shared = *static_cast<Shared*>(map);
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t target = ::fork();
+  if (target == 0) {
+    static int own[2];
+    if (::pipe(own) != 0) ::_exit(9);
+    const auto drop_rights = [](void*) -> int {
+      become(1);
+      // A change of the user makes the memory undumpable, so that even its own user may not look at it.
+      ::prctl(PR_SET_DUMPABLE, 1);
+      if (::write(own[1], "x", 1) != 1) ::_exit(9);
+      for (;;) ::pause();
+    };
+    shared.sharer = ::clone(drop_rights, g_stack + sizeof g_stack, CLONE_VM | SIGCHLD, nullptr);
+    char byte = 0;
+    if (shared.sharer < 0 || ::read(own[0], &byte, 1) != 1) ::_exit(9);
+    become(2);
+    ::prctl(PR_SET_DUMPABLE, 1);
+    if (::write(ready[1], "x", 1) != 1) ::_exit(9);
+    for (;;) ::pause();
+  }
+  const pid_t copy = ::fork();
+  if (copy == 0) {
+    // Its memory is larger than that of the target.
+    if (::mmap(nullptr, kMuch, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) ::_exit(9);
+    become(1);
+    ::prctl(PR_SET_DUMPABLE, 1);
+    if (::write(ready[1], "x", 1) != 1) ::_exit(9);
+    for (;;) ::pause();
+  }
+  char byte = 0;
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  const pid_t examiner = ::fork();
+  if (examiner == 0) {
+    become(2);
+    std::vector<std::int32_t> found;
+    MemorySharers memories;
+    shared.sharing = static_cast<int>(memories.find(target, target, found));
+    const auto has = [&](pid_t pid) { return std::ranges::find(found, pid) != found.end(); };
+    shared.has_sharer = has(shared.sharer);
+    shared.has_copy = has(copy);
+    shared.has_first = has(1);
+    ::_exit(0);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(examiner, &status, 0), examiner);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(shared.sharing, static_cast<int>(Sharing::kShared));
+  EXPECT_TRUE(shared.has_sharer);
+  EXPECT_FALSE(shared.has_copy);
+  EXPECT_FALSE(shared.has_first);
+  ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  end(target);
+  end(shared.sharer);
+  end(copy);
+  ::munmap(map, sizeof(Shared));
+  ::close(ready[0]);
+  ::close(ready[1]);
 }
 
 TEST(ProcessTraits, MappingsTellOfIoUringAndGlibc) {

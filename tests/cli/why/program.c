@@ -12,10 +12,16 @@
 //   messages   receives from a System V queue
 //   queue      receives from a POSIX queue whose name it has removed
 //   fifo PATH  makes a FIFO, and opens it for reading
+//
+// In this mode it reads lines with one pid each:
+//   late    runs until the first child of the latest of these processes has slept for 20 ms. Then it writes a second
+//           byte, and reads from a pipe that only it has open.
+#include <errno.h>
 #include <fcntl.h>
 #include <mqueue.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
@@ -23,6 +29,7 @@
 #include <sys/sem.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static pthread_mutex_t cache_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -104,6 +111,56 @@ static void wait_for_writer(const char* path) {
   open(path, O_RDONLY);
 }
 
+// Returns the first number in a file; 0: there is none.
+static int read_number(const char* path) {
+  int number = 0;
+  FILE* const file = fopen(path, "r");
+  if (file == NULL) return 0;
+  if (fscanf(file, "%d", &number) != 1) number = 0;
+  fclose(file);
+  return number;
+}
+
+static char state_of(int pid) {
+  char path[64];
+  char state = '?';
+  snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  FILE* const file = fopen(path, "r");
+  if (file == NULL) return state;
+  if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1) state = '?';
+  fclose(file);
+  return state;
+}
+
+static long now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void hang_late(void) {
+  char path[64] = "";
+  char line[16] = "";
+  int ends[2];
+  size_t size = 0;
+  long since_ms = now_ms();
+  if (pipe(ends) != 0 || fcntl(STDIN_FILENO, F_SETFL, O_NONBLOCK) != 0) _exit(3);
+  write_byte(STDOUT_FILENO);
+  while (now_ms() - since_ms < 20) {
+    const ssize_t got = read(STDIN_FILENO, line + size, sizeof line - 1 - size);
+    if (got == 0 || (got < 0 && errno != EAGAIN)) _exit(3);
+    if (got > 0) size += (size_t)got;
+    if (size > 0 && line[size - 1] == '\n') {
+      snprintf(path, sizeof path, "/proc/%d/task/%d/children", atoi(line), atoi(line));
+      size = 0;
+    }
+    const int child = read_number(path);
+    if (child == 0 || state_of(child) != 'S') since_ms = now_ms();
+  }
+  write_byte(STDOUT_FILENO);
+  read_byte(ends[0]);
+}
+
 int main(int argc, char** argv) {
   const char* mode = argc > 1 ? argv[1] : "";
   if (strcmp(mode, "mutex") == 0) wait_for_mutex();
@@ -111,6 +168,7 @@ int main(int argc, char** argv) {
   if (strcmp(mode, "messages") == 0) wait_for_message();
   if (strcmp(mode, "queue") == 0) wait_for_queue();
   if (strcmp(mode, "fifo") == 0 && argc > 2) wait_for_writer(argv[2]);
+  if (strcmp(mode, "late") == 0) hang_late();
   if (strcmp(mode, "private") == 0 && prctl(PR_SET_DUMPABLE, 0) != 0) return 3;
   if (strcmp(mode, "wait") == 0 || strcmp(mode, "private") == 0) {
     write_byte(STDOUT_FILENO);
@@ -130,6 +188,6 @@ int main(int argc, char** argv) {
     waitpid(middle, NULL, 0);
     return 0;
   }
-  fprintf(stderr, "program wait|hang|chain|mutex|semaphore|messages|queue|fifo PATH\n");
+  fprintf(stderr, "program wait|hang|chain|mutex|semaphore|messages|queue|fifo PATH|late\n");
   return 2;
 }

@@ -1,0 +1,32 @@
+"""late_test.py FORKSIGHT PROGRAM: a process still runs when `why` begins, and hangs a moment later. `why` proves that hang. A process whose
+threads were stopped by an earlier command looks the same on a busy machine."""
+import os
+import select
+import sys
+import unittest
+
+from observed import Command, Program
+
+PROGRAM, FORKSIGHT = sys.argv.pop(), Command(sys.argv.pop())
+
+
+class Late(unittest.TestCase):
+    def test_a_process_that_comes_to_rest_while_it_is_examined(self):
+        """The program waits for a rest of `why` between two looks. If the machine is so busy that the program misses all of them, `why` is
+        started again."""
+        with Program([PROGRAM, "late"]) as program:
+            while True:  # the time limit of the test ends this loop
+                with FORKSIGHT.start(program.pid, "--format", "json") as why:
+                    program.popen.stdin.write(f"{why.pid}\n".encode())
+                    program.popen.stdin.flush()
+                    out, err = why.communicate()
+                if select.select([program.popen.stdout], [], [], 0)[0]:
+                    break
+            self.assertEqual(os.read(program.popen.stdout.fileno(), 1), b"x")
+            self.assertEqual(why.returncode, 1, out + err)
+            self.assertIn('"pipe-held-open"', out)
+            self.assertIn('"hang": "proven"', out)
+
+
+if __name__ == "__main__":
+    unittest.main()
