@@ -68,7 +68,7 @@ void ThreadReader::sort_threads_by_owner() {
     };
     for (const model::ThreadId thread : fork.lost_threads) pool_of(thread).threads.push_back(thread);
     for (const model::ThreadId thread : fork.ended_in_prepare) pool_of(thread);
-    for (model::ThreadPool& pool : fork.thread_pools) pool.state = model::find_pool_state(pool, fork);
+    for (model::ThreadPool& pool : fork.thread_pools) pool.state = model::find_pool_state(pool, fork, model_.handlers);
   }
 }
 

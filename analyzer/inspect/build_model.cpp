@@ -310,7 +310,7 @@ void Builder::add_pools(model::Fork& fork) {
     ++pool.before;
     pool.threads.push_back(id);
   }
-  for (model::ThreadPool& pool : fork.thread_pools) pool.state = model::find_pool_state(pool, fork);
+  for (model::ThreadPool& pool : fork.thread_pools) pool.state = model::find_pool_state(pool, fork, {});
 }
 
 // Explains each thread of a stuck process. A process that goes on is left out, because its stacks show its ordinary

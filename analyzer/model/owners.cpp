@@ -57,6 +57,14 @@ Owner find_owner_of_function(const std::string& function) {
   return Owner::kUnknown;
 }
 
+bool has_child_handler(std::span<const AtforkHandlers> handlers, std::string_view library) {
+  constexpr std::size_t kChild = 2;         // the phase
+  constexpr std::size_t kMostListed = 128;  // a trace with that many may lack some
+  return handlers.size() >= kMostListed || std::ranges::any_of(handlers, [&](const AtforkHandlers& one) {
+           return one.has[kChild] && one.library == library;
+         });
+}
+
 }  // namespace
 
 std::span<const OwnerInfo> all_owners() { return kOwners; }
@@ -109,10 +117,12 @@ Owner find_owner(const Thread& thread, const Stack& runs) {
   return find_owner_of_library(thread.start_library);
 }
 
-PoolState find_pool_state(const ThreadPool& pool, const Fork& fork) {
+PoolState find_pool_state(const ThreadPool& pool, const Fork& fork, std::span<const AtforkHandlers> handlers) {
   if (pool.threads.empty()) return PoolState::kHandled;
   switch (info_of(pool.owner).fate) {
     case OwnerFate::kRebuilds: return PoolState::kRebuilds;
+    case OwnerFate::kRebuildsByHandler:
+      return fork.is_inferred || has_child_handler(handlers, pool.library) ? PoolState::kRebuilds : PoolState::kLost;
     case OwnerFate::kUnneeded: return PoolState::kHandled;
     case OwnerFate::kHandles: return fork.is_inferred ? PoolState::kHandled : PoolState::kLost;
     case OwnerFate::kLost: break;

@@ -6,6 +6,7 @@
 
 namespace forksight::model {
 
+struct AtforkHandlers;
 struct Fork;
 struct Stack;
 struct Thread;
@@ -18,7 +19,7 @@ enum class Owner {
   kUnknown,  // a thread of the program itself, or of a library that is not in the table
 };
 
-enum class OwnerFate { kLost, kHandles, kRebuilds, kUnneeded };
+enum class OwnerFate { kLost, kHandles, kRebuilds, kRebuildsByHandler, kUnneeded };
 
 struct OwnerInfo {
   Owner owner;
@@ -50,7 +51,8 @@ std::string_view find_owning_library(const Thread& thread);
 // What became of one pool of the fork. A trace lists the threads that existed after all prepare handlers. If a
 // library's prepare handler should have ended its pool, and the pool's threads are in that list, the pool is lost. An
 // inferred fork lists the parent's present threads instead. A library with such a handler has started its pool again
-// since the fork, so these threads do not show that the pool was lost.
-PoolState find_pool_state(const ThreadPool& pool, const Fork& fork);
+// since the fork, so these threads do not show that the pool was lost. `handlers`: all handlers that a trace lists. If a
+// library needs a child handler to make its pool anew, and has none in that list, the pool is lost.
+PoolState find_pool_state(const ThreadPool& pool, const Fork& fork, std::span<const AtforkHandlers> handlers);
 
 }  // namespace forksight::model

@@ -37,6 +37,7 @@ FATES = {
     "kLost": "nothing: the pool is lost",
     "kHandles": "ends an idle pool before the fork, makes it anew in parent and child",
     "kRebuilds": "makes it anew in the child",
+    "kRebuildsByHandler": "makes it anew in the child, if it has registered its fork handlers",
     "kUnneeded": "nothing in the child needs it",
 }
 

@@ -35,6 +35,12 @@ TEST(Owners, AreKnownByTheStartRoutineOfWhatIsLinkedIn) {
   EXPECT_EQ(find_owner(thread_of("/opt/app/app", "blas_thread_server")), Owner::kOpenblas);
 }
 
+// RCCL is NCCL for GPUs of AMD.
+TEST(Owners, OfOneInterfaceHaveOneLine) {
+  EXPECT_EQ(find_owner(thread_of("/usr/lib/x86_64-linux-gnu/libnccl.so.2.22.3", "bootstrapRoot")), Owner::kNccl);
+  EXPECT_EQ(find_owner(thread_of("/usr/lib/x86_64-linux-gnu/librccl.so.1.0", "")), Owner::kNccl);
+}
+
 TEST(Owners, OfGeneralStartRoutinesAreWhoMadeThem) {
   model::Thread thread = thread_of("/usr/lib/libstdc++.so.6", "execute_native_thread_routine");
   EXPECT_EQ(find_owner(thread), Owner::kStdThread);

@@ -211,13 +211,29 @@ model::Model hung_region(bool with_libomp) {
 TEST(PoolState, DependsOnWhenTheThreadsWereSeen) {
   model::ThreadPool pool{Owner::kOpenblas, "libopenblas.so.0", {1}, 1, PoolState::kLost};
   model::Fork fork;
-  EXPECT_EQ(find_pool_state(pool, fork), PoolState::kLost)
+  EXPECT_EQ(find_pool_state(pool, fork, {}), PoolState::kLost)
       << "the trace recorded the threads after the prepare handlers had run";
   fork.is_inferred = true;
-  EXPECT_EQ(find_pool_state(pool, fork), PoolState::kHandled);
+  EXPECT_EQ(find_pool_state(pool, fork, {}), PoolState::kHandled);
   pool.threads.clear();
   fork.is_inferred = false;
-  EXPECT_EQ(find_pool_state(pool, fork), PoolState::kHandled);
+  EXPECT_EQ(find_pool_state(pool, fork, {}), PoolState::kHandled);
+}
+
+// Arrow makes its pool anew in a child handler. ARROW_REGISTER_ATFORK=0 keeps it from registering its handlers.
+TEST(PoolState, DependsOnTheHandlerThatMakesThePoolAnew) {
+  const model::ThreadPool pool{Owner::kArrow, "libarrow.so.2500", {1}, 1, PoolState::kLost};
+  model::Fork fork;
+  model::AtforkHandlers handlers{"libarrow.so.2500", {}, {true, true, false}};
+  EXPECT_EQ(find_pool_state(pool, fork, {}), PoolState::kLost);
+  EXPECT_EQ(find_pool_state(pool, fork, {&handlers, 1}), PoolState::kLost) << "it has no child handler";
+  handlers.has[2] = true;
+  EXPECT_EQ(find_pool_state(pool, fork, {&handlers, 1}), PoolState::kRebuilds);
+  handlers.library = "libmimalloc.so.3";
+  EXPECT_EQ(find_pool_state(pool, fork, {&handlers, 1}), PoolState::kLost) << "it is another library's";
+  EXPECT_EQ(find_pool_state(pool, fork, std::vector(128, handlers)), PoolState::kRebuilds) << "the list may be cut";
+  fork.is_inferred = true;
+  EXPECT_EQ(find_pool_state(pool, fork, {}), PoolState::kRebuilds) << "without a trace the handlers are not known";
 }
 
 TEST(MixedOpenmpRuntimes, ReplacesTheLostPool) {
