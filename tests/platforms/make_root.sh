@@ -13,8 +13,8 @@ suite=$1
 root=$2
 [ ! -e "$root.done" ] || exit 0
 
-# The first archive that contains Debian itself, not only its updates or packages of another vendor. shellcheck
-# disable=SC2016 # apt-get replaces the words in $().
+# The first archive that contains Debian itself, not only its updates or packages of another vendor.
+# shellcheck disable=SC2016  # apt-get replaces the words in $().
 mirror=$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(COMPONENT) $(REPO_URI) $(CODENAME)' 'Created-By: Packages' |
   awk '$1 == "Debian" && $2 == "Debian" && $3 == "main" && $5 !~ /-/ { print $4; exit }')
 [ -n "$mirror" ] || { echo "make_root.sh: error: apt knows no archive of Debian" >&2; exit 1; }

@@ -192,7 +192,7 @@ TEST_F(Keep, ARunThatGoesOnStays) {
   const std::string locked = make_run(5);
   const int fd = ::open((root_ / locked).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   ASSERT_EQ(::flock(fd, LOCK_SH), 0);
-  // Of another run, forksight has ended, but one process still runs.
+  // The forksight of another run has ended, but one process of that run still exists.
   const std::string named = make_run(6);
   std::string variable = "FORKSIGHT_OUT=" + (root_ / named).string();
   char* const environment[] = {variable.data(), nullptr};

@@ -128,8 +128,7 @@ TEST_F(PreloadLink, TheUsersCacheComesFirst) {
   EXPECT_EQ(list_link_folders(), (Folders{"/srv/u/.cache/forksight", "/var/tmp/" + own, "/tmp/" + own}));
   ::setenv("XDG_CACHE_HOME", "/cache", 1);
   EXPECT_EQ(list_link_folders(), (Folders{"/cache/forksight", "/var/tmp/" + own, "/tmp/" + own}));
-  ::setenv("XDG_CACHE_HOME", "relative",
-           1);  // the XDG base directory specification says that a relative path is ignored
+  ::setenv("XDG_CACHE_HOME", "relative", 1);  // the XDG specification says that a relative path is ignored
   ::unsetenv("TMPDIR");
   EXPECT_EQ(list_link_folders(), (Folders{"/srv/u/.cache/forksight", "/tmp/" + own}));
 }
