@@ -18,7 +18,7 @@
 enum { kMostCalls = 160, kNobody = 65534 };
 
 /* The system calls that glibc makes for a program that reads and writes files, maps memory, makes threads, forks,
- * executes programs, waits, and uses sockets. gettid, prctl and uname are not among them. */
+ * executes programs, waits, and uses sockets. The list does not contain gettid, prctl and uname. */
 static const int kPlainCalls[] = {
     SYS_read,
     SYS_write,
@@ -144,7 +144,7 @@ static const char* install(struct sock_filter* steps, size_t count) {
   return NULL;
 }
 
-/* Installs a filter that answers `to_these` to each of `calls`, and `to_others` to all other calls. */
+/* Installs a filter that returns the action `to_these` for each of `calls`, and `to_others` for all other calls. */
 static const char* filter_calls(const int* calls, size_t count, unsigned to_these, unsigned to_others) {
   struct sock_filter steps[2 * kMostCalls + 8];
   size_t at = 0;
@@ -202,8 +202,8 @@ static const char* limit_memory(unsigned long mebibytes, int* is_missing) {
   return limit(RLIMIT_AS, mebibytes);
 }
 
-/* CAP_IPC_LOCK lifts the limit, so it is given up. It is removed from the bounding set, too, because a program that
- * root executes would get it back. */
+/* The limit does not apply to a process with CAP_IPC_LOCK, so the process gives it up. Root also removes it from the
+ * bounding set, because otherwise an executed program would get it back. */
 static const char* limit_locked(unsigned long mebibytes, int* is_missing) {
   struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   struct __user_cap_data_struct sets[2];
@@ -230,16 +230,17 @@ static const char* become_nobody(unsigned long unused, int* is_missing) {
 static const struct Environment {
   const char* name;
   const char* (*apply)(unsigned long mebibytes, int* is_missing);
-  unsigned long mebibytes; /* 0: the environment has no size */
+  unsigned long mebibytes; /* the default size; 0: the environment takes no size */
   const char* what;
 } kEnvironments[] = {
     {"no-readv", no_readv, 0, "a filter refuses process_vm_readv with EPERM"},
     {"no-fallocate", no_fallocate, 0, "a filter refuses fallocate with EOPNOTSUPP"},
-    {"allow-list", allow_list, 0, "a filter kills the process for all but what plain programs of glibc call"},
-    {"refuse-list", refuse_list, 0, "the same list, but other calls fail with EPERM"},
-    {"vm-limit", limit_memory, 64, "so many MiB of address space"},
-    {"mlock", limit_locked, 8, "so many MiB may be locked, by a program that calls mlockall itself"},
-    {"setuid", become_nobody, 0, "the user is nobody"},
+    {"allow-list", allow_list, 0,
+     "a filter kills the process at each system call that plain programs of glibc do not make"},
+    {"refuse-list", refuse_list, 0, "as allow-list, but these calls fail with EPERM"},
+    {"vm-limit", limit_memory, 64, "the address space is limited, to this number of MiB"},
+    {"mlock", limit_locked, 8, "locked memory is limited, to this number of MiB; for programs that call mlockall"},
+    {"setuid", become_nobody, 0, "the program runs as the user nobody"},
 };
 enum { kEnvironmentCount = sizeof kEnvironments / sizeof *kEnvironments };
 

@@ -1,12 +1,12 @@
-/* Environments that take something away from a program: system calls, memory, rights. */
+/* Environments that restrict a program: its system calls, memory or rights. */
 #ifndef FORKSIGHT_TESTS_CONFINE_H
 #define FORKSIGHT_TESTS_CONFINE_H
 
-/* Applies an environment to the calling process: "NAME" or "NAME=MIB". It cannot be undone. Returns NULL, or why it
- * failed. Sets `*is_missing` if this machine or user cannot have the environment. */
+/* Applies an environment ("NAME" or "NAME=MIB") to the calling process, for good. Returns NULL, or the reason why it
+ * failed. Sets `*is_missing` if this machine or user cannot apply it. */
 const char* confine(const char* environment, int* is_missing);
 
-/* Prints the names of the environments and what they do, one a line. */
+/* Prints one line for each environment: its name, and what it does. */
 void list_environments(void);
 
 #endif

@@ -2,7 +2,8 @@
  * environment_confine --list
  *
  * Applies the environments to itself in their order, and then executes the command. Exit status 77: this machine or
- * user cannot have an environment; 2: wrong arguments, or an environment failed; 126: the command was not executed. */
+ * user cannot apply an environment. 2: wrong arguments, or an environment failed. 126: it cannot execute the
+ * command. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

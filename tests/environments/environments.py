@@ -5,8 +5,8 @@
 
   --shim LIBRARY     the shim
   --forksight EXE    also run the program by `forksight run`
-  --says TEXT        the report or the standard error of `forksight run` must have this text, with any blanks between its words
-  --silent TEXT      they must not have this text
+  --says TEXT        the report or the standard error of `forksight run` must contain this text, with any blanks between its words
+  --silent TEXT      they must not contain this text
   --on ENVIRONMENT   run the program in this environment, by environment_confine in the folder of the program
   --set NAME=VALUE   set this environment variable when the program runs with the shim
   --option OPTION    an option of `forksight run`
@@ -55,7 +55,7 @@ def differences(name, bare, other):
     if bare[0] != other[0]:
         problems.append(f"{name}: ended with {other[0]}, bare with {bare[0]}")
     if bare[1] != other[1]:
-        problems.append(f"{name}: said\n{other[1]}\nbare:\n{bare[1]}")
+        problems.append(f"{name}: printed\n{other[1]}\nbare:\n{bare[1]}")
     if problems and other[2]:
         problems.append(f"{name}: stderr:\n{other[2][-3000:]}")
     return problems
@@ -94,7 +94,7 @@ def main():
     if bare[0] == SKIPPED:
         print(bare[1] + bare[2])
         return SKIPPED
-    problems = [f"bare: it did not end well: {bare}"] if bare[0] == "timeout" else []
+    problems = [f"bare: the program did not end: {bare}"] if bare[0] == "timeout" else []
     # A program may change its user, so every user may write to the folder.
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o777)

@@ -1,16 +1,16 @@
 // lost_mutex [semaphores] [CHANGE...]: a thread holds a mutex and a rwlock. The process makes the changes that the
-// arguments name, and forks. The child waits for the mutex for a moment, because the thread that holds it is lost. The
-// shim must report this with what the changes leave to it.
+// arguments name, and forks. The child tries to lock the mutex for a moment, but the thread that holds it is lost. The
+// shim must report this in spite of the changes.
 //
-// "semaphores": before it locks, the thread takes 200 semaphores, and never posts them. The child waits for the mutex,
-// and then for the rwlock. The shim reads the owner of a mutex from its memory, but not the owner of a rwlock.
+// "semaphores": before it locks, the thread takes 200 semaphores, and never posts them. The child tries to lock the
+// mutex, and then the rwlock. The shim reads the owner of a mutex from its memory, but not the owner of a rwlock.
 //
-// A change is an environment of confine.h, which the process applies to itself, or one of these:
+// A change is an environment of confine.h, which the process applies to itself, or one of the following:
 //
 // - chroot: the root is a folder without files
 // - mlockall: all present and later memory is locked
 // - gone: the memory of another mutex that the thread holds is unmapped
-// - slowly: the process only sleeps for a second, because `forksight run` looks at its processes from time to time
+// - slowly: the process sleeps for a second, so that `forksight run` examines it at least once
 // - early-fork: the process forks a child that ends at once
 // - holders=N: N more threads hold 64 other locks each
 // - threads=N: the process starts N more threads, and then one that forks
@@ -43,7 +43,8 @@ static void need(int ok, const char* what) {
   exit(2);
 }
 
-/* Stacks are small, because the environment may limit the memory, or the process may lock all of it. */
+/* Starts a thread with a small stack, because the environment may limit the memory, or the process may lock all memory.
+ */
 static void start(pthread_t* thread, void* (*routine)(void*)) {
   pthread_attr_t small;
   need(pthread_attr_init(&small) == 0 && pthread_attr_setstacksize(&small, 64U << 10U) == 0, "attributes");
@@ -55,7 +56,7 @@ static void wait_for_semaphores(void) {
   for (int i = 0; i < kSemaphores; ++i) need(sem_wait(&g_semaphores[i]) == 0, "sem_wait");
 }
 
-/* A thread that holds kManyLocks locks of its own. */
+/* Runs in a thread, which holds kManyLocks locks until the process stops it. */
 static void* hold_many(void* unused) {
   pthread_mutex_t locks[kManyLocks];
   char byte = 0;

@@ -3,11 +3,11 @@
 
   matrix.py SHIM FORKSIGHT CONFINE [--page FILE] [-j N] [--only TEXT]
 
-An environment has two parts: a compiler with a sanitizer, an allocator or neither, and what environment_confine (CONFINE)
-takes away. Two runs are the same if their exit status, standard output and sanitizer's report are the same. If a bare program
-ends otherwise when something is taken away, it cannot run in this environment, and is not compared. --page writes the table.
---only selects the environments whose compiler, sanitizer or allocator has TEXT in its name. Exit status: 0 all runs are the
-same, 1 something differs, or nothing was compared.
+An environment has two parts: a compiler with a sanitizer, an allocator or neither, and a restriction by environment_confine
+(CONFINE). Two runs are the same if their exit status, standard output and sanitizer's report are the same. If a bare program has
+other results with the restriction than without it, it cannot run in this environment, and is not compared. --page writes the
+table. --only selects the environments whose compiler, sanitizer or allocator has TEXT in its name. Exit status: 0 all runs are
+the same, 1 something differs, or nothing was compared.
 """
 import argparse
 import concurrent.futures
@@ -29,7 +29,7 @@ PAGE = """# Environments
 `tests/environments/matrix.py --page docs/environments.md` makes this page. It is the test `environments.matrix` of the
 label `stress`. There are {programs} small programs: threads with a fork among them, C++ statics, other programs started
 in four ways, OpenMP, and memory. Each row is a way to build these programs. Each column is an environment in which they
-run: `environment_confine` takes something away from the program, and `environment_confine --list` explains what.
+run: `environment_confine` restricts the program, and `environment_confine --list` explains how.
 
 Each cell counts the programs that can run there without forksight. "-": none can. Each program runs in three ways:
 alone, with the shim preloaded, and by `forksight run`. The results are the same if the exit status, the output and the
@@ -98,7 +98,7 @@ def compare(options, environment, program, confined, folder):
     os.chmod(out, 0o777)
     ways = {"under the shim": run(command, environment.variables(options.shim, out)),
             "by run": run([options.forksight, "run", "-q", "--out", out, "--", *command], environment.variables(None, None))}
-    return [f"{os.path.basename(program)}, {confined or 'nothing taken away'}, {way}: {under} instead of {bare}"
+    return [f"{os.path.basename(program)}, {confined or 'no restriction'}, {way}: {under} instead of {bare}"
             for way, under in ways.items() if under != bare], len(ways)
 
 

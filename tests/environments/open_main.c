@@ -1,4 +1,5 @@
-/* open_main LIBRARY...: opens each library and calls its main(). The process starts without the libraries' runtimes. */
+/* open_main LIBRARY...: opens each library and calls its main(). When the process starts, the runtimes of the libraries
+ * are not loaded. */
 #include <dlfcn.h>
 #include <stdio.h>
 

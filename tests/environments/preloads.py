@@ -3,9 +3,9 @@
 
   preloads.py WHICH SHIM PROGRAM...
 
-WHICH is jemalloc, tcmalloc, mimalloc, the path of a library, or "itself". "itself" is a second copy of the shim; then the runs
-without the shim have no preload library. A program whose name contains "threads" must leave a trace with the shim. Exit status:
-0 the runs are the same, 1 they differ, 77 the library is not installed.
+WHICH is jemalloc, tcmalloc, mimalloc, the path of a library, or "itself". "itself" is a second copy of the shim. With "itself",
+the run without the shim has no preload library. If the name of a program contains "threads", it must leave a trace when it runs
+with the shim. Exit status: 0 the runs are the same, 1 they differ, 77 the library is not installed.
 """
 import os
 import shutil
@@ -60,7 +60,7 @@ def main():
                 if "threads" in os.path.basename(program) and not has_file(out, ".fstrace"):
                     problems.append("the shim wrote no trace of the fork")
                 if "environment_tracer" in os.path.basename(library) and not has_file(out, "calls"):
-                    problems.append("the library that traces saw no call")
+                    problems.append("the tracing library has counted no call")
                 for problem in problems:
                     print(f"{program} under {' '.join(preloads)}: {problem}")
                 failures += len(problems)

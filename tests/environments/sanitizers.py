@@ -15,8 +15,7 @@ import sys
 import tempfile
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
-# The runtimes of OpenMP and of C++ are not built with these sanitizers. The sanitizers would report defects that the program
-# does not have.
+# The runtimes of OpenMP and of C++ are not built with these sanitizers. So the sanitizers would report defects that do not exist.
 NEEDS_BUILT_RUNTIME = {"openmp.c": ("memory", "thread"), "guards.cpp": ("memory",)}
 SECONDS = 60
 
@@ -28,7 +27,7 @@ def build(compiler, sanitizer, source, program):
     options = ["-O1", "-g", "-pthread", "-w"] + ["-fopenmp"] * (source == "openmp.c")
     if sanitizer:
         options.append(f"-fsanitize={sanitizer}")
-    # The guards of gcc 12 can lose a wake-up when a constructor throws. One run in 75 hangs, without the shim, too.
+    # The guards of gcc 12 can lose a wake-up when a constructor throws. Then one run in 75 hangs, even without the shim.
     if (compiler, sanitizer) == ("gcc", "thread"):
         options.append("-DNO_THROW")
     result = subprocess.run([command, *options, os.path.join(FOLDER, source), "-o", program], stderr=subprocess.PIPE, text=True)

@@ -1,9 +1,9 @@
-// trace_writers SCENE: a process whose forked child writes nonsense into the trace that both have mapped. A child with
-// fewer rights or a stray store could do that. Without a shim there is no trace, and the program prints the same. With
-// a shim, a scene without a trace has tested nothing: the child ends with status 2.
+// trace_writers SCENE: a forked child writes wrong data into the trace, which parent and child both have mapped. A
+// malicious child with fewer rights could do that, or a wild pointer. Without the shim there is no trace, and the
+// program must print the same. With the shim, the child must find the trace, otherwise it ends with status 2.
 //
-// The parent then goes on: it forks, locks and waits. At the end it checks a piece of its own memory to which nobody
-// may have written.
+// Then the parent forks, locks and waits. At the end, it checks that the shim has not written to a certain piece of the
+// parent's memory.
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -31,7 +31,7 @@ pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t g_other = PTHREAD_MUTEX_INITIALIZER;
 int g_ready[2];
 int g_stop[2];
-std::uint64_t* g_victim;  // on the first stack, which lies above all mappings
+std::uint64_t* g_victim;  // on the first thread's stack, which has a higher address than all mappings
 
 void need(bool ok, const char* what) {
   if (ok) return;
@@ -49,7 +49,7 @@ void* hold(void* unused) {
 
 struct Mapped {
   char* bytes;
-  std::size_t size;  // of the file, as far as it is mapped
+  std::size_t size;  // number of bytes of the file that are mapped
 };
 
 // Finds the mapping of the trace. `bytes` is null if there is no trace.
@@ -77,7 +77,8 @@ std::size_t end_of_records(const Mapped& trace) {
   return reinterpret_cast<const TraceHeader*>(trace.bytes)->tail.load();
 }
 
-// Fills the free part of the trace with records whose size is 0. Code that goes from record to record would stay there.
+// Fills the free part of the trace with records whose size is 0. Code that goes from record to record would never get
+// past such a record.
 void spoil_sizes(const Mapped& trace) {
   constexpr std::uint64_t kNoBytes = std::uint64_t{1} << 48U;
   for (std::size_t at = end_of_records(trace); at + 8 <= trace.size; at += 8) {
@@ -85,7 +86,8 @@ void spoil_sizes(const Mapped& trace) {
   }
 }
 
-// Fills the whole trace after its header with 0xff. The hint where the records end points before all records.
+// Fills the trace after its header with 0xff. Sets the hint for the end of the records to 0, which is before all
+// records.
 void spoil_all(const Mapped& trace) {
   std::memset(trace.bytes + sizeof(TraceHeader), 0xff, trace.size - sizeof(TraceHeader));
   reinterpret_cast<TraceHeader*>(trace.bytes)->tail.store(0);
@@ -93,7 +95,8 @@ void spoil_all(const Mapped& trace) {
 
 void spoil_header(const Mapped& trace) { std::memset(trace.bytes, 0xff, sizeof(TraceHeader)); }
 
-// The hint points out of the file, to memory of the parent. That memory is all zero, like free space in the file.
+// Lets the hint for the end of the records point out of the file, to memory of the parent. That memory is zero, like
+// free space of the file.
 void aim_at_victim(const Mapped& trace) {
   auto* const header = reinterpret_cast<TraceHeader*>(trace.bytes);
   header->capacity = ~std::uint64_t{0};
@@ -101,7 +104,7 @@ void aim_at_victim(const Mapped& trace) {
   header->tail.store(reinterpret_cast<std::uint64_t>(g_victim) - reinterpret_cast<std::uint64_t>(trace.bytes));
 }
 
-// Every reference that a record may have to another one points to an address at which nothing is mapped.
+// Overwrites each field of each record with a reference to an address at which nothing is mapped.
 void aim_references(const Mapped& trace) {
   constexpr std::uint64_t kReference = std::uint64_t{1} << 45U;
   const std::size_t end = end_of_records(trace);

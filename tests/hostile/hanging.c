@@ -3,7 +3,7 @@
 //   hanging hold N                reads from a pipe that it holds open for writing by N descriptors
 //   hanging poll THREADS N        that many threads poll N entries
 //   hanging receive THREADS       that many threads wait for a message, with a time limit of an hour
-//   hanging map FILE N maps a file N times as code, changes the ELF header in each mapping, and hangs
+//   hanging map FILE N            maps a file N times as code, changes the ELF header in each mapping, and hangs
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bounded import LIMIT_S, Program, settle
 
-KILLS = 40 # number of kills that must hit the command before it ends
+KILLS = 40  # number of kills that must hit the command before it ends
 IS_WHOLE = "--kills" in sys.argv
 if IS_WHOLE:
     KILLS = int(sys.argv.pop())

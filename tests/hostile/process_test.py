@@ -16,7 +16,7 @@ from elf import PHDR, PT_LOAD, Elf
 LIBRARY, HANGING, FORKSIGHT = sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
 libc = ctypes.CDLL(None, use_errno=True)
 IN_OPEN = 0x20
-SECONDS = 15 # of CPU time
+SECONDS = 15  # of CPU time
 
 
 class Opened:

@@ -1,5 +1,4 @@
-// Objects on which system calls block, and functions by which a test ends the waits. A test makes the objects before it
-// forks.
+// Objects for which system calls wait, and functions that end these waits. A test makes the objects before it forks.
 #pragma once
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-// Damaged cores. The damage is the same in each run. Whatever a core contains, the code that opens it and walks its
-// stacks must end, with an error or with fewer frames.
+// Tests damaged cores. The damage is random, but the same in each run. Whatever a core contains, the code that opens it
+// and unwinds its stacks must end, with an error or with fewer frames.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,14 +21,15 @@ namespace {
 const int kRounds = test::rounds_of_fuzzing(6'000);
 
 // A core file that a test damages in place and then restores.
-class Patient {
+class DamagedCoreFile {
  public:
-  explicit Patient(std::vector<std::byte> bytes) : bytes_(std::move(bytes)), fd_(memfd_create("core", MFD_CLOEXEC)) {
+  explicit DamagedCoreFile(std::vector<std::byte> bytes)
+      : bytes_(std::move(bytes)), fd_(memfd_create("core", MFD_CLOEXEC)) {
     restore();
   }
-  ~Patient() { close(fd_); }
-  Patient(const Patient&) = delete;
-  Patient& operator=(const Patient&) = delete;
+  ~DamagedCoreFile() { close(fd_); }
+  DamagedCoreFile(const DamagedCoreFile&) = delete;
+  DamagedCoreFile& operator=(const DamagedCoreFile&) = delete;
 
   std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
   std::size_t size() const { return bytes_.size(); }
@@ -55,7 +56,7 @@ std::size_t walk(const std::string& path) {
   return frames;
 }
 
-std::vector<std::byte> make_victim() {
+std::vector<std::byte> make_sound_core() {
   const test::HangProcess process(std::string(IMAGE_FIXTURES) + "/image_hang_O0");
   const auto live = open_live(process.pid());
   if (!live) throw std::runtime_error(live.error());
@@ -63,12 +64,12 @@ std::vector<std::byte> make_victim() {
 }
 
 TEST(CoreMutation, SurvivesDamage) {
-  Patient patient(make_victim());
-  const std::size_t whole = walk(patient.path());
+  DamagedCoreFile core(make_sound_core());
+  const std::size_t whole = walk(core.path());
   ASSERT_GT(whole, 20U);
   std::mt19937_64 random(20240229);
   // Three quarters of the changes hit headers and notes, because most errors can happen there.
-  const std::size_t head = std::min<std::size_t>(patient.size(), 12U << 10U);
+  const std::size_t head = std::min<std::size_t>(core.size(), 12U << 10U);
   const std::uint64_t words[] = {0,
                                  1,
                                  0xff,
@@ -82,24 +83,24 @@ TEST(CoreMutation, SurvivesDamage) {
   for (int round = 0; round < kRounds; ++round) {
     const int changes = 1 + static_cast<int>(random() % 4);
     for (int i = 0; i < changes; ++i) {
-      const std::size_t range = random() % 4 == 0 ? patient.size() : head;
+      const std::size_t range = random() % 4 == 0 ? core.size() : head;
       const std::size_t size = std::size_t{1} << (random() % 4);
       const std::size_t offset = random() % (range - size) / size * size;
       const std::uint64_t value = random() % 2 == 0 ? random() : words[random() % std::size(words)];
-      patient.put(offset, &value, size);
+      core.put(offset, &value, size);
     }
-    walk(patient.path());
-    patient.restore();
+    walk(core.path());
+    core.restore();
   }
-  EXPECT_EQ(walk(patient.path()), whole);
+  EXPECT_EQ(walk(core.path()), whole);
 }
 
 TEST(CoreMutation, SurvivesEveryCut) {
-  Patient patient(make_victim());
-  for (std::size_t size = patient.size(); size > 0;
+  DamagedCoreFile core(make_sound_core());
+  for (std::size_t size = core.size(); size > 0;
        size = size > 16384 ? size * 3 / 4 : size - std::min<std::size_t>(size, 97)) {
-    patient.cut(size);
-    walk(patient.path());
+    core.cut(size);
+    walk(core.path());
   }
 }
 

@@ -84,8 +84,8 @@ void expect_agreement(const Image& core, const Image& live) {
   }
 }
 
-// A core may leave out a mapping whose memory it does not dump. It may list the first page of a file as a mapping of
-// its own.
+// Compares the mappings of a core with those of the process. A core need not list a mapping whose memory it does not
+// contain, and may list the first page of a file as a separate mapping.
 void expect_mappings(const Image& core, const Image& live) {
   for (const proc::Mapping& mapping : live.mappings) {
     if (!mapping.readable || mapping.path == "[vvar]" || mapping.path.starts_with("[vvar_")) continue;
@@ -101,7 +101,7 @@ void expect_mappings(const Image& core, const Image& live) {
   }
 }
 
-TEST_F(Core, OfTheKernelsKindAgreesWithTheProcess) {
+TEST_F(Core, LikeTheKernelsAgreesWithTheProcess) {
   const HangProcess process(kProgram);
   const auto live = open_live(process.pid());
   ASSERT_TRUE(live) << live.error();
@@ -117,7 +117,7 @@ TEST_F(Core, OfTheKernelsKindAgreesWithTheProcess) {
   EXPECT_EQ(stack->path, "[stack]");
 }
 
-TEST_F(Core, OfGcoresKindAgreesWithTheProcess) {
+TEST_F(Core, LikeGcoresAgreesWithTheProcess) {
   const HangProcess process(kProgram);
   const auto live = open_live(process.pid());
   ASSERT_TRUE(live) << live.error();
@@ -129,7 +129,7 @@ TEST_F(Core, OfGcoresKindAgreesWithTheProcess) {
   EXPECT_EQ(core->signal, 0);
 }
 
-TEST_F(Core, ByGcoreAgreesWithTheProcess) {
+TEST_F(Core, MadeByGcoreAgreesWithTheProcess) {
   const HangProcess process(kProgram);
   const std::string prefix = path("core");
   const std::string pid = std::to_string(process.pid());
@@ -155,7 +155,7 @@ TEST_F(Core, ByGcoreAgreesWithTheProcess) {
   expect_mappings(core.value(), live.value());
 }
 
-TEST_F(Core, TakesTheProgramFromWhereItIsNow) {
+TEST_F(Core, TakesTheProgramFromTheNamedFile) {
   const std::string moved = path("program");
   std::filesystem::copy_file(kProgram, moved);
   std::vector<std::byte> bytes;
@@ -212,7 +212,7 @@ TEST_F(Core, SaysWhatIsMissing) {
   EXPECT_EQ(limits_of(test::make_core(live.value(), scene)), "");
 }
 
-TEST_F(Core, SaysWhatItIsInstead) {
+TEST_F(Core, SaysWhatAFileIsThatIsNoCore) {
   const HangProcess process(kProgram);
   const auto live = open_live(process.pid());
   ASSERT_TRUE(live) << live.error();

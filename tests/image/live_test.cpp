@@ -25,7 +25,7 @@ std::string error_of(std::int32_t pid) {
   return image ? "" : image.error();
 }
 
-TEST(Live, SaysWhatAProcessIs) {
+TEST(Live, DescribesAProcess) {
   BlockedProcess process([] { return static_cast<long>(pause()); });
   process.wait_blocked();
   const auto image = open_live(process.pid());
@@ -55,7 +55,7 @@ TEST(Live, SaysWhatAProcessIs) {
   EXPECT_TRUE(has("[vdso]"));
 }
 
-TEST(Live, ReadsAsFarAsThereIsMemory) {
+TEST(Live, ReadsUpToTheEndOfAMapping) {
   BlockedProcess process([] { return static_cast<long>(pause()); });
   process.wait_blocked();
   const auto image = open_live(process.pid(), {false, nullptr});
@@ -67,7 +67,7 @@ TEST(Live, ReadsAsFarAsThereIsMemory) {
   EXPECT_TRUE(image->memory->bytes(~std::uint64_t{0} - 4, 100).empty());
 }
 
-TEST(Live, SaysWhyNot) {
+TEST(Live, SaysWhyAProcessCannotBeExamined) {
   EXPECT_NE(error_of(getpid()).find("forksight itself"), std::string::npos);
   EXPECT_NE(error_of(0x7fffffff).find("there is none"), std::string::npos);
   EXPECT_NE(error_of(-1).find("there is none"), std::string::npos);
@@ -82,7 +82,7 @@ TEST(Live, SaysWhyNot) {
   waitpid(child, nullptr, 0);
 }
 
-TEST(Live, LooksAtATracedProcessWithoutAStop) {
+TEST(Live, ExaminesATracedProcessWithoutAStop) {
   const pid_t child = fork();
   if (child == 0) {
     ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
@@ -119,7 +119,7 @@ TEST(Live, NeedsTheRightsOfItsUser) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(Live, KnowsAFileThatIsGone) {
+TEST(Live, FindsAProgramWhoseFileWasReplaced) {
   const std::string program = testing::TempDir() + "forksight_gone_" + std::to_string(getpid());
   std::filesystem::copy_file(std::string(IMAGE_FIXTURES) + "/image_hang_O0", program);
   const test::HangProcess process(program);

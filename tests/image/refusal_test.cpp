@@ -1,5 +1,5 @@
-// The sentences in which forksight says why it cannot examine a process. Each test gives the facts, and compares words
-// of the sentence.
+// Tests the sentences in which forksight says why it cannot examine a process. Each test makes up the facts, and checks
+// words of the sentence.
 #include "image/refusal.hpp"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST(Refusal, AnotherUsersProcessNeedsRoot) {
   expect(rights, {"belongs to another user (uid 7)", ": sudo forksight why 42"});
 }
 
-TEST(Refusal, YamaIsToldByItsScope) {
+TEST(Refusal, TheSettingOfYamaIsNamed) {
   TraceRights rights = user_of(Place::kMachine);
   rights.yama = 1;
   expect(rights, {"only its ancestors", "kernel.yama.ptrace_scope is 1", "sudo forksight why 42",
@@ -51,7 +51,7 @@ TEST(Refusal, YamaIsToldByItsScope) {
   EXPECT_FALSE(says(rights, "sudo")) << "sudo would not help";
 }
 
-TEST(Refusal, AContainerThatHasNotTheRightIsStartedWithIt) {
+TEST(Refusal, AContainerWithoutTheRightMustBeStartedWithIt) {
   TraceRights rights = user_of(Place::kDocker);
   rights.can_have_capability = false;
   rights.is_root = true;
@@ -65,14 +65,14 @@ TEST(Refusal, AContainerThatHasNotTheRightIsStartedWithIt) {
   expect(rights, {"kubectl debug -it web-7d4b9 --profile=general"});
 }
 
-TEST(Refusal, AContainerThatHasTheRightNeedsRootAlone) {
+TEST(Refusal, AContainerWithTheRightNeedsOnlyRoot) {
   TraceRights rights = user_of(Place::kDocker);
   rights.other_user = 0;
   expect(rights, {"uid 0", "docker exec --user 0"});
   EXPECT_FALSE(says(rights, "--cap-add"));
 }
 
-TEST(Refusal, WithAllRightsSomethingElseStandsBetween) {
+TEST(Refusal, WithAllRightsAnotherMechanismIsNamed) {
   TraceRights rights = user_of(Place::kMachine);
   rights.has_capability = true;
   rights.other_user = 7;
@@ -80,14 +80,14 @@ TEST(Refusal, WithAllRightsSomethingElseStandsBetween) {
   expect(rights, {"whatever rights forksight has", "user namespace or a security module"});
 }
 
-TEST(Refusal, WhereNotEvenRootMayHaveTheRightNoSudoIsNamed) {
+TEST(Refusal, SudoIsNotNamedIfRootCannotHaveTheRight) {
   TraceRights rights = user_of(Place::kMachine);
   rights.can_have_capability = false;
   expect(rights, {"PR_SET_DUMPABLE", "bounding set"});
   EXPECT_FALSE(says(rights, "sudo"));
 }
 
-TEST(Refusal, ThePlaceIsReadFromMarks) {
+TEST(Refusal, ThePlaceIsFoundByItsMarks) {
   EXPECT_EQ(find_place(false, false, nullptr), Place::kMachine);
   EXPECT_EQ(find_place(false, false, ""), Place::kMachine);
   EXPECT_EQ(find_place(true, false, nullptr), Place::kDocker);
@@ -95,7 +95,7 @@ TEST(Refusal, ThePlaceIsReadFromMarks) {
   EXPECT_EQ(find_place(true, false, "10.0.0.1"), Place::kKubernetes);
 }
 
-TEST(Refusal, RightsAreReadOfBothProcesses) {
+TEST(Refusal, RightsOfBothProcessesAreRead) {
   const auto own = proc::read_file("/proc/self/status");
   const TraceRights rights = read_trace_rights(::getpid(), own.text);
   EXPECT_EQ(rights.pid, ::getpid());

@@ -15,7 +15,7 @@ using test::HangProcess;
 using test::names_of;
 using test::thread_named;
 
-// The tests run for each way in which the program is compiled.
+// Each test runs once for each way in which hang.c is compiled.
 class LiveStacks : public testing::TestWithParam<std::string> {
  protected:
   LiveStacks() : process_(std::string(IMAGE_FIXTURES) + "/image_hang_" + GetParam()) {}
@@ -30,7 +30,7 @@ bool is_approximate(const model::Stack& stack) {
                      [](const model::Frame& frame) { return frame.approximate; });
 }
 
-TEST_P(LiveStacks, AreWholeWithAllRegisters) {
+TEST_P(LiveStacks, AreCompleteWithAllRegisters) {
   const auto image = open_live(process_.pid());
   ASSERT_TRUE(image) << image.error();
   Stacks stacks(image.value());

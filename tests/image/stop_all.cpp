@@ -1,6 +1,6 @@
-// stop_all PID: stops each thread of a process, one after another, as `forksight why` does with threads that are proven
-// to be stuck. Also stops threads whose waits have a time limit. `why` stops such a thread only if it has begun to wait
-// while `why` looked at it.
+// stop_all PID: stops each thread of a process, one after another, as `forksight why` stops threads that are proven to
+// be stuck. It also stops threads whose waits have a time limit. `why` stops such a thread only if the thread begins
+// its wait while `why` examines it.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>

@@ -1,5 +1,5 @@
-// Tests what happens to a system call if its thread is stopped meanwhile. Each call has a case. The table in stop.cpp
-// lists only calls that are tried here.
+// Tests that a system call has the right result if its thread is stopped during the call. The table in stop.cpp lists
+// only calls that have a case here.
 #include "image/stop.hpp"
 
 #include <fcntl.h>
@@ -45,7 +45,8 @@ struct Case {
   std::function<void(const Objects&)> wake;  // empty: a timeout ends the wait
   long result = 0;
   int error = 0;
-  // what the table must say; if false, the test claims that the thread was running, so that it is stopped nevertheless
+  // whether the table must allow a stop; if not, the test says that the thread is running, so that it is stopped
+  // nevertheless
   bool is_allowed = true;
   std::function<void(const Objects&)> prepare = nullptr;
   int signal = 0;  // the signal that ends the wait; 0: none
@@ -78,7 +79,7 @@ const Case kCases[] = {
        return futex(o, FUTEX_WAIT_BITSET, &until);
      },
      nullptr, -1, ETIMEDOUT},
-    // The word says that this test's process, which is alive, owns the lock.
+    // The word of the lock names the test process, which is alive, as its owner.
     {"futex_lock_pi",
      [](const Objects& o) {
        timespec until{};
@@ -301,8 +302,8 @@ const Case kCases[] = {
        unlink(path.c_str());
        EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
      }},
-    // These calls fail with EINTR if their thread is stopped. forksight never chooses to stop them. If it happens, it
-    // corrects the call.
+    // These calls fail with EINTR if their thread is stopped. So forksight does not stop a thread that is in such a
+    // call. If a thread enters the call before a stop takes effect, forksight lets the kernel repeat the call.
     {"epoll_wait",
      [](const Objects& o) {
        epoll_event event{};
@@ -370,7 +371,7 @@ bool has_all_registers(const Thread& thread) {
   return true;
 }
 
-TEST_P(Stop, LeavesNoTraceInTheCall) {
+TEST_P(Stop, DoesNotChangeTheResultOfTheCall) {
   const Case& test = GetParam();
   const Objects objects;
   if (test.prepare) test.prepare(objects);
@@ -402,8 +403,8 @@ TEST_P(Stop, LeavesNoTraceInTheCall) {
   EXPECT_EQ(outcome.error, test.error) << std::strerror(outcome.error);
 }
 
-// If a thread were stopped in such a write, the call would return a short count.
-TEST(StopTable, AWriteOfMoreThanAPipeTakesAtOnceIsLeftAlone) {
+// A stop in a write of more than 4096 bytes could make the call return fewer bytes.
+TEST(StopTable, AWriteOfMoreThanAPageIsNotStopped) {
   Thread thread;
   thread.state = 'S';
   thread.call.emplace();

@@ -1,4 +1,4 @@
-"""contents_test.py PACKAGING SHIM: packaging/check_contents.py refuses programs and libraries with known faults, and accepts
+"""contents_test.py PACKAGING SHIM: packaging/check_contents.py must refuse programs and libraries with known faults, and accept
 those without a fault."""
 import subprocess
 import sys
@@ -28,7 +28,7 @@ class Contents(unittest.TestCase):
         subprocess.run(["gcc", "-g", "-x", "c", "-", "-o", made, "-Wl,--build-id=sha1", *options], input=source, text=True, check=True, timeout=30)
         return made
 
-    def test_a_static_program_is_well(self):
+    def test_a_good_static_program_is_accepted(self):
         self.assertEqual(check_contents.check_command(self.compile("forksight", STATIC, "-static", "-nostdlib")), [])
 
     def test_a_program_that_needs_a_library_is_refused(self):

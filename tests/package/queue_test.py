@@ -1,6 +1,6 @@
-"""queue_test.py PACKAGING PORTABLE OTHER: libforksight-ipc.so as it is packed needs an old glibc alone, and works: what
-packaging/old_glibc.cpp defines is used. OTHER, the library as it is built for this system, shows that the checks find what
-they look for."""
+"""queue_test.py PACKAGING PORTABLE OTHER: tests PORTABLE, the libforksight-ipc.so of the packages. It must need only an old
+glibc, and it must work with the functions that packaging/old_glibc.cpp replaces. OTHER is the library that is built for this
+system. The checks must find faults in it, which shows that they work."""
 import subprocess
 import sys
 import unittest
@@ -26,7 +26,7 @@ def create(**options):
 def send():
     return library.forksight_queue_send_copy(queue, b"x", ctypes.c_uint64(1), ctypes.c_int64(0), ctypes.byref(error))
 """
-# std::thread throws where there is no room for a stack: unwinding finds its tables.
+# std::thread throws if there is no memory for a stack. The library can only report this if unwinding finds its tables.
 THROWN = START + """
 pages = int(open("/proc/self/statm").read().split()[0])
 resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + (4 << 20),) * 2)
@@ -34,7 +34,7 @@ code = create(thread=1) or send()
 assert code == 18, (code, error.text)
 assert b"esource temporarily unavailable" in error.text, error.text
 """
-# The feeder cannot send the second message: a wait on a condition variable with a deadline.
+# The feeder cannot send the second message, so flush waits on a condition variable with a deadline.
 WAITED = START + """
 assert create(thread=1) == 0
 assert send() == send() == 0
@@ -73,11 +73,11 @@ class Queue(unittest.TestCase):
         ended = subprocess.run([sys.executable, "-c", program, PORTABLE], timeout=30, check=False, capture_output=True, text=True)
         self.assertEqual((ended.returncode, ended.stderr), (0, ""))
 
-    def test_needs_an_old_glibc_alone(self):
+    def test_needs_only_an_old_glibc(self):
         self.assertEqual(check_contents.check_queue(Path(PORTABLE)), [])
 
-    @unittest.skipIf(PORTABLE == OTHER, "there is one library")
-    def test_the_checks_find_what_they_look_for(self):
+    @unittest.skipIf(PORTABLE == OTHER, "PORTABLE and OTHER are the same library")
+    def test_the_checks_find_known_faults(self):
         problems = check_contents.check_queue(Path(OTHER))
         self.assertIn("libforksight-ipc.so needs libstdc++.so.6", problems)
         self.assertTrue([problem for problem in problems if "imports pthread_cond_clockwait of GLIBC_2.3" in problem], problems)

@@ -1,5 +1,5 @@
 """same_bytes.py ROOT: builds and packs two copies of the repository in two folders, and compares the packages byte for byte.
-The compiler cache is off, so that each copy compiles its own objects."""
+The compiler cache is off, so that the second build cannot reuse objects of the first."""
 import os
 import shutil
 import subprocess
@@ -20,7 +20,7 @@ def copy_sources(root, copy):
 
 
 def pack(copy, epoch):
-    """Makes the packages of a copy of the repository. Returns {name: bytes} of them."""
+    """Makes the packages of a copy of the repository. Returns {name of a package: its bytes}."""
     environment = {**os.environ, "SOURCE_DATE_EPOCH": epoch, "CCACHE_DISABLE": "1"}
     for argv in (["cmake", "--preset", "portable"], ["cmake", "--build", "--preset", "portable"],
                  ["/usr/bin/python3", "-B", "packaging/package.py", "--build", "build/portable", "--out", "build/packages-out"]):
@@ -29,7 +29,7 @@ def pack(copy, epoch):
 
 
 def problems_of(one, two):
-    """What differs between two results of pack(). Packages are compared only if all of them were made."""
+    """Returns the faults of two results of pack(): missing packages, empty packages, and packages that differ."""
     wrong = [f"{len(made)} packages were made, not {PACKAGES}: {', '.join(sorted(made))}" for made in (one, two) if len(made) != PACKAGES]
     empty = [f"{name} is empty" for name in sorted(one) if not one[name]]
     return wrong + empty + [f"{name} differs" for name in sorted({*one, *two}) if one.get(name) != two.get(name)]
@@ -42,7 +42,7 @@ def main(root):
     epoch = subprocess.run(["git", "-C", root, "log", "-1", "--format=%ct"], check=True, capture_output=True, text=True).stdout.strip()
     with tempfile.TemporaryDirectory(prefix="forksight-same-") as folder:
         copies = [Path(folder, name) for name in ("one", "a-longer-name/two")]
-        # Both copies are made first. So it does no harm if somebody works on the repository meanwhile.
+        # Make both copies first, so that changes of the repository during the builds do no harm.
         for copy in copies:
             copy_sources(root, copy)
         made = [pack(copy, epoch) for copy in copies]

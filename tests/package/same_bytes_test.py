@@ -1,4 +1,4 @@
-"""Tests what same_bytes.py says of two results that are not the same."""
+"""Tests which differences problems_of() of same_bytes.py reports."""
 import unittest
 
 from same_bytes import problems_of
@@ -16,7 +16,7 @@ class SameBytes(unittest.TestCase):
         del other["a.whl"]
         self.assertEqual(problems_of(GOOD, other), ["a.whl differs", "b.whl differs"])
 
-    def test_what_was_not_made(self):
+    def test_missing_and_empty_packages(self):
         self.assertEqual(problems_of({}, {}), ["0 packages were made, not 4: "] * 2)
         self.assertEqual(problems_of({**GOOD, "a.deb": b""}, {**GOOD, "a.deb": b""}), ["a.deb is empty"])
 

@@ -1,4 +1,4 @@
-"""static_test.py FORKSIGHT CASE VERSION: the statically linked command needs no library and no loader, and works."""
+"""static_test.py FORKSIGHT CASE VERSION: the statically linked command must need no library and no loader, and must work."""
 import os
 import subprocess
 import sys

@@ -1,9 +1,10 @@
 """containers.py --packages DIR --roots DIR: a program hangs in the root of a Debian release, in namespaces of its own. The
-command from the packages examines it from outside. It also does so from a container for debugging, which shares the
-program's processes and has another libc. platforms.py makes the roots and the programs.
+command from the packages examines it from outside. Then the command examines it from a container for debugging, which shares the
+program's pid namespace and has another libc. platforms.py makes the roots and the programs.
 
-The hung program runs as root in a root of its own, with mount, pid and network namespaces. Or it runs as nobody, by
-bubblewrap, with a user namespace, too. If something is missing, the script prints what it is, and exits with 77."""
+The program runs in two ways. As root, it has its own root folder, and its own mount, pid and network namespaces. As user nobody,
+bubblewrap starts it, and it has its own user namespace, too. If the script needs something that is missing, it prints what is
+missing, and exits with 77."""
 import argparse
 import contextlib
 import json
@@ -54,7 +55,7 @@ def descendants(pid):
 
 
 class Contained:
-    """The hanging program. Gives its pid outside of its namespace, and its pid inside."""
+    """The hanging program. `with` yields its pid outside its pid namespace, and its pid inside."""
 
     def __init__(self, argv):
         self.popen = subprocess.Popen([str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -74,7 +75,7 @@ class Contained:
         raise SystemExit(f"{PROGRAM} did not fork in {LIMIT_S} s (status {self.popen.poll()})")
 
     def __exit__(self, *_):
-        # When the first process of a pid namespace ends, the kernel ends all others in it. So some of them may be gone by now.
+        # When the first process of a pid namespace ends, the kernel kills all others in it. So some of them may be gone by now.
         for pid in descendants(self.popen.pid):
             if len(status_of(pid).get("NSpid", "").split()) > 1:
                 with contextlib.suppress(ProcessLookupError):
@@ -121,7 +122,8 @@ def main():
         why = ["why", "--format", "json"]
         for target, debugger in PAIRS:
             entered = [HERE / "enter.sh", arguments.roots / target, folder, f"/mnt/suite/bin/{PROGRAM}"]
-            # Like rootless containers, this one has a user namespace of the user nobody, and all other namespaces.
+            # Like a rootless container, this one has a user namespace that the user nobody made, and all other kinds of
+            # namespaces.
             rootless = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "bwrap", "--unshare-all", "--ro-bind",
                         arguments.roots / target, "/", "--proc", "/proc", "--dev", "/dev", "--bind", folder, "/mnt",
                         f"/mnt/suite/bin/{PROGRAM}"]

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# enter.sh [--network | --beside PID] ROOT FOLDER COMMAND...: runs a command as root in a root that make_root.sh made.
-# FOLDER is /mnt there. Changes outside of FOLDER are made in memory, and are lost at the end. Without --network, the
-# command has no network.
+# enter.sh [--network | --beside PID] ROOT FOLDER COMMAND...: runs a command as the user root in a root folder that
+# make_root.sh made. In it, FOLDER is mounted at /mnt. Changes outside FOLDER are kept in memory, and are lost at the
+# end. Without --network, the command has no network.
 #
-# Mounts and processes are in namespaces of their own, so they end with the command, whatever happens. With --beside,
-# the command is in the pid namespace of the process PID, like a container for debugging, and has the caller's network.
+# Mounts and processes are in namespaces of their own. So the kernel removes them when the command ends, even if it is
+# killed. With --beside, the command runs in the pid namespace of process PID, like a container for debugging, and uses
+# the caller's network.
 set -euo pipefail
 if [ "$1" = --beside ]; then
   pid=$2
@@ -30,7 +31,7 @@ mount --rbind /dev "$place/root/dev"
 mount -t tmpfs tmpfs "$place/root/dev/shm"
 mount -t sysfs -o ro sysfs "$place/root/sys"
 mount --bind "$folder" "$place/root/mnt"
-# The shell does not exec the command, because it must wait for processes that lose their parent.
+# The shell does not exec the command: it must stay and reap processes whose parent ends.
 status=0
 env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 chroot "$place/root" "$@" || status=$?
 exit "$status"

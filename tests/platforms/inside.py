@@ -1,8 +1,9 @@
-"""inside.py PACKAGE: installs a package (deb, tar or wheel) in the root of a system, and tries it there. Writes the results to
-/mnt/result.json: for each step an empty text, or why the step failed, or null if the step is not tried with this package.
+"""inside.py PACKAGE: runs in the root folder of a system. Installs a package (deb, tar or wheel), and tries it in several steps.
+Writes the result of each step to /mnt/result.json: an empty text if it succeeded, or the reason why it failed, or null if the
+step is not tried with this package.
 
-/mnt has the packages, the files of the repository that the demo needs, transparency/, and suite/, which has some cases of the hazard
-suite and the compiled probes of tests/transparency."""
+/mnt contains the packages, the files of the repository that the demo needs, transparency/, and suite/. suite/ contains some cases
+of the hazard suite and the compiled probes of tests/transparency."""
 import json
 import os
 import shutil
@@ -15,9 +16,10 @@ from pathlib import Path
 HERE = Path("/mnt")
 COMPILERS = ("cc", "c89", "c99", "gcc", "g++", "c++", "clang", "clang++", "tcc", "as", "ld")
 LIMIT_S = 60
-# The child sleeps in libgomp, or it spins in OpenBLAS, which waits for a part of the product. A spin proves no hang.
+# The child either sleeps in libgomp, or spins in OpenBLAS until a lost thread computes its part of the product. The hang of a
+# spinning child is not proven.
 NUMPY_HANGS = ("proven", "likely")
-# Groups of probes that crash before main() without the shim, too: neither libgomp nor glibc 2.31 is ready then.
+# Groups of probes that crash before main() even without the shim, because libgomp, or glibc 2.31, is not initialised then.
 CRASH_BEFORE_MAIN = ("openmp",)
 CRASH_BEFORE_MAIN_OF_GLIBC_2_31 = ("libc_databases", "libc_text")
 COMPUTES = {**os.environ, "OMP_NUM_THREADS": "2"}
@@ -43,7 +45,7 @@ def output_of(*argv, expect=0, **options):
 
 
 def install(package):
-    """Installs the package. Returns the folder whose bin/ has the command. The root must have no compiler."""
+    """Installs the package. Returns the folder whose bin/ contains the command. Fails if the root contains a compiler."""
     found = [name for name in COMPILERS if shutil.which(name)]
     if found:
         raise Failed(f"the root has {' '.join(found)}")
@@ -146,12 +148,13 @@ def try_core(forksight, _):
 
 
 def try_suite(forksight, _):
-    """With --strict, a case that the root cannot run is red, too."""
+    """With --strict, a case that this system cannot run counts as failed, too."""
     output_of(forksight, "suite", "run", "--strict", "--cases", HERE / "suite")
 
 
 def try_probes(_, prefix):
-    """Each group of probes must print the same with and without the shim. The packages have the same shim, so one of them is tried."""
+    """Each group of probes must print the same with and without the shim. All packages contain the same shim, so only one of them
+    is tried."""
     if prefix != Path("/usr"):
         raise NotTried
     programs = sorted((HERE / "suite/probes").iterdir())

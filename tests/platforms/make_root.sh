@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# make_root.sh SUITE FOLDER: makes a minimal root of a Debian release. The root has no compiler, and has what the tests
-# of the packages need. Nothing is done if the root is there already. The script must run as root. It uses the mirror
-# from which this machine's own packages come.
+# make_root.sh SUITE FOLDER: makes a minimal root of a Debian release. The root contains what the tests of the packages
+# need, but no compiler. If the root exists, the script does nothing. The script must run as the user root. It uses the
+# mirror from which this machine gets its packages.
 #
-# The script makes the mounts that the root needs in a mount namespace of its own. So they end with it, whatever
-# happens.
+# The script makes the mounts that the root needs in a mount namespace of its own. So the kernel removes them when the
+# script ends, even if it is killed.
 set -euo pipefail
 if [ "${3:-}" != inside ]; then
   exec unshare --mount --propagation private "$0" "$1" "$2" inside
@@ -13,8 +13,8 @@ suite=$1
 root=$2
 [ ! -e "$root.done" ] || exit 0
 
-# The first archive that has Debian itself, and not its updates or packages of another vendor.
-# shellcheck disable=SC2016  # apt-get replaces what stands in $().
+# The first archive that contains Debian itself, not only its updates or packages of another vendor.
+# shellcheck disable=SC2016  # apt-get replaces the words in $().
 mirror=$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(COMPONENT) $(REPO_URI) $(CODENAME)' 'Created-By: Packages' |
   awk '$1 == "Debian" && $2 == "Debian" && $3 == "main" && $5 !~ /-/ { print $4; exit }')
 [ -n "$mirror" ] || { echo "make_root.sh: error: apt knows no archive of Debian" >&2; exit 1; }
@@ -29,9 +29,9 @@ mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 mount -t sysfs -o ro sysfs "$root/sys"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
-# The packages have numpy with a BLAS that computes on libgomp, gcore, and programs that unpack and install packages.
+# numpy with a BLAS that uses libgomp, gcore (in gdb), and programs that unpack and install packages.
 needed=(python3-minimal python3-numpy python3-pip python3-venv libgomp1 libopenblas0-openmp libstdc++6 gdb zstd)
-# Nobody renews the package lists of an old release, so apt must accept lists that are out of date.
+# The package lists of an old release are no longer renewed, so apt must accept lists that have expired.
 chroot "$root" apt-get -o Acquire::Check-Valid-Until=false update -q
 chroot "$root" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${needed[@]}"
 touch "$root.done"

@@ -1,10 +1,11 @@
-"""platforms.py --packages DIR --build DIR --roots DIR [--page FILE] [RELEASE ...]: installs the packages of ./bootstrap package
-in minimal roots of Debian releases that have no compiler, tries them there, and prints a table of the results. If all releases
-were tried, --page writes the table into FILE, which is docs/platforms.md.
+"""platforms.py --packages DIR --build DIR --roots DIR [--page FILE] [RELEASE ...]: installs the packages that ./bootstrap package
+made in minimal roots of Debian releases, tries them there, and prints a table of the results. The roots contain no compiler.
+--page writes the table into FILE (docs/platforms.md), but only if all releases were tried.
 
-This needs root and debootstrap. Missing roots are made from the mirror of this machine. --build names a configured build with
-tests, which knows how the cases of the hazard suite are compiled. EXPLAINED must explain each red cell of the table, and no
-other cell. Otherwise the exit status is 1. It is 77 if the packages, debootstrap or the rights of root are missing."""
+This needs root and debootstrap. Missing roots are made from the mirror of this machine. --build names a configured build folder
+with tests. The script reads from it how the cases of the hazard suite are compiled. EXPLAINED must explain each red cell of the
+table, and no other cell. Otherwise the exit status is 1. It is 77 if the packages, debootstrap or the rights of root are
+missing."""
 import argparse
 import json
 import os
@@ -32,10 +33,10 @@ CASES = ("orphaned_mutex.O2", "orphaned_mutex.O0", "orphaned_mutex.repaired", "o
          "self_held_lock", "lock_cycle", "lock_cycle.repaired", "lost_openmp_pool", "lost_openmp_pool.repaired")
 COMPILES = re.compile(r"&& \S*/(?P<compiler>g\+\+|gcc)(-\d+)? (?P<flags>.*) -MD -MF \S+ -MT \S+ (?P<source>\S+) -o \S+ (?P<libraries>.*?)( && |$)")
 TRANSPARENCY = ROOT / "tests/transparency"
-# Groups of probes that cannot be compiled on the oldest release. They call _Fork(), epoll_pwait2() or a semaphore of C++20, or need a
-# library that only the build has.
+# Groups of probes that cannot be compiled on the oldest release, because they use _Fork(), epoll_pwait2(), a semaphore of C++20,
+# or a library that only the build machine has.
 PROBES_LEFT_OUT = ("bypass", "cplusplus", "cuda", "epoll", "mpi")
-# The red cells, {(release, step): why it is red}. The texts are printed below the table.
+# The cells that are expected to be red: {(release, step): the reason}. The reasons are printed below the table.
 EXPLAINED = {}
 BEGIN, END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
 LIMIT_S = 1800
@@ -74,8 +75,7 @@ def probe_commands():
 
 
 def make_programs(build, roots, folder):
-    """Makes programs that run on each release. They are compiled on the oldest release, in a copy of its root in which a compiler is
-    installed. `why` and `core` are tried with the first case, and the demo with another one."""
+    """Makes programs that run on each release. They are compiled on the oldest release, in a copy of its root with a compiler."""
     programs = roots / "programs"
     if (programs / "done").exists():
         return programs
@@ -100,7 +100,8 @@ def make_programs(build, roots, folder):
 
 
 def try_package(release, package, arguments, programs, logs):
-    """Returns one row of the table, {step: "", or why it failed, or None if it was not tried}, and the version of the release's libc."""
+    """Returns one row of the table, and the version of the release's libc. A row is {step: "", or why it failed, or None if it
+    was not tried}."""
     root = arguments.roots / release
     with tempfile.TemporaryDirectory(prefix="forksight-platform-") as name:
         folder = Path(name)
@@ -141,14 +142,14 @@ def make_table(rows):
 
 
 def judge(rows):
-    """Returns the cells that are red and not explained, and those that are explained and not red."""
+    """Returns a text for each cell that is red but not explained, or explained but not red."""
     problems = []
     for release, package, _, result in rows:
         for step, reason in result.items():
             if reason and not explanation_of(release, step):
                 problems.append(f"{release}, {package}, {step}: {reason}")
             elif reason == "" and explanation_of(release, step):
-                problems.append(f"{release}, {package}, {step}: is explained as red, and is not")
+                problems.append(f"{release}, {package}, {step}: is explained as red, but is not red")
     return problems
 
 

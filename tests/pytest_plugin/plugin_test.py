@@ -1,4 +1,5 @@
-"""Runs sessions of pytest with the plugin: checks which tests fail, the explanations, and that no process is left behind."""
+"""Runs sessions of pytest with the plugin: checks which tests fail, what their explanations say, and that no process is left
+behind."""
 import argparse
 import os
 import re
@@ -13,8 +14,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 LIMIT = 100
 
-# Test -> a pattern that its explanation must match. A lock of Python does not record its holder. So for two locks the explanation gives
-# the lines where the threads wait.
+# Maps a test to a pattern that its explanation must match. A lock of Python does not record its holder. So for test_two_locks the
+# explanation only shows the lines where the threads wait.
 HANGS = {
     "test_child_of_a_held_lock": "HANG[^\n]*: python-lock-orphaned",
     "test_pool_join": "HANG[^\n]*: python-lock-orphaned",
@@ -47,7 +48,8 @@ class Session:
         shutil.rmtree(self.folder)
 
     def failure(self, name):
-        """What junit.xml says about a failed test; None if it passed. It has an `error` if the worker of the test has ended."""
+        """Returns what junit.xml says about a failed test, or None if the test passed. If the worker of the test was killed,
+        junit.xml has an `error` instead of a `failure`."""
         found = [one for one in self.cases[name] if one.tag in ("failure", "error")]
         return f"{found[0].get('message')}\n{found[0].text}" if found else None
 
@@ -55,7 +57,7 @@ class Session:
         return sorted(path.name for path in (self.folder / "out").glob("pytest-*.txt"))
 
     def find_left(self):
-        """The command lines of processes of this session that still exist."""
+        """Returns the command lines of the processes of this session that still exist."""
         left = []
         for path in Path("/proc").glob("[0-9]*/environ"):
             try:
@@ -95,7 +97,8 @@ def check_xdist(line):
 
 
 def check_native(line):
-    """A session without workers ends, with a report and junit.xml. With one worker only the hung worker ends, and the session goes on."""
+    """A session without workers is killed, but writes a report and junit.xml before. With one worker, only the hung worker is
+    killed, and the session goes on."""
     with Session(line, "native", "--forksight=observe") as session:
         assert session.status == -9, session.status
         assert "cannot be interrupted: the session is ended by SIGKILL" in session.log

@@ -1,4 +1,5 @@
-"""One test checks that the shim is loaded. The other checks that the process has no child: the watcher of the plugin is none."""
+"""One test checks that the shim is loaded. The other checks that the process has no child, so the watcher of the plugin is not
+its child."""
 import os
 
 import pytest

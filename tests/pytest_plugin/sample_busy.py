@@ -1,8 +1,9 @@
-"""A test that computes in native code for longer than the limit: it is slow, but it does not hang. Another test follows."""
+"""The first test computes in native code for longer than the time limit. It is slow, but it does not hang. A second test
+follows."""
 import hashlib
 import time
 
-SECONDS = 14  # of processor time, so a busy machine makes the call longer, never shorter
+SECONDS = 14  # of CPU time, so on a busy machine the call takes longer, never shorter
 
 
 def work(rounds):

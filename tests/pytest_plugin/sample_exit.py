@@ -1,4 +1,4 @@
-"""A session whose test passes, and leaves a thread that never ends."""
+"""The only test passes, but leaves a thread that never ends."""
 import threading
 
 

@@ -1,4 +1,4 @@
-"""Twenty tests for pytest, three of which hang, each in its own way."""
+"""Twenty tests for pytest. Three of them hang, each in another way."""
 import multiprocessing
 import threading
 import time

@@ -1,4 +1,5 @@
-"""A test that hangs in native code. Its wait starts again after every signal. Another test comes before it."""
+"""The second test hangs in native code. The kernel restarts its wait after every signal, so a signal handler cannot end the
+test."""
 import ctypes
 
 

@@ -3,8 +3,8 @@
   in_root.py COMMAND SHIM CASES      COMMAND, SHIM: from the build; CASES: the folder repro/python
 
 FORKSIGHT_PYTHON_ROOTS names the folders and interpreters: "ROOT:INTERPRETER ROOT:INTERPRETER ...", for example
-"/srv/trixie:/usr/bin/python3.13". A root folder needs /proc, and a glibc that is not older than the one of this system. The test uses
-chroot, so it needs the rights of root.
+"/srv/trixie:/usr/bin/python3.13". A root folder needs /proc, and a glibc that is not older than the glibc of this system. The
+test uses chroot, so root must run it.
 """
 import json
 import os
@@ -18,8 +18,8 @@ from pathlib import Path
 
 SKIPPED = 77
 FOLDER = "opt/forksight-test"
-DEADLINE = 30  # a hang must be found within so many seconds
-# Libraries that are not copied: the root folder has its own.
+DEADLINE = 30  # seconds within which forksight must find a hang
+# Libraries that are not copied, because the root folder contains its own.
 OF_THE_ROOT = ("libc.so", "libm.so", "ld-linux", "linux-vdso")
 # The programs that hang, and the rule that explains each hang.
 HANGS = {
@@ -32,10 +32,10 @@ HANGS = {
     "executor.py": "lost-wakeup",
     "feeder.py": "lost-feeder-thread",
 }
-SILENT = [name for name in HANGS if name != "start_methods.py"]  # the variant "repaired" of these must be silent
+SILENT = [name for name in HANGS if name != "start_methods.py"]  # forksight must report nothing about the variant "repaired" of these programs
 CERTAINTIES = ["proven", "likely", "possible"]
 RECURSIVE = "recursive_lock.py"
-# From this version on an RLock records its owner. Before, it is a semaphore.
+# From this version on, an RLock records its owner. In earlier versions it is a semaphore.
 FIRST_WITH_OWNER = (3, 14)
 # These versions do not export what the shim needs to read lines of Python.
 WITHOUT_LINES_IN_TRACES = ((3, 9), (3, 10))
@@ -85,7 +85,8 @@ class Root:
         return [self.interpreter, "-B", f"/{FOLDER}/cases/{name}", variant]
 
     def why(self, name):
-        """The findings about the case. `why` is asked again until it finds something, because the case needs time to hang."""
+        """Returns the report of `why` about the case. Runs `why` again until it finds something, because the case needs time
+        until it hangs."""
         case = subprocess.Popen(["chroot", self.root, *self.python(name)], start_new_session=True,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
@@ -112,7 +113,8 @@ class Root:
 
 
 def find_marked(script, mark):
-    """The number of the line with this mark; None if there is none, because the standard library makes the fork."""
+    """Returns the number of the line with this mark. Returns None if there is no such line, because the standard library calls
+    fork."""
     lines = script.read_text().splitlines()
     return next((number for number, text in enumerate(lines, 1) if text.rstrip().endswith(f"# MARK: {mark}")), None)
 
@@ -146,7 +148,7 @@ def check_hang(root, name, rule):
         if [limit for limit in report["limits"] if "Python" in limit]:
             raise Problem(f"{view}: {report['limits']}")
         certainties[view] = finding["hang"]
-    # `run` must be as certain as `why`: the signal that the shim handles is not a way out of a wait.
+    # `run` must be as certain as `why`. The shim's own signal handler must not count as a way out of the wait.
     if CERTAINTIES.index(certainties["run"]) > CERTAINTIES.index(certainties["why"]):
         raise Problem(f"`run` is less certain than `why`: {certainties}")
 

@@ -19,7 +19,7 @@
 namespace forksight::inspect {
 namespace {
 
-// All offsets except those that are 0, which means "none".
+// Returns all offsets of the layout, except optional offsets that are 0, because 0 means "none".
 std::map<std::string, std::uint64_t> offsets_of(const PythonLayout& layout) {
   std::map<std::string, std::uint64_t> offsets{
       {"interpreters", layout.interpreters},
@@ -87,7 +87,8 @@ class PythonHeaders : public testing::TestWithParam<int> {
   std::filesystem::path folder_;
 };
 
-// The layout from the table, or from a process of a version that describes itself.
+// Returns the layout of a version: from the table, or from a process of that version if its memory describes the
+// layout.
 PythonLayout layout_of(int minor, const std::string& interpreter) {
   if (minor < kFirstDescribedMinor) return *known_python_layout(minor);
   const test::PythonProcess process(interpreter, "read");
@@ -127,26 +128,27 @@ class PythonDescription : public testing::TestWithParam<test::MadeVersion> {
 
   static constexpr std::uint64_t kAddress = 0x1000;
   test::SparseMemory memory_;
-  std::vector<std::uint64_t> offsets_;  // the version, whether it has no GIL, sizes of structures and offsets in them
+  std::vector<std::uint64_t> offsets_;  // the version, 1 if it has no GIL, then sizes of structures and offsets in them
 };
 
-TEST_P(PythonDescription, IsBelievedOfItsVersion) {
+TEST_P(PythonDescription, IsAcceptedForItsVersion) {
   const auto layout = read();
   ASSERT_TRUE(layout);
   EXPECT_EQ(layout->minor, GetParam().minor);
-  // Without the GIL, the width of a string is at another place, and code has copies.
+  // Without the GIL, the bits for a string's width are at another place, and code objects have copies of their
+  // instructions.
   EXPECT_EQ(layout->string_kind_shift, GetParam().is_free_threaded ? 8U : 2U);
   EXPECT_EQ(layout->code_copies != 0, GetParam().is_free_threaded);
   offsets_[0] += 0x0300;  // another release of the same version
   EXPECT_TRUE(read());
 }
 
-TEST_P(PythonDescription, IsNotBelievedWithoutTheCookie) {
+TEST_P(PythonDescription, IsRefusedWithoutTheCookie) {
   memory_.put(kAddress, std::array<char, 8>{});
   EXPECT_FALSE(read());
 }
 
-TEST_P(PythonDescription, IsNotBelievedUnderTheNameOfAnotherVersion) {
+TEST_P(PythonDescription, IsRefusedWithTheNumberOfAnotherVersion) {
   for (std::uint64_t version = 0x030C; version <= 0x0310; ++version) {
     if (version == 0x0300U + static_cast<unsigned>(GetParam().minor)) continue;
     offsets_[0] = version << 16U | 0x00f0;
@@ -155,13 +157,13 @@ TEST_P(PythonDescription, IsNotBelievedUnderTheNameOfAnotherVersion) {
   }
 }
 
-TEST_P(PythonDescription, IsNotBelievedOfImpossibleOffsets) {
+TEST_P(PythonDescription, IsRefusedWithImpossibleOffsets) {
   constexpr std::size_t kThreads = 8;  // interpreter_state.threads_head is one of the first words in each version
   const auto kept = offsets_;
   offsets_[40] = std::uint64_t{1} << 62U;
   EXPECT_FALSE(read());
   offsets_ = kept;
-  offsets_[kThreads] = offsets_[5];  // the size of the interpreter: out of bounds
+  offsets_[kThreads] = offsets_[5];  // the offset is the size of the interpreter, so it is out of bounds
   EXPECT_FALSE(read());
   offsets_ = kept;
   offsets_.resize(20);

@@ -1,4 +1,5 @@
-// Line tables that the compiler of each version made, and all tables of one module of each installed interpreter.
+// Tests the reader of line tables. The samples were made by the compiler of each version. Another test reads all tables
+// of one module of each installed interpreter.
 #include "inspect/python/python_lines.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +29,7 @@ struct Sample {
   int minor;
   std::string table;
   int size;
-  std::map<int, int> lines;  // from this address on; line 0: no line
+  std::map<int, int> lines;  // address from which on this line is valid; 0: no line
 };
 
 // def f(a):            line 1
@@ -196,7 +197,7 @@ with open(argparse.__file__) as source:
     print(json.dumps([sys.version_info[1], [tell(each) for each in codes(compile(source.read(), "a", "exec"))]]))
 )";
 
-TEST(PythonLines, OfAWholeModuleAreThoseThatPythonTells) {
+TEST(PythonLines, OfAWholeModuleAreThoseThatPythonReports) {
   int tried = 0;
   for (int minor = kFirstPythonMinor; minor <= kLastPythonMinor; ++minor) {
     for (const std::string& interpreter : test::find_interpreters(minor)) {

@@ -85,7 +85,7 @@ class PythonFrames : public testing::TestWithParam<int> {
   std::vector<std::string> interpreters_;
 };
 
-TEST_P(PythonFrames, AreThoseThatPythonTells) {
+TEST_P(PythonFrames, AreThoseThatPythonReports) {
   for (const std::string& interpreter : interpreters_) {
     SCOPED_TRACE(interpreter);
     const PythonProcess process(interpreter, "read");
@@ -117,7 +117,7 @@ TEST_P(PythonFrames, NameTheLocalsOfTheInnermost) {
   }
 }
 
-TEST_P(PythonFrames, TellWhoHasTheGil) {
+TEST_P(PythonFrames, NameTheHolderOfTheGil) {
   for (const std::string& interpreter : interpreters_) {
     SCOPED_TRACE(interpreter);
     const PythonProcess process(interpreter, "gil");
@@ -141,7 +141,7 @@ TEST_P(PythonFrames, OfAForkedChildAreItsOwn) {
   }
 }
 
-TEST_P(PythonFrames, OfLostThreadsStayWhereCodeInCForked) {
+TEST_P(PythonFrames, OfLostThreadsRemainAfterAForkByCCode) {
   for (const std::string& interpreter : interpreters_) {
     SCOPED_TRACE(interpreter);
     const PythonProcess process(interpreter, "c-fork");
@@ -162,7 +162,8 @@ TEST_P(PythonFrames, OfACoreAreThoseOfTheProcess) {
     ASSERT_TRUE(live) << live.error();
     const int fd = memfd_create("core", MFD_CLOEXEC);
     const std::string path = "/proc/self/fd/" + std::to_string(fd);
-    // The stacks of its threads are larger than this limit, and its heap is smaller.
+    // Mappings up to this size are in the core as a whole. The heap is smaller than this, and the threads' stacks are
+    // larger.
     test::write_file(path, test::make_core(live.value(), {.whole_up_to = 32U << 20U}));
     const auto core = image::open_core(path);
     ASSERT_TRUE(core) << core.error();

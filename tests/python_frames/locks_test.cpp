@@ -1,4 +1,5 @@
-// What a parked thread waits for, in made-up memory with the layout of each version.
+// Tests how the analyzer finds the lock for which a parked thread waits. The memory is made up with the layout of each
+// version.
 #include "inspect/python/python_locks.hpp"
 
 #include <gtest/gtest.h>
@@ -50,7 +51,7 @@ class PythonPark : public testing::TestWithParam<test::MadeVersion> {
   std::uint64_t lock_;  // the first member of an object
 };
 
-TEST_P(PythonPark, TellsTheLock) {
+TEST_P(PythonPark, FindsTheLock) {
   const auto park = find();
   ASSERT_TRUE(park);
   EXPECT_EQ(park->address, lock_);
@@ -58,9 +59,9 @@ TEST_P(PythonPark, TellsTheLock) {
   EXPECT_EQ(park->owner, 0U);
 }
 
-TEST_P(PythonPark, TellsTheOwnerOfARecursiveLock) {
+TEST_P(PythonPark, FindsTheOwnerOfARecursiveLock) {
   put_lock("_thread.RLock", 3, kOwner);
-  // Up to 3.13 an RLock is not a PyMutex, so the memory after a PyMutex is not its owner.
+  // Up to 3.13, an RLock is not a PyMutex, so the word after the lock byte is not an owner.
   EXPECT_EQ(find().value().owner, GetParam().minor >= 14 ? kOwner : 0U);
   put_lock("_thread.RLocker", 3, kOwner);
   EXPECT_EQ(find().value().owner, 0U);
@@ -68,7 +69,8 @@ TEST_P(PythonPark, TellsTheOwnerOfARecursiveLock) {
   EXPECT_EQ(find().value().owner, 0U);
 }
 
-// A value of 2 is a PyEvent, such as the end of a thread. With a value of 1 no waiter is recorded, or it is not a lock.
+// The byte of a lock that threads wait for is 3. With 2 it is a PyEvent, for example the end of a thread. With 1 no
+// waiter is recorded.
 TEST_P(PythonPark, IsALockOnlyIfItIsLockedAndWaitedFor) {
   for (const std::uint8_t byte : std::to_array<std::uint8_t>({0, 1, 2, 4, 7, 255})) {
     put_lock("_thread.lock", byte);
@@ -77,7 +79,7 @@ TEST_P(PythonPark, IsALockOnlyIfItIsLockedAndWaitedFor) {
   }
 }
 
-TEST_P(PythonPark, IsNotBelievedOutsideOfTheListOfWaiters) {
+TEST_P(PythonPark, IsRefusedOutsideTheListOfWaiters) {
   memory_.put(kList + 8, std::uint64_t{kSemaphore});
   EXPECT_FALSE(find());
   link(kList, kList + 0x1000);
@@ -86,12 +88,12 @@ TEST_P(PythonPark, IsNotBelievedOutsideOfTheListOfWaiters) {
   EXPECT_FALSE(find());
 }
 
-TEST_P(PythonPark, IsOverOnceSomebodyWakesIt) {
+TEST_P(PythonPark, IsOverIfTheThreadWasWoken) {
   memory_.put(kSemaphore + 48, std::uint8_t{1});
   EXPECT_FALSE(find());
 }
 
-TEST_P(PythonPark, NeedsItsMemory) {
+TEST_P(PythonPark, IsRefusedWithoutItsMemory) {
   EXPECT_FALSE(find_python_park(memory_, layout_, 0));
   EXPECT_FALSE(find_python_park(memory_, layout_, kSemaphore + 0x1000));
   memory_.put(kSemaphore - 8, std::uint64_t{0xdead'0000});

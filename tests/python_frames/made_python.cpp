@@ -43,7 +43,8 @@ std::string name_of(const MadeVersion& version) {
   return "3_" + std::to_string(version.minor) + (version.is_free_threaded ? "t" : "");
 }
 
-// The values of 3.13.0, 3.14.10 and 3.15.2 for x86-64. Without the GIL: the values that a compiler gets from headers.
+// The offsets of 3.13.0, 3.14.10 and 3.15.2 for x86-64. The offsets of builds without the GIL were computed by a
+// compiler from the headers.
 std::vector<std::uint64_t> MadePython::offsets_of(const MadeVersion& version) {
   if (version.minor == 13) {
     return {0x30d00f0, 0,    0x452b8, 0x260, 0x278,  0x2f998, 0x1c68, 0x1c60, 0x1cb0, 0x1ce8, 0x1de8, 0x1dd8,

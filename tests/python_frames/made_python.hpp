@@ -1,4 +1,4 @@
-// Made-up memory with the layout of an interpreter, and memory that records what was read from another memory.
+// Made-up memory with the layout of an interpreter, and memory that records the reads from another memory.
 #pragma once
 
 #include <cstddef>
@@ -67,11 +67,12 @@ struct MadeVersion {
 std::vector<MadeVersion> made_versions();
 std::string name_of(const MadeVersion& version);  // "3_14t"
 
-// One interpreter. What is added last comes first in its lists, as in CPython.
+// One made-up interpreter. As in CPython, the newest entry of a list is its first entry.
 class MadePython {
  public:
   explicit MadePython(const inspect::PythonLayout& layout);
-  // The layout from the table of the analyzer, or as the version describes itself.
+  // Returns the layout of a version: from the analyzer's table, or from the offsets with which the version describes
+  // itself.
   static inspect::PythonLayout layout_of(const MadeVersion& version);
   static std::vector<std::uint64_t> offsets_of(const MadeVersion& version);  // the words after the cookie
 

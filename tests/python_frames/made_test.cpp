@@ -11,7 +11,7 @@ using test::MadePython;
 
 constexpr std::size_t kMostFramesOfThread = 128;
 
-// A table in which all instructions belong to one line, `delta` after the first line.
+// Returns a line table in which all instructions belong to one line, which is `delta` lines after the first line.
 std::vector<std::uint8_t> one_line(PythonLines kind, std::uint8_t delta) {
   switch (kind) {
     case PythonLines::kDeltas: return {0, delta};
@@ -131,7 +131,7 @@ TEST_P(MadeFrames, OfStatesInACircleAreReadOnce) {
   EXPECT_NE(limits_[0].find("forms a ring"), std::string::npos) << limits_[0];
 }
 
-// A deep recursion is no ring: the same code is in many frames.
+// In a deep recursion, many frames have the same code, but each frame has its own address.
 TEST_P(MadeFrames, OfARecursionAreNoRing) {
   python_.thread(0x7000, 100, python_.frames(std::vector<test::MadeFrame>(100, {code(U"f"), 0}))[0]);
   EXPECT_EQ(read().at(0).stack.frames.size(), 100U);
@@ -145,7 +145,7 @@ TEST_P(MadeFrames, EndWhereTheChainBreaks) {
   EXPECT_EQ(text(read().at(0)), "f /app/main.py:15\n...");
 }
 
-TEST_P(MadeFrames, OfNoCodeObjectAreNotBelieved) {
+TEST_P(MadeFrames, OfAnObjectThatIsNoCodeAreRefused) {
   const std::uint64_t code_object = code(U"f");
   python_.memory().put(code_object + layout_.object_type, python_.string(U"str"));
   python_.thread(0x7000, 100, python_.frames({{code_object, 0}})[0]);
@@ -156,14 +156,14 @@ TEST_P(MadeFrames, OfNoCodeObjectAreNotBelieved) {
                 std::to_string(GetParam().minor));
 }
 
-TEST_P(MadeFrames, OfAThreadOfAnotherInterpreterAreNotBelieved) {
+TEST_P(MadeFrames, OfAThreadOfAnotherInterpreterAreRefused) {
   const std::uint64_t thread = python_.thread(0x7000, 100, python_.frames({{code(U"f"), 0}})[0]);
   python_.memory().put(thread + layout_.thread_interpreter, thread);
   EXPECT_TRUE(read().empty());
   EXPECT_EQ(limits_.size(), 1U);
 }
 
-TEST_P(MadeFrames, OfAStateForAThreadToComeAreItsMakers) {
+TEST_P(MadeFrames, OfANewThreadStateAreThoseOfTheCreatingThread) {
   python_.thread(0x7000, 100, python_.frames({{code(U"start"), 0}})[0]);
   python_.thread(0x7000, 100, 0);
   image::Image image = python_.image();
@@ -175,7 +175,7 @@ TEST_P(MadeFrames, OfAStateForAThreadToComeAreItsMakers) {
   EXPECT_EQ(threads[0].tid, 100);
 }
 
-TEST_P(MadeFrames, AreSaidToBeMissingWithTheirMemory) {
+TEST_P(MadeFrames, MissingMemoryIsReported) {
   image::Image image = python_.image();
   image.memory = std::make_shared<test::SparseMemory>();
   EXPECT_TRUE(read(image).empty());
@@ -192,7 +192,8 @@ TEST_P(MadeFrames, AreNoneBeforePythonStarts) {
 class MadeFramesOfCopies : public MadeFrames {};
 
 TEST_P(MadeFramesOfCopies, HaveTheLinesOfTheCode) {
-  // The copy lies further from the code than the line table reaches. The reader must use the index of the copy.
+  // The distance from the code to the copy is larger than all offsets in the line table. So the reader must subtract
+  // the address of the copy.
   const std::uint64_t in_copy = code(U"f");
   python_.thread(0x7000, 100, python_.frames({{in_copy, 4, 0, 1}, {in_copy, 4, 0, 0}})[0]);
   EXPECT_EQ(text(read().at(0)), "f /app/main.py:15\nf /app/main.py:15\n");

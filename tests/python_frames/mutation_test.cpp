@@ -1,4 +1,4 @@
-// Reading the memory of a process must end, and respect its limits, whatever the memory contains.
+// Whatever the memory of a process contains, the reader must end, and must not return more than its limits allow.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -19,9 +19,9 @@ using test::SparseMemory;
 
 const int kRounds = test::rounds_of_fuzzing(3'000);
 
-class Patient {
+class DamagedMemory {
  public:
-  Patient(image::Image image, const PythonInterpreter& python) : image_(std::move(image)), python_(python) {
+  DamagedMemory(image::Image image, const PythonInterpreter& python) : image_(std::move(image)), python_(python) {
     const auto recording = std::make_shared<RecordingMemory>(image_.memory);
     image_.memory = recording;
     EXPECT_FALSE(read().empty());
@@ -30,7 +30,8 @@ class Patient {
     image_.memory = memory_;
   }
 
-  // Replaces some bytes that the reader reads: by random bytes, by 0xff, or by bytes of another place. Then reads.
+  // Damages some bytes that the reader will read: makes them random, 0xff, or equal to bytes of another place. Then
+  // reads, and repairs them.
   void damage_and_read() {
     std::vector<std::pair<std::uint64_t, std::vector<std::byte>>> kept;
     const int places = 1 + pick(4);
@@ -80,8 +81,8 @@ TEST(PythonMutation, OfMadeMemoryEnds) {
     const std::uint64_t code = python.code(U"f", U"/模块.py", 1, {0x98, 1, 0x80, 0}, {U"a", U"b"});
     for (std::uint64_t i = 1; i < 4; ++i)
       python.thread(i << 12U, static_cast<std::int32_t>(i), python.frames({{code, 0}, {code, 2}, {code, -2}})[0]);
-    Patient patient(python.image(), python.interpreter());
-    for (int round = 0; round < kRounds; ++round) patient.damage_and_read();
+    DamagedMemory damaged(python.image(), python.interpreter());
+    for (int round = 0; round < kRounds; ++round) damaged.damage_and_read();
   }
 }
 
@@ -97,19 +98,19 @@ TEST(PythonMutation, OfRealMemoryEnds) {
     std::vector<std::string> limits;
     const auto python = find_python(image.value(), stacks.symbols(), limits);
     ASSERT_TRUE(python);
-    Patient patient(image.value(), *python);
-    for (int round = 0; round < kRounds / 10; ++round) patient.damage_and_read();
+    DamagedMemory damaged(image.value(), *python);
+    for (int round = 0; round < kRounds / 10; ++round) damaged.damage_and_read();
     tried = true;
   }
   if (!tried) GTEST_SKIP() << "no CPython 3.9 to 3.15 here";
 }
 
-TEST(PythonMutation, OfNothingButNoiseEnds) {
+TEST(PythonMutation, OfRandomMemoryEnds) {
   std::mt19937 random{1};
   for (const test::MadeVersion& version : test::made_versions()) {
     const PythonLayout layout = MadePython::layout_of(version);
     for (int round = 0; round < 200; ++round) {
-      // Memory of words that are small numbers or addresses of other words.
+      // Fill the memory with words that are small numbers or addresses of other words.
       const auto memory = std::make_shared<SparseMemory>();
       for (std::uint64_t at = 0x10000; at < 0x18000; at += 8) {
         const std::uint64_t number = random();

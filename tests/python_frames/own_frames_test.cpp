@@ -1,5 +1,5 @@
 // Compares the stacks that the shim writes about its interpreter with what the analyzer reads from the same memory. The
-// memory is made up with the layout of each version, and mapped at its own addresses.
+// memory is made up with the layout of each version. The test maps it at the addresses that its pointers contain.
 #include "python/own_frames.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kOwn = 0x7000;  // pthread_self() of the thread that writes the stacks
 constexpr std::uint64_t kOther = 0x8000;
 
-// Maps the made-up memory at its own addresses.
+// Maps the made-up memory into this process, at the addresses that its pointers contain.
 class Mapped {
  public:
   explicit Mapped(const test::SparseMemory& memory) {
@@ -128,9 +128,9 @@ TEST_P(OwnPythonFrames, AreThoseThatTheAnalyzerReads) {
   EXPECT_EQ(parsed(text), seen_by_analyzer());
 }
 
-// The line of a frame may be remembered. It must not be used for another place in the function, or for another function
-// at the same place.
-TEST_P(OwnPythonFrames, ThatComeAgainAreToldAlike) {
+// The shim may copy the text of a frame that it wrote before. It must do so only for the same instruction of the same
+// code object.
+TEST_P(OwnPythonFrames, ThatRepeatHaveTheSameLines) {
   const std::uint64_t f = code(U"f");
   const std::uint64_t g = code(U"g");
   const auto frames = python_.frames({{f, 2}, {g, 2}, {f, 2}, {f, 24}, {f, 130}, {g, 2}, {f, 2}, {g, 24}});
@@ -161,14 +161,14 @@ TEST_P(OwnPythonFrames, OfACircleEnd) {
   EXPECT_EQ(std::ranges::count(text, '\n'), 102);
 }
 
-TEST_P(OwnPythonFrames, OfNoCodeObjectAreNotBelieved) {
+TEST_P(OwnPythonFrames, OfAnObjectThatIsNoCodeAreRefused) {
   const std::uint64_t object = code(U"f");
   python_.memory().put(object + python_.interpreter().layout.object_type, python_.string(U"str"));
   const std::uint64_t own = python_.thread(kOwn, 100, python_.frames({{object, 2}})[0]);
   EXPECT_EQ(tell(own), "Stack (most recent call first):\n  ...\n");
 }
 
-// A name that contains an end of line would look like two frames.
+// A name that contains a newline would look like two frames, so the shim replaces the newline.
 TEST_P(OwnPythonFrames, AreOneLineEach) {
   const std::uint64_t own =
       python_.thread(kOwn, 100, python_.frames({{code(U"a\nb", std::u32string(600, U'f')), 2}})[0]);
@@ -178,13 +178,13 @@ TEST_P(OwnPythonFrames, AreOneLineEach) {
   EXPECT_NE(text.find(std::string(500, 'f') + "...\""), std::string::npos) << text;
 }
 
-TEST_P(OwnPythonFrames, EndWithTheRoom) {
+TEST_P(OwnPythonFrames, EndWhereTheBufferEnds) {
   const std::uint64_t own = python_.thread(kOwn, 100, python_.frames({{code(U"f"), 2}, {code(U"g"), 2}})[0]);
   EXPECT_EQ(tell(own, true, 40).size(), 40U);
   EXPECT_TRUE(is_cut_);
 }
 
-TEST_P(OwnPythonFrames, AreNotReadOfAnotherVersion) {
+TEST_P(OwnPythonFrames, AreNotReadFromAnotherVersion) {
   const std::uint64_t own = python_.thread(kOwn, 100, python_.frames({{code(U"f"), 2}})[0]);
   offsets_[0] = 0x0310'00f0;
   put_offsets();

@@ -100,7 +100,7 @@ void PythonProcess::read_line() {
   std::array<char, 65536> buffer{};
   while (!line.ends_with('\n')) {
     const ssize_t size = read(output_, buffer.data(), buffer.size());
-    if (size <= 0) return;  // the script failed, and has printed why
+    if (size <= 0) return;  // the script has failed, and has printed an error
     line.append(buffer.data(), static_cast<std::size_t>(size));
   }
   const auto told = nlohmann::json::parse(line);

@@ -1,4 +1,4 @@
-// Runs scene.py in an interpreter of this machine, until all of its threads are where they stay.
+// Runs scene.py in an interpreter of this machine. The constructor returns when all threads wait at their final places.
 #pragma once
 
 #include <sys/types.h>
@@ -9,10 +9,10 @@
 
 namespace forksight::test {
 
-// The programs of CPython 3.`minor`: in /usr/bin, in /usr/local/bin, and those of pyenv.
+// Returns the paths of CPython 3.`minor`: in /usr/bin, in /usr/local/bin, and in the folder of pyenv.
 std::vector<std::string> find_interpreters(int minor);
 
-// All that the command writes to its standard output.
+// Returns everything that the command writes to its standard output.
 std::string output_of(const std::vector<std::string>& command);
 
 struct ToldFrame {
@@ -37,7 +37,7 @@ class PythonProcess {
   PythonProcess(const PythonProcess&) = delete;
   PythonProcess& operator=(const PythonProcess&) = delete;
 
-  pid_t pid() const { return told_pid_; }  // the process to examine: with a fork, the child
+  pid_t pid() const { return told_pid_; }  // the process to examine; if the scene forks, this is the child
   const std::vector<ToldThread>& told() const { return told_; }
 
  private:

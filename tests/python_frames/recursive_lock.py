@@ -1,4 +1,5 @@
-"""A thread holds a threading.RLock while the first thread forks. In the child the lock stays taken, and records the lost thread as owner."""
+"""A thread holds a threading.RLock while the first thread forks. In the child the lock stays taken, and its recorded owner is the
+lost thread."""
 import os
 import sys
 import threading

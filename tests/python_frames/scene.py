@@ -1,7 +1,8 @@
-"""Starts threads that each wait in another kind of code, and prints what Python itself reports about them, as one line of JSON.
+"""Starts threads. Each thread waits in another kind of code. Prints what Python itself reports about the threads, as one line of
+JSON.
 
-Then the first thread waits for the end of its input, with os.read(). The mode "gil": it keeps the GIL meanwhile. "fork", "c-fork": it
-waits in a forked child. "busy": another thread runs meanwhile.
+Then the first thread waits in read() for the end of its input. Mode "gil": it holds the GIL during this wait. "fork", "c-fork":
+it waits in a forked child. "busy": another thread runs during this wait.
 """
 import ctypes
 import json
@@ -124,7 +125,7 @@ def made(name, text, file):
     return scope[name]
 
 
-# Code with large steps between line numbers, forward and back, and a code object with thousands of lines.
+# FAR has large steps between line numbers, forward and back. LONG is a function of thousands of lines.
 FAR = "def far(a):\n" + "\n" * 5000 + "  a = [\n" + "\n" * 300 + "    1,\n  ]; gate().acquire(" + "\n" * 90 + "arrive(\n\n))"
 LONG = "def long(a):\n" + "".join(f"  a = {i} if a else (\n  {i + 1})\n" for i in range(3000)) + "  gate().acquire(arrive())"
 THREADS = {
@@ -165,7 +166,7 @@ def frames_of(frame):
     return frames
 
 
-def is_there(thread):
+def is_waiting(thread):
     frame = sys._current_frames().get(thread.ident)
     if frame is None or frame.f_code is arrive.__code__:
         return False
@@ -183,7 +184,7 @@ def read_input_with_gil():
 
 
 def tell(threads, waiter):
-    """Prints the report. The line that calls it is the line of the wait, which follows."""
+    """Prints the report. Its caller waits in the same line in which it calls this function, so the reported line stays right."""
     frames = sys._current_frames()
     main = threading.main_thread()
     told = {"pid": os.getpid(), "threads": []}
@@ -206,7 +207,7 @@ def main():
     threads = [threading.Thread(target=target, name=name, daemon=True) for name, target in THREADS.items()]
     for thread in threads:
         thread.start()
-    while not all(is_there(thread) for thread in threads):
+    while not all(is_waiting(thread) for thread in threads):
         time.sleep(0)
     if mode == "busy":
         threading.Thread(target=run, name="busy", daemon=True).start()

@@ -1,4 +1,5 @@
-"""check_schema.py SCHEMA PROGRAM: the reports that PROGRAM prints fit the schema, and the schema refuses damaged reports."""
+"""check_schema.py SCHEMA PROGRAM: the reports that PROGRAM prints must match the schema, and the schema must refuse damaged
+reports."""
 import copy
 import json
 import subprocess
@@ -26,7 +27,7 @@ def main():
     enders = {ender["kind"] for report in reports for process in report["processes"] for wait in process["waits"]
               for ender in wait["could_end"] or []}
     if enders != {"process", "timer", "signal", "anybody", "continue"}:
-        failures.append("the kinds of enders in the reports are not the expected ones: %s" % sorted(enders))
+        failures.append("the reports contain other kinds of enders than expected: %s" % sorted(enders))
 
     # A schema that accepts every report would pass the checks above. So the schema must refuse damaged reports.
     good = next(report for report in reports if report["findings"])

@@ -1,4 +1,4 @@
-// Removes the escape sequences of colours and links from a text.
+// Removes the escape sequences for colours and links from a text.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Findings are written as JSON and read back unchanged; anything that is not a document of findings is refused.
+// Tests that findings are read back unchanged from JSON, and that anything else than a document of findings is refused.
 #include "render/findings_json.hpp"
 
 #include <gtest/gtest.h>
@@ -68,12 +68,12 @@ ToldFindings make_told() {
 
 std::string text_of(const ToldFindings& told) { return tell_findings(kSchema, told); }
 
-TEST(FindingsJson, ComeBackAsTheyWere) {
+TEST(FindingsJson, AreReadBackUnchanged) {
   const ToldFindings told = make_told();
   const auto again = read_findings(kSchema, text_of(told));
   ASSERT_TRUE(again) << again.error();
   EXPECT_EQ(text_of(again.value()), text_of(told));
-  // If both reading and writing left out a member, the texts above would be equal. So members are compared, too.
+  // If both the reader and the writer left out a member, the texts would still be equal. So compare the members, too.
   const Finding& finding = again->findings.front();
   EXPECT_EQ(finding.process, 1U);
   EXPECT_EQ(finding.processes, told.findings.front().processes);
@@ -94,7 +94,7 @@ TEST(FindingsJson, ComeBackAsTheyWere) {
   EXPECT_EQ(again->processes.back().rank, 0);
 }
 
-TEST(FindingsJson, EachWordComesBack) {
+TEST(FindingsJson, EachEnumValueIsReadBack) {
   ToldFindings told = make_told();
   const auto comes_back = [&](auto member, auto last) {
     using Word = decltype(last);
@@ -114,7 +114,7 @@ TEST(FindingsJson, EachWordComesBack) {
 }
 
 // Reads findings back from the JSON report of each sample.
-TEST(FindingsJson, AreReadOutOfAnyReport) {
+TEST(FindingsJson, AreReadFromEachSampleReport) {
   std::size_t read = 0;
   for (test::Sample& sample : test::all_samples()) {
     SCOPED_TRACE(sample.name);
@@ -131,16 +131,16 @@ TEST(FindingsJson, AreReadOutOfAnyReport) {
   EXPECT_GE(read, 9U);
 }
 
-TEST(FindingsJson, WhatIsCutIsRefused) {
+TEST(FindingsJson, ACutDocumentIsRefused) {
   const std::string whole = text_of(make_told());
-  // The last two characters are the closing brace and the end of the line. Without the latter the document is complete.
+  // The last two characters are the closing brace and a newline. A document without the newline is complete.
   for (std::size_t length = 0; length + 2 < whole.size(); ++length)
     EXPECT_FALSE(read_findings(kSchema, whole.substr(0, length)));
   EXPECT_FALSE(read_findings(kSchema, std::string(100'000, '[')));
   EXPECT_FALSE(read_findings(kSchema, "[]"));
 }
 
-TEST(FindingsJson, WhatIsStrangeIsRefused) {
+TEST(FindingsJson, AnInvalidValueIsRefused) {
   const std::string whole = text_of(make_told());
   ASSERT_TRUE(read_findings(kSchema, whole));
   for (const auto& [from, to] : {std::pair{"\"likely\"", "\"perhaps\""},
@@ -160,8 +160,8 @@ TEST(FindingsJson, WhatIsStrangeIsRefused) {
   }
 }
 
-// Each member is required: none may be left out.
-TEST(FindingsJson, NothingMayBeMissing) {
+// The document is refused if any one member is missing.
+TEST(FindingsJson, EachMemberIsRequired) {
   const auto whole = nlohmann::json::parse(text_of(make_told()));
   const nlohmann::json flat = whole.flatten();
   for (const auto& [path, value] : flat.items()) {

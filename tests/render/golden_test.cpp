@@ -1,4 +1,5 @@
-// FORKSIGHT_UPDATE_GOLDEN=1 writes the files anew: then look at the difference.
+// Compares reports with golden files. With FORKSIGHT_UPDATE_GOLDEN=1, writes the golden files instead: check the
+// difference with git.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -44,14 +45,14 @@ TEST_P(Golden, OnlyNewlinesControlTheTerminal) {
   }
 }
 
-// With the escapes that are ours taken away, the coloured text is the plain one.
+// Without the escapes that forksight writes, the coloured text is equal to the plain text.
 TEST_P(Golden, ColourAddsNothingElse) {
   const std::string coloured = render(GetParam(), true);
   EXPECT_NE(coloured.find("\x1b["), std::string::npos);
   EXPECT_EQ(test::without_escapes(coloured), render(GetParam(), false));
 }
 
-TEST_P(Golden, LinesAreShortButForSummaries) {
+TEST_P(Golden, OnlySummariesHaveLongLines) {
   std::istringstream text(render(GetParam(), false));
   const auto findings = diagnose(GetParam().model);
   std::size_t long_lines = 0;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kStripped = ": is stripped: some of its functions have no names";
 
-TEST(Limits, SayOnceWhatIsTrueOfSeveralFiles) {
+TEST(Limits, AreMergedIfTheyHoldForSeveralFiles) {
   EXPECT_EQ(
       merge_limits({std::string("/usr/lib/liba.so") + kStripped, "process 7: cannot be read",
                     std::string("/usr/lib/libb.so") + kStripped, std::string("/usr/lib/liba.so") + kStripped}),
@@ -19,7 +19,7 @@ TEST(Limits, SayOnceWhatIsTrueOfSeveralFiles) {
           "process 7: cannot be read"}));
 }
 
-TEST(Limits, KeepWhatIsSaidOfOne) {
+TEST(Limits, AreKeptIfTheyHoldForOneFile) {
   EXPECT_EQ(merge_limits({std::string("/usr/lib/liba.so") + kStripped}),
             std::vector<std::string>{std::string("/usr/lib/liba.so") + kStripped});
 }
@@ -34,13 +34,13 @@ TEST(Limits, CountTheRestOfALongList) {
   EXPECT_TRUE(merged[0].ends_with("/lib/lib7.so and 12 more")) << merged[0];
 }
 
-TEST(Limits, AreNothingWhereAllWasSeen) {
+TEST(Limits, AreEmptyIfEverythingWasSeen) {
   EXPECT_EQ(render_limits({}), "");
   EXPECT_EQ(render_limits({"something"}), "What could not be seen:\n    - something\n");
 }
 
-// The user asked because of the unexplained hangs, so the report begins with them.
-TEST(Unexplained, IsToldInTheFirstLines) {
+// The user started forksight because of the hang, so the report begins with the unexplained hangs.
+TEST(Unexplained, IsReportedInTheFirstLines) {
   const std::string text = render_text({}, {}, {}, {"process 7 (app) has been stuck, and no rule explains why"});
   EXPECT_EQ(text,
             "forksight: 1 unexplained hang in 0 processes\n"

@@ -25,7 +25,7 @@ TEST(Page, CutsNoWord) {
   EXPECT_EQ(page.take(), "    - see\n      " + path + "\n      for it\n");
 }
 
-TEST(Page, KeepsHeadlinesWholeWhereTheWidthIsNotKnown) {
+TEST(Page, DoesNotWrapHeadlinesIfTheWidthIsNotKnown) {
   const std::string text = "child 2000 " + std::string(60, 'x') + " " + std::string(60, 'y');
   Page page{Paper{}};
   page.headline(Style::kBold, text);
@@ -36,7 +36,7 @@ TEST(Page, KeepsHeadlinesWholeWhereTheWidthIsNotKnown) {
   EXPECT_EQ(narrow.take(), "child 2000 " + std::string(60, 'x') + "\n" + std::string(60, 'y') + "\n");
 }
 
-TEST(Page, PutsThePlaceBelowWhereThereIsNoRoom) {
+TEST(Page, PutsThePlaceOnItsOwnLineIfThereIsNoRoom) {
   const Row row{.name = "cache_lookup", .place = "src/cache/lookup.cpp:1031", .note = "(inlined)"};
   Page wide = page_of(80);
   wide.row(row);
@@ -53,7 +53,7 @@ TEST(Page, WrapsLongNames) {
             "      shop::total(std::vector<int,\n        std::allocator<int> > const&)\n          shop.cpp:3\n");
 }
 
-TEST(Page, PutsLabelsOnLinesOfTheirOwnWhereItIsNarrow) {
+TEST(Page, PutsLabelsOnTheirOwnLinesOnANarrowPage) {
   Page wide = page_of(60);
   wide.labelled("Held by", "thread 7");
   EXPECT_EQ(wide.take(), "  Held by       thread 7\n");

@@ -17,7 +17,7 @@ TEST(Printable, ShowsControlCharacters) {
   EXPECT_EQ(printable("\xe2\x80\xae"), "\\xe2\\x80\\xae");  // right-to-left override
 }
 
-// All characters with the property Bidi_Control of Unicode (PropList.txt), and those that end a line.
+// All characters with Unicode's property Bidi_Control (PropList.txt), and Unicode's line and paragraph separators.
 const char* const kReordering[] = {"\xd8\x9c",     "\xe2\x80\x8e", "\xe2\x80\x8f", "\xe2\x80\xaa", "\xe2\x80\xab",
                                    "\xe2\x80\xac", "\xe2\x80\xad", "\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x81\xa7",
                                    "\xe2\x81\xa8", "\xe2\x81\xa9", "\xe2\x80\xa8", "\xe2\x80\xa9"};

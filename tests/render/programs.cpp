@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::string_view kLibraries = "/usr/lib/x86_64-linux-gnu/";
 
-// A frame from text. "work app.c:31" is a line of the program, "main /usr/lib/python3.11/x.py:3" is a line of Python,
-// and "read libc.so.6" is a frame without a line.
+// Makes a frame from a text. "work app.c:31" is a line of the program, "main /usr/lib/python3.11/x.py:3" is a line of
+// Python, and "read libc.so.6" is a frame without a line.
 model::Frame frame_of(std::string_view text) {
   model::Frame frame;
   const std::size_t space = text.rfind(' ');
@@ -63,7 +63,7 @@ void wait_for_child(model::Model& model, const char* via) {
   model.processes[0].waits_via = via;
 }
 
-// A child that waits for a lock of the kind in `scene`.
+// Returns a model with a child that waits for a lock of the kind that `scene` names.
 model::Model locked(const LockScene& scene) {
   LockTrace trace(scene);
   trace.touch(trace::TouchKind::kLock);
@@ -177,7 +177,7 @@ Program openblas() {
 
 Program c_mutex() {
   Program program{"c-mutex",
-                  "A child locks a mutex that another thread of its parent had",
+                  "A child locks a mutex that another thread of its parent held",
                   locked({}),
                   {"cache.c:31", "server.c:118"}};
   model::Model& model = program.model;
@@ -232,7 +232,7 @@ Program pipe_held_open() {
 
 Program python_lock() {
   Program program{"python-lock",
-                  "A child puts into a `queue.Queue` whose lock another thread had",
+                  "A child puts into a `queue.Queue` whose lock another thread held",
                   locked(kSemaphore),
                   {"worker.py:12", "train.py:50"}};
   model::Model& model = program.model;
@@ -302,7 +302,7 @@ Program join_cycle() {
   model::Model model;
   model.processes = {process_of(100, {joiner, locker})};
   return {"join-cycle",
-          "A thread is joined by the one that has the lock it needs",
+          "A thread joins another thread, which needs a lock that the first one holds",
           std::move(model),
           {"server.cpp:88", "server.cpp:52"}};
 }
@@ -310,22 +310,23 @@ Program join_cycle() {
 constexpr std::string_view kHead = R"(# What a report looks like
 
 `tests/render/reports_page.cpp` makes this page from the models in `tests/render/programs.cpp`, and a test compares the two.
-The same test renders every report at 40, 80, 120 and 200 columns, with and without colour. To write the page anew, build
-the target `reports_page`.
+The same test renders every report at 40, 80, 120 and 200 columns, with and without colour. To write the page again, build the
+target `reports_page`.
 
 ## How to read it
 
-The first line of a finding says how certain it is, and names the hazard. `forksight explain NAME` describes the hazard in
-full. The second line is enough for most readers: which process hangs, at which line of the program, and why. A stack shows
-the program's own frames: on the left the function, on the right the file and the line.
+The first line of a finding says how certain the finding is, and names the hazard. `forksight explain NAME` describes
+the hazard in full. The second line is enough for most readers: which process hangs, at which line of the program, and
+why. A stack shows the program's own frames: on the left the function, on the right the file and the line.
 
 - Frames of libraries and runtimes are folded into one line, such as `(10 frames of libtorch_cpu.so, libgomp.so.1)`. The
   line says how many frames there are, and names the libraries, those with the most frames first. The frames of libc or of
   the interpreter that started the thread are left out. `--full` shows every frame; `forksight why`, `core`, `report`,
   `run` and `ci` have this option. The JSON report has all frames with and without this option.
-- The frames of the program's own are always shown. If there are more than 24 of them, as in a deep recursion, the innermost
-  16 and the outermost 8 are shown. A frame is the program's own if it is not in libc, a language's runtime, the standard library of
-  Python, an installed Python package, a library of the distribution, or a [known owner of threads](pools.md).
+- The program's own frames are always shown. If there are more than 24 of them, as in a deep recursion, the innermost 16
+  and the outermost 8 are shown. A frame is the program's own if it is not in libc, a language's runtime, the standard
+  library of Python, an installed Python package, a library of the distribution, or a
+  [known owner of threads](pools.md).
 - If a thread waits inside of a library, sentences name the line of the program first, and then the line of the library:
   "dl2.py:20, dataloader.py:1039".
 - `(approximate)`: the frame was found by a search of the stack. `(inlined)`: the compiler has put the function into its

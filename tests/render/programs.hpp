@@ -18,10 +18,11 @@ struct Program {
 
 std::vector<Program> all_programs();
 
-// The report for a terminal of this width. If `columns` is 0, the output is not a terminal.
+// Returns the report for a terminal of this width. If `columns` is 0, returns the report for an output that is not a
+// terminal.
 std::string render_report(const Program& program, std::size_t columns, bool colour = false, bool full = false);
 
-// The text of docs/reports.md.
+// Returns the text of docs/reports.md.
 std::string make_reports_page();
 
 }  // namespace forksight::test

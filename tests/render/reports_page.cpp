@@ -1,5 +1,5 @@
-// Makes docs/reports.md. `reports_page` prints it. `reports_page PAGE` exits with 1 if PAGE differs from it.
-// `reports_page --write PAGE` writes it to PAGE.
+// Makes the text of docs/reports.md. `reports_page` prints the text. `reports_page PAGE` exits with status 1 if PAGE
+// has another text. `reports_page --write PAGE` writes the text to PAGE.
 #include <cstdio>
 #include <fstream>
 #include <iostream>

@@ -47,7 +47,7 @@ TEST_P(Report, HasTheLinesOfTheUser) {
   }
 }
 
-// The report has the same words at each width.
+// At each width, the report consists of the same words.
 TEST_P(Report, SaysTheSameAtEachWidth) {
   const auto words = [](const std::string& text) {
     std::istringstream stream(text);

@@ -111,7 +111,7 @@ Sample stuck_handler() {
   return sample;
 }
 
-// A sample whose names are arbitrary bytes, as names in a trace may be.
+// A sample whose names are arbitrary bytes. Names in a trace may be arbitrary bytes, too.
 Sample hostile() {
   Sample sample = orphaned_mutex();
   sample.name = "hostile";
@@ -126,7 +126,7 @@ Sample hostile() {
   model.touches[0].stack.frames[2].function = bytes;
   model.touches[0].stack.frames[2].file = bytes;
   model.limits = {bytes};
-  // `run` saw the process hang before the process ended.
+  // This is the state of a process that `run` saw hang before the process ended.
   model.processes[1].liveness = model::Liveness::kDead;
   model.processes[1].stuck_for_ms = 2000;
   model.command = {bytes};

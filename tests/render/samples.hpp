@@ -13,7 +13,7 @@ struct Sample {
   model::Model model;
 };
 
-// For the first samples there are golden files with the names of the samples.
+// The golden file of a sample has the sample's name.
 std::vector<Sample> all_samples();
 
 }  // namespace forksight::test

@@ -31,7 +31,7 @@ model::Frame python_frame(const std::string& function, const std::string& file, 
   return frame;
 }
 
-// The stack of a torch program that forks. The line of the program itself is the second outermost frame.
+// The stack of a torch program. The only frame of the program itself is the second outermost frame.
 model::Stack torch_stack() {
   model::Stack stack = test::make_stack({"?? libgomp.so.1", "GOMP_parallel libgomp.so.1"});
   for (int i = 0; i < 8; ++i) {
@@ -52,7 +52,7 @@ TEST(StackRows, ShowTheUsersLineBehindAnyNumberOfLibraryFrames) {
             "      main                              /srv/user/dl2.py:20\n");
 }
 
-TEST(StackRows, AreAllThereIfAsked) {
+TEST(StackRows, ShowAllFramesOnRequest) {
   TextOptions options;
   options.full = true;
   options.columns = 200;
@@ -75,18 +75,18 @@ TEST(StackRows, ShowOneFrameOfALibraryInsteadOfALineAboutIt) {
   EXPECT_TRUE(has(rows(test::make_stack({"work app.c:5", "dispatch libevent.so.2", "main app.c:9"})), "dispatch "));
 }
 
-TEST(StackRows, SayWhatTheyFoldMostFramesFirst) {
+TEST(StackRows, NameTheFoldedLibrariesWithMostFramesFirst) {
   EXPECT_TRUE(has(rows(test::make_stack({"a liba.so.1", "b libb.so.1", "b libb.so.1", "c libc.so.6", "d libd.so.1",
                                          "e libe.so.1", "main app.c:9"})),
                   "(6 frames of libb.so.1, liba.so.1, libc.so.6, libd.so.1 and 1 more)"));
 }
 
-TEST(StackRows, NameWhatIsCompiledIn) {
+TEST(StackRows, NameTheLibraryOfFramesInItsHeaders) {
   EXPECT_TRUE(has(rows(test::make_stack({"std::mutex::lock std_mutex.h:100", "main app.cpp:9"})),
                   "(1 frame of the C++ library)"));
 }
 
-TEST(StackRows, WithoutAFrameOfTheUserHaveTheInnermost) {
+TEST(StackRows, ShowTheInnermostLibraryIfNoFrameIsTheUsers) {
   const std::string libraries = rows(test::make_stack(
       {"futex_wait libc.so.6", "dgemm_ libopenblas.so.0", "solve liblapack.so.3", "clone3 libc.so.6"}));
   EXPECT_EQ(libraries,
@@ -96,7 +96,7 @@ TEST(StackRows, WithoutAFrameOfTheUserHaveTheInnermost) {
   EXPECT_TRUE(has(rows(test::make_stack({"futex_wait libc.so.6", "clone3 libc.so.6"})), "futex_wait"));
 }
 
-TEST(StackRows, WithoutAFrameOfTheUserHaveTheLinesOfPython) {
+TEST(StackRows, ShowTheLinesOfPythonIfThereIsNoFrameOfTheUser) {
   model::Stack stack =
       test::make_stack({"sem_wait libc.so.6", "acquire_timed libpython3.11.so.1.0", "_PyEval libpython3.11.so.1.0"});
   stack.frames.push_back(python_frame("wait", "/usr/lib/python3.11/threading.py", 327));
@@ -109,7 +109,7 @@ TEST(StackRows, WithoutAFrameOfTheUserHaveTheLinesOfPython) {
             "      (1 frame of libc.so.6)\n");
 }
 
-TEST(StackRows, HaveBothEndsOfARecursion) {
+TEST(StackRows, ShowBothEndsOfARecursion) {
   model::Stack stack = test::make_stack({"leaf app.c:1"});
   for (int i = 0; i < 300; ++i) stack.frames.push_back(test::make_stack({"walk app.c:5"}).frames.front());
   stack.frames.push_back(test::make_stack({"main app.c:9"}).frames.front());

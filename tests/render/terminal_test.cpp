@@ -1,4 +1,4 @@
-// What forksight asks a terminal. The test makes the terminal itself.
+// Tests which width and which colours forksight chooses for a terminal. The test makes a pseudo-terminal.
 #include "render/terminal.hpp"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ class Terminal : public testing::Test {
   int master_ = -1;
 };
 
-TEST_F(Terminal, TellsItsWidth) {
+TEST_F(Terminal, GivesItsWidth) {
   EXPECT_EQ(find_columns(fd_), 123U);
   resize(10);
   EXPECT_EQ(find_columns(fd_), 40U);

@@ -122,7 +122,8 @@ TEST(Proof, NamesTheHandlersThatATimerMayRun) {
 }
 
 TEST(Proof, HandlersOfFaultsAreNoWayOut) {
-  EXPECT_FALSE(prove(catching(bit_of(SIGSEGV) | bit_of(SIGBUS))).handler_could) << "Rust's standard library";
+  EXPECT_FALSE(prove(catching(bit_of(SIGSEGV) | bit_of(SIGBUS))).handler_could)
+      << "Rust's standard library handles these signals";
   const Proof proof = prove(catching(bit_of(SIGSEGV) | bit_of(SIGTERM)));
   EXPECT_TRUE(proof.handler_could);
   EXPECT_EQ(proof.handlers, bit_of(SIGTERM));
@@ -139,7 +140,7 @@ TEST(Proof, PythonsInterruptIsNoWayOut) {
   EXPECT_EQ(prove(evidence).handlers, bit_of(SIGINT));
   evidence.has_python_interrupt = true;
   EXPECT_EQ(prove(evidence).handlers, 0U);
-  EXPECT_TRUE(prove(evidence).handler_could) << "no proof either";
+  EXPECT_TRUE(prove(evidence).handler_could) << "Python's own handler of SIGINT still prevents a proof";
 }
 
 TEST(Proof, WithoutLibcAllSignalsCount) {

@@ -294,7 +294,8 @@ TEST(MergeRunLog, RecognisesAProcessThatCalledExec) {
   EXPECT_FALSE(has_execed("/opt/app", 0x7000, "/opt/app", std::nullopt));
   EXPECT_FALSE(has_execed("/opt/app", 0x7000, "", std::nullopt));
   EXPECT_FALSE(has_execed("/opt/app", 0, "/opt/app", 0x8000));
-  EXPECT_FALSE(has_execed("/app", 0x7000, "/var/chroot/app", 0x7000)) << "seen from another root";
+  EXPECT_FALSE(has_execed("/app", 0x7000, "/var/chroot/app", 0x7000))
+      << "the path of a process with another root folder";
   EXPECT_FALSE(has_execed("/opt/app (deleted)", 0x7000, "/opt/app", 0x7000));
   EXPECT_FALSE(has_execed("/opt/very-lo", 0x7000, "/opt/very-long/app", 0x7000)) << "the path in the trace is cut off";
 }

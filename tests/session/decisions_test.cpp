@@ -1,5 +1,5 @@
-// The decisions of a run, without a program and without a command line: which processes of the tree are ended, which
-// findings are withdrawn, and the exit status.
+// Tests the decisions of a run with made-up data: which processes it ends, which findings it withdraws, and its exit
+// status.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -21,7 +21,7 @@ constexpr ProcessKey kParent{10, 1};
 constexpr ProcessKey kChild{11, 2};
 constexpr int kFails = 9;
 
-// Two processes, some of which are stuck, with findings.
+// Two processes. A test says which of them are stuck, and which findings there are.
 class RunDecides : public testing::Test {
  protected:
   RunDecides() {
@@ -74,7 +74,7 @@ TEST_F(RunDecides, ToEndAProvenHang) {
   EXPECT_FALSE(ends({finding(Certainty::kProven, "a", 1, Outcome::kError)}));
 }
 
-TEST_F(RunDecides, ToEndWhatIsLikelyOnDemand) {
+TEST_F(RunDecides, ToEndALikelyHangOnDemand) {
   stick(kChild, Liveness::kDead);
   const std::vector<Finding> likely{finding(Certainty::kLikely, "a")};
   EXPECT_FALSE(ends(likely));
@@ -82,20 +82,20 @@ TEST_F(RunDecides, ToEndWhatIsLikelyOnDemand) {
   EXPECT_FALSE(ends({finding(Certainty::kPossible, "a")}, Certainty::kLikely));
 }
 
-TEST_F(RunDecides, ToLeaveAProcessAloneThatGoesOnBesideStuckThreads) {
+TEST_F(RunDecides, NotToEndAnAwakeProcessWithStuckThreads) {
   stick(kChild, Liveness::kAwake);
   EXPECT_FALSE(ends({finding(Certainty::kLikely, "a")}, Certainty::kLikely));
   EXPECT_TRUE(ends({finding(Certainty::kProven, "a")}));
 }
 
-TEST_F(RunDecides, ByTheIdentityOfAProcess) {
+TEST_F(RunDecides, ByPidAndStartTimeOfAProcess) {
   stick({kChild.pid, kChild.start_ticks + 1}, Liveness::kDead);
   EXPECT_FALSE(ends({finding(Certainty::kProven, "a")})) << "another process has its pid now";
   model_.processes[1].start_ticks = 0;
   EXPECT_TRUE(ends({finding(Certainty::kProven, "a")})) << "a trace may lack the start time";
 }
 
-TEST_F(RunDecides, WhomToEnd) {
+TEST_F(RunDecides, WhichProcessesToEnd) {
   const ProcessKey away{20, 3};
   const ProcessKey waits{21, 4};
   stick(kChild, Liveness::kDead);
@@ -106,7 +106,7 @@ TEST_F(RunDecides, WhomToEnd) {
   EXPECT_TRUE(find_targets({}, {}).empty());
 }
 
-TEST_F(RunDecides, WhomOfAJobToEndBeforeItsLimit) {
+TEST_F(RunDecides, WhichProcessesOfAJobToEndBeforeItsLimit) {
   const auto dead = [&](const std::vector<Finding>& findings) { return find_proven_dead(verdicts_, model_, findings); };
   stick(kParent, Liveness::kVictim);
   stick(kChild, Liveness::kDead);
@@ -131,7 +131,7 @@ TEST_F(RunDecides, WhomOfAJobToEndBeforeItsLimit) {
   }
 }
 
-TEST_F(RunDecides, ToFailForWhatWasFoundAndIsGone) {
+TEST_F(RunDecides, ToFailForAHangThatIsGoneAtTheEnd) {
   stick(kChild, Liveness::kDead);
   said_.note(verdicts_, model_, {finding(Certainty::kProven, "a")});
   EXPECT_EQ(status_at_the_end({}), kFails);
@@ -139,7 +139,7 @@ TEST_F(RunDecides, ToFailForWhatWasFoundAndIsGone) {
   EXPECT_EQ(status_at_the_end({}), kFails);
 }
 
-TEST_F(RunDecides, ToTakeBackWhatGoesOn) {
+TEST_F(RunDecides, ToWithdrawTheHangOfAProcessThatGoesOn) {
   stick(kParent, Liveness::kVictim);
   stick(kChild, Liveness::kDead);
   Finding both = finding(Certainty::kProven, "both", 0);
@@ -153,7 +153,7 @@ TEST_F(RunDecides, ToTakeBackWhatGoesOn) {
   EXPECT_TRUE(said_.withdraw(kParent).empty());
 }
 
-TEST_F(RunDecides, ToTakeBackWhatWasNeverProvenAndIsNotFoundAnyMore) {
+TEST_F(RunDecides, ToWithdrawAnUnprovenHangThatIsGone) {
   stick(kChild, Liveness::kStalled);
   const std::vector<Finding> found{finding(Certainty::kLikely, "slow")};
   said_.note(verdicts_, model_, found);
@@ -164,8 +164,8 @@ TEST_F(RunDecides, ToTakeBackWhatWasNeverProvenAndIsNotFoundAnyMore) {
   EXPECT_EQ(status_at_the_end({}), 3);
 }
 
-// A signal handler ended the wait of the process, and the process ended before the next look.
-TEST_F(RunDecides, ToTakeBackALikelyHangThatIsNotFoundAnyMore) {
+// A signal handler ended the wait of the process, and the process ended before forksight examined it again.
+TEST_F(RunDecides, ToWithdrawALikelyHangThatIsGone) {
   stick(kChild, Liveness::kDeadButForSignal);
   said_.note(verdicts_, model_, {finding(Certainty::kLikely, "interrupted")});
   EXPECT_EQ(said_.withdraw_unproven({}).size(), 1U);

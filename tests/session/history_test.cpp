@@ -1,5 +1,5 @@
-// What run.json keeps about a process that was stuck. If the process is no longer stuck, run.json keeps nothing about
-// the hang, unless the process has ended in the meantime.
+// Tests what run.json contains about a process that was stuck. If the process continues, run.json contains nothing
+// about the hang. If the process ends while it is stuck, run.json still contains the hang.
 #include "session/history.hpp"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class Sleeper {
   }
 
   ProcessKey key() const { return {pid_, proc::read_stat(pid_).value().start_ticks}; }
-  // It stays a zombie.
+  // Ends the process, which stays a zombie.
   void end() const {
     kill(pid_, SIGKILL);
     siginfo_t info;
@@ -44,7 +44,7 @@ class Sleeper {
   pid_t pid_;
 };
 
-// A Sleeper, and a supervisor that has looked at it once.
+// A Sleeper, and a supervisor that has examined it once.
 struct WatchedSleeper {
   WatchedSleeper() { supervisor.poll(Clock::now()); }
 
@@ -70,7 +70,7 @@ std::uint64_t unheard_in(const RunHistory& history, const watch::Supervisor& sup
   return 0;
 }
 
-TEST(RunHistory, TakesBackWhatWasNotProvedOfAProcessThatGotOutOfIt) {
+TEST(RunHistory, WithdrawsWhatWasNotProvenIfTheProcessGoesOn) {
   const WatchedSleeper sleeper;
   const auto& [child, key, supervisor] = sleeper;
   RunHistory history({"sleeper"});
@@ -95,8 +95,8 @@ model::Wait wait_of(std::int32_t tid, model::WaitKind kind) {
   return wait;
 }
 
-// The wait that is kept about a process whose thread waited as in `sampled` when the process was judged, and as in
-// `seen` in a later look.
+// Returns the wait that run.json contains about a thread. The thread waited as in `sampled` when the process was found
+// stuck, and as in `seen` when it was examined later.
 model::Wait join_looks(model::Liveness liveness, model::WaitKind sampled, model::WaitKind seen) {
   const WatchedSleeper sleeper;
   const auto& [child, key, supervisor] = sleeper;
@@ -119,8 +119,8 @@ model::Wait join_looks(model::Liveness liveness, model::WaitKind sampled, model:
   return {};
 }
 
-// A look may find a spinning thread running, ready to run, or stopped by a process that examines it.
-TEST(RunHistory, KeepsTheStackOfAThreadThatSpinsHoweverEachSampleCaughtIt) {
+// A sample may find a spinning thread running, ready to run, or stopped by a process that examines it.
+TEST(RunHistory, KeepsTheStackOfASpinningThreadInEachOfItsStates) {
   for (const auto liveness : {model::Liveness::kStalled, model::Liveness::kSpinning}) {
     const model::Wait kept = join_looks(liveness, model::WaitKind::kOther, model::WaitKind::kRunning);
     EXPECT_EQ(kept.kind, model::WaitKind::kRunning);
@@ -134,8 +134,8 @@ TEST(RunHistory, KeepsNoStackOfAnotherWait) {
   EXPECT_TRUE(kept.stack.frames.empty());
 }
 
-// The sleeper is in pause(), which a signal of another process may end. So it is awake.
-TEST(RunHistory, TakesAProofBackOnceItsProcessHasBeenAwakeForAWhile) {
+// The sleeper is in pause(), which a signal of another process may end. So the supervisor says that it is awake.
+TEST(RunHistory, WithdrawsAProvenHangIfItsProcessStaysAwake) {
   const WatchedSleeper sleeper;
   const auto& [child, key, supervisor] = sleeper;
   RunHistory history({"sleeper"});
@@ -143,7 +143,7 @@ TEST(RunHistory, TakesAProofBackOnceItsProcessHasBeenAwakeForAWhile) {
   stuck[key].liveness = model::Liveness::kDead;
   const auto now = Clock::now();
   EXPECT_TRUE(history.note(supervisor, stuck, now).empty());
-  EXPECT_TRUE(history.note(supervisor, {}, now).empty()) << "an examiner may have woken the process for a moment";
+  EXPECT_TRUE(history.note(supervisor, {}, now).empty()) << "a process that examined it may have woken it for a moment";
   EXPECT_EQ(liveness_in(history, supervisor, key), model::Liveness::kDead);
   EXPECT_TRUE(history.has_stuck());
   EXPECT_EQ(history.note(supervisor, {}, now + std::chrono::seconds(2)), std::vector{key});
@@ -151,7 +151,7 @@ TEST(RunHistory, TakesAProofBackOnceItsProcessHasBeenAwakeForAWhile) {
   EXPECT_FALSE(history.has_stuck());
 }
 
-TEST(RunHistory, TakesBackWhatEndsByItself) {
+TEST(RunHistory, WithdrawsTheHangOfAProcessThatEndsByItself) {
   const WatchedSleeper sleeper;
   const auto& [child, key, supervisor] = sleeper;
   auto stuck = verdict_of(key);
@@ -166,7 +166,7 @@ TEST(RunHistory, TakesBackWhatEndsByItself) {
   EXPECT_EQ(liveness_in(by_itself, supervisor, key), model::Liveness::kEnded);
 }
 
-TEST(RunHistory, KeepsItOfOneThatEndedSinceTheTreeWasLookedAt) {
+TEST(RunHistory, KeepsTheHangOfAProcessThatIsAZombie) {
   const WatchedSleeper sleeper;
   const auto& [child, key, supervisor] = sleeper;
   RunHistory history({"sleeper"});

@@ -1,4 +1,4 @@
-// Which runs of a folder are removed. Nothing else may ever be removed.
+// Tests which folders of old runs are removed. Nothing else may ever be removed.
 #include "session/keep.hpp"
 
 #include <fcntl.h>
@@ -56,7 +56,7 @@ class Keep : public testing::Test {
     std::ofstream(file, std::ios::binary) << text;
   }
 
-  // The name of a run that ended that many hours ago, with a run.json and a trace.
+  // Makes the folder of a run that ended `hours_ago`, with a run.json and a trace. Returns its name.
   std::string make_run(int hours_ago, std::size_t bytes = 4096, int rank = -1) {
     const std::string name = "20260102-030405-" + std::to_string(1000 + hours_ago);
     fs::create_directory(root_ / name);
@@ -96,7 +96,7 @@ TEST(KeepBounds, AreRead) {
   }
 }
 
-TEST_F(Keep, TheOldestGo) {
+TEST_F(Keep, TheOldestRunsAreRemoved) {
   const std::string oldest = make_run(30);
   const std::string newest = make_run(1);
   const std::string older = make_run(20);
@@ -108,7 +108,7 @@ TEST_F(Keep, TheOldestGo) {
   EXPECT_FALSE(fs::exists(root_ / older) || fs::exists(root_ / oldest));
 }
 
-TEST_F(Keep, TheCurrentOneStaysHoweverOldAndLarge) {
+TEST_F(Keep, TheCurrentRunStaysEvenIfOldAndLarge) {
   const std::string current = make_run(9, 100'000);
   const std::string other = make_run(1);
   EXPECT_EQ(remove({1, 1024}, current), std::vector<std::string>{other});
@@ -124,7 +124,7 @@ TEST_F(Keep, TheDiskIsBounded) {
   EXPECT_EQ(remove({{}, 1024}, newest), std::vector<std::string>{older});
 }
 
-TEST_F(Keep, WhatHoldsAForeignThingStaysWhole) {
+TEST_F(Keep, AFolderWithAForeignFileStays) {
   const std::string with_file = make_run(5);
   std::ofstream(root_ / with_file / "notes.txt") << "mine\n";
   const std::string with_folder = make_run(6);
@@ -143,7 +143,7 @@ TEST_F(Keep, WhatHoldsAForeignThingStaysWhole) {
   EXPECT_TRUE(is_there(newest));
 }
 
-TEST_F(Keep, TheReportOfAJobGoesWithIt) {
+TEST_F(Keep, TheReportOfAJobIsRemovedWithItsRun) {
   make_run(1);
   const std::string job = make_run(5);
   std::ofstream(root_ / job / kJobReportFile) << render::render_json({}, {});
@@ -152,10 +152,10 @@ TEST_F(Keep, TheReportOfAJobGoesWithIt) {
   std::ofstream(root_ / foreign / kJobReportFile) << R"({"schema": "forksight-outside/2"})";
   set_age(foreign, 6);
   EXPECT_EQ(remove(kOne), std::vector<std::string>{job});
-  EXPECT_TRUE(is_there(foreign)) << "a file of this name that is no report may be of somebody else";
+  EXPECT_TRUE(is_there(foreign)) << "a file of this name that is no report may belong to the user";
 }
 
-TEST_F(Keep, WhatHasNoMarkOrNoNameOfARunStays) {
+TEST_F(Keep, AFolderWithoutARunsNameOrFilesStays) {
   make_run(1);
   fs::rename(root_ / make_run(5), root_ / "my-results");
   fs::rename(root_ / make_run(6), root_ / "20260102-030405");
@@ -192,7 +192,7 @@ TEST_F(Keep, ARunThatGoesOnStays) {
   const std::string locked = make_run(5);
   const int fd = ::open((root_ / locked).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   ASSERT_EQ(::flock(fd, LOCK_SH), 0);
-  // In another run forksight has ended, but a process of that run still runs.
+  // The forksight of another run has ended, but one process of that run still exists.
   const std::string named = make_run(6);
   std::string variable = "FORKSIGHT_OUT=" + (root_ / named).string();
   char* const environment[] = {variable.data(), nullptr};
@@ -212,7 +212,7 @@ TEST_F(Keep, ARunThatGoesOnStays) {
   EXPECT_EQ(remove(kOne), (std::vector<std::string>{locked, named}));
 }
 
-TEST_F(Keep, RunsOfOtherMachinesStayAndRanksWhereAsked) {
+TEST_F(Keep, RunsOfOtherMachinesAndOnRequestOfRanksStay) {
   make_run(1);
   const std::string elsewhere = make_run(5);
   write_trace(root_ / elsewhere / "2-2.fstrace", 4096, -1, "another-machine");

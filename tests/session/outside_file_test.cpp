@@ -1,4 +1,4 @@
-// outside.json: forksight reads back what it writes, and refuses what it does not understand.
+// Tests outside.json: forksight reads back what it wrote, and refuses documents that it does not know.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -16,7 +16,7 @@ std::vector<KeptFinding> make_kept() {
   kept[0].processes[0].start_ticks = 34;
   kept[0].processes[1].host = "node-1";
   kept[0].finding.rule = "lock-cycle";
-  // Indices into the model of the run. They have no meaning after reading.
+  // These are indices into the model of the run, so they have no meaning in the file.
   kept[0].finding.process = 70;
   kept[0].finding.processes = {70, 71};
   kept[1].processes = {kept[0].processes[0]};
@@ -24,7 +24,7 @@ std::vector<KeptFinding> make_kept() {
   return kept;
 }
 
-TEST(OutsideFile, IsWrittenAndReadAlike) {
+TEST(OutsideFile, IsReadBackUnchanged) {
   const std::string text = outside_to_json(make_kept());
   const auto again = parse_outside(text);
   ASSERT_TRUE(again) << again.error();
@@ -36,7 +36,7 @@ TEST(OutsideFile, IsWrittenAndReadAlike) {
   EXPECT_EQ(outside_to_json(again.value()), text);
 }
 
-TEST(OutsideFile, RefusesWhatIsNone) {
+TEST(OutsideFile, RefusesOtherDocuments) {
   EXPECT_TRUE(parse_outside(outside_to_json({})));
   std::string text = outside_to_json(make_kept());
   const std::string schema = "forksight-outside/2";

@@ -1,4 +1,4 @@
-// A fork that was inferred from outside is completed with what the traces record about it.
+// Tests that facts from the traces are added to a fork that was inferred from outside.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ model::Stack line(const char* function, int number) {
   return stack;
 }
 
-// A parent with two threads and its child, which is dead.
+// A parent with two threads, and its child, which can never continue.
 model::Model family() {
   model::Model model;
   model.processes.resize(2);
@@ -50,7 +50,8 @@ model::Model family() {
   return model;
 }
 
-// The model as seen from outside: the lock names its holder, but nothing shows where the holder was at the fork.
+// The model that an examination from outside makes. The lock names its holder, but nothing shows where the holder was
+// at the fork.
 model::Model seen_from_outside() {
   model::Model seen = family();
   model::Lock& lock = seen.locks.emplace_back();
@@ -85,7 +86,7 @@ std::vector<Finding> found(const model::Model& seen, model::Model run) {
   return findings;
 }
 
-TEST(OutsideForks, HaveTheirPlaceAndTheLinesOfPythonFromTheTraces) {
+TEST(OutsideForks, HaveTheirStackAndThePythonLinesFromTheTraces) {
   const auto findings = found(seen_from_outside(), traced());
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, "python-lock-orphaned");
@@ -96,7 +97,7 @@ TEST(OutsideForks, HaveTheirPlaceAndTheLinesOfPythonFromTheTraces) {
   EXPECT_TRUE(findings[0].culprit.is_at_fork);
 }
 
-TEST(OutsideForks, AreNotMistakenForThoseOfAnotherProcessOfTheSameNumber) {
+TEST(OutsideForks, AreNotConfusedWithAForkOfAProcessWithTheSamePid) {
   model::Model run = traced();
   run.processes[0].start_ticks = kStartTicks - 1;
   const auto findings = found(seen_from_outside(), run);

@@ -49,14 +49,14 @@ class PreloadLink : public testing::Test {
   fs::path shim_;
 };
 
-TEST_F(PreloadLink, AnOrdinaryPathIsNamedItself) {
+TEST_F(PreloadLink, AnOrdinaryPathNeedsNoLink) {
   const auto path = make_preload_path("/usr/lib/libforksight.so", {folder_ / "unused"});
   ASSERT_TRUE(path);
   EXPECT_EQ(path.value(), "/usr/lib/libforksight.so");
   EXPECT_FALSE(fs::exists(folder_ / "unused"));
 }
 
-TEST_F(PreloadLink, ThreeBytesNeedALink) {
+TEST_F(PreloadLink, BlankColonAndDollarNeedALink) {
   EXPECT_TRUE(can_be_preloaded("/opt/a-b_c.d,e;f/libforksight.so"));
   for (const char* const name : {"/opt/a b/lib.so", "/opt/a:b/lib.so", "/opt/$LIB/lib.so"}) {
     EXPECT_FALSE(can_be_preloaded(name)) << name;
@@ -82,7 +82,7 @@ TEST_F(PreloadLink, EachInstallationHasItsOwn) {
   EXPECT_EQ(fs::read_symlink(two.value()), other);
 }
 
-TEST_F(PreloadLink, OneThatLeadsElsewhereIsReplaced) {
+TEST_F(PreloadLink, ALinkToAnotherFileIsReplaced) {
   const auto link = make_preload_path(shim_, {folder_ / "links"});
   ASSERT_TRUE(link);
   fs::remove(link.value());
@@ -90,14 +90,14 @@ TEST_F(PreloadLink, OneThatLeadsElsewhereIsReplaced) {
   expect_link(make_preload_path(shim_, {folder_ / "links"}), folder_ / "links");
 }
 
-TEST_F(PreloadLink, ASharedFolderIsTakenOnlyIfItIsSticky) {
+TEST_F(PreloadLink, ASharedFolderIsUsedOnlyIfItIsSticky) {
   const fs::path loose = make_folder("loose", 0777);
   const fs::path sticky = make_folder("sticky", 01777);
   expect_link(make_preload_path(shim_, {loose / "own", sticky / "own"}), sticky / "own");
   EXPECT_FALSE(fs::exists(loose / "own"));
 }
 
-TEST_F(PreloadLink, AFolderThatOthersMayChangeIsNotTaken) {
+TEST_F(PreloadLink, AFolderThatOthersMayChangeIsNotUsed) {
   make_folder("first/own", 0777);
   fs::create_directories(folder_ / "second");
   fs::create_directory_symlink(folder_ / "my tools", folder_ / "second" / "own");
@@ -108,7 +108,7 @@ TEST_F(PreloadLink, AFolderThatOthersMayChangeIsNotTaken) {
               good);
 }
 
-TEST_F(PreloadLink, WithoutAnyFolderItIsSaidWhatWasTried) {
+TEST_F(PreloadLink, TheErrorNamesAllFoldersThatWereTried) {
   const auto link = make_preload_path(shim_, {folder_ / "a b" / "own", make_folder("loose", 0777) / "own"});
   ASSERT_FALSE(link);
   for (const std::string& part :
@@ -128,7 +128,7 @@ TEST_F(PreloadLink, TheUsersCacheComesFirst) {
   EXPECT_EQ(list_link_folders(), (Folders{"/srv/u/.cache/forksight", "/var/tmp/" + own, "/tmp/" + own}));
   ::setenv("XDG_CACHE_HOME", "/cache", 1);
   EXPECT_EQ(list_link_folders(), (Folders{"/cache/forksight", "/var/tmp/" + own, "/tmp/" + own}));
-  ::setenv("XDG_CACHE_HOME", "relative", 1);  // the XDG base directory specification says: ignore it
+  ::setenv("XDG_CACHE_HOME", "relative", 1);  // the XDG specification says that a relative path is ignored
   ::unsetenv("TMPDIR");
   EXPECT_EQ(list_link_folders(), (Folders{"/srv/u/.cache/forksight", "/tmp/" + own}));
 }

@@ -50,7 +50,7 @@ TEST_F(PreloadLimits, NoneForAnOrdinaryProgram) {
   EXPECT_TRUE(find_preload_limits(write("good", elf(ELFCLASS64, EM_X86_64, PT_INTERP))).empty());
 }
 
-TEST_F(PreloadLimits, ForeignCodeIsSaid) {
+TEST_F(PreloadLimits, AProgramOfAnotherArchitectureIsReported) {
   for (const auto& [bits, machine] : {std::pair{ELFCLASS32, EM_386}, {ELFCLASS32, EM_X86_64}, {ELFCLASS64, EM_AARCH64}}) {
     const auto limits = find_preload_limits(write("foreign", elf(static_cast<unsigned char>(bits), static_cast<unsigned short>(machine), PT_INTERP)));
     ASSERT_EQ(limits.size(), 1U);
@@ -58,7 +58,7 @@ TEST_F(PreloadLimits, ForeignCodeIsSaid) {
   }
 }
 
-TEST_F(PreloadLimits, AStaticProgramIsSaid) {
+TEST_F(PreloadLimits, AStaticProgramIsReported) {
   const auto limits = find_preload_limits(write("static", elf(ELFCLASS64, EM_X86_64, PT_LOAD)));
   ASSERT_EQ(limits.size(), 1U);
   EXPECT_NE(limits[0].find("statically linked"), std::string::npos);
@@ -81,14 +81,14 @@ TEST_F(PreloadLimits, AProgramOfMuslWouldNotStart) {
   EXPECT_TRUE(find_other_libc(write("script", "#!" + musl.string() + "\n")));
   EXPECT_FALSE(find_other_libc(with_loader("glibc", "/lib64/ld-linux-x86-64.so.2")));
   EXPECT_FALSE(find_other_libc("/bin/sh"));
-  EXPECT_FALSE(find_other_libc(write("static", elf(ELFCLASS64, EM_X86_64, PT_LOAD)))) << "the shim does not harm it";
+  EXPECT_FALSE(find_other_libc(write("static", elf(ELFCLASS64, EM_X86_64, PT_LOAD)))) << "a static program ignores LD_PRELOAD";
   const std::string whole = elf(ELFCLASS64, EM_X86_64, PT_INTERP);
   for (std::size_t length = 0; length < whole.size(); ++length) {
     EXPECT_FALSE(find_other_libc(write("cut", whole.substr(0, length))));
   }
 }
 
-TEST_F(PreloadLimits, AScriptIsItsInterpreter) {
+TEST_F(PreloadLimits, AScriptIsJudgedByItsInterpreter) {
   const fs::path foreign = write("foreign", elf(ELFCLASS32, EM_386, PT_INTERP));
   const auto limits = find_preload_limits(write("script", "#! " + foreign.string() + " -x\necho\n"));
   ASSERT_EQ(limits.size(), 1U);
@@ -97,7 +97,7 @@ TEST_F(PreloadLimits, AScriptIsItsInterpreter) {
   EXPECT_TRUE(find_preload_limits(write("loop", "#!" + (folder_ / "loop").string() + "\n")).empty());
 }
 
-TEST_F(PreloadLimits, OddFilesAreNoReasonToComplain) {
+TEST_F(PreloadLimits, OddFilesHaveNoLimits) {
   EXPECT_TRUE(find_preload_limits(folder_ / "absent").empty());
   EXPECT_TRUE(find_preload_limits(folder_).empty());
   const std::string whole = elf(ELFCLASS64, EM_X86_64, PT_INTERP);
@@ -106,7 +106,7 @@ TEST_F(PreloadLimits, OddFilesAreNoReasonToComplain) {
   }
 }
 
-TEST(PreloadValue, KeepsWhatWasThere) {
+TEST(PreloadValue, KeepsEarlierPreloads) {
   EXPECT_EQ(preload_value("/a/lib.so", nullptr), "/a/lib.so");
   EXPECT_EQ(preload_value("/a/lib.so", ""), "/a/lib.so");
   EXPECT_EQ(preload_value("/a/lib.so", "/b.so /c.so"), "/a/lib.so:/b.so /c.so");

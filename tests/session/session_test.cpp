@@ -1,4 +1,4 @@
-// Whole runs with the real shim and given options. No command line is parsed.
+// Tests whole runs with the real shim. The tests set the options directly, without a command line.
 #include "session/session.hpp"
 
 #include <gtest/gtest.h>
@@ -60,13 +60,13 @@ TEST_F(Session, EndsAHangThatIsProven) {
   EXPECT_EQ(run({kHazard, "hang"}).status, 9);
 }
 
-TEST_F(Session, TakesBackWhatGoesOn) {
+TEST_F(Session, WithdrawsAHangThatEnds) {
   options_.error_exitcode = 9;
   EXPECT_EQ(run({kFixture, "woken-by-proc"}).status, 5);
   EXPECT_EQ(report().find("pipe-held-open"), std::string::npos) << report();
 }
 
-TEST_F(Session, SaysWhyNothingWasStarted) {
+TEST_F(Session, ReportsWhyNothingWasStarted) {
   RunEnd end = run({"no-such-command"});
   EXPECT_EQ(end.status, 127);
   EXPECT_NE(end.error.find("no-such-command: command not found"), std::string::npos) << end.error;

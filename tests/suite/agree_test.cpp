@@ -30,7 +30,7 @@ Finding made() {
   return finding;
 }
 
-TEST(Agree, NumbersOfOneRunDoNotCount) {
+TEST(Agree, NumbersThatDifferBetweenRunsDoNotCount) {
   Finding why = made();
   why.culprit.name = "the mutex at 0x7f10cc";
   why.culprit.holder->tid = 99;
@@ -46,7 +46,7 @@ TEST(Agree, RunMayKnowMore) {
   EXPECT_THAT(compare_views({made()}, {why}), IsEmpty()) << "one view names a more exact cause";
 }
 
-TEST(Agree, WhatRunLacksIsTold) {
+TEST(Agree, WhatRunLacksIsReported) {
   Finding run = made();
   run.stack.frames.clear();
   EXPECT_THAT(compare_views({run}, {made()}), ElementsAre(HasSubstr("read_cache (/src/app.c:31)")));

@@ -1,4 +1,5 @@
-"""Checks that docs/coverage.md ends with what `forksight suite list --format markdown` prints. With --update it writes that part.
+"""Checks that docs/coverage.md ends with the output of `forksight suite list --format markdown`. With --update, writes this
+output into the page.
 
   check_coverage.py FORKSIGHT CASES PAGE [--update]
 """
@@ -15,7 +16,7 @@ def main():
                              timeout=40, check=True).stdout
     head, start, table = Path(page).read_text().partition(START)
     if not start:
-        print(f"{page}: the line {START.strip()} is not there")
+        print(f"{page}: has no line {START.strip()}")
         return 1
     if update == ["--update"]:
         Path(page).write_text(head + start + "\n" + printed)
@@ -23,7 +24,7 @@ def main():
     if table == "\n" + printed:
         return 0
     there, new = set(table.splitlines()), set(printed.splitlines())
-    print("\n".join([f"{page}: not what the command prints (build the target `coverage`)",
+    print("\n".join([f"{page}: differs from the output of the command (build the target `coverage`)",
                      *(f"- {line}" for line in sorted(there - new)), *(f"+ {line}" for line in sorted(new - there))]))
     return 1
 

@@ -1,5 +1,5 @@
-"""command_test.py FORKSIGHT SCHEMA XSD: tests `forksight suite` as a command, with a small suite that the test makes: exit statuses,
-formats that other programs read, skipped cases, and the end by a signal."""
+"""command_test.py FORKSIGHT SCHEMA XSD: tests the command `forksight suite` with a small suite that the test makes: exit
+statuses, formats that other programs read, skipped cases, and signals."""
 import copy
 import json
 import os
@@ -70,7 +70,7 @@ class Suite(unittest.TestCase):
         (self.folder / "cases.json").write_text("{")
         self.assertIn("cases.json", self.suite("list", status=3).stderr)
 
-    def test_says_each_case_or_only_what_is_not_green(self):
+    def test_lists_each_case_or_with_q_only_those_that_are_not_green(self):
         done = self.suite("run", status=1)
         self.assertEqual(len([line for line in done.stderr.splitlines() if line.startswith("[")]), 4)
         self.assertIn("4 cases: 2 ok, 1 red, 1 skipped and not judged", done.stdout)
@@ -136,7 +136,7 @@ class Suite(unittest.TestCase):
         self.suite("run", "--label", "gpu", status=2)
 
     def test_missing_library(self):
-        """A program that needs a library which the loader does not find is skipped, and the result names the library."""
+        """If the loader does not find a library of a case's program, the case is skipped, and the result names the library."""
         source = self.folder / "empty.c"
         for name, text in (("needed", "int needed(void) { return 0; }\n"), ("uses", "int needed(void); int main(void) { return needed(); }\n")):
             source.write_text(text)
@@ -150,16 +150,17 @@ class Suite(unittest.TestCase):
         self.assertIn("libomp.so.9", case["lines"][0])
 
     def stopped(self, number):
-        """Starts a run of a case that hangs, and sends a signal to forksight alone. Checks that no process is left, the status and the report."""
+        """Starts a run with a case that hangs, and sends a signal only to forksight. Returns the pids of the case, the exit
+        status and the output."""
         pids = self.folder / "pids"
         os.mkfifo(self.folder / "started")
         self.add("hangs", f"# EXPECT-BARE: hang\n# EXPECT-NONE\nsetsid sleep 1000 & echo $! $$ > {pids}; echo > {self.folder}/started\n"
                           "while :; do sleep 0.01; done\n")
-        # Results come in the order of the manifest. There "hangs" is the last case, but it is run first.
+        # The results are in the order of the manifest, in which "hangs" is the last case. But forksight runs "hangs" first.
         argv = self.argv("run", "--format", "json", "-j", "1", "good", "hangs")
         run = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
-            (self.folder / "started").read_text()  # returns when the program has opened and written it
+            (self.folder / "started").read_text()  # returns when the program has written to the FIFO and closed it
             run.send_signal(number)
             out = run.communicate(timeout=LIMIT_S)[0]
         finally:
@@ -167,7 +168,7 @@ class Suite(unittest.TestCase):
             run.wait()
         return [int(word) for word in pids.read_text().split()], run.returncode, out
 
-    def test_interrupt_ends_all_and_tells_what_is_known(self):
+    def test_interrupt_ends_all_and_reports_what_is_known(self):
         pids, status, out = self.stopped(signal.SIGINT)
         self.assertEqual((status, [gone(pid) for pid in pids]), (1, [True, True]))
         report = json.loads(out)
@@ -179,13 +180,13 @@ class Suite(unittest.TestCase):
         self.assertEqual(status, -signal.SIGKILL)
         deadline = time.monotonic() + 20
         while not all(gone(pid) for pid in pids):
-            self.assertLess(time.monotonic(), deadline, f"{pids} are there still")
+            self.assertLess(time.monotonic(), deadline, f"{pids} still exist")
             time.sleep(0.05)
 
     def test_terminal_shows_progress(self):
-        """On a terminal the suite prints one line that changes, and one line for each red case."""
+        """On a terminal, the suite prints one line of progress that it overwrites, and one line for each red case."""
         if not shutil.which("script"):
-            self.fail("there is no script, which comes with bsdutils")
+            self.fail("the program `script` is not installed: package bsdutils")
         words = " ".join(f"'{word}'" for word in self.argv("run", "--format", "tap", "--report", str(self.folder / "tap")))
         done = subprocess.run(["script", "-qec", words, "/dev/null"], stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S, check=False)
         self.assertEqual(done.returncode, 1, done.stdout)

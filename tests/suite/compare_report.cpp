@@ -1,7 +1,8 @@
-// compare_report EXPECTED REPORT [RUN]: the suite's comparison alone, for tests that get their reports in another way.
-// EXPECTED is a list of findings in the format of `forksight suite list --format json`. RUN is one of the runs in that
-// list: with it, the comparison also uses the end that RUN expects. Prints each difference. The exit status is 1 if
-// there is a difference, and 2 if a file cannot be understood.
+// compare_report EXPECTED REPORT [RUN]: compares a report with expected findings, as the suite does. Tests that do not
+// get their reports from the suite use it.
+// EXPECTED is a list of findings in the format of `forksight suite list --format json`. RUN is an element of `runs` in
+// that format. If it is given, the report must also have the outcome that RUN expects. Prints each difference. The exit
+// status is 1 if there is a difference, and 2 if a file is invalid.
 #include <cstdio>
 #include <exception>
 #include <fstream>

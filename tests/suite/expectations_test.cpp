@@ -1,4 +1,4 @@
-// Reads expectations from the comments of a source file.
+// Tests the code that reads expectations from the comments of a source file.
 #include "suite/expectations.hpp"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 
-TEST(SuiteExpectations, AreReadWhole) {
+TEST(SuiteExpectations, AreReadCompletely) {
   const MadeSuite made;
   const auto read = made.read();
   ASSERT_TRUE(read) << read.error();
@@ -41,13 +41,13 @@ TEST(SuiteExpectations, AreReadWhole) {
   ASSERT_EQ(expected.runs.size(), 1U);
   EXPECT_THAT(expected.runs[0].options, ElementsAre("--omp=rebuild"));
   EXPECT_THAT(expected.runs[0].printed, ElementsAre("child: 2 threads"));
-  // `why` examines from outside: it cannot know where the lock was taken.
+  // `why` examines the program from outside, so it cannot find out where the lock was taken.
   ASSERT_EQ(expected.why.size(), 1U);
   EXPECT_THAT(expected.why[0].stacks, IsEmpty());
   EXPECT_FALSE(expected.core.has_value());
 }
 
-TEST(SuiteExpectations, RefuseWhatMakesNoSense) {
+TEST(SuiteExpectations, RefuseInvalidSources) {
   const std::string good = MadeSuite().source;
   for (const std::string& source :
        {std::string(), std::string("// EXPECT-NONE\n"), std::string("// EXPECT-BARE: ok\n"),
@@ -64,7 +64,7 @@ TEST(SuiteExpectations, RefuseWhatMakesNoSense) {
   }
 }
 
-TEST(SuiteExpectations, OfAVariantAreItsOwnOrElseThoseOfAll) {
+TEST(SuiteExpectations, OfAVariantReplaceThoseOfAllVariants) {
   MadeSuite made;
   made.source =
       "// EXPECT-BARE: hang\n// EXPECT-BARE(quick): ok\n// EXPECT: a proven hang\n// EXPECT(other): b likely hang\n"
@@ -97,7 +97,7 @@ TEST(SuiteExpectations, OfAVariantAreItsOwnOrElseThoseOfAll) {
   EXPECT_EQ(read->runs.size(), 1U);
 }
 
-TEST(SuiteExpectations, FromOutsideKnowNoPosition) {
+TEST(SuiteExpectations, OfWhyLackThePositionOfAHandler) {
   MadeSuite made;
   made.source = "// EXPECT-BARE: hang\n// EXPECT: a proven hang 'culprit=handler (2nd of 3)' library=libnone.so.1\n";
   auto read = made.read();

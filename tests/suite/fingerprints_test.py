@@ -1,8 +1,8 @@
 """fingerprints_test.py FORKSIGHT CASES: the fingerprint of a finding is the same in every run, and differs between causes.
 
-`forksight why` is asked about each case of SAMPLE in two runs. Both runs must report the same fingerprints. Two cases must not share a
-fingerprint, although many cases have the same interpreter and the same rule. The tests case.* check that `run`, `why` and `core` report
-the same fingerprint for one case.
+The test runs each case of SAMPLE twice, and runs `forksight why` on it. Both runs must report the same fingerprints. Two cases
+must not share a fingerprint, although many cases have the same interpreter and the same rule. The tests case.* check that `run`,
+`why` and `core` report the same fingerprint for one case.
 """
 import json
 import subprocess
@@ -20,7 +20,7 @@ SAMPLE = [
 
 
 def ask(forksight, cases, folder):
-    """The fingerprints that `why` reports for each case."""
+    """Returns the fingerprints that `why` reports for each case, with their rules."""
     argv = [forksight, "suite", "run", *SAMPLE, "--only", "why", "-q", "--keep", folder, "--cases", cases]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     said = {}
@@ -36,13 +36,13 @@ def main():
     forksight, cases = sys.argv[1:]
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
         first, second = ask(forksight, cases, one), ask(forksight, cases, other)
-    lines = [f"{name}: `why` says nothing" for name in SAMPLE if not first.get(name)]
+    lines = [f"{name}: `why` reports nothing" for name in SAMPLE if not first.get(name)]
     lines += [f"{name}: first {first[name]}, then {second.get(name)}" for name in first if first[name] != second.get(name)]
     cases_of = {}
     for name, said in first.items():
         for fingerprint in said:
             cases_of.setdefault(fingerprint, []).append(name)
-    lines += [f"{fingerprint} is of {' and '.join(names)}" for fingerprint, names in cases_of.items() if len(names) > 1]
+    lines += [f"{fingerprint} belongs to {' and '.join(names)}" for fingerprint, names in cases_of.items() if len(names) > 1]
     print(f"{len(first)} cases, {len(cases_of)} fingerprints")
     print("\n".join(lines))
     return 1 if lines else 0

@@ -1,5 +1,5 @@
-"""Tests the installed suite. From a fresh prefix alone, it finds its cases, libraries and scripts, and its cases have the same results as
-in the build tree."""
+"""Tests the suite after an installation into an empty prefix. It must find its cases, libraries and scripts in the prefix, and
+its cases must have the same results as in the build tree."""
 import argparse
 import json
 import os
@@ -23,7 +23,7 @@ def run(argv, **options):
 
 
 def find_build_paths(suite, build):
-    """Programs and libraries that name the build tree outside of their debug information."""
+    """Returns the programs and libraries that contain the path of the build tree outside their debug information."""
     found = []
     with tempfile.TemporaryDirectory(prefix="forksight-stripped-") as folder:
         for path in sorted(suite.rglob("*")):
@@ -48,15 +48,15 @@ def check(options, scratch):
     problems = find_build_paths(suite, options.build)
     links = [path for path in suite.rglob("*") if path.is_symlink()]
     problems += [f"{path} is a link" for path in links]
-    # Uses nothing of the build's environment. Nothing may be written into the prefix.
+    # The commands run without the environment of the build. They must not write into the prefix.
     forksight = prefix / options.bindir / "forksight"
     environment = {"PATH": os.environ["PATH"], "HOME": str(scratch), "TMPDIR": str(scratch)}
     listed = run([forksight, "suite", "list", "--format", "json"], env=environment, cwd=scratch)
     cases = json.loads(listed.stdout)["cases"] if listed.returncode == 0 else []
     outside = [path for case in cases for path in (case["source"], *case["command"][:1]) if not path.startswith((str(suite), "/usr/"))]
-    problems += [listed.stderr] if not cases else [f"{path} is not of the prefix" for path in outside]
+    problems += [listed.stderr] if not cases else [f"{path} is not in the prefix" for path in outside]
     if missing := {case["folder"] for case in cases} - {case["folder"] for case in cases if case["name"] in CASES}:
-        problems.append(f"no case is run of {', '.join(sorted(missing))}")
+        problems.append(f"this test runs no case of {', '.join(sorted(missing))}")
     before = sorted(prefix.rglob("*"))
     done = run([forksight, "suite", "run", "--strict", "-q", *CASES], env=environment, cwd=scratch)
     if done.returncode != 0 or f"{len(CASES)} cases: {len(CASES)} ok" not in done.stdout:

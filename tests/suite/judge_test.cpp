@@ -1,5 +1,5 @@
-// Tests of the judge: it is red for each kind of wrong verdict, and green for the right one. The programs are scripts.
-// A script also stands in for forksight: it prints the reports that the test gives it.
+// Tests the judge: it must call a case red for each kind of wrong verdict, and green for the right one. The programs of
+// the cases are scripts. Another script replaces forksight, and writes the reports that the test chooses.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -72,7 +72,7 @@ TEST(Judge, ComparesCulpritAndLibrary) {
   expect_green(made.judge(), 1);
 }
 
-TEST(Judge, TakesFindingsExactly) {
+TEST(Judge, WantsExactlyTheExpectedFindings) {
   MadeSuite none;
   none.observed = report_of({});
   expect_red(none.judge(), {"not in the report"});
@@ -114,7 +114,7 @@ TEST(Judge, IsRedForACureThatDoesNotCure) {
   expect_red(prints.judge(), {"expected a line \"child: 2 threads\""});
 }
 
-TEST(Judge, ComparesOtherEnds) {
+TEST(Judge, ComparesOtherOutcomes) {
   MadeSuite made;
   const std::string cured = "EXPECT-CURED: --omp=rebuild ";
   made.source.replace(made.source.find(cured), cured.size(),
@@ -166,7 +166,7 @@ TEST(Judge, ComparesTheBareProgram) {
   expect_red(spins.judge(), {"expected ok, seen spin", "--- process"});
 }
 
-TEST(Judge, EndsWhatHangs) {
+TEST(Judge, EndsHangingPrograms) {
   MadeSuite made;
   made.program = "echo $$ >> \"$(dirname \"$0\")/pids\"; exec sleep infinity";
   expect_red(made.judge(), {"expected ok, seen hang", "--- process", "not done after 1.0 s"});
@@ -176,7 +176,8 @@ TEST(Judge, EndsWhatHangs) {
   EXPECT_EQ(count, 3);
 }
 
-// The stand-in leaves a process behind, in a session of its own. The judge ends this process and reports it.
+// The script that replaces forksight leaves a process behind, in a session of its own. The judge must end this process
+// and report it.
 TEST(Judge, IsRedForAProcessThatIsLeftBehind) {
   MadeSuite made;
   made.stand_in = "if [ \"$1\" = run ]; then setsid sleep infinity & echo $! >> \"$(dirname \"$0\")/pids\"; fi\n";
@@ -188,13 +189,13 @@ TEST(Judge, IsRedForAProcessThatIsLeftBehind) {
   EXPECT_EQ(::kill(pid, 0), -1);
 }
 
-TEST(Judge, ComparesWhatWhyAndCoreSay) {
+TEST(Judge, ComparesTheReportsOfWhyAndCore) {
   MadeSuite made;
   made.program = "exec sleep infinity";
   made.source.replace(made.source.find("BARE: ok"), 8, "BARE: hang");
   made.source += "// EXPECT-CORE: orphaned-mutex proven hang\n";
   made.parts = {"bare", "why", "core"};
-  // A script stands in for gcore, too. The core is an empty file.
+  // A script replaces gcore, too. Its core is an empty file.
   made.write("gcore", "#!/usr/bin/env bash\ntouch \"$2.$3\"\n", true);
   made.environment = {{"PATH", made.folder().string() + ":" + std::getenv("PATH")}};
   expect_green(made.judge(), 3);
@@ -207,8 +208,8 @@ TEST(Judge, ComparesWhatWhyAndCoreSay) {
   expect_red(made.judge(), {"no report"});
 }
 
-// Without gcore there is no core to judge. Then the case must not pass.
-TEST(Judge, DoesNotPassWhatItCouldNotJudge) {
+// Without gcore, the judge cannot get a core. The case must be skipped, not green.
+TEST(Judge, SkipsACaseThatItCannotJudge) {
   MadeSuite made;
   made.program = "exec /bin/sleep infinity";
   made.source.replace(made.source.find("BARE: ok"), 8, "BARE: hang");
@@ -249,7 +250,7 @@ TEST(Judge, SetsTheEnvironmentOfACase) {
   expect_green(made.judge(), 3);
 }
 
-// A program that hangs, and about which a run reports nothing.
+// Makes a case whose program hangs, and about which `run` must report nothing.
 void make_silent(MadeSuite& made) {
   made.source = "// EXPECT-BARE: hang\n// EXPECT-NONE\n// EXPECT-WHY: none\n";
   made.program = "exec sleep 60";
@@ -258,20 +259,20 @@ void make_silent(MadeSuite& made) {
   made.parts = {"observed"};
 }
 
-TEST(Judge, EndsARunThatSaysNothingOfAHang) {
+TEST(Judge, EndsARunThatReportsNothingAboutAHang) {
   MadeSuite made;
   make_silent(made);
   expect_green(made.judge(), 1);
 }
 
-TEST(Judge, IsRedForARunThatEndsSuchAHang) {
+TEST(Judge, IsRedIfAProgramThatShouldHangEnds) {
   MadeSuite made;
   make_silent(made);
   made.program = "exit 0";
   expect_red(made.judge(), {"but should go on"});
 }
 
-TEST(Judge, IsRedForAFindingOfSuchAHang) {
+TEST(Judge, IsRedForAnUnexpectedFindingAboutAHang) {
   MadeSuite made;
   make_silent(made);
   made.observed = report_of({good_finding()});

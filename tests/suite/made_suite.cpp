@@ -23,8 +23,8 @@ inner();  // MARK: here
 outer();  // MARK: there
 )";
 
-// Stands in for forksight: writes the report that belongs to its options, and then becomes the program, so its exit
-// status is that of the program.
+// This script replaces forksight. It writes the report that belongs to its options, and then calls exec with the
+// program, so its exit status is the status of the program.
 constexpr char kStandIn[] = R"(
 folder=$(dirname "$0")
 case $1 in why|core) cat "$folder/$1.json"; exit 1 ;; esac

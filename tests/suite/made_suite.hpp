@@ -1,5 +1,5 @@
-// A suite of one case that a test makes. The program of the case is a script. Another script stands in for the
-// forksight that is judged.
+// A suite of one case, which a test makes. The program of the case is a script. Another script, the stand-in, replaces
+// forksight.
 #pragma once
 
 #include <filesystem>
@@ -12,10 +12,10 @@
 
 namespace forksight::test {
 
-// A finding that is as the case expects it. The stand-in reports it.
+// Returns the finding that the case expects. By default, the stand-in reports it.
 nlohmann::json good_finding();
 
-// The finding with another value at a path like "/culprit/holder/name".
+// Returns the finding with another value at a path such as "/culprit/holder/name".
 nlohmann::json changed(nlohmann::json finding, const char* path, nlohmann::json value);
 
 nlohmann::json report_of(std::vector<nlohmann::json> findings);
@@ -27,7 +27,7 @@ class MadeSuite {
   MadeSuite(const MadeSuite&) = delete;
   MadeSuite& operator=(const MadeSuite&) = delete;
 
-  // The source (what the case expects), the program (what it does), and the reports about it.
+  // The source with the expectations, the text of the program, and the reports of the stand-in.
   std::string source;
   std::string program = "echo 'child: 2 threads'";
   std::string variant;
@@ -35,13 +35,13 @@ class MadeSuite {
   nlohmann::json cured = report_of({changed(good_finding(), "/outcome", "cured")});
   nlohmann::json why = report_of({good_finding()});
   nlohmann::json core = report_of({good_finding()});
-  std::string stand_in;  // shell lines that the stand-in runs at its start
+  std::string stand_in;  // shell commands that the stand-in runs first
   std::chrono::milliseconds limit{1000};
   std::chrono::seconds case_limit{60};
   std::set<std::string> parts;
   std::vector<std::pair<std::string, std::string>> environment;
 
-  // Reads the expectations; the error says what is wrong in them.
+  // Reads the expectations. An error says what is wrong with them.
   Result<suite::Expectations> read() const;
   // Judges the case in a worker process. The expectations must be valid.
   suite::CaseResult judge();
@@ -54,7 +54,7 @@ class MadeSuite {
   suite::Case case_;
 };
 
-// All lines of the result in one text.
+// Returns all lines of the result as one text.
 std::string all_lines(const suite::CaseResult& result);
 
 }  // namespace forksight::test

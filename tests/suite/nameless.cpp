@@ -1,6 +1,6 @@
-// nameless DIR...: checks each folder of a run. If the diagnosis with names of functions has a finding, the first look
-// without names must say that there may be one. Prints one line "DIR RULE..." for each folder. The exit status is 1 if
-// the first look misses a finding, and 3 if a folder cannot be read.
+// nameless DIR...: checks each folder of a run. A run first calls may_find_with_names(), without the names of
+// functions. If the diagnosis with names has a finding, this call must have returned true. Prints one line "DIR
+// RULE..." for each folder. The exit status is 1 if the call missed a finding, and 3 if a folder cannot be read.
 #include <cstdio>
 #include <filesystem>
 

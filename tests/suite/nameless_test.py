@@ -1,7 +1,7 @@
-"""nameless_test.py FORKSIGHT NAMELESS RULES CASES: a run may skip looking up names of functions without missing a finding.
+"""nameless_test.py FORKSIGHT NAMELESS RULES CASES: if a run skips the look-up of function names, it must not miss a finding.
 
-For each rule of RULES (rules.def) the test runs the cheapest case that expects a finding of the rule, only with observation, and keeps
-its traces. NAMELESS (nameless.cpp) diagnoses each folder of traces with names and without.
+For each rule of RULES (rules.def), the test runs the fastest case that expects a finding of the rule. It runs only the part
+`observed`, and keeps the traces. NAMELESS (nameless.cpp) diagnoses each folder of traces with names and without.
 """
 import json
 import subprocess
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rule_mutants import LIMIT_S, RULE, cheapest
 
-FEWEST_RULES = 30  # at least so many rules must have a finding in the traces. Some rules need an examination from outside
+FEWEST_RULES = 30  # at least this many rules must have a finding in the traces; other rules need an examination from outside
 
 
 def main():

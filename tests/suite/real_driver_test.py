@@ -1,5 +1,6 @@
-"""real_driver_test.py FORKSIGHT CASES DRIVER: cases with the label gpu run on the machine's CUDA driver, and are skipped if it has none.
-In this test a copy of the test driver DRIVER under another name plays the part of the machine's driver."""
+"""real_driver_test.py FORKSIGHT CASES DRIVER: cases with the label gpu run on the CUDA driver of the machine, and are skipped if
+the machine has none. Here, a copy of the test driver DRIVER, which gives itself another name, replaces the driver of the
+machine."""
 import json
 import os
 import subprocess
@@ -12,7 +13,7 @@ CASE = "gpu.cuda_by_symbol"
 
 
 def run(forksight, cases, folder, *words):
-    """The result of the case, run with `folder` first in the loader's search path."""
+    """Runs the case with `folder` first in the loader's search path. Returns the exit status and the result of the case."""
     argv = [forksight, "suite", "run", CASE, "--format", "json", "--cases", cases, *words]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=100, check=False, env={**os.environ, "LD_LIBRARY_PATH": str(folder)})
     return done.returncode, json.loads(done.stdout)["cases"][0]

@@ -1,9 +1,10 @@
-"""rule_mutants.py MUTANT RULES CASES: the suite notices if a rule finds nothing.
+"""rule_mutants.py MUTANT RULES CASES: the suite must notice if any one rule finds nothing.
 
-MUTANT is a build of forksight that mutes the rule that FORKSIGHT_MUTED_RULE names. For each rule of RULES (rules.def) the test runs the
-cheapest case that expects a finding of the rule, with MUTANT and only with observation. If only `forksight why` reports the finding, the
-test asks only `why`. The case must be red: either the finding is missing, or nobody ends the hang because no rule explains it any more. A
-rule without a case makes the test fail. The tests case.* show that the cases are green with all rules. For MUTANT one case shows it.
+MUTANT is a build of forksight in which the rule that FORKSIGHT_MUTED_RULE names finds nothing. For each rule of RULES
+(rules.def), the test runs with MUTANT the fastest case that expects a finding of the rule. It runs only the part `observed`, or
+only `why` if only `forksight why` reports the finding. The case must be red: either the finding is missing, or the hang does not
+end, because forksight ends only explained hangs. The test fails if a rule has no case. The tests case.* show that the cases are
+green with all rules. This test shows the same for MUTANT with one case.
 """
 import json
 import os
@@ -18,13 +19,15 @@ LIMIT_S = 100
 
 
 def expected_of(case):
-    """The findings under observation; for a hang that a run does not report, the findings of `forksight why`."""
+    """Returns the findings that `run` must report. If the case hangs and `run` must report nothing, returns the findings of
+    `forksight why`."""
     expected = case["expected"]
     return expected["why"] if expected["bare"] == "hang" and not expected["findings"] else expected["findings"]
 
 
 def cost(case):
-    """A sort key for the time that a case takes. A hang takes time, and so does the start of an interpreter. Then fewer findings come first."""
+    """A sort key for the time that a case takes. A hang takes time, and so does the start of an interpreter. If these are equal,
+    the case with fewer findings comes first."""
     expected = case["expected"]
     return ({"ok": 0, "error": 0, "hang": 2, "spin": 3}[expected["bare"]] + (1 if case["command"][1:] else 0), len(expected_of(case)))
 
@@ -35,7 +38,7 @@ def cheapest(cases, slug):
 
 
 def judge(mutant, cases, case, muted):
-    """(whether the case is green, the lines of its result)"""
+    """Returns whether the case is green (None if the suite failed), and the lines of its result."""
     environment = {key: value for key, value in os.environ.items() if key != "FORKSIGHT_MUTED_RULE"}
     if muted:
         environment["FORKSIGHT_MUTED_RULE"] = muted
@@ -74,10 +77,10 @@ def main():
     green, said = judge(mutant, cases, first, "")
     if not green:
         sys.exit(f"{first['name']} is not green with all rules:\n{said}")
-    # Nobody ends a hang that no rule explains, so the cases sleep most of the time and many can run at once.
+    # A hang that no rule explains lasts until its time limit. So the cases sleep most of the time, and many can run at once.
     with ThreadPoolExecutor(4 * len(os.sched_getaffinity(0))) as pool:
         problems = [problem for problem in pool.map(lambda slug: check(mutant, cases, listed, slug), slugs) if problem]
-    print("\n".join(problems) or f"all {len(slugs)} rules are noticed")
+    print("\n".join(problems) or f"the suite notices each of the {len(slugs)} rules")
     return 1 if problems else 0
 
 

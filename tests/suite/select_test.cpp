@@ -1,4 +1,4 @@
-// Which cases are selected, and which manifests are refused.
+// Tests which cases a filter selects, and which manifests are refused.
 #include "suite/select.hpp"
 
 #include <gmock/gmock.h>
@@ -63,7 +63,7 @@ class SuiteSelect : public testing::Test {
   std::string cases_;
 };
 
-TEST_F(SuiteSelect, LeavesOutWhatHasALabelUnlessAskedFor) {
+TEST_F(SuiteSelect, LeavesOutLabelledCasesUnlessRequested) {
   EXPECT_THAT(names({}), ElementsAre("lock_a", "lock_b", "lock_b.repaired", "omp"));
   EXPECT_THAT(names({}, true), ElementsAre("lock_a", "lock_b", "lock_b.repaired", "omp", "slow"));
   EXPECT_THAT(names({.names = {"slow"}}), ElementsAre("slow"));
@@ -71,27 +71,27 @@ TEST_F(SuiteSelect, LeavesOutWhatHasALabelUnlessAskedFor) {
   EXPECT_THAT(names({.names = {"s*"}}), ElementsAre(HasSubstr("usage: ")));
 }
 
-TEST_F(SuiteSelect, TakesAllFiltersTogether) {
+TEST_F(SuiteSelect, CombinesAllFilters) {
   EXPECT_THAT(names({.names = {"lock_*"}}), ElementsAre("lock_a", "lock_b", "lock_b.repaired"));
   EXPECT_THAT(names({.slugs = {"orphaned-mutex"}}), ElementsAre("lock_a", "omp"));
   EXPECT_THAT(names({.slugs = {"orphaned-mutex"}, .folders = {"locks"}}), ElementsAre("lock_a"));
   EXPECT_THAT(names({.outcomes = {"spin", "ok"}}), ElementsAre("lock_b", "lock_b.repaired"));
 }
 
-TEST_F(SuiteSelect, SaysWhatNothingHas) {
+TEST_F(SuiteSelect, NamesTheFilterThatMatchesNothing) {
   EXPECT_THAT(names({.names = {"lock_a", "lock_z"}}), ElementsAre(HasSubstr("usage: lock_z: no such case")));
   EXPECT_THAT(names({.labels = {"gpu"}}), ElementsAre(HasSubstr("usage: gpu: no case has that label")));
   EXPECT_THAT(names({.folders = {"mpi"}}), ElementsAre(HasSubstr("usage: mpi: ")));
   EXPECT_THAT(names({.slugs = {"victim"}}), ElementsAre(HasSubstr("usage: no case matches all of")));
 }
 
-TEST_F(SuiteSelect, SaysWhichSourceMakesNoSense) {
+TEST_F(SuiteSelect, NamesTheInvalidSource) {
   std::ofstream(folder_ / "src" / "omp.c") << "// EXPECT-BARE: perhaps\n";
   EXPECT_THAT(names({}), ElementsAre(HasSubstr("bad: omp: ")));
   EXPECT_THAT(names({.names = {"lock_a"}}), ElementsAre("lock_a"));
 }
 
-TEST_F(SuiteSelect, RefusesAManifestThatIsNone) {
+TEST_F(SuiteSelect, RefusesInvalidManifests) {
   for (const char* cases : {"{", "{}", "[]", "1", R"({"name": 1})"}) {
     write(cases);
     EXPECT_THAT(names({}), ElementsAre(HasSubstr("cases.json: "))) << cases;
@@ -104,7 +104,7 @@ TEST_F(SuiteSelect, RefusesAManifestThatIsNone) {
   EXPECT_THAT(names({}), ElementsAre(HasSubstr("--cases names the folder")));
 }
 
-TEST_F(SuiteSelect, IsListedWithWhatIsExpected) {
+TEST_F(SuiteSelect, ListsCasesWithTheirExpectations) {
   const auto suite = suite::read_suite(folder_);
   ASSERT_TRUE(suite) << suite.error();
   const auto entries = suite::select(suite.value(), {}, true).entries;

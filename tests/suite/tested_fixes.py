@@ -1,12 +1,14 @@
-"""tested_fixes.py FORKSIGHT DIAGNOSE CASES: each fix that a source of DIAGNOSE marks as tested must be tested by the case in a row of the table.
+"""tested_fixes.py FORKSIGHT DIAGNOSE CASES: checks that a case tests each fix that a source in DIAGNOSE marks as tested.
 
-A row has the beginning of the fix's text. Then, for each rule that gives this fix, it has the case, and what makes the case end well:
-"repaired" (the twin), another variant about which nothing is reported, options of `forksight run`, or "silent" (nothing is reported about
-the case itself). A case that is not "silent" must expect a finding of the rule. The test of the case itself shows that it ends well. This
-test fails for a mark without a row, for a row without a mark, and for a row that does not agree with the expectations of its cases.
+A row of the table TESTED contains the beginning of the fix's text. For each rule that gives this fix, it names a case, and the
+way in which the case follows the fix: "repaired" (the twin), another variant about which forksight reports nothing, options of
+`forksight run`, or "silent" (forksight reports nothing about the case itself). A case that is not "silent" must expect a finding
+of the rule. The tests case.* show that the cases meet their expectations. This test fails for a mark without a row, for a row
+without a mark, and for a row that contradicts the expectations of its cases.
 
-The table of contexts in advice.cpp names its cases itself. It names a variant, which does what the remedy says: nothing may be reported
-about it. The case without the last part of that name must expect a finding of the rule.
+The table of contexts in advice.cpp names the test of each remedy itself. The test is a variant that does what the remedy says,
+and about which forksight must report nothing. The case whose name lacks the last part of the variant's name must expect a finding
+of the rule.
 """
 import json
 import re
@@ -86,7 +88,7 @@ MARK = re.compile(r",\s*(?:true|is_tested\w*(?:\([^()]*\))?)\s*$")
 
 
 def marked_fixes(folder):
-    """(slug of the rule, text) of each fix that is marked as tested. The slug is "" if several rules share the source."""
+    """Yields (slug of the rule, text) of each fix that is marked as tested. The slug is "" if several rules share the source."""
     for path in sorted(Path(folder).rglob("*.cpp")):
         slug = path.stem.replace("_", "-") if path.parent.name == "rules" else ""
         for found in FIX.finditer(path.read_text()):
@@ -98,7 +100,7 @@ CONTEXT_TEST = re.compile(r'Test\{"([^"]*)",\s*"([^"]*)"\}')
 
 
 def problems_of_contexts(cases, text):
-    """The errors in the tests that the table of contexts names."""
+    """Returns the errors in the tests that the table of contexts names."""
     tests = CONTEXT_TEST.findall(text)
     problems = [] if len(tests) > 7 else [f"only {len(tests)} tests of contexts are read"]
     for rule, by in tests:
@@ -112,13 +114,13 @@ def is_silent(case):
 
 
 def twin_of(cases, name, variant):
-    """The given variant of a case. If the case is a variant itself, the given variant of its source."""
+    """Returns the given variant of a case. If the case is a variant itself, returns the given variant of its source."""
     names = (f"{name}.{variant}", f"{name.rpartition('.')[0]}.{variant}")
     return next((cases[one] for one in names if one in cases), None)
 
 
 def problem_of(cases, rule, name, how):
-    """The error in a row; "" if there is none."""
+    """Returns the error in a row, or "" if the row is right."""
     case = cases.get(name)
     if case is None:
         return f"there is no case {name}"
@@ -127,7 +129,7 @@ def problem_of(cases, rule, name, how):
     if all(finding["rule"] != rule for finding in case["expected"]["findings"]):
         return f"{name} expects no finding {rule}"
     if not how.startswith("--"):
-        return "" if is_silent(twin_of(cases, name, how)) else f"{name} has no twin {how} of which nothing is found"
+        return "" if is_silent(twin_of(cases, name, how)) else f"{name} has no twin {how} about which forksight must report nothing"
     runs = [run for run in case["expected"]["runs"] if how in run["options"]]
     if not runs:
         return f"{name} has no run with {how}"
@@ -140,17 +142,17 @@ def problems_of_marks(fixes, tested):
     for slug, text in fixes:
         begin = next((begin for begin in tested if text.startswith(begin)), None)
         if begin is None:
-            problems.append(f"marked as tested, but no row has a case for it: {text}")
+            problems.append(f"marked as tested, but no row names a case for it: {text}")
             continue
         unused.discard(begin)
         others = [rule for rule, _, _ in tested[begin] if slug and rule != slug]
         if others:
             problems.append(f"{slug} marks a fix that was tested for {others}: {text}")
-    return problems + [f"no fix begins with this, or it is not marked: {begin}" for begin in sorted(unused)]
+    return problems + [f"no fix that is marked as tested begins with this: {begin}" for begin in sorted(unused)]
 
 
 def self_check(cases):
-    """The wrong rows, marks and contexts that the checks above do not refuse."""
+    """Tests the checks above with wrong rows, marks and contexts. Returns those that the checks do not refuse."""
     wrong = (("orphaned-mutex", "no_such_case", "repaired"), ("orphaned-rwlock", "orphaned_mutex.O2", "repaired"),
              ("orphaned-mutex", "orphaned_mutex.O2", "silent"), ("orphaned-mutex", "orphaned_mutex.O2", "no-such-twin"),
              ("orphaned-mutex", "orphaned_mutex.O2", "--cure=condvars"), ("fork-inside-parallel-region", "fork_inside_region", "--omp=rebuild"))

@@ -1,4 +1,4 @@
-// What each format prints about a run of the suite.
+// Tests the text of each format about a run of the suite.
 #include "suite/views.hpp"
 
 #include <gmock/gmock.h>
@@ -51,7 +51,7 @@ class SuiteViews : public testing::Test {
   RunView view_;
 };
 
-TEST_F(SuiteViews, TableHasARowForEachAndAllOfWhatIsRed) {
+TEST_F(SuiteViews, TableHasARowForEachCaseAndTheDetailsOfRedOnes) {
   const std::string text = suite::run_as_table(view_);
   EXPECT_THAT(text, HasSubstr("good   ok       1.2 s"));
   EXPECT_THAT(text, HasSubstr("lacks  skipped  1.2 s  (none)  python3 has no module torch"));
@@ -99,7 +99,7 @@ TEST_F(SuiteViews, JunitEscapesWhatXmlCannotHold) {
   EXPECT_THAT(text, HasSubstr("<skipped message=\"python3 has no module torch\"/>"));
 }
 
-TEST_F(SuiteViews, JsonHoldsAll) {
+TEST_F(SuiteViews, JsonContainsEverything) {
   const auto json = nlohmann::json::parse(suite::run_as_json(view_));
   EXPECT_EQ(json.at("totals").dump(), R"({"ok":1,"red":1,"skipped":1,"unknown":0})");
   EXPECT_EQ(json.at("cases").at(1).at("parts").at(1).at("state"), "red");

@@ -1,7 +1,8 @@
 """Runs a command as an ordinary user: without_rights.py COMMAND [ARGUMENT...]
 
-To such a user the kernel shows less, for example nothing of a process that has ended. root becomes the user 65534; every
-other user runs the command itself. Exit status: that of the command; 77 if the user 65534 cannot reach its file.
+The kernel shows such a user less, for example almost nothing about a zombie. If root runs this script, the command runs as user
+65534. Otherwise the command runs as the caller. The exit status is that of the command, or 77 if user 65534 cannot execute the
+command's file.
 """
 import os
 import subprocess

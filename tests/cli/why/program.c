@@ -2,9 +2,9 @@
 //
 // In these modes it goes on when it reads a byte:
 //   wait    waits in read()
-//   private the same; the process is not dumpable, which protects it from its own user
+//   private the same, but the process is not dumpable, so its own user may not examine it
 //   hang    forks while a thread holds a mutex; when the child has read a byte, it locks the mutex and hangs
-//   chain   the same, with one more process between the first process and the one that hangs
+//   chain   as hang, with one more process between the first process and the hanging process
 // In these modes it reads no byte, and something could still end the wait:
 //
 //   mutex      locks a mutex; the thread that holds it waits for a signal

@@ -1,4 +1,5 @@
-/* defect KIND: a program with one defect, which a sanitizer reports: address, leak, memory, thread or undefined. */
+/* defect KIND: a program with one defect. KIND is the sanitizer that reports it: address, leak, memory, thread or
+ * undefined. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
-// C++ statics that several threads initialise. The constructor of one of them throws once. Afterwards the program
-// forks.
+// Several threads initialise C++ statics. The constructor of one static throws once. Afterwards the program forks.
 #include <sys/wait.h>
 #include <unistd.h>
 

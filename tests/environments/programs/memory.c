@@ -1,5 +1,5 @@
-/* Blocks of memory of many sizes, and an aligned block. Two threads allocate the blocks and grow them. The first thread
- * frees them, and a child uses and frees its copies. */
+/* Two threads allocate blocks of memory of many sizes, and grow them. The first thread allocates an aligned block. A
+ * child reads and frees its copies of the blocks, and the first thread frees the blocks. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Parallel regions, and a fork whose child runs none. */
+/* Runs parallel regions, and forks. The child runs no parallel region. */
 #include <omp.h>
 #include <stdio.h>
 #include <sys/wait.h>

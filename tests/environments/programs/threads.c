@@ -1,5 +1,5 @@
-/* Threads use several kinds of locks. The process forks while they are alive, and the child allocates memory. Both
- * processes print what they counted. */
+/* Threads use several kinds of locks. The process forks while the threads exist, and the child allocates memory. Both
+ * processes print their counts. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>

@@ -63,7 +63,7 @@ struct CudaIpcRecord {
   std::uint64_t stack;    // ref to kStack of the caller
   std::uint64_t began_ns;
   std::uint64_t ended_ns;  // 0: the call has not returned
-  std::uint64_t used_ns;  // kOpen: when the latest copy to or from the memory, or memset of it, began; changes in place
+  std::uint64_t used_ns;   // kOpen: when the latest copy from or to this memory, or memset, began; changes in place
   CudaIpcKind kind;
   std::int32_t result;  // of the driver
 };

@@ -1,5 +1,5 @@
-// Which cures are on. The command requests them, and the shim reads the request: a list of "auto", "none" and names of
-// cures.def, separated by commas.
+// The cures that are on. The command passes them to the shim as a list: "auto", "none" and names of cures.def,
+// separated by commas.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ enum class Cure : std::uint32_t {
 struct CureTerms {
   const char* name;
   bool is_sound;
-  std::uint32_t value;  // the value if the name is given without =N; 0: the cure takes no value
+  std::uint32_t value;  // the default, for a name without =N; 0: the cure takes no value
   const char* unit;
   const char* words;
 };
@@ -41,14 +41,14 @@ struct CureSet {
   }
 };
 
-// The first word of a list that is not valid; null: the whole list is valid.
+// The first invalid word of a list. `word` is null if the whole list is valid.
 struct CureMistake {
   const char* word = nullptr;
   std::size_t bytes = 0;
 };
 
-// Adds the cures that `text` names, up to the first word that is not valid. `text` may be null. The function allocates
-// nothing and uses no locale, because the shim calls it.
+// Adds the cures that `text` names, up to its first invalid word. `text` may be null. The function allocates nothing
+// and uses no locale, because the shim calls it.
 constexpr CureMistake read_cures(const char* text, CureSet& out) {
   constexpr std::uint32_t kMostValue = 1'000'000;
   const auto is_word = [](const char* at, const char* end, const char* word) {

@@ -2,11 +2,12 @@
 // (FORKSIGHT_LOCK_ORDER), and how long other threads held a lock that a child takes (FORKSIGHT_PREDICT). Part of the
 // trace format: see format.hpp.
 //   Locks have numbers, because a later lock can have the same address as an earlier one. A number is unique in a
-//   process and the processes that are forked from it. Threads have lives. A process has a counter that advances by one
-//   whenever a thread is made, joined, or seen for the first time. The moment of a thread is the value of this counter
-//   when the thread began, or when it last made or joined another thread. Suppose that thread A makes thread B: what A
-//   does at a moment before B's birth comes before the start of B. Suppose that A joins B: what A does at the moment of
-//   the join, or later, comes after the end of B. Otherwise, the moments of two threads do not tell the order of their
+//   process and the processes that are forked from it.
+//   A counter shows the order of what two threads do. It belongs to the process, and advances by one whenever a thread
+//   is made, joined, or seen for the first time. The moment of a thread is the value of this counter when the thread
+//   began, or when it last made or joined another thread. Suppose that thread A makes thread B: what A does at a moment
+//   before B's birth comes before the start of B. Suppose that A joins B: what A does at the moment of the join, or
+//   later, comes after the end of B. In all other cases, the moments of two threads do not tell the order of their
 //   actions.
 #pragma once
 
@@ -83,7 +84,7 @@ struct RacyTouchRecord {
   std::uint64_t fork;          // ref to kFork
   std::uint64_t lock;          // address
   std::uint64_t stack;         // ref to kStack of the caller
-  std::uint64_t holder;        // ref to kThread: of the threads that lived at the fork, that which held it longest
+  std::uint64_t holder;        // ref to kThread: of the threads that lived at the fork, it held the lock longest
   std::uint64_t held_stack;    // ref to kStack where that thread took it
   std::uint64_t held_ticks;    // for how long these other threads held it, all together
   std::uint64_t window_ticks;  // from the time when the process made its second thread to the fork

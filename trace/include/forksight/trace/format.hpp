@@ -136,7 +136,7 @@ enum class RuntimeKind : std::uint32_t {
 };
 
 enum RuntimeFlag : std::uint32_t {
-  kInParallel = 1U << 0U,      // the forking thread is inside a parallel region, also of one thread
+  kInParallel = 1U << 0U,      // the forking thread is inside a parallel region, active or serialised
   kRebuildsItself = 1U << 1U,  // an atfork handler of the runtime rebuilds its pool in the child
 };
 
@@ -256,7 +256,7 @@ enum class TouchKind : std::uint32_t {
   kParallel = 3,       // a parallel region of a runtime whose pool the fork lost; `runtime` says which
   kCondition = 8,      // `operation` on a condition variable that counts waiters of the parent; `held` is one of them
   kBarrier = 9,        // `operation` on a barrier that counts arrivals of the parent; `held` is one of them
-  kFutexWait = 10,     // a futex wait, by syscall(), that nothing but a signal handler can end; the child lacks threads
+  kFutexWait = 10,     // a futex wait, by syscall(), that only a signal handler can end; the child lost threads
   kLibcCall = 16,      // a libc function whose lock a lost thread may hold; `held` is a kInFlight, `object` a kLibcCall
   kCudaCall = 28,      // a call of a CUDA driver that was initialised before the fork; `runtime` says which function
   kMpiCall = 29,       // a call of MPI or UCX that was initialised before the fork; `runtime` is a kCudaFunction

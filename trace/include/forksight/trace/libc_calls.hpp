@@ -23,8 +23,7 @@ struct LibcCallRecord {
 static_assert(sizeof(LibcCallRecord) == 40);
 
 enum InFlightFlag : std::uint32_t {
-  kInFlightEnded =
-      1U << 0U,  // the call ended while the fork waited for it (see kQuiesced), so it has released its locks
+  kInFlightEnded = 1U << 0U,  // the call ended while the fork waited for it (kQuiesced), so its locks are free
 };
 
 // A thread was inside a libc function at the instant of the fork, and may have held the function's locks. The child

@@ -11,8 +11,8 @@ enum MpiFlag : std::uint32_t {
   kMpiLost = 1U << 0U,  // initialised before an earlier fork, by an ancestor of the forking process
 };
 
-// MPI or UCX was initialised, and not finalised, when its process forked. Written by the forking thread after its
-// kFork: one record for each copy of MPI, and one for UCX.
+// MPI or UCX was initialised, and not finalised, when its process forked. The forking thread writes this record after
+// its kFork: one for each copy of MPI, and one for UCX.
 struct MpiRecord {
   std::uint64_t fork;         // ref to kFork
   std::uint64_t module_bias;  // ModuleRecord::bias of the library, 0: not known
