@@ -168,6 +168,23 @@ static const char* allow_plain_calls(unsigned to_others) {
   return filter_calls(kPlainCalls, sizeof kPlainCalls / sizeof *kPlainCalls, SECCOMP_RET_ALLOW, to_others);
 }
 
+/* The filter lets a program read its limits, because glibc does so before main(). */
+static const char* no_new_limits(unsigned long unused, int* is_missing) {
+  struct sock_filter steps[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prlimit64, 0, 5),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 2),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2]) + 4),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  (void)unused;
+  (void)is_missing;
+  return install(steps, sizeof steps / sizeof *steps);
+}
+
 static const char* limit(int resource, unsigned long mebibytes) {
   const struct rlimit both = {mebibytes << 20, mebibytes << 20};
   return setrlimit(resource, &both) == 0 ? NULL : "setrlimit() failed";
@@ -236,6 +253,7 @@ static const struct Environment {
     {"no-readv", no_readv, 0, "a filter refuses process_vm_readv with EPERM"},
     {"no-fallocate", no_fallocate, 0, "a filter refuses fallocate with EOPNOTSUPP"},
     {"allow-list", allow_list, 0, "a filter kills the process for all but what plain programs of glibc call"},
+    {"no-limits", no_new_limits, 0, "a filter kills the process for prlimit64 with a new limit"},
     {"refuse-list", refuse_list, 0, "the same list, but other calls fail with EPERM"},
     {"vm-limit", limit_memory, 64, "so many MiB of address space"},
     {"mlock", limit_locked, 8, "so many MiB may be locked, by a program that calls mlockall itself"},
