@@ -1,8 +1,9 @@
-// The readers of what strangers control that no other fuzz test drives: each takes any bytes, must end, and must not
-// crash. Traces, queues, scenarios, cores and structures of Python have fuzz tests of their own.
+// The readers of what strangers control, except for the queue: each takes any bytes, must end, and must not crash. The
+// queue has a fuzz test of its own, tests/ipc/fuzz_segment.cpp.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,7 +22,8 @@ struct Target {
   bool is_json;  // the input is also changed as a tree, so that most of it is still JSON
 };
 
-std::span<const Target> targets();
-const Target* find_target(const std::string& name);  // null: there is none
+std::vector<Target> targets();
+std::span<const Target> structure_targets();
+std::optional<Target> find_target(const std::string& name);
 
 }  // namespace forksight::fuzz
