@@ -5,9 +5,11 @@
 #include "command/exit_status.hpp"
 #include "command/output.hpp"
 #include "files/cut_files.hpp"
+#include "guard/find_libc.hpp"
 
 int main(int argc, char** argv) {
   forksight::files::read_lost_pages_as_zeros();
+  forksight::guard::parse_only_in_children();
   try {
     return forksight::run_command_line(argc, argv);
   } catch (const std::exception& error) {

@@ -21,7 +21,9 @@
 #include <vector>
 
 #include "files/dead_places.hpp"
+#include "guard/find_libc.hpp"
 #include "proc/blocked_call.hpp"
+#include "proc/mappings.hpp"
 #include "proc/own_process.hpp"
 #include "proc/proc_fs.hpp"
 #include "proc/reader_rights.hpp"
@@ -31,7 +33,11 @@ namespace forksight::guard {
 
 class ReaderMaker {
  public:
-  static int call(const Work& work) { return work(files::Reader()); }
+  // The files of processes are parsed where the reader is.
+  static int call(const Work& work) {
+    proc::set_libc_parser({});
+    return work(files::Reader());
+  }
 };
 
 namespace {
@@ -260,7 +266,11 @@ Answer run_child(const Work& work, const Options& options) {
   return answer;
 }
 
-int run_here(const Work& work) { return ReaderMaker::call(work); }
+int run_here(const Work& work) {
+  const int status = ReaderMaker::call(work);
+  parse_only_in_children();
+  return status;
+}
 
 bool has_abandoned_child() { return g_has_abandoned; }
 

@@ -90,8 +90,8 @@ std::vector<ProcessKey> find_orphans(std::int32_t pid) {
 
 class Look {
  public:
-  Look(std::int32_t pid, const LiveTreeOptions& options)
-      : pid_(pid), options_(options), supervisor_(pid, Clock::duration::zero()) {}
+  Look(const files::Reader& reader, std::int32_t pid, const LiveTreeOptions& options)
+      : reader_(reader), pid_(pid), options_(options), supervisor_(pid, Clock::duration::zero()) {}
 
   LiveTree take() {
     ancestors_ = find_ancestors(pid_);
@@ -280,7 +280,7 @@ class Look {
       }
       rounds_.insert_or_assign(pid, std::move(*round));
     }
-    watch::find_waits(waiters, supervisor_.tree());
+    watch::find_waits(reader_, waiters, supervisor_.tree());
     for (watch::Waiter& waiter : waiters) waits_[waiter.pid].push_back(std::move(waiter.wait));
   }
 
@@ -482,6 +482,7 @@ class Look {
     }
   }
 
+  const files::Reader& reader_;
   std::int32_t pid_;
   const LiveTreeOptions& options_;
   watch::Supervisor supervisor_;
@@ -500,11 +501,11 @@ class Look {
 
 }  // namespace
 
-Result<LiveTree> look_at_tree(const files::Reader& /*reader*/, std::int32_t pid, const LiveTreeOptions& options) {
+Result<LiveTree> look_at_tree(const files::Reader& reader, std::int32_t pid, const LiveTreeOptions& options) {
   image::LiveOptions no_stop;
   no_stop.stop = false;
   if (const auto first = image::open_live(pid, no_stop); !first) return Error{first.error()};
-  return Look(pid, options).take();
+  return Look(reader, pid, options).take();
 }
 
 }  // namespace forksight::inspect

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "files/dead_places.hpp"
 #include "libc/libc_file.hpp"
@@ -49,6 +51,18 @@ std::string folder_of(std::int32_t tid, const SharedPlace& place) {
                                                                                                   : std::string();
 }
 
+// The mappings of libc and of libpthread; null if there are none.
+std::pair<const Mapping*, const Mapping*> find_libc_mappings(const std::vector<Mapping>& mappings) {
+  const auto find_file = [&](bool (*has_the_name)(std::string_view)) -> const Mapping* {
+    const auto found = std::ranges::find_if(mappings, [&](const Mapping& mapping) {
+      const std::string_view path = mapping.path;
+      return has_the_name(path.ends_with(kDeleted) ? path.substr(0, path.size() - kDeleted.size()) : path);
+    });
+    return found == mappings.end() ? nullptr : &*found;
+  };
+  return {find_file(libc::is_libc_name), find_file(libc::is_libpthread_name)};
+}
+
 abi::Libc read_mapped_libc(std::int32_t tid, const Mapping& mapping) {
   // The path may now lead to another file, or this process may see another file there. So the inode is compared.
   for (const std::string& place : {proc_path(tid, "root") + mapping.path,
@@ -59,7 +73,32 @@ abi::Libc read_mapped_libc(std::int32_t tid, const Mapping& mapping) {
   return {};
 }
 
+abi::Libc parse_libc(std::int32_t tid, const std::vector<Mapping>& mappings) {
+  const auto [shared, threads] = find_libc_mappings(mappings);
+  if (shared == nullptr) return libc::read_libc_file(proc_path(tid, "exe"));
+  abi::Libc found = read_mapped_libc(tid, *shared);
+  if (found.condition == abi::ConditionKind::kUnknown && threads != nullptr)
+    found.condition = read_mapped_libc(tid, *threads).condition;
+  return found;
+}
+
+std::string name_of(const Mapping* mapping) {
+  return mapping == nullptr ? "" : fmt::format("{} {} {}\n", mapping->device, mapping->inode, mapping->path);
+}
+
+// Two threads with the same files have the same libc. A static program is its own libc, so its own file counts.
+std::string name_files(const std::vector<Mapping>& mappings) {
+  const auto [shared, threads] = find_libc_mappings(mappings);
+  if (shared != nullptr) return name_of(shared) + name_of(threads);
+  const auto first = std::ranges::find_if(mappings, [](const Mapping& mapping) { return mapping.inode != 0; });
+  return first == mappings.end() ? "" : name_of(&*first);
+}
+
+ParseLibc g_parser;
+
 }  // namespace
+
+void set_libc_parser(ParseLibc parser) { g_parser = std::move(parser); }
 
 std::vector<Mapping> read_mappings(std::int32_t tid) {
   std::vector<Mapping> mappings;
@@ -144,19 +183,13 @@ std::optional<std::vector<std::int32_t>> SharedMemory::mappers(const SharedPlace
 }
 
 abi::Libc libc_of(std::int32_t tid, const std::vector<Mapping>& mappings) {
-  const auto find_file = [&](bool (*has_the_name)(std::string_view)) {
-    return std::ranges::find_if(mappings, [&](const Mapping& mapping) {
-      const std::string_view path = mapping.path;
-      return has_the_name(path.ends_with(kDeleted) ? path.substr(0, path.size() - kDeleted.size()) : path);
-    });
-  };
-  const auto shared = find_file(libc::is_libc_name);
-  if (shared == mappings.end()) return libc::read_libc_file(proc_path(tid, "exe"));
-  abi::Libc found = read_mapped_libc(tid, *shared);
-  const auto threads = find_file(libc::is_libpthread_name);
-  if (found.condition == abi::ConditionKind::kUnknown && threads != mappings.end())
-    found.condition = read_mapped_libc(tid, *threads).condition;
-  return found;
+  if (!g_parser) return parse_libc(tid, mappings);
+  static std::map<std::string, abi::Libc> known;
+  const std::string files = name_files(mappings);
+  if (files.empty()) return {};
+  const auto [at, is_new] = known.try_emplace(files);
+  if (is_new) at->second = g_parser(tid);
+  return at->second;
 }
 
 }  // namespace forksight::proc

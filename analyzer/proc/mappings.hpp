@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -28,6 +29,11 @@ WordModule find_module(const ProcessMemory& memory, const std::vector<Mapping>& 
 
 // The libc of the process of `tid`: the shared libc that it has mapped, or the libc that is linked into its program.
 abi::Libc libc_of(std::int32_t tid, const std::vector<Mapping>& mappings);
+// Lets another process parse these files: `parser` returns what libc_of() would return there. A process with rights
+// that the owner of the files lacks must not parse them itself. Empty: this process parses them. Answers of `parser`
+// are kept, by the files.
+using ParseLibc = std::function<abi::Libc(std::int32_t tid)>;
+void set_libc_parser(ParseLibc parser);
 
 // A byte of shared memory, independent of its address in each process that maps it.
 struct SharedPlace {

@@ -18,6 +18,8 @@ constexpr std::size_t kEntryWords = 2;
 constexpr std::size_t kFunction = 1;
 constexpr std::size_t kTableWords = 32 * kEntryWords;  // the part that is examined
 constexpr std::uint64_t kMaxBytes = 16U << 20U;        // largest mapping that is searched
+constexpr std::uint64_t kMaxOfAll = 64U << 20U;        // a process may map the interpreter many thousand times
+
 std::uint64_t function_at(std::span<const std::uint64_t> table, int signal) {
   return table[static_cast<std::size_t>(signal) * kEntryWords + kFunction];
 }
@@ -87,14 +89,17 @@ std::optional<bool> has_default_interrupt(std::int32_t tid) {
   const std::vector<Mapping> mappings = read_mappings(tid);
   const ProcessMemory memory(tid);
   const ReadMemory read = [&](std::uint64_t address, std::span<std::byte> out) { return memory.read(address, out); };
+  std::uint64_t left = kMaxOfAll;
   for (std::size_t i = 0; i < mappings.size(); ++i) {
     const Mapping& mapping = mappings[i];
     // Takes the data of the module. Its zeroed part (.bss) may be an anonymous mapping behind the file's mapping.
     const bool follows =
         i > 0 && mapping.path.empty() && mappings[i - 1].end == mapping.start && is_interpreter(mappings[i - 1].path);
     const bool is_data = mapping.writable && !mapping.shared && (follows || is_interpreter(mapping.path));
-    if (!is_data || mapping.end - mapping.start > kMaxBytes) continue;
-    std::vector<std::uint64_t> words((mapping.end - mapping.start) / sizeof(std::uint64_t));
+    const std::uint64_t size = mapping.end - mapping.start;
+    if (!is_data || size > kMaxBytes || size > left) continue;
+    left -= size;
+    std::vector<std::uint64_t> words(size / sizeof(std::uint64_t));
     if (!read(mapping.start, std::as_writable_bytes(std::span(words)))) continue;
     if (const auto found = find_default_interrupt(words, read)) return found;
   }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "guard/read_model.hpp"
 #include "proc/proc_fs.hpp"
 #include "proc/thread_sample.hpp"
 #include "watch/enders.hpp"
@@ -14,7 +15,8 @@ namespace forksight {
 namespace {
 
 constexpr std::chrono::seconds kCheckEvery{1};
-constexpr double kLeastShare = 0.05;      // of one processor: if all processes together use less, they are at rest
+constexpr double kLeastShare = 0.05;  // of one processor: if all processes together use less, they are at rest
+constexpr std::chrono::seconds kLongestLook{5};
 constexpr int kCostShare = 200;           // at most 1/kCostShare of the time is spent on looks
 constexpr std::size_t kMostThreads = 64;  // for each process
 
@@ -48,7 +50,7 @@ model::Process describe(const watch::Member& member) {
   return process;
 }
 
-model::Model look_at_waits(const watch::Tree& tree) {
+model::Model look_at_waits(const files::Reader& reader, const watch::Tree& tree) {
   model::Model model;
   std::vector<watch::Waiter> waiters;
   std::map<std::int32_t, model::ProcessId> ids;
@@ -62,7 +64,7 @@ model::Model look_at_waits(const watch::Tree& tree) {
       if (!round->threads[at].ended()) waiters.push_back({pid, round->threads[at], {}});
     }
   }
-  watch::find_waits(waiters, tree);
+  watch::find_waits(reader, waiters, tree);
   for (watch::Waiter& waiter : waiters) model.processes[ids.at(waiter.pid)].waits.push_back(std::move(waiter.wait));
   return model;
 }
@@ -82,7 +84,11 @@ void RunRest::follow(const watch::Supervisor& supervisor, watch::Clock::time_poi
     return;
   }
   if (ticks_ == looked_at_ || now < next_look_) return;
-  waits_ = look_at_waits(supervisor.tree());
+  const auto look = [&](const files::Reader& reader) -> Result<model::Model> {
+    return look_at_waits(reader, supervisor.tree());
+  };
+  guard::ModelRead read = guard::read_model(look, {.limit = kLongestLook, .needs_ancestor = true});
+  waits_ = read.model ? std::move(read.model).value() : model::Model{};
   looked_at_ = ticks_;
   next_look_ = now + (watch::Clock::now() - now) * kCostShare;
 }

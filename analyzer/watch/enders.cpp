@@ -105,7 +105,8 @@ struct Plan {
 
 class Search {
  public:
-  Search(std::vector<Waiter>& waiters, const Tree& tree) : waiters_(waiters), tree_(tree) {}
+  Search(const files::Reader& reader, std::vector<Waiter>& waiters, const Tree& tree)
+      : reader_(reader), waiters_(waiters), tree_(tree) {}
 
   void run() {
     for (Waiter& waiter : waiters_) plans_.push_back(plan(waiter));
@@ -135,7 +136,7 @@ class Search {
     const auto slept = proc::resting_time(waiter.pid, thread.tid);
     if (slept) waiter.wait.for_ms = static_cast<std::uint64_t>(slept->count());
     if (!is_asleep && target.kind != proc::WaitClass::kTraced) return plan;
-    waiter.wait.target = describe_target(waiter.pid, thread, facts);
+    waiter.wait.target = describe_target(reader_, waiter.pid, thread, facts);
     note_object(waiter);
     return plan;
   }
@@ -504,6 +505,7 @@ class Search {
 
   FutexLookup& futexes(std::int32_t pid) { return futexes_.try_emplace(pid, pid).first->second; }
 
+  const files::Reader& reader_;
   std::vector<Waiter>& waiters_;
   const Tree& tree_;
   std::vector<Plan> plans_;
@@ -526,7 +528,9 @@ class Search {
 
 }  // namespace
 
-void find_waits(std::vector<Waiter>& waiters, const Tree& tree) { Search(waiters, tree).run(); }
+void find_waits(const files::Reader& reader, std::vector<Waiter>& waiters, const Tree& tree) {
+  Search(reader, waiters, tree).run();
+}
 
 std::vector<model::Zombie> find_zombies(std::int32_t pid) {
   std::vector<model::Zombie> zombies;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "files/reader.hpp"
 #include "model/model.hpp"
 #include "proc/thread_sample.hpp"
 #include "watch/tree.hpp"
@@ -24,7 +25,7 @@ struct Waiter {
 
 // Fills all fields of `wait` except those that a proof adds. Searches the descriptors of all processes, once for all
 // waiters. `tree`: its processes are also searched for traced processes and for holders of file locks.
-void find_waits(std::vector<Waiter>& waiters, const Tree& tree);
+void find_waits(const files::Reader& reader, std::vector<Waiter>& waiters, const Tree& tree);
 
 // The children of a process that have ended and that no process has waited for.
 std::vector<model::Zombie> find_zombies(std::int32_t pid);

@@ -74,7 +74,8 @@ std::string name_holder(const snapshot& queue) {
 
 }  // namespace
 
-std::string describe_queue_wait(std::int32_t pid, std::int32_t tid, std::uint64_t word) {
+std::string describe_queue_wait(const files::Reader& /*reader*/, std::int32_t pid, std::int32_t tid,
+                                std::uint64_t word) {
   const std::vector<proc::Mapping> mappings = proc::read_mappings(tid);
   const proc::Mapping* const mapping = proc::find_mapping(mappings, word);
   if (mapping == nullptr || !mapping->shared || !ipc::is_queue_file(mapping->path)) return {};

@@ -6,12 +6,13 @@
 #include <cstdint>
 #include <string>
 
+#include "files/reader.hpp"
 #include "proc/mappings.hpp"
 
 namespace forksight::watch {
 
 // "a free buffer of queue 3f2a...: 4 held by process 812 (alive, state T) for 41 s"; empty: the word is not part of a
 // queue, or the queue cannot be read.
-std::string describe_queue_wait(std::int32_t pid, std::int32_t tid, std::uint64_t word);
+std::string describe_queue_wait(const files::Reader& reader, std::int32_t pid, std::int32_t tid, std::uint64_t word);
 
 }  // namespace forksight::watch

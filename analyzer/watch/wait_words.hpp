@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "files/reader.hpp"
 #include "proc/thread_sample.hpp"
 #include "watch/evidence.hpp"
 
@@ -15,6 +16,7 @@ std::string describe_call(const proc::ThreadSample& thread);
 
 // "the mutex at 0x55d0c0, which thread 12 holds"; "" if only the call is known. Only reads the process. `facts`: what
 // was looked up about a futex.
-std::string describe_target(std::int32_t pid, const proc::ThreadSample& thread, const WaitFacts& facts);
+std::string describe_target(const files::Reader& reader, std::int32_t pid, const proc::ThreadSample& thread,
+                            const WaitFacts& facts);
 
 }  // namespace forksight::watch

@@ -55,14 +55,15 @@ void prepare_and_record(Fork& fork) {
   take_step<kRecords>(fork);
 }
 
-// fork-child-safe: only system calls and the shim's own memory. False: the forking thread has no slot.
-bool start_child() {
+// fork-child-safe: only system calls and the shim's own memory. If the forking thread has no slot, there is nothing to
+// record about its fork.
+void start_child() {
   begin_next_epoch();
   Slot* const self = t_slot;
   if (self == nullptr) {
     renew_own_ids(nullptr);
     start_copies_in_child(0);
-    return false;
+    return;
   }
   self->epoch = epoch();
   Fork fork = current_fork(*self);
@@ -70,7 +71,6 @@ bool start_child() {
   renew_own_ids(self);
   start_copies_in_child(fork.record);
   take_step<kStarts>(fork);
-  return true;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <linux/sched.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -58,21 +59,45 @@ void settle(Confinement confinement) {
   g_confinement = confinement;
 }
 
-// The results of a child that tries calls, in memory that it shares with the shim.
-struct Tried {
-  std::atomic<std::uint32_t> begun;  // calls that were begun
-  std::atomic<std::uint32_t> ended;  // calls that returned
+// How a child avoids that the kernel writes a core of it when the filter kills it. The filter may kill for the call
+// that does so, too. Then the next child uses the next way.
+enum Shield : std::uint32_t {
+  kByLimit,  // with a limit of 1 byte, the kernel neither writes a core file nor starts a program that handles cores
+  kByFlag,   // the memory of the child must not be dumped
+  kNoShield,
 };
 
-// Runs in the child. Tries each call with -1 as every argument. No call does anything then: no descriptor, address or
-// process has this number.
-void try_calls(Tried& tried) {
-  // With a limit of 1 byte, the kernel neither writes a core file nor starts a program that handles core files.
+// The results of a child that tries calls, in memory that it shares with the shim.
+struct Tried {
+  std::atomic<std::uint32_t> shield;       // the way that the child uses
+  std::atomic<std::uint32_t> is_shielded;  // 1: the child has got past that call
+  std::atomic<std::uint32_t> begun;        // calls that were begun
+  std::atomic<std::uint32_t> ended;        // calls that returned
+};
+
+void raise_shield(std::uint32_t shield) {
   const rlimit no_core{1, 1};
-  sys::raw_call(SYS_prlimit64, 0, RLIMIT_CORE, sys::word(&no_core), 0);
+  if (shield == kByLimit) sys::raw_call(SYS_prlimit64, 0, RLIMIT_CORE, sys::word(&no_core), 0);
+  if (shield == kByFlag) sys::raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
+// A call that does nothing: no descriptor, address or process has the number -1.
+void try_call(long number) {
+  // The shim only reads limits. A filter may kill for a new limit and permit this.
+  if (number == SYS_prlimit64) {
+    sys::raw_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, 0);
+    return;
+  }
+  sys::raw_call(number, -1, -1, -1, -1, -1, -1);
+}
+
+// Runs in the child. Does not try again a call for which a filter kills.
+void try_calls(Tried& tried) {
+  raise_shield(tried.shield.load());
+  tried.is_shielded.store(1);
   for (std::uint32_t at = tried.begun.load(); at < kTriedCount; ++at) {
     tried.begun.store(at + 1);
-    sys::raw_call(kTried[at], -1, -1, -1, -1, -1, -1);
+    if (!g_refused.has(kTried[at])) try_call(kTried[at]);
     tried.ended.store(at + 1);
   }
   for (;;) sys::raw_call(SYS_exit_group, 0);
@@ -103,21 +128,38 @@ class BlockedSignals {
   std::uint64_t before_ = 0;
 };
 
+// wait4() is the call that is tried first of all. If the filter kills for it, the children stay zombies.
+static_assert(kTried[0] == SYS_wait4);
+bool may_wait(const Tried& tried) { return tried.ended.load() >= 1 && !g_refused.has(SYS_wait4); }
+
+void wait_for(long child) { sys::raw_call(SYS_wait4, child, 0, __WALL, 0); }
+
 // False: no child can be made.
 bool try_all(TryBy by, Tried& tried) {
+  long unreaped[kNoShield] = {};  // children that have ended before wait4() was tried
+  std::uint32_t unreaped_count = 0;
+  bool is_made = true;
   for (std::uint32_t deaths = 0; deaths <= kMostDeaths; ++deaths) {
+    tried.is_shielded.store(0);
     const long child = make_child(by);
     if (child == 0) try_calls(tried);
-    if (child < 0) return false;
+    is_made = child >= 0;
+    if (!is_made) break;
+    if (may_wait(tried)) wait_for(child);
+    if (tried.is_shielded.load() == 0) {
+      const std::uint32_t shield = tried.shield.load();
+      if (shield >= kNoShield) break;  // something else than the filter has killed the child
+      if (!may_wait(tried)) unreaped[unreaped_count++] = child;
+      tried.shield.store(shield + 1);
+      continue;
+    }
     const std::uint32_t begun = tried.begun.load();
-    // wait4() is the call that is tried first of all. If the filter kills for it, the children stay zombies.
-    static_assert(kTried[0] == SYS_wait4);
-    const bool may_wait = tried.ended.load() >= 1 && !g_refused.has(SYS_wait4);
-    if (may_wait) sys::raw_call(SYS_wait4, child, 0, __WALL, 0);
     if (begun == tried.ended.load()) break;
     g_refused.add(kTried[begun - 1]);
     tried.ended.store(begun);
   }
+  for (std::uint32_t at = 0; may_wait(tried) && at < unreaped_count; ++at) wait_for(unreaped[at]);
+  if (!is_made) return false;
   for (std::uint32_t at = tried.ended.load(); at < kTriedCount; ++at) g_refused.add(kTried[at]);
   return true;
 }

@@ -22,9 +22,11 @@ std::size_t read_through_pipe(const std::byte* from, std::byte* to, std::size_t 
     const std::size_t to_page_end = kPage - reinterpret_cast<std::uintptr_t>(from + done) % kPage;
     const std::size_t wanted = bytes - done < to_page_end ? bytes - done : to_page_end;
     const long put = sys::call(SYS_write, ends[1], sys::word(from + done), static_cast<long>(wanted));
-    const long got = put <= 0 ? put : sys::read(ends[0], to + done, static_cast<std::size_t>(put));
-    if (got <= 0) break;
-    done += static_cast<std::size_t>(got);
+    if (put <= 0) break;
+    // Nothing may stay in the pipe, because the next bytes would come after it.
+    const sys::Text got = sys::read_all(ends[0], to + done, static_cast<std::size_t>(put));
+    done += got.bytes;
+    if (got.bytes != static_cast<std::size_t>(put)) break;
   }
   sys::close(ends[0]);
   sys::close(ends[1]);
@@ -33,26 +35,37 @@ std::size_t read_through_pipe(const std::byte* from, std::byte* to, std::size_t 
 
 }  // namespace
 
+// Within an iovec element the kernel copies page by page, and stops at the first unmapped page. So one element for each
+// side is enough. The kernel may also stop earlier. So the rest is asked for until nothing comes.
 std::size_t read_memory(const void* from, void* to, std::size_t bytes) {
-  iovec local{to, bytes};
-  iovec remote{const_cast<void*>(from), bytes};
-  // Within an iovec element the kernel copies page by page, and stops at the first unmapped page. So one element for
-  // each side is enough.
-  const long got = sys::call(SYS_process_vm_readv, sys::getpid(), sys::word(&local), 1, sys::word(&remote), 1, 0);
-  if (got >= 0) return static_cast<std::size_t>(got);
-  if (got == -EFAULT) return 0;
-  return read_through_pipe(static_cast<const std::byte*>(from), static_cast<std::byte*>(to), bytes);
+  std::size_t done = 0;
+  while (done < bytes) {
+    iovec local{static_cast<std::byte*>(to) + done, bytes - done};
+    iovec remote{static_cast<std::byte*>(const_cast<void*>(from)) + done, bytes - done};
+    const long got = sys::call(SYS_process_vm_readv, sys::getpid(), sys::word(&local), 1, sys::word(&remote), 1, 0);
+    if (got < 0 && got != -EFAULT && done == 0)
+      return read_through_pipe(static_cast<const std::byte*>(from), static_cast<std::byte*>(to), bytes);
+    if (got <= 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
 }
 
 std::size_t read_pieces(iovec* local, iovec* remote, std::uint32_t count) {
   const long got = sys::call(SYS_process_vm_readv, sys::getpid(), sys::word(local), count, sys::word(remote), count, 0);
-  if (got >= 0) return static_cast<std::size_t>(got);
   if (got == -EFAULT) return 0;
-  std::size_t bytes = 0;
+  std::size_t bytes = got < 0 ? 0 : static_cast<std::size_t>(got);
+  std::size_t before = 0;  // bytes of the pieces before this one
   for (std::uint32_t i = 0; i < count; ++i) {
-    const std::size_t piece = read_memory(remote[i].iov_base, local[i].iov_base, local[i].iov_len);
-    bytes += piece;
-    if (piece != local[i].iov_len) break;
+    const std::size_t size = local[i].iov_len;
+    const std::size_t done = bytes - before < size ? bytes - before : size;
+    if (done < size) {
+      const std::size_t rest = read_memory(static_cast<std::byte*>(remote[i].iov_base) + done,
+                                           static_cast<std::byte*>(local[i].iov_base) + done, size - done);
+      bytes += rest;
+      if (rest != size - done) break;
+    }
+    before += size;
   }
   return bytes;
 }

@@ -61,7 +61,24 @@ inline int open(const char* path, int flags, int mode = 0) {
   return static_cast<int>(call(SYS_openat, AT_FDCWD, word(path), flags, mode));
 }
 inline void close(int fd) { call(SYS_close, fd); }
+// The kernel may return fewer bytes than a file still has.
 inline long read(int fd, void* to, std::size_t bytes) { return call(SYS_read, fd, word(to), static_cast<long>(bytes)); }
+
+struct Text {
+  std::size_t bytes;
+  bool is_whole;  // the file ends after these bytes, or all bytes that were wanted are there
+};
+
+// Reads until the file ends, `bytes` bytes are there, or a call fails.
+inline Text read_all(int fd, void* to, std::size_t bytes) {
+  std::size_t done = 0;
+  while (done < bytes) {
+    const long got = read(fd, static_cast<char*>(to) + done, bytes - done);
+    if (got <= 0) return {done, got == 0};
+    done += static_cast<std::size_t>(got);
+  }
+  return {done, true};
+}
 inline long unlink(const char* path) { return call(SYS_unlinkat, AT_FDCWD, word(path), 0); }
 inline long fallocate(int fd, std::uint64_t bytes) { return call(SYS_fallocate, fd, 0, 0, static_cast<long>(bytes)); }
 

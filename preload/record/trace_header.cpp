@@ -31,10 +31,10 @@ std::uint64_t read_start_ticks() {
   static char text[512];  // not on the stack, for the same reason as g_names
   const int fd = sys::open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;
-  const long got = sys::read(fd, text, sizeof text - 1);
+  const sys::Text got = sys::read_all(fd, text, sizeof text - 1);
   sys::close(fd);
-  if (got <= 0) return 0;
-  text[got] = '\0';
+  if (got.bytes == 0 || !got.is_whole) return 0;  // a number that is cut off would be a wrong number
+  text[got.bytes] = '\0';
   // Field 2 is the name in parentheses, which may contain anything; field 3 follows the last ')'. The start time is
   // field 22.
   const char* at = strrchr(text, ')');
@@ -53,9 +53,9 @@ void fill_identity(TraceHeader& head) {
   head.exe[exe == sizeof head.exe ? exe - 1 : exe] = '\0';
   const int fd = sys::open("/proc/thread-self/cmdline", O_RDONLY | O_CLOEXEC);
   if (fd >= 0) {
-    const long got = sys::read(fd, head.cmdline, sizeof head.cmdline);
-    if (got > 0) head.cmdline_bytes = static_cast<std::uint32_t>(got);
-    if (got == static_cast<long>(sizeof head.cmdline)) head.flags |= trace::kCmdlineCut;
+    const sys::Text got = sys::read_all(fd, head.cmdline, sizeof head.cmdline);
+    head.cmdline_bytes = static_cast<std::uint32_t>(got.bytes);
+    if (got.bytes == sizeof head.cmdline || (got.bytes > 0 && !got.is_whole)) head.flags |= trace::kCmdlineCut;
     sys::close(fd);
   }
 }

@@ -23,6 +23,7 @@
 #include "diagnose/diagnose.hpp"
 #include "image/live.hpp"
 #include "inspect/core_subject.hpp"
+#include "lock_cycle_core.hpp"
 #include "support/core_writer.hpp"
 
 namespace forksight::inspect {
@@ -31,60 +32,9 @@ namespace {
 const int kRounds = test::rounds_of_fuzzing(400);
 
 pthread_mutex_t g_first = PTHREAD_MUTEX_INITIALIZER;
-pthread_mutex_t g_second = PTHREAD_MUTEX_INITIALIZER;
-
-[[noreturn]] void hang() {
-  pthread_mutex_lock(&g_first);
-  std::thread([] {
-    pthread_mutex_lock(&g_second);
-    pthread_mutex_lock(&g_first);
-  }).detach();
-  // Wait until the other thread has its first lock.
-  while (pthread_mutex_trylock(&g_second) == 0) {
-    pthread_mutex_unlock(&g_second);
-    sched_yield();
-  }
-  pthread_mutex_lock(&g_second);
-  std::abort();
-}
 
 bool is_asleep(const image::Thread& thread) {
   return thread.state == 'S' && thread.call && thread.call->number == SYS_futex;
-}
-
-// The core of a child, and the offsets in the core around which the test damages it.
-struct Victim {
-  std::vector<std::byte> core;
-  std::vector<std::size_t> places;
-};
-
-Victim make_victim() {
-  const pid_t child = ::fork();
-  if (child == 0) hang();
-  Victim victim;
-  std::vector<std::uint64_t> pointers;
-  for (bool is_there = false; !is_there;) {  // the time limit of the test ends this loop
-    const auto live = image::open_live(child);
-    if (!live) continue;
-    is_there = live->threads.size() == 2 && std::ranges::all_of(live->threads, is_asleep);
-    if (!is_there) continue;
-    victim.core = test::make_core(live.value());
-    for (const image::Thread& thread : live->threads) pointers.push_back(thread.fs_base);
-  }
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
-  for (std::size_t at = 0; at + 16 <= victim.core.size(); at += 4) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, &victim.core[at], sizeof word);
-    const bool is_thread = std::ranges::find(pointers, word) != pointers.end();
-    std::uint32_t lock[4];
-    std::memcpy(lock, &victim.core[at], sizeof lock);
-    const auto has_pid = [&](std::uint32_t tid) {
-      return tid >= static_cast<std::uint32_t>(child) && tid <= static_cast<std::uint32_t>(child) + 64;
-    };
-    if (is_thread || (lock[0] == 2 && lock[3] == 1 && has_pid(lock[2]))) victim.places.push_back(at);
-  }
-  return victim;
 }
 
 std::string rules_of(const std::vector<std::byte>& core) {
@@ -138,7 +88,7 @@ TEST(CoreOfAVforkedChild, TellsOfNoFork) {
 }
 
 TEST(DamagedCore, IsExplainedOrNotButNeverABadEnd) {
-  const Victim victim = make_victim();
+  const test::LockCycleCore victim = test::make_lock_cycle_core();
   ASSERT_GE(victim.places.size(), 4U);  // two mutexes, two threads
   ASSERT_EQ(rules_of(victim.core), "lock-cycle");
   std::mt19937_64 random(20240301);

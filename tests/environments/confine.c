@@ -168,6 +168,23 @@ static const char* allow_plain_calls(unsigned to_others) {
   return filter_calls(kPlainCalls, sizeof kPlainCalls / sizeof *kPlainCalls, SECCOMP_RET_ALLOW, to_others);
 }
 
+/* The filter lets a program read its limits, because glibc does so before main(). */
+static const char* no_new_limits(unsigned long unused, int* is_missing) {
+  struct sock_filter steps[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prlimit64, 0, 5),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 2),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2]) + 4),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  (void)unused;
+  (void)is_missing;
+  return install(steps, sizeof steps / sizeof *steps);
+}
+
 static const char* limit(int resource, unsigned long mebibytes) {
   const struct rlimit both = {mebibytes << 20, mebibytes << 20};
   return setrlimit(resource, &both) == 0 ? NULL : "setrlimit() failed";
@@ -237,6 +254,7 @@ static const struct Environment {
     {"no-fallocate", no_fallocate, 0, "a filter refuses fallocate with EOPNOTSUPP"},
     {"allow-list", allow_list, 0,
      "a filter kills the process at each system call that plain programs of glibc do not make"},
+    {"no-limits", no_new_limits, 0, "a filter kills the process if it calls prlimit64 to set a limit"},
     {"refuse-list", refuse_list, 0, "as allow-list, but these calls fail with EPERM"},
     {"vm-limit", limit_memory, 64, "the address space is limited, to this number of MiB"},
     {"mlock", limit_locked, 8, "locked memory is limited, to this number of MiB; for programs that call mlockall"},

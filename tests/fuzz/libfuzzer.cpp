@@ -4,7 +4,7 @@
 #include "targets.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const auto* const target = forksight::fuzz::find_target(FUZZ_TARGET);
+  static const auto target = forksight::fuzz::find_target(FUZZ_TARGET);
   (void)target->run({data, size});
   return 0;
 }

@@ -1,7 +1,10 @@
-// fuzz TARGET CORPUS RUNS [SEED]: passes RUNS inputs to one target. The inputs are changed copies of the target's own
-// seeds and of the files in the folder CORPUS. The same SEED gives the same inputs. A child process runs the target. If
-// it crashes, or if one run takes longer than 20 seconds, the input is written into the current folder, and the exit
-// status is 1. CORPUS contains inputs that once showed a defect. The seeds and these files are tried first, unchanged.
+// fuzz TARGET CORPUS RUNS [SEED]: passes RUNS inputs to one target. The first inputs are the files in the folder
+// CORPUS, the next ones the target's own seeds. All others are changed copies of these. The same SEED gives the same
+// inputs. A child process runs the target. If it crashes, or if one run takes longer than 20 seconds, the input is
+// written into the current folder, and the exit status is 1. CORPUS contains an input of each shape, and each input that
+// once showed a defect. It must not be empty.
+//
+// fuzz TARGET CORPUS --write: writes the target's own seeds into the folder CORPUS.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -173,14 +176,18 @@ std::vector<Bytes> read_corpus(const std::filesystem::path& folder) {
 }
 
 int fuzz(const Target& target, const std::filesystem::path& corpus, std::uint64_t runs, std::uint64_t seed) {
-  std::vector<Bytes> good = target.seeds();
-  for (const Bytes& bytes : good) {
-    if (!bytes.empty() && target.run(bytes)) continue;
-    std::fprintf(stderr, "%s: the target refuses seed %td, so this test would try too little\n", target.name,
-                 &bytes - good.data());
+  std::vector<Bytes> good = read_corpus(corpus);
+  if (good.empty()) {
+    std::fprintf(stderr, "%s: there is no kept input in %s\n", target.name, corpus.c_str());
     return 1;
   }
-  for (Bytes& bytes : read_corpus(corpus)) good.push_back(std::move(bytes));
+  for (Bytes& bytes : target.seeds()) {
+    if (bytes.empty() || !target.run(bytes)) {
+      std::fprintf(stderr, "%s: the target refuses seed %zu, so this test would try too little\n", target.name, good.size());
+      return 1;
+    }
+    good.push_back(std::move(bytes));
+  }
   void* const map = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (map == MAP_FAILED) return 2;
   auto& shared = *static_cast<Shared*>(map);
@@ -198,16 +205,29 @@ int fuzz(const Target& target, const std::filesystem::path& corpus, std::uint64_
   return 1;
 }
 
+int write_seeds(const Target& target, const std::filesystem::path& corpus) {
+  std::filesystem::create_directories(corpus);
+  int number = 0;
+  for (const Bytes& bytes : target.seeds()) {
+    const auto file = corpus / ("seed-" + std::to_string(++number));
+    std::printf("%s: %zu bytes\n", file.c_str(), bytes.size());
+    std::ofstream(file, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  }
+  return 0;
+}
+
 }  // namespace
 }  // namespace forksight::fuzz
 
 int main(int argc, char** argv) {
-  const auto* const target = argc >= 4 ? forksight::fuzz::find_target(argv[1]) : nullptr;
-  if (target == nullptr) {
-    std::fputs("fuzz TARGET CORPUS RUNS [SEED]\n", stderr);
-    for (const auto& one : forksight::fuzz::targets()) std::fprintf(stderr, "  %-10s %s\n", one.name, one.what);
+  const auto target = argc >= 4 ? forksight::fuzz::find_target(argv[1]) : std::nullopt;
+  if (!target) {
+    std::fputs("fuzz TARGET CORPUS RUNS [SEED], fuzz TARGET CORPUS --write\n", stderr);
+    for (const auto& one : forksight::fuzz::targets()) std::fprintf(stderr, "  %-16s %s\n", one.name, one.what);
     return 2;
   }
+  if (std::strcmp(argv[3], "--write") == 0) return forksight::fuzz::write_seeds(*target, argv[2]);
   return forksight::fuzz::fuzz(*target, argv[2], std::strtoull(argv[3], nullptr, 10),
                                argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 1);
 }

@@ -211,11 +211,18 @@ constexpr Target kTargets[] = {
 
 }  // namespace
 
-std::span<const Target> targets() { return kTargets; }
+std::vector<Target> targets() {
+  std::vector<Target> all(std::begin(kTargets), std::end(kTargets));
+  const auto others = structure_targets();
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
+}
 
-const Target* find_target(const std::string& name) {
-  const auto found = std::ranges::find_if(kTargets, [&](const Target& target) { return target.name == name; });
-  return found == std::end(kTargets) ? nullptr : found;
+std::optional<Target> find_target(const std::string& name) {
+  for (const Target& target : targets()) {
+    if (target.name == name) return target;
+  }
+  return std::nullopt;
 }
 
 }  // namespace forksight::fuzz

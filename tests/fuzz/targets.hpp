@@ -1,8 +1,9 @@
-// Readers of data of strangers. Each reader takes any bytes, must end, and must not crash. Other fuzz tests run the
-// readers of traces, queues, scenarios, cores and structures of Python.
+// Readers of data of strangers, except for the queue. Each reader takes any bytes, must end, and must not crash. The
+// queue has a fuzz test of its own, tests/ipc/fuzz_segment.cpp.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,7 +22,8 @@ struct Target {
   bool is_json;  // most changes are made to the parsed JSON tree, so the input stays valid JSON
 };
 
-std::span<const Target> targets();
-const Target* find_target(const std::string& name);  // null: there is none
+std::vector<Target> targets();
+std::span<const Target> structure_targets();
+std::optional<Target> find_target(const std::string& name);
 
 }  // namespace forksight::fuzz

@@ -3,6 +3,7 @@
 //   hanging hold N                reads from a pipe that it holds open for writing by N descriptors
 //   hanging poll THREADS N        that many threads poll N entries
 //   hanging receive THREADS       that many threads wait for a message, with a time limit of an hour
+//   hanging lock                  locks a mutex twice
 //   hanging map FILE N            maps a file N times as code, changes the ELF header in each mapping, and hangs
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -121,6 +122,13 @@ static void receive_many(int threads) {
   receive_slowly(NULL);
 }
 
+static void lock_twice(void) {
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  say_ready();
+  pthread_mutex_lock(&mutex);
+  pthread_mutex_lock(&mutex);
+}
+
 static void map_many(const char* path, int count) {
   const int fd = open(path, O_RDONLY);
   struct stat status;
@@ -142,6 +150,7 @@ int main(int argc, char** argv) {
   if (argc == 3 && strcmp(argv[1], "hold") == 0) hold(atoi(argv[2]));
   if (argc == 4 && strcmp(argv[1], "poll") == 0) poll_many(atoi(argv[2]), atoi(argv[3]));
   if (argc == 3 && strcmp(argv[1], "receive") == 0) receive_many(atoi(argv[2]));
+  if (argc == 2 && strcmp(argv[1], "lock") == 0) lock_twice();
   if (argc == 4 && strcmp(argv[1], "map") == 0) map_many(argv[2], atoi(argv[3]));
   return 2;
 }

@@ -63,11 +63,14 @@ class Reader(unittest.TestCase):
         self.library = self.folder / "libstranger.so"
         shutil.copy(LIBRARY, self.library)
 
-    def trace(self, *argv, status):
+    def trace(self, *argv, status, before=()):
+        """Runs the command; `before`: a command that executes the rest of its arguments."""
         log = self.folder / "strace.log"
-        done = subprocess.run([STRACE, "-f", "-qq", "-y", "-s", "8", "-e", f"trace={CALLS}", "-e", "signal=none", "-o", log, FORKSIGHT, *map(str, argv)],
+        strace = [STRACE, "-f", "-qq", "-y", "-s", "8", "-e", f"trace={CALLS}", "-e", "signal=none", "-o", log]
+        done = subprocess.run([*strace, *before, FORKSIGHT, *map(str, argv)],
                               cwd=self.folder, capture_output=True, text=True, timeout=LIMIT_S, check=False)
         self.assertIn(done.returncode, status, done.stdout + done.stderr)
+        self.said = done.stdout + done.stderr
         return Traced(log.read_text(errors="replace"))
 
     def check(self, traced, *patterns):
@@ -98,6 +101,29 @@ class Reader(unittest.TestCase):
             self.assertTrue(matching, f"no call matches {what}")
             self.assertEqual([entry[:2] for entry in matching if not entry[2]], [])
         self.check(self.trace("report", "out", status=[1]), r"/run\.json")
+
+    def test_the_watch_of_a_run_parses_no_library(self):
+        """To prove that a thread waits for a mutex for ever, a run must know which libc the process has mapped. The file of that libc may be
+        one that the owner of the process has made."""
+        ended = self.trace("run", "--on-hang", "kill", "--out", "out", "--", HANGING, "lock", status=[137])
+        found = ended.of(r"O_NOCTTY.* = \d+<[^>]*/libc\.so\.6>$", self.of_forksight(ended))  # the loader of a program opens it without O_NOCTTY
+        self.assertTrue(found, "the run looks at no libc: this test looks at the wrong thing")
+        self.assertEqual([entry[:2] for entry in found if not entry[2]], [])
+
+    def test_run_where_only_ancestors_may_examine(self):
+        """With Yama's ptrace_scope 1, a process without CAP_SYS_PTRACE may examine only its descendants. No child of a run is an ancestor of
+        the job. So the run examines the job itself, with no more rights than the job has, and names the hang. A folder that is mounted over
+        /proc/sys/kernel says that the scope is 1."""
+        script = "mount -t tmpfs none /proc/sys/kernel && mkdir /proc/sys/kernel/yama && echo 1 > /proc/sys/kernel/yama/ptrace_scope"
+        mounted = ["unshare", "--mount", "sh", "-c", f'{script} && exec setpriv --bounding-set=-sys_ptrace --inh-caps=-all "$@"', "sh"]
+        if shutil.which("setpriv") is None or subprocess.run([*mounted, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("this needs setpriv, and the right to mount")
+        ended = self.trace("run", "--on-hang", "kill", "--out", "out", "--", HANGING, "load", self.library, status=[137], before=mounted)
+        first = next(iter(ended.commands))
+        memory = ended.of(r'"/proc/\d+/mem"|process_vm_readv', self.of_forksight(ended))
+        self.assertIn(first, {pid for pid, *_ in memory}, "the run has not examined the job itself")
+        self.assertIn("pipe-held-open", self.said)
+        self.assertRegex(self.said, r"stuck +.*stuck\.c")
 
     def of_forksight(self, traced):
         """Returns a function that tells whether a process is forksight: the process that strace starts, or a descendant that has

@@ -12,6 +12,7 @@
 #include <ctime>
 #include <thread>
 
+#include "../support/reader.hpp"
 #include "proc/thread_sample.hpp"
 #include "watch/time_left.hpp"
 
@@ -55,7 +56,7 @@ model::Wait look_at(std::int64_t number, const Call& call) {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  find_waits(waiters, Tree(::getpid()));
+  find_waits(files::reader_of_test(), waiters, Tree(::getpid()));
   waiter.detach();
   return waiters[0].wait;
 }

@@ -1,5 +1,6 @@
-"""faults_test.py FORKSIGHT SHIM GUEST STRACE PAGE [--all | --write]: each system call of the shim fails once, or always, with each error that the kernel may answer.
-strace injects the failures, and shows by the address of the instruction whether the shim had made the call. The program must print
+"""faults_test.py FORKSIGHT SHIM GUEST STRACE SHORT_CALLS PAGE [--all | --write]: each system call of the shim fails once, or always, with each error
+that the kernel may answer. strace injects the failures, and shows by the address of the instruction whether the shim had made the call.
+SHORT_CALLS lets the shim's calls read and write fewer bytes than asked. The program must print
 what it prints without the shim, and end as it does. The trace must say what it says without a failure, or less: then it says that
 something is missing, or there is no trace. With --all a call fails at up to twelve places, and the table in PAGE must be right.
 --write writes the table."""
@@ -10,11 +11,12 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
 MODE = sys.argv.pop() if sys.argv[-1] in ("--all", "--write") else ""
-PAGE, STRACE, GUEST, SHIM, FORKSIGHT = (Path(sys.argv.pop()).absolute() for _ in range(5))
+PAGE, SHORT_CALLS, STRACE, GUEST, SHIM, FORKSIGHT = (Path(sys.argv.pop()).absolute() for _ in range(6))
 SHIM = str(SHIM)
 LIMIT_S = 60
 ANY = ("EPERM", "EINTR")
@@ -25,6 +27,13 @@ ERRORS = {"openat": ("EMFILE", "ENFILE", "ENOMEM", "ENOSPC", "EACCES"), "read": 
           "process_vm_readv": ("ENOSYS", "ENOMEM"), "readlinkat": ("ENOMEM", "EACCES"), "newfstatat": ("ENOMEM", "EACCES"), "fstat": ("EIO",), "mprotect": ("ENOMEM",),
           "madvise": ("ENOMEM", "EINVAL"), "prctl": ("EINVAL",), "getcwd": ("ENOENT",), "fcntl": ("EINVAL",), "prlimit64": ("EINVAL",), "tgkill": ("EAGAIN",),
           "unlinkat": ("EACCES",), "kcmp": ("ENOSYS",), "membarrier": ("ENOSYS",)}
+# Calls that may transfer fewer bytes than asked. `write` is what the shim uses if process_vm_readv is refused.
+SHORT = {"read": (), "process_vm_readv": (), "write": ("--refuse", "process_vm_readv")}
+# Of these calls, all that the shim makes must be above. tests/audit/check_calls.py keeps the list of the shim's calls right.
+TRANSFERS = {"read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2", "pwritev2", "getdents64", "process_vm_readv",
+             "process_vm_writev", "sendfile", "splice", "copy_file_range", "sendto", "recvfrom", "sendmsg", "recvmsg", "getrandom"}
+FEWER = "fewer bytes"
+LIST_OF_CALLS = Path(__file__).parents[2] / "preload/guest/shim_calls.def"
 WHOLE, LESS, NONE = "the trace is whole", "the trace says what is missing", "there is no trace"
 CALL = re.compile(r"^(\d+) +\[([0-9a-f?]+)\] +(?:(\w+)\(|<\.\.\. (\w+) resumed)(.*)$")
 BEGIN, END = "<!-- made by tests/shim/faults_test.py -->\n", "<!-- end of the table -->\n"
@@ -56,17 +65,36 @@ class Calls:
                 self.injected.append(is_of_shim)
 
 
+class ShortCalls:
+    """What a log of SHORT_CALLS says: which calls of each thread were shortened."""
+
+    def __init__(self, log):
+        rows = [[int(word) for word in line.split()] for line in log.splitlines()]
+        self.most_calls = max([number for _, number, *_ in rows], default=0)
+        self.shortened = [answer for _, _, asked, let_through, answer in rows if let_through < asked]
+
+
+def ticks_since_boot():
+    return time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK")
+
+
 class Run:
-    def __init__(self, *options, guest=GUEST):
+    """A run of the guest under strace, or with `short` under SHORT_CALLS."""
+
+    def __init__(self, *options, guest=GUEST, short=None):
         with tempfile.TemporaryDirectory(prefix="forksight-faults-") as folder:
             log, out = Path(folder, "log"), Path(folder, "out")
             out.mkdir()
-            environment = {**os.environ, "LD_PRELOAD": SHIM, "FORKSIGHT_OUT": str(out)}
-            done = subprocess.run([STRACE, "-f", "-i", "-qq", "-e", "signal=none", "-o", log, *(f"-E{key}={environment[key]}" for key in ("LD_PRELOAD", "FORKSIGHT_OUT")),
-                                   *options, guest], cwd=Path(GUEST).parent, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+            variables = {"LD_PRELOAD": SHIM, "FORKSIGHT_OUT": str(out)}
+            command = [STRACE, "-f", "-i", "-qq", "-e", "signal=none", "-o", log, *(f"-E{key}={value}" for key, value in variables.items()), *options, guest]
+            if short:
+                command = [SHORT_CALLS, SHIM, log, *short, "/usr/bin/env", *(f"{key}={value}" for key, value in variables.items()), guest]
+            began = ticks_since_boot()
+            done = subprocess.run(command, cwd=Path(GUEST).parent, capture_output=True, text=True, timeout=LIMIT_S, check=False)
             self.behaviour = (done.returncode, done.stdout, done.stderr)
-            self.calls = Calls(log.read_text(errors="replace"))
+            self.calls = (ShortCalls if short else Calls)(log.read_text(errors="replace"))
             self.has_trace = any(out.glob("*.fstrace"))
+            self.lies = [lie for trace in out.glob("*.fstrace") for lie in lies_of_header(trace, str(guest), began)]
             told = subprocess.run([FORKSIGHT, "report", out, "--format", "json"], capture_output=True, text=True, timeout=LIMIT_S, check=False)
             self.report = json.loads(told.stdout) if told.returncode in (0, 1) else None
             self.problem = told.stderr
@@ -80,10 +108,25 @@ class Run:
         return collections.Counter(told), collections.Counter((one["rule"], one["outcome"]) for one in self.report["findings"])
 
 
+def lies_of_header(trace, guest, began):
+    """What the header of a trace claims although it is not so. It may say that it does not know: a start time of 0, a command line that is
+    marked as cut, or none."""
+    done = subprocess.run([FORKSIGHT, "trace", "dump", trace, "--format", "jsonl"], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    if not done.stdout:
+        return
+    header = json.loads(done.stdout.splitlines()[0])["fields"]
+    if header["start_ticks"] != 0 and not began - 1 <= header["start_ticks"] <= ticks_since_boot() + 1:
+        yield f"the trace claims the start time {header['start_ticks']}"
+    if header["cmdline"] not in ("", guest) and not ("kCmdlineCut" in header["flags"] and guest.startswith(header["cmdline"])):
+        yield f"the trace claims the command line {header['cmdline']}"
+
+
 def judge(run, good):
     """Returns what became of the trace, and what is wrong; "" if nothing is."""
     if run.behaviour != good.behaviour:
         return "", f"the program did {run.behaviour}, and without a failure {good.behaviour}"
+    if run.lies:
+        return "", run.lies[0]
     if not run.has_trace:
         return NONE, ""
     if run.report is None:
@@ -137,10 +180,40 @@ class Faults:
         else:
             self.outcomes.setdefault(name, {}).setdefault(error, set()).add(outcome)
 
+    def try_short(self, most_places):
+        """Lets each call of the shim, one after the other and all together, read or write one byte, or half of the bytes."""
+        for name, options in SHORT.items():
+            good = Run(short=(name, "none", "one", *options))
+            count = good.calls.most_calls
+            problem = judge(good, self.good)[1]
+            if problem or count == 0:
+                self.problems.append(f"{name} with {options}: {count} calls; {problem}")
+                continue
+            step = max(1, -(-count // most_places))
+            for amount in ("one", "half"):
+                for place in [*range(1, count + 1, step), "all"]:
+                    self.try_short_one(name, str(place), amount, options)
+
+    def try_short_one(self, name, place, amount, options):
+        where = f"{name} number {place} gets {amount} of its bytes"
+        try:
+            run = Run(short=(name, place, amount, *options))
+        except subprocess.TimeoutExpired:
+            self.problems.append(f"{where}: the program hangs")
+            return
+        if not run.calls.shortened:  # such a call asks for one byte
+            return
+        self.tried += 1
+        outcome, problem = judge(run, self.good)
+        if problem:
+            self.problems.append(f"{where}: {problem}")
+        else:
+            self.outcomes.setdefault(name, {}).setdefault(FEWER, set()).add(outcome)
+
     def table(self):
         rows = ["| call | answers | what became of the trace |\n", "|---|---|---|\n"]
         for name, by_error in sorted(self.outcomes.items()):
-            words = [("0 bytes" if error == "0" else f"`{error}`") for error in sorted(by_error)]
+            words = ["0 bytes" if error == "0" else FEWER if error == FEWER else f"`{error}`" for error in sorted(by_error)]
             came = set().union(*by_error.values())
             rows.append(f"| `{name}` | {', '.join(words)} | {'; or '.join(word for word in (WHOLE, LESS, NONE) if word in came)} |\n")
         return "".join(rows)
@@ -166,10 +239,15 @@ class Shim(unittest.TestCase):
         self.assertEqual(faults.good.behaviour, (bare.returncode, bare.stdout, bare.stderr))
         self.assertEqual(len(faults.good.report["forks"]), 2, faults.good.report)
         faults.try_all()
+        faults.try_short(12 if MODE else 1)
         print(f"{faults.tried} failures of {len(faults.outcomes)} calls; {sum(faults.missed.values())} places were left out, because the failure hit other calls",
               file=sys.stderr)
         self.assertEqual(faults.problems, [])
         self.assertGreater(len(faults.outcomes), 8, faults.outcomes)
+        listed = set(re.findall(r"^FORKSIGHT_(?:LOADER_)?CALL\(SYS_(\w+)\)", LIST_OF_CALLS.read_text(), re.MULTILINE))
+        self.assertEqual(listed & TRANSFERS, set(SHORT))
+        for name in SHORT:
+            self.assertIn(FEWER, faults.outcomes[name])
         text = PAGE.read_text()
         before, after = text.partition(BEGIN)[0], text.partition(END)[2]
         if MODE == "--write":

@@ -1,0 +1,81 @@
+// find_libc(): a process with rights learns which libc another process has, and does not open the file of that libc.
+#include "guard/find_libc.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+
+#include "guard/child.hpp"
+#include "proc/mappings.hpp"
+
+namespace forksight::guard {
+namespace {
+
+class Child {
+ public:
+  Child() : pid_(::fork()) {
+    while (pid_ == 0) ::pause();
+  }
+  ~Child() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+// Counts the questions, and asks no child.
+int g_questions = 0;
+
+abi::Libc answer_always(std::int32_t) {
+  ++g_questions;
+  return {{2, 99}, abi::ConditionKind::kWithReferences};
+}
+
+TEST(FindLibc, AnswersWhatTheReaderFinds) {
+  const Child child;
+  ASSERT_GT(child.pid(), 0);
+  proc::set_libc_parser({});
+  const abi::Libc here = proc::libc_of(child.pid(), proc::read_mappings(child.pid()));
+  ASSERT_TRUE(here.version.is_known());
+  const abi::Libc asked = find_libc(child.pid());
+  EXPECT_EQ(asked.version, here.version);
+  EXPECT_EQ(asked.condition, here.condition);
+  EXPECT_FALSE(find_libc(-1).version.is_known()) << "there is no such process";
+}
+
+TEST(FindLibc, IsAskedOncePerFile) {
+  const Child child;
+  ASSERT_GT(child.pid(), 0);
+  proc::set_libc_parser(answer_always);
+  for (int i = 0; i < 3; ++i) {
+    const abi::Libc found = proc::libc_of(child.pid(), proc::read_mappings(child.pid()));
+    EXPECT_EQ(found.version, (abi::Version{2, 99}));
+  }
+  proc::set_libc_parser({});
+  EXPECT_EQ(g_questions, 1);
+}
+
+// In a child that has a files::Reader the file is parsed, although its parent asks children.
+TEST(FindLibc, IsNotAskedByAReader) {
+  parse_only_in_children();
+  const Answer answer = run_child(
+      [](const files::Reader&) {
+        const abi::Libc found = proc::libc_of(::getpid(), proc::read_mappings(::getpid()));
+        return found.version.is_known() ? 0 : 1;
+      },
+      {.next_signal = {}, .in_child = {}, .on_output = {}, .limit = {}});
+  proc::set_libc_parser({});
+  EXPECT_TRUE(WIFEXITED(answer.status) && WEXITSTATUS(answer.status) == 0) << answer.status;
+}
+
+}  // namespace
+}  // namespace forksight::guard
