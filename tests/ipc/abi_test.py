@@ -1,4 +1,6 @@
-"""The example pair, each half built by another compiler at another level: a segment is the same to both.
+"""Runs the example producer and the example consumer, each built by another compiler with another optimisation level.
+
+Both programs must understand the same segment.
 
 Usage: abi_test.py NAME=PRODUCER,CONSUMER ..."""
 import itertools
@@ -10,7 +12,7 @@ FRAMES = 32
 
 
 def pass_frames(producer, consumer):
-    """What the consumer says in the end."""
+    """Runs both programs. Returns what the consumer printed."""
     sender = subprocess.Popen([producer, str(FRAMES)], stdout=subprocess.PIPE, text=True)
     name = sender.stdout.readline().strip()
     receiver = None

@@ -1,4 +1,4 @@
-// Tests how a wait is ended from outside: by cancel() of its handle, and by pthread_cancel() of its thread.
+// Tests the two ways to end another thread's wait: cancel() of the handle, and pthread_cancel() of the waiting thread.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -62,7 +62,7 @@ TEST(Cancel, EndsAnAcquire) {
   EXPECT_TRUE(other->acquire(deadline::now()));
 }
 
-TEST(Cancel, EndsASendWhoseLoanStaysTheCallers) {
+TEST(Cancel, EndsASendAndTheCallerKeepsTheLoan) {
   queue q = make(small());
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(q.send_copy("x", 1));
   auto own = q.acquire();
@@ -125,7 +125,7 @@ TEST(Cancel, EndsTheWaitForAFeederAndTheHandleCloses) {
   EXPECT_EQ(q.close_producer().error().code, errc::undelivered);
 }
 
-TEST(Cancel, OfAHandleThatDoesNotWaitIsOfTheNextCall) {
+TEST(Cancel, OnAHandleThatDoesNotWaitRefusesTheNextCall) {
   queue q = make(small());
   ASSERT_TRUE(q.send_copy("x", 1));
   auto held = q.receive();
@@ -154,7 +154,7 @@ TEST(PthreadCancel, EndsAWaitAndTheHandleStillNoticesDeaths) {
     void* how = nullptr;
     ASSERT_EQ(pthread_join(waiter, &how), 0);
     EXPECT_EQ(how, PTHREAD_CANCELED);
-    // The queue no longer shows it as waiting.
+    // The queue no longer shows the cancelled thread as waiting.
     EXPECT_FALSE(q.inspect().participants.at(0).waits_for_message);
   }
   ASSERT_TRUE(q.send_copy("x", 1));

@@ -53,7 +53,7 @@ class child {
   pid_t pid_;
 };
 
-// Hands one byte from a process to another.
+// A pipe through which one process tells another that it may go on: pass() writes one byte, take() waits for it.
 class baton {
  public:
   baton() {

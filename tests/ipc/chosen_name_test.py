@@ -1,4 +1,4 @@
-"""A name that the user chose: by the C functions, and as `forksight queue` takes it.
+"""Tests queues whose name the user chose: the C functions open them, and `forksight queue` accepts the name.
 
 Usage: chosen_name_test.py LIBRARY FORKSIGHT"""
 import ctypes
@@ -22,7 +22,7 @@ told = ErrorText()
 
 
 def open_or_create(name, role=0):
-    """The handle; None: `told` says why not."""
+    """Returns the handle. If the call fails, returns None, and `told` has the reason."""
     handle = ctypes.c_void_p()
     code = native.forksight_queue_open_or_create(name, None, role, ctypes.byref(handle), ctypes.byref(told))
     assert code in (0, told.code), code
@@ -34,7 +34,7 @@ class Expected(ctypes.Structure):
 
 
 def check_what_is_expected():
-    """`queue inspect` shows how many are expected, and how many have come. A queue that expects nobody has no such line."""
+    """`queue inspect` shows how many producers and consumers the queue expects, and how many have come."""
     choice, handle, producer = (CHOICE + ".expects").encode(), ctypes.c_void_p(), ctypes.c_void_p()
     expected = Expected(3, 0, 1500)
     code = native.forksight_queue_open_or_create_expecting(choice, None, ctypes.byref(expected), 3, ctypes.byref(handle), ctypes.byref(told))
@@ -52,7 +52,7 @@ def check_what_is_expected():
         seen = json.loads(say("inspect", choice.decode(), "--format", "json"))[0]
         assert seen["producers"] == {"expected": 3, "closed": 1, "died": 0}, seen
         assert seen["grace_ms"] == 1500, seen
-        # Another number is another queue.
+        # Options with another expected number do not match the existing queue, so opening it fails.
         assert open_or_create(choice) is None
         assert b"has expected_producers 3, wanted is 0" in told.text, told.text
         native.forksight_queue_close(producer)

@@ -1,4 +1,5 @@
-// Tests that two costs do not grow with the number of members: a call that finds nothing, and a process that waits.
+// Tests that two costs do not grow with the number of members: the time of a call that finds nothing to do, and the
+// number of times that a waiting process wakes up.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +31,8 @@ queue make(std::uint32_t members) {
   return std::move(made).value();
 }
 
-// The fastest of many batches. Other work on the machine can only make a batch slower.
+// Returns the time of one call, as the average of the fastest of many batches. Other work on the machine can only make
+// a batch slower.
 template <class Call>
 clock::duration cost_of(Call call) {
   constexpr int kCalls = 200;
@@ -43,8 +45,8 @@ clock::duration cost_of(Call call) {
   return best;
 }
 
-// A call takes 0.03 us in the release build. It took 8 ms when each call looked at all members and described them.
-TEST(Cost, OfACallThatFindsNothingIsThatOfOneMember) {
+// A call takes 0.03 us in the release build. It took 8 ms when each call examined all members and described them.
+TEST(Cost, OfACallThatFindsNothingDoesNotGrowWithTheMembers) {
   constexpr auto kAtMost = 20us;  // also with sanitizers
   queue q = make(255);
   std::vector<queue> all;
@@ -56,8 +58,8 @@ TEST(Cost, OfACallThatFindsNothingIsThatOfOneMember) {
   EXPECT_LT(cost_of([&] { EXPECT_EQ(last.acquire(deadline::now()).error().code, errc::timeout); }), kAtMost);
 }
 
-// A process that never waits still notices deaths, which other processes notice when they wake up.
-TEST(Cost, WhoNeverWaitsSeesADeathAsWell) {
+// A process that waits looks for deaths when it wakes up. A process that never waits must notice deaths, too.
+TEST(Cost, AProcessThatNeverWaitsAlsoNoticesADeath) {
   queue q = make(16);
   const baton holds;
   child holder([&] {
@@ -85,9 +87,9 @@ unsigned long times_asleep(pid_t pid) {
   return 0;
 }
 
-// Each waiting process used to wake up 20 times a second and look at all others. 60 processes woke up 1,200 times a
-// second, and made 72,000 looks.
-TEST(Cost, OfManyWhoWaitIsLittle) {
+// Each waiting process used to wake up 20 times a second and examine all others. 60 processes woke up 1,200 times a
+// second, and examined a process 72,000 times a second.
+TEST(Cost, ManyWaitingProcessesRarelyWakeUp) {
   constexpr std::size_t kWaiters = 60;
   queue q = make(64);
   std::vector<std::unique_ptr<child>> all;
@@ -115,7 +117,7 @@ TEST(Cost, OfManyWhoWaitIsLittle) {
   EXPECT_LE(asleep() - before, 4 * kWaiters);
 }
 
-TEST(Cost, ATimeWithoutEndIsNotOverAtOnce) {
+TEST(Cost, TheLongestDurationDoesNotExpireAtOnce) {
   queue q = make(16);
   EXPECT_TRUE(deadline::after(std::chrono::nanoseconds::max()).is_never());
   EXPECT_FALSE(deadline::after(1h).is_never());

@@ -1,5 +1,5 @@
-// Tests of feed::thread: the last call that can report it reports which accepted messages were not sent, by their
-// numbers.
+// Tests of feed::thread. Some accepted messages may never be sent. The last call on the handle that can report them
+// must give their numbers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ queue make_fed(std::uint32_t room, full when_full = full::block) {
   return std::move(made).value();
 }
 
-// A consumer that receives one message and then leaves.
+// Runs a consumer that receives one message and then ends.
 void let_one_come_and_go(queue& q) {
   ASSERT_TRUE(q.send_copy("x", 1));
   child consumer([&] {
@@ -37,7 +37,7 @@ void let_one_come_and_go(queue& q) {
   ASSERT_EQ(consumer.wait(), 0);
 }
 
-TEST(Delivery, WhatAConsumerThatLeftDidNotLeaveRoomForIsTold) {
+TEST(Delivery, MessagesThatDoNotFitAfterTheLastConsumerLeftAreReported) {
   queue q = make_fed(2);
   let_one_come_and_go(q);
   for (int i = 0; i < 100; ++i) {
@@ -59,11 +59,11 @@ TEST(Delivery, WhatAConsumerThatLeftDidNotLeaveRoomForIsTold) {
   EXPECT_EQ(all.lost_ranges[0].first, 3u);
   EXPECT_EQ(all.lost_ranges[0].count, 98u);
   EXPECT_EQ(all.lost_ranges[0].why.code, errc::no_consumer);
-  // Each later call says it again.
+  // Each later call reports the same loss again.
   EXPECT_EQ(q.close_producer().error().code, errc::undelivered);
 }
 
-TEST(Delivery, WhatWasSentIsTold) {
+TEST(Delivery, FlushReportsHowManyMessagesWereSent) {
   queue q = make_fed(4);
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(q.send_copy(&i, sizeof i));
   const auto flushed = q.flush(deadline::after(20s));
@@ -91,8 +91,9 @@ TEST(Delivery, AFlushThatTakesTooLongSaysHowMuchIsLeftAndMayBeRepeated) {
   EXPECT_EQ(told.value().sent, 5u);
 }
 
-// The queue refuses messages when it is full, and is emptied in between. So lost messages lie between sent ones.
-TEST(Delivery, EachRangeHasItsNumbersAndItsReason) {
+// The queue refuses messages while it is full. The test receives a message in between, so that a later message is sent
+// again. So there are two ranges of lost messages.
+TEST(Delivery, EachLostRangeHasItsNumbersAndItsReason) {
   queue q = make_fed(2, full::fail);
   const auto put = [&](std::uint64_t number) {
     while (!q.send_copy(&number, sizeof number)) {
@@ -117,7 +118,7 @@ TEST(Delivery, EachRangeHasItsNumbersAndItsReason) {
   EXPECT_EQ(all.lost_ranges[1].why.code, errc::closed);
 }
 
-TEST(Delivery, AChildOfForkIsToldThatTheFeederIsNotItsOwn) {
+TEST(Delivery, InAForkedChildTheParentsHandleReturnsUsedAfterFork) {
   queue q = make_fed(2);
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(q.send_copy(&i, sizeof i));
   while (q.delivered().sent != 2) {
@@ -130,7 +131,7 @@ TEST(Delivery, AChildOfForkIsToldThatTheFeederIsNotItsOwn) {
   q.shutdown(false);
 }
 
-TEST(Delivery, IsToldInC) {
+TEST(Delivery, TheCFunctionsReportLostMessages) {
   forksight_queue_options wanted{};
   wanted.slots = wanted.buffers = 2;
   wanted.thread = 1;

@@ -1,4 +1,6 @@
-"""The example pair, a consumer killed and a consumer stopped in between, and what `forksight queue` says of them.
+"""Runs the example producer with a consumer that is stopped and killed, and with a second consumer.
+
+Checks what `forksight queue` and `forksight why` report about them.
 
 Usage: examples_test.py PRODUCER CONSUMER FORKSIGHT"""
 import json
@@ -23,7 +25,7 @@ def inspect(name):
 
 
 def wait_for(name, is_it):
-    """Until the queue looks so; the test's own timeout is the bound."""
+    """Polls until `is_it` accepts the inspected queue. Only the timeout of the test limits the time."""
     while not is_it(seen := inspect(name)):
         time.sleep(0.01)
     return seen
@@ -34,7 +36,7 @@ def main():
     name = producer.stdout.readline().strip()
     started = []
     try:
-        # Eight buffers, nobody takes them: the producer waits, and that is said.
+        # The queue has eight buffers, and no consumer takes a message. So the producer waits, and `inspect` shows it.
         seen = wait_for(name, lambda q: q["queued"] == 8 and any(p["waits_for"] == "buffer" for p in q["participants"]))
         assert [p["pid"] for p in seen["participants"] if p["producer"]] == [producer.pid], seen
         by_pid = json.loads(forksight("inspect", str(producer.pid), "--format", "json"))
@@ -43,7 +45,7 @@ def main():
         assert "in use: " + name in forksight("gc", "--dry-run")
         watcher = subprocess.Popen([FORKSIGHT, "queue", "gc", "--watch", name], stdout=subprocess.PIPE, text=True)
         started.append(watcher)
-        # `why` finds nothing wrong with it, and says what it waits for.
+        # `why` reports no hang of the producer, and says what the producer waits for.
         said = subprocess.run([FORKSIGHT, "why", str(producer.pid)], capture_output=True, text=True, timeout=30)
         assert said.returncode == 0, said
         assert f"a free buffer of queue {seen['id'][:8]}, 8 queued; no other process receives" in " ".join(said.stdout.split()), said.stdout
@@ -51,7 +53,7 @@ def main():
         victim = subprocess.Popen([CONSUMER, name], stdout=subprocess.DEVNULL)
         started.append(victim)
         wait_for(name, lambda q: any(p["pid"] == victim.pid and p["received"] > 3 for p in q["participants"]))
-        # A consumer that is stopped keeps what it has, and is named.
+        # A stopped consumer keeps its message, and `why` names the consumer.
         victim.send_signal(signal.SIGSTOP)
         wait_for(name, lambda q: any(p["pid"] == victim.pid and p["state"] == "T" for p in q["participants"]) and
                  q["queued"] + q["held"] == 8 and any(p["waits_for"] == "buffer" for p in q["participants"]))

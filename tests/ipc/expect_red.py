@@ -1,6 +1,6 @@
-"""expect_red.py PROGRAM [ARGUMENTS] runs a program with a planted fault, which the program must find.
+"""expect_red.py PROGRAM [ARGUMENTS] runs a checking program that contains a planted fault.
 
-Passes if the program ends with exit status 1 and prints "broken: " and what is broken.
+The program must find the fault: it must end with exit status 1, and print "broken: " and what is broken.
 """
 
 import subprocess

@@ -1,5 +1,5 @@
-// Waiters are served in turn: each gets at least half of its share. A waiter that is stopped, killed or gone does not
-// hold up the others.
+// Waiters are served in turn: each gets at least half of its fair share. The others are still served if a waiter is
+// stopped, is killed, or gives up because its deadline has passed.
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -20,9 +20,9 @@ using namespace std::chrono_literals;
 using test::child;
 
 constexpr int kMany = 8;
-// While this object lives, this thread and its children run on one processor. A process that gets less processor time
-// than the others sends less, and no queue can change that. On one processor the scheduler gives all the same time, even
-// if the machine is busy.
+// While this object exists, the calling thread and its later children run on one processor. A process that gets less
+// processor time than the others sends fewer messages, and no queue can change that. On one processor the scheduler gives
+// all processes the same time, even if the machine is busy.
 class on_one_processor {
  public:
   on_one_processor() {
@@ -55,7 +55,7 @@ queue make(std::uint32_t slots, std::uint32_t buffers, std::int32_t spin_us = -1
   return std::move(made).value();
 }
 
-// Sends until it is killed.
+// Starts a process that sends messages until it is killed. Each call of the process has the deadline `each`.
 std::unique_ptr<child> make_producer(const queue& of, deadline::clock::duration each = 1h) {
   return std::make_unique<child>([&of, each] {
     auto own = of.reattach_after_fork();
@@ -130,7 +130,8 @@ TEST_P(Fairness, EightProducersAtAFullQueueGetTheirShare) {
   expect_half_a_share(receive(q, kMessages), all, kMessages);
 }
 
-// With few buffers, the producers wait for a buffer, else for a slot. They sleep at once, or spin first.
+// If there are fewer buffers than producers, the producers wait for a buffer. Otherwise they wait for a slot. The last
+// number is the time for which they spin before they sleep.
 INSTANTIATE_TEST_SUITE_P(Ipc, Fairness,
                          testing::Values(shape{2, 1, 0}, shape{4, 4, 0}, shape{4, 4, 20}, shape{2, 16, 0},
                                          shape{4, 16, 20}),
@@ -165,7 +166,7 @@ TEST(FairnessOfConsumers, EightAtAnEmptyQueueGetTheirShare) {
   }
 }
 
-// The threads of one handle share one turn. Each of the threads sends something.
+// The threads of one handle share one turn. Every one of these threads must still get to send.
 TEST(Turns, AreSharedByTheThreadsOfOneHandle) {
   const on_one_processor bound;
   queue q = make(2, 1);
@@ -188,7 +189,7 @@ TEST(Turns, AreSharedByTheThreadsOfOneHandle) {
   for (auto& one : sent) EXPECT_GT(one.load(), 0);
 }
 
-// A producer is stopped when its turn comes. The others go on. The producer has its turn after it is continued.
+// A producer is stopped while it waits for its turn. The others go on. After SIGCONT, the producer gets turns again.
 TEST(Turns, OfAStoppedProducerGoToTheOthers) {
   const on_one_processor bound;
   queue q = make(2, 1);
@@ -200,7 +201,8 @@ TEST(Turns, OfAStoppedProducerGoToTheOthers) {
   waitpid(stopped->pid(), &status, WUNTRACED);
   const processes others = make_producers(q, 2);
   let_wait(q, 3);
-  // The scheduler gives the processor to one process for some milliseconds, in which others pass on hundreds of messages.
+  // While the scheduler runs one process for some milliseconds, the others cannot send. So the test needs thousands of
+  // messages.
   constexpr int kMessages = 6000;
   const auto by = receive(q, kMessages);
   EXPECT_EQ(by.contains(static_cast<std::uint32_t>(stopped->pid())), false);
@@ -223,7 +225,7 @@ TEST(Turns, OfAKilledProducerGoToTheOthers) {
   }
 }
 
-// Many calls time out, some of them in the instant in which their turn comes.
+// Many calls time out, some of them at the moment in which their turn comes.
 TEST(Turns, OfProducersThatTimeOutGoToTheOthers) {
   const on_one_processor bound;
   queue q = make(2, 1);

@@ -24,7 +24,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// For calls that have nothing to wait for. Under a tracer on a busy machine they may take long.
+// The deadline of calls that do not have to wait. Under a tracer on a busy machine, even such a call may take long.
 constexpr auto kGenerous = 60s;
 using test::fault;
 using test::faulted;
@@ -41,9 +41,9 @@ options small(strategy st = strategy::memfd) {
   return wanted;
 }
 
-// What an operation has, and what it made of it.
+// What an operation works on, and its results.
 struct scene {
-  queue q;  // the test's own
+  queue q;  // the test's handle
   std::string name;
   int sockets[2] = {-1, -1};
   queue own;   // the child's handle
@@ -65,9 +65,9 @@ struct scene {
 struct operation {
   const char* name;
   std::function<void(scene&)> prepare;  // runs in the test
-  std::function<void(scene&)> join;     // runs in the child, before the fault
+  std::function<void(scene&)> join;     // runs in the child, before the fault is injected
   std::function<void(scene&)> operate;
-  bool starts_thread = false;  // whose stack libc keeps
+  bool starts_thread = false;  // if true, mappings are not compared, because libc keeps the stack of an ended thread
 };
 
 template <class T>
@@ -104,9 +104,9 @@ void nothing(scene& /*of*/) {}
 const std::vector<operation> kOperations = {
     {"create", nothing, nothing, [](scene& of) { keep(of, queue::create(small()), of.made); }},
     {"create by name", nothing, nothing, [](scene& of) { keep(of, queue::create(small(strategy::named)), of.made); }},
-    {"open or create, of which it creates", nothing, nothing,
+    {"open or create, no queue exists", nothing, nothing,
      [](scene& of) { keep(of, queue::open_or_create("fault", small()), of.made); }},
-    {"open or create, of which it opens",
+    {"open or create, the queue exists",
      [](scene& of) {
        auto made = queue::open_or_create("fault", small());
        if (!made) ADD_FAILURE() << made.error().text;
@@ -166,14 +166,15 @@ const std::vector<operation> kOperations = {
      [](scene& of) {
        auto done = gc();
        if (!done) of.why = done.error();
-       // It is in use, whatever cannot be looked at.
+       // The queue is in use. gc() must not remove it, even if a failed call hides that.
        if (done && !done->removed.empty()) of.why = error{errc::system, 0, 0, "gc removed a queue that is in use"};
      }},
 };
 
 enum : int { kGood = 0, kError = 1, kLeak = 2, kBroken = 3, kUnnamed = 4 };
 
-// One run: did it fail, did it leave something, is the queue whole. `text`: what it said.
+// Runs the operation once with the fault `how`. The exit status of the child says whether the operation failed, and
+// whether it left something behind. `text` receives the error text. Then checks that the queue is intact.
 faulted run(const operation& what, const fault& how, std::string& text) {
   scene here;
   what.prepare(here);
@@ -183,7 +184,7 @@ faulted run(const operation& what, const fault& how, std::string& text) {
   const faulted found = injector::run(
       how,
       [&] {
-        // Runs twice, so that objects which are made once and kept exist before the count.
+        // The first call creates the objects that libraries make once and keep. The second call counts them.
         (void)holdings::now();
         before = holdings::now();
         what.join(here);
@@ -209,7 +210,7 @@ faulted run(const operation& what, const fault& how, std::string& text) {
   const ssize_t size = read(ends[0], said, sizeof said);
   text.assign(said, size > 0 ? static_cast<std::size_t>(size) : 0);
   close(ends[0]);
-  // A feeder's queue takes any number of messages.
+  // check_survivor() expects a full queue to refuse a message. A handle with a feeder accepts any number of messages.
   if (here.q.fd() >= 0 && !what.starts_thread) {
     const test::leftovers left = test::check_survivor(here.q);
     EXPECT_EQ(left.broken, "") << what.name;
@@ -225,14 +226,16 @@ class Faults : public testing::Test {
   }
 };
 
-// Those of its calls that a signal can interrupt: signal(7), and shmem_fallocate() of the kernel.
+// True for those system calls of the queue that a signal can interrupt. The sources are the manual page signal(7), and
+// the kernel's function shmem_fallocate().
 bool is_interruptible(long number) {
   const long those[] = {SYS_fallocate, SYS_poll, SYS_sendmsg, SYS_recvmsg, SYS_futex, SYS_getrandom};
   return std::ranges::find(those, number) != std::end(those);
 }
 
-// Every operation, every call of it, `error` each time. Returns the numbers of the system calls that failed, each as
-// often as it did. How many there are depends on the libraries and on the kernel.
+// Runs every operation many times. In each run, another system call of the operation fails with `error`. Returns the
+// numbers of the system calls that failed, each as often as it failed. How many calls an operation makes depends on the
+// libraries and on the kernel.
 std::multiset<long> fail_each(int error) {
   std::multiset<long> failed;
   for (const operation& what : kOperations) {
@@ -243,7 +246,7 @@ std::multiset<long> fail_each(int error) {
     bool did_any_fail = false;
     for (unsigned long at = 0; at < whole.calls; ++at) {
       const faulted found = run(what, {fault::kind::fails, at, error}, text);
-      // An operation that waits may have come to its end with fewer calls this time.
+      // An operation that waits may make fewer calls in this run than in the first run. Then no call fails.
       if (found.hit >= 0) did_any_fail = true;
       if (found.hit < 0 || (error == EINTR && !is_interruptible(found.hit))) continue;
       failed.insert(found.hit);

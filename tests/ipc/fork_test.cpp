@@ -1,4 +1,5 @@
-// Tests fork() in each role that a process may have, and many forks while a feeder thread works.
+// Tests fork() while the process holds a loan or a message, while its threads wait or recover, and while a feeder
+// thread sends.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -29,8 +30,7 @@ queue make(std::uint32_t buffers, feed how = feed::direct, bool atfork_handlers 
   return std::move(made).value();
 }
 
-// What every child does. The parent's handle returns an error. A handle of the child's own can send. The end of the
-// child takes nothing from the parent.
+// Every child runs this function. Calls on the parent's handle must fail. The child's own handle must be able to send.
 int act_as_child(const queue& parents) {
   auto& inherited = const_cast<queue&>(parents);
   if (inherited.receive(deadline::now()).error().code != errc::used_after_fork) return 1;
@@ -46,7 +46,7 @@ bool takes_from_child(queue& q) {
   return message && message->size() == 5;
 }
 
-// Until that many of our threads wait so.
+// Waits until the member `what` is true for any participant.
 void await(const queue& q, bool snapshot::participant::*what) {
   for (;;) {
     for (const auto& one : q.inspect().participants) {
@@ -56,7 +56,7 @@ void await(const queue& q, bool snapshot::participant::*what) {
   }
 }
 
-TEST(Fork, WithALoanInHand) {
+TEST(Fork, WhileTheParentHoldsALoan) {
   queue q = make(4);
   auto loan = q.acquire();
   ASSERT_TRUE(loan);
@@ -69,7 +69,7 @@ TEST(Fork, WithALoanInHand) {
   EXPECT_EQ(q.inspect().free, 4U);
 }
 
-TEST(Fork, WithAMessageInHand) {
+TEST(Fork, WhileTheParentHoldsAMessage) {
   queue q = make(4);
   ASSERT_TRUE(q.send_copy("x", 1));
   auto message = q.receive();
@@ -87,7 +87,7 @@ TEST(Fork, WithAMessageInHand) {
 
 TEST(Fork, WhileAThreadWaitsForAMessage) {
   queue q = make(4);
-  // A producer that stays. Without one, the consumer would be told that the queue has ended.
+  // This call makes the parent a producer. Without a producer, receive() would report the end of the queue.
   ASSERT_TRUE(q.send_copy("parent", 6));
   std::atomic<int> received{0};
   std::thread consumer([&] {
@@ -116,7 +116,7 @@ TEST(Fork, WhileAThreadWaitsForABuffer) {
   EXPECT_EQ(other.wait(), 0);
 }
 
-TEST(Fork, WhileAThreadLooksForTheDead) {
+TEST(Fork, WhileAThreadRecoversDeadMembers) {
   queue q = make(4);
   std::atomic<bool> is_over{false};
   std::thread recoverer([&] {
@@ -131,8 +131,8 @@ TEST(Fork, WhileAThreadLooksForTheDead) {
   recoverer.join();
 }
 
-// The forking process as a named queue's creator, and a child that outlives what it was forked from: the place is its
-// own.
+// The parent created the queue, and closes its handle while the child still uses its own. The child has an entry of its
+// own in the queue, so it can still send.
 TEST(Fork, TheChildStaysWhenTheParentsHandleEnds) {
   auto q = std::make_unique<queue>(make(4));
   auto watcher = queue::attach(q->fd(), role::consumer);
@@ -163,7 +163,7 @@ void storm(bool atfork_handlers) {
   std::vector<std::thread> threads;
   for (int i = 0; i < kSenders; ++i) {
     threads.emplace_back([&] {
-      // Not without bound: the list has none.
+      // The feeder's list has no limit, so the test keeps it below about 1000 messages.
       while (!is_over) {
         if (sent - received > 1000) {
           std::this_thread::yield();
@@ -178,14 +178,16 @@ void storm(bool atfork_handlers) {
   std::thread receiver([&] {
     while (auto message = consumer->receive(deadline::after(30s))) ++(message->size() == 1 ? received : from_children);
   });
-  // This process is a producer by then. Without a producer, the receiver would be told that the queue has ended.
+  // Once a message has arrived, this process is a producer. Without a producer, receive() would report the end of the
+  // queue.
   while (received == 0) std::this_thread::yield();
   for (int i = 0; i < kForks; ++i) {
     child other([&] {
-      // Its lock may be held by a thread that is not here; with the handlers it is not.
+      // A thread of the parent may hold the lock of the inherited handle at the fork, and that thread does not exist in
+      // the child. The atfork handlers prevent this. So the child uses that handle only if they are on.
       if (atfork_handlers && q.send_copy("x", 1).error().code != errc::used_after_fork) return 1;
       auto own = q.reattach_after_fork();
-      return own && own->send_copy("child", 5) ? 0 : 2;  // its end waits until that is sent
+      return own && own->send_copy("child", 5) ? 0 : 2;  // the destructor of `own` waits until the message is sent
     });
     EXPECT_EQ(other.wait(), 0);
   }
@@ -198,10 +200,10 @@ void storm(bool atfork_handlers) {
   EXPECT_EQ(consumer->inspect().participants.size(), 2U);
 }
 
-TEST(ForkStorm, WithTheHandlersEvenTheOldHandleAnswers) { storm(true); }
-TEST(ForkStorm, WithoutThemTheChildsOwnHandleWorks) { storm(false); }
+TEST(ForkStorm, WithAtforkHandlersTheInheritedHandleReturnsAnError) { storm(true); }
+TEST(ForkStorm, WithoutAtforkHandlersTheChildsOwnHandleWorks) { storm(false); }
 
-// repro/queue has a case of the hazard that the handlers prevent: feeder_items.
+// The case repro/queue/feeder_items shows the hazard that the atfork handlers prevent.
 
 }  // namespace
 }  // namespace forksight::ipc

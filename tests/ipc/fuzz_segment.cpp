@@ -1,5 +1,6 @@
-// For libFuzzer: what it makes is written over a queue that is in use, by exclusive or, and the queue is attached to
-// and used. Its first byte chooses the policy, and whether the header's checksum is made good again.
+// A fuzz target for libFuzzer. It combines the bytes of the input with the bytes of a queue that is in use, by
+// exclusive or. Then it attaches to that queue and uses it. The first byte of the input chooses the policy after a
+// death, and whether the checksum of the header is corrected.
 #include <sys/mman.h>
 
 #include <cstddef>
@@ -33,7 +34,7 @@ void use(queue& one) {
   (void)one.inspect();
 }
 
-// A queue in use, made once; each run begins with its bytes as they were.
+// A queue in use. It is made once. Each run first restores its bytes.
 class target {
  public:
   explicit target(on_death policy) {
@@ -60,15 +61,15 @@ class target {
 
   void run(const std::uint8_t* data, std::size_t size) {
     std::memcpy(words_, as_made_.data(), bytes_);
-    // The first page is mostly empty.
+    // The rest of the first page, after the header, is empty, so it is skipped.
     std::size_t at = 0;
     for (std::size_t i = 1; i < size && at < bytes_; ++i, ++at) {
       if (at == sizeof(detail::header)) at = detail::kPage;
       words_[at] = static_cast<std::uint8_t>(words_[at] ^ data[i]);
     }
     auto& shape = reinterpret_cast<detail::header*>(words_)->shape;
-    // A feeder's handle waits at its end until all is sent, as it is meant to: in a full queue that nobody reads, for
-    // ever.
+    // The destructor of a handle with a feeder waits until all messages are sent. If the queue is full and nobody
+    // reads, it would wait for ever. So the fuzzer never switches the feeder on.
     shape.feed = static_cast<std::uint8_t>(feed::direct);
     if ((data[0] & 2) != 0) shape.crc = detail::crc32c(&shape, offsetof(detail::geometry, crc));
     (void)inspect(q_.fd());

@@ -1,4 +1,5 @@
-"""A hundred groups crash with their queues open; one `forksight queue gc` leaves none of them, and the live one alone.
+"""A hundred producers and consumers are killed while their queues are open. One `forksight queue gc` must remove all
+these queues, and must leave the queue of a living producer alone.
 
 Usage: gc_test.py PRODUCER CONSUMER FORKSIGHT"""
 import os
@@ -14,7 +15,7 @@ def start(*command):
 
 
 def wait_for_user(process, name):
-    """Until it has the queue mapped; the test's own timeout is the bound."""
+    """Waits until the process has mapped the queue. Only the timeout of the test limits the time."""
     while True:
         assert process.poll() is None, process.stdout.read()
         with open(f"/proc/{process.pid}/maps", encoding="utf-8") as maps:
@@ -24,7 +25,7 @@ def wait_for_user(process, name):
 
 
 def crash_one():
-    """The name of a queue whose producer and consumer were killed."""
+    """Starts a producer and a consumer and kills both. Returns the name of their queue."""
     producer = start(PRODUCER, "1000000000")
     name = producer.stdout.readline().strip()
     consumer = start(CONSUMER, name)

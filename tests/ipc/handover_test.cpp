@@ -1,4 +1,4 @@
-// Queues by socket and by name, the feeder thread, and the view from outside.
+// Tests how a process gets a queue through a socket or by name, how names are removed, and the feeder thread.
 #include "forksight/ipc/handover.hpp"
 
 #include <gmock/gmock.h>
@@ -89,7 +89,7 @@ TEST(Handover, SaysThatThereIsNoDescriptorLeft) {
   child other([&] {
     const rlimit none{static_cast<rlim_t>(sockets.theirs()) + 1, 1024};
     setrlimit(RLIMIT_NOFILE, &none);
-    // Up to the limit, so that nothing is left.
+    // Takes all descriptors below the limit.
     while (dup(0) >= 0) {
     }
     const auto got = receive_queue(sockets.theirs(), role::any, deadline::after(10s));
@@ -99,7 +99,7 @@ TEST(Handover, SaysThatThereIsNoDescriptorLeft) {
   EXPECT_EQ(other.wait(), 0);
 }
 
-TEST(Handover, APeerThatHangsUpOrSaysNothingOrNonsenseIsNamed) {
+TEST(Handover, APeerThatClosesSendsNothingOrSendsNonsenseIsAnError) {
   Sockets gone;
   gone.hang_up();
   EXPECT_EQ(receive_queue(gone.ours()).error().code, errc::closed);
@@ -127,7 +127,7 @@ TEST(Named, IsFoundByItsName) {
   shm_unlink(name.c_str());
 }
 
-TEST(Named, GcTakesWhatNobodyUsesAndNothingElse) {
+TEST(Named, GcRemovesOnlyQueuesThatNobodyUses) {
   auto used = queue::create(small(strategy::named));
   ASSERT_TRUE(used);
   std::vector<std::string> left;
@@ -165,13 +165,13 @@ TEST(Named, GcTakesWhatNobodyUsesAndNothingElse) {
 
 bool has_name(const std::string& name) { return std::filesystem::exists("/dev/shm" + name); }
 
-TEST(Named, TheNameGoesOnceAllThatAreExpectedAreThere) {
+TEST(Named, TheNameIsRemovedOnceUnlinkAtMembersHaveAttached) {
   options wanted = small(strategy::named);
   wanted.unlink_at = 3;
   auto first = queue::create(wanted);
   ASSERT_TRUE(first);
   const std::string name = first->name();
-  ASSERT_TRUE(queue::attach(name));  // and gone again
+  ASSERT_TRUE(queue::attach(name));  // this handle closes at once, so it does not count
   auto second = queue::attach(name);
   ASSERT_TRUE(second);
   EXPECT_TRUE(has_name(name));
@@ -182,7 +182,7 @@ TEST(Named, TheNameGoesOnceAllThatAreExpectedAreThere) {
   EXPECT_EQ(third.wait(), 0);
   EXPECT_FALSE(has_name(name));
   EXPECT_EQ(queue::attach(name).error().code, errc::not_found);
-  // All else goes on: by descriptor, and in a child.
+  // The queue itself still works, also in a forked child.
   EXPECT_EQ(second->receive(deadline::after(10s))->size(), 5U);
   child forked([&] {
     auto own = first->reattach_after_fork();
@@ -192,7 +192,7 @@ TEST(Named, TheNameGoesOnceAllThatAreExpectedAreThere) {
   EXPECT_TRUE(second->receive(deadline::after(10s)));
 }
 
-TEST(Named, AnEarlyEndOfTheNameIsForNamedQueuesOnly) {
+TEST(Named, UnlinkAtIsRefusedForOtherQueues) {
   options wanted = small(strategy::memfd);
   wanted.unlink_at = 2;
   EXPECT_THAT(queue::create(wanted).error().text, HasSubstr("unlink_at is 2: only a queue of strategy::named"));
@@ -201,7 +201,7 @@ TEST(Named, AnEarlyEndOfTheNameIsForNamedQueuesOnly) {
   EXPECT_EQ(queue::create(wanted).error().code, errc::bad_option);
 }
 
-TEST(Named, WhoWatchesItRemovesItWithItsLastUser) {
+TEST(Named, AWatcherRemovesTheNameWhenTheLastUserEnds) {
   const baton may_end;
   std::array<char, 64> text{};
   int ends[2];
@@ -218,7 +218,7 @@ TEST(Named, WhoWatchesItRemovesItWithItsLastUser) {
   close(ends[1]);
   const std::string name = text.data();
   const auto watch = [&] { return remove_when_unused(name) ? 0 : 1; };
-  // One is ended, and another takes its place: nothing is lost with it.
+  // The first watcher is killed, and a second one takes its place. The second must still remove the name.
   child watcher(watch);
   EXPECT_EQ(watcher.kill_and_wait(), 128 + SIGKILL);
   child another(watch);
@@ -235,7 +235,7 @@ TEST(Named, WhoWatchesItRemovesItWithItsLastUser) {
   EXPECT_EQ(remove_when_unused("/etc/passwd").error().code, errc::bad_option);
 }
 
-TEST(Named, WhatIsNoQueueIsRefusedInWords) {
+TEST(Named, AttachRefusesWhatIsNoQueue) {
   EXPECT_EQ(queue::attach("/forksight-0123456789abcdef0123456789abcdef").error().code, errc::not_found);
   EXPECT_EQ(queue::attach("nonsense").error().code, errc::bad_option);
   const int file = memfd_create("file", MFD_CLOEXEC);
@@ -246,7 +246,7 @@ TEST(Named, WhatIsNoQueueIsRefusedInWords) {
   EXPECT_EQ(queue::attach(file).error().code, errc::not_found);
 }
 
-TEST(Feeder, SendsInTheBackgroundAndTheHandlesEndWaitsForIt) {
+TEST(Feeder, SendsInTheBackgroundAndCloseProducerWaitsForIt) {
   options wanted = small();
   wanted.feeding = feed::thread;
   auto made = queue::create(wanted);
@@ -267,7 +267,7 @@ TEST(Feeder, SendsInTheBackgroundAndTheHandlesEndWaitsForIt) {
   EXPECT_EQ(consumer.wait(), 0);
 }
 
-TEST(Feeder, WhatIsOnItsListIsLostWithExit) {
+TEST(Feeder, ExitLosesTheMessagesOnItsList) {
   options wanted = small();
   wanted.feeding = feed::thread;
   auto made = queue::create(wanted);
@@ -285,7 +285,7 @@ TEST(Feeder, WhatIsOnItsListIsLostWithExit) {
   EXPECT_LT(got, 100);
 }
 
-TEST(Feeder, ItsLockIsTheChildsToUseWhereTheHandlersAreOn) {
+TEST(Feeder, WithAtforkHandlersAChildCanLockTheInheritedHandle) {
   options wanted = small();
   wanted.feeding = feed::thread;
   wanted.atfork_handlers = true;

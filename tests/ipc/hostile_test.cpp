@@ -34,7 +34,7 @@ queue make(on_death policy) {
   return std::move(made).value();
 }
 
-// The segment without its payload, in a second mapping. Through it a test writes as a hostile process would.
+// A second, writable mapping of the segment without its payload. A test uses it to write as a hostile process would.
 class stolen {
  public:
   explicit stolen(const queue& of) : size_(test::words(of).size()) {
@@ -61,9 +61,10 @@ class stolen {
   char* bytes_ = nullptr;
 };
 
-// The deadline of a call that waits, and the most that a call may take. The second only tells a call that ends from one
-// that does not. It is much longer, because the machine may run other processes meanwhile.
+// The deadline that the tests give to a call that may wait.
 constexpr auto kCallLimit = 200us;
+// A call that takes longer than this counts as one that does not end. The limit is long, because the machine may run
+// other processes meanwhile.
 constexpr auto kAtMost = 30s;
 
 template <class Call>
@@ -151,9 +152,9 @@ TEST(Hostile, RegionsOverwritten) {
   }
 }
 
-// The environment variable FORKSIGHT_IPC_EXECUTIONS gives the number of operations. Without it, there are 20,000. How
-// many of them succeed depends on the machine. So the test goes on until enough have succeeded and some have found the
-// queue corrupt. It gives up after fifty times as many operations.
+// The environment variable FORKSIGHT_IPC_EXECUTIONS gives the least number of operations. The default is 20,000. How
+// many operations succeed depends on the machine. So the test goes on until enough of them have succeeded and at least
+// one has found the queue corrupt. It gives up after fifty times the least number.
 TEST(Hostile, WordsWrittenAtRandomWhileOthersWork) {
   const char* const wanted = std::getenv("FORKSIGHT_IPC_EXECUTIONS");
   const unsigned long executions = wanted != nullptr ? std::strtoul(wanted, nullptr, 10) : 20'000;
@@ -168,8 +169,8 @@ TEST(Hostile, WordsWrittenAtRandomWhileOthersWork) {
       std::mt19937_64 random(seed);
       const std::vector<std::size_t> places = memory.used();
       while (!is_over) {
-        // The constant part of the header is left alone, because each process uses its own copy of it. The marks of a
-        // poisoned or closed queue are cleared, so that the others go on.
+        // The thread does not change the constant part of the header, because each process uses its own copy of it. It
+        // clears the marks of a poisoned or closed queue, so that the other threads can go on.
         const std::size_t offset = places[random() % places.size()] & ~std::size_t{3};
         if (offset >= offsetof(detail::header, tail)) {
           auto* const word = reinterpret_cast<std::atomic<std::uint32_t>*>(&memory.at(offset));
@@ -216,7 +217,7 @@ TEST(Hostile, WordsWrittenAtRandomWhileOthersWork) {
   EXPECT_GE(done, executions);
   EXPECT_GE(succeeded, wanted_successes);
   EXPECT_GT(corrupt, 0u);
-  std::printf("%lu executions, %lu times no handle could be had, %lu rounds with a success, %lu corrupt\n", done.load(),
+  std::printf("%lu operations, %lu failures to attach, %lu rounds with a success, %lu corrupt\n", done.load(),
               refused.load(), succeeded.load(), corrupt.load());
 }
 

@@ -1,5 +1,6 @@
-// Runs an operation in a child, and makes one of its system calls fail, or makes a sendmsg() or recvmsg() move at most
-// three bytes. Then checks the child. It uses ptrace, so it also reaches the system calls that libc makes.
+// Runs an operation in a child and injects one fault: a system call fails, or a sendmsg() or recvmsg() moves at most
+// three bytes. Then the child checks the result. The injector uses ptrace, so it also reaches the system calls that
+// libc makes.
 #pragma once
 
 #include <linux/futex.h>
@@ -19,17 +20,17 @@ namespace forksight::ipc::test {
 
 struct fault {
   enum class kind { none, fails, is_short } how = kind::none;
-  unsigned long at = 0;  // the number, from 0, of the call among those that may fail
+  unsigned long at = 0;  // which call gets the fault: its number among the calls that may fail, counted from 0
   int error = 0;
 };
 
 struct faulted {
-  unsigned long calls = 0;  // how many calls were made that may fail
-  long hit = -1;            // the system call that met the fault (SYS_...); -1: none did
+  unsigned long calls = 0;  // the number of calls in the operation that may fail
+  long hit = -1;            // the system call that got the fault (SYS_...); -1: none did
   int status = -1;          // the child's exit status, 0 if all is well; 128 + the signal that ended it
 };
 
-// `prepare`, `operation` and `conclude` run in the child. Only `operation` meets the fault. The result of `conclude` is
+// `prepare`, `operation` and `conclude` run in the child. Only `operation` gets the fault. The result of `conclude` is
 // the child's exit status.
 class injector {
  public:
@@ -53,8 +54,8 @@ class injector {
 
   static void stop_here() { syscall(SYS_kill, getpid(), SIGSTOP); }
 
-  // False for calls that are never made to fail. Some cannot fail. After a failed close(), the descriptor is
-  // closed all the same. The queue itself does not call write(), wait4(), kill() or tgkill().
+  // False for system calls that never get the fault. Some of them cannot fail. After a failed close(), the descriptor
+  // is closed all the same. The queue itself does not call write(), wait4(), kill() or tgkill().
   static bool may_fail(unsigned long number) {
     const unsigned long never[] = {SYS_close,       SYS_munmap,     SYS_brk,     SYS_kill,   SYS_getpid,
                                    SYS_gettid,      SYS_exit,       SYS_geteuid, SYS_getuid, SYS_tgkill,
@@ -94,8 +95,8 @@ class injector {
   void enter() {
     user_regs_struct registers = get();
     if (!may_fail(registers.orig_rax)) return;
-    // A wake-up does not fail. If one of libc's own were lost, a thread would wait for ever. Lost wake-ups of the queue
-    // have their own test, Liveness.AWakeThatIsLostCostsASlice.
+    // FUTEX_WAKE never gets the fault, because libc also uses it: if a wake-up of libc were lost, a thread would wait
+    // for ever. Liveness.ALostWakeUpOnlyDelaysTheMessage tests lost wake-ups of the queue.
     if (registers.orig_rax == SYS_futex && (static_cast<int>(registers.rsi) & FUTEX_CMD_MASK) == FUTEX_WAKE) return;
     if (found_.calls++ != fault_.at || fault_.how == fault::kind::none) return;
     found_.hit = static_cast<long>(registers.orig_rax);
@@ -119,7 +120,7 @@ class injector {
     }
   }
 
-  // Shortens a message, which has only one piece, to at most three bytes.
+  // Shortens a message to at most three bytes. The message has only one iovec.
   void shorten(const user_regs_struct& registers) {
     if (registers.orig_rax != SYS_sendmsg && registers.orig_rax != SYS_recvmsg) return;
     const auto peek = [&](unsigned long long at) { return ptrace(PTRACE_PEEKDATA, child_.pid(), at, nullptr); };

@@ -32,7 +32,7 @@ std::string check_at_rest(const queue& survivor) {
   return {};
 }
 
-// Takes and releases all messages that are queued or returned. If `parked`: all that are parked.
+// Receives and releases all queued and returned messages, or, if `parked`, all parked messages.
 std::string take_all(queue& survivor, bool parked, std::vector<std::uint32_t>& numbers) {
   const std::uint32_t most = survivor.inspect().buffers;
   for (;;) {
@@ -51,7 +51,7 @@ std::string take_all(queue& survivor, bool parked, std::vector<std::uint32_t>& n
   }
 }
 
-// Checks that every buffer can be lent, and none twice.
+// Checks that every buffer can be lent, and that no buffer is lent twice.
 std::string claim_all(queue& survivor, std::size_t buffers) {
   std::set<std::uint32_t> seen;
   std::vector<loan> held;
@@ -60,7 +60,7 @@ std::string claim_all(queue& survivor, std::size_t buffers) {
     held.push_back(std::move(got).value());
   }
   if (held.size() == buffers) return {};
-  return std::to_string(held.size()) + " of " + std::to_string(buffers) + " free buffers could be had";
+  return "only " + std::to_string(held.size()) + " of " + std::to_string(buffers) + " free buffers could be lent";
 }
 
 std::string fill_and_empty(queue& survivor, std::size_t buffers, std::size_t slots) {
@@ -79,9 +79,9 @@ std::string fill_and_empty(queue& survivor, std::size_t buffers, std::size_t slo
     if (!got) return "message " + std::to_string(i) + " of a full queue did not come: " + got.error().text;
     std::uint32_t number = 0;
     if (got->size() == sizeof number) std::memcpy(&number, got->data(), sizeof number);
-    if (number != 1000 + i) return "a full queue gave another message than was next";
+    if (number != 1000 + i) return "a full queue delivered its messages in the wrong order";
   }
-  if (survivor.receive(deadline::now())) return "a message was doubled";
+  if (survivor.receive(deadline::now())) return "a message was delivered twice";
   return {};
 }
 
@@ -103,11 +103,11 @@ leftovers check_survivor(queue& survivor) {
   const snapshot before = survivor.inspect();
   left.broken = take_all(survivor, false, left.numbers);
   if (left.broken.empty() && left.numbers.size() != before.queued + before.returned) {
-    left.broken = "a queued or returned buffer is behind no message that comes";
+    left.broken = "a buffer is queued or returned, but receive() does not deliver its message";
   }
   if (left.broken.empty()) left.broken = take_all(survivor, true, left.numbers);
   if (left.broken.empty() && left.numbers.size() != before.queued + before.returned + before.parked) {
-    left.broken = "a parked message does not come";
+    left.broken = "receive_parked() does not deliver a parked message";
   }
   const std::size_t buffers = before.buffers;
   if (left.broken.empty()) left.broken = claim_all(survivor, buffers);

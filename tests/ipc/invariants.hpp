@@ -1,5 +1,6 @@
-// Checks a queue after all members but one survivor have died and were recovered. Every buffer is free or contains a
-// message. No slot is stuck. Only the survivor's entry is taken. The messages that are left are whole.
+// Checks a queue after all members except one survivor have died and were recovered. Every buffer must be free or
+// contain a message. Every slot must be usable. Only the survivor's entry may be taken. The remaining messages must be
+// complete.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace forksight::ipc::test {
 
-// The words of a queue, in a second, read-only mapping.
+// A second, read-only mapping of a queue. It gives access to the words of the segment.
 class words {
  public:
   explicit words(const queue& of);
@@ -32,10 +33,11 @@ bool send_number(queue& to, std::uint32_t number, deadline until = deadline::now
 constexpr std::uint32_t kParked = 100;
 
 struct leftovers {
-  std::vector<std::uint32_t> numbers;  // of the messages in the order in which they came; then parked ones + kParked
-  std::string broken;                  // the first invariant that does not hold; empty: all do
+  std::vector<std::uint32_t> numbers;  // of the received messages, in order; then of the parked messages, + kParked
+  std::string broken;                  // the first invariant that does not hold; empty: all hold
 };
-// Recovers, takes all messages that are left, lends every buffer once, and then fills and empties the queue twice.
+// Recovers the dead members, receives all remaining messages, lends every buffer once, and then fills and empties the
+// queue twice.
 leftovers check_survivor(queue& survivor);
 
 }  // namespace forksight::ipc::test

@@ -1,5 +1,5 @@
-// What says that a member lives: the lock that the kernel keeps for it, whatever namespaces there are between it and
-// who looks, whatever descriptors it closes, and whatever children it has.
+// Tests how a process learns that a member lives: the kernel keeps a file lock for each living member. The lock must
+// give the right answer across namespaces, after the member has closed its descriptors, and if the member has children.
 #include <dirent.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -55,7 +55,7 @@ queue make(strategy how = strategy::memfd, std::uint32_t members = 16) {
   return std::move(made).value();
 }
 
-// Attaches, lends itself a buffer, says so, and stays.
+// Attaches, acquires a buffer, passes the baton, and waits until it is killed.
 int hold(const queue& q, const baton& holds) {
   auto own = q.reattach_after_fork();
   if (!own) return 1;
@@ -66,8 +66,9 @@ int hold(const queue& q, const baton& holds) {
   return 0;
 }
 
-// What is passed to us, or how the child ended instead; -1: it was passed.
-int taken_or_ended(child& from, const queue& q) {
+// Waits until a buffer of `q` is lent or the child has ended. Returns -1 if a buffer is lent. Otherwise returns the
+// child's exit status, or 128 + the number of the signal that ended it.
+int lent_or_ended(child& from, const queue& q) {
   int status = 0;
   pid_t ended = 0;
   while (q.inspect().loaned == 0 && (ended = waitpid(from.pid(), &status, WNOHANG)) == 0) sched_yield();
@@ -86,18 +87,19 @@ TEST(Life, AnotherTimeNamespaceIsNoDeath) {
     offsets << "boottime 864000 0\n";
     offsets.close();
     if (!offsets) return kNotPermitted;
-    // The namespace is that of the children.
+    // The new time namespace applies only to children of this process.
     child holder([&] { return hold(q, holds); });
     return holder.wait();
   });
-  if (const int ended = taken_or_ended(outer, q); ended >= 0) {
+  if (const int ended = lent_or_ended(outer, q); ended >= 0) {
     if (ended == kNotPermitted) GTEST_SKIP() << "a time namespace: not permitted (CAP_SYS_ADMIN), or Linux before 5.6";
     FAIL() << ended;
   }
   holds.take();
   EXPECT_EQ(q.recover(), 0u);
   EXPECT_EQ(q.inspect().loaned, 1u);
-  // It goes with its parent (PR_SET_PDEATHSIG), and is not ours to wait for.
+  // The kernel kills the holder when its parent ends (PR_SET_PDEATHSIG). This process is not its parent, so it cannot
+  // wait for the holder, and polls instead.
   outer.kill_and_wait();
   const auto start = deadline::clock::now();
   while (q.recover() == 0 && deadline::clock::now() - start < 20s) sched_yield();
@@ -117,7 +119,8 @@ int without_proc(const std::function<int()>& body) {
   return first.wait();
 }
 
-// One process holds a loan as process 2 of its pid namespace. The other one's namespace has no process 2.
+// One process holds a loan, and has pid 2 in its pid namespace. The other process looks for deaths from a pid namespace
+// that has no process 2.
 TEST(Life, WithoutProcNobodyIsTakenForDead) {
   queue q = make();
   const baton holds, over;
@@ -135,7 +138,7 @@ TEST(Life, WithoutProcNobodyIsTakenForDead) {
       return second.wait();
     });
   });
-  if (const int ended = taken_or_ended(holder, q); ended >= 0) {
+  if (const int ended = lent_or_ended(holder, q); ended >= 0) {
     if (ended == kNotPermitted) GTEST_SKIP() << "a pid namespace: not permitted (CAP_SYS_ADMIN)";
     FAIL() << ended;
   }
@@ -159,8 +162,9 @@ TEST(Life, WithoutProcNobodyIsTakenForDead) {
   EXPECT_TRUE(q.receive(deadline::now()));
 }
 
-// A child by a bare clone() runs no handlers, and has all that its parent had open. It does not have its life.
-TEST(Life, AChildThatKeepsEverythingDoesNotKeepItsParentsLife) {
+// A bare clone() runs no atfork handlers, and the child keeps all open descriptors of its parent. The child must not
+// make the dead parent look alive.
+TEST(Life, AClonedChildWithAllDescriptorsDoesNotKeepItsParentAlive) {
   for (const strategy how : {strategy::memfd, strategy::named}) {
     queue q = make(how);
     const baton holds;
@@ -193,8 +197,9 @@ TEST(Life, AChildThatKeepsEverythingDoesNotKeepItsParentsLife) {
   }
 }
 
-// One thread attaches while another one forks. No child keeps the lock, at whatever step of attaching the fork comes.
-TEST(Life, AForkBesideAnAttachKeepsNothing) {
+// One thread attaches again and again while another one forks. No child may keep the lock of the parent's entry,
+// whatever step of attaching the fork interrupts.
+TEST(Life, AForkDuringAnAttachKeepsNoLock) {
   queue q = make();
   const baton done, over;
   int ends[2];
@@ -204,7 +209,7 @@ TEST(Life, AForkBesideAnAttachKeepsNothing) {
     std::thread attaches([&] {
       while (!stops) (void)q.reattach_after_fork();
     });
-    // They end with the pipe.
+    // Each of these children waits for a byte of the baton `over`, and then exits.
     for (int i = 0; i < 100; ++i) {
       if (fork() == 0) {
         over.take();
@@ -224,7 +229,7 @@ TEST(Life, AForkBesideAnAttachKeepsNothing) {
   });
   done.take();
   EXPECT_EQ(q.inspect().participants.size(), 2u);
-  // All places could be had, over and over: nobody keeps the lock of one that is free.
+  // All free entries of the queue can be taken, so no child keeps the lock of a free entry.
   std::vector<queue> all;
   for (int i = 0; i < 14; ++i) {
     auto one = queue::attach(q.fd());
@@ -238,7 +243,7 @@ TEST(Life, AForkBesideAnAttachKeepsNothing) {
   for (const int fd : ends) close(fd);
 }
 
-// From here on, this process cannot open a pidfd.
+// After this call, pidfd_open() fails with EPERM in this process.
 bool refuse_pidfds() {
   sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -250,8 +255,9 @@ bool refuse_pidfds() {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// A process that has ended and that nobody has waited for.
-void leave_a_zombie(const queue& q) {
+// A killed process that nobody has waited for is a zombie. A process that cannot open a pidfd must still take it for
+// dead.
+void expect_a_zombie_is_dead(const queue& q) {
   siginfo_t how{};
   const baton holds;
   child holder([&] { return hold(q, holds); });
@@ -269,9 +275,9 @@ void leave_a_zombie(const queue& q) {
   EXPECT_EQ(q.inspect().participants.size(), 1u);
 }
 
-TEST(Life, AZombieIsDeadWithoutAPidfd) { leave_a_zombie(make()); }
+TEST(Life, AZombieIsDeadWithoutAPidfd) { expect_a_zombie_is_dead(make()); }
 
-TEST(Life, AZombieIsDeadForOneWithoutADescriptorLeft) {
+TEST(Life, AZombieIsDeadForAProcessWithoutAFreeDescriptor) {
   queue q = make();
   const baton looks, ended, holds;
   child looker([&] {
@@ -293,8 +299,8 @@ TEST(Life, AZombieIsDeadForOneWithoutADescriptorLeft) {
   EXPECT_EQ(looker.wait(), 0);
 }
 
-// What it executes has not its handle: the place and what it held are the others'.
-TEST(Life, ExecGivesThePlaceBack) {
+// After an exec, the new program does not have the handle. The entry of the process and its loan become free.
+TEST(Life, ExecGivesTheEntryBack) {
   queue q = make();
   const baton holds;
   child becomes([&] {
@@ -344,8 +350,9 @@ TEST(Life, PeersCostNoDescriptor) {
   EXPECT_EQ(dead, kPeers);
 }
 
-// A daemon closes what it has inherited, its queue's descriptor as well, and opens its log in that place.
-TEST(Life, WhoClosesAllDescriptorsLivesAndTakesNobodyForDead) {
+// A daemon often closes all its descriptors, so also the descriptor of its queue. Then it opens its log, which gets the
+// same number. The others must not take the daemon for dead, and the daemon must not take the others for dead.
+TEST(Life, AProcessThatClosedTheQueuesDescriptorLivesAndTakesNobodyForDead) {
   queue q = make();
   const baton holds, closed, over;
   child holder([&] { return hold(q, holds); });
@@ -371,8 +378,8 @@ TEST(Life, WhoClosesAllDescriptorsLivesAndTakesNobodyForDead) {
   EXPECT_EQ(daemon.wait(), 0);
 }
 
-// A place is free at once when its handle is closed, by whomever it was had.
-TEST(Life, PlacesComeBack) {
+// When a handle is closed, its entry is free at once.
+TEST(Life, AClosedHandleFreesItsEntry) {
   queue q = make(strategy::memfd, 2);
   for (int i = 0; i < 1000; ++i) {
     auto one = queue::attach(q.fd());
@@ -380,8 +387,9 @@ TEST(Life, PlacesComeBack) {
   }
 }
 
-// The child of a fork has the descriptor, but is no user: the name may go with the last one.
-TEST(Life, AForkThatNeverUsesAQueueKeepsNoName) {
+// A forked child inherits the queue's descriptor, but is not a user of the queue. gc() may remove the name when the
+// last user has ended.
+TEST(Life, AForkedChildThatDoesNotAttachDoesNotKeepTheName) {
   const baton over;
   std::string name;
   auto q = std::make_unique<queue>(make(strategy::named));
@@ -401,8 +409,9 @@ TEST(Life, AForkThatNeverUsesAQueueKeepsNoName) {
   EXPECT_EQ(idle.wait(), 0);
 }
 
-// gc() has the lock of a name alone while it looks. Who attaches meanwhile waits for that instant.
-TEST(Life, WhoAttachesWhileGarbageIsLookedForWaits) {
+// While gc() examines a queue, it holds an exclusive lock on the queue's file. A process that attaches meanwhile waits
+// until gc() has released the lock.
+TEST(Life, AttachWaitsWhileGcHoldsTheLock) {
   queue q = make(strategy::named);
   const std::string name = q.name();
   const int looks = shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0);

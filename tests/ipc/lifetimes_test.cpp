@@ -1,4 +1,4 @@
-// The end of a queue whose producers and consumers come and go: a supervisor starts them, and starts them again.
+// Tests when a queue ends if a supervisor starts its producers and consumers later, or starts them again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,14 +23,14 @@ using test::child;
 using test::make;
 using testing::HasSubstr;
 
-// Longer than any test may take. So a call that ends earlier did not wait for its end.
+// Longer than any test may take. So a call that returns did not wait until this time was over.
 constexpr auto kVeryLong = 1h;
 
 options small() { return test::small(2); }
 
 int letter_of(const message& from) { return from.size() == 1 ? *static_cast<const char*>(from.data()) : -1; }
 
-// A producer that sends one letter and closes.
+// Starts a producer that sends one letter and closes its handle.
 child producer_of(const queue& q, char letter) {
   return child([&q, letter] {
     auto own = queue::attach(q.fd(), role::producer);
@@ -38,7 +38,7 @@ child producer_of(const queue& q, char letter) {
   });
 }
 
-// A process that has attached in that role, and is killed.
+// Starts a process that attaches in that role, kills it, and returns its pid.
 std::uint32_t one_that_dies(const queue& q, role as) {
   const baton is_there;
   child one([&] {
@@ -63,7 +63,7 @@ bool does_any(const queue& q, bool snapshot::participant::*what) {
   return std::ranges::any_of(all, [&](const auto& one) { return one.*what; });
 }
 
-TEST(Lifetimes, TheEndComesAfterAsManyProducersAsAreExpected) {
+TEST(Lifetimes, TheQueueEndsAfterAllExpectedProducersHaveEnded) {
   options wanted = small();
   wanted.expected_producers = 2;
   wanted.as = role::consumer;
@@ -85,8 +85,8 @@ TEST(Lifetimes, TheEndComesAfterAsManyProducersAsAreExpected) {
             "queued");
 }
 
-// The same without the number: the first that ends is the last one that is there.
-TEST(Lifetimes, WithoutANumberTheEndOfTheLastOneIsTheEnd) {
+// The queue does not know how many producers to expect. The first producer that ends is then also the last one.
+TEST(Lifetimes, WithoutAnExpectedNumberTheQueueEndsWithTheLastProducer) {
   options wanted = small();
   wanted.as = role::consumer;
   queue q = make(wanted);
@@ -95,7 +95,7 @@ TEST(Lifetimes, WithoutANumberTheEndOfTheLastOneIsTheEnd) {
   EXPECT_EQ(q.receive().error().code, errc::closed);
 }
 
-TEST(Lifetimes, OneThatDiedIsCountedAndNamed) {
+TEST(Lifetimes, AProducerThatDiedIsCountedAndNamed) {
   options wanted = small();
   wanted.expected_producers = 2;
   wanted.as = role::consumer;
@@ -119,8 +119,8 @@ TEST(Lifetimes, OneThatDiedIsCountedAndNamed) {
   EXPECT_EQ(now.producers.died, 1u);
 }
 
-// A consumer waits. The only producer is killed, and its supervisor starts another one.
-TEST(Lifetimes, AProducerThatIsStartedAgainInTimeIsNoEnd) {
+// A consumer waits. The only producer is killed. Another producer starts within the grace time.
+TEST(Lifetimes, AProducerStartedAgainInTimeKeepsTheQueueOpen) {
   options wanted = small();
   wanted.grace = kVeryLong;
   wanted.as = role::caretaker;
@@ -151,14 +151,15 @@ TEST(Lifetimes, AProducerThatIsStartedAgainInTimeIsNoEnd) {
   EXPECT_EQ(consumer.wait(), 0);
 }
 
-// The same, and nobody starts another one: the grace time ends, and the consumer is told.
-TEST(Lifetimes, AProducerThatIsNotStartedAgainIsTheEnd) {
+// The only producer is killed, and nobody starts another one. When the grace time is over, receive() returns
+// producer_died.
+TEST(Lifetimes, AProducerThatIsNotStartedAgainEndsTheQueue) {
   options wanted = small();
   wanted.grace = 20ms;
   wanted.as = role::consumer;
   queue q = make(wanted);
   const std::uint32_t pid = one_that_dies(q, role::producer);
-  // A call that does not wait begins the grace time, but cannot be its end.
+  // A call that does not wait starts the grace time. It returns before the grace time is over.
   q.recover();
   EXPECT_EQ(q.receive(deadline::now()).error().code, errc::timeout);
   const auto end = q.receive();
@@ -190,7 +191,7 @@ TEST(Lifetimes, AProducerWaitsForAConsumerThatIsStartedAgain) {
     first.kill_and_wait();
     child second([&] {
       auto own = queue::attach(q.fd(), role::caretaker);
-      // It becomes a consumer when the producer has noticed the death, and waits.
+      // This process becomes a consumer only after the producer has noticed the death, and waits.
       wait_until([&] { return !does_any(*own, &snapshot::participant::is_consumer); });
       wait_until([&] { return does_any(*own, &snapshot::participant::waits_for_buffer); });
       own = queue::attach(q.fd(), role::consumer);
@@ -202,7 +203,7 @@ TEST(Lifetimes, AProducerWaitsForAConsumerThatIsStartedAgain) {
   }
 }
 
-TEST(Lifetimes, AProducerIsToldWhenNoConsumerIsToCome) {
+TEST(Lifetimes, ASendFailsWhenNoFurtherConsumerIsExpected) {
   options wanted = small();
   wanted.expected_consumers = 1;
   wanted.grace = 20ms;
@@ -226,7 +227,8 @@ TEST(Lifetimes, AProducerIsToldWhenNoConsumerIsToCome) {
                         "there is no room: 0 HELD, 2 QUEUED"));
 }
 
-// The supervisor makes the queue, and is to start three producers. It is killed after the first one.
+// A supervisor process that creates a named queue with three expected producers. When the test passes `go`, it exits,
+// or, if `is_killed`, waits until the test kills it.
 struct supervisor {
   explicit supervisor(bool is_killed) {
     if (pipe(name_) != 0) std::abort();
@@ -263,7 +265,8 @@ struct supervisor {
   int name_[2] = {-1, -1};
 };
 
-TEST(Lifetimes, AKilledSupervisorStartsNobodyAnyMore) {
+// The supervisor is killed after the first producer. It cannot start the others, so the queue ends.
+TEST(Lifetimes, AKilledSupervisorEndsTheQueue) {
   supervisor one(true);
   auto q = queue::attach(one.name, role::consumer);
   ASSERT_TRUE(q) << q.error().text;
@@ -285,7 +288,7 @@ TEST(Lifetimes, AKilledSupervisorStartsNobodyAnyMore) {
                                   std::to_string(pid) + ", which made the queue, has died; nothing is queued");
 }
 
-// The same, and the supervisor ends in order. The others come without it.
+// The supervisor closes its handle and exits before the producers come. The queue still waits for all three producers.
 TEST(Lifetimes, ASupervisorThatClosesItsHandleEndsNothing) {
   supervisor one(false);
   auto q = queue::attach(one.name, role::consumer);
@@ -318,7 +321,7 @@ TEST(Lifetimes, ATimeoutSaysHowManyHaveCome) {
   EXPECT_THAT(none.error().text, HasSubstr("; no producer; 1 of 3 expected producers has come"));
 }
 
-TEST(Lifetimes, ValuesThatCannotBeAreRefused) {
+TEST(Lifetimes, InvalidOptionsAreRefused) {
   const auto refusal = [](const options& wanted) {
     const auto made = queue::create(wanted);
     return made ? std::string() : made.error().text;
@@ -336,7 +339,7 @@ TEST(Lifetimes, ValuesThatCannotBeAreRefused) {
   EXPECT_EQ(refusal(wanted), "grace is 2147483648 ms: it can be 0 to 2147483647 ms");
 }
 
-TEST(Lifetimes, InC) {
+TEST(Lifetimes, TheCFunctionsPassTheExpectedNumbers) {
   forksight_queue_options wanted{};
   wanted.slots = wanted.buffers = 2;
   const forksight_queue_expected expected{2, 1, 20};

@@ -1,4 +1,5 @@
-// Who is alive, who is dead, and who is not to be told: stopped, signalled, short of descriptors, elsewhere.
+// Tests that deaths are noticed, and that living members are not taken for dead. The members are stopped, traced,
+// interrupted by signals, or have no free descriptor.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -46,7 +47,8 @@ queue make(on_death policy, std::uint32_t buffers = 4) {
 
 void interrupted(int /*signal*/) {}
 
-// Every millisecond a signal ends the sleep, and none lasts as long as a slice.
+// A signal interrupts the waiter's sleep every millisecond. So no sleep lasts for its whole slice, after which the
+// waiter would look for deaths.
 TEST(Liveness, SignalsDoNotKeepASleeperFromSeeingADeath) {
   queue q = make(on_death::drop);
   const baton holds, waits;
@@ -71,7 +73,7 @@ TEST(Liveness, SignalsDoNotKeepASleeperFromSeeingADeath) {
     const auto start = deadline::clock::now();
     const auto got = own->acquire(deadline::after(20s));
     if (!got) return 2;
-    // At the end of its time each call looks once more.
+    // A call looks for deaths once more when its deadline has passed. The time shows that it noticed the death earlier.
     return deadline::clock::now() - start < 10s ? 0 : 3;
   });
   waits.take();
@@ -79,7 +81,7 @@ TEST(Liveness, SignalsDoNotKeepASleeperFromSeeingADeath) {
   EXPECT_EQ(waiter.wait(), 0);
 }
 
-// From here on this process wakes nobody, and does not know it.
+// After this call, FUTEX_WAKE does nothing in this process, and reports success.
 bool lose_wakes() {
   sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -94,7 +96,8 @@ bool lose_wakes() {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-TEST(Liveness, AWakeThatIsLostCostsASlice) {
+// A waiter sleeps only for a slice of time, and then looks again. So a message arrives even if the wake-up is lost.
+TEST(Liveness, ALostWakeUpOnlyDelaysTheMessage) {
   queue q = make(on_death::drop);
   const baton go;
   child sender([&] {
@@ -104,7 +107,7 @@ TEST(Liveness, AWakeThatIsLostCostsASlice) {
     if (syscall(SYS_futex, &unused, FUTEX_WAKE, 1, nullptr, nullptr, 0) != 0) return 2;
     for (std::uint32_t i = 0; i < 5; ++i) {
       go.take();
-      // Sent while the receiver waits: its bit is set before it sleeps.
+      // The message is sent while the receiver waits. The receiver is marked as waiting before it sleeps.
       while (true) {
         bool waits = false;
         for (const auto& one : own->inspect().participants) waits |= one.waits_for_message;
@@ -124,7 +127,7 @@ TEST(Liveness, AWakeThatIsLostCostsASlice) {
   EXPECT_EQ(sender.wait(), 0);
 }
 
-// Attaching needs two descriptors for an instant, and keeps one. With that the last one is taken.
+// Attaching needs two descriptors for a short time, and keeps one. After it, the process uses its last free descriptor.
 TEST(Liveness, AProcessWithoutADescriptorLeftIsNotDead) {
   queue q = make(on_death::drop);
   const baton holds, over;
@@ -133,7 +136,8 @@ TEST(Liveness, AProcessWithoutADescriptorLeftIsNotDead) {
     close(next);
     const rlimit limit{static_cast<rlim_t>(last + 1), static_cast<rlim_t>(last + 1)};
     setrlimit(RLIMIT_NOFILE, &limit);
-    // One is too few: it is said, rather than that nobody would learn of its death.
+    // One free descriptor is too few. Attaching must fail: without the lock, nobody would notice the death of the
+    // process.
     if (auto none = q.reattach_after_fork(); none || none.error().code != errc::fd_limit) return 4;
     close(last);
     auto own = q.reattach_after_fork();
@@ -152,8 +156,8 @@ TEST(Liveness, AProcessWithoutADescriptorLeftIsNotDead) {
   EXPECT_TRUE(q.receive(deadline::now()));
 }
 
-// A process without a free descriptor looks at others. It takes no living process for dead, and still sees that one has
-// ended.
+// A process without a free descriptor looks for deaths. It must not take a living process for dead, and must still
+// notice that a process has ended.
 TEST(Liveness, WithoutADescriptorNobodyIsTakenForDead) {
   queue q = make(on_death::drop);
   const baton ready, holds;
@@ -181,7 +185,7 @@ TEST(Liveness, WithoutADescriptorNobodyIsTakenForDead) {
   EXPECT_EQ(poor.wait(), 0);
 }
 
-TEST(Liveness, OneWhoIsStoppedIsAliveAndNamed) {
+TEST(Liveness, AStoppedProcessIsAliveAndNamed) {
   for (const bool as_consumer : {false, true}) {
     queue q = make(on_death::redeliver, 1);
     if (as_consumer) {
@@ -203,7 +207,7 @@ TEST(Liveness, OneWhoIsStoppedIsAliveAndNamed) {
     int status = 0;
     ASSERT_EQ(waitpid(stopped.pid(), &status, WUNTRACED), stopped.pid());
     ASSERT_TRUE(WIFSTOPPED(status));
-    // Longer than a few slices.
+    // The call waits for several slices, so it looks for deaths several times.
     const auto refused = q.acquire(deadline::after(300ms));
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, errc::timeout);
@@ -219,8 +223,8 @@ TEST(Liveness, OneWhoIsStoppedIsAliveAndNamed) {
   }
 }
 
-// A debugger holds the process. The process continues when the debugger lets it.
-TEST(Liveness, OneWhoIsTracedIsAliveAndNamed) {
+// A debugger has stopped the process. The process goes on when the debugger detaches.
+TEST(Liveness, ATracedProcessIsAliveAndNamed) {
   queue q = make(on_death::redeliver, 1);
   const baton holds, over;
   child traced([&] {
@@ -294,7 +298,7 @@ bool has_file(const std::filesystem::path& folder, const struct stat& file) {
   return false;
 }
 
-// Whose processes have such a file open or mapped.
+// The number of processes that have the file open or mapped.
 int users_of(const struct stat& file) {
   int users = 0;
   const std::string mapped = " " + std::to_string(file.st_ino) + " ";
@@ -310,7 +314,7 @@ int users_of(const struct stat& file) {
   return users;
 }
 
-// When all users are killed, nothing of the queue is left in the kernel.
+// When all users have been killed, no process has the queue's file open or mapped.
 TEST(Liveness, AMemfdQueueEndsWithItsLastUser) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
@@ -334,7 +338,8 @@ TEST(Liveness, AMemfdQueueEndsWithItsLastUser) {
   ASSERT_EQ(read(ends[0], &file, sizeof file), static_cast<ssize_t>(sizeof file));
   all_there.take();
   EXPECT_EQ(users_of(file), 2);
-  // Its child goes with it (PR_SET_PDEATHSIG), and is ours to wait for.
+  // The kernel kills the creator's child with the creator (PR_SET_PDEATHSIG). This process is the subreaper, so it
+  // waits for that child.
   EXPECT_EQ(creator.kill_and_wait(), 128 + SIGKILL);
   int status = 0;
   EXPECT_GT(waitpid(-1, &status, 0), 0);
@@ -344,7 +349,8 @@ TEST(Liveness, AMemfdQueueEndsWithItsLastUser) {
   for (const int fd : ends) close(fd);
 }
 
-// However it ends with a message in its hands and a loan: the loan is free, the message goes to another or is lost.
+// A process ends in different ways while it holds a message and a loan. In each case the loan must become free. The
+// message is lost with on_death::drop, and delivered to another consumer with on_death::redeliver.
 TEST(Liveness, EveryEndWhileHoldingIsADeath) {
   const std::vector<std::function<void()>> ends = {
       [] { exit(0); },

@@ -1,4 +1,4 @@
-// A ring in memory of our own, small and zeroed, for what looks at its words.
+// A small ring in ordinary, zeroed memory, for tests that examine its words.
 #pragma once
 
 #include "ring.hpp"
@@ -32,7 +32,7 @@ struct local_ring {
   static detail::identity identity_of(std::uint32_t index) {
     return {index + 100, index + 1, 0, detail::entry_state::live};
   }
-  // With all of its places taken.
+  // Makes the ring ready for use. All its participant entries are taken.
   detail::ring begin(bool redelivers) {
     const detail::ring made = view(redelivers);
     made.initialise();
@@ -41,13 +41,13 @@ struct local_ring {
   }
 };
 
-// By who has not had a buffer before.
+// claim() for an owner that has claimed no buffer before: it has no hint where to search.
 inline detail::step_result claim(const detail::ring& of, detail::owner_id owner, detail::claimed& out) {
   detail::claim_hint none;
   return of.claim(owner, 0, none, out);
 }
 
-// By who has not searched yet.
+// take() for an owner that has not searched for messages before: it has no hint.
 inline detail::step_result take(const detail::ring& of, detail::owner_id owner, detail::taken& out) {
   detail::take_hint none;
   return of.take(owner, 100 + owner.index(), 0, none, out);

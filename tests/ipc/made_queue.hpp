@@ -1,4 +1,4 @@
-// Queues for tests.
+// Makes queues for tests.
 #pragma once
 
 #include <gtest/gtest.h>

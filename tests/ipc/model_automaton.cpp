@@ -21,7 +21,7 @@ std::string key_of(const suspended& what, std::uint8_t window) {
   return key + what.bytes;
 }
 
-// The number of the first of the two users that change places.
+// The number of the first of the two users that `swap` exchanges.
 std::uint32_t first_of(std::uint32_t swap) { return swap == 0 ? 0 : kProducers; }
 
 std::uint64_t swapped(std::uint64_t value, std::uint64_t one) {
@@ -88,7 +88,7 @@ automaton::transition automaton::run(local_id from, value_id found) {
   std::memcpy(static_cast<void*>(&before), &g_world.memory, sizeof before);
   suspended then = resume_actor(at);
   const std::uint64_t left = read_word(word);
-  // A step that changed another word would make the table wrong.
+  // If the step changed another word, the table would be wrong.
   const std::size_t offset = static_cast<std::size_t>(word.at - reinterpret_cast<char*>(&g_world.memory));
   std::memcpy(reinterpret_cast<char*>(&before) + offset, word.at, word.size);
   for (std::uint32_t i = 0; i < kBuffers; ++i) {
@@ -154,12 +154,13 @@ local_id automaton::image(std::uint32_t swap, local_id of) {
     if (swap == 0) view.number = static_cast<std::uint32_t>(swapped(view.number, 1));
     made = over(view);
   } else {
-    // The image of a local state is found by a step: the image of the local state before takes the same step.
+    // The image of a local state is computed from the local state before it. The image of that state makes the same
+    // step, and its result is the image sought.
     const local_id before = locals_[of].before;
     const value_id by = locals_[of].by;
     const local_id mirrored = image(swap, before);
     if (locals_[mirrored].word != locals_[before].word) {
-      broken_ = "the users are not alike: one touches another word";
+      broken_ = "the users are not alike: one accesses another word";
       return of;
     }
     const carried what = words_[static_cast<std::size_t>(locals_[before].word)].what;

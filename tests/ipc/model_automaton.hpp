@@ -1,6 +1,6 @@
-// A table of what each actor does next. A step touches one word of the shared memory. The key of an entry is the
-// actor's local state and the value that it finds in that word. The entry contains the next local state, and the value
-// that the step leaves in the word. An entry is made by running the actor's code once. So a state of all actors
+// A table of the steps of all actors. A step accesses one word of the shared memory. The key of an entry is the actor's
+// local state, and the value that it finds in that word. The entry contains the next local state, and the value that
+// the step leaves in the word. To make an entry, the actor's code runs once. With the table, the state of all actors
 // consists of a few small numbers, and a step is a look-up.
 #pragma once
 
@@ -22,7 +22,7 @@ class automaton {
  public:
   struct local {
     suspended at;
-    int word = -1;  // the index of the word that it touches next; -1: the actor has ended
+    int word = -1;  // the index of the word that the next step accesses; -1: the actor has ended
     // Only for a recovering process: a bit for each guard in which it found the dead process as owner. An access to the
     // guard of a slot first clears all bits.
     std::uint8_t window = 0;
@@ -42,7 +42,7 @@ class automaton {
   const local& operator[](local_id id) const { return locals_[id]; }
   transition step(local_id from, value_id found);
   // Runs the code of one step without the table, to make an entry or to check one. Writes `found` into the word that
-  // the step touches, and leaves the other words as they are.
+  // the step accesses, and leaves the other words as they are.
   transition run(local_id from, value_id found);
   // The local state of an actor that was killed in `from`. It keeps only what the actor had done.
   local_id dead(local_id from);
@@ -52,7 +52,7 @@ class automaton {
   // The participant that owns a guard with this value; -1: nobody does.
   int owner(value_id id) const { return values_[id].owner; }
 
-  // The local state of an actor, or the value of a word, if the two users had changed places.
+  // The local state of an actor, or the value of a word, that would exist if the two users had exchanged their roles.
   local_id image(std::uint32_t swap, local_id of);
   value_id image(std::uint32_t swap, carried what, value_id of);
 

@@ -1,7 +1,7 @@
 // Tries every order of the steps of producers and consumers, one of which may be killed, and of processes that recover
 // the killed one. The ring has two slots and two buffers. The sources of the state machine are compiled with
-// FORKSIGHT_IPC_MODEL. They call model_step() (model_fiber.cpp) before each access to shared memory that decides
-// something.
+// FORKSIGHT_IPC_MODEL. They call model_step() (model_fiber.cpp) before each access to shared memory on which a decision
+// depends.
 //
 //   model_check                  up to two producers, two consumers and a kill; three users and two recovering
 //                                processes, where a consumer is killed; messages that are returned or parked before
@@ -37,7 +37,7 @@ void begin(const plan_of_run& plan) {
   std::memset(static_cast<void*>(&g_world.memory), 0, sizeof g_world.memory);
   g_world.view = g_world.memory.begin(plan.redelivers);
   if (plan.parks_at_once) g_world.view.max_redeliver = 0;
-  // Any owner will do, because the message has no owner after these steps.
+  // It does not matter which owner makes these steps, because the message has no owner after them.
   const owner_id first(0, 0);
   if (plan.first == first_message::none) return;
   const ring& of = g_world.view;
@@ -61,7 +61,7 @@ const char* in_words(act what) {
   switch (what) {
     case act::consume: return "consumes";
     case act::park: return "parks";
-    case act::clear: return "releases what is parked";
+    case act::clear: return "releases parked messages";
     case act::requeue: return "requeues";
   }
   return "";
@@ -86,7 +86,7 @@ std::string in_words(const plan_of_run& plan) {
     text += ", consumer " + std::to_string(i) + " " + in_words(plan.acts[i]);
   }
   if (plan.parks_at_once) text += ", parked at once";
-  return text + (plan.asks_for_end ? ", who finds nothing asks for the end" : "");
+  return text + (plan.asks_for_end ? ", a consumer that finds nothing asks whether the queue has ended" : "");
 }
 
 exploration report(const plan_of_run& plan, const reductions& by, const char* how) {
@@ -124,7 +124,7 @@ bool agree(const plan_of_run& plan, std::uint64_t& states) {
     states += reduced.states;
     good = good && reduced.broken.empty();
     if (reduced.end_states == full.end_states) continue;
-    std::printf("broken: it comes to other ends than without reductions\n");
+    std::printf("broken: the exploration reaches other ends than without reductions\n");
     good = false;
   }
   return good;

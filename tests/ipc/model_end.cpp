@@ -1,5 +1,6 @@
-// Checks an end: a state in which no actor can move. Each message that was sent was taken once, or is still there. Only
-// a consumer that died may have lost one. Each slot and each buffer can still be used.
+// Checks an end: a state in which no actor can make a step. Each sent message must have been taken once, or still be in
+// the ring. At most one message may be lost, and only with a consumer that died. Each slot and each buffer must still
+// be usable.
 #include <string>
 
 #include "model_explorer.hpp"
@@ -15,7 +16,7 @@ struct counts {
   int delivered[kProducers + 2] = {};  // how often each message was taken by take(), even if it was put back
 };
 
-// Takes what is left, as a consumer would that has not searched yet. Then takes what is parked.
+// Takes the remaining messages, as a consumer that has not searched before. Then takes the parked messages.
 std::string take_the_rest(const owner_id& me, counts& so_far) {
   const ring& of = g_world.view;
   for (const bool parked : {false, true}) {
@@ -25,9 +26,9 @@ std::string take_the_rest(const owner_id& me, counts& so_far) {
       if (message.length == 0 || message.length > kProducers + 1) return "a message that nobody sent is queued";
       ++so_far.of[message.length];
       if (!parked) ++so_far.delivered[message.length];
-      if (of.release(me, message, 0) != step_result::done) return "what was queued could not be released";
+      if (of.release(me, message, 0) != step_result::done) return "a queued message could not be released";
     }
-    if (got != step_result::none) return "what is left is corrupt";
+    if (got != step_result::none) return "the ring is corrupt at the end";
   }
   return {};
 }
@@ -54,7 +55,7 @@ std::string check_counts(const ending& what, const counts& found) {
     const int count = found.of[i + 1];
     const bool was_sent = i < kProducers ? what.views[i].has_sent : plan.first != first_message::none;
     const bool by_victim = what.is_dead && static_cast<int>(i) == plan.victim;
-    if (count > 1) return "message " + std::to_string(i + 1) + " was doubled";
+    if (count > 1) return "message " + std::to_string(i + 1) + " was taken twice";
     if (count == 1 && !was_sent && !by_victim) return "a message came that was not sent";
     if (count == 1 || !was_sent) continue;
     // At most one message may be lost with the consumer that died.
@@ -67,8 +68,8 @@ std::string check_counts(const ending& what, const counts& found) {
   return {};
 }
 
-// A consumer searches for returned messages again if header::returns has changed since its last search in vain. So if a
-// message is returned now, header::returns must differ from the value that each live user has seen.
+// A consumer that found no returned message searches again only after header::returns has changed. So if the ring now
+// has a returned message, header::returns must differ from the value that each live user saw in its last search.
 std::string check_searches(const ending& what) {
   const plan_of_run& plan = g_world.plan;
   const ring& of = g_world.view;
@@ -94,7 +95,7 @@ std::string check_told_end(const ending& what, const counts& left) {
     if (what.is_dead && static_cast<int>(i) == plan.victim) continue;
     if (!one.saw_end || plan.has(act::requeue)) continue;
     for (const int count : left.delivered) {
-      if (count != 0) return "a consumer was told that nothing comes, and something came";
+      if (count != 0) return "a consumer was told that no message can come, and a message was delivered later";
     }
   }
   return {};
@@ -126,7 +127,8 @@ std::string check_end(const ending& what) {
   for (std::uint32_t i = 0; i < kUsers; ++i) {
     const actor_view& one = what.views[i];
     if (static_cast<int>(i) == victim) continue;
-    if (one.saw_corrupt) return "actor " + std::to_string(i) + " was refused, or lost what it must not";
+    if (one.saw_corrupt)
+      return "a step of actor " + std::to_string(i) + " failed, or the actor lost its buffer or message";
     if (!one.has_taken) continue;
     if (one.number == 0 || one.number > kProducers + 1) return "a message that nobody sent was taken";
     if (!one.has_put_back) ++found.of[one.number];
@@ -134,13 +136,13 @@ std::string check_end(const ending& what) {
   }
   if (victim >= 0 && g_world.memory.participants[victim].word.load() ==
                          memory_of_ring::identity_of(static_cast<std::uint32_t>(victim)).bits()) {
-    return "the dead one's entry is not free";
+    return "the entry of the dead process is not free";
   }
   for (std::uint32_t i = 0; i < of.buffer_count; ++i) {
     const buffer_word word = buffer_word::of(of.buffers[i].word.load());
     const bool is_somewhere = word.state == buffer_state::free || word.state == buffer_state::queued ||
                               word.state == buffer_state::returned || word.state == buffer_state::parked;
-    if (!is_somewhere) return "a buffer is nobody's";
+    if (!is_somewhere) return "a buffer is neither free nor queued nor returned nor parked";
   }
   const owner_id me(victim == 3 ? 2 : 3, 0);
   counts left;

@@ -83,7 +83,7 @@ bool explorer::can_move(const state& at, std::uint32_t index) const {
   return recovers(index) ? at.is_dead : !(at.is_dead && is_victim(index));
 }
 
-// The number of recovering processes that can move. It is 0 while the victim lives.
+// The number of recovering processes that can make a step. It is 0 while the victim lives.
 std::uint32_t explorer::recovering(const state& at) const {
   std::uint32_t count = 0;
   for (std::uint32_t i = kUsers; i < actors_; ++i) count += can_move(at, i) ? 1u : 0u;
@@ -134,15 +134,15 @@ std::string explorer::check_access(const state& at, std::uint32_t index, const a
   const word_info& word = words_[static_cast<std::size_t>(one.word)];
   const value_id found = at.words[static_cast<std::size_t>(one.word)];
   const int me = static_cast<int>(index);
-  if (word.kind == word_kind::recovery && !recovers(index)) return "a user touches a word of who recovers";
+  if (word.kind == word_kind::recovery && !recovers(index)) return "a user accesses a word of the recovering processes";
   if (word.kind == word_kind::fact) {
     const bool may = recovers(index) ? (one.window >> words_[word.guard].bit & 1) != 0 : owner_of_guard(at, word) == me;
-    if (!may) return "an actor touches what it does not own";
+    if (!may) return "an actor accesses a word whose guard it does not own";
   }
   if (word.kind == word_kind::guard && by.left != found) {
     const int owner = table_.owner(found);
     const bool may = owner < 0 || owner == me || (recovers(index) && at.is_dead && owner == g_world.plan.victim);
-    if (!may) return "an actor takes what another owns, who lives";
+    if (!may) return "an actor changes a guard that another living actor owns";
   }
   return {};
 }
@@ -151,7 +151,8 @@ void explorer::verify(const state& at, std::uint32_t index, const automaton::tra
   for (std::size_t i = 0; i < words_.size(); ++i) write_word(words_[i], table_.value(at.words[i]));
   const auto found = at.words[static_cast<std::size_t>(actor(at, index).word)];
   const automaton::transition again = table_.run(at.actors[index], found);
-  if (again.next != by.next || again.left != by.left) all_.broken = "a step went otherwise than the table says";
+  if (again.next != by.next || again.left != by.left)
+    all_.broken = "the code of a step does not do what the table says";
 }
 
 state explorer::after(const state& at, std::uint8_t move) {
@@ -223,8 +224,8 @@ std::uint64_t explorer::hash_of(const state& at, const reductions& by) {
   return least_of_images([&](unsigned swaps) { return hash_of(at, swaps, true); });
 }
 
-// Hashes the values themselves, because each exploration numbers them in its own order. So equal ends of two
-// explorations have equal hashes.
+// Hashes the values, not their numbers, because each exploration numbers the values in its own order. So equal ends of
+// two explorations have equal hashes.
 std::uint64_t explorer::hash_of_end(const state& at, unsigned swaps) {
   std::uint64_t hash = at.is_dead ? 1 : 2;
   for (std::size_t i = 0; i < words_.size(); ++i) {
@@ -241,7 +242,7 @@ std::uint64_t explorer::hash_of_end(const state& at, unsigned swaps) {
   return hash;
 }
 
-// Judges a state in which no actor can move.
+// Judges a state in which no actor can make a step.
 std::string explorer::end_of(const state& at) {
   state merged = at;
   if (at.is_dead) {
@@ -253,7 +254,7 @@ std::string explorer::end_of(const state& at) {
   ending what;
   for (std::uint32_t i = 0; i < kUsers; ++i) what.views[i] = actor(merged, i).at.view;
   for (std::uint32_t i = kUsers; i < actors_; ++i) {
-    if (actor(at, i).at.view.saw_corrupt) return "one who recovers lost what it must not";
+    if (actor(at, i).at.view.saw_corrupt) return "a recovering process lost a message in spite of redeliver";
   }
   what.is_dead = at.is_dead;
   return check_end(what);
@@ -311,7 +312,7 @@ exploration explorer::run() {
   all_.bytes = seen_.bytes();
   all_.end_states = ends_.all();
   if (all_.broken.empty() && all_.ends == 0) all_.broken = "no end was reached";
-  if (!all_.broken.empty()) all_.broken += ", by the steps of" + path();
+  if (!all_.broken.empty()) all_.broken += ", after steps of the actors" + path();
   return all_;
 }
 

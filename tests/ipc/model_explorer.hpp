@@ -1,16 +1,16 @@
-// Explores every order of the steps of all actors. The victim may be killed between any two steps. Either of two
-// recovering processes may also be killed between any two steps. The exploration begins with the present memory, and
+// Explores every order of the steps of all actors. The victim may be killed between any two steps. While two processes
+// recover, either of them may also be killed between any two steps. The exploration begins with the present memory, and
 // follows each order to its end. check_end() judges each end.
 //
 // There are three reductions. Each can be left out.
 //
-// merge_dead: states are merged if they differ only in where in its code the killed victim stood. The victim has no
-// next step, so only what it had done counts.
+// merge_dead: states are merged if they differ only in the place of the code at which the victim was killed. The victim
+// makes no further step, so only what it had done counts.
 //
 // swap_equals: two producers run the same code and differ only by number, unless one of them is the victim. The same is
-// true of two consumers with the same act. If the two change places in a state, the result is the mirror image of that
-// state. What follows from the mirror image is the mirror image of what follows from the state. So only one of the two
-// states is explored. Two recovering processes are treated in the same way.
+// true of two consumers with the same act. If the two exchange their roles in a state, the result is the mirror image
+// of that state. The states that follow from the mirror image are the mirror images of the states that follow from the
+// state itself. So only one of the two states is explored. Two recovering processes are treated in the same way.
 //
 // merge_local: some steps cannot be noticed by other actors, and do not depend on what other actors do. Such a local
 // step is taken before all others. Every other step can also come after it, so no order with another end is lost. In
@@ -18,13 +18,14 @@
 // These steps are local:
 // - A user accesses a word of kind `fact` (index, length, generation, ...) whose guard it owns, and no recovering
 //   process has that guard in its window (automaton::local). A recovering process reads a fact only after it found the
-//   dead process in the guard. The guard does not name the dead process until the owner moves.
+//   dead process in the guard. The guard does not name the dead process before its owner makes another step.
 // - There is only one recovering process, and it accesses a word of kind `recovery`. Only recovering processes access
 //   these words.
 // - There is only one recovering process, and it accesses a fact or a guard that the dead process owns, without
 //   changing the guard. Only recovering processes change these words.
 //
-// A kill changes what follows from a step of the victim. So beside a local step of the victim, its kill is also tried.
+// A kill changes what follows from a step of the victim. So if the victim can make a local step, its kill is also
+// tried.
 //
 // These arguments rest on three rules, which are checked at each step that is explored with merge_local. Only
 // recovering processes access words of kind `recovery`. A fact is accessed only by the owner of its guard, and by a
@@ -51,8 +52,8 @@ struct reductions {
 struct exploration {
   std::size_t states = 0, ends = 0, bytes = 0;
   std::uint64_t steps = 0;
-  std::vector<std::uint64_t> end_states;  // their hashes, sorted; with the same hash for each mirror image
-  std::string broken;                     // what is broken, and the steps that led to it; empty: nothing
+  std::vector<std::uint64_t> end_states;  // the hashes of the ends, sorted; mirror images have the same hash
+  std::string broken;                     // what is broken, and the steps that led to it; empty: nothing is broken
 };
 
 // Explores the memory and the plan of g_world. `progress`: shows a line on stderr, and renews it after each 2^20
@@ -64,8 +65,8 @@ struct ending {
   actor_view views[kUsers];
   bool is_dead = false;  // the victim was killed
 };
-// Judges the memory of g_world and what the users have done. Returns what is broken; empty: nothing. Writes into the
-// memory.
+// Judges the memory of g_world and what the users have done. Returns what is broken; empty: nothing is broken. Changes
+// the memory, because it sends and takes messages.
 std::string check_end(const ending& of);
 
 }  // namespace forksight::ipc::test

@@ -72,7 +72,7 @@ void recover_victim() {
   recovered what;
   const auto index = static_cast<std::uint32_t>(g_world.plan.victim);
   (void)recovery::recover(g_world.view, index, memory_of_ring::identity_of(index), 0, what);
-  // With redeliver, a message that nobody has acknowledged goes to another consumer.
+  // With redeliver, no message may be lost: a message that the dead consumer had not released goes to another consumer.
   if (g_world.plan.redelivers && what.lost != 0) g_view.saw_corrupt = true;
 }
 
@@ -94,8 +94,8 @@ void run_actor() {
 }
 
 [[noreturn, gnu::noinline]] void leave() {
-  // Keeps the frames of all callers. They lie above the frame address of this function. Nobody needs this function's
-  // own frame again.
+  // Copies the frames of all callers. They lie above the frame address of this function. This function's own frame is
+  // not needed again.
   const char* const from = static_cast<const char*>(__builtin_frame_address(0));
   g_kept_size = static_cast<std::size_t>(g_stack + kStack - from);
   std::memcpy(g_kept, from, g_kept_size);
@@ -131,8 +131,8 @@ suspended start_actor(std::uint32_t actor) {
 }
 
 suspended resume_actor(const suspended& from) {
-  // Clears the part of the stack that is not in use. A frame may have bytes that the code does not write. These must be
-  // the same in each run, so that equal actors have equal bytes.
+  // Clears the part of the stack that is not in use. A frame may have bytes that the code does not write. These bytes
+  // must be the same in each run, so that actors in the same state consist of the same bytes.
   std::memset(g_stack, 0, sizeof g_stack);
   std::memcpy(&g_registers, from.bytes.data(), sizeof g_registers);
   const std::size_t size = from.bytes.size() - sizeof g_registers;

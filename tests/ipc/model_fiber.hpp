@@ -1,6 +1,6 @@
 // Runs an actor until its next access to shared memory, and suspends it there. A suspended actor consists of bytes: the
 // registers, and the part of the stack that is in use. It can be resumed any number of times. All actors use one stack
-// at one address, so equal actors consist of equal bytes.
+// at one address, so two actors in the same state consist of the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct suspended {
 
 // `actor`: the number of a user; kUsers: a recovering process.
 suspended start_actor(std::uint32_t actor);
-// Makes the access before which the actor was suspended, and goes on until the next one.
+// Makes the access before which the actor was suspended, and goes on until the next access.
 suspended resume_actor(const suspended& from);
 
 }  // namespace forksight::ipc::test

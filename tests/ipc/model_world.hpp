@@ -51,14 +51,14 @@ struct world {
 };
 inline world g_world;
 
-// Who may access a word.
+// The actors that may access a word, and when.
 enum class word_kind : std::uint8_t {
   common,    // every actor, at any time
   guard,     // the word of a slot or buffer, which names its owner: every actor may read it
   fact,      // a word that a guard guards: only the owner, or a process that recovers the dead owner
   recovery,  // the table of participants, header::waiting, header::last_producer: only recovering processes
 };
-// The part of a word's value that changes if two users change places.
+// The part of a word's value that changes if two users exchange their roles.
 enum class carried : std::uint8_t { nothing, owner, number, pid };
 
 struct word_info {
@@ -78,7 +78,7 @@ class word_table {
   // The index of the word at that address. If the table does not contain it, the model no longer fits the ring, and the
   // program ends with exit status 3.
   int find(const void* at) const;
-  // True if no actor decides anything by that word. Accesses to it are no steps.
+  // True if no actor's decision depends on that word. The model then does not count an access to it as a step.
   static bool is_ignored(const void* at);
 
  private:

@@ -1,7 +1,9 @@
-"""Plants one fault into a copy of a source of the queue: mutants.py NAME SOURCE_FOLDER OUTPUT; mutants.py --list.
+"""Plants one fault into a copy of a source of the queue.
 
-A fault is one or two replacements of a text. If the text is not in the source exactly once, this is an error. So a
-fault cannot become void unnoticed.
+Usage: mutants.py NAME SOURCE_FOLDER OUTPUT, or mutants.py --list.
+
+A fault is one or two replacements of a text. The text must occur exactly once in the source. Otherwise the script fails.
+So a change of the source cannot make a fault ineffective without being noticed.
 """
 
 import pathlib
@@ -31,7 +33,7 @@ MUTANTS = {
         "  (void)entry.word.exchange_if(early, identity{0, 0, static_cast<std::uint8_t>(dead.incarnation + 1),\n"
         "                                               entry_state::free}.bits());\n",
     ),
-    # The slot is emptied before the buffer is held. If the consumer dies then, no slot leads to the queued message.
+    # The slot is emptied before the buffer is held. If the consumer dies in between, no slot refers to the queued message.
     "take_empties_slot_first": (
         "ring.cpp",
         "    std::uint64_t queued = buffer_word{position, {}, buffer_state::queued}.bits();\n",
@@ -39,7 +41,8 @@ MUTANTS = {
         "    (void)entry.word.exchange_if(early, slot_word{position + slot_count, {}, slot_state::empty}.bits());\n"
         "    std::uint64_t queued = buffer_word{position, {}, buffer_state::queued}.bits();\n",
     ),
-    # The head passes a message before the consumer holds it. If the consumer dies then, the message may not be found.
+    # The head passes a message before the consumer holds it. If the consumer dies in between, it is possible
+    # that no other consumer finds the message.
     "take_moves_head_first": (
         "ring.cpp",
         "    const std::uint32_t index = entry.buffer.load_relaxed();\n",
@@ -51,7 +54,7 @@ MUTANTS = {
         "    if (!buffers[found].word.exchange_if(seen, buffer_word{position, owner, to}.bits())) continue;\n",
         "    (void)buffers[found].word.exchange_if(seen, buffer_word{position, owner, to}.bits());\n",
     ),
-    # A consumer is told that nothing can come any more, while another holds a message that may be returned.
+    # A consumer is told that no message can come any more, although another consumer holds a message that may be returned.
     "end_without_held": (
         "ring.cpp",
         "    if (redelivers && word.state == buffer_state::held && word.owner != me) return false;\n",
@@ -63,7 +66,7 @@ MUTANTS = {
         "      hint.searched.store(returns, std::memory_order_relaxed);\n",
         "      hint.searched.store(head->returns.load(), std::memory_order_relaxed);\n",
     ),
-    # No consumer searches for the messages that the dead consumer had.
+    # Recovery does not increase the number of returns. So no consumer searches for the messages of the dead consumer.
     "recovery_tells_nobody": (
         "recovery.cpp",
         "    (void)of.head->returns.fetch_add(1);\n",
@@ -87,7 +90,7 @@ MUTANTS = {
         "  (void)head->returns.fetch_add(1);\n"
         "  entry.deliveries.store_relaxed(0);\n  entry.parked_by.store_relaxed(0);\n  entry.since_ns",
     ),
-    # A message that kills each of its consumers is never parked, so it kills all consumers.
+    # A message that kills its consumers is never parked, so it can kill one consumer after the other.
     "recovery_never_parks": (
         "recovery.cpp",
         "is_withdrawn || entry.deliveries.load_relaxed() > of.max_redeliver",
@@ -134,7 +137,7 @@ MUTANTS = {
     ),
 }
 
-# Faults that no death of one process shows, but only an order of the steps of several processes.
+# Killing one process does not show these faults. Only an order of the steps of several processes shows them.
 ONLY_BY_ORDERS = {
     "end_without_held",
     "recovery_tells_early",
@@ -142,12 +145,15 @@ ONLY_BY_ORDERS = {
     "take_looks_at_number_late",
     "take_without_claim",
 }
-# Faults that break no promise about a message, but only the order in which waiters are served.
+# These faults lose no message. They change only the order in which waiters are served.
 ONLY_BY_TURNS = {"waiters_take_no_turns"}
 
 
 def find_kind(name):
-    """Returns what finds the fault: a death after each step, an order of the steps of several, or a count of turns."""
+    """Returns which test finds the fault.
+
+    deaths: a process is killed after each step. orders: the steps of several processes are tried in every order. turns:
+    the messages that each waiter got are counted."""
     if name in ONLY_BY_ORDERS:
         return "orders"
     return "turns" if name in ONLY_BY_TURNS else "deaths"
@@ -163,7 +169,7 @@ def main(arguments):
     for text, instead in zip(texts[::2], texts[1::2], strict=True):
         found = mutated.count(text)
         if found != 1:
-            print(f"mutants.py: {name}: its text is {found} times in {source}: bring the mutant up to date", file=sys.stderr)
+            print(f"mutants.py: {name}: its text occurs {found} times in {source}: update the mutant", file=sys.stderr)
             return 1
         mutated = mutated.replace(text, instead)
     pathlib.Path(output).write_text(mutated, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The example of a numpy array, run as its user would: the right sum, by another process than itself.
+"""Runs the numpy example as a user would. A second process of the example must print the right sum.
 
 Usage: numpy_array_test.py EXAMPLE LIBRARY"""
 import re

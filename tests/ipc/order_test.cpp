@@ -1,9 +1,8 @@
-// A consumer takes the messages of one producer in the order in which they were sent. A producer that sends two
-// messages and a consumer that takes one interrupt each other. The test tries every pair of steps: the producer is
-// interrupted at one step, then the consumer is interrupted at another. Then the producer runs to its end, and after it
-// the consumer.
+// Tests that a consumer takes the messages of one producer in the order in which they were sent. A producer sends two
+// messages, and a consumer takes one. The test interrupts the producer at one step, and then the consumer at one step.
+// Then the producer runs to its end, and after it the consumer. The test tries every pair of steps.
 //   This file and ring.cpp are compiled with FORKSIGHT_IPC_MODEL. So model_step() is called before each access to
-// shared memory that decides something.
+// shared memory on which a decision depends.
 #include <gtest/gtest.h>
 #include <ucontext.h>
 
@@ -88,7 +87,7 @@ bool take_first(std::uint64_t sent_steps, std::uint64_t taken_steps, bool redeli
   return is_whole;
 }
 
-TEST(Order, OfOneProducerIsKept) {
+TEST(Order, OfTheMessagesOfOneProducerIsKept) {
   for (const bool redelivers : {false, true}) {
     std::uint64_t orders = 0, found = 0;
     std::uint64_t first = 0;

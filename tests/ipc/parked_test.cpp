@@ -1,5 +1,5 @@
-// Messages whose consumer died, and messages that no consumer can handle. The tests check who gets them, when, and what
-// the queue reports about them.
+// Tests messages whose consumer died, and messages that no consumer can handle: which process gets them, when it gets
+// them, and what the queue reports about them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -82,7 +82,7 @@ const snapshot::buffer* parked_one(const snapshot& seen) {
   return nullptr;
 }
 
-TEST(Returned, AHeldMessageIsInNobodysWay) {
+TEST(Returned, AHeldMessageDoesNotBlockTheQueue) {
   for (const on_death policy : {on_death::drop, on_death::redeliver}) {
     queue q = make(shape_of(policy));
     queue slow = attach(q, role::consumer);
@@ -100,7 +100,7 @@ TEST(Returned, AHeldMessageIsInNobodysWay) {
   }
 }
 
-TEST(Returned, TheOldestComesFirstAndBeforeWhatIsQueued) {
+TEST(Returned, MessagesAreDeliveredInOrderAndBeforeQueuedOnes) {
   options wanted = shape_of(on_death::redeliver);
   wanted.buffers = wanted.slots = 8;
   queue q = make(wanted);
@@ -140,8 +140,8 @@ TEST(Returned, WakesAConsumerThatWaits) {
   EXPECT_EQ(got, "a");
 }
 
-// If no slot is free, only a message that has a slot makes room. A returned message has none.
-TEST(Returned, IsNotDroppedForWantOfASlot) {
+// If no slot is free, drop_oldest must drop a message that occupies a slot. A returned message occupies no slot.
+TEST(Returned, IsNotDroppedWhenNoSlotIsFree) {
   options wanted = shape_of(on_death::redeliver);
   wanted.slots = 2;
   wanted.buffers = 8;
@@ -157,7 +157,7 @@ TEST(Returned, IsNotDroppedForWantOfASlot) {
   EXPECT_EQ(q.inspect().dropped, 1u);
 }
 
-TEST(Returned, AConsumerThatDrainsWaitsForWhatOthersHold) {
+TEST(Returned, TheEndWaitsForMessagesThatOtherConsumersHold) {
   queue q = make(shape_of(on_death::redeliver));
   queue first = attach(q, role::consumer), second = attach(q, role::consumer);
   send(q, 'a');
@@ -176,7 +176,7 @@ TEST(Returned, AConsumerThatDrainsWaitsForWhatOthersHold) {
   EXPECT_EQ(got, "closed");
 }
 
-TEST(Returned, AConsumerThatDrainsGetsWhatADeadOneHeld) {
+TEST(Returned, AfterTheLastProducerAConsumerStillGetsAReturnedMessage) {
   queue q = make(shape_of(on_death::redeliver));
   queue consumer = attach(q, role::consumer);
   send(q, 'a');
@@ -196,7 +196,7 @@ TEST(Returned, AConsumerThatDrainsGetsWhatADeadOneHeld) {
   EXPECT_EQ(next_of(consumer, deadline::after(20s)), "closed");
 }
 
-TEST(Returned, WithDropTheQueueIsClosedWhateverOthersHold) {
+TEST(Returned, WithDropTheEndDoesNotWaitForMessagesThatOthersHold) {
   queue q = make(shape_of(on_death::drop));
   queue first = attach(q, role::consumer), second = attach(q, role::consumer);
   send(q, 'a');
@@ -206,7 +206,7 @@ TEST(Returned, WithDropTheQueueIsClosedWhateverOthersHold) {
   EXPECT_EQ(next_of(second), "closed");
 }
 
-// A parked message does not keep the queue open. A requeued one does.
+// A parked message does not keep the queue open. A requeued message does.
 TEST(Returned, ARequeuedMessageComesBeforeTheEnd) {
   for (const on_death policy : {on_death::drop, on_death::redeliver}) {
     queue q = make(shape_of(policy));
@@ -221,7 +221,7 @@ TEST(Returned, ARequeuedMessageComesBeforeTheEnd) {
   }
 }
 
-TEST(Parked, WhatKilledItsConsumersIsTakenAndFreed) {
+TEST(Parked, AMessageThatKilledItsConsumersCanBeReceivedAndReleased) {
   options wanted = shape_of(on_death::redeliver);
   wanted.buffers = wanted.slots = 2;
   wanted.max_redeliver = 1;
@@ -277,7 +277,7 @@ TEST(Parked, AConsumerParksWhatItCannotHandle) {
   }
 }
 
-TEST(Parked, ABufferTellsNothingOfItsFormerMessage) {
+TEST(Parked, ABufferKeepsNoDataOfItsFormerMessage) {
   options wanted = shape_of(on_death::redeliver);
   wanted.buffers = 1;
   wanted.max_redeliver = 0;
@@ -295,7 +295,7 @@ TEST(Parked, ABufferTellsNothingOfItsFormerMessage) {
   EXPECT_THAT(one->killed, ElementsAre(dead));
 }
 
-TEST(Parked, AllAreRequeuedWithNoDeliveries) {
+TEST(Parked, RequeueReturnsAllMessagesAndResetsTheirDeliveries) {
   options wanted = shape_of(on_death::redeliver);
   wanted.max_redeliver = 0;
   queue q = make(wanted);
@@ -318,7 +318,7 @@ TEST(Parked, AllAreRequeuedWithNoDeliveries) {
   EXPECT_EQ(q.requeue().value(), 0u);
 }
 
-TEST(Parked, OneIsRequeuedAndTheOthersStay) {
+TEST(Parked, RequeueOfOneMessageLeavesTheOthersParked) {
   queue q = make(shape_of(on_death::redeliver));
   for (const char letter : std::string("ab")) {
     send(q, letter);
@@ -352,7 +352,7 @@ TEST(Parked, OnlyReleaseFreesIt) {
   *other = message();
   const snapshot seen = q.inspect();
   ASSERT_EQ(seen.parked, 1u);
-  // Neither call of receive_parked() counts as a delivery, and neither return of the message changes parked_by.
+  // The calls of receive_parked() do not count as deliveries. Giving the message up does not change parked_by.
   EXPECT_EQ(seen.in_use.at(0).deliveries, 1u);
   EXPECT_EQ(seen.in_use.at(0).parked_by, static_cast<std::uint32_t>(getpid()));
 }
@@ -382,7 +382,7 @@ TEST(Parked, IsParkedAgainIfItsHolderDies) {
   }
 }
 
-TEST(Parked, InAForkedChildItIsTheParents) {
+TEST(Parked, AForkedChildCannotUseTheParentsMessage) {
   queue q = make(shape_of(on_death::redeliver));
   send(q, 'a');
   park_next(q);
@@ -401,7 +401,7 @@ TEST(Parked, InAForkedChildItIsTheParents) {
   EXPECT_TRUE(got->release());
 }
 
-TEST(Parked, ACaretakerIsNoUser) {
+TEST(Parked, ACaretakerCountsNeitherForUnlinkAtNorAsAConsumer) {
   options wanted = shape_of(on_death::redeliver);
   wanted.backing = strategy::named;
   wanted.unlink_at = 2;
@@ -424,7 +424,7 @@ TEST(Parked, ACaretakerIsNoUser) {
   EXPECT_EQ(q.send_copy("x", 1).error().code, errc::no_consumer);
 }
 
-TEST(Parked, ACaretakerIsNoProducerEither) {
+TEST(Parked, ACaretakerDoesNotCountAsAProducer) {
   queue q = make(shape_of(on_death::redeliver));
   queue consumer = attach(q, role::consumer);
   const queue keeper = attach(q, role::caretaker);
@@ -434,7 +434,7 @@ TEST(Parked, ACaretakerIsNoProducerEither) {
   EXPECT_EQ(next_of(consumer), "closed");
 }
 
-// A read-only payload lies in a file of its own. A caretaker must attach with the file of the same queue.
+// A read-only payload is in a file of its own. A caretaker must attach with the payload file of the same queue.
 TEST(Parked, APayloadOfAnotherQueueIsRefused) {
   options wanted = shape_of(on_death::redeliver);
   wanted.readonly_payload = true;
@@ -459,7 +459,7 @@ TEST(Parked, APayloadOfAnotherQueueIsRefused) {
   EXPECT_EQ(make(shape_of(on_death::drop)).inspect().payload_inode, 0u);
 }
 
-TEST(Parked, InC) {
+TEST(Parked, TheCFunctionsParkReceiveAndRequeue) {
   forksight_queue_options wanted{};
   wanted.slots = wanted.buffers = 2;
   forksight_queue *q = nullptr, *keeper = nullptr;
@@ -494,7 +494,7 @@ TEST(Parked, InC) {
   forksight_queue_close(q);
 }
 
-TEST(Parked, InCNullIsRefused) {
+TEST(Parked, TheCFunctionsRefuseNull) {
   forksight_queue* q = nullptr;
   forksight_queue_error why{};
   ASSERT_EQ(forksight_queue_create(nullptr, &q, &why), FORKSIGHT_QUEUE_OK);

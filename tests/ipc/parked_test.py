@@ -157,7 +157,7 @@ class Parked(unittest.TestCase):
         texts = [b"first", b"", b"x" * 4096]
         for text in texts:
             queue.park(text)
-        # The queue has no name. So drain gets a pid, as inspect does.
+        # The queue has no name. So the test passes a pid to drain and inspect.
         said = self.run_good("drain", os.getpid(), "--to", self.folder)
         self.assertEqual([file.read_bytes() for file in self.files()], texts)
         self.assertTrue(all(file.stat().st_mode & 0o777 == 0o600 for file in self.files()))
@@ -213,7 +213,7 @@ class Parked(unittest.TestCase):
         self.run_good("drain", os.getpid(), "--to", self.folder)
         self.assertEqual(self.files()[0].read_bytes(), b"x" * 4096)
 
-    def test_a_reader_that_is_gone_costs_no_message(self):
+    def test_no_message_is_lost_if_nobody_reads_the_output(self):
         queue = self.make()
         for i in range(3):
             queue.park(b"%d" % i)
@@ -245,7 +245,7 @@ class Parked(unittest.TestCase):
                 queue.park(text)
             drain = subprocess.Popen([FORKSIGHT, "queue", "drain", str(os.getpid()), "--to", str(self.folder)],
                                      stdout=subprocess.DEVNULL)
-            # The kill comes after a random number of files, and then at any instant.
+            # Kills drain after it has written a random number of files and a random time has passed.
             goal = randomly.randrange(20)
             while len(self.files()) < goal and drain.poll() is None:
                 pass

@@ -1,4 +1,5 @@
-// Descriptors for event loops: they become readable when there is something to take, whoever dies meanwhile.
+// Tests the descriptors for event loops. The descriptor for messages must become readable when there is a message or an
+// end to report, and the descriptor for room when a buffer is free, even if a process dies meanwhile.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -36,7 +37,7 @@ int room_fd(queue& of) {
   return fd ? fd.value() : -1;
 }
 
-// Without end: if the descriptor never becomes readable, the test runs into its timeout.
+// Waits until the descriptor is readable. If it never becomes readable, the test runs into its timeout.
 void wait_for(int fd) {
   pollfd ask{fd, POLLIN, 0};
   EXPECT_EQ(poll(&ask, 1, -1), 1);
@@ -65,7 +66,8 @@ TEST(Poll, ReadableAsLongAsThereAreMessages) {
     ASSERT_TRUE(q.receive(deadline::now()));
     wait_for(fd);  // one message is left
     ASSERT_TRUE(q.receive(deadline::now()));
-    // The thread may have looked just before the last message was taken. Then one more call finds nothing.
+    // The thread that serves the descriptor may have looked just before the last message was taken, and made the
+    // descriptor readable again. Then one more call finds nothing, and the descriptor becomes unreadable.
     while (is_readable(fd)) EXPECT_EQ(code_of_receive(q), errc::timeout);
   }
 }
@@ -76,7 +78,8 @@ TEST(Poll, ACallThatFindsNothingMakesItUnreadable) {
   const int fd = message_fd(q);
   ASSERT_TRUE(send_number(q, 1));
   wait_for(fd);
-  // Another consumer takes the message, when the one that polls has not come in time for its turn.
+  // Another consumer takes the message before the polling consumer does. receive() waits until the polling consumer has
+  // missed its turn.
   ASSERT_TRUE(other.receive());
   EXPECT_TRUE(is_readable(fd));
   EXPECT_EQ(code_of_receive(q), errc::timeout);
@@ -134,7 +137,7 @@ TEST(Poll, TheEndOfTheLastProducerMakesItReadable) {
     }
     wait_for(fd);
     EXPECT_EQ(code_of_receive(q), is_killed ? errc::producer_died : errc::closed);
-    EXPECT_TRUE(is_readable(fd)) << "the end stays";
+    EXPECT_TRUE(is_readable(fd)) << "the end of the queue no longer makes the descriptor readable";
   }
 }
 
@@ -188,7 +191,7 @@ TEST(Poll, RoomIsReadableWhileABufferIsFree) {
   wait_for(fd);
 }
 
-TEST(Poll, TheDeathOfWhoeverHoldsAllBuffersMakesRoomReadable) {
+TEST(Poll, TheDeathOfAProcessThatHoldsAllBuffersMakesRoomReadable) {
   queue q = make(small());
   const baton holds;
   child other([&] {
@@ -226,7 +229,7 @@ TEST(Poll, AForkedChildGetsADescriptorOfItsOwn) {
     if (!send_number(*own, 1)) return 3;
     pollfd ask{its.value(), POLLIN, 0};
     if (poll(&ask, 1, -1) != 1 || !own->receive(deadline::now())) return 4;
-    q = {};  // the parent's handle: its thread does not exist here
+    q = {};  // closes the parent's handle, whose thread does not exist in this child
     return 0;
   });
   EXPECT_EQ(one.wait(), 0);
@@ -235,7 +238,7 @@ TEST(Poll, AForkedChildGetsADescriptorOfItsOwn) {
   EXPECT_TRUE(q.receive(deadline::now()));
 }
 
-// A consumer that polls has its turn beside one that waits.
+// One consumer polls a descriptor, and another one waits in receive(). Both must get messages.
 TEST(Poll, BothAConsumerThatPollsAndOneThatWaitsAreServed) {
   constexpr int kMessages = 400;
   queue q = make(small());
@@ -268,7 +271,7 @@ TEST(Poll, BothAConsumerThatPollsAndOneThatWaitsAreServed) {
   EXPECT_EQ(polls.wait(), 0);
 }
 
-TEST(Poll, OfTheWrongRoleThereIsNone) {
+TEST(Poll, AHandleHasNoDescriptorForARoleThatItDoesNotHave) {
   options wanted = small();
   wanted.as = role::producer;
   queue q = make(wanted);
@@ -278,7 +281,7 @@ TEST(Poll, OfTheWrongRoleThereIsNone) {
   EXPECT_EQ(empty.message_fd().error().code, errc::closed);
 }
 
-TEST(Poll, InC) {
+TEST(Poll, TheCFunctionsGiveBothDescriptors) {
   forksight_queue* q = nullptr;
   forksight_queue_error why{};
   ASSERT_EQ(forksight_queue_create(nullptr, &q, &why), FORKSIGHT_QUEUE_OK);

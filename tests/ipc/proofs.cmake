@@ -1,17 +1,17 @@
-# The library that the proofs share. It reads the words of the segment.
+# The tests of this file share this library. It reads the words of the segment and checks a queue after deaths.
 add_library(ipc_invariants STATIC invariants.cpp)
 target_link_libraries(ipc_invariants PUBLIC forksight::ipc PRIVATE forksight_warnings forksight_sanitize)
 target_include_directories(ipc_invariants PUBLIC ${PROJECT_SOURCE_DIR}/ipc/src)
 
-# Kills a process after each change of the segment. Below, it runs on sources with a planted fault, and must find each
-# fault.
+# step_kill kills a process after each change of the segment. Below, it is also built with sources that contain a planted
+# fault, and must find each fault.
 add_library(ipc_step_kill_main OBJECT step_kill.cpp)
 target_link_libraries(ipc_step_kill_main PRIVATE ipc_invariants forksight_warnings forksight_sanitize)
 add_executable(ipc_step_kill)
 target_link_libraries(ipc_step_kill PRIVATE ipc_step_kill_main ipc_invariants forksight_sanitize)
 add_test(NAME ipc.step_kill COMMAND ipc_step_kill)
 set_tests_properties(ipc.step_kill PROPERTIES TIMEOUT 300 LABELS unit)
-# Kills after every instruction.
+# With --every, step_kill kills a process after every instruction.
 add_test(NAME ipc.step_kill.every COMMAND ipc_step_kill --every)
 set_tests_properties(ipc.step_kill.every PROPERTIES TIMEOUT 7200 LABELS stress)
 
@@ -40,12 +40,12 @@ foreach(mutant IN LISTS mutants)
     set_tests_properties(ipc.mutant.${name} PROPERTIES TIMEOUT 120 LABELS unit)
     continue()
   endif()
-  # The linker meets the mutated file before the library. So it does not take the original out of the archive.
+  # The linker reads the mutated file before the library. So it does not take the original out of the archive.
   add_executable(ipc_mutant_${name} ${mutated})
   target_link_libraries(ipc_mutant_${name} PRIVATE ipc_step_kill_main ipc_invariants forksight_sanitize)
   add_test(NAME ipc.mutant.${name}
     COMMAND ${FORKSIGHT_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/expect_red.py $<TARGET_FILE:ipc_mutant_${name}> --first)
-  # These two are found late: each needs 20 s of processor time.
+  # step_kill finds these two faults late: each run needs 20 s of processor time.
   set(label unit)
   if(name MATCHES "^(recovery_never_parks|recovery_returns_withdrawn)$")
     set(label stress)
@@ -53,12 +53,12 @@ foreach(mutant IN LISTS mutants)
   set_tests_properties(ipc.mutant.${name} PROPERTIES TIMEOUT 300 LABELS ${label})
 endforeach()
 
-# The state machine alone, on words in the test's own memory.
+# Tests the state machine of the ring without a segment, on words in the test's own memory.
 add_executable(ipc_ring_tests ring_test.cpp)
 target_link_libraries(ipc_ring_tests PRIVATE ipc_invariants GTest::gtest_main forksight_warnings forksight_sanitize)
 gtest_discover_tests(ipc_ring_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 60 LABELS unit)
 
-# Which members are alive and which are dead.
+# Tests which members are taken for alive and which for dead.
 add_executable(ipc_liveness_tests cost_test.cpp life_test.cpp liveness_test.cpp)
 target_link_libraries(ipc_liveness_tests PRIVATE
   ipc_invariants GTest::gtest_main GTest::gmock forksight_warnings forksight_sanitize)
@@ -74,7 +74,7 @@ add_executable(ipc_model_check ${PROJECT_SOURCE_DIR}/ipc/src/ring.cpp ${PROJECT_
 target_link_libraries(ipc_model_check PRIVATE ipc_model_main)
 add_test(NAME ipc.model_check COMMAND ipc_model_check)
 set_tests_properties(ipc.model_check PROPERTIES TIMEOUT 300 LABELS unit)
-# Checks that the orders that the exploration leaves out lead to no other end.
+# Checks the reductions of the exploration: the orders that it leaves out must not lead to other ends.
 add_test(NAME ipc.model_agrees COMMAND ipc_model_check --agree)
 set_tests_properties(ipc.model_agrees PROPERTIES TIMEOUT 300 LABELS unit)
 add_test(NAME ipc.model_check.large COMMAND ipc_model_check --large)
@@ -103,7 +103,7 @@ set_tests_properties(ipc.soak PROPERTIES TIMEOUT 300 LABELS unit)
 add_test(NAME ipc.soak.long COMMAND ipc_soak --kills 10000)
 set_tests_properties(ipc.soak.long PROPERTIES TIMEOUT 7200 LABELS stress)
 
-# A segment into which a hostile process has written.
+# Tests calls on a segment into which a hostile process has written.
 add_executable(ipc_hostile_tests hostile_test.cpp)
 target_link_libraries(ipc_hostile_tests PRIVATE ipc_invariants GTest::gtest_main forksight_warnings forksight_sanitize)
 gtest_discover_tests(ipc_hostile_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 300 LABELS fuzz)
@@ -111,19 +111,20 @@ add_test(NAME ipc.hostile_peer.long COMMAND ${CMAKE_COMMAND} -E env FORKSIGHT_IP
   $<TARGET_FILE:ipc_hostile_tests> --gtest_filter=Hostile.WordsWrittenAtRandomWhileOthersWork)
 set_tests_properties(ipc.hostile_peer.long PROPERTIES TIMEOUT 7200 LABELS stress)
 
-# Pid namespaces, pids that now belong to another process, files that must not be trusted.
+# Tests pid namespaces, pids that now belong to another process, and files that must not be trusted.
 add_executable(ipc_strangers_tests strangers_test.cpp)
 target_link_libraries(ipc_strangers_tests PRIVATE
   ipc_invariants GTest::gtest_main GTest::gmock forksight_warnings forksight_sanitize)
 gtest_discover_tests(ipc_strangers_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 60 LABELS unit)
 
-# Names that users choose: processes that create and attach at once, are killed while they do, and gc() beside them.
+# Tests names that users choose. Processes create and attach at the same time, and are killed meanwhile. gc() runs at the
+# same time.
 add_executable(ipc_rendezvous_tests rendezvous_test.cpp)
 target_link_libraries(ipc_rendezvous_tests PRIVATE
   ipc_invariants GTest::gtest_main forksight_warnings forksight_sanitize)
 gtest_discover_tests(ipc_rendezvous_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 120 LABELS unit)
 
-# The order of messages. ring.cpp is compiled as for the model checker.
+# Tests the order of messages. ring.cpp is compiled as for the model checker.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/ipc/src/ring.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 add_executable(ipc_order_tests order_test.cpp ${PROJECT_SOURCE_DIR}/ipc/src/ring.cpp)
 target_compile_definitions(ipc_order_tests PRIVATE FORKSIGHT_IPC_MODEL)
@@ -131,7 +132,7 @@ target_include_directories(ipc_order_tests PRIVATE ${PROJECT_SOURCE_DIR}/ipc/src
 target_link_libraries(ipc_order_tests PRIVATE GTest::gtest_main forksight_warnings)
 gtest_discover_tests(ipc_order_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 60 LABELS unit)
 
-# The roles of members, with other members that act at each access to a shared word.
+# Tests the roles of members. Other members act before each access to a shared word.
 add_executable(ipc_roles_tests roles_test.cpp)
 foreach(source failure life members outlook process recovery ring waiting)
   target_sources(ipc_roles_tests PRIVATE ${PROJECT_SOURCE_DIR}/ipc/src/${source}.cpp)
@@ -142,7 +143,7 @@ target_include_directories(ipc_roles_tests PRIVATE ${PROJECT_SOURCE_DIR}/ipc/src
 target_link_libraries(ipc_roles_tests PRIVATE GTest::gtest_main forksight_warnings)
 gtest_discover_tests(ipc_roles_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 60 LABELS unit)
 
-# For long runs by hand: fuzz_segment CORPUS.
+# The fuzzer is for long runs that a person starts: fuzz_segment CORPUS.
 if(FORKSIGHT_BUILD_FUZZERS)
   target_compile_options(forksight_ipc PRIVATE -fsanitize=fuzzer-no-link)
   add_executable(fuzz_segment fuzz_segment.cpp)
@@ -151,7 +152,8 @@ if(FORKSIGHT_BUILD_FUZZERS)
   target_link_libraries(fuzz_segment PRIVATE ipc_invariants forksight_warnings forksight_sanitize)
 endif()
 
-# System calls that fail, and resources that are used up. Not built with a sanitizer: its own calls would fail, too.
+# Tests system calls that fail, and resources that are exhausted. These tests are not built with a sanitizer, because the
+# sanitizer's own system calls would fail, too.
 if(NOT FORKSIGHT_SANITIZE)
   add_executable(ipc_fault_tests errors_test.cpp faults_test.cpp)
   set_target_properties(ipc_fault_tests PROPERTIES UNITY_BUILD OFF)

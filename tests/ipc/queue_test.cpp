@@ -1,4 +1,4 @@
-// What a queue does for its users: one process, several, and those that die.
+// Tests the basic functions of a queue: within one process, between processes, and after processes have died.
 #include "forksight/ipc/queue.hpp"
 
 #include <gmock/gmock.h>
@@ -64,7 +64,7 @@ TEST(Queue, KeepsTheOrderOverManyLaps) {
   }
 }
 
-TEST(Queue, AnUnsentLoanAndAReleasedMessageAreFreeAgain) {
+TEST(Queue, AnUnsentLoanAndAReleasedMessageFreeTheirBuffers) {
   queue q = make(small());
   for (int i = 0; i < 100; ++i) {
     auto to = q.acquire(deadline::now());
@@ -91,7 +91,7 @@ TEST(Queue, ATimeoutSaysWhoHoldsWhat) {
                                               std::to_string(getpid()) + " (alive, state R, 0.0 s)"));
 }
 
-TEST(Queue, ALoanThatCouldNotBeSentStaysTheCallers) {
+TEST(Queue, TheCallerKeepsALoanThatCouldNotBeSent) {
   options wanted = small();
   wanted.slots = 2;
   queue q = make(wanted);
@@ -137,7 +137,7 @@ TEST(Queue, FullFailDoesNotWait) {
   EXPECT_EQ(refused.error().code, errc::timeout);
 }
 
-TEST(Queue, TheLastProducersLeaveEndsTheQueueOnceItIsDrained) {
+TEST(Queue, AfterTheLastProducerClosedAndTheLastMessageTheQueueEnds) {
   queue q = make(small());
   auto consumer = queue::attach(q.fd(), role::consumer);
   ASSERT_TRUE(consumer) << consumer.error().text;
@@ -185,7 +185,7 @@ TEST(Queue, AHandleOfTheParentIsRefusedInTheChild) {
   EXPECT_EQ(other.wait(), 0);
 }
 
-TEST(Queue, WakesWhoWaitsInAnotherProcess) {
+TEST(Queue, WakesAConsumerInAnotherProcess) {
   queue q = make(small());
   child other([&] {
     auto own = q.reattach_after_fork();
@@ -202,7 +202,7 @@ TEST(Queue, WakesWhoWaitsInAnotherProcess) {
   EXPECT_EQ(other.wait(), 0);
 }
 
-TEST(Queue, WhatADeadProducerHadLoanedIsFreeAgain) {
+TEST(Queue, TheLoansOfADeadProducerAreFreed) {
   queue q = make(small());
   const baton holds;
   child other([&] {
@@ -220,7 +220,7 @@ TEST(Queue, WhatADeadProducerHadLoanedIsFreeAgain) {
   EXPECT_EQ(q.inspect().recovered, 1u);
 }
 
-TEST(Queue, WhatADeadConsumerHeldIsLostOrGivenToAnother) {
+TEST(Queue, TheMessageOfADeadConsumerIsLostOrGivenToAnother) {
   for (const on_death policy : {on_death::drop, on_death::redeliver}) {
     options wanted = small();
     wanted.after_death = policy;
@@ -257,7 +257,7 @@ TEST(Queue, AMessageThatKillsItsConsumersIsParked) {
   EXPECT_EQ(q.inspect().parked, 1u);
 }
 
-TEST(Queue, TheDeathOfTheLastProducerIsSaidAfterTheDrain) {
+TEST(Queue, TheDeathOfTheLastProducerIsReportedAfterItsMessages) {
   queue q = make(small());
   child other([&] {
     auto own = q.reattach_after_fork();
@@ -274,7 +274,7 @@ TEST(Queue, TheDeathOfTheLastProducerIsSaidAfterTheDrain) {
   EXPECT_EQ(over.error().pid, pid);
 }
 
-TEST(Queue, WithoutAConsumerLeftAProducerDoesNotWaitForEver) {
+TEST(Queue, AProducerDoesNotWaitForEverWithoutAConsumer) {
   queue q = make(small());
   child other([&] {
     auto own = q.reattach_after_fork();
@@ -319,7 +319,7 @@ TEST(Queue, TwoThreadsMayCloseOneFeeder) {
   }
 }
 
-TEST(Queue, AFullTableSaysSo) {
+TEST(Queue, AttachFailsIfTheTableOfMembersIsFull) {
   options wanted = small();
   wanted.max_participants = 2;
   queue q = make(wanted);
@@ -330,7 +330,7 @@ TEST(Queue, AFullTableSaysSo) {
   EXPECT_EQ(third.error().code, errc::no_participant);
 }
 
-TEST(Queue, OptionsThatCannotBeAreNamed) {
+TEST(Queue, AnInvalidOptionIsNamed) {
   options wanted = small();
   wanted.buffers = 0;
   const auto refused = queue::create(wanted);

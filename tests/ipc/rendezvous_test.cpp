@@ -1,4 +1,5 @@
-// open_or_create(): processes that know only a name get to one queue. Each test has a /dev/shm of its own.
+// Tests open_or_create(): processes that know only a name must all attach to the same queue. Each test has a /dev/shm
+// of its own.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
@@ -76,7 +77,7 @@ TEST_F(Rendezvous, TheFirstCreatesAndTheOthersAttach) {
   ASSERT_TRUE(test::send_number(*one, 7));
   EXPECT_TRUE(other->receive(deadline::now()));
   EXPECT_EQ(other->acquire(deadline::now()).error().code, errc::role);
-  // The other ways lead to the same queue, and know its name.
+  // The other functions also find this queue, and know its name.
   auto by_name = queue::attach(kFullName);
   ASSERT_TRUE(by_name) << by_name.error().text;
   auto by_number = queue::attach(one->fd());
@@ -89,7 +90,8 @@ TEST_F(Rendezvous, TheFirstCreatesAndTheOthersAttach) {
   EXPECT_EQ(inspect(one->fd())->name, kFullName);
 }
 
-// What one of the eight does: it sends its number, waits until everybody may receive, and receives one number.
+// Each of the eight processes runs this function. It sends its number, waits until all may receive, and receives one
+// number.
 int send_and_receive(const baton& go, const baton& has_sent, const baton& may_receive, std::uint32_t number) {
   alarm(50);
   go.take();
@@ -101,14 +103,15 @@ int send_and_receive(const baton& go, const baton& has_sent, const baton& may_re
   return own->receive(deadline::after(20s)) ? 0 : 3;
 }
 
-TEST_F(Rendezvous, EightAtOnceGetToOneQueue) {
+TEST_F(Rendezvous, EightProcessesAtOnceAttachToOneQueue) {
   for (int round = 0; round < 200; ++round) {
     const baton go, has_sent, may_receive;
     std::vector<child> all;
     for (std::uint32_t i = 0; i < 8; ++i)
       all.emplace_back([&, i] { return send_and_receive(go, has_sent, may_receive, i); });
     for (int i = 0; i < 8; ++i) go.pass();
-    // If one fails, `has_sent` is not passed. Its alarm, or the end of the test, ends the others.
+    // If a process fails, it does not pass `has_sent`, and take() waits until the test's timeout. The alarms end the
+    // other processes.
     for (int i = 0; i < 8; ++i) has_sent.take();
     ASSERT_EQ(names(), kOnlyName);
     {
@@ -123,9 +126,9 @@ TEST_F(Rendezvous, EightAtOnceGetToOneQueue) {
   }
 }
 
-// Runs a child up to the system-call stop number `at`, and kills it there. True: it was killed before it had ended.
-// Each call has two stops, before and after it. Others see only what system calls do to names, and complete queues. So
-// this is like a kill at every instruction.
+// Runs a child up to its system-call stop number `at`, and kills it there. Returns true if the child had not ended
+// before. Each system call has two stops, one before and one after it. Other processes see only the names, which system
+// calls change, and complete queues. So killing at every stop has the same effects as killing at every instruction.
 bool kill_at_stop(const std::function<void()>& operation, unsigned long at) {
   child victim([&] {
     if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) return 99;
@@ -143,15 +146,16 @@ bool kill_at_stop(const std::function<void()>& operation, unsigned long at) {
     if (ptrace(PTRACE_SYSCALL, victim.pid(), nullptr, nullptr) != 0) break;
     EXPECT_EQ(waitpid(victim.pid(), &status, 0), victim.pid());
     if (!WIFSTOPPED(status) || WSTOPSIG(status) == SIGSTOP) {
-      EXPECT_TRUE(WIFSTOPPED(status)) << "it ended with " << status;
+      EXPECT_TRUE(WIFSTOPPED(status)) << "the child ended with wait status " << status;
       return false;
     }
   }
   return victim.kill_and_wait() == 128 + SIGKILL;
 }
 
-// Runs `operation` in a child. Stops the child before its system call `number` with the second argument `second` (-1:
-// any), for the time number `times`, and runs `between` meanwhile. Returns the child's exit status.
+// Runs `operation` in a child. Counts the child's calls of the system call `number` whose second argument is `second`
+// (-1: any). Stops the child before call number `times`, runs `between`, and lets the child go on. Returns the child's
+// exit status.
 int interrupt(const std::function<int()>& operation, long number, long second, int times,
               const std::function<void()>& between) {
   child subject([&] {
@@ -165,7 +169,7 @@ int interrupt(const std::function<int()>& operation, long number, long second, i
   for (bool is_entry = true; times != 0; is_entry = !is_entry) {
     ptrace(PTRACE_SYSCALL, subject.pid(), nullptr, nullptr);
     if (waitpid(subject.pid(), &status, 0) != subject.pid() || !WIFSTOPPED(status)) {
-      ADD_FAILURE() << "it ended before the call, with " << status;
+      ADD_FAILURE() << "the child ended before the call, with wait status " << status;
       subject.forget();
       return 98;
     }
@@ -179,7 +183,8 @@ int interrupt(const std::function<int()>& operation, long number, long second, i
   return subject.wait();
 }
 
-// The name is free, or leads to a queue that works. Two processes then get to one queue, and gc() removes the rest.
+// The name must be free, or belong to a queue that works. Two handles must attach to one queue. gc() must remove all
+// other files.
 void expect_that_others_can_meet(unsigned long stop) {
   for (const std::string& name : names()) {
     if (name != kOnlyName[0]) continue;
@@ -217,7 +222,7 @@ TEST_F(Rendezvous, ACreatorThatIsKilledBlocksNobody) {
   EXPECT_TRUE(was_not);
 }
 
-TEST_F(Rendezvous, OneThatIsKilledWhileItAttachesHarmsNothing) {
+TEST_F(Rendezvous, AProcessThatIsKilledWhileItAttachesHarmsNothing) {
   auto first = meet();
   ASSERT_TRUE(first);
   unsigned long stop = 0;
@@ -231,8 +236,8 @@ TEST_F(Rendezvous, OneThatIsKilledWhileItAttachesHarmsNothing) {
   EXPECT_GT(stop, 20u);
 }
 
-// Processes meet, talk and end, all the time, and gc() runs beside them all the time. Nobody is refused, and gc() never
-// removes a queue that somebody has open.
+// Processes open the queue, send, receive and close it, again and again, while other processes call gc() in a loop. No
+// process may get an error, and gc() must not remove a queue that a process has open.
 TEST_F(Rendezvous, GcInALoopRemovesNothingThatIsUsed) {
   std::vector<child> collectors;
   for (const bool dry_run : {false, false, true}) {
@@ -290,7 +295,7 @@ TEST_F(Rendezvous, ADeadQueueIsFoundWithItsMessages) {
   EXPECT_TRUE(names().empty());
 }
 
-TEST_F(Rendezvous, WhoWatchesItRemovesItWithItsLastUser) {
+TEST_F(Rendezvous, AWatcherRemovesTheNameWhenTheLastUserEnds) {
   auto own = std::make_unique<result<queue>>(meet());
   ASSERT_TRUE(*own);
   child watcher([] {
@@ -327,8 +332,9 @@ TEST_F(Rendezvous, TheNameIsFreeAgainAfterUnlinkAt) {
                "unlink_at is 1: nobody else would find the queue by its name: it can be 0, or 2 to 16");
 }
 
-// Whoever removes the name holds a lock. Another one that would remove it as well waits, and then finds another file.
-TEST_F(Rendezvous, OneAtATimeRemovesTheName) {
+// A process that removes the name holds a lock. A second process that wants to remove the name waits for that lock.
+// When it gets the lock, the name belongs to another file, and the process must not remove it.
+TEST_F(Rendezvous, OnlyOneProcessAtATimeRemovesTheName) {
   options wanted = small();
   wanted.unlink_at = 2;
   auto one = meet(wanted);
@@ -349,13 +355,14 @@ TEST_F(Rendezvous, OneAtATimeRemovesTheName) {
   EXPECT_EQ(names(), kOnlyName);
 }
 
-TEST_F(Rendezvous, WhoRemovesTheNameLooksWhereItLeads) {
+// Before a process takes the lock to remove the name, the name gets another queue. The process must not remove it.
+TEST_F(Rendezvous, TheNameOfAnotherQueueIsNotRemoved) {
   options wanted = small();
   wanted.unlink_at = 2;
   auto one = meet(wanted);
   ASSERT_TRUE(one);
   result<queue> other = error{};
-  // It takes the lock of its place first, and then that of the name.
+  // The child's first lock is that of its entry, its second lock is that for removing the name.
   const int ended = interrupt([&] { return meet(wanted) ? 0 : 1; }, SYS_fcntl, F_OFD_SETLK, 2,
                               [&] {
                                 ASSERT_EQ(names(), kOnlyName);
@@ -385,7 +392,7 @@ TEST_F(Rendezvous, ASlowGcDoesNotRemoveTheNextQueue) {
 
 // open_or_create() has opened a dead queue. Before it takes the lock, gc() removes that queue, and another process
 // creates the next one.
-TEST_F(Rendezvous, ASlowOneAttachesToTheNextQueue) {
+TEST_F(Rendezvous, ASlowProcessAttachesToTheNextQueue) {
   ASSERT_TRUE(meet());
   result<queue> next = error{};
   const auto attach_and_send = [] {
@@ -401,7 +408,7 @@ TEST_F(Rendezvous, ASlowOneAttachesToTheNextQueue) {
   EXPECT_TRUE(next->receive(deadline::now()));
 }
 
-TEST_F(Rendezvous, ANameThatCannotBe) {
+TEST_F(Rendezvous, InvalidNamesAreRefused) {
   const auto expect_refused = [](const std::string& name, const std::string& shown) {
     expect_error(queue::open_or_create(name, small()), errc::bad_option,
                  "name is \"" + shown +
@@ -427,7 +434,7 @@ TEST_F(Rendezvous, ANameThatCannotBe) {
   EXPECT_TRUE(names().empty());
 }
 
-TEST_F(Rendezvous, OptionsThatDiffer) {
+TEST_F(Rendezvous, OtherOptionsThanThoseOfTheQueueAreRefused) {
   auto first = meet();
   ASSERT_TRUE(first);
   const auto expect_differs = [](const options& wanted, const std::string& what) {
@@ -437,7 +444,7 @@ TEST_F(Rendezvous, OptionsThatDiffer) {
   };
   options wanted = small();
   wanted.spin_us = 20;
-  wanted.slots = 15;  // is rounded up
+  wanted.slots = 15;  // the queue rounds this up to 16
   wanted.buffer_bytes = 1;
   wanted.backing = strategy::memfd;
   EXPECT_TRUE(meet(wanted));
@@ -501,7 +508,7 @@ TEST_F(Rendezvous, AFileThatIsNoQueueIsRefusedAndLeftAlone) {
   EXPECT_EQ(names().size(), 2u);
 }
 
-TEST_F(Rendezvous, AQueueThatIsNotToBeTrusted) {
+TEST_F(Rendezvous, AQueueThatCannotBeTrusted) {
   auto first = meet();
   ASSERT_TRUE(first);
   ASSERT_EQ(fchmod(first->fd(), 0640), 0);
@@ -516,7 +523,7 @@ TEST_F(Rendezvous, AQueueThatIsNotToBeTrusted) {
   EXPECT_EQ(names(), kOnlyName);
 }
 
-TEST_F(Rendezvous, NoRoomIsSaidAndLeavesNothing) {
+TEST_F(Rendezvous, WithoutRoomTheCallFailsAndLeavesNoName) {
   options wanted = small();
   wanted.buffer_bytes = 2 << 20;
   auto refused = meet(wanted);
@@ -525,7 +532,8 @@ TEST_F(Rendezvous, NoRoomIsSaidAndLeavesNothing) {
   EXPECT_TRUE(names().empty());
 }
 
-// There is room for one queue only. All who create at the same time take room for a moment, and still all get to it.
+// The file system has room for only one queue. Processes that create the queue at the same time each need this room for
+// a moment. All of them must still attach to one queue.
 TEST_F(Rendezvous, RoomForOneQueueSuffices) {
   options wanted = small();
   wanted.buffer_bytes = 600 << 10;  // 9.4 MiB of 16 in all
@@ -548,7 +556,7 @@ TEST_F(Rendezvous, RoomForOneQueueSuffices) {
   }
 }
 
-TEST_F(Rendezvous, AHandleTakesARoleWithoutAMessage) {
+TEST_F(Rendezvous, TakeRoleNeedsNoMessage) {
   auto one = meet();
   ASSERT_TRUE(one);
   ASSERT_TRUE(test::send_number(*one, 1));

@@ -1,4 +1,4 @@
-// result: what callers can do with a value or an error without asking first which one it is.
+// Tests the functions of result that a caller may use without checking first whether it has a value or an error.
 #include "forksight/ipc/result.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 error late() { return {errc::timeout, 0, 0, "too late"}; }
 
-TEST(Result, GivesTheOtherValueOnlyWithoutItsOwn) {
+TEST(Result, ValueOrGivesTheAlternativeOnlyForAnError) {
   const result<int> seven = 7;
   const result<int> none = late();
   EXPECT_EQ(seven.value_or(3), 7);
@@ -20,7 +20,7 @@ TEST(Result, GivesTheOtherValueOnlyWithoutItsOwn) {
   EXPECT_EQ(result<std::string>(late()).value_or("nothing"), "nothing");
 }
 
-TEST(Result, GivesAValueThatCannotBeCopied) {
+TEST(Result, ValueOrWorksForTypesThatCannotBeCopied) {
   result<std::unique_ptr<int>> made = std::make_unique<int>(5);
   const std::unique_ptr<int> got = std::move(made).value_or(nullptr);
   ASSERT_NE(got, nullptr);
@@ -28,7 +28,7 @@ TEST(Result, GivesAValueThatCannotBeCopied) {
   EXPECT_EQ(result<std::unique_ptr<int>>(late()).value_or(nullptr), nullptr);
 }
 
-TEST(Result, GoesOnWithAValue) {
+TEST(Result, AndThenCallsTheFunctionWithTheValue) {
   result<int> seven = 7;
   const auto text = seven.and_then([](int& value) -> result<std::string> { return std::to_string(++value); });
   EXPECT_EQ(text.value(), "8");
@@ -39,7 +39,7 @@ TEST(Result, GoesOnWithAValue) {
   EXPECT_EQ(moved.value(), 5);
 }
 
-TEST(Result, StopsAtTheFirstError) {
+TEST(Result, AndThenStopsAtTheFirstError) {
   int calls = 0;
   const auto ended = result<int>(1)
                          .and_then([&](int) -> result<int> {
@@ -54,7 +54,7 @@ TEST(Result, StopsAtTheFirstError) {
   EXPECT_EQ(ended.error().text, "too late");
 }
 
-TEST(Result, OfNothingGoesOnToo) {
+TEST(Result, AndThenWorksForVoid) {
   EXPECT_EQ(result<void>().and_then([] { return result<int>(4); }).value(), 4);
   bool is_called = false;
   const auto ended = result<void>(late()).and_then([&] {

@@ -1,4 +1,4 @@
-// What the state machine does with hints that are too low or wrong, and with survivors that are late.
+// Tests the state machine of the ring with hints that are too low or wrong, and with a survivor that recovers too late.
 #include "ring.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ step_result pass_one(const ring& of) {
 
 // A member may be stopped after it has read a hint and before it stores a new value. Its store then sets the hint back
 // by all positions that others passed meanwhile.
-TEST(Ring, AHintThatIsFarBehindCostsNothing) {
+TEST(Ring, MessagesPassAlthoughAHintIsFarBehind) {
   for (const bool redelivers : {false, true}) {
     small_ring memory;
     const ring of = memory.begin(redelivers);
@@ -53,9 +53,9 @@ TEST(Ring, AHintThatIsFarBehindHidesNoMessage) {
   }
 }
 
-// A hint may be overwritten with a wrong value. The words of the slots then give a correct one. A value that names
-// another free slot cannot be told from a correct one.
-TEST(Ring, AHintThatIsAheadOfAllSlotsIsBroughtBack) {
+// A hint may be overwritten with a wrong value. The ring then computes the correct value from the words of the slots.
+// It cannot recognise a wrong value that names another free slot, so the test uses no such value.
+TEST(Ring, AHintThatIsAheadOfAllSlotsIsCorrected) {
   for (const std::uint32_t wrong : {14u, 16u, 20u, 1'000u, 0x7000'0000u, 0xffff'fff0u}) {
     for (const bool of_tail : {true, false}) {
       small_ring memory;
@@ -68,7 +68,7 @@ TEST(Ring, AHintThatIsAheadOfAllSlotsIsBroughtBack) {
 }
 
 // A survivor is stopped during a recovery. Meanwhile the dead member's entry gets so many new owners that the
-// incarnation is the same again.
+// incarnation number has its old value again. The pid tells the survivor that the owner is another one.
 TEST(Ring, ALateSurvivorTakesNothingFromTheNextOwner) {
   for (const bool redelivers : {false, true}) {
     small_ring memory;

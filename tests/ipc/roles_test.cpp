@@ -1,5 +1,5 @@
-// The places of members, their roles, and what is to come in a role. The sources are compiled as for the model checker:
-// the test sees each access to a shared word, and lets other members act in between.
+// Tests the entries of members, their roles, and whether further producers or consumers are expected. The sources are
+// compiled as for the model checker. So the test can let other members act before each access to a shared word.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,7 +15,8 @@
 namespace forksight::ipc::detail {
 namespace {
 
-// Called before the access with that number, counted from 0.
+// The test sets g_steps_left to the number of an access to shared memory, counted from 0. g_between is called once,
+// before that access.
 std::function<void()> g_between;
 long g_steps_left = -1;
 
@@ -45,7 +46,7 @@ class Roles : public testing::Test {
     const auto joined = one.join(view_, roles, file_, "");
     ASSERT_TRUE(joined) << joined.error().text;
   }
-  // The others take this member for dead.
+  // Recovers this member, as others would that take it for dead.
   void recover(const members& one) const {
     recovered what;
     EXPECT_TRUE(recovery::recover(view_, one.index(), identity::of(one.entry().word.load()), 0, what));
@@ -61,7 +62,7 @@ class Roles : public testing::Test {
   outlook look(members& who, std::uint64_t now_ns) { return outlooks_.of(kProducerRole, who, view_, shape_, now_ns); }
 };
 
-TEST_F(Roles, TheWordOfAPlaceKeepsEachOfItsParts) {
+TEST_F(Roles, TheWordOfAnEntryKeepsEachOfItsParts) {
   role_word word;
   word.roles = kProducerRole | kCaretakerRole;
   word.incarnation = 0xa5;
@@ -76,14 +77,15 @@ TEST_F(Roles, TheWordOfAPlaceKeepsEachOfItsParts) {
     EXPECT_EQ(same.closed[i], word.closed[i]);
     EXPECT_EQ(same.died[i], word.died[i]);
   }
-  // A full count stays full, and does not run over into the next part.
+  // A counter at its maximum keeps its value, and does not overflow into the next part.
   word.roles = kConsumerRole;
   EXPECT_EQ(word.without(kConsumerRole, false).closed[1], role_word::kMostEnded);
   EXPECT_EQ(word.without(kConsumerRole, false).died[1], word.died[1]);
 }
 
-// At each access of has(), another producer comes and the present one ends. So there is a producer all the time.
-TEST_F(Roles, AProducerThatHandsOverToAnotherIsNeverMissed) {
+// Before each access of has() in turn, a second producer joins, and then the first one ends. So there is a producer all
+// the time, and has() must return true.
+TEST_F(Roles, HasFindsAProducerWhileOneReplacesAnother) {
   bool is_over = false;
   for (long step = 0; !is_over; ++step) {
     ASSERT_LT(step, 1000);
@@ -99,7 +101,7 @@ TEST_F(Roles, AProducerThatHandsOverToAnotherIsNeverMissed) {
       older.drop_role(kProducerRole);
     };
     g_steps_left = step;
-    EXPECT_TRUE(looks.has(kProducerRole)) << "another came before access " << step;
+    EXPECT_TRUE(looks.has(kProducerRole)) << "another producer joined before access " << step;
     g_steps_left = -1;
     is_over = !has_acted;
     for (members* one : {&younger, &looks, &older}) one->leave();
@@ -125,7 +127,8 @@ TEST_F(Roles, EachEndIsCountedOnce) {
   EXPECT_EQ(count_ended(view_, kConsumerRole).closed, 0u);
 }
 
-// At each access of a recovery, another survivor does the whole recovery, and a new member takes the place.
+// Before each access of a recovery in turn, another survivor makes the whole recovery, and a new member takes the
+// entry.
 TEST_F(Roles, ASlowRecoveryCountsNoDeathTwiceAndEndsNoNewMember) {
   bool is_over = false;
   for (long step = 0; !is_over; ++step) {
@@ -136,7 +139,7 @@ TEST_F(Roles, ASlowRecoveryCountsNoDeathTwiceAndEndsNoNewMember) {
     const ended_members before = count_ended(view_, kProducerRole);
     const identity dead = identity::of(dies.entry().word.load());
     bool has_acted = false;
-    // The lock of the dead member must be free, so that another can take its place.
+    // leave() frees the lock of the dead member, so that another member can take its entry.
     g_between = [&] {
       has_acted = true;
       recovered other;
@@ -160,10 +163,10 @@ TEST_F(Roles, ASlowRecoveryCountsNoDeathTwiceAndEndsNoNewMember) {
   }
 }
 
-TEST_F(Roles, TheEndOfTheLastOneIsTheEndWhenNothingIsExpected) {
+TEST_F(Roles, WithoutAnExpectedNumberTheLastProducerEndsTheQueue) {
   members creator, producer;
   join(creator, 0);
-  EXPECT_EQ(look(creator, 0).what, outlook::kind::open) << "none has come yet";
+  EXPECT_EQ(look(creator, 0).what, outlook::kind::open) << "no producer has joined yet";
   join(producer, kProducerRole);
   EXPECT_EQ(look(creator, 0).what, outlook::kind::open);
   producer.leave();
@@ -171,7 +174,7 @@ TEST_F(Roles, TheEndOfTheLastOneIsTheEndWhenNothingIsExpected) {
   creator.leave();
 }
 
-TEST_F(Roles, AProducerThatComesInTheLastInstantOfTheGraceTimeIsInTime) {
+TEST_F(Roles, AProducerThatJoinsAtTheEndOfTheGraceTimeKeepsTheQueueOpen) {
   shape_.grace_ms = 10;
   members creator, producer, another;
   join(creator, 0);
@@ -183,7 +186,7 @@ TEST_F(Roles, AProducerThatComesInTheLastInstantOfTheGraceTimeIsInTime) {
   EXPECT_EQ(look(creator, 110 * kMs - 1).what, outlook::kind::open);
   join(another, kProducerRole);
   EXPECT_EQ(look(creator, 200 * kMs).what, outlook::kind::open);
-  // It ends, and the whole grace time begins again.
+  // When this producer ends, a new grace time begins.
   another.leave();
   EXPECT_EQ(look(creator, 300 * kMs).look_again_ns, 310 * kMs);
   EXPECT_EQ(look(creator, 310 * kMs - 1).what, outlook::kind::open);
@@ -191,7 +194,7 @@ TEST_F(Roles, AProducerThatComesInTheLastInstantOfTheGraceTimeIsInTime) {
   creator.leave();
 }
 
-TEST_F(Roles, AProducerThatComesAndEndsBetweenTwoLooksBeginsTheGraceTimeAgain) {
+TEST_F(Roles, AProducerThatJoinsAndEndsBetweenTwoLooksRestartsTheGraceTime) {
   shape_.grace_ms = 10;
   members creator, producer, another;
   join(creator, 0);
@@ -205,7 +208,7 @@ TEST_F(Roles, AProducerThatComesAndEndsBetweenTwoLooksBeginsTheGraceTimeAgain) {
   creator.leave();
 }
 
-TEST_F(Roles, SoManyAsAreExpectedMustEnd) {
+TEST_F(Roles, TheQueueEndsAfterTheExpectedNumberOfEnds) {
   shape_.expected_producers = 2;
   members creator, first, second;
   join(creator, 0);
@@ -223,7 +226,7 @@ TEST_F(Roles, SoManyAsAreExpectedMustEnd) {
   creator.leave();
 }
 
-TEST_F(Roles, AllThatWereExpectedAndClosedAreNotWaitedFor) {
+TEST_F(Roles, NoGraceTimeIfAllExpectedProducersHaveClosed) {
   shape_.expected_producers = 1;
   shape_.grace_ms = 10;
   members creator, producer;
@@ -234,7 +237,7 @@ TEST_F(Roles, AllThatWereExpectedAndClosedAreNotWaitedFor) {
   creator.leave();
 }
 
-TEST_F(Roles, OneThatDiedIsWaitedForDuringTheGraceTime) {
+TEST_F(Roles, AGraceTimeBeginsIfAnExpectedProducerDied) {
   shape_.expected_producers = 1;
   shape_.grace_ms = 10;
   members creator, producer;
@@ -247,8 +250,8 @@ TEST_F(Roles, OneThatDiedIsWaitedForDuringTheGraceTime) {
   creator.leave();
 }
 
-// The creator was there to start others. Nobody else could bring those that are expected.
-TEST_F(Roles, WhoeverIsExpectedComesNoMoreAfterTheCreatorsDeath) {
+// The creator was to start the expected producers. After its death, nobody starts them.
+TEST_F(Roles, TheDeathOfTheCreatorEndsTheWaitForExpectedProducers) {
   shape_.expected_producers = 2;
   shape_.grace_ms = 10;
   members creator, consumer, late;
@@ -258,7 +261,7 @@ TEST_F(Roles, WhoeverIsExpectedComesNoMoreAfterTheCreatorsDeath) {
   recover(creator);
   EXPECT_EQ(look(consumer, 100 * kMs).look_again_ns, 110 * kMs);
   EXPECT_EQ(look(consumer, 110 * kMs).what, outlook::kind::creator_died);
-  // One that the creator had started comes at last. It is there, so the queue is open.
+  // A producer that the creator had started joins late. While it is a member, the queue is open.
   join(late, kProducerRole);
   EXPECT_EQ(look(consumer, 111 * kMs).what, outlook::kind::open);
   for (members* one : {&creator, &consumer, &late}) one->leave();
@@ -274,7 +277,7 @@ TEST_F(Roles, ACreatorThatClosesEndsNothing) {
   consumer.leave();
 }
 
-TEST_F(Roles, ACreatorThatDiesAsAProducerIsOnlyOneOfThoseExpected) {
+TEST_F(Roles, ACreatorThatDiesAsAProducerCountsAsOneExpectedProducer) {
   shape_.expected_producers = 2;
   members creator, consumer;
   join(creator, kProducerRole);
@@ -285,8 +288,9 @@ TEST_F(Roles, ACreatorThatDiesAsAProducerIsOnlyOneOfThoseExpected) {
   consumer.leave();
 }
 
-// A later owner of the creator's place is not the creator, even if its incarnation is the creator's again.
-TEST_F(Roles, ALaterOwnerOfTheCreatorsPlaceIsNotTheCreator) {
+// A later owner of the creator's entry is not the creator, even if the incarnation number has the creator's value
+// again.
+TEST_F(Roles, ALaterOwnerOfTheCreatorsEntryIsNotTheCreator) {
   shape_.expected_producers = 1;
   members creator, consumer;
   join(creator, 0);

@@ -1,6 +1,6 @@
-// Mount namespaces for tests. A test mounts its own /dev/shm, its own control group and so on there, and no other
-// process sees these mounts. The test needs the superuser's rights or a user namespace. If it can have neither, it
-// fails: it would prove nothing.
+// Mount namespaces for tests. A test enters such a namespace and mounts, for example, a /dev/shm of its own. Processes
+// outside the namespace do not see these mounts. The test needs the superuser's rights or a user namespace. Without
+// both, it could not test anything, so it fails.
 #pragma once
 
 #include <fcntl.h>

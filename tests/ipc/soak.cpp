@@ -1,6 +1,7 @@
 // soak [--kills N] [--seed N] kills producers and consumers at random instants, and starts others in their places. Each
-// process notes outside the queue what it sends and receives. By these notes, nothing is lost or doubled beyond the
-// policy. No call takes more than a second while others receive fewer than 100 messages.
+// process writes into a table outside the queue what it sends and receives. soak checks with this table that messages
+// are lost or delivered twice only where the policy permits it. It also checks that no call takes more than a second
+// while others receive fewer than 100 messages.
 //
 // Exit status: 0: all is well; 1: something is broken; 2: the set-up failed.
 #include <sched.h>
@@ -29,7 +30,8 @@ using clock = deadline::clock;
 constexpr std::uint32_t kMaxSide = 8;
 constexpr std::uint32_t kMaxIds = 1u << 22;
 
-// What became of each message. It lies in shared memory of its own, and nobody waits for it.
+// A table of what happened to each message. It is in shared memory outside the queue. Its words are atomic, so no
+// process waits for another one to use it.
 struct ledger {
   std::atomic<std::uint32_t> next_id;
   std::atomic<std::uint64_t> longest;    // long_call::bits() of the longest call
@@ -65,8 +67,8 @@ struct waiting {
   std::uint64_t received = g_ledger->received;
 };
 
-// Notes how long a call took. Many processes share little room, so others may overtake a call often. But a call must
-// not take long while others receive few messages.
+// Records how long a call took. Many processes share few buffers, so a call may wait while others are served many
+// times. But a call must not take long while others receive few messages.
 void note_wait(const waiting& from, bool sends) {
   const auto us = static_cast<std::uint32_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(clock::now() - from.since).count());
@@ -80,7 +82,7 @@ void note_wait(const waiting& from, bool sends) {
     g_ledger->overtaken.fetch_add(1);
     return;
   }
-  std::printf("broken: a call took %.1f s, in which others received %llu\n", us / 1e6,
+  std::printf("broken: a call took %.1f s, and meanwhile others received only %llu messages\n", us / 1e6,
               static_cast<unsigned long long>(others));
   g_ledger->problems.fetch_add(1);
 }
@@ -185,14 +187,14 @@ void round_of(on_death policy, std::uint32_t producers, std::uint32_t consumers,
     while (g_ledger->received < goal && clock::now() < patience) sched_yield();
     const bool has_moved = g_ledger->received >= goal;
     if (!has_moved) {
-      std::printf("broken: nothing moved for 5 s\n");
+      std::printf("broken: the consumers received nothing, or too little, for 5 s\n");
       ++all.broken;
       break;
     }
     for (auto spin = random() % 20'000; spin != 0; --spin) asm volatile("" ::: "memory");
     const std::size_t victim = random() % places.size();
     if (places[victim]->kill_and_wait() != 128 + SIGKILL) {
-      std::printf("broken: a process had ended by itself\n");
+      std::printf("broken: a process had ended before it was killed\n");
       ++all.broken;
     }
     if (victim >= producers) ++consumers_killed;
@@ -228,19 +230,19 @@ void round_of(on_death policy, std::uint32_t producers, std::uint32_t consumers,
     if (one.sending == kSent && one.taken == 0) ++gone;
     if (one.taken > 1) again += one.taken - 1u;
     if (one.released > 1 || (policy == on_death::drop && one.taken > 1)) {
-      std::printf("broken: message %u came %u times\n", id, one.taken.load());
+      std::printf("broken: message %u was received %u times\n", id, one.taken.load());
       ++all.broken;
     }
     one.sending = one.taken = one.released = 0;
   }
-  // A message is gone if its consumer died before it noted the message here. With redeliver, another consumer gets that
-  // message.
+  // A message is missing here if its consumer died before it recorded the message. With redeliver, another consumer
+  // gets that message, so no message may be missing.
   if (policy == on_death::redeliver ? gone != 0 : gone > may_lose) {
     std::printf("broken: %lu messages were lost, %lu consumers were killed\n", gone, may_lose);
     ++all.broken;
   }
   if (again > may_lose) {
-    std::printf("broken: %lu messages came again, %lu consumers were killed\n", again, may_lose);
+    std::printf("broken: %lu messages were received again, %lu consumers were killed\n", again, may_lose);
     ++all.broken;
   }
   all.gone += gone;
@@ -270,9 +272,10 @@ int main_of(int count, char** arguments) {
     round_of(policy, producers, consumers, std::min(100ul, kills - all.kills), random, all);
   }
   std::printf(
-      "%lu kills, %lu sent, %lu received, %lu gone with consumers, %lu came again, longest recovery %.1f ms, %d "
+      "%lu kills, %lu sent, %lu received, %lu lost with consumers, %lu received again, longest recovery %.1f ms, %d "
       "broken\n"
-      "longest call: %s, %.1f ms, in which others received %u; %lu took more than a second, and others got on\n",
+      "longest call: %s, %.1f ms, others received %u meanwhile; %lu calls took over a second while others were "
+      "served\n",
       all.kills, all.sent, all.received, all.gone, all.again, static_cast<double>(all.longest_recovery_us) / 1e3,
       all.broken, all.longest.sends ? "acquire() and send()" : "receive()", all.longest.us / 1e3, all.longest.others,
       all.overtaken);

@@ -1,4 +1,4 @@
-// The states that an exploration has met, each by a hash of 64 bits.
+// The set of the states that an exploration has reached. Each state is represented by a 64-bit hash.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class state_set {
   state_set() : cells_(1u << 16) {}
   std::size_t size() const { return size_; }
   std::size_t bytes() const { return cells_.size() * sizeof(std::uint64_t); }
-  // In order.
+  // All hashes, sorted.
   std::vector<std::uint64_t> all() const {
     std::vector<std::uint64_t> found;
     for (const std::uint64_t hash : cells_) {

@@ -1,5 +1,5 @@
-// Kills a process inside each operation, between two instructions. A survivor then checks that nothing is lost, doubled
-// or stuck beyond the policy.
+// Kills a process in each operation, between two instructions. A survivor then checks that no message is lost or
+// delivered twice unless the policy permits it, and that no slot or buffer stays unusable.
 //
 //   step_kill [--seed N]    kills after each instruction that changes the segment, and after some random instructions;
 //                           kills recovering processes after every seventh change; --seed repeats a run
@@ -77,7 +77,7 @@ std::string in_words(const numbers& what) {
   return text + " }";
 }
 
-// The end of a victim in a role is counted once, whenever it was killed.
+// Checks that the end of the victim was counted exactly once in each of its roles, whenever the victim was killed.
 std::string check_ends(queue& survivor, const scenario& what) {
   survivor.recover();
   const snapshot now = survivor.inspect();
@@ -85,8 +85,8 @@ std::string check_ends(queue& survivor, const scenario& what) {
     const std::uint32_t ended = counts.closed + counts.died;
     return ended > 1 || (was_there && ended == 0);
   };
-  if (is_wrong(now.producers, was_producer(what))) return "the end of the producer was not counted once";
-  if (is_wrong(now.consumers, was_consumer(what))) return "the end of the consumer was not counted once";
+  if (is_wrong(now.producers, was_producer(what))) return "the end of the producer was not counted exactly once";
+  if (is_wrong(now.consumers, was_consumer(what))) return "the end of the consumer was not counted exactly once";
   return {};
 }
 
@@ -96,7 +96,8 @@ void judge(queue& survivor, const scenario& what, const std::vector<numbers>& al
   std::string broken = check_ends(survivor, what);
   const leftovers left = check_survivor(survivor);
   if (broken.empty()) broken = left.broken;
-  if (broken.empty() && !is_among(allowed, left.numbers)) broken = "left are the messages " + in_words(left.numbers);
+  if (broken.empty() && !is_among(allowed, left.numbers))
+    broken = "the wrong messages are left: " + in_words(left.numbers);
   if (broken.empty()) return;
   std::printf("broken: %s: %s\n", where.c_str(), broken.c_str());
   ++so_far.broken;
@@ -117,7 +118,8 @@ std::string where_it_died(const scenario& what, const geometry_of_test& shape, o
          (policy == on_death::drop ? "drop" : "redeliver") + ", killed after " + in_words(at);
 }
 
-// Kills one victim at `at`, and judges what it leaves. Returns false if the operation was complete before, or failed.
+// Kills one victim at `at`, and judges the queue that it leaves. Returns false if the operation was complete before
+// that point, or failed.
 bool kill_once(const scenario& what, const geometry_of_test& shape, on_death policy, const killing_point& at,
                tally& so_far) {
   queue q = make(shape, policy, what);
@@ -138,8 +140,8 @@ bool kill_once(const scenario& what, const geometry_of_test& shape, on_death pol
   return !is_complete;
 }
 
-// Kills a victim in `what`, and a second process while it recovers the first one. Returns false if the recovery was
-// complete before, or if an operation failed.
+// Kills a victim in the operation of `what`, and a second process while it recovers the victim. Returns false if the
+// recovery was complete before the second kill, or if an operation failed.
 bool kill_recoverer(const scenario& what, const geometry_of_test& shape, on_death policy, const killing_point& first,
                     const killing_point& second, bool& first_is_complete, tally& so_far) {
   queue q = make(shape, policy, what);
@@ -192,8 +194,8 @@ void report(const char* of, const scenario& what, const geometry_of_test& shape,
               policy == on_death::drop ? "drop" : "redeliver", kills, among.c_str());
 }
 
-// Kills in each operation after each change of the segment, and after four random instructions. Then kills recovering
-// processes after every seventh change, from a random one on, for each death of the first victim.
+// Kills a victim in each operation: after each change of the segment, and after four random instructions. Then, for
+// each death of a victim, kills a recovering process after every seventh change, starting with a random change.
 void run(const plan_of_run& plan, tally& so_far) {
   std::mt19937 random(plan.seed);
   const auto is_over = [&] { return plan.is_over(so_far); };
@@ -201,7 +203,7 @@ void run(const plan_of_run& plan, tally& so_far) {
     // These operations have many instructions. They change no slot and no buffer, so one shape is enough.
     if (&shape != &kShapes[0] && is_long(what)) return;
     const unsigned long kills = so_far.kills;
-    unsigned long length = 0;  // of the operation, in instructions
+    unsigned long length = 0;  // the number of instructions of the operation
     for (unsigned long n = 0; !is_over(); ++n) {
       const unsigned long steps = so_far.steps;
       const bool goes_on = kill_once(what, shape, policy, {killing_point::unit::after_change, n}, so_far);
@@ -234,8 +236,8 @@ struct recorded {
   std::vector<unsigned long> changes;  // the numbers, from 1, of the instructions that changed the segment
 };
 
-// Steps through the whole operation and records it. If `first` is given, a victim dies there, and the recovery of that
-// victim is recorded instead.
+// Steps through the whole operation and records it. If `first` is given, kills a victim at that point, and records the
+// recovery of that victim instead.
 recorded walk_through(const scenario& what, const geometry_of_test& shape, on_death policy, const killing_point* first,
                       tally& so_far) {
   queue q = make(shape, policy, what);
@@ -296,7 +298,7 @@ void run_every_recovery(const plan_of_run& plan, tally& so_far) {
   });
 }
 
-// Divides the work among child processes, one for each processor, and adds up what they find.
+// Divides the work among child processes, one for each processor, and adds up their results.
 void run_every_by_all(plan_of_run plan, tally& all) {
   const long processors = sysconf(_SC_NPROCESSORS_ONLN);
   plan.jobs = processors > 1 ? static_cast<unsigned long>(processors) : 1;
@@ -314,7 +316,7 @@ void run_every_by_all(plan_of_run plan, tally& all) {
   }
   for (unsigned long job = 0; job < plan.jobs; ++job) {
     const int status = workers[job]->wait();
-    if (status != 0) std::printf("broken: a part ended with %d\n", status);
+    if (status != 0) std::printf("broken: a worker process ended with status %d\n", status);
     all.kills += parts[job].kills;
     all.steps += parts[job].steps;
     all.broken += parts[job].broken + (status != 0 ? 1 : 0);

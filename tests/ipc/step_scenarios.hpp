@@ -1,4 +1,4 @@
-// The operations in which step_kill kills a process, and the messages that may be left afterwards.
+// The operations in which step_kill kills a process, and the messages that the queue may contain afterwards.
 #pragma once
 
 #include <unistd.h>
@@ -15,7 +15,7 @@ namespace forksight::ipc::test {
 using numbers = std::vector<std::uint32_t>;
 using namespace std::literals;
 
-// What the victim owns. The victim is killed, so no destructor runs at its end.
+// The handle, the loans and the messages of the victim. The victim is killed, so their destructors do not run.
 struct hands {
   queue handle;
   std::vector<loan> loans;
@@ -24,12 +24,12 @@ struct hands {
 
 struct scenario {
   const char* name;
-  std::uint32_t queued;  // messages 1, 2, ... are sent before the victim starts; `before`: the state of message 1 then
+  std::uint32_t queued;  // how many messages (1, 2, ...) are sent before the victim starts; `before`: message 1's state
   full when_full;
   void (*prepare)(hands&, const queue& inherited);
   void (*operate)(hands&, const queue& inherited);
-  // The messages that may be left. left_by_...: the victim died during the operation. after_...: it died after the
-  // operation. A parked message counts as its number + kParked.
+  // The messages that the queue may contain afterwards. left_by_...: the victim died during the operation. after_...:
+  // it died after the operation. A parked message counts as its number + kParked.
   std::vector<numbers> left_by_drop, left_by_redeliver, after_drop, after_redeliver;
   enum class first : std::uint8_t { queued, parked, returned } before = first::queued;
   std::uint32_t max_redeliver = 3;
@@ -126,7 +126,7 @@ inline const std::vector<scenario> kScenarios = {
      {{1, 9}},
      {{1, 9}},
      {{1, 9}}},
-    {"receive what kills",
+    {"receive a message that is parked after one death",
      2,
      full::block,
      join,
@@ -202,7 +202,8 @@ struct geometry_of_test {
 constexpr geometry_of_test kShapes[] = {{2, 3, 0}, {4, 2, 5}};
 
 inline bool is_long(const scenario& what) { return what.name == "attach"sv || what.name == "receive in vain"sv; }
-// The victim was a producer before the operation, or a consumer. So exactly one of that role has ended afterwards.
+// True if the victim was already a producer (or consumer) before the operation. Then exactly one producer (or consumer)
+// must have ended afterwards.
 inline bool was_producer(const scenario& what) {
   return what.name == "give a loan back"sv || what.name == "stop producing"sv;
 }
@@ -210,7 +211,8 @@ inline bool was_consumer(const scenario& what) {
   return what.name == "release"sv || what.name == "close"sv || what.name == "park"sv;
 }
 inline bool is_recovered_by_victims(const scenario& what) {
-  for (const std::string_view name : {"send", "receive", "release", "receive what kills", "requeue"}) {
+  for (const std::string_view name :
+       {"send", "receive", "release", "receive a message that is parked after one death", "requeue"}) {
     if (what.name == name) return true;
   }
   return false;

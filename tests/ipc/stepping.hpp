@@ -18,9 +18,9 @@
 namespace forksight::ipc::test {
 
 // Where to kill. after_change: after `count` instructions that changed the segment. Survivors see only the segment and
-// that the process is dead, so all other deaths are like one of these. after_step: after `count` instructions. The
-// child first runs to a breakpoint at `address`, until it has come there `hits` times. Then it makes `steps_after`
-// single steps.
+// that the process is dead, so every other death looks to them like one of these. after_step: after `count`
+// instructions. To get there quickly, the child first runs until it has reached a breakpoint at `address` `hits` times.
+// Then it makes `steps_after` single steps.
 struct killing_point {
   enum class unit { after_change, after_step } by = unit::after_change;
   unsigned long count = 0;
@@ -36,12 +36,13 @@ class walk {
     times_.push_back(++seen_[address]);
   }
   unsigned long length() const { return came_by_.size(); }
-  // The point after n instructions, by the cheapest way there. One stop at a breakpoint counts as three single steps.
+  // The point after n instructions, with the cheapest combination of breakpoint and single steps. One stop at a
+  // breakpoint costs as much as three single steps.
   killing_point after(unsigned long n) const;
 
  private:
   std::vector<std::uintptr_t> came_by_;
-  std::vector<unsigned long> times_;  // how often it had come to that address, this time included
+  std::vector<unsigned long> times_;  // how often the address had been executed by then, this time included
   std::unordered_map<std::uintptr_t, unsigned long> seen_;
 };
 
@@ -58,12 +59,12 @@ inline killing_point walk::after(unsigned long n) const {
   return best;
 }
 
-// Stops the calling child. It does so before the operation and after it, for its tracer.
+// Stops the calling process. The traced child calls this before and after the operation, so that its tracer sees both.
 inline void stop_here() { syscall(SYS_kill, getpid(), SIGSTOP); }
 
 class stepped {
  public:
-  // Runs `prepare` without stops. The child then stands before the operation.
+  // Runs `prepare` in the child without stops. After the constructor, the child is stopped before the operation.
   stepped(const std::function<void()>& prepare, const std::function<void()>& operation)
       : child_([&] {
           if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) return 3;
@@ -75,8 +76,8 @@ class stepped {
         }) {
     int status = 0;
     is_ready_ = waitpid(child_.pid(), &status, 0) == child_.pid() && WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP;
-    // A child that failed in `prepare` has ended, and waitpid() above has reaped it. One that another signal has
-    // stopped is killed by its destructor.
+    // If the child failed in `prepare`, it has ended, and waitpid() above has reaped it. If another signal has stopped
+    // the child, its destructor kills it.
     if (!is_ready_ && !WIFSTOPPED(status)) child_.forget();
   }
 

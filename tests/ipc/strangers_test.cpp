@@ -1,4 +1,4 @@
-// Pids that now belong to another process, pid namespaces, and files that must not be trusted.
+// Tests pids that now belong to another process, pid namespaces, and files that must not be trusted.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -83,7 +83,7 @@ int reuse_a_pid(bool was_seen_alive) {
   const pid_t pid = holder->pid();
   const std::uint64_t start = detail::start_time_of(static_cast<std::uint32_t>(pid));
   holder->kill_and_wait();
-  // Repeats this until the new process has another start time than the holder had.
+  // Start times are coarse. The loop ends when the new process has another start time than the holder had.
   std::unique_ptr<child> other;
   for (;;) {
     if (!set_last_pid(pid - 1)) return kNotPermitted;
@@ -104,17 +104,17 @@ void expect_passed(int outcome) {
   EXPECT_EQ(outcome, 0);
 }
 
-TEST(Strangers, APidThatIsAnothersNowIsOfADeadProcess) {
+TEST(Strangers, AMemberIsDeadIfItsPidBelongsToAnotherProcess) {
   expect_passed(in_namespace(true, [] { return reuse_a_pid(false); }));
 }
 
-TEST(Strangers, APidThatIsAnothersNowIsOfADeadProcessThatWasSeenAlive) {
+TEST(Strangers, AMemberThatWasSeenAliveIsDeadIfItsPidBelongsToAnotherProcess) {
   expect_passed(in_namespace(true, [] { return reuse_a_pid(true); }));
 }
 
-// In our pid namespace, the pid of such a process belongs to nobody or to another process. While the process lives, it
-// keeps what it holds. When it has died, others get that.
-TEST(Strangers, OneOfAnotherPidNamespaceIsDeadWhenItHasDied) {
+// In the test's pid namespace, the pid of a member from another pid namespace belongs to no process, or to another
+// process. While that member lives, it must keep its loan. When it has died, the loan must become free.
+TEST(Strangers, AMemberOfAnotherPidNamespaceIsDeadOnlyWhenItHasDied) {
   for (const bool own_proc : {true, false}) {
     queue q = make();
     const baton holds, over;
@@ -161,8 +161,9 @@ TEST(Strangers, OneOfAnotherPidNamespaceIsDeadWhenItHasDied) {
   }
 }
 
-// In this /proc, our pid belongs to another process or to none. Its start time and its state are not ours.
-TEST(Strangers, AProcOfAnotherPidNamespaceTellsNothing) {
+// The process sees the /proc of another pid namespace. There its own pid belongs to another process or to none. So it
+// must not use the start time and the state that this /proc shows.
+TEST(Strangers, AProcOfAnotherPidNamespaceIsNotUsed) {
   expect_passed(in_namespace(false, [] {
     if (detail::start_time_of(static_cast<std::uint32_t>(getpid())) != 0) return 1;
     if (detail::state_of(static_cast<std::uint32_t>(getpid())) != 0) return 2;

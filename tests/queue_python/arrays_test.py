@@ -1,4 +1,4 @@
-"""Tests that arrays of numpy and tensors of DLPack keep their type, shape and strides, and are not copied on receipt."""
+"""Tests that numpy arrays and DLPack tensors keep their type, shape and strides, and that the receiver does not copy them."""
 import ctypes
 import gc
 import pickle
@@ -16,7 +16,7 @@ except ImportError:
 
 
 class Maker:
-    """A tensor of an unknown library, which has only the methods of DLPack and a way to be pickled."""
+    """A tensor of a library that forksight.queue does not know. It has only the methods of DLPack, and can be pickled."""
 
     def __init__(self, tensor, is_readable=True):
         self.tensor, self.is_readable = tensor, is_readable
@@ -50,7 +50,7 @@ class Tensors(Case):
         self.assertEqual(len(_tensors._exported), self.exported)
         super().tearDown()
 
-    def test_a_tensor_of_no_known_library(self):
+    def test_a_tensor_of_an_unknown_library(self):
         for shape, strides in (((300, 2), (2, 1)), ((2, 300), (1, 2)), ((10, 20, 3), (3, 30, 1)), ((600,), (1,))):
             items = [float(i) for i in range(600)]
             self.queue.put({"tensor": Maker(make_tensor(items, shape, strides))})
@@ -58,7 +58,7 @@ class Tensors(Case):
             self.assertEqual((type(got), got.dtype, got.shape, got.strides), (Tensor, (2, 64, 1), shape, strides))
             self.assertEqual(got.buffer.cast("d").tolist(), items)
 
-    def test_it_holds_the_message_and_lies_in_it(self):
+    def test_a_tensor_keeps_its_message_and_uses_its_memory(self):
         self.queue.put(Maker(make_tensor([1.0] * 1000, (1000,), (1,))))
         got = self.queue.get()
         self.queue.put(1, False)
@@ -68,10 +68,10 @@ class Tensors(Case):
         del got
         with self.assertRaises(Full):
             self.queue.put(2, False)
-        del capsule  # no library has consumed it
+        del capsule  # no library has taken the tensor from the capsule, so this frees the message
         self.queue.put(2, False)
 
-    def test_scalars_and_empty_ones(self):
+    def test_scalars_and_empty_tensors(self):
         for shape in ((), (0,), (3, 0, 2)):
             size = 1
             for length in shape:
@@ -79,11 +79,11 @@ class Tensors(Case):
             self.queue.put(Maker(make_tensor([7.0] * size, shape, _tensors.count_strides(shape))))
             self.assertEqual(self.queue.get().shape, shape)
 
-    def test_what_dlpack_refuses_is_pickled(self):
+    def test_a_tensor_that_dlpack_cannot_export_is_pickled(self):
         self.queue.put(Maker(make_tensor([1.0], (1,), (1,)), is_readable=False))
         self.assertEqual(self.queue.get(), "as it is pickled")
 
-    def test_what_is_not_dense_is_pickled(self):
+    def test_a_tensor_with_gaps_is_pickled(self):
         self.queue.put(Maker(make_tensor([1.0] * 10, (5,), (2,))))
         self.assertEqual(self.queue.get(), "as it is pickled")
 
@@ -121,7 +121,7 @@ class Numpy(Case):
                 self.assertEqual(got.strides, array.strides)
             self.assertTrue((got == array).all())
 
-    def test_what_has_gaps_is_sent_in_its_order(self):
+    def test_an_array_with_gaps_keeps_its_values(self):
         cube = numpy.arange(24 * 1000, dtype="f4").reshape(20, 30, 40)
         for array in (cube[::2, :, ::3], cube[::-1], cube.transpose(2, 0, 1)[:, ::2], numpy.broadcast_to(cube[0], (5, 30, 40))):
             self.queue.put(array)
@@ -164,7 +164,7 @@ class Numpy(Case):
         self.queue.put(2, False)
         self.assertEqual([array.sum() for array in kept], [10000] + [45] * 5)
 
-    def test_it_lies_in_the_memory_of_both(self):
+    def test_sender_and_receiver_use_the_same_memory(self):
         """The sender writes an array into a loan. The receiver gets an array that does not own its memory."""
         def work():
             with self.queue.loan() as loan:

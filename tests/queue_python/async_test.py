@@ -1,4 +1,5 @@
-"""Tests of aget() and aput(). A cancellation loses no message, and no thread delays the end of a loop or of the process."""
+"""Tests of aget() and aput(). A cancelled call must not lose a message. The threads that wait must not delay the end of the
+event loop or of the process."""
 import asyncio
 import gc
 import os
@@ -26,7 +27,7 @@ class Async(Case):
         wait_until(lambda: not waiting_threads(), RECOVERY)
         super().tearDown()
 
-    def test_there_and_back(self):
+    def test_aput_and_aget(self):
         async def main():
             task = asyncio.ensure_future(self.queue.aget())
             await asyncio.sleep(0.02)
@@ -64,7 +65,7 @@ class Async(Case):
         asyncio.run(main())
 
     def test_a_cancelled_aget_loses_nothing(self):
-        """The cancellation comes before the message, together with it, or after its delivery to the future. No message is lost."""
+        """The task is cancelled before, while or after the message is delivered to its future. No message is lost."""
         async def main():
             for step in range(60):
                 task = asyncio.ensure_future(self.queue.aget())
@@ -84,7 +85,7 @@ class Async(Case):
 
         asyncio.run(main())
 
-    def test_what_comes_between_delivery_and_cancellation(self):
+    def test_a_message_delivered_just_before_a_cancellation_is_not_lost(self):
         async def main():
             task = asyncio.ensure_future(self.queue.aget())
             await asyncio.sleep(0.02)
@@ -108,7 +109,7 @@ class Async(Case):
 
         asyncio.run(main())
 
-    def test_what_a_closed_loop_leaves_is_for_the_next_call(self):
+    def test_a_message_for_a_closed_loop_goes_to_the_next_call(self):
         loop = asyncio.new_event_loop()
         task = loop.create_task(self.queue.aget())
         loop.run_until_complete(asyncio.sleep(0.05))
@@ -173,7 +174,7 @@ loop.run_until_complete(asyncio.sleep(0.05))
 
         asyncio.run(cancelled())
         child = Child(lambda: asyncio.run(wait()))
-        wait_until(lambda: not waiting_threads(), RECOVERY)  # such a thread would take the message for this process
+        wait_until(lambda: not waiting_threads(), RECOVERY)  # a waiting thread of this process would take the message
         self.queue.put(1)
         self.assertEqual(child.end(), 0)
         self.assertEqual(self.queue.get(timeout=1), 2)

@@ -1,5 +1,4 @@
-"""Tests of Lock, Event, Value and Barrier. Among other things, processes that use them are killed or interrupted between two
-instructions."""
+"""Tests of Lock, Event, Value and Barrier. Some tests kill or interrupt a process between two instructions of a call."""
 import ctypes
 import gc
 import multiprocessing
@@ -35,7 +34,7 @@ def raise_stop(*_):
 
 
 class Locks(Case):
-    def test_a_killed_holder_gives_the_lock_and_is_named(self):
+    def test_the_lock_of_a_killed_holder_is_free_and_names_it(self):
         lock, line = Lock(), self.line()
         child = Child(hold, lock, line)
         line.hear()
@@ -53,7 +52,7 @@ class Locks(Case):
         self.assertIsNone(lock.abandoned)
         lock.release()
 
-    def test_a_holder_that_ends_normally_gives_the_lock(self):
+    def test_the_lock_of_a_holder_that_ends_normally_is_free(self):
         for end in (lambda lock: None, lambda lock: os._exit(0), lambda lock: gc.collect()):
             lock = Lock()
 
@@ -67,7 +66,7 @@ class Locks(Case):
             self.assertEqual(lock.abandoned, child.pid)
             lock.release()
 
-    def test_the_interpreter_ends_normally_with_the_lock(self):
+    def test_the_lock_is_free_after_its_holders_interpreter_ends_normally(self):
         lock = Lock()
         process = multiprocessing.get_context("spawn").Process(target=lock.acquire)
         process.start()
@@ -98,7 +97,7 @@ class Locks(Case):
         lock.release()
         going.tell()
 
-    def test_release_of_what_is_not_held(self):
+    def test_release_of_a_lock_that_is_not_held(self):
         lock = Lock()
         with self.assertRaises(ValueError):
             lock.release()
@@ -124,7 +123,7 @@ class Locks(Case):
             thread.join()
         self.assertEqual(counts[0], 1200)
 
-    def test_a_waiter_is_woken_and_does_not_sleep_a_slice(self):
+    def test_release_wakes_a_waiter_before_its_slice_ends(self):
         lock, asked, rounds = Lock(), self.line(), 20
         waits = []
 
@@ -138,12 +137,12 @@ class Locks(Case):
 
         child = Child(work)
         for _ in range(rounds):
-            asked.hear(most=1)  # one word only: the child may have sent several
+            asked.hear(most=1)  # reads one byte only, because the child may have sent several
             began = time.monotonic()
             with lock:
                 waits.append(time.monotonic() - began)
         child.end()
-        # The holder keeps the lock for 5 ms. A lost wake-up costs the waiter 20 to 40 ms.
+        # The holder keeps the lock for 5 ms. If a wake-up is lost, the waiter sleeps for 20 to 40 ms.
         self.assertLess(sorted(waits)[rounds // 4], 0.015)
 
     def test_killed_at_each_instruction_of_acquire_and_release(self):
@@ -186,7 +185,7 @@ class Locks(Case):
             self.assertTrue(lock.acquire(timeout=RECOVERY), at)
             lock.release()
         self.assertGreater(at, 50)
-        # acquire() may keep the lock only if it is interrupted after all its work, just before it returns.
+        # The lock may stay taken only if the handler interrupts acquire() at its last instructions, just before it returns.
         self.assertLessEqual(kept, 3)
 
     def test_a_handler_raises_at_each_instruction_of_a_with_block(self):
@@ -206,7 +205,7 @@ class Locks(Case):
             self.assertTrue(lock.acquire(timeout=RECOVERY), at)
             lock.release()
         self.assertGreater(at, 100)
-        # The lock may be kept only if the handler raises just before __enter__() returns, or before __exit__() begins.
+        # The lock may stay taken only if the handler raises just before __enter__() returns, or before __exit__() begins.
         self.assertLessEqual(kept, 6)
 
     def test_ctrl_c_ends_a_wait(self):
@@ -234,7 +233,7 @@ class Locks(Case):
         gc.collect()
         self.assertEqual(support.descriptors(), before)
 
-    def test_pickled_in_other_ways(self):
+    def test_a_value_passed_to_spawn_and_forkserver(self):
         value = Value("i", 0)
         for method in ("spawn", "forkserver"):
             context = multiprocessing.get_context(method)
@@ -364,7 +363,7 @@ class Barriers(Case):
         parts = [told[i * rounds:(i + 1) * rounds] for i in range(3)]
         self.assertEqual([sorted(round_) for round_ in zip(*parts)], [[0, 1, 2]] * rounds)
 
-    def test_a_killed_party_breaks_it(self):
+    def test_a_killed_party_breaks_the_barrier(self):
         barrier, line = Barrier(3), self.line()
         victim = Child(barrier.wait)
         wait_until(lambda: barrier.n_waiting == 1)
@@ -387,8 +386,8 @@ class Barriers(Case):
         barrier.reset()
         self.assertEqual((barrier.broken, barrier.n_waiting), (False, 0))
 
-    def test_who_was_let_through_is_not_told_of_a_later_end(self):
-        """A party was let through, but has not looked at its place yet. A reset() or an abort() at that time does not affect it."""
+    def test_a_party_that_was_let_through_is_not_affected_by_a_later_reset_or_abort(self):
+        """A party was let through, but has not noticed it yet. A reset() or an abort() at that time must not affect it."""
         for later in ("reset", "abort"):
             barrier, line, going = Barrier(2), self.line(), self.line()
 
@@ -406,7 +405,7 @@ class Barriers(Case):
             self.assertEqual(child.end(), 0)
             self.assertEqual(barrier.broken, later == "abort")
 
-    def test_reset_breaks_who_waits_and_leaves_it_well(self):
+    def test_reset_breaks_the_waits_and_the_barrier_can_be_used_again(self):
         barrier, line = Barrier(2), self.line()
 
         def work():
@@ -425,7 +424,7 @@ class Barriers(Case):
         self.assertEqual(line.hear(), b"0")
         self.assertEqual(child.end(), 0)
 
-    def test_a_time_out_breaks_it_for_the_others(self):
+    def test_a_timeout_breaks_the_barrier_for_the_others(self):
         barrier, line = Barrier(3), self.line()
 
         def work():
@@ -442,7 +441,7 @@ class Barriers(Case):
         self.assertEqual(child.end(), 0)
         self.assertTrue(barrier.broken)
 
-    def test_a_stopped_holder_of_its_lock_does_not_outlast_a_timeout(self):
+    def test_a_wait_times_out_although_the_holder_of_its_lock_is_stopped(self):
         barrier, line = Barrier(2), self.line()
 
         def hold_it():
@@ -490,7 +489,8 @@ class Barriers(Case):
         self.assertTrue(barrier.broken)
 
     def test_killed_at_each_instruction_of_the_last_arrival(self):
-        """The last party to arrive is killed. The other party gets through, or is told that the barrier is broken."""
+        """The last party to arrive is killed at each seventh instruction. The other party must get through, or get an error that
+        the barrier is broken."""
         last = None
         for at in range(0, MOST_INSTRUCTIONS, 7):
             barrier, line = Barrier(2), self.line()
@@ -509,7 +509,7 @@ class Barriers(Case):
             other, victim = Child(wait), Child(arrive)
             status = victim.end()
             if status != 0 and barrier._words[_barrier.STATE] == 0 and barrier.n_waiting == 1:
-                # The victim was killed before it had its place. So the other party still waits, and rightly so.
+                # The victim was killed before it had its place. So the other party must still wait.
                 other.kill()
                 other.end()
                 continue
@@ -521,8 +521,8 @@ class Barriers(Case):
         self.assertEqual(last, b"0")
 
     def test_a_handler_raises_at_each_instruction_of_wait(self):
-        """A signal handler raises at each instruction of wait(). The lock of the barrier is never kept. At most one place is kept.
-        It is kept if the handler raises between the two instructions that record it."""
+        """A signal handler raises at each instruction of wait(). The lock of the barrier must never stay taken. One place may
+        stay taken, if the handler raises between the two instructions that record it."""
         barrier = Barrier(1)
         for at in range(MOST_INSTRUCTIONS):
             with OpcodeTrace("_barrier.py", at, raise_stop) as trace:
@@ -541,7 +541,7 @@ class Barriers(Case):
         self.assertLess(at, MOST_INSTRUCTIONS - 1)
 
     def test_killed_while_it_lets_the_others_through(self):
-        """A process is killed when it has let one of two others through. The next one gets through, too."""
+        """A process must let two others through, and is killed after the first. The second must get through, too."""
         barrier, line = Barrier(3), self.line()
 
         def wait():
@@ -576,7 +576,7 @@ class Barriers(Case):
         self.assertEqual([child.end() for child in (victim, *others)], [-signal.SIGKILL, 0, 0])
         self.assertEqual(sorted(os.read(line.reader, 100)), sorted(b"01"))
 
-    def test_ctrl_c_breaks_it(self):
+    def test_ctrl_c_breaks_the_barrier(self):
         barrier = Barrier(2)
 
         def work():

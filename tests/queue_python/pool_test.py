@@ -1,5 +1,5 @@
-"""Tests of Pool: killed, stopped and ended workers, results that cannot be sent, and the orders of close(), terminate() and
-join()."""
+"""Tests of Pool: workers that are killed, are stopped or end, results that cannot be sent, and calls of close(), terminate()
+and join() in different orders."""
 import gc
 import itertools
 import multiprocessing
@@ -18,10 +18,10 @@ from support import Case, Child, wait_until
 
 from forksight.queue import Event, Pool, RemoteError, WorkerKilled
 
-QUICK = 10.0  # seconds for what must not wait for a worker
+QUICK = 10.0  # seconds: the most that a call may take that must not wait for a worker
 METHODS = ("fork", "spawn", "forkserver")
 event = Event()  # workers that fork() makes inherit it
-LARGE = 5 << 20  # bytes: more than a pipe takes
+LARGE = 5 << 20  # bytes: more than fits into a pipe
 WRITE = "1" if platform.machine() == "x86_64" else "64"  # the number of the system call write()
 
 
@@ -181,7 +181,7 @@ class Pools(Case):
             self.pool().apply(leave_by_exception, (4,))
         self.assertEqual(str(told.exception), "SystemExit: 4")
 
-    def test_each_way_to_start(self):
+    def test_each_start_method(self):
         for method in METHODS[1:]:
             pool = Pool(2, context=method)
             try:
@@ -222,7 +222,7 @@ class Pools(Case):
                     got.append(one)
             self.assertEqual(sorted(got + list(iterator)), [1, 4])
 
-    def test_an_iterable_that_blocks_stops_nobody(self):
+    def test_an_iterable_that_blocks_does_not_block_other_calls(self):
         going = threading.Event()
         self.addCleanup(going.set)
 
@@ -278,8 +278,9 @@ class Pools(Case):
                 stopped.get(1)
 
     def hold_in_a_result(self):
-        """Makes a pool, one of whose workers is blocked in the middle of sending a result, because the pool's thread is in a
-        callback. Returns the pool, the result, the pid of the worker, and the event that ends the callback."""
+        """Makes a pool with a worker that is blocked while it sends a large result. The worker is blocked because the pool's
+        thread, which would read the result, is in a callback. Returns the pool, the result, the pid of the worker, and the
+        event that ends the callback."""
         line, going = self.line(), threading.Event()
         self.addCleanup(going.set)
         pool = self.pool()
@@ -293,7 +294,7 @@ class Pools(Case):
         wait_until(lambda: is_in_write(victim))
         return pool, result, victim, going
 
-    def test_a_worker_that_is_killed_in_a_large_result(self):
+    def test_a_worker_that_is_killed_while_it_sends_a_large_result(self):
         pool, result, victim, going = self.hold_in_a_result()
         os.kill(victim, signal.SIGKILL)
         going.set()
@@ -302,7 +303,7 @@ class Pools(Case):
         self.assertEqual((told.exception.pid, told.exception.signal), (victim, signal.SIGKILL))
         self.assertEqual(pool.map(square, range(4)), [0, 1, 4, 9])
 
-    def test_a_worker_that_is_stopped_in_a_large_result(self):
+    def test_a_worker_that_is_stopped_while_it_sends_a_large_result(self):
         pool, result, victim, going = self.hold_in_a_result()
         os.kill(victim, signal.SIGSTOP)
         wait_until(lambda: state(victim) == "T")
@@ -316,7 +317,7 @@ class Pools(Case):
         with self.assertRaises(RuntimeError):
             result.get(0)
 
-    def test_a_worker_that_is_continued_in_a_large_result(self):
+    def test_a_worker_that_is_stopped_and_continued_while_it_sends_a_large_result(self):
         _, result, victim, going = self.hold_in_a_result()
         os.kill(victim, signal.SIGSTOP)
         wait_until(lambda: state(victim) == "T")
@@ -374,13 +375,14 @@ class Pools(Case):
         self.assertFalse(later.cancel())
         self.assertEqual(later.get(), [0, 1, 4, 9])
 
-    def test_somebody_else_reaps_the_workers(self):
+    def test_other_code_reaps_the_workers(self):
         pool = self.pool()
         for round_ in range(3):
             result = pool.apply_async(wait_for_event, (1,))
             wait_until(lambda: any(worker.has_begun and worker.chunk for worker in pool._workers))
             victim, = [worker for worker in pool._workers if worker.chunk]
-            # A handler of SIGCHLD that waits for any child would reap the worker, too. Here a thread does it.
+            # A SIGCHLD handler of the program that waits for any child would also reap the workers. Here a thread reaps the
+            # worker before the pool does.
             reaper = threading.Thread(target=os.waitpid, args=(victim.pid, 0))
             victim.reap, reap = lambda: (reaper.join(), reap())[1], victim.reap
             reaper.start()
@@ -424,7 +426,7 @@ class Pools(Case):
         pool.terminate()
         self.assertTrue(stopped.ready())
 
-    def test_a_pool_in_a_forked_child_is_the_parents(self):
+    def test_a_forked_child_cannot_use_the_parents_pool(self):
         pool = self.pool()
 
         def work():
@@ -505,8 +507,8 @@ def is_there(pid):
 
 
 def stop_servers():
-    """Ends the fork server and the resource tracker. multiprocessing starts them beside the workers, and otherwise ends them only
-    with the process."""
+    """Ends the fork server and the resource tracker. multiprocessing starts these two processes with the first workers, and ends
+    them only when this process ends. tearDown() checks that no child process is left."""
     from multiprocessing import forkserver, resource_tracker
     server = forkserver._forkserver
     if server._forkserver_pid is not None:

@@ -1,4 +1,4 @@
-"""Tests of Queue: put() and get(), their limits, signals, killed processes, and the ways by which other processes get the queue."""
+"""Tests of Queue: put() and get(), their limits, signals, killed processes, and how other processes get the queue."""
 import gc
 import multiprocessing
 import multiprocessing.connection
@@ -96,20 +96,20 @@ class Basics(Case):
             newest.put(item)
         self.assertEqual((newest.get(), newest.get()), (3, 4))
 
-    def test_wrong_words(self):
+    def test_invalid_values_of_options(self):
         with self.assertRaisesRegex(ValueError, "full='drop': it can be 'block', 'fail', 'drop_oldest'"):
             Queue(full="drop")
         with self.assertRaisesRegex(ValueError, "role='reader'"):
             Queue.attach(self.queue.fileno(), "reader")
 
-    def test_what_cannot_be_pickled_holds_nothing(self):
+    def test_an_item_that_cannot_be_pickled_keeps_no_buffer(self):
         for _ in range(10):
             with self.assertRaises((AttributeError, TypeError, pickle.PicklingError)):
                 self.queue.put(lambda: 1)
         for item in range(4):
             self.queue.put(item, False)
 
-    def test_what_cannot_be_unpickled_holds_nothing_and_does_not_come_again(self):
+    def test_an_item_that_cannot_be_unpickled_keeps_no_buffer_and_is_not_delivered_again(self):
         for _ in range(10):
             self.queue.put(Unreadable(), False)
             try:
@@ -160,9 +160,9 @@ class Basics(Case):
         self.assertEqual(bytes(self.queue.get()), b"loan")
         for _ in range(10):
             with self.queue.loan(False):
-                pass  # the loan goes back at the end of the block
+                pass  # the end of the block gives the loan back
         for _ in range(10):
-            self.queue.loan(False)  # a loan that nothing refers to goes back, too
+            self.queue.loan(False)  # a loan is also given back when nothing refers to it any more
         loans = [self.queue.loan(False) for _ in range(4)]
         with self.assertRaises(Full):
             self.queue.loan(False)
@@ -289,8 +289,8 @@ class Signals(Case):
         self.assertEqual(child.end(), 0)
 
     def test_a_handler_raises_at_each_instruction_of_get(self):
-        """A signal handler raises at each instruction of get(). A message is lost only at the last instructions, which return it.
-        No message is held afterwards."""
+        """A signal handler raises at each instruction of get(). A message may be lost only at the last instructions, which return
+        it to the caller. No message may stay held."""
         shared, lost = self.sharedClosing(Queue(2)), 0
         for at in range(MOST_INSTRUCTIONS):
             shared.put(at, False)
@@ -317,7 +317,8 @@ class Signals(Case):
         self.assertLessEqual(lost, 3)
 
     def test_a_handler_raises_at_each_instruction_of_put(self):
-        """A signal handler raises at each instruction of put(). The item is sent once or not at all, and no buffer is kept."""
+        """A signal handler raises at each instruction of put(). The item must be sent once or not at all. No buffer may stay
+        taken."""
         shared = self.sharedClosing(Queue(2))
         sent = 0
         for at in range(MOST_INSTRUCTIONS):
@@ -344,7 +345,7 @@ class Signals(Case):
 
 
 class Kills(Case):
-    def test_a_killed_receiver_gives_its_buffers(self):
+    def test_the_buffers_of_a_killed_receiver_are_freed(self):
         shared, line = self.sharedClosing(Queue(2)), self.line()
 
         def work():
@@ -366,7 +367,7 @@ class Kills(Case):
         shared.put(3, timeout=5)
         self.assertQuick(began, RECOVERY)
 
-    def test_an_item_of_a_killed_receiver_comes_again(self):
+    def test_an_item_of_a_killed_receiver_is_delivered_again(self):
         shared, line = self.sharedClosing(Queue(2, redeliver=True)), self.line()
 
         def work():
@@ -382,7 +383,7 @@ class Kills(Case):
         child.end()
         self.assertEqual(bytes(shared.get(timeout=RECOVERY)), b"again")
 
-    def test_a_killed_lender_gives_its_loan(self):
+    def test_the_loan_of_a_killed_process_is_freed(self):
         shared, line = self.sharedClosing(Queue(1)), self.line()
 
         def work():
@@ -423,7 +424,7 @@ class Kills(Case):
             self.assertIs(type(told.exception), error)
             self.assertEqual(told.exception.pid, child.pid if error is ProducerDied else 0)
 
-    def test_the_maker_keeps_it_open(self):
+    def test_the_creator_keeps_the_queue_open(self):
         shared = self.sharedClosing(Queue(1))
         for _ in range(3):
             self.assertEqual(Child(lambda: shared.put("one more")).end(), 0)
@@ -453,7 +454,7 @@ class Kills(Case):
         with self.assertRaises(NoConsumer):
             producer.put(3)
 
-    def test_a_queue_among_what_connection_wait_waits_for(self):
+    def test_connection_wait_accepts_the_reader_and_the_writer_of_a_queue(self):
         shared = self.sharedClosing(Queue(2))
         reader, writer = shared.reader, shared.writer
         self.assertEqual(multiprocessing.connection.wait([reader, writer], timeout=RECOVERY), [writer])
@@ -506,13 +507,13 @@ class Kills(Case):
         with self.assertRaises(Closed):
             shared.get(timeout=RECOVERY)
 
-    def test_numbers_that_cannot_be_expected(self):
+    def test_invalid_expected_numbers_and_grace_times(self):
         for wrong in ({"expected_producers": 4097}, {"expected_consumers": -1}, {"grace": -1}):
             with self.assertRaises(ValueError):
                 Queue(2, **wrong)
 
     def test_killed_at_each_instruction_of_put_and_get(self):
-        """A process is killed at every fifth instruction of put() and get(). No buffer is lost."""
+        """A process is killed at every fifth instruction of put() and get(). Both buffers of the queue must become free."""
         shared = self.sharedClosing(Queue(2))
 
         def work(at):
@@ -584,13 +585,13 @@ class Ways(Case):
 
         self.assertEqual(Child(work).end(), 0)
         self.assertEqual(shared.get(timeout=1), "from a child")
-        # The end of the child's copy of the view did not release the parent's message.
+        # When the child ended, its copy of the view ended, too. That must not have released the parent's message.
         shared.put(1, False)
         with self.assertRaises(Full):
             shared.put(2, False)
         self.assertEqual(bytes(view), b"parent's")
 
-    def test_pickled_by_a_process_that_has_closed_it(self):
+    def test_a_pickled_queue_cannot_be_loaded_after_it_was_closed(self):
         shared = Queue()
         data = pickle.dumps(shared)
         other = pickle.loads(data)
@@ -602,7 +603,7 @@ class Ways(Case):
         gc.collect()
         with self.assertRaises(FileNotFoundError):
             pickle.loads(data)
-        # One of these files gets the number that the descriptor of the queue had.
+        # One of these files gets the descriptor number that the queue had. The pickle must not accept that file.
         others = [os.open("/dev/null", os.O_RDWR) for _ in range(10)]
         try:
             with self.assertRaises(OSError) as told:
@@ -663,7 +664,7 @@ class ChosenNames(Case):
         self.assertEqual({queue.get(timeout=60) for _ in children}, {child.pid for child in children})
         self.assertEqual([child.end() for child in children], [0] * 4)
 
-    def test_is_kept_open(self):
+    def test_a_handle_keeps_the_queue_open_after_another_has_closed(self):
         queue = self.make()
         other = self.make()
         other.put(1)

@@ -16,7 +16,7 @@ if "FORKSIGHT_QUEUE_TEST_PACKAGE" not in os.environ:  # multiprocessing's proces
 sys.path.insert(0, os.environ["FORKSIGHT_QUEUE_TEST_PACKAGE"])
 
 LIMIT = 90  # seconds that each test may take, on a busy machine
-RECOVERY = 5.0  # seconds for what takes 40 ms on an idle machine, and never happens if the code is wrong
+RECOVERY = 5.0  # seconds to wait for what takes 40 ms on an idle machine, and never happens if the code is wrong
 prctl = ctypes.CDLL(None).prctl
 PR_SET_PDEATHSIG = 1
 
@@ -60,10 +60,10 @@ class Line:
         os.write(self.writer, word)
 
     def hear(self, limit=LIMIT, most=100):
-        """Returns what has been written, at most `most` bytes of it."""
+        """Waits until bytes have been written. Returns them, but at most `most` of them."""
         ready, _, _ = select.select([self.reader], [], [], limit)
         if not ready:
-            raise AssertionError("no word came through the pipe")
+            raise AssertionError("no byte was written into the pipe in time")
         return os.read(self.reader, most)
 
     def close(self):
@@ -159,7 +159,7 @@ class Case(unittest.TestCase):
             line = self.line()
             child = Child(work, line)
             line.hear()
-            time.sleep(0.1)  # the child probably waits by then; if it does not, the check holds all the same
+            time.sleep(0.1)  # the child probably waits after this time; if it does not wait yet, the check is still valid
             sent = time.monotonic()
             child.kill(signal.SIGINT)
             self.assertEqual(line.hear(), b"interrupted")

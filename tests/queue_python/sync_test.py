@@ -1,4 +1,4 @@
-"""RLock, Semaphore and Condition, whose holders and waiters are killed or interrupted."""
+"""Tests of RLock, Semaphore and Condition. Many tests kill or interrupt the holders and the waiters."""
 import multiprocessing
 import os
 import pickle
@@ -59,7 +59,7 @@ class RLocks(Case):
         with self.assertRaises(ValueError):
             lock.release()
 
-    def test_a_killed_holder_gives_it_however_often_it_had_acquired_it(self):
+    def test_the_lock_of_a_killed_holder_is_free_although_it_was_acquired_twice(self):
         lock, line = RLock(), self.line()
 
         def work():
@@ -78,7 +78,7 @@ class RLocks(Case):
         lock.release()
         self.assertFalse(lock.held)
 
-    def test_a_child_of_the_holder_begins_without_it(self):
+    def test_a_forked_child_does_not_hold_the_lock_of_its_parent(self):
         lock = RLock()
         lock.acquire()
         lock.acquire()
@@ -109,7 +109,7 @@ class RLocks(Case):
                 if depth:
                     lock.release()
                 if lock.held:
-                    kept += 1  # __enter__() had nothing left to do but to return, or __exit__() had not begun
+                    kept += 1  # the handler raised at the end of __enter__(), or before __exit__() began
                     lock.release()
                 self.assertFalse(lock.held, (depth, at))
                 self.assertTrue(others.acquire(False), (depth, at))
@@ -212,7 +212,7 @@ class Semaphores(Case):
                 except Stop:
                     pass
             while semaphore.get_value() < 2:
-                kept += 1  # __enter__() had nothing left to do but to return, or __exit__() had not begun
+                kept += 1  # the handler raised at the end of __enter__(), or before __exit__() began
                 semaphore.release()
             if not trace.has_acted:
                 break
@@ -245,7 +245,7 @@ class Conditions(Case):
                 line.tell(b"notified" if told else b"timeout")
         return Child(work)
 
-    def test_notify_wakes_as_many_as_it_says(self):
+    def test_notify_wakes_the_given_number_of_waiters(self):
         condition, line = Condition(), self.line()
         children = [self.waiter(condition, line) for _ in range(3)]
         wait_until(lambda: count_waiters(condition) == 3)
@@ -257,7 +257,7 @@ class Conditions(Case):
         for child in children:
             self.assertEqual(child.end(), 0)
 
-    def test_a_killed_waiter_takes_no_notify_with_it(self):
+    def test_a_killed_waiter_does_not_consume_a_notify(self):
         condition, line = Condition(), self.line()
         killed = self.waiter(condition, line)
         wait_until(lambda: count_waiters(condition) == 1)
@@ -269,7 +269,7 @@ class Conditions(Case):
             condition.notify()
         self.assertEqual(other.end(), 0)
 
-    def test_a_waiter_that_is_killed_after_it_was_notified_takes_no_notify_with_it(self):
+    def test_the_notify_of_a_waiter_that_is_killed_goes_to_another_waiter(self):
         condition, line = Condition(), self.line()
         killed = self.waiter(condition, line)
         wait_until(lambda: count_waiters(condition) == 1)
@@ -278,31 +278,31 @@ class Conditions(Case):
         killed.kill(signal.SIGSTOP)
         os.waitpid(killed.pid, os.WUNTRACED)
         with condition:
-            condition.notify()  # the first place is that of the stopped process
+            condition.notify()  # notifies the first place, which belongs to the stopped process
         killed.kill()
         self.assertEqual(killed.end(), -signal.SIGKILL)
         self.assertEqual(other.end(), 0)
 
-    def test_the_next_waiter_in_the_place_of_a_notified_and_killed_one_does_not_lose_its_notify(self):
+    def test_a_new_waiter_in_the_place_of_a_killed_one_does_not_lose_its_notify(self):
         condition, line = Condition(), self.line()
         killed = self.waiter(condition, line)
         wait_until(lambda: count_waiters(condition) == 1)
         other = self.waiter(condition, line)
         wait_until(lambda: count_waiters(condition) == 2)
         with condition:
-            pass  # `other` has released the lock: a waiter is counted shortly before
+            pass  # now `other` has released the lock: a waiter is counted shortly before it releases the lock
         for child in (killed, other):
             child.kill(signal.SIGSTOP)
             os.waitpid(child.pid, os.WUNTRACED)
         with condition:
-            condition.notify()  # the first place is that of `killed`
+            condition.notify()  # notifies the first place, which belongs to `killed`
             killed.kill()
             self.assertEqual(killed.end(), -signal.SIGKILL)
-            self.assertFalse(condition.wait(0))  # in the first place, which is free now
+            self.assertFalse(condition.wait(0))  # waits in the first place, which is free now
             other.kill(signal.SIGCONT)
         self.assertEqual(other.end(), 0)
 
-    def test_a_killed_holder_of_its_lock_holds_up_nobody(self):
+    def test_the_conditions_lock_is_free_after_its_holder_is_killed(self):
         condition, line = Condition(), self.line()
 
         def work():
@@ -358,7 +358,9 @@ class Conditions(Case):
             self.assertEqual(count_waiters(condition), 0)
 
     def test_a_handler_raises_at_each_instruction_of_wait(self):
-        """The lock is not kept, nobody is counted as a waiter, and places are kept only where nothing could note them."""
+        """A signal handler raises at each third instruction of a with block that contains wait(). The lock must not stay taken,
+        and no waiter may stay counted. A few places may stay taken: the handler may raise after wait() has locked a place, and
+        before it can note that or give the place back."""
         condition, places = Condition(), 0
         for at in range(0, MOST_INSTRUCTIONS, 3):
             with OpcodeTrace("_sync.py", at, raise_stop) as trace:
@@ -374,10 +376,10 @@ class Conditions(Case):
             if not trace.has_acted:
                 break
         self.assertGreater(at, 60)
-        self.assertLessEqual(places, 6)  # between the lock of a place and the note of it, or of its end
+        self.assertLessEqual(places, 6)
 
     def test_killed_at_each_instruction_of_notify(self):
-        """The waiter is woken by this notify(), or by the next one."""
+        """A process is killed in notify(). Its notify() or the next one must wake the waiter."""
         for at in range(0, MOST_INSTRUCTIONS, 23):
             condition, line = Condition(), self.line()
             waiter = self.waiter(condition, line)
@@ -394,13 +396,14 @@ class Conditions(Case):
                 with condition:
                     condition.notify()
             self.assertEqual(waiter.end(), 0)
-            line.hear()  # "." of its beginning; what it was told may follow in the same read
+            line.hear()  # reads the "." that the waiter wrote before its wait, and perhaps also its result
             if status == 0:
                 break
         self.assertGreater(at, 60)
 
-    def test_a_queue_of_its_own(self):
-        """Producers and consumers, some of them killed: everything arrives, as each change is one assignment."""
+    def test_producers_and_consumers_with_one_condition(self):
+        """One consumer is killed. The others must still be notified of every item. Each change of a counter is one assignment,
+        so the killed consumer leaves no half-finished change."""
         condition, made, taken = Condition(), Value("i", 0, lock=False), Value("i", 0, lock=False)
 
         def produce():
@@ -420,7 +423,7 @@ class Conditions(Case):
         consumers[0].kill()
         for producer in producers:
             self.assertEqual(producer.end(), 0)
-        wait_until(lambda: taken.value >= 99)  # the killed one may have been at its assignment
+        wait_until(lambda: taken.value >= 99)  # the assignment of the killed consumer may be lost
         for consumer in consumers:
             consumer.kill()
             consumer.end()
@@ -428,7 +431,7 @@ class Conditions(Case):
 
 
 class Starts(Case):
-    def test_they_are_passed_to_processes_of_each_start_method(self):
+    def test_synchronisation_objects_are_passed_with_each_start_method(self):
         for method in ("fork", "spawn", "forkserver"):
             context = multiprocessing.get_context(method)
             lock, semaphore, condition, value = RLock(), Semaphore(1), Condition(), Value("i", 0)

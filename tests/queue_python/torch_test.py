@@ -1,4 +1,4 @@
-"""Tests that tensors of torch keep their type, shape and strides, and are not copied on receipt."""
+"""Tests that torch tensors keep their type, shape and strides, and that the receiver does not copy them."""
 import unittest
 
 from support import Case
@@ -28,7 +28,7 @@ class Torch(Case):
                 self.assertEqual(got.stride(), tensor.stride())
             self.assertTrue(torch.equal(got, tensor))
 
-    def test_what_dlpack_does_not_take(self):
+    def test_tensors_that_dlpack_cannot_export(self):
         gradient = torch.ones(1000, requires_grad=True)
         self.queue.put([gradient, torch.ones(100, 100)[::2], torch.nn.Parameter(torch.ones(3), requires_grad=False)])
         got = self.queue.get()
