@@ -1,5 +1,6 @@
 // For libFuzzer: what it makes is written over a queue that is in use, by exclusive or, and the queue is attached to
-// and used. Its first byte chooses the policy, and whether the header's checksum is made good again.
+// and used. Its first byte chooses the policy, whether the header's checksum is made good again, and whether the handle
+// gets descriptors for an event loop: then two threads read the segment while it is used.
 #include <sys/mman.h>
 
 #include <cstddef>
@@ -73,6 +74,10 @@ class target {
     if ((data[0] & 2) != 0) shape.crc = detail::crc32c(&shape, offsetof(detail::geometry, crc));
     (void)inspect(q_.fd());
     auto second = queue::attach(q_.fd());
+    if (second && (data[0] & 12) == 12) {
+      (void)second->message_fd();
+      (void)second->room_fd();
+    }
     if (second) use(*second);
     use(q_);
   }
