@@ -59,14 +59,19 @@ std::string seconds(std::uint64_t milliseconds) {
   return fmt::format("{:.1f} s", static_cast<double>(milliseconds) / 1000);
 }
 
-// "  producers: 3 expected, 1 there, 1 closed, 1 died\n"; empty if the queue expects no number and has no grace time.
+// "  producers: 3 expected, 1 there, 1 closed, 0 died, 1 has not come\n"; empty if the queue expects no number and has
+// no grace time.
 std::string lifetimes_of(const snapshot& seen) {
   std::string text;
   const auto tell = [&](const char* name, const snapshot::role_counts& counts, bool snapshot::participant::*role) {
     if (counts.expected == 0 && seen.grace_ms == 0) return;
-    text += fmt::format("  {}: {}{} there, {} closed, {} died\n", name,
-                        counts.expected != 0 ? fmt::format("{} expected, ", counts.expected) : "",
-                        std::ranges::count(seen.participants, true, role), counts.closed, counts.died);
+    const auto there = static_cast<std::uint32_t>(std::ranges::count(seen.participants, true, role));
+    const std::uint32_t came = there + counts.closed + counts.died;
+    const std::uint32_t missing = counts.expected > came ? counts.expected - came : 0;
+    text += fmt::format("  {}: {}{} there, {} closed, {} died{}\n", name,
+                        counts.expected != 0 ? fmt::format("{} expected, ", counts.expected) : "", there, counts.closed,
+                        counts.died,
+                        missing != 0 ? fmt::format(", {} {} not come", missing, missing == 1 ? "has" : "have") : "");
   };
   tell("producers", seen.producers, &snapshot::participant::is_producer);
   tell("consumers", seen.consumers, &snapshot::participant::is_consumer);

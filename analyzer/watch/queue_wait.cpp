@@ -72,6 +72,46 @@ std::string name_holder(const snapshot& queue) {
                      static_cast<double>(most->second.oldest_ms) / 1000);
 }
 
+// Who might end the wait of `waiter`: a role of the queue, and the words about it.
+struct Role {
+  bool snapshot::participant::*has;
+  const snapshot::role_counts& counts;
+  const char* name;       // "producer"
+  const char* done_by;    // "sent by"
+  const char* by_nobody;  // "no other process has sent one"
+};
+
+// "sent by process 812 (alive, state S); 2 of 3 expected producers have not come yet". `is_only_hope`: nothing else
+// than a member of this role ends the wait.
+std::string describe_role(const snapshot& queue, const Role& role, std::uint32_t waiter, bool is_only_hope) {
+  const snapshot::role_counts& counts = role.counts;
+  const auto there = static_cast<std::uint32_t>(std::ranges::count(queue.participants, true, role.has));
+  const std::uint32_t ended = counts.closed + counts.died;
+  const std::string others = list_participants(queue, role.has, waiter);
+  std::string text;
+  if (!others.empty()) {
+    text = fmt::format("{} {}", role.done_by, others);
+  } else if (ended == 0) {
+    text = role.by_nobody;
+  } else {
+    text = fmt::format("no {}{} is there any more: {} closed, {} died", there == 0 ? "" : "other ", role.name,
+                       counts.closed, counts.died);
+  }
+  if (counts.expected > ended + there) {
+    const std::uint32_t missing = counts.expected - ended - there;
+    const std::string which =
+        fmt::format("{} of {} expected {}{}", missing, counts.expected, role.name, counts.expected == 1 ? "" : "s");
+    if (there == 0 && is_only_hope) return fmt::format("{}; it waits for {} to come", text, which);
+    return fmt::format("{}; {} {} not come yet", text, which, missing == 1 ? "has" : "have");
+  }
+  const bool all_closed = counts.expected != 0 && counts.closed >= counts.expected;
+  if (there == 0 && ended != 0 && queue.grace_ms != 0 && !all_closed) {
+    text += fmt::format("; it waits for another one to come, for {:.1f} s at most",
+                        static_cast<double>(queue.grace_ms) / 1000);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string describe_queue_wait(const files::Reader& /*reader*/, std::int32_t pid, std::int32_t tid,
@@ -84,18 +124,21 @@ std::string describe_queue_wait(const files::Reader& /*reader*/, std::int32_t pi
   const std::string name = fmt::format("queue {}", queue->id.substr(0, 8));
   const auto me = std::ranges::find(queue->participants, static_cast<std::uint32_t>(pid), &snapshot::participant::pid);
   const bool wants_room = me != queue->participants.end() && (me->waits_for_buffer || me->waits_for_slot);
+  const auto waiter = static_cast<std::uint32_t>(pid);
   if (!wants_room) {
-    const std::string producers =
-        list_participants(*queue, &snapshot::participant::is_producer, static_cast<std::uint32_t>(pid));
+    const Role producers{&snapshot::participant::is_producer, queue->producers, "producer", "sent by",
+                         "no other process has sent one"};
+    // A message that somebody holds may be returned to the queue.
+    const bool is_empty = queue->queued == 0 && queue->held == 0 && queue->returned == 0;
     return fmt::format("a message of {}, {} queued; {}", name, queue->queued,
-                       producers.empty() ? "no other process has sent one" : "sent by " + producers);
+                       describe_role(*queue, producers, waiter, is_empty));
   }
   const std::string holder = name_holder(*queue);
-  const std::string consumers =
-      list_participants(*queue, &snapshot::participant::is_consumer, static_cast<std::uint32_t>(pid));
+  const Role consumers{&snapshot::participant::is_consumer, queue->consumers, "consumer", "received by",
+                       "no other process receives"};
   return fmt::format("{} of {}, {} queued{}; {}", me->waits_for_buffer ? "a free buffer" : "a free slot", name,
                      queue->queued, holder.empty() ? "" : ", " + holder,
-                     consumers.empty() ? "no other process receives" : "received by " + consumers);
+                     describe_role(*queue, consumers, waiter, holder.empty()));
 }
 
 }  // namespace forksight::watch

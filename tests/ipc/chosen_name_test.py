@@ -47,7 +47,7 @@ def check_what_is_expected():
             if is_closed:
                 native.forksight_queue_close(producer)
         text = say("inspect", choice.decode())
-        assert "  producers: 3 expected, 1 there, 1 closed, 0 died\n  consumers: 0 there, 0 closed, 0 died\n" in text, text
+        assert "  producers: 3 expected, 1 there, 1 closed, 0 died, 1 has not come\n  consumers: 0 there, 0 closed, 0 died\n" in text, text
         assert "  after the last one has ended, others may come for 1.5 s\n" in text, text
         seen = json.loads(say("inspect", choice.decode(), "--format", "json"))[0]
         assert seen["producers"] == {"expected": 3, "closed": 1, "died": 0}, seen

@@ -1,6 +1,7 @@
 // A fuzz target for libFuzzer. It combines the bytes of the input with the bytes of a queue that is in use, by
-// exclusive or. Then it attaches to that queue and uses it. The first byte of the input chooses the policy after a
-// death, and whether the checksum of the header is corrected.
+// exclusive or. Then it attaches to that queue and uses it. The first byte of the input chooses three things: the policy
+// after a death, whether the checksum of the header is corrected, and whether the handle gets descriptors for an event
+// loop. With descriptors, two threads read the segment while it is used.
 #include <sys/mman.h>
 
 #include <cstddef>
@@ -74,6 +75,10 @@ class target {
     if ((data[0] & 2) != 0) shape.crc = detail::crc32c(&shape, offsetof(detail::geometry, crc));
     (void)inspect(q_.fd());
     auto second = queue::attach(q_.fd());
+    if (second && (data[0] & 12) == 12) {
+      (void)second->message_fd();
+      (void)second->room_fd();
+    }
     if (second) use(*second);
     use(q_);
   }

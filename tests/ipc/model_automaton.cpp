@@ -1,5 +1,6 @@
 #include "model_automaton.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -9,7 +10,10 @@ namespace {
 
 using namespace detail;
 
-std::string key_of(const suspended& what, std::uint8_t window) {
+constexpr local_id kNoLocal = ~local_id{0};
+
+// What two local states must have in common to be alike.
+std::string common_key_of(const suspended& what, std::uint8_t window) {
   const actor_view& view = what.view;
   std::string key{static_cast<char>(window)};
   for (const bool one : {view.is_over, view.has_sent, view.has_taken, view.has_released, view.has_put_back,
@@ -18,8 +22,10 @@ std::string key_of(const suspended& what, std::uint8_t window) {
   }
   key += std::to_string(view.number) + ',' + std::to_string(view.searched) + (what.next == nullptr ? '.' : '>');
   key.append(reinterpret_cast<const char*>(&what.next), sizeof what.next);
-  return key + what.bytes;
+  return key;
 }
+
+std::string key_of(const suspended& what, std::uint8_t window) { return common_key_of(what, window) + what.bytes; }
 
 // The number of the first of the two users that `swap` exchanges.
 std::uint32_t first_of(std::uint32_t swap) { return swap == 0 ? 0 : kProducers; }
@@ -30,7 +36,11 @@ std::uint64_t swapped(std::uint64_t value, std::uint64_t one) {
 
 }  // namespace
 
-automaton::automaton(const word_table& words) : words_(words) {
+automaton::automaton(const word_table& words, bool merges, const met_values& met)
+    : words_(words), merges_(merges), met_(words.size()), is_met_(words.size()) {
+  for (std::size_t i = 0; i < met.size(); ++i) {
+    for (const std::uint64_t value : met[i]) meet(i, intern(value));
+  }
   for (std::uint32_t i = 0; i < kMaxActors; ++i) {
     const std::uint32_t actor = i < kUsers ? i : kUsers;
     local made;
@@ -51,6 +61,7 @@ local_id automaton::intern(local what) {
   const auto [at, is_new] = ids_.try_emplace(key_of(what.at, what.window), static_cast<local_id>(locals_.size()));
   if (!is_new) return at->second;
   what.word = what.at.next == nullptr ? -1 : words_.find(what.at.next);
+  what.like = at->second;
   locals_.push_back(std::move(what));
   return at->second;
 }
@@ -69,13 +80,16 @@ value_id automaton::intern(std::uint64_t value) {
 }
 
 // A recovering process accesses a word that is guarded only after it found the dead process in the guard. It accesses
-// all slots first, and then all buffers. An access to a slot's guard clears the window. The bits of the buffers stay.
+// all slots first, and then all buffers. An access to a slot's guard clears the window, and so does an access to a
+// common word. An access to a buffer's guard clears the bits of the other buffers.
 std::uint8_t automaton::window_after(local_id from, value_id found) const {
   const local& one = locals_[from];
   const word_info& word = words_[static_cast<std::size_t>(one.word)];
-  if (!one.recovers || word.kind != word_kind::guard) return one.window;
-  const bool is_slot = word.bit < kSlots;
-  const std::uint8_t kept = is_slot ? 0 : one.window;
+  if (!one.recovers) return one.window;
+  if (word.kind == word_kind::common) return 0;
+  if (word.kind != word_kind::guard) return one.window;
+  constexpr unsigned kSlotBits = (1u << kSlots) - 1;
+  const unsigned kept = word.bit < kSlots ? 0 : one.window & kSlotBits;
   const bool names_dead = owner(found) == g_world.plan.victim && owner(found) >= 0;
   return static_cast<std::uint8_t>(kept | (names_dead ? 1u << word.bit : 0));
 }
@@ -110,11 +124,119 @@ automaton::transition automaton::run(local_id from, value_id found) {
 }
 
 automaton::transition automaton::step(local_id from, value_id found) {
+  transition by = raw_step(from, found);
+  by.next = merged(by.next);
+  return by;
+}
+
+automaton::transition automaton::raw_step(local_id from, value_id found) {
   const std::uint64_t key = std::uint64_t{from} << 16 | found;
   if (const auto known = table_.find(key); known != table_.end()) return known->second;
   const transition made = run(from, found);
   table_.emplace(key, made);
   return made;
+}
+
+local_id automaton::first_like(local_id of) {
+  while (locals_[of].like != of) of = locals_[of].like = locals_[locals_[of].like].like;
+  return of;
+}
+
+local_id automaton::merged(local_id of) {
+  if (!merges_ || locals_[of].word < 0) return of;
+  if (!locals_[of].was_compared) {
+    locals_[of].was_compared = true;
+    std::vector<local_id>& others = standing_[common_key_of(locals_[of].at, locals_[of].window)];
+    for (const local_id other : others) {
+      if (first_like(other) == first_like(of) || merge_if_alike(other, of)) return first_like(of);
+    }
+    others.push_back(of);
+  }
+  return first_like(of);
+}
+
+// Assumes that the two are alike, and tries each step. If the next local states differ, they must be alike, too, and
+// are tried in turn. If nothing contradicts, all these pairs are alike.
+bool automaton::merge_if_alike(local_id one, local_id other) {
+  constexpr std::size_t kMostPairs = 200;
+  std::vector<std::pair<local_id, local_id>> pairs;
+  std::unordered_map<local_id, local_id> assumed;  // a forest, as local::like
+  const auto top = [&](local_id of) {
+    of = first_like(of);
+    for (auto at = assumed.find(of); at != assumed.end(); at = assumed.find(of)) of = at->second;
+    return of;
+  };
+  const auto assume = [&](local_id a, local_id b) {
+    a = top(a);
+    b = top(b);
+    if (a == b) return true;
+    const local &left = locals_[a], &right = locals_[b];
+    if (left.recovers != right.recovers ||
+        common_key_of(left.at, left.window) != common_key_of(right.at, right.window)) {
+      return false;
+    }
+    assumed[std::max(a, b)] = std::min(a, b);
+    pairs.emplace_back(a, b);
+    return pairs.size() < kMostPairs;
+  };
+  if (!assume(one, other)) return false;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const auto [a, b] = pairs[i];
+    if (locals_[a].word < 0) return false;  // they have ended, and differ
+    for (const value_id value : met_[static_cast<std::size_t>(locals_[a].word)]) {
+      const transition left = raw_step(a, value), right = raw_step(b, value);
+      if (left.left != right.left || !assume(left.next, right.next)) return false;
+    }
+  }
+  for (const auto& [later, earlier] : assumed) locals_[later].like = earlier;
+  return true;
+}
+
+void automaton::meet_new(std::size_t word, value_id value) {
+  if (is_met_[word].size() <= value) is_met_[word].resize(value + std::size_t{1});
+  is_met_[word][value] = true;
+  met_[word].push_back(value);
+  for (local_id i = 0; i < locals_.size(); ++i) {
+    const local_id first = first_like(i);
+    if (first == i || locals_[i].word != static_cast<int>(word)) continue;
+    const transition here = raw_step(first, value), there = raw_step(i, value);
+    const bool are_alike = here.left == there.left &&
+                           (first_like(here.next) == first_like(there.next) || merge_if_alike(here.next, there.next));
+    if (!are_alike) was_refuted_ = true;
+  }
+  for (local_id i = 0; i < locals_.size(); ++i) {
+    if (!locals_[i].was_blind || locals_[i].word != static_cast<int>(word)) continue;
+    local_id next = kNoLocal;
+    for (const value_id one : met_[word]) was_refuted_ = was_refuted_ || !is_blind_with(i, one, next);
+  }
+}
+
+bool automaton::is_blind_with(local_id from, value_id value, local_id& next) {
+  const int ignored = locals_[from].ignored;
+  if (ignored >= 0 && owner(value) == ignored) return true;
+  const transition by = raw_step(from, value);
+  const local_id then = merged(by.next);
+  if (next == kNoLocal) next = then;
+  return by.left == value && then == next;
+}
+
+bool automaton::is_blind(local_id from, int ignored) {
+  if (!merges_) return false;
+  if (locals_[from].was_blind) return locals_[from].ignored == ignored;
+  locals_[from].ignored = ignored;
+  local_id next = kNoLocal;
+  for (const value_id value : met_[static_cast<std::size_t>(locals_[from].word)]) {
+    if (!is_blind_with(from, value, next)) return false;
+  }
+  return locals_[from].was_blind = next != kNoLocal;
+}
+
+automaton::met_values automaton::met() const {
+  met_values all(met_.size());
+  for (std::size_t i = 0; i < met_.size(); ++i) {
+    for (const value_id value : met_[i]) all[i].push_back(values_[value].bits);
+  }
+  return all;
 }
 
 local_id automaton::over(actor_view view) {
@@ -164,8 +286,8 @@ local_id automaton::image(std::uint32_t swap, local_id of) {
       return of;
     }
     const carried what = words_[static_cast<std::size_t>(locals_[before].word)].what;
-    const transition here = step(before, by);
-    const transition there = step(mirrored, image(swap, what, by));
+    const transition here = raw_step(before, by);
+    const transition there = raw_step(mirrored, image(swap, what, by));
     if (there.left != image(swap, what, here.left)) broken_ = "the users are not alike: one leaves another value";
     made = there.next;
   }

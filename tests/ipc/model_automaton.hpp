@@ -2,11 +2,21 @@
 // local state, and the value that it finds in that word. The entry contains the next local state, and the value that
 // the step leaves in the word. To make an entry, the actor's code runs once. With the table, the state of all actors
 // consists of a few small numbers, and a step is a look-up.
+//
+// A local state consists of bytes of the stack, and some of these bytes are left over: the code does not read them
+// again. So many local states differ and yet do the same. With `merges`, such local states become one. Two local states
+// are alike if the actor has done the same in both, touches the same word next, and, whatever value the word has,
+// leaves the same value and goes on to local states that are alike. This is tried with each value that was met in the
+// word so far. When a word takes a new value, all local states that were merged are tried with that value, too. If two
+// of them then differ, was_refuted() tells it: the exploration must begin anew, and knows more values from the
+// beginning. So at the end of an exploration that was not refuted, the local states that it merged do the same with
+// every value that it met.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "model_fiber.hpp"
@@ -23,22 +33,30 @@ class automaton {
   struct local {
     suspended at;
     int word = -1;  // the index of the word that the next step accesses; -1: the actor has ended
-    // Only for a recovering process: a bit for each guard in which it found the dead process as owner. An access to the
-    // guard of a slot first clears all bits.
+    // Only for a recovering process: a bit for each guard in which it found the dead process as owner, and whose words
+    // it may still access (window_after).
     std::uint8_t window = 0;
     bool recovers = false;
     local_id before = 0;          // the local state whose step first led to this one
     value_id by = 0;              // the value that this step found
     local_id image[kSwaps] = {};  // the local state after the change of places, + 1; 0: not computed yet
+    // With merges. The first of the local states that are like this one, or one that is nearer to it; itself: none is.
+    local_id like = 0;
+    bool was_compared = false;  // with the others
+    bool was_blind = false;     // is_blind() was true
+    int ignored = -1;           // in that call
   };
+  // The values that were met in each word.
+  using met_values = std::vector<std::vector<std::uint64_t>>;
   struct transition {
     local_id next = 0;
     value_id left = 0;
   };
 
-  explicit automaton(const word_table& words);
+  // `met`: what an exploration of the same plan has met before.
+  automaton(const word_table& words, bool merges, const met_values& met);
 
-  local_id start(std::uint32_t actor) const { return starts_[actor]; }
+  local_id start(std::uint32_t actor) { return merged(starts_[actor]); }
   const local& operator[](local_id id) const { return locals_[id]; }
   transition step(local_id from, value_id found);
   // Runs the code of one step without the table, to make an entry or to check one. Writes `found` into the word that
@@ -60,6 +78,16 @@ class automaton {
   std::size_t transitions() const { return table_.size(); }
   const std::string& broken() const { return broken_; }
 
+  // Call this when a word takes a value.
+  void meet(std::size_t word, value_id value) {
+    if (merges_ && !(value < is_met_[word].size() && is_met_[word][value])) meet_new(word, value);
+  }
+  // True if the step of this local state leaves its word as it is and leads to one and the same local state, whatever
+  // the value of the word is. Only values that `ignored` does not own count.
+  bool is_blind(local_id from, int ignored);
+  bool was_refuted() const { return was_refuted_; }
+  met_values met() const;
+
  private:
   struct known_value {
     std::uint64_t bits = 0;
@@ -67,10 +95,23 @@ class automaton {
     std::int32_t images[kSwaps][4] = {{-1, -1, -1, -1}, {-1, -1, -1, -1}};
   };
   local_id intern(local what);
+  transition raw_step(local_id from, value_id found);
   local_id over(actor_view view);
+  // The local state that stands for this one and all that are like it.
+  local_id merged(local_id of);
+  local_id first_like(local_id of);
+  bool merge_if_alike(local_id one, local_id other);
+  bool is_blind_with(local_id from, value_id value, local_id& next);
+  void meet_new(std::size_t word, value_id value);
   std::uint8_t window_after(local_id from, value_id found) const;
 
   const word_table& words_;
+  bool merges_;
+  bool was_refuted_ = false;
+  std::vector<std::vector<value_id>> met_;  // by word
+  std::vector<std::vector<bool>> is_met_;   // by word and value
+  // By what two local states must have in common: those that stand for others.
+  std::unordered_map<std::string, std::vector<local_id>> standing_;
   std::vector<local> locals_;
   std::unordered_map<std::string, local_id> ids_;
   std::vector<known_value> values_;

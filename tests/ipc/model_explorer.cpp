@@ -28,16 +28,22 @@ struct frame {
 
 class explorer {
  public:
-  explorer(const reductions& by, bool progress) : by_(by), progress_(progress), table_(words_) {
+  explorer(const reductions& by, bool progress, const automaton::met_values& met)
+      : by_(by), progress_(progress), table_(words_, by.merge_alike, met) {
     const plan_of_run& plan = g_world.plan;
     actors_ = kUsers + plan.recoverers;
-    for (std::size_t i = 0; i < words_.size(); ++i) first_.words[i] = table_.intern(read_word(words_[i]));
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      first_.words[i] = table_.intern(read_word(words_[i]));
+      table_.meet(i, first_.words[i]);
+    }
     for (std::uint32_t i = 0; i < actors_; ++i) first_.actors[i] = table_.start(i);
     can_swap_[0] = plan.producers == 2 && (plan.victim < 0 || plan.victim >= static_cast<int>(kProducers));
     can_swap_[1] = plan.consumers == 2 && plan.acts[0] == plan.acts[1] && plan.victim < static_cast<int>(kProducers);
   }
 
   exploration run();
+  bool was_refuted() const { return table_.was_refuted(); }
+  automaton::met_values met() const { return table_.met(); }
 
  private:
   using local = automaton::local;
@@ -50,6 +56,9 @@ class explorer {
 
   std::uint16_t moves_from(const state& at);
   bool is_local(const state& at, std::uint32_t index);
+  bool is_blind(const state& at, std::uint32_t index);
+  bool is_unseen_by_users(const state& at, std::uint32_t recoverer);
+  bool leaves_all(const state& at, std::uint32_t index);
   std::string check_access(const state& at, std::uint32_t index, const automaton::transition& by) const;
   state after(const state& at, std::uint8_t move);
   void verify(const state& at, std::uint32_t index, const automaton::transition& by);
@@ -91,6 +100,7 @@ std::uint32_t explorer::recovering(const state& at) const {
 }
 
 bool explorer::is_local(const state& at, std::uint32_t index) {
+  if (is_blind(at, index)) return true;
   const local& one = actor(at, index);
   const word_info& word = words_[static_cast<std::size_t>(one.word)];
   if (!recovers(index)) {
@@ -101,16 +111,45 @@ bool explorer::is_local(const state& at, std::uint32_t index) {
     }
     return true;
   }
-  if (recovering(at) != 1) return false;
+  return recovering(at) == 1 && is_unseen_by_users(at, index);
+}
+
+// True if the step is a look at a word that cannot make a difference any more.
+bool explorer::is_blind(const state& at, std::uint32_t index) {
+  if (!by_.merge_alike) return false;
+  const local& one = actor(at, index);
+  // The dead process never owns a guard again that it does not own now.
+  const bool looks_for_dead = recovers(index) && words_[static_cast<std::size_t>(one.word)].kind == word_kind::guard;
+  const int victim = looks_for_dead ? g_world.plan.victim : -1;
+  const value_id found = at.words[static_cast<std::size_t>(one.word)];
+  if (looks_for_dead && table_.owner(found) == victim) return false;
+  if (!table_.is_blind(at.actors[index], victim)) return false;
+  const local_id next = table_.step(at.actors[index], found).next;
+  // While two processes recover, the end of one of them decides whether the other may still be killed.
+  return table_.dead(next) == table_.dead(at.actors[index]) && (!recovers(index) || table_[next].word >= 0);
+}
+
+// True if no user notices the step of this recovering process, and it does not depend on what users do.
+bool explorer::is_unseen_by_users(const state& at, std::uint32_t recoverer) {
+  const local& one = actor(at, recoverer);
+  const word_info& word = words_[static_cast<std::size_t>(one.word)];
   const int victim = g_world.plan.victim;
   const value_id found = at.words[static_cast<std::size_t>(one.word)];
   switch (word.kind) {
     case word_kind::recovery: return true;
     case word_kind::fact: return owner_of_guard(at, word) == victim;
-    case word_kind::guard: return table_.owner(found) == victim && table_.step(at.actors[index], found).left == found;
+    case word_kind::guard:
+      return table_.owner(found) == victim && table_.step(at.actors[recoverer], found).left == found;
     case word_kind::common: return false;
   }
   return false;
+}
+
+// True if it makes no difference whether this actor is killed before or after its step.
+bool explorer::leaves_all(const state& at, std::uint32_t index) {
+  const value_id found = at.words[static_cast<std::size_t>(actor(at, index).word)];
+  const automaton::transition by = table_.step(at.actors[index], found);
+  return by.left == found && table_.dead(by.next) == table_.dead(at.actors[index]);
 }
 
 // The moves that must be tried in this state, a bit for each.
@@ -121,11 +160,17 @@ std::uint16_t explorer::moves_from(const state& at) {
   for (std::uint32_t i = 0; i < actors_; ++i) {
     if (!can_move(at, i)) continue;
     const unsigned bit = 1u << i;
-    if (by_.merge_local && is_local(at, i)) return static_cast<std::uint16_t>(is_victim(i) ? bit | kill : bit);
+    if (by_.merge_local && is_local(at, i)) {
+      return static_cast<std::uint16_t>(is_victim(i) && !leaves_all(at, i) ? bit | kill : bit);
+    }
     moves |= bit;
   }
   // While two processes recover, either of them may be killed. The other one then completes the recovery.
-  if (recovering(at) == 2) moves |= 3u << kKillRecoverer;
+  if (recovering(at) == 2) {
+    constexpr unsigned kBoth = 3u << kUsers | 3u << kKillRecoverer;
+    if (by_.merge_local && is_unseen_by_users(at, kUsers) && is_unseen_by_users(at, kUsers + 1)) return kBoth;
+    moves |= kBoth;
+  }
   return static_cast<std::uint16_t>(moves | kill);
 }
 
@@ -143,6 +188,8 @@ std::string explorer::check_access(const state& at, std::uint32_t index, const a
     const int owner = table_.owner(found);
     const bool may = owner < 0 || owner == me || (recovers(index) && at.is_dead && owner == g_world.plan.victim);
     if (!may) return "an actor changes a guard that another living actor owns";
+    const int next_owner = table_.owner(by.left);
+    if (next_owner >= 0 && next_owner != me) return "an actor makes another actor the owner of a guard";
   }
   return {};
 }
@@ -174,6 +221,7 @@ state explorer::after(const state& at, std::uint8_t move) {
   if (by_.verify) verify(at, move, by);
   next.actors[move] = by.next;
   next.words[word] = by.left;
+  table_.meet(word, by.left);
   ++all_.steps;
   return next;
 }
@@ -292,7 +340,7 @@ std::string explorer::path() const {
 
 exploration explorer::run() {
   push(first_);
-  while (!stack_.empty() && all_.broken.empty()) {
+  while (!stack_.empty() && all_.broken.empty() && !was_refuted()) {
     frame& top = stack_.back();
     if (top.moves == 0) {
       stack_.pop_back();
@@ -318,6 +366,17 @@ exploration explorer::run() {
 
 }  // namespace
 
-exploration explore(const reductions& by, bool progress) { return explorer(by, progress).run(); }
+exploration explore(const reductions& by, bool progress) {
+  std::array<char, sizeof g_world.memory> first;
+  std::memcpy(first.data(), &g_world.memory, sizeof first);
+  automaton::met_values met;
+  for (;;) {
+    explorer one(by, progress, met);
+    exploration found = one.run();
+    if (!one.was_refuted()) return found;
+    met = one.met();
+    std::memcpy(static_cast<void*>(&g_world.memory), first.data(), sizeof first);
+  }
+}
 
 }  // namespace forksight::ipc::test

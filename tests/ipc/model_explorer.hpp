@@ -2,7 +2,7 @@
 // recover, either of them may also be killed between any two steps. The exploration begins with the present memory, and
 // follows each order to its end. check_end() judges each end.
 //
-// There are three reductions. Each can be left out.
+// There are four reductions. Each can be left out.
 //
 // merge_dead: states are merged if they differ only in the place of the code at which the victim was killed. The victim
 // makes no further step, so only what it had done counts.
@@ -11,6 +11,10 @@
 // true of two consumers with the same act. If the two exchange their roles in a state, the result is the mirror image
 // of that state. The states that follow from the mirror image are the mirror images of the states that follow from the
 // state itself. So only one of the two states is explored. Two recovering processes are treated in the same way.
+//
+// merge_alike: states are merged if they differ only in bytes of a stack that make no difference (model_automaton.hpp).
+// The local states that are merged are checked with every value that the exploration meets. So each order of steps from
+// one state is also an order of steps from the other, and leaves the same words.
 //
 // merge_local: some steps cannot be noticed by other actors, and do not depend on what other actors do. Such a local
 // step is taken before all others. Every other step can also come after it, so no order with another end is lost. In
@@ -23,15 +27,25 @@
 //   these words.
 // - There is only one recovering process, and it accesses a fact or a guard that the dead process owns, without
 //   changing the guard. Only recovering processes change these words.
+// - Together with merge_alike: a blind step. It leaves its word as it is, and leads to one and the same local state,
+//   whatever the value of the word is. This, too, is checked with every value that the exploration meets. For a
+//   recovering process that looks into a guard, only the values that do not name the dead process count, because a
+//   guard that does not name the dead process never names it later. So it does not matter when the step comes.
 //
-// A kill changes what follows from a step of the victim. So if the victim can make a local step, its kill is also
-// tried.
+// If two processes recover, and the next step of each is one that a single recovering process would take as a local
+// step, then only their steps and their kills are tried. No user notices these steps, and no user changes what they do.
+// So the steps of users can also come later. Here the persistent set consists of the steps and the kills of both.
+//
+// A kill changes what follows from a step of the victim. So beside a local step of the victim, its kill is also tried,
+// unless the step leaves everything as it is: then a kill after the step comes to the same as a kill before it. The
+// same is true of a blind step of one of two recovering processes. A blind step with which such a process ends is not
+// local, because the other one can be killed only before.
 //
 // These arguments rest on three rules, which are checked at each step that is explored with merge_local. Only
 // recovering processes access words of kind `recovery`. A fact is accessed only by the owner of its guard, and by a
 // recovering process that has the guard in its window. A guard is changed only if it has no owner, or by its owner, or,
-// if the owner is dead, by a recovering process. The first step that breaks a rule is always seen: the steps that were
-// taken before it change no word on which it depends.
+// if the owner is dead, by a recovering process. It then names nobody, or the actor that changed it. The first step
+// that breaks a rule is always seen: the steps that were taken before it change no word on which it depends.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +58,7 @@
 namespace forksight::ipc::test {
 
 struct reductions {
-  bool merge_dead = true, swap_equals = true, merge_local = true;
+  bool merge_dead = true, swap_equals = true, merge_local = true, merge_alike = true;
   // Runs the code of each step again, and compares the result with the table.
   bool verify = false;
 };

@@ -121,6 +121,18 @@ MUTANTS = {
         "(is_queued ? ready : skip).bits()",
         "(is_queued ? skip : skip).bits()",
     ),
+    # A survivor that was stopped takes a message back from the consumer that got it meanwhile.
+    "recovery_overwrites_buffer": (
+        "recovery.cpp",
+        "if (!entry.word.exchange_if(seen, then.bits()) || is_withdrawn) return;",
+        "entry.word.store_release(then.bits());\n  if (is_withdrawn) return;",
+    ),
+    # A survivor that returned a message is killed, and the next survivor tells no consumer of it.
+    "recovery_tells_only_of_its_own": (
+        "recovery.cpp",
+        "    (void)of.head->returns.fetch_add(1);\n",
+        "    if (what.requeued != 0) (void)of.head->returns.fetch_add(1);\n",
+    ),
     # The waiter that came last is woken first, and each waiter takes what it finds.
     "waiters_take_no_turns": (
         "waiting.cpp",
@@ -128,6 +140,56 @@ MUTANTS = {
         "(has_first && one.came_before(first))",
         "  return ahead == 0 || of.count_available(kind, ahead + 1) > ahead;\n",
         "  return ahead < of.participant_count;\n",
+    ),
+    # The queue ends with the last producer, whether more are expected or not.
+    "expected_are_ignored": (
+        "outlook.cpp",
+        "if (seen.expected != 0 && ended < seen.expected) {",
+        "if (seen.expected != 0 && seen.expected > kMaxExpected) {",
+    ),
+    # The expected producers come never, and nobody notices that their creator has died.
+    "creators_death_is_ignored": (
+        "outlook.cpp",
+        "    if ((creator & kDied) == 0) return seen;\n",
+        "    return seen;\n",
+    ),
+    # Nobody waits for the grace time.
+    "grace_is_not_awaited": (
+        "outlook.cpp",
+        "if (shape.grace_ms == 0 || all_closed) {",
+        "if (shape.grace_ms <= kMaxGraceMs || all_closed) {",
+    ),
+    # The grace time begins anew at each look. So it is never over.
+    "grace_is_never_over": (
+        "outlook.cpp",
+        "if (absent.version.load(std::memory_order_acquire) != version) {",
+        "if (absent.version.load(std::memory_order_acquire) != ~version) {",
+    ),
+    # All that were expected have closed in order, and the queue still waits for the grace time.
+    "grace_after_all_have_closed": (
+        "outlook.cpp",
+        "seen.ended.closed >= seen.expected",
+        "seen.ended.closed > seen.expected",
+    ),
+    # A death is counted in one step, and the role ends in the next. A second survivor that comes in between counts the
+    # same death again.
+    "recovery_counts_a_death_twice": (
+        "recovery.cpp",
+        "    if (word.roles == 0 || place.roles.exchange_if(seen, word.without(word.roles, true).bits())) return;\n",
+        "    if (word.roles == 0) return;\n"
+        "    role_word then = word.without(word.roles, true);\n"
+        "    then.roles = word.roles;\n"
+        "    std::uint64_t counted = then.bits();\n"
+        "    if (!place.roles.exchange_if(seen, counted)) continue;\n"
+        "    then.roles = 0;\n"
+        "    if (place.roles.exchange_if(counted, then.bits())) return;\n"
+        "    seen = counted;\n",
+    ),
+    # A look misses the producer that came at a place that was already asked, while another one ended.
+    "has_role_asks_once": (
+        "members.cpp",
+        "std::exchange(before, after) == after",
+        "std::exchange(before, after) <= after",
     ),
     # The buffers of dead members are not recovered: loans stay loaned, held messages stay held.
     "recovery_without_buffers": (
@@ -140,6 +202,7 @@ MUTANTS = {
 # Killing one process does not show these faults. Only an order of the steps of several processes shows them.
 ONLY_BY_ORDERS = {
     "end_without_held",
+    "recovery_overwrites_buffer",
     "recovery_tells_early",
     "requeue_tells_early",
     "take_looks_at_number_late",
@@ -147,15 +210,27 @@ ONLY_BY_ORDERS = {
 }
 # These faults lose no message. They change only the order in which waiters are served.
 ONLY_BY_TURNS = {"waiters_take_no_turns"}
+# Faults in what is told about members that are to come or have ended.
+ONLY_BY_ROLES = {
+    "creators_death_is_ignored",
+    "expected_are_ignored",
+    "grace_after_all_have_closed",
+    "grace_is_never_over",
+    "grace_is_not_awaited",
+    "has_role_asks_once",
+    "recovery_counts_a_death_twice",
+}
 
 
 def find_kind(name):
     """Returns which test finds the fault.
 
     deaths: a process is killed after each step. orders: the steps of several processes are tried in every order. turns:
-    the messages that each waiter got are counted."""
+    the messages that each waiter got are counted. roles: the tests of the roles of members."""
     if name in ONLY_BY_ORDERS:
         return "orders"
+    if name in ONLY_BY_ROLES:
+        return "roles"
     return "turns" if name in ONLY_BY_TURNS else "deaths"
 
 
