@@ -12,7 +12,7 @@ using trace::RecordType;
 
 namespace {
 
-constexpr std::size_t kMaxPools = 64;  // of one fork; the shim keeps fewer
+constexpr std::size_t kMaxPools = 64;  // the pools of one fork; the shim records fewer
 
 }  // namespace
 
@@ -49,8 +49,8 @@ void ForkReader::read_fork(const TraceRecord& record) {
       ++fork.unknown_threads;
     }
   }
-  // `tasks`: the number of entries of /proc/self/task, of which one is the forking thread. If there are more than the
-  // shim knows of, the others are unknown threads.
+  // `tasks` is the number of entries of /proc/self/task. It counts the forking thread, and `thread_count` does not. The
+  // shim does not know the remaining threads.
   if (fixed.tasks > fixed.thread_count + 1ULL) fork.unknown_threads += fixed.tasks - fixed.thread_count - 1;
   const auto runtimes = tail.subspan(fixed.thread_count * sizeof(trace::ForkThread));
   for (std::size_t i = 0; i < fixed.runtime_count; ++i) {
@@ -100,8 +100,8 @@ void ForkReader::read_vfork_call(const TraceRecord& record) {
       process, fixed.stack, [id](model::Model & m) -> auto& { return m.vfork_exits[id].stack; });
 }
 
-// Notes how a child ended. Only a child whose fork was recorded counts, and only the last child with that pid, because
-// no rule asks about others.
+// Notes how a child ended, if its fork was recorded. If several children had this pid, the record counts for the last
+// one. No rule asks about other children.
 void ForkReader::read_child_end(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::ChildEndRecord>();
   const auto child = trace_.find_process(fixed.child);

@@ -70,7 +70,7 @@ void read_threads(Image& image, std::vector<std::int32_t>& stoppable) {
   if (refused) image.limits.push_back("the kernel does not show what some threads are blocked in");
   if (tracer != 0) {
     image.limits.push_back(
-        fmt::format("process {} is traced by {}: its threads are shown as that tracer left them, with fewer registers",
+        fmt::format("process {} is traced by {}, so forksight cannot stop its threads: fewer registers are known",
                     image.pid, pid_and_name(tracer)));
   } else if (stopped > 0) {
     image.limits.push_back(

@@ -20,8 +20,9 @@ std::string_view find_callable(std::string_view vtable) {
   return vtable.substr(kBefore.size(), end - kBefore.size());
 }
 
-// The size of a piece of glibc's heap, from the word before the piece. 0 if it is not a used piece of glibc's heap:
-// whether a piece is in use is noted in the piece behind it.
+// Returns how many bytes a piece of glibc's heap has for the program. The word before the piece tells its size. The
+// word before the next piece tells whether this piece is in use. Returns 0 for a piece that is not in use, and for
+// memory that is not of glibc's heap.
 std::uint64_t size_of_piece(const image::Image& image, std::uint64_t piece) {
   constexpr std::uint64_t kFlags = 7;
   constexpr std::uint64_t kInUse = 1;
@@ -33,8 +34,8 @@ std::uint64_t size_of_piece(const image::Image& image, std::uint64_t piece) {
   return next && (*next & kInUse) != 0 ? size - kHeapWord : 0;
 }
 
-// Finds the function whose address is in the tuple, which follows the pointer to the vtable. False if there is none, or
-// several.
+// Finds the function whose address is in the tuple. The pointer to the vtable is at `state`, and the tuple follows it.
+// False if the tuple has no address of a function, or addresses of several functions.
 bool find_function(const image::Image& image, symbols::Symbolizer& symbolizer, std::uint64_t state,
                    symbols::CodeSymbol& out) {
   const std::uint64_t bytes = size_of_piece(image, state);

@@ -8,7 +8,7 @@
 namespace forksight::symbols {
 namespace {
 
-// Of a larger function, only this many bytes are scanned.
+// At most this many bytes of a function are scanned.
 constexpr std::uint64_t kMaxFunctionBytes = 256U << 10U;
 constexpr std::uint64_t kMaxThunkBytes = 96;
 

@@ -15,18 +15,20 @@ void start_own_ids();
 // The id that libc would write into a lock now; the kernel's id if libc's place for it is not known.
 std::int32_t lock_tid();
 
-// True if `slot` belongs to the initial thread of this process and this thread has ended. The kernel then clears the id
-// in the thread's control block, which stays in place. False if libc's place for the id is not known.
+// True if `slot` belongs to the initial thread of this process and this thread has ended. When this thread
+// ends, its control block stays in memory, and the kernel clears the id in the block. False if libc's place for the id
+// is not known.
 bool has_initial_thread_ended(const Slot& slot);
 
 // Called in the only thread of a forked process: notes the new process id, and the new ids of the thread in its slot.
 // `self` is null if the thread has no slot. async-signal-safe and fork-child-safe.
 void renew_own_ids(Slot* self);
 
-// Called before ids are used, outside of the fast path. If this process is the child of a fork that no hook and no
-// handler saw (a `syscall` instruction of the program), renews its ids, and begins a new epoch, so that the slots of
-// the parent's threads do not count as slots of this process. Costs one system call if nothing has changed. Does
-// nothing in a process that shares its memory with its parent (vfork, clone with CLONE_VM).
+// Functions outside of the fast path call this before they use ids. This process may be the child of a fork that no
+// hook and no handler saw (a `syscall` instruction of the program). Then this function renews the ids and begins a new
+// epoch. The slots of the parent's threads belong to the old epoch, so they do not count as slots of this process.
+// Costs one system call if nothing has changed. Does nothing in a process that shares its memory with its parent
+// (vfork, clone with CLONE_VM).
 void notice_unseen_fork();
 
 }  // namespace forksight

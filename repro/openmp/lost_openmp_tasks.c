@@ -1,9 +1,9 @@
-// Mechanism: a team of two threads runs tasks. In the child the team has one thread. It waits at the barrier where the
-//            tasks must be complete, for a worker that was not copied.
+// Mechanism: a team of two threads runs tasks. The child asks for such a team again, but fork() has copied only one
+//            of its threads. This thread waits for the other one at the barrier where all tasks must be complete.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
 // User sees: the child stops with some of its tasks done, at 0 % CPU.
 // Fix:       omp_pause_resource_all(omp_pause_hard) before the fork, or fork first.
-// Repaired:  the child's team has one thread, which waits for no other.
+// Repaired:  the child asks for a team of one thread. This thread waits for no other.
 //
 // EXPECT-BARE: hang
 // EXPECT: lost-openmp-pool proven hang culprit="libgomp pool of 2 threads" victims=1

@@ -1,4 +1,4 @@
-/* A library that needs glibc 2.34. The shim must not need it. */
+/* This library needs glibc 2.34. The check of the shim's imports must refuse it. */
 #define _GNU_SOURCE
 #include <unistd.h>
 

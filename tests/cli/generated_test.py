@@ -23,7 +23,7 @@ def run(*words, **options):
 
 
 def read_help(path=()):
-    """[(words of a verb, its options)] of the verb `path` and of all verbs below it, as --help prints them."""
+    """Returns [(words of a verb, options of this verb)], read from --help. The list has the verb `path` and all verbs below it."""
     text = run(*path, "--help").stdout
     # Examples come before the first group of options. The verbs and the footer come after the options.
     body = text[text.index("\nOptions:\n"):]

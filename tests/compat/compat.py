@@ -1,15 +1,16 @@
 #!/usr/bin/python3
-"""Compares other projects' tests bare, under the shim alone, by `forksight run`, and by `forksight run --cure=auto`.
+"""Runs other projects' tests in four ways, and compares the results: bare, under the shim alone, by `forksight run`, and by
+`forksight run --cure=auto`.
 
   compat.py run --build BUILD [--cache DIR] [--results DIR] [--jobs N] [--unit PATTERN] SUITE...
   compat.py page --build BUILD [--cache DIR] [--results DIR] [--commit DIGEST=COMMIT]... FILE
 
 `run` installs or builds what a suite needs from Debian packages and source packages. It makes the runs that are missing in
-the folder of results, and says what differs. Only root can install packages. An ordinary user needs user namespaces of
-the kernel (user.max_user_namespaces).
-`page` writes FILE from the results. --commit gives the commit of a build, which the page then names. SUITE is `all` or a name
-in suites/__init__.py. Exit status of `run`: 0 if nothing differs and each finding is explained, 77 if something that a suite
-needs is not available here, 1 otherwise.
+the folder of results, and says what differs. Only root can install packages. The tests run in namespaces of their own. For
+an ordinary user, the kernel must therefore allow user namespaces (user.max_user_namespaces).
+`page` writes FILE from the results. --commit says which commit a build was made from. The page then names the commit instead
+of the digest of the build. SUITE is `all` or a name in suites/__init__.py. Exit status of `run`: 0 if nothing differs and
+each finding is explained, 77 if something that a suite needs is not available here, 1 otherwise.
 """
 import argparse
 import fnmatch

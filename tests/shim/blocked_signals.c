@@ -1,5 +1,5 @@
-// Forks three times while another thread exists: with no signal blocked by fork(), with SIGTERM blocked by fork(), and
-// with SIGTERM blocked by _Fork().
+// Forks three times while another thread exists. The first call is fork(), while no signal is blocked. The second is
+// fork(), and the third is _Fork(), while the thread blocks SIGTERM.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>

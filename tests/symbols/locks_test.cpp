@@ -1,4 +1,5 @@
-// The lines where locks of the standard library were taken, after the functions that took them have returned.
+// Unwinding shows the line where a thread took a lock of the standard library. The functions that took the lock have
+// returned before, and later calls have overwritten their frames.
 #include <gtest/gtest.h>
 
 #include "dump.hpp"

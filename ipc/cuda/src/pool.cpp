@@ -15,14 +15,14 @@ namespace {
 // The content of a message.
 struct letter {
   std::uint64_t bytes;
-  std::uint32_t number;  // of the message in its buffer
+  std::uint32_t number;  // the number of this message among the messages of its buffer
   std::uint32_t reserved;
 };
 
 error used_after_fork() {
   return failure(
       errc::used_after_fork,
-      "CUDA: the pool is the parent process', and CUDA does not work in a forked child of a process that uses it: "
+      "CUDA: the pool belongs to the parent process. That process uses CUDA, so its forked children cannot use it: "
       "start the child by exec, and send it the pool");
 }
 
@@ -33,7 +33,7 @@ error pool::failed(int answer, const char* function) const {
 }
 
 error pool::producer_died(const char* what) const {
-  error why = failure(errc::producer_died, "CUDA: process %u, whose pool this is, has died: %s", about().pid, what);
+  error why = failure(errc::producer_died, "CUDA: process %u, which made this pool, has died: %s", about().pid, what);
   why.pid = about().pid;
   return why;
 }
@@ -59,22 +59,24 @@ result<void> pool::check_stream(stream on) const {
   if (const int asked = api.stream_context(on, &its); asked != kSuccess) return failed(asked, "cuStreamGetCtx");
   if (its == memory_->context()) return {};
   return failure(errc::bad_option,
-                 "CUDA: the stream is not of the primary context of device %d, which has the pool's memory: use a "
-                 "stream of that context, and copy from there to another device (cuMemcpyPeerAsync)",
+                 "CUDA: the stream does not belong to the primary context of device %d. The pool's memory is in that "
+                 "context: use a stream of it, and copy from there to another device (cuMemcpyPeerAsync)",
                  memory_->device());
 }
 
 result<std::shared_ptr<pool>> pool::create(const pool_options& wanted) {
   if (wanted.kind == memory::mempool) {
-    return failure(errc::unsupported, "CUDA: memory::mempool is not built: memory::vmm_fd does all that it would");
+    return failure(errc::unsupported, "CUDA: memory::mempool is not implemented: use memory::vmm_fd instead");
   }
   if (wanted.bytes == 0 || wanted.bytes > std::uint64_t{1} << 46 || wanted.buffers == 0 ||
       wanted.buffers > kMaxBuffers) {
-    return failure(errc::bad_option, "CUDA: %u buffers of %zu bytes: 1 to %u buffers can be had, of at least one byte",
+    return failure(errc::bad_option,
+                   "CUDA: a pool cannot have %u buffers of %zu bytes: it can have 1 to %u buffers of 1 to 2^46 bytes",
                    wanted.buffers, wanted.bytes, kMaxBuffers);
   }
   if (wanted.existing != 0 && wanted.kind != memory::legacy) {
-    return failure(errc::bad_option, "CUDA: pool_options::existing is shared by memory::legacy only: set `kind` to it");
+    return failure(errc::bad_option,
+                   "CUDA: pool_options::existing is for memory::legacy only: set `kind` to memory::legacy");
   }
   auto api = driver::load();
   if (!api) return api.error();
@@ -167,13 +169,14 @@ bool pool::is_finished(std::uint32_t buffer, std::uint32_t message) const {
   return is_reached(is_abandoned ? static_cast<std::uint32_t>(ready >> 32) : now, message);
 }
 
-// Makes `on` wait for all earlier work on the buffer. Only the last wait of a buffer can be released if its reader
-// dies. So this call waits until the wait before it has ended. That takes time only if the device is a whole round of
-// the buffers behind.
+// Makes `on` wait for all earlier work on the buffer. The card notes only the newest wait of each buffer (`awaited`).
+// If a reader dies, release_streams() can release only that wait. So before the card notes a new wait, the work of the
+// old one must be over. This call blocks only if the device has not finished that work.
 result<void> pool::settle(std::uint32_t buffer, stream on, deadline until) {
   const driver& api = memory_->api();
   card_buffer& entry = card_.buffer(buffer);
-  // This process may have work on the buffer that was never sent, or was sent and dropped before anybody received it.
+  // This process may still have work on the buffer: a loan that was never sent, or a message that was dropped before
+  // anybody received it.
   if (auto follows = follow_use(buffer, on); !follows) return follows;
   const reader last = reader::of(entry.last_reader.load(std::memory_order_acquire));
   if (last.at != reader::phase::released || is_reached(entry.done.load(std::memory_order_acquire), last.message) ||
@@ -185,7 +188,8 @@ result<void> pool::settle(std::uint32_t buffer, stream on, deadline until) {
          !is_reached(entry.done.load(std::memory_order_acquire), before.message)) {
     memory_->release_streams();
     if (deadline::clock::now() >= until.at()) {
-      return from_queue({ipc::errc::timeout, 0, 0, "CUDA: the device is a whole round of the buffers behind"});
+      return from_queue({ipc::errc::timeout, 0, 0,
+                         "CUDA: the device has not finished a reader's work on an earlier message of this buffer"});
     }
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
@@ -256,7 +260,7 @@ void pool::retry_postponed() {
   }
 }
 
-// Nobody makes a call of this pool any more.
+// Only the destructor calls this. So no other call of the pool runs at the same time.
 void pool::end_postponed() {
   const current_context within(memory_->api(), memory_->context());
   retry_postponed();
@@ -276,9 +280,9 @@ result<void> pool::send(gpu_loan& from, std::size_t bytes, stream on, deadline u
     return failure(errc::bad_option, "CUDA: the loan is of another pool, or was sent");
   }
   if (bytes > about().bytes) {
-    return from_queue(
-        {ipc::errc::too_large, 0, 0,
-         "CUDA: a message of " + std::to_string(bytes) + " bytes, buffers have " + std::to_string(about().bytes)});
+    return from_queue({ipc::errc::too_large, 0, 0,
+                       "CUDA: the message has " + std::to_string(bytes) +
+                           " bytes, but a buffer of this pool has only " + std::to_string(about().bytes)});
   }
   ipc::loan& loan = from.state_->loan;
   const current_context within(memory_->api(), memory_->context());
@@ -313,7 +317,7 @@ result<ipc::message> pool::next_message(deadline until) {
 
 result<gpu_message> pool::receive(stream on, deadline until) {
   if (auto usable = check_usable(); !usable) return usable.error();
-  const char* const kClosed = "its memory ended with it";
+  const char* const kClosed = "the pool's memory ended with it";
   if (memory_->is_closed()) return producer_died(kClosed);
   {
     const current_context within(memory_->api(), memory_->context());
@@ -332,17 +336,20 @@ result<gpu_message> pool::receive(stream on, deadline until) {
   letter in{};
   if (got->size() == sizeof in) std::memcpy(&in, got->data(), sizeof in);
   if (got->size() != sizeof in || got->index() >= about().buffers || in.bytes > about().bytes) {
-    const error why = failure(errc::untrusted,
-                              "CUDA: a message of %zu bytes for buffer %u says that it has %llu bytes: it was parked",
-                              got->size(), got->index(), static_cast<unsigned long long>(in.bytes));
+    const error why =
+        failure(errc::untrusted,
+                "CUDA: an invalid message was parked: it has %zu bytes in the queue, belongs to buffer %u, "
+                "and claims %llu bytes of that buffer",
+                got->size(), got->index(), static_cast<unsigned long long>(in.bytes));
     (void)got->park();
     return why;
   }
   card_buffer& entry = card_.buffer(got->index());
   // This is stored before any work of this reader starts, so the writer knows of all such work.
   const std::uint64_t before = entry.last_reader.load(std::memory_order_relaxed);
-  // An earlier reader may have put this message's end on its stream, and died before it gave the message back. It works
-  // no more, and the word must now wait for this reader.
+  // An earlier reader may have died between record_done() and the release of this message. Then `done` may have the
+  // number of this message already. It is set back, so that the writer waits for this reader. The earlier reader's work
+  // has ended.
   std::uint32_t done = in.number;
   entry.done.compare_exchange_strong(done, in.number - 1, std::memory_order_acq_rel);
   const reader ours{memory_->number(), reader::phase::reading, in.number};
@@ -433,15 +440,16 @@ result<void> pool::close() {
     who += one.pid == me ? "this one, by another handle)"
            : one.lives == ipc::snapshot::life::alive && one.state != 0
                ? std::string("alive, state ") + one.state + ")"
-               : std::string("of another pid namespace, or not to be asked)");
+               : std::string("in another pid namespace, or its state is not known)");
   }
   if (who.empty() && seen.loaned != 0) {
     who = "this process, by " + std::to_string(seen.loaned) + " loans";
     first = me;
   }
   if (!who.empty()) {
-    error why = failure(
-        errc::in_use, "CUDA: the pool's memory cannot be freed, it is open in %s: close it there before", who.c_str());
+    error why = failure(errc::in_use,
+                        "CUDA: the pool's memory cannot be freed, because it is still open in %s: close it there first",
+                        who.c_str());
     why.pid = first;
     return why;
   }

@@ -1,8 +1,9 @@
 """The class Queue, whose methods are close to those of multiprocessing.Queue. It stays whole if a signal or a fork interrupts it.
 
-A signal handler may raise an exception between any two instructions of Python, but not inside a call of a C function. So if a C
-function takes or gives away a buffer or a message, C code also records that. Either the function itself stores a pointer, or
-list.extend() over map() calls the function and stores its result. No instruction of Python lies between the act and its record."""
+A signal handler may raise an exception between any two instructions of Python, but not inside a call of a C function. So C code
+must take or give away a buffer or a message, and must also record that. There are two forms. In the first, the C function itself
+stores a pointer. In the second, list.extend() over map() calls the C function and stores its result. So no instruction of Python
+lies between the act and its record."""
 import collections
 import ctypes
 import functools
@@ -43,7 +44,7 @@ def _milliseconds(seconds):
     return round(seconds * 1000)
 
 
-# A finalizer that calls the object's `finish`. It runs no instruction of Python, after which a signal handler could raise.
+# A finalizer that calls the object's `finish`. It runs no instruction of Python. So no signal handler can raise before `finish` runs.
 _finalizer = property(operator.attrgetter("finish"))
 
 
@@ -127,7 +128,7 @@ class Loan:
         for length in shape:
             size *= length
         if _items.FIRST + size > memory.nbytes - _items.OVERHEAD // 2:
-            raise TooLarge(f"an array of {size} bytes, buffers of this queue have room for {self._queue.item_bytes}")
+            raise TooLarge(f"the array has {size} bytes, but a buffer of this queue has room for only {self._queue.item_bytes}")
         array = numpy.frombuffer(memory[_items.FIRST:_items.FIRST + size], dtype).reshape(shape) if size else numpy.empty(shape, dtype)
         self._array = (array, size)
         return array
@@ -140,15 +141,15 @@ class Loan:
             if self._array is None:
                 raise ValueError("send() without a size sends what array() has made")
             array, nbytes = self._array
-            # The array lies in the buffer already. So only the table and the pickle are written, unless the array is pickled
-            # otherwise.
+            # The array lies in the buffer already. Usually the pickle only refers to it, so only the table and the pickle are
+            # written. If the array is pickled in another way, the whole item is written.
             item = _items.Item(array)
             if item.buffers and item.buffers[0].nbytes == nbytes:
                 size = _items.write_table(memory, item.places, item.table, item.pickle)
             else:
                 size = item.write(memory)
         elif not 0 <= size <= memory.nbytes:
-            raise ValueError(f"{size} bytes of a buffer of {memory.nbytes}")
+            raise ValueError(f"size={size}: it can be 0 to {memory.nbytes}, the bytes of the buffer")
         del memory
         self._queue._send(self._handle, self._cell, size, _deadline(timeout), None)
 
@@ -177,7 +178,7 @@ class _Patience:
 
     def is_over(self):
         """Tells, after a call that found nothing, whether the wait is over. It is over at the deadline. It is also over if the call
-        returned before half of its slice: a queue with full="fail" does not wait."""
+        returned within half of its slice. Such a call did not wait, because the queue has full="fail"."""
         now = time.monotonic()
         return self.ms == 0 or now - self.started < self.ms / 2000 or self.deadline is not None and now >= self.deadline
 
@@ -189,17 +190,19 @@ class _Patience:
 class Queue:
     """A queue of Python objects in shared memory, for processes of one host.
 
-    `maxsize` is how many items can be in the queue. 0 or less means 64. `buffers` is how many buffers there are for queued items,
-    items that receivers still view, and loans together. Its default is `maxsize`. `item_bytes` is how many bytes the pickle and the
-    arrays of one item can have together. The memory of all buffers is reserved at once. With `name=True` the queue has a random name,
-    by which Queue.attach() finds it. With `name="jobs"` the queue has this name. If there is such a queue already, this opens it, and
-    its options must be the same. Otherwise it is a memfd. With `redeliver=True` an item whose receiver died goes to another
-    receiver, and `max_redeliver` limits how often. `full` is what put() does if there is no room: "block", "fail" or "drop_oldest".
-    With `keep_open=False`, get() raises Closed or ProducerDied if the last producer has gone, and put() raises NoConsumer if the
-    last consumer has gone. With `keep_open=True`, both wait for other processes as long as the handle that made the queue lives: it
-    counts as a producer and as a consumer. The default is True, and False if one of the next three is given. `expected_producers`
-    and `expected_consumers` are how many handles will send and receive in all: Closed, ProducerDied and NoConsumer come only after so
-    many have ended. `grace` is how many seconds the others wait for another process after the last one has ended."""
+    `maxsize` is how many items can be in the queue. 0 or less means 64. `buffers` is how many buffers there are. Each queued item,
+    each item that a receiver still views, and each loan has one. The default is `maxsize`. `item_bytes` is how many bytes the
+    pickle and the arrays of one item can have together. The memory of all buffers is reserved at once. With `name=True` the queue
+    has a random name, by which Queue.attach() finds it. With `name="jobs"` the queue has the name "jobs". If a queue with this name
+    exists, it is opened, and its options must be the same. With `name=False` the queue is a memfd, and has no name. With
+    `redeliver=True` an item whose receiver died goes to another receiver, and `max_redeliver` limits how often. `full` is what
+    put() does if there is no room: "block", "fail" or "drop_oldest". With `keep_open=False`, get() raises Closed or ProducerDied if
+    the last producer has gone, and put() raises NoConsumer if the last consumer has gone. With `keep_open=True`, the handle that
+    made the queue counts as a producer and as a consumer. So get() and put() wait for other processes as long as this handle lives.
+    The default is True. If one of the next three arguments is given, the default is False. `expected_producers` is how many handles
+    will send in all, and `expected_consumers` is how many will receive in all. Closed, ProducerDied and NoConsumer are raised only
+    after so many handles have ended. When the last producer has ended, receivers wait `grace` seconds for another one. Senders wait
+    for another consumer in the same way."""
 
     def __init__(self, maxsize=64, *, item_bytes=64 * 1024, buffers=None, name=False, redeliver=False, max_redeliver=0, full="block",
                  keep_open=None, max_participants=128, spin_us=0, unlink_at=0, expected_producers=0, expected_consumers=0, grace=0):
@@ -220,8 +223,8 @@ class Queue:
         else:
             self._begin(_Handle(lambda out, told: native.queue_create_expecting(byref(options), byref(expected), out, told)), "any")
         if keep_open:
-            # The handle takes both roles now. Usually a handle takes a role by its first call that sends or receives. But a
-            # receive of this handle would take a message that is meant for another process.
+            # The handle takes both roles now. Usually a handle takes a role by its first call that sends or receives. This handle
+            # must not call receive for that, because it could get a message that is meant for another process.
             told = ErrorText()
             for role in ("producer", "consumer"):
                 code = native.queue_take_role(self._handle.pointer, _ROLES[role], byref(told))
@@ -264,12 +267,12 @@ class Queue:
 
     @property
     def reader(self):
-        """An object whose fileno() is readable while get(False) would not raise queue.Empty. For event loops."""
+        """An object for event loops. Its fileno() is readable while get(False) would return an item or raise anything but queue.Empty."""
         return _Event(self, native.queue_message_fd)
 
     @property
     def writer(self):
-        """An object whose fileno() is readable while loan(False) would not raise queue.Full. For event loops."""
+        """An object for event loops. Its fileno() is readable while loan(False) would return a loan or raise anything but queue.Full."""
         return _Event(self, native.queue_room_fd)
 
     @property
@@ -323,7 +326,7 @@ class Queue:
         handle = self._use()
         capacity = handle.array_type._length_
         if item.size > capacity:
-            raise TooLarge(f"an item of {item.size} bytes, buffers of this queue have {capacity}: give item_bytes={item.size} when it is made")
+            raise TooLarge(f"the item has {item.size} bytes, but a buffer of this queue has only {capacity}: make the queue with item_bytes={item.size}")
         loan = self._borrow(handle, deadline, wait)
         try:
             self._send(handle, loan._cell, item.write(loan._memory()), deadline, wait)
@@ -368,8 +371,8 @@ class Queue:
         return _items.read(message.view(), copy)
 
     def _park(self, places, error):
-        """Keeps a received message for the next call, after an exception. Such an exception comes from a signal handler or a
-        cancellation. A message whose object cannot be unpickled is not kept."""
+        """Keeps a received message for the next call. It is called when an exception ends the present call, for example
+        one of a signal handler, or a cancellation. A message whose object cannot be unpickled is not kept."""
         for message in places:
             if message.cell.out.value and not (message.is_read and isinstance(error, Exception)):
                 self._parked.appendleft(message)
@@ -380,8 +383,8 @@ class Queue:
 
     @staticmethod
     def _tell_reader(handle):
-        """A parked message is not in the queue of the C library. So its descriptor, if there is one, is made readable here. The
-        next get() that finds nothing makes it unreadable."""
+        """Makes the descriptor of `reader` readable, if there is one. The C library does not do that for a parked message, because
+        the message is not in its queue. The next get() that finds nothing makes the descriptor unreadable."""
         if handle.reader is not None:
             os.write(handle.reader, (1).to_bytes(8, sys.byteorder))
 
@@ -475,7 +478,7 @@ class Queue:
 
 
 class _Event:
-    """A descriptor of the handle that this process has."""
+    """An object with a fileno(). In each process, that is a descriptor of the process' own handle of the queue."""
 
     def __init__(self, queue, open_):
         self._queue, self._open = queue, open_

@@ -1,4 +1,5 @@
-"""Turns tensors of any library into bytes with a shape by DLPack, and back. It handles only tensors in the memory of the host."""
+"""Turns a tensor of any library into bytes and a shape, and turns these into a tensor again. It uses DLPack. Only tensors in the
+memory of the host are handled."""
 import ctypes
 import sys
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_uint64, c_void_p
@@ -27,7 +28,7 @@ def _interpreter(name, returned, *taken):
 
 _new = _interpreter("PyCapsule_New", ctypes.py_object, c_void_p, c_char_p, c_void_p)
 _pointer = _interpreter("PyCapsule_GetPointer", c_void_p, ctypes.py_object, c_char_p)
-# A destructor calls these with the address of the capsule, because the capsule has no references any more.
+# A destructor calls these. They take the address of the capsule: the capsule has no references any more, and py_object would make one.
 _is_valid_at = _interpreter("PyCapsule_IsValid", c_int, c_void_p, c_char_p)
 _pointer_at = _interpreter("PyCapsule_GetPointer", c_void_p, c_void_p, c_char_p)
 
@@ -120,7 +121,7 @@ def describe(tensor):
     for length in shape:
         size *= length
     if size and not is_dense(shape, strides):
-        # Tensors of torch have contiguous(). A tensor without this method is pickled in its own way.
+        # Tensors of torch have contiguous(). For a tensor without it the result is None, and it is pickled as usual.
         return describe(tensor.contiguous()) if hasattr(tensor, "contiguous") else None
     memory = (ctypes.c_ubyte * size).from_address(told.data + told.byte_offset) if size else bytearray()
     if size:

@@ -1,8 +1,8 @@
-"""Generates a scenario from a seed. A random walk through the machine gives the forced steps. Random free steps follow. The oracle says
-whether the scenario has a truth.
+"""Generates a scenario from a seed. A random walk through the machine gives the forced steps. Random free steps follow. The oracle
+refuses the scenario if its end depends on luck, or if its behaviour is undefined.
 
-Each attempt draws its own weights for the kinds of steps, and many weights are zero. So two kinds often occur together without many other
-kinds. If 3 divides the seed, the scenario is healthy. All other seeds give scenarios that hang."""
+Each attempt draws its own weights for the kinds of steps, and many weights are zero. So a scenario lacks many kinds of steps, and the
+other kinds meet more often. If 3 divides the seed, the scenario is healthy. All other seeds give scenarios that hang."""
 import random
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ MAX_THREADS = 4
 MAX_PROCESSES = 4
 MAX_HANDLERS = 4  # the player has functions for this many
 TRIES = 2000
-PATIENCE = 200  # after this many attempts a scenario need not be about the special subject; after twice as many it needs no fork or thread
+PATIENCE = 200  # after this many attempts the special subject is no longer required; after twice as many, fork and threads are no longer required
 MUTEX_KINDS = ((), (), (), ("recursive",), ("errorcheck",), ("adaptive",), ("robust",))
 SIGNALS = ("usr1", "term", "alrm")
 
@@ -32,7 +32,8 @@ WEIGHTS = {
 # Ways to fork; () is fork() itself. Ways that start a new program are rare, because a child that is a copy of its parent reaches more
 # unusual states.
 WAYS = ((),) * 12 + (("_Fork",),) * 3 + (("forkpty",), ("daemon",), ("vfork",), ("spawn",))
-REUSED = ("mutex", "rwlock", "sem", "cond", "barrier", "word", "guard", "future")  # kinds whose objects may be made in the memory of a destroyed object
+# Only objects of these kinds are destroyed, and only objects of these kinds are made in the memory of a destroyed object.
+REUSED = ("mutex", "rwlock", "sem", "cond", "barrier", "word", "guard", "future")
 TAKES = {
     "lock": ("mutex",), "unlock": ("mutex",), "rdlock": ("rwlock",), "wrlock": ("rwlock",), "rwunlock": ("rwlock",), "swait": ("sem",),
     "post": ("sem",), "signal": ("cond",), "broadcast": ("cond",), "arrive": ("barrier",), "write": ("pipe", "socket", "eventfd", "fifo"),
@@ -163,8 +164,8 @@ class Walk:
     # -- forced steps
 
     def try_step(self, step):
-        """Appends the step, and a `done` for each thread that it wakes, if these steps have exactly one result. If the step
-        blocks, appends it with "!". Returns False if nothing was appended."""
+        """Appends the step, and then a `done` for each thread that is woken, one after the other. If the step blocks, appends it
+        with "!". If the result of a step is not certain, appends nothing, and returns False."""
         scenario, state = self.scenario, self.state
         for begins in (False, True):
             self.scenario = Scenario(scenario.objects, scenario.steps + [Step(step.thread, step.operation, step.arguments, begins)])
@@ -236,7 +237,7 @@ class Walk:
         return steps + [Step(thread, "oend", (name,)) for name in reversed(self.state.get(("once", thread), ()))]
 
     def files_of(self, thread, name):
-        """The values by which the state shows that the thread's process holds a lock of this file."""
+        """The possible owners of a lock of this file that belong to the thread's process: one for flock(), two for fcntl()."""
         process = self.state["t", thread][0]
         description = self.state.get(("desc", process, name), "none")
         return description, ("process", process), ("file", description)
@@ -315,7 +316,8 @@ class Walk:
         self.rng.shuffle(threads)
         asked = [step for step in self.scenario.steps if step.begins]
         lists = {}
-        for thread in sorted(threads, key=lambda name: name[0] != "p"):  # children first, so that threads of their parents can end their waits
+        # The first threads of children come first. The threads after them can then end their waits.
+        for thread in sorted(threads, key=lambda name: name[0] != "p"):
             lists[thread] = self.free_steps_of(thread, asked)
             asked += lists[thread]
         steps = [step for thread in threads for step in lists[thread] if step.operation not in ("create", "fork")]
@@ -377,8 +379,8 @@ USED = {  # subject -> steps: a scenario with one of these steps is about the su
 
 @dataclass(frozen=True)
 class Wish:
-    """What the scenario of a seed should have. After many attempts it need no longer have the subject, and later no fork or
-    threads. It must always be healthy, or always hang."""
+    """What the scenario of a seed should have. `healthy` says whether it must be healthy or must hang. After many
+    attempts `special` is no longer required. After twice as many, `fork` and `threads` are no longer required."""
     healthy: bool
     fork: bool
     threads: bool
@@ -450,8 +452,8 @@ def find(seed):
 
 
 def generate(seed):
-    """(scenario, truth) for "SEED", or for "SEED.ATTEMPT". The second form needs no search. One version of this file always
-    gives the same result for a seed."""
+    """(scenario, truth) for "SEED", or for "SEED.ATTEMPT". The second form needs no search. As long as the
+    generator is not changed, a seed always gives the same result."""
     seed, _, attempt = str(seed).partition(".")
     if not attempt:
         return find(int(seed))[1:]
