@@ -489,7 +489,7 @@ class Barriers(Case):
             barrier.wait(1)
         self.assertTrue(barrier.broken)
 
-    def test_killed_at_each_instruction_of_the_last_arrival(self):
+    def test_killed_at_every_seventh_instruction_of_the_last_arrival(self):
         """The last party to arrive is killed. The other party gets through, or is told that the barrier is broken."""
         last = None
         for at in range(0, MOST_INSTRUCTIONS, 7):

@@ -219,7 +219,7 @@ class Semaphores(Case):
         self.assertGreater(at, 60)
         self.assertLessEqual(kept, 8)
 
-    def test_killed_at_each_instruction_of_a_with_block(self):
+    def test_killed_at_every_third_instruction_of_a_with_block(self):
         semaphore = Semaphore(2)
 
         def work(at):
@@ -360,7 +360,7 @@ class Conditions(Case):
     def test_a_handler_raises_at_each_instruction_of_wait(self):
         """The lock is not kept, nobody is counted as a waiter, and places are kept only where nothing could note them."""
         condition, places = Condition(), 0
-        for at in range(0, MOST_INSTRUCTIONS, 3):
+        for at in range(MOST_INSTRUCTIONS):
             with OpcodeTrace("_sync.py", at, raise_stop) as trace:
                 try:
                     with condition:
@@ -376,7 +376,7 @@ class Conditions(Case):
         self.assertGreater(at, 60)
         self.assertLessEqual(places, 6)  # between the lock of a place and the note of it, or of its end
 
-    def test_killed_at_each_instruction_of_notify(self):
+    def test_killed_at_every_23rd_instruction_of_notify(self):
         """The waiter is woken by this notify(), or by the next one."""
         for at in range(0, MOST_INSTRUCTIONS, 23):
             condition, line = Condition(), self.line()
