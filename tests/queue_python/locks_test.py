@@ -488,7 +488,7 @@ class Barriers(Case):
             barrier.wait(1)
         self.assertTrue(barrier.broken)
 
-    def test_killed_at_each_instruction_of_the_last_arrival(self):
+    def test_killed_at_every_seventh_instruction_of_the_last_arrival(self):
         """The last party to arrive is killed at each seventh instruction. The other party must get through, or get an error that
         the barrier is broken."""
         last = None

@@ -512,7 +512,7 @@ class Kills(Case):
             with self.assertRaises(ValueError):
                 Queue(2, **wrong)
 
-    def test_killed_at_each_instruction_of_put_and_get(self):
+    def test_killed_at_every_fifth_instruction_of_put_and_get(self):
         """A process is killed at every fifth instruction of put() and get(). Both buffers of the queue must become free."""
         shared = self.sharedClosing(Queue(2))
 

@@ -219,7 +219,7 @@ class Semaphores(Case):
         self.assertGreater(at, 60)
         self.assertLessEqual(kept, 8)
 
-    def test_killed_at_each_instruction_of_a_with_block(self):
+    def test_killed_at_every_third_instruction_of_a_with_block(self):
         semaphore = Semaphore(2)
 
         def work(at):
@@ -358,11 +358,11 @@ class Conditions(Case):
             self.assertEqual(count_waiters(condition), 0)
 
     def test_a_handler_raises_at_each_instruction_of_wait(self):
-        """A signal handler raises at each third instruction of a with block that contains wait(). The lock must not stay taken,
+        """A signal handler raises at each instruction of a with block that contains wait(). The lock must not stay taken,
         and no waiter may stay counted. A few places may stay taken: the handler may raise after wait() has locked a place, and
         before it can note that or give the place back."""
         condition, places = Condition(), 0
-        for at in range(0, MOST_INSTRUCTIONS, 3):
+        for at in range(MOST_INSTRUCTIONS):
             with OpcodeTrace("_sync.py", at, raise_stop) as trace:
                 try:
                     with condition:
@@ -378,7 +378,7 @@ class Conditions(Case):
         self.assertGreater(at, 60)
         self.assertLessEqual(places, 6)
 
-    def test_killed_at_each_instruction_of_notify(self):
+    def test_killed_at_every_23rd_instruction_of_notify(self):
         """A process is killed in notify(). Its notify() or the next one must wake the waiter."""
         for at in range(0, MOST_INSTRUCTIONS, 23):
             condition, line = Condition(), self.line()
