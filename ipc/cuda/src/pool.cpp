@@ -15,15 +15,15 @@ namespace {
 // The content of a message.
 struct letter {
   std::uint64_t bytes;
-  std::uint32_t number;  // of the message in its buffer
+  std::uint32_t number;  // the number of the message in its buffer
   std::uint32_t reserved;
 };
 
 error used_after_fork() {
-  return failure(
-      errc::used_after_fork,
-      "CUDA: the pool is the parent process', and CUDA does not work in a forked child of a process that uses it: "
-      "start the child by exec, and send it the pool");
+  return failure(errc::used_after_fork,
+                 "CUDA: the pool belongs to the parent process, and CUDA does not work in a forked child of a process "
+                 "that uses it: "
+                 "start the child by exec, and send it the pool");
 }
 
 }  // namespace
@@ -66,15 +66,16 @@ result<void> pool::check_stream(stream on) const {
 
 result<std::shared_ptr<pool>> pool::create(const pool_options& wanted) {
   if (wanted.kind == memory::mempool) {
-    return failure(errc::unsupported, "CUDA: memory::mempool is not built: memory::vmm_fd does all that it would");
+    return failure(errc::unsupported, "CUDA: memory::mempool is not implemented: use memory::vmm_fd instead");
   }
   if (wanted.bytes == 0 || wanted.bytes > std::uint64_t{1} << 46 || wanted.buffers == 0 ||
       wanted.buffers > kMaxBuffers) {
-    return failure(errc::bad_option, "CUDA: %u buffers of %zu bytes: 1 to %u buffers can be had, of at least one byte",
+    return failure(errc::bad_option,
+                   "CUDA: %u buffers of %zu bytes: a pool can have 1 to %u buffers, of at least one byte",
                    wanted.buffers, wanted.bytes, kMaxBuffers);
   }
   if (wanted.existing != 0 && wanted.kind != memory::legacy) {
-    return failure(errc::bad_option, "CUDA: pool_options::existing is shared by memory::legacy only: set `kind` to it");
+    return failure(errc::bad_option, "CUDA: pool_options::existing works with memory::legacy only: set `kind` to that");
   }
   auto api = driver::load();
   if (!api) return api.error();
@@ -137,14 +138,14 @@ void pool::look_for_dead_processes() {
 }
 
 pool::~pool() {
-  // If others have the memory open, close() fails, and the memory stays until this process ends.
+  // If other processes have the memory open, close() fails, and the memory stays until this process ends.
   if (mark_.is_ours() && is_creator_ && memory_) (void)close();
   if (mark_.is_ours() && memory_) end_postponed();
-  // The memory is closed before this process leaves the queue. So a process that is no participant has no memory open.
+  // The memory is closed before this process leaves the queue. So only participants of the queue have the memory open.
   memory_.reset();
 }
 
-// Returns the number of the message.
+// Makes `on` mark the message as ready after the work that is on `on` now. Returns the number of the message.
 result<std::uint32_t> pool::record_ready(std::uint32_t buffer, stream on) {
   if (auto follows = follow_use(buffer, on); !follows) return follows.error();
   card_buffer& entry = card_.buffer(buffer);
@@ -167,9 +168,9 @@ bool pool::is_finished(std::uint32_t buffer, std::uint32_t message) const {
   return is_reached(is_abandoned ? static_cast<std::uint32_t>(ready >> 32) : now, message);
 }
 
-// Makes `on` wait for all earlier work on the buffer. Only the last wait of a buffer can be released if its reader
-// dies. So this call waits until the wait before it has ended. That takes time only if the device is a whole round of
-// the buffers behind.
+// Makes `on` wait for all earlier work on the buffer. The card stores only one awaited reader for each buffer. So only
+// the last wait for a buffer can be released if its reader dies, and this call first waits until the wait before that
+// has ended. It has not ended only if the device is so far behind that all buffers were used once in the meantime.
 result<void> pool::settle(std::uint32_t buffer, stream on, deadline until) {
   const driver& api = memory_->api();
   card_buffer& entry = card_.buffer(buffer);
@@ -185,7 +186,7 @@ result<void> pool::settle(std::uint32_t buffer, stream on, deadline until) {
          !is_reached(entry.done.load(std::memory_order_acquire), before.message)) {
     memory_->release_streams();
     if (deadline::clock::now() >= until.at()) {
-      return from_queue({ipc::errc::timeout, 0, 0, "CUDA: the device is a whole round of the buffers behind"});
+      return from_queue({ipc::errc::timeout, 0, 0, "CUDA: the device still works for an earlier use of this buffer"});
     }
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
@@ -225,7 +226,8 @@ result<gpu_loan> pool::acquire(stream on, deadline until) {
   return made;
 }
 
-// The stream may still have work on the buffer. The next writer waits for that work.
+// The stream may still have work on the buffer. note_use() records that work, and the next writer's stream waits for
+// it.
 void pool::give_back(ipc::loan unsent, stream on) {
   if (!unsent || !mark_.is_ours()) return;
   const current_context within(memory_->api(), memory_->context());
@@ -256,16 +258,16 @@ void pool::retry_postponed() {
   }
 }
 
-// Nobody makes a call of this pool any more.
+// Runs when no other call on this pool is possible any more.
 void pool::end_postponed() {
   const current_context within(memory_->api(), memory_->context());
   retry_postponed();
-  // The program never got these messages. So they are put aside, and not acknowledged.
+  // The program never got these messages. So they are parked, and not released.
   for (ipc::message& one : put_back_) (void)one.park();
   put_back_.clear();
   if (postponed_.empty()) return;
-  // Nothing tells when the work on these buffers is done. So they and the memory stay as they are until the process
-  // ends.
+  // Nothing shows when the work on these buffers is finished. So the buffers and the memory stay as they are until the
+  // process ends.
   memory_->keep_open();
   (void)new std::vector<postponed>(std::move(postponed_));  // leaked on purpose
 }
@@ -273,7 +275,7 @@ void pool::end_postponed() {
 result<void> pool::send(gpu_loan& from, std::size_t bytes, stream on, deadline until) {
   if (auto usable = check_usable(); !usable) return usable.error();
   if (!from || from.state_->from.get() != this) {
-    return failure(errc::bad_option, "CUDA: the loan is of another pool, or was sent");
+    return failure(errc::bad_option, "CUDA: the loan belongs to another pool, or was already sent");
   }
   if (bytes > about().bytes) {
     return from_queue(
@@ -290,8 +292,8 @@ result<void> pool::send(gpu_loan& from, std::size_t bytes, stream on, deadline u
   const letter out{bytes, *number, 0};
   std::memcpy(loan.data(), &out, sizeof out);
   auto sent = queue_.send(std::move(loan), sizeof out, until);
-  // The loan was sent, or other processes took this one for dead and took the loan. In both cases, the caller no longer
-  // has it.
+  // An empty loan means that it was sent, or that other processes took this one for dead and took the loan. In both
+  // cases, the caller no longer has the loan.
   if (!loan) from.state_.reset();
   if (!sent) return from_queue(sent.error());
   return {};
@@ -341,8 +343,8 @@ result<gpu_message> pool::receive(stream on, deadline until) {
   card_buffer& entry = card_.buffer(got->index());
   // This is stored before any work of this reader starts, so the writer knows of all such work.
   const std::uint64_t before = entry.last_reader.load(std::memory_order_relaxed);
-  // An earlier reader may have put this message's end on its stream, and died before it gave the message back. It works
-  // no more, and the word must now wait for this reader.
+  // An earlier reader may have written `done` for this message and then died before it released the message in the
+  // queue. Its work has ended. From now on, `done` must stand for the work of this reader.
   std::uint32_t done = in.number;
   entry.done.compare_exchange_strong(done, in.number - 1, std::memory_order_acq_rel);
   const reader ours{memory_->number(), reader::phase::reading, in.number};
@@ -361,7 +363,8 @@ result<gpu_message> pool::receive(stream on, deadline until) {
       put_back_.push_back(std::move(*got));
       return failed(answer, "cuStreamWaitValue32");
     }
-    // close() waits for this wait, too, even if the message is released on another stream.
+    // Because of this, close() also waits until `on` has passed this wait, even if the message is released on another
+    // stream.
     (void)note_use(got->index(), on);
   }
   gpu_message made;
@@ -376,7 +379,7 @@ result<void> pool::record_done(std::uint32_t buffer, std::uint32_t message, stre
       answer != kSuccess) {
     return failed(answer, "cuStreamWriteValue32");
   }
-  // The write is a use of the memory, too: close() waits for it.
+  // Writing the word also uses the memory, so close() must wait for it.
   if (auto noted = note_use(buffer, on); !noted) return noted;
   const reader ours{memory_->number(), reader::phase::released, message};
   card_.buffer(buffer).last_reader.store(ours.bits(), std::memory_order_release);  // pairs with settle()
@@ -433,15 +436,15 @@ result<void> pool::close() {
     who += one.pid == me ? "this one, by another handle)"
            : one.lives == ipc::snapshot::life::alive && one.state != 0
                ? std::string("alive, state ") + one.state + ")"
-               : std::string("of another pid namespace, or not to be asked)");
+               : std::string("in another pid namespace, or its state cannot be read)");
   }
   if (who.empty() && seen.loaned != 0) {
     who = "this process, by " + std::to_string(seen.loaned) + " loans";
     first = me;
   }
   if (!who.empty()) {
-    error why = failure(
-        errc::in_use, "CUDA: the pool's memory cannot be freed, it is open in %s: close it there before", who.c_str());
+    error why = failure(errc::in_use, "CUDA: the pool's memory cannot be freed, it is open in %s: close it there first",
+                        who.c_str());
     why.pid = first;
     return why;
   }
