@@ -176,7 +176,7 @@ def measure(options):
     results = Results()
     measures = selected(groups, options)
     programs = [measure for measure in measures if measure.program != "command"]
-    # The commands come first: if one of them cannot run, no minutes of other measurements are lost.
+    # The commands come first. If one of them cannot run, the program ends before the other measurements, which take minutes.
     measure_commands(options, [measure for measure in measures if measure.program == "command"], results)
     measure_programs(options, programs, results)
     measure_others(options, [measure for measure in programs if measure in COMPARED], results)

@@ -1,5 +1,5 @@
-// Measures what the shim adds to a matrix product of OpenBLAS. The threads of OpenBLAS wait for each other by mutexes
-// and condition variables.
+// Measures the time that the shim adds to a matrix product of OpenBLAS. The threads of OpenBLAS use mutexes and
+// condition variables to wait for each other.
 #include <benchmark/benchmark.h>
 
 #include <vector>

@@ -64,7 +64,7 @@ IDLE = [
 
 
 def timed(command):
-    """Returns the wall-clock milliseconds of the command. Ends the program if the command fails, or if `run` found something."""
+    """Returns the wall-clock milliseconds of the command. Ends clean_run.py if the command fails, or if `run` found something."""
     begin = time.perf_counter()
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                           check=False)

@@ -29,7 +29,7 @@ def _timed(command, folder, environment):
 
 
 def _make(scratch, source):
-    """Prepares a command by which make compiles some of the shim's sources, two at a time. These are few sources, so that
+    """Prepares a make command that compiles some of the shim's sources, two at a time. It compiles only a few sources, so that
     there is time for many turns."""
     build = scratch / "make"
     plain = {key: value for key, value in os.environ.items() if not key.startswith("CMAKE_") and key != "LD_PRELOAD"}
@@ -43,7 +43,7 @@ def _make(scratch, source):
 
 
 def _configure(scratch, source):
-    """Prepares the configure script that autoconf makes of bench/configure/configure.ac."""
+    """Prepares the configure script that autoconf generates from bench/configure/configure.ac."""
     folder = scratch / "configure"
     shutil.copytree(source / "bench" / "configure", folder)
     _run(["autoconf"], folder)
@@ -51,5 +51,6 @@ def _configure(scratch, source):
 
 
 def prepare(name, scratch, source):
-    """Returns a function. It runs the command in an environment, and returns the nanoseconds of processor time."""
+    """Prepares the command. Returns a function that runs it in a given environment, and returns its processor time in
+    nanoseconds."""
     return {"make": _make, "configure": _configure}[name](scratch, source)

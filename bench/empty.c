@@ -1,2 +1,2 @@
-/* A library that does nothing, to measure what any preloaded library costs. */
+/* A library that does nothing. With it, the benchmarks measure the time that any preloaded library adds. */
 int forksight_bench_nothing;

@@ -1,6 +1,6 @@
-// Measures what the shim adds to fork(). There are 1, 16, 64 or 256 other threads, and either one of them or none holds
-// a lock. Some forks happen with 1 GiB of memory in use. `call` is the time until fork() returns in the parent. `whole`
-// is the time until the parent has waited for the end of the child.
+// Measures the time that the shim adds to fork(). There are 1, 16, 64 or 256 other threads. Either one of them or none
+// holds a lock. Some forks happen with 1 GiB of memory in use. `call` is the time until fork() returns in the parent.
+// `whole` is the time until the parent has waited for the end of the child.
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -34,7 +34,7 @@ void fork_cycle(benchmark::State& state) {
   state.counters["whole"] = whole.quantile(kLowDecile);
 }
 
-// A fork of this process mostly copies the page tables of the memory.
+// Most of the time of such a fork is spent copying the page tables of the memory.
 void fork_with_heap(benchmark::State& state) {
   constexpr std::size_t kBytes = std::size_t{1} << 30U;
   void* const heap = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -12,7 +12,7 @@ namespace forksight::bench {
 
 class IdleThreads {
  public:
-  // With a `mutex`, the first thread holds it all the time.
+  // If `mutex` is given, the first thread holds it as long as this object exists.
   explicit IdleThreads(std::int64_t count, pthread_mutex_t* mutex = nullptr) {
     if (pipe(stop_) != 0 || pipe(ready_) != 0) std::abort();
     for (std::int64_t i = 0; i < count; ++i)

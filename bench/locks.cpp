@@ -1,5 +1,5 @@
-// Measures what the shim adds to an uncontended pair of acquire and release. Measures it before the process makes its
-// first other thread, when glibc uses no atomic instructions, and after that.
+// Measures the time that the shim adds to acquiring and releasing an uncontended lock. Some benchmarks run before the
+// process creates a second thread: until then, glibc uses no atomic instructions. The others run after that.
 #include <benchmark/benchmark.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -74,7 +74,7 @@ void with_thread(benchmark::State& state) {
   Body(state);
 }
 
-// These benchmarks come first, because no other thread may have been made before them.
+// These benchmarks come first, because the process must not have created another thread before them.
 BENCHMARK(mutex_pair)->Name("mutex/no_threads");
 BENCHMARK(std_mutex_pair)->Name("std_mutex/no_threads");
 BENCHMARK(with_thread<mutex_pair>)->Name("mutex/threads");

@@ -1,8 +1,8 @@
 """The measures, their names in the table, and their limits as ratios to the bare time."""
 from collections import namedtuple
 
-# `figure` names the counter of the benchmark that is the result. `asks` names environment variables that are set to 1 for the
-# shim.
+# `figure` is the name of the benchmark's counter that is the result. `asks` has the names of the environment variables that are
+# set to 1 for the shim.
 Measure = namedtuple("Measure", "program benchmark text at_most figure asks", defaults=["figure", ()])
 
 _FORKS = [(threads, held) for threads in (1, 16, 64, 256) for held in (0, 1)]
@@ -31,8 +31,8 @@ ANNOTATIONS = [
     Measure("annotate", "spin_lock/annotated", "a spin lock of the program's own, annotated", None),
 ]
 _ORDER, _PREDICT = ("FORKSIGHT_LOCK_ORDER",), ("FORKSIGHT_PREDICT",)
-# These are compared with the same measures without the options, in the same run. The options must cost nothing unless
-# they are given.
+# These measures show what the options --lock-order and --predict cost. The measures with neither option run at the same time,
+# and have limits, because the options must cost nothing unless they are given.
 FORESIGHT = [
     Measure("locks", "mutex/threads", "`pthread_mutex_t`, with neither option", 1.20),
     Measure("locks", "mutex/threads", "`pthread_mutex_t`, with `--lock-order`", None, asks=_ORDER),

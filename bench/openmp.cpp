@@ -1,4 +1,4 @@
-// Measures what the shim adds to a parallel region that does nothing, with a team of two threads of GCC's libgomp.
+// Measures the time that the shim adds to an empty parallel region. The team has two threads of GCC's libgomp.
 #include <benchmark/benchmark.h>
 
 #include "samples.hpp"

@@ -2,10 +2,10 @@
 """Measures a training loop over several queues in one run. Loader processes fill numpy arrays, and the trainer sums them.
 
 Other work on the machine disturbs the times, so only ratios within one run mean anything. The queues take turns in each round,
-and the figures are medians of the rounds. A second part runs each queue once more. In it, the trainer kills a loader every
---kill-every seconds and starts another. If no batch comes out of a queue for --stall seconds, the table says that it hung, and
-after how many seconds. numpy is necessary: without it, the exit status is 77. Without torch, the queue of torch is left out,
-and a line says so.
+and the figures are medians of the rounds. A second part runs each queue once more. In this part, the trainer kills a loader
+every --kill-every seconds and starts another. If no batch comes out of a queue for --stall seconds, the table says that the
+queue hung, and after how many seconds. numpy is necessary: without it, the exit status is 77. Without torch, the queue of torch
+is left out, and a line says so.
 
   queue_python.py --library build/release/lib/libforksight-ipc.so [--seconds N] [--rounds N] [--bytes N] [--loaders N]
 """
@@ -23,7 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SLOTS = 4
 START = 60  # seconds that the first batch may take in addition to --stall
-# "forksight" makes a batch in the memory of the queue. "forksight put" makes it elsewhere, and put() copies it.
+# With "forksight", a loader writes the batch directly into the memory of the queue. With "forksight put", it creates the batch
+# elsewhere, and put() copies it.
 TRANSPORTS = ("forksight", "forksight put", "multiprocessing", "torch.multiprocessing")
 
 
@@ -42,7 +43,7 @@ def make_queue(name, size):
 
 
 def load(name, queue, size):
-    """Runs a loader, which makes batches without end."""
+    """The loader's function. It creates and sends batches until the process is killed."""
     import numpy
     number = 0
     while True:
@@ -60,7 +61,7 @@ def load(name, queue, size):
 
 
 def train(name, size, loaders, kill_every):
-    """Runs the trainer, which writes one byte to standard output for each batch."""
+    """The trainer's function. It writes one byte to standard output for each batch that it receives."""
     import multiprocessing
     if name == "torch.multiprocessing":
         from torch import multiprocessing
@@ -87,7 +88,7 @@ def train(name, size, loaders, kill_every):
 
 
 def measure(arguments, name, kill_every):
-    """Runs one trainer. Returns (batches a second after the first batch, how it failed or None)."""
+    """Runs one trainer. Returns (batches per second, counted after the first batch; a text that says how it failed, or None)."""
     command = [sys.executable, "-B", __file__, "--inner", name, "--bytes", str(arguments.bytes), "--loaders", str(arguments.loaders), "--kill-every",
                str(kill_every)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -135,7 +136,7 @@ def main():
     parser.add_argument("--bytes", type=int, default=64 << 20, help="how many bytes a batch has")
     parser.add_argument("--loaders", type=int, default=2)
     parser.add_argument("--kill-every", type=float, default=1, help="seconds between kills in the second part; 0 leaves that part out")
-    parser.add_argument("--stall", type=float, default=5, help="a queue hangs if no batch comes for so many seconds")
+    parser.add_argument("--stall", type=float, default=5, help="after how many seconds without a batch a queue counts as hung")
     parser.add_argument("--transports", default=",".join(TRANSPORTS))
     parser.add_argument("--inner", help=argparse.SUPPRESS)
     arguments = parser.parse_args()

@@ -3,8 +3,8 @@ import statistics
 
 
 class Results:
-    """The rounds of each measure. A round is {variant: nanoseconds}, and all its times come from the same few seconds.
-    One variant is "bare", the program without a preloaded library."""
+    """The rounds of each measure. A round is {variant: nanoseconds}. All times of a round were measured within a few seconds. One
+    variant is "bare", the program without a preloaded library."""
 
     def __init__(self):
         self.rounds = {}

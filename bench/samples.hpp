@@ -1,7 +1,7 @@
-// The figure of one round of a benchmark. It is not a mean, because other work on the machine would mostly determine
-// that: one operation that is preempted for 4 ms weighs as much as eighty forks. So each operation is timed, or each
-// batch of operations if they take only nanoseconds. The figure is a quantile of these times, in nanoseconds for an
-// operation. It is reported as a counter.
+// The figure of one round of a benchmark. A mean would depend mostly on other work on the machine: one operation that
+// is preempted for 4 ms weighs as much as eighty forks. So each operation is timed separately, or each batch of
+// operations if they take only nanoseconds. The figure is a quantile of these times, in nanoseconds for an operation.
+// It is reported as a counter.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -18,8 +18,8 @@ using Clock = std::chrono::steady_clock;
 // The quantile for operations that a disturbance can only make longer. The minimum is not used, because it depends on
 // luck.
 constexpr double kLowDecile = 0.1;
-// The quantile for two threads that use the same lock. There a disturbance can also make an operation shorter: while
-// one of them waits for a processor, the other finds the lock free.
+// The quantile for two threads that use the same lock. In this case, a disturbance can also make an operation shorter:
+// while one thread waits for a processor, the other one finds the lock free.
 constexpr double kMedian = 0.5;
 
 class Samples {
@@ -41,7 +41,7 @@ class Samples {
   std::vector<double> nanoseconds_;
 };
 
-// Runs `operation` again and again, `kBatch` at a time.
+// Runs `operation` repeatedly, and times batches of `kBatch` operations. Reports the quantile `part` of their times.
 template <int kBatch, typename Operation>
 void sample(benchmark::State& state, double part, Operation operation) {
   Samples samples;

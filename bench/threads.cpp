@@ -1,5 +1,6 @@
-// Measures what the shim adds where threads wait for each other: a contended mutex, two threads that wake each other by
-// a condition variable, and a thread that is made and joined. Also measures what it adds to the start of a program.
+// Measures the time that the shim adds when threads wait for each other: a contended mutex, two threads that wake each
+// other with a condition variable, and a thread that is created and joined. Also measures the time that the shim adds
+// to the start of a program.
 #include <benchmark/benchmark.h>
 #include <pthread.h>
 #include <spawn.h>
@@ -22,7 +23,8 @@ using forksight::bench::sample;
 pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
 long g_counter = 0;
 
-// Takes some time. Each thread calls it with the lock and without it, so that the threads contend for the lock.
+// Uses some processor time. Each thread calls it while it holds the lock, and again without the lock, so that the
+// threads contend for the lock.
 void work(int steps) {
   for (int i = 0; i < steps; ++i) benchmark::DoNotOptimize(i);
 }

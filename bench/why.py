@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Measures how long `forksight why` takes to explain a tree of many hung threads. Compares it with eu-stack, which only
-prints the stacks of one process after the other. The commands run by turns, so that all have the same conditions. The
-figures are medians. For the line "no child", fork() fails in `why`. Then `why` does not read in a child process, as it
-usually does, but in its own process.
+"""Measures how long `forksight why` takes to explain a tree of processes with many hung threads. Compares it with eu-stack,
+which only prints the stacks of one process after the other. The commands take turns, so that all run under the same
+conditions. The figures are medians. For the line "no child", fork() fails in `why`. Then `why` reads the stacks in its own
+process, and not in a child process as usual.
 
   why.py --forksight FORKSIGHT --program bench_why_tree [--processes 16] [--threads 16] [--rounds 9]
 """

@@ -1,7 +1,7 @@
-// why_tree PROCESSES THREADS: makes PROCESSES processes with THREADS threads each. All of them hang. In the first
+// why_tree PROCESSES THREADS: creates PROCESSES processes with THREADS threads each. All of them hang. In the first
 // process, one thread holds a mutex for ever, the main thread waits for its children, and the other threads wait for
 // the mutex. The other processes are these children. They have inherited the locked mutex, and all their threads wait
-// for it. The first process writes a byte shortly before all threads wait.
+// for it. The first process writes a byte to standard output when all threads are about to wait.
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

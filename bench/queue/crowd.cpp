@@ -42,14 +42,15 @@ struct Member {
       *static_cast<std::uint64_t*>(over.loan()) = shape.bytes;
       over.send();
     } else {
-      if (*static_cast<const std::uint64_t*>(over.receive()) != shape.bytes) fail("a message is not what was sent");
+      if (*static_cast<const std::uint64_t*>(over.receive()) != shape.bytes)
+        fail("a received message has wrong content");
       over.release();
     }
     me.moved->done.fetch_add(1);
   }
 }
 
-// Waits until the condition is true. False if it is not true `within` this time.
+// Waits until the condition is true. Returns false if it does not become true `within` this time.
 template <class Condition>
 bool becomes_true(clock::duration within, Condition condition) {
   for (const auto end = clock::now() + within; clock::now() < end; std::this_thread::sleep_for(200us)) {
@@ -120,7 +121,7 @@ int run_crowd(Transport& over, const Crowd& crowd) {
   if (!becomes_true(20s,
                     [&] { return std::ranges::all_of(all, [](const Member& one) { return one.moved->done > 2; }); })) {
     end(all);
-    std::fprintf(stderr, "bench_queue: not all processes began\n");
+    std::fprintf(stderr, "bench_queue: not all processes have moved messages in time\n");
     return 2;
   }
   return crowd.victim.empty() ? measure(all, crowd.seconds) : kill_one(all, crowd);

@@ -11,11 +11,11 @@ struct Crowd {
   unsigned producers, consumers;
   double seconds;      // without a victim: the duration of the measurement
   std::string victim;  // "producer", "consumer" or empty
-  unsigned seed;       // for the instant at which it is killed
+  unsigned seed;       // determines the random time of the kill
 };
 
 // Without a victim, prints {"value": seconds for a message}. With a victim, prints {"hung": bool, "ms": milliseconds
-// until all others went on}. Returns the exit status of the program.
+// from the kill until all others have continued}. Returns the exit status of the program.
 int run_crowd(Transport& over, const Crowd& crowd);
 
 }  // namespace forksight::bench

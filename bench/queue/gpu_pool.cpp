@@ -1,5 +1,6 @@
-// Measures what it costs to hand a buffer of a CUDA device to another process through a pool of ipc/cuda. No kernel
-// runs: the figures are those of the calls and of the streams. Usage: bench_gpu_pool vmm_fd|legacy BYTES MESSAGES
+// Measures how long it takes to hand a buffer of a CUDA device to another process through a pool of ipc/cuda. No CUDA
+// kernel runs, so the figures contain only the times of the calls and of the streams' waits.
+// Usage: bench_gpu_pool vmm_fd|legacy BYTES MESSAGES
 //
 // Prints one line of JSON. `handoff_us` is the time of one message with a pool of 4 buffers. `round_trip_us` is the
 // time of one message with a pool of one buffer. It includes the time until the writer's device may write into the
@@ -78,7 +79,8 @@ double measure(memory kind, std::size_t bytes, std::uint32_t buffers, int messag
     must(pool.close());
     _exit(write(ends[1], "", 1) == 1 ? 0 : 1);
   }
-  // CUDA does not survive a fork, so the writer is a child, too.
+  // CUDA does not work in a forked child of a process that uses it. So the writer is a child, too, and not this
+  // process.
   int figures[2];
   if (pipe(figures) != 0) std::exit(1);
   const pid_t writer = fork();

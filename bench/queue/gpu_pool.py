@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Measures what it costs to hand a buffer of a CUDA device to another process: through a pool of ipc/cuda, and through
-torch.multiprocessing. It needs a GPU, and PyTorch with CUDA for the second figure.
+"""Measures how long it takes to hand a buffer of a CUDA device to another process: through a pool of ipc/cuda, and through
+torch.multiprocessing. It needs a GPU. torch.multiprocessing is measured only if PyTorch with CUDA is installed.
 
   gpu_pool.py --program build/release/bin/bench_gpu_pool [--update docs/cuda-ipc.md]
 """
@@ -28,7 +28,7 @@ def torch_reader(there, back, count):
 
 
 def torch_round(buffers):
-    """Returns the microseconds of one message while `buffers` tensors are used in turn."""
+    """Returns the microseconds of one message over torch.multiprocessing. `buffers` tensors are used in turn."""
     import torch
     import torch.multiprocessing as mp
     spawn = mp.get_context("spawn")

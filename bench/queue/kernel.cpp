@@ -60,7 +60,8 @@ class Stream final : public Transport {
   std::vector<char> written_, read_;
 };
 
-// A pool of memfds. Each side maps each memfd once. A message is a number and a descriptor. Only the number comes back.
+// A pool of memfds. Each side maps each memfd once. A message is the number of a memfd and its descriptor. The receiver
+// sends only the number back.
 class PassedMemory final : public Transport {
  public:
   void prepare(const Shape& shape) override {

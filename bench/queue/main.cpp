@@ -52,8 +52,8 @@ std::uint64_t sum(const void* at, std::size_t bytes) {
   return total;
 }
 
-// Two pipes for control messages, which are not measured. They say how many messages come next, and that these have
-// arrived.
+// Two pipes for control messages, which are not measured. The first process says how many messages it sends next. The
+// second process confirms that they have arrived.
 struct Talk {
   int there[2], back[2];
   Talk() {
@@ -68,7 +68,7 @@ struct Talk {
   }
 };
 
-// Runs the second process. It echoes or takes messages until the first process is done.
+// The second process runs this function. It echoes messages, or only receives them, until the first process is done.
 void serve(Transport& over, const Options& options, const Talk& talk) {
   pin(options.cpu[1]);
   over.join(Side::kSecond);
@@ -81,10 +81,10 @@ void serve(Transport& over, const Options& options, const Talk& talk) {
       const void* const got = over.receive();
       ++value;
       if (options.touches && sum(got, options.shape.bytes) != value * (options.shape.bytes / sizeof value)) {
-        fail("a message is not what was sent");
+        fail("a received message has wrong content");
       }
       if (options.measure == "round_trip") {
-        if (*static_cast<const std::uint64_t*>(got) != value) fail("a message is not what was sent");
+        if (*static_cast<const std::uint64_t*>(got) != value) fail("a received message has wrong content");
         void* const answer = over.loan();
         std::memcpy(answer, got, options.shape.bytes);
         over.release();
@@ -111,7 +111,7 @@ double batch(Transport& over, const Options& options, const Talk& talk, std::uin
     }
     over.send();
     if (options.measure == "round_trip") {
-      if (*static_cast<const std::uint64_t*>(over.receive()) != value) fail("an answer is not what was sent");
+      if (*static_cast<const std::uint64_t*>(over.receive()) != value) fail("a received answer has wrong content");
       over.release();
     }
   }

@@ -1,7 +1,8 @@
-// Measures what the number of members of one queue costs. bench_queue_members MEASURE COUNT prints the figures as one
-// JSON object.
-//   misses COUNT: nanoseconds of a receive() and of an acquire() that find nothing and do not wait, and microseconds of
-//     the slowest call. COUNT handles are attached.
+// Measures how the speed of a queue depends on the number of its members. bench_queue_members MEASURE COUNT prints the
+// figures as one JSON object.
+//   misses COUNT: COUNT handles are attached. Nanoseconds of a receive() and of an acquire() that find nothing and do
+//   not
+//     wait, and microseconds of the slowest call.
 //   idle COUNT: the share of one processor, in percent, that COUNT processes use while they wait in receive().
 //   death COUNT: a process is killed while it has a buffer on loan, and COUNT others wait. Milliseconds until one of
 //     them frees the buffer: the median and the maximum of nine deaths.
@@ -47,7 +48,8 @@ ipc::queue make(ipc::role as = ipc::role::any) {
 
 double ns_of(clock_type::duration span) { return std::chrono::duration<double, std::nano>(span).count(); }
 
-// Returns nanoseconds for a call: the median of batches, and the longest of other calls that are timed one by one.
+// Returns two figures in nanoseconds: the median time of a call in many batches, and the longest time of further calls
+// that are timed one by one.
 template <class Call>
 std::array<double, 2> time_calls(Call call) {
   constexpr int kBatches = 201, kCalls = 500;
@@ -77,12 +79,12 @@ int misses(unsigned count) {
   }
   ipc::queue& last = handles.empty() ? first : handles.back();
   const auto empty = time_calls([&] {
-    if (last.receive(ipc::deadline::now())) fail("a message came that nobody sent");
+    if (last.receive(ipc::deadline::now())) fail("receive() returned a message that nobody sent");
   });
   std::vector<ipc::loan> all;
   while (auto one = first.acquire(ipc::deadline::now())) all.push_back(std::move(one).value());
   const auto full = time_calls([&] {
-    if (last.acquire(ipc::deadline::now())) fail("a buffer was free that is lent");
+    if (last.acquire(ipc::deadline::now())) fail("acquire() returned a buffer, although all buffers are lent");
   });
   std::printf("{\"receive_ns\": %.1f, \"acquire_ns\": %.1f, \"longest_us\": %.1f}\n", empty[0], full[0],
               std::max(empty[1], full[1]) / 1000);
@@ -121,7 +123,7 @@ void end(const std::vector<pid_t>& all) {
   for (const pid_t one : all) waitpid(one, nullptr, 0);
 }
 
-// Returns the processor time of a process in nanoseconds. The first figure of its schedstat has it exactly.
+// Returns the processor time of a process in nanoseconds. The first number in its schedstat is this time.
 double used_ns(pid_t pid) {
   const std::string path = "/proc/" + std::to_string(pid) + "/schedstat";
   std::FILE* const file = std::fopen(path.c_str(), "r");
@@ -150,7 +152,7 @@ int idle(unsigned count) {
 }
 
 int death(unsigned count) {
-  // This handle is a producer, so that a producer is left after the killed process has ended.
+  // This handle is a producer, so that the queue still has a producer after the holder is killed.
   const ipc::queue q = make(ipc::role::producer);
   const std::vector<pid_t> all = start_waiters(q, count);
   std::vector<double> took;

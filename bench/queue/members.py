@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Measures what the number of members of a queue costs: the time of calls that find nothing, the processor time of
-processes that wait, and the time until the others notice a death.
+"""Measures how three figures depend on the number of members of a queue: the time of calls that find nothing, the processor
+time of processes that wait, and the time until the others notice a death.
 
   members.py --program build/release/bin/bench_queue_members [--update docs/queue-performance.md]
 """

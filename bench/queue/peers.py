@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """Measures the queues of CPython's multiprocessing and of torch.multiprocessing as bench_queue measures the others.
 
-It accepts the options of bench_queue, ignores those that have no meaning here, and prints what bench_queue prints. A
-message is a numpy array for the queues of CPython, and a tensor for those of torch. With --kill it is a bytes object.
-Each array and tensor is made anew, as users of these queues do.
+It accepts the options of bench_queue, ignores options that do not apply to these queues, and prints the same line of JSON. A
+message is a numpy array for the queues of CPython, and a tensor for those of torch. With --kill it is a bytes object. A new
+array or tensor is created for each message, as users of these queues do.
 """
 import argparse
 import json
@@ -26,7 +26,7 @@ def module_of(name):
 
 
 class Payload:
-    """Makes and checks messages: each word of them, or only the first word."""
+    """Creates and checks messages. With --touch 1 it writes and checks each word, otherwise only the first word."""
 
     def __init__(self, options):
         self.words, self.touch = options.bytes // 8, options.touch
@@ -49,7 +49,7 @@ class Payload:
 
     def check(self, got, value):
         if (int(got.sum()) != value * self.words) if self.touch else (int(got[0]) != value):
-            raise SystemExit("a message is not what was sent")
+            raise SystemExit("a received message has wrong content")
 
 
 def serve(there, back, talk, options):
@@ -111,12 +111,12 @@ def take_part(queue, is_producer, moved, index):
         if is_producer:
             queue.put(b"x" * 64)
         elif queue.get() != b"x" * 64:
-            raise SystemExit("a message is not what was sent")
+            raise SystemExit("a received message has wrong content")
         moved[index] += 1
 
 
 def becomes_true(seconds, condition):
-    """Waits until the condition is true. Returns False if it is not true within so many seconds."""
+    """Waits until the condition is true. Returns False if it does not become true within this number of seconds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():
@@ -137,7 +137,7 @@ def kill_one(options):
         one.start()
     try:
         if not becomes_true(20, lambda: all(n > 2 for n in moved)):
-            raise SystemExit("not all processes began")
+            raise SystemExit("not all processes have moved messages in time")
         victim = 0 if options.kill == "producer" else options.producers
         time.sleep(random.Random(options.seed).uniform(0, 0.02))
         os.kill(all_of_them[victim].pid, signal.SIGKILL)

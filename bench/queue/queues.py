@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Measures the queue of ipc/ and other transports. All do the same work in one run, and one table shows them.
+"""Measures the queue of ipc/ and other transports. All do the same work in one run. The results are in one table.
 
-Other work on the machine disturbs the times, so only ratios within one run mean anything. In each round every measure is
-taken of every transport, one right after the other. The figures are medians of the rounds. The ratio to the bare ring is
+Other work on the machine disturbs the times, so only ratios within one run mean anything. In each round, each measure is
+taken for all transports, one right after the other. The figures are medians of the rounds. The ratio to the bare ring is
 the median of the rounds' ratios. The bare ring is a ring buffer that does not survive the death of a process (bare.cpp).
 Transports that are not installed are left out, and a line under the table names them.
 
@@ -24,7 +24,7 @@ import roudi
 import tables
 
 FLOOR, OURS = "bare", "forksight"
-# `arguments` are those of the program. The program prints seconds for a message, and the table shows them in `unit`.
+# `arguments` are passed to bench_queue. It prints the seconds that a message takes. The table shows this time in `unit`.
 Measure = namedtuple("Measure", "key text unit arguments bytes")
 _TWO = ["--cpu-first", "0", "--cpu-second", "1"]
 _STREAM = ["--measure", "stream", *_TWO, "--spin-us", "20"]
@@ -91,7 +91,7 @@ class Bench:
         if measure.key == "spin":
             return spins
         if name == "iceoryx, polling" and measure.key in ("one", "two"):
-            return False  # "one": two processes that poll on one processor are slow. "two": a process that polls does not sleep
+            return False  # two processes that poll on one CPU are slow ("one"), and a polling process does not sleep ("two")
         # The slow queues of CPython and torch are measured in few rounds.
         return number < self.options.slow_rounds if name in peers.NAMES else True
 
@@ -116,7 +116,7 @@ def ratio(taken, name, key, against=FLOOR):
 
 
 def gates(taken):
-    """Returns (what, figure, limit, whether it is met) of each gate that was measured. A gate is a limit for one figure."""
+    """Returns (what, figure, limit, whether the limit is met) for each gate that was measured. A gate is a limit for a figure."""
     rows = []
 
     def add(what, figure, limit, unit, at_most=True):
@@ -141,12 +141,12 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=Path, required=True, help="bench_queue")
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--slow-rounds", type=int, default=3, help="how many rounds the queues of CPython and torch take part in")
+    parser.add_argument("--slow-rounds", type=int, default=3, help="in how many rounds to measure the queues of CPython and torch")
     parser.add_argument("--seconds", type=float, default=0.3, help="how many seconds each measure of a transport takes in a round")
     parser.add_argument("--transports", help="the transports to measure, separated by commas without blanks; the bare ring is always measured")
     keys = ",".join(measure.key for measure in MEASURES)
     parser.add_argument("--measures", help=f"the measures to take, separated by commas; default: {keys}")
-    parser.add_argument("--no-growth", action="store_true", help="do not measure what a message costs as participants and slots grow")
+    parser.add_argument("--no-growth", action="store_true", help="do not measure how participants and slots change the time")
     parser.add_argument("--realtime", action="store_true", help="run under chrt -f 10, so that other work does not interrupt; needs root")
     parser.add_argument("--update", type=Path, help="the page in which the new tables replace the old ones")
     options = parser.parse_args()

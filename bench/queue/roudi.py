@@ -9,8 +9,8 @@ POOLS = [(128, 4096), (65536 + 4096, 32), ((1 << 20) + 4096, 32), ((64 << 20) + 
 
 @contextlib.contextmanager
 def running(sizes=POOLS):
-    """Starts the daemon, with memory pools of these (bytes, count), and ends it afterwards. Yields True if the daemon is
-    ready, and False if it is not installed or did not become ready."""
+    """Starts the daemon with a memory pool for each (bytes, count) of `sizes`, and ends it afterwards. Yields True if the
+    daemon is ready, and False if it is not installed or did not become ready."""
     if shutil.which("iox-roudi") is None:
         yield False
         return
@@ -28,6 +28,6 @@ def running(sizes=POOLS):
             try:
                 yield ready
             finally:
-                # SIGTERM would make the daemon wait for its clients, some of which were killed.
+                # After SIGTERM, the daemon would wait for its clients, but some of them were killed. So it gets SIGKILL.
                 daemon.kill()
                 daemon.wait()

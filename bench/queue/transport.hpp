@@ -1,6 +1,6 @@
 // A transport carries messages from one process to another and back. Two processes are forked after prepare(). The
-// first sends on lane 0 and receives on lane 1, and the second does the opposite. A transport that copies lends a
-// private buffer, so that all transports do the same work.
+// first process sends on lane 0 and receives on lane 1. The second process does the opposite. For a transport that
+// copies, loan() returns a private buffer. So callers can use all transports in the same way.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@ namespace forksight::bench {
 
 struct Shape {
   std::size_t bytes = 64;  // the size of each message
-  unsigned depth = 4;      // at most so many messages are on the way
+  unsigned depth = 4;      // how many messages may be on the way at most
   // The time before a waiter sleeps, if the transport can spin. With kSpinsForEver it never sleeps.
   unsigned spin_us = 0;
-  unsigned idle = 0;                     // only for forksight's queue: places taken by idle participants
-  unsigned processes = 2;                // so many processes join
-  unsigned slots = 0;                    // only for forksight's queue; 0 means as many as depth
+  unsigned idle = 0;                     // only for forksight's queue: how many idle participants it also has
+  unsigned processes = 2;                // how many processes call join()
+  unsigned slots = 0;                    // only for forksight's queue; 0: as many as `depth`
   bool redelivers = false;               // only for forksight's queue
   std::string name = "forksight-bench";  // for transports that need a name
 };
@@ -50,7 +50,7 @@ class Transport {
 struct Kind {
   std::string_view name;
   std::function<std::unique_ptr<Transport>()> make;
-  bool copies;      // each byte is copied through the kernel or the memory of a queue
+  bool copies;      // copies each byte into the kernel or into a queue, and out again
   bool spins;       // obeys Shape::spin_us
   bool takes_many;  // several processes may use each side
 };

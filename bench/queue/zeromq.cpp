@@ -1,4 +1,4 @@
-// The transport ZeroMQ over ipc://. One pair of sockets serves both ways.
+// The transport ZeroMQ over ipc://. One pair of sockets carries the messages in both directions.
 #include <unistd.h>
 #include <zmq.h>
 

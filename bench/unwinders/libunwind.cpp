@@ -44,7 +44,7 @@ class Libunwind final : public Walker {
     while (step > 0 && answer.pcs.size() < kMaxFrames) {
       unw_word_t pc = 0;
       unw_get_reg(&cursor, UNW_REG_IP, &pc);
-      // libunwind gets a return address minus one, which lies inside of the call. Here the one is added again.
+      // libunwind got the return address minus one, which is inside the call instruction. Here the one is added again.
       if (answer.pcs.empty() && !subject.is_exact) ++pc;
       if (pc == 0) break;
       answer.pcs.push_back(pc);
@@ -81,8 +81,8 @@ class Libunwind final : public Walker {
   static int read_word(unw_addr_space_t, unw_word_t address, unw_word_t* value, int is_write, void* self) {
     if (is_write != 0) return -UNW_EINVAL;
     auto& walker = *static_cast<Libunwind*>(self);
-    // Unwind tables are read from the file of the binary. The recorded memory does not have them, and for a live
-    // process this is cheaper.
+    // Unwind tables are read from the file of the binary. The recorded memory does not contain them. For a live
+    // process, reading the file is cheaper than reading its memory.
     const auto place = walker.modules_.locate(address);
     const auto bytes = place ? place.binary->elf().bytes_at(place.address) : std::span<const std::byte>();
     if (!bytes.empty()) {

@@ -1,6 +1,6 @@
-// Walks the same stacks by forksight's unwinder, by libunwind's remote interface and by libdw's unwinder. Compares the
-// results frame by frame. The stacks are those that the tests' programs recorded (whole, cut, frozen), and those of
-// live processes and cores.
+// Walks the same stacks with forksight's unwinder, with libunwind's remote interface and with libdw's unwinder.
+// Compares the results frame by frame. The stacks were recorded by programs of the tests (whole, cut, frozen), or
+// belong to live processes and cores.
 //
 //   bench_unwinders [--names N] [PID or CORE ...]
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ namespace {
 
 using symbols::WalkEnd;
 
-// Stacks of one process image.
+// The stacks of one process image.
 struct Process {
   std::vector<symbols::Module> modules;
   std::deque<Subject> subjects;

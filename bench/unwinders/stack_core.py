@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Makes a core file of one recorded stack: stack_core.py DUMP LABEL CORE. DUMP is the output of a program of tests/symbols.
-LABEL names one of its stacks. CORE is the file that is written."""
+"""Writes a core file that contains one recorded stack: stack_core.py DUMP LABEL CORE. DUMP is the output of a program of
+tests/symbols. LABEL names one of its stacks. CORE is the file to write."""
 import struct
 import sys
 from pathlib import Path
@@ -69,7 +69,7 @@ def make_notes(modules, stack):
 
 
 def make_links(modules):
-    """Returns the bytes of r_debug, and of a link_map for each object. A debugger finds them by DT_DEBUG of the program."""
+    """Returns the bytes of r_debug, and of a link_map for each object. DT_DEBUG of the program tells debuggers where they are."""
     listed = [module for module in modules if module.segments]
     at = LINKS + 64
     names = at + 64 * len(listed)

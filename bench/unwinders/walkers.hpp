@@ -17,7 +17,7 @@ struct Subject {
   symbols::StackBytes stack;
   bool is_exact = false;   // the pc is the next instruction of the thread; false: it is a return address
   bool is_frozen = false;  // inner frames may have been overwritten since the stack was recorded
-  bool is_cut = false;     // the bytes end before the stack does
+  bool is_cut = false;     // the recorded bytes do not contain the whole stack
 };
 
 struct Answer {

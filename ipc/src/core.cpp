@@ -119,18 +119,18 @@ error core::corrupt_at(const void* word) {
   for (const wait_kind kind : {wait_kind::message, wait_kind::slot, wait_kind::buffer}) wake_all(memory_.view(), kind);
   std::uint64_t value = 0;
   __builtin_memcpy(&value, static_cast<const char*>(word), sizeof(std::uint32_t));
-  return failure(
-      errc::corrupt,
-      "queue: what is at offset %llu (0x%llx) no operation writes: a peer has overwritten the segment; the queue "
-      "is poisoned, make a new one",
-      static_cast<unsigned long long>(offset), static_cast<unsigned long long>(value));
+  return failure(errc::corrupt,
+                 "queue: at offset %llu is a value that no operation writes (0x%llx): another process has overwritten "
+                 "the segment; "
+                 "the queue is poisoned, create a new one",
+                 static_cast<unsigned long long>(offset), static_cast<unsigned long long>(value));
 }
 
 error core::evicted() const {
   return failure(
       errc::evicted,
-      "queue: process %u was taken for dead by another participant, which gave its place and its buffers to the "
-      "others; nothing is damaged: attach again",
+      "queue: another participant took process %u for dead, and gave its entry and its buffers to the others; no data "
+      "is damaged: attach again",
       who_.pid());
 }
 
@@ -142,12 +142,12 @@ result<void> core::check_usable() const {
   if (!is_ours()) {
     return failure(
         errc::used_after_fork,
-        "queue: this handle is of the parent process: call reattach_after_fork() in the child, and use what it "
-        "returns");
+        "queue: this handle belongs to the parent process: call reattach_after_fork() in the child, and use the "
+        "handle that it returns");
   }
   const header& head = *memory_.view().head;
   if (const std::uint64_t poisoned = head.poisoned.load_relaxed(); poisoned != 0) {
-    return failure(errc::corrupt, "queue: was found corrupt at offset %llu by process %llu: make a new one",
+    return failure(errc::corrupt, "queue: was found corrupt at offset %llu by process %llu: create a new one",
                    static_cast<unsigned long long>(poisoned - 1),
                    static_cast<unsigned long long>(head.poisoned_by.load_relaxed()));
   }
@@ -189,15 +189,16 @@ bool core::may_try(wait_kind kind, std::uint64_t now_ns) const {
   return has_turn(view, kind, who_.index(), now_ns);
 }
 
-// For a call that does not wait. It looks for dead members, at most once in 40 ms, as waiting calls do. Its error
-// contains no diagnosis.
+// For a call that does not wait and has found nothing. Looks for dead members like a waiting call, at most once in 40
+// ms. The text of its timeout does not say which process holds what.
 template <class Try, class Check>
 result<step_result> core::give_up_at_once(wait_kind kind, std::uint64_t now_ns, Try attempt, Check check) {
   if (who_.sweep_if_due(now_ns) != 0 && may_try(kind, now_ns)) {
     if (const step_result outcome = attempt(now_ns); outcome != step_result::none) return outcome;
   }
   if (at_each_look_) at_each_look_();
-  // This call has left something to waiters. They may not know of it.
+  // This call has taken nothing, because waiters come first. They may not know yet that something is available for
+  // them.
   (void)pass_on(memory_.view(), kind, now_ns);
   if (auto good = check(); !good) return good.error();
   return error{errc::timeout, 0, 0, what_lacks(kind)};
@@ -229,8 +230,8 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
     std::uint64_t until_ns = slice_end_ns(view, who_.index(), now);
     const std::uint64_t slice_end = until_ns;
     if (!until.is_never()) {
-      // Before a timeout is reported, the dead are recovered. So even with a short deadline, no call fails because of a
-      // dead process.
+      // Before a timeout is reported, dead members are recovered. So even with a short deadline, no call fails because
+      // a dead process holds buffers.
       if (clock::now() >= until.at()) {
         if (who_.sweep() != 0 && may_try(kind, now) && (outcome = attempt(coarse_ns())) != step_result::none) break;
         if (auto good = check(); !good) return good.error();
@@ -254,15 +255,15 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
     // thread sees one of the two changes.
     if (cancelled_.load()) return cancelled();
     if (!may) {
-      // What is available belongs to others, until they have taken it or their offers end.
+      // Everything that is available is offered to other waiters. They have it until they take it or their offers end.
       if (const std::uint64_t over = pass_on(view, kind, now); over != 0) until_ns = std::min(until_ns, over + kTickNs);
     }
-    // A slice may be short if this call has just begun to wait.
+    // Only a slice of at least kLookNs counts as long. The first slices of a wait are shorter.
     has_slept_long =
         sleep(view, kind, who_.index(), seen, until_ns) && until_ns == slice_end && slice_end - now >= kLookNs;
     guard.let_cancel();
     now = coarse_ns();
-    // Looks for dead members, whatever ended the sleep: signals may end each sleep early.
+    // Looks for dead members after every sleep, not only after full slices, because signals may end each sleep early.
     if (who_.sweep_if_due(now) != 0) now = coarse_ns();
     if (at_each_look_) at_each_look_();
     if (who_.is_evicted()) return evicted();
@@ -273,7 +274,7 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
   return outcome;
 }
 
-// A returned message has no slot. So if a slot is needed, only a queued message makes room.
+// Drops the oldest message. A returned message occupies no slot. So if a slot is needed, a queued message is dropped.
 bool core::discard_oldest(wait_kind for_what) {
   const ring& view = memory_.view();
   taken oldest;
@@ -291,8 +292,8 @@ outlook core::look_for(std::uint32_t role) {
   return outlooks_.of(role, who_, memory_.view(), shape, shape.grace_ms != 0 ? monotonic_ns() : 0);
 }
 
-// If no consumer is left and none is to come, a call without a deadline must not wait forever. With a deadline it
-// waits, because a consumer may still come.
+// If no consumer is left and none is expected, a call without a deadline must not wait forever. A call with a deadline
+// waits until then, because a consumer may still attach.
 result<std::uint64_t> core::check_consumers(deadline until) {
   const header& head = *memory_.view().head;
   if ((head.status.load() & kShutdown) != 0) return failure(errc::closed, "queue: was shut down");
@@ -323,7 +324,7 @@ result<loan> core::acquire_buffer(const std::shared_ptr<core>& self, deadline un
   if (auto good = begin(kProducerRole); !good) return good.error();
   const ring& view = memory_.view();
   if (!memory_.can_write_payload()) {
-    return failure(errc::role, "queue: its payload is read-only but for its creator, this handle cannot send");
+    return failure(errc::role, "queue: only its creator may write into the buffers, this handle cannot send");
   }
   const full mode = static_cast<full>(memory_.shape().full);
   claimed got;
@@ -341,7 +342,7 @@ result<loan> core::acquire_buffer(const std::shared_ptr<core>& self, deadline un
   loan made;
   made.core_ = self;
   made.data_ = memory_.payload(got.buffer);
-  __builtin_prefetch(made.data_, 1);  // a consumer's cache had this memory last
+  __builtin_prefetch(made.data_, 1);  // the memory is probably in the cache of the consumer that used it last
   made.capacity_ = memory_.shape().buffer_bytes;
   made.buffer_ = got.buffer;
   made.generation_ = got.generation;
@@ -350,7 +351,8 @@ result<loan> core::acquire_buffer(const std::shared_ptr<core>& self, deadline un
 
 result<void> core::send(loan& from, std::size_t bytes, deadline until) {
   if (auto good = begin(kProducerRole); !good) return good.error();
-  if (from.core_.get() != this) return failure(errc::bad_option, "queue: the loan is of another queue, or was sent");
+  if (from.core_.get() != this)
+    return failure(errc::bad_option, "queue: the loan belongs to another queue, or was sent");
   if (bytes > from.capacity_) {
     return failure(errc::too_large, "queue: a message of %zu bytes, buffers have %zu", bytes, from.capacity_);
   }
@@ -378,8 +380,8 @@ result<void> core::send(loan& from, std::size_t bytes, deadline until) {
   return {};
 }
 
-// Checks whether a consumer that found nothing may sleep. It first asks whether producers are left, and then whether
-// something is queued: the last producer may have sent a message just before it left.
+// Checks whether a consumer that found nothing may sleep. It first checks whether producers are left, and then whether
+// messages are queued. In the other order, it could miss a message that the last producer sent just before it ended.
 result<std::uint64_t> core::check_can_receive() {
   const ring& view = memory_.view();
   const header& head = *view.head;
@@ -441,8 +443,8 @@ result<message> core::receive_message(const std::shared_ptr<core>& self, deadlin
   if (outcome.value() != step_result::done) return after_step(outcome.value());
   wake_one(view, wait_kind::slot);
   who_.entry().received.count_own(1);
-  // The consumer updates the high-water mark. A producer would need the consumers' cache line for it: a cache miss for
-  // each message. A consumer that waited does not update it, because it took the first message.
+  // The consumer updates the high-water mark. If the producer did, it would need the consumers' cache line, which costs
+  // a cache miss for each message. A consumer that waited does not update the mark, because the queue was empty before.
   if (!waited) {
     const std::uint32_t length = view.head->tail.peek() - view.head->head.peek() + 1;
     if (length <= view.slot_count) view.head->high_water.raise_to(length);
@@ -484,8 +486,8 @@ result<void> core::release(message& from) {
   return {};
 }
 
-// With on_death::redeliver, consumers also wait for messages that others hold. When the last such message is released,
-// nothing can come any more, so the waiting consumers are woken.
+// With on_death::redeliver, consumers also wait for messages that others hold. When the last of these messages is
+// released and no producer is left, no message can come any more, so the waiting consumers are woken.
 void core::wake_waiters_for_the_end() {
   const ring& view = memory_.view();
   if (!view.redelivers) return;
@@ -496,11 +498,12 @@ void core::wake_waiters_for_the_end() {
   if ((view.head->status.load() & kShutdown) != 0 || !who_.has(kProducerRole)) wake_all(view, wait_kind::message);
 }
 
-// A handle of any role may look after parked messages, so no role is checked.
+// A handle of any role may receive and requeue parked messages, so no role is checked.
 result<void> core::begin_caretaking() {
   if (auto usable = check_usable(); !usable) return usable;
   if (is_cancelled()) return cancelled();
-  // Without this check, a process whose place was given to another could take a message that nobody could recover.
+  // Without this check, a process whose entry was given to another one could take a message, and if it died, nobody
+  // could recover that message.
   if (who_.is_evicted()) return evicted();
   return {};
 }
@@ -511,7 +514,7 @@ result<message> core::receive_parked(const std::shared_ptr<core>& self) {
   taken got;
   const auto attempt = [&] { return view.withdraw(who_.me(), coarse_ns(), got); };
   step_result outcome = attempt();
-  // The sweep parks messages again that a dead process had withdrawn.
+  // The sweep parks the messages again that dead processes had withdrawn.
   if (outcome == step_result::none && who_.sweep() != 0) outcome = attempt();
   if (outcome == step_result::none) return failure(errc::timeout, "queue: no message is parked");
   if (outcome != step_result::done) return after_step(outcome);

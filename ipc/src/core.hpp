@@ -1,4 +1,4 @@
-// One handle: the segment, its place among the participants, and the blocking calls.
+// One handle of a queue: its mapping of the segment, its entry in the table of participants, and its calls that may block.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@
 
 namespace forksight::ipc::detail {
 
-// Tells a forked child from its parent without a system call. It has a page with MADV_WIPEONFORK, which is zero in the
-// child.
+// Distinguishes a forked child from its parent without a system call: the object has a page with MADV_WIPEONFORK, which is
+// filled with zeros in the child.
 class fork_mark {
  public:
   fork_mark();
@@ -35,10 +35,10 @@ class core {
   static result<std::shared_ptr<core>> open(segment memory, role as);
   ~core();
 
-  // `self`: this object. The loan or message that is returned keeps it alive.
-  // `look` is called when a call that waits looks for dead members: after each sleep, at most 3 s apart, and before a
-  // timeout. Set it before the first call that waits.
+  // Sets a function that a waiting call runs when it looks for dead members: after each sleep, which lasts at most 3 s, and
+  // before a timeout. Call this before the first call that waits.
   void at_each_look(std::function<void()> look) { at_each_look_ = std::move(look); }
+  // In the calls below, `self` is this object. A returned loan or message keeps it alive.
   result<loan> acquire(const std::shared_ptr<core>& self, deadline until);
   result<void> send(loan& from, std::size_t bytes, deadline until);
   result<message> receive(const std::shared_ptr<core>& self, deadline until);
@@ -47,12 +47,12 @@ class core {
   result<int> watch(wait_kind kind);
   void give_back(loan& from);
   result<void> release(message& from);
-  // Takes the oldest parked message; timeout: there is none.
+  // Takes the oldest parked message. timeout: no message is parked.
   result<message> receive_parked(const std::shared_ptr<core>& self);
   // Both leave `from` without a message, unless they fail before they do anything.
   result<void> park(message& from);
   result<void> requeue(message& from);
-  // Requeues all messages that are parked now. Returns how many.
+  // Requeues all messages that are parked now. Returns how many there were.
   result<std::size_t> requeue_all();
 
   void close_producer();
@@ -62,7 +62,7 @@ class core {
   std::size_t recover();
   // Takes the role now. It must be producer or consumer.
   result<void> take_role(role as);
-  // segment::take_name(), before any other thread has this handle.
+  // Calls segment::take_name(). No other thread may use this handle yet.
   result<bool> publish(const std::string& name) { return memory_.take_name(name); }
 
   const segment& memory() const { return memory_; }
@@ -76,11 +76,12 @@ class core {
   friend class watcher;
   result<loan> acquire_buffer(const std::shared_ptr<core>& self, deadline until);
   result<message> receive_message(const std::shared_ptr<core>& self, deadline until);
-  // `why`: the error of the call; null: it was served.
+  // Tells the watcher the result of a call. `why`: the error of the call; null: the call succeeded.
   void tell_watcher(wait_kind kind, const error* why);
-  // True if something of that kind can be had, by whoever has the turn.
+  // True if something of that kind is available, no matter which waiter has the turn.
   bool is_available(wait_kind kind);
-  // True if a call would fail, and not because it would have to wait. `look_again_ns`: as that of check_can_receive().
+  // True if a call would return an error other than `timeout`. Otherwise `look_again_ns` gets the result of
+  // check_can_receive() or check_consumers().
   bool would_fail(wait_kind kind, std::uint64_t& look_again_ns);
   bool wait_until_ready(wait_kind kind, watcher& by, std::uint32_t& asked);
   result<void> begin(std::uint32_t role);
@@ -93,12 +94,12 @@ class core {
   error corrupt_at(const void* word);
   error evicted() const;
   error after_step(step_result outcome);
-  // What a call checks before it sleeps: whether it can still be served. Returns when it must check again, on
-  // CLOCK_MONOTONIC, whether it is woken or not.
+  // A call runs these checks before it sleeps: whether a message or room can still come. They return the time on
+  // CLOCK_MONOTONIC at which the call must check again, even if it is not woken before.
   result<std::uint64_t> check_can_receive();
   result<std::uint64_t> check_consumers(deadline until);
 
-  // One wait of a thread: from its first look as a waiter until it is served or gives up.
+  // One wait of a thread: from the moment at which it becomes a waiter until it is served or gives up.
   class turn;
   // Tries, spins, sleeps and tries again, until it succeeds or the deadline has passed. Calls `check` before each
   // sleep. Tries only when it has its turn.
@@ -107,7 +108,8 @@ class core {
                              Check check);
   template <class Try, class Check>
   result<step_result> give_up_at_once(wait_kind kind, std::uint64_t now_ns, Try attempt, Check check);
-  // True if this thread may take something although others wait. With full::drop_oldest a producer never waits.
+  // True if this thread may try to take something now: no participant waits, or it has the turn. With full::drop_oldest, a
+  // producer never waits.
   bool may_try(wait_kind kind, std::uint64_t now_ns) const;
 
   segment memory_;
@@ -127,14 +129,14 @@ class core {
   std::array<std::atomic<watcher*>, kWaitKinds> watchers_{};
 };
 
-// core::at_each_look() of the handle, for a library that keeps more state than the queue does.
+// Calls core::at_each_look() of the handle. This is for a library that keeps state of its own for each member of a queue.
 void at_each_look(const queue& of, std::function<void()> look);
 
 // "6 HELD by pid 812 (alive, state T, 41 s), 2 QUEUED, 0 LOANED".
 std::string describe_buffers(const ring& of);
 // "3 consumers: pid 812 (alive, state T), ...", or "no consumer".
 std::string describe_participants(const ring& of, std::uint32_t role);
-// The same, and how many of that role are expected and have come, if that is known.
+// The same text. If the queue expects a number of members of that role, also says how many are expected and have come.
 std::string describe_role(const ring& of, const geometry& shape, std::uint32_t role);
 // A participant's pid, with what is known about its process.
 std::string describe_process(const ring& of, std::uint32_t index);

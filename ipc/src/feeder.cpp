@@ -15,8 +15,8 @@
 namespace forksight::ipc::detail {
 namespace {
 
-// The messages whose fate is known. Messages are sent or lost in the order in which they were accepted. So this is also
-// the number of the next message.
+// The number of messages that were sent or lost. Messages are sent or lost in the order in which they were accepted. So
+// this is also the number of the next message.
 std::uint64_t settled(const delivery& counts) { return counts.sent + counts.lost; }
 
 }  // namespace
@@ -50,7 +50,7 @@ struct feeder_forks {
     mutex.unlock();
   }
   // The forking thread holds all these mutexes, so it may unlock them in the child. The condition variables may have
-  // had waiters in the parent, so they are made anew.
+  // waiters of the parent recorded, so the child constructs them again.
   void child() {
     for (feeder* const one : feeders) {
       one->state_->mutex.unlock();
@@ -72,8 +72,8 @@ feeder::feeder(std::shared_ptr<core> to, bool atfork_handlers)
 
 feeder::~feeder() {
   if (!core_->is_ours()) {
-    // The thread exists only in the parent. The objects that it waits on are leaked here: they must not be destroyed
-    // while a waiter is recorded in them.
+    // The feeder thread exists only in the parent. This child leaks the mutex and the condition variables, because they
+    // must not be destroyed while a waiter is recorded in them.
     if (has_atfork_) feeder_forks::get().remove(this);
     if (thread_.joinable()) new (&thread_) std::thread;
     (void)state_.release();
@@ -170,7 +170,7 @@ result<delivery> feeder::close(deadline until) {
   if (!is_done) return told;
   mine = std::move(thread_);
   lock.unlock();
-  const uncancellable guard;  // the thread's function has ended, so the join is short
+  const uncancellable guard;  // the thread has ended its work, so join() returns soon
   if (mine.joinable()) mine.join();
   return told;
 }

@@ -1,7 +1,8 @@
 // feed::thread: an unbounded private list, and a thread that sends the messages on it. It deliberately behaves like
-// CPython's multiprocessing.Queue. send_copy() never blocks. The end of the process waits until the list is sent, but
-// _exit() loses the list. An error is reported later. A forked child has the list's lock, but not the thread that may
-// hold it, unless options::atfork_handlers holds the lock across fork().
+// CPython's multiprocessing.Queue. send_copy() never blocks. The destructor of the handle waits until the list is sent,
+// but _exit() loses the list. A later call reports an error of the thread. At a fork, another thread may hold the
+// list's lock. The child then has the locked lock, but not that thread. With options::atfork_handlers, fork() waits for
+// the lock.
 #pragma once
 
 #include <condition_variable>
@@ -22,7 +23,7 @@ class feeder {
   feeder(std::shared_ptr<core> to, bool atfork_handlers);
   feeder(const feeder&) = delete;
   feeder& operator=(const feeder&) = delete;
-  // Waits until all is sent. A forked child does not have the thread, so the destructor does not wait there.
+  // Waits until all messages are sent. A forked child does not have the thread, so the destructor does not wait there.
   ~feeder();
 
   // Puts a copy on the list. If an earlier message was lost, returns its error, once.
@@ -45,13 +46,13 @@ class feeder {
   // of the parent waited at the fork. CPython's queue leaks it, too.
   struct state {
     std::mutex mutex;
-    std::condition_variable changed;  // for the feeder
-    std::condition_variable ended;    // for those that wait for the feeder
+    std::condition_variable changed;  // the feeder waits on this
+    std::condition_variable ended;    // calls that wait for the feeder wait on this
     std::deque<std::vector<char>> list;
     std::optional<error> failed;
     delivery counts;  // without `pending`, which delivered() computes
     bool is_closing = false;
-    bool has_started = false, has_ended = false;  // true if the thread has
+    bool has_started = false, has_ended = false;  // the thread has started, has ended
   };
   std::shared_ptr<core> core_;
   std::unique_ptr<state> state_;

@@ -18,8 +18,8 @@
 namespace forksight::ipc {
 namespace {
 
-// A file with a random name may be incomplete, because its creator was killed. One with a chosen name is complete, or
-// it is not ours.
+// True if the file belongs to a queue. A file with a random name may be incomplete, because its creator was killed. A
+// file with a chosen name is a complete queue, or it does not belong to this library.
 bool is_ours(int fd, const std::string& name) { return detail::is_random_name(name) || detail::begins_as_queue(fd); }
 
 detail::descriptor open_file(const std::string& name) {
@@ -41,14 +41,14 @@ void look_at(const std::string& name, bool dry_run, gc_report& report) {
     report.skipped.push_back(name + ": is no queue");
     return;
   }
-  // A process that creates or attaches a named queue takes this lock shared. Afterwards it checks that the name still
-  // exists.
+  // A process that creates or attaches a named queue takes this lock in shared mode. Afterwards it checks that the name
+  // still exists.
   if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     report.in_use.push_back(name);
     return;
   }
-  // Meanwhile the name may lead to another queue, or the creator may have given the file its chosen name. While this
-  // process has the lock, nobody removes or changes a name of this file.
+  // The name may belong to another queue by now, or the creator may have given the file its chosen name. While this
+  // process has the lock, no process removes or changes a name of this file.
   if (!detail::is_called(file.get(), name)) return;
   if (!dry_run && shm_unlink(name.c_str()) != 0) {
     report.skipped.push_back(name + ": " + std::strerror(errno));
@@ -85,7 +85,8 @@ result<bool> remove_when_unused(const std::string& name) {
     return detail::failure(errc::untrusted, "%s: belongs to another user", name.c_str());
   }
   if (!is_ours(file.get(), name)) return detail::failure(errc::untrusted, "%s: is no queue", name.c_str());
-  // Each user of the queue holds the lock shared until it ends. A process that waits here does not keep new users out.
+  // Each user of the queue holds the lock in shared mode until it ends. A process that waits here does not block new
+  // users.
   while (flock(file.get(), LOCK_EX) != 0) {
     if (errno != EINTR) return detail::failed_call(errno, "%s: flock", name.c_str());
   }

@@ -26,7 +26,7 @@ void place(geometry& shape) {
                                             : round_up(shape.payload_at + shape.buffers * shape.buffer_bytes, kPage);
 }
 
-// The difference between another layout and this one, in words.
+// A sentence about the difference between another layout and this one.
 const char* difference_of(std::uint16_t major) {
   switch (major) {
     case 1: return "layout 1 has no lock for each member, which tells who lives, and keeps the slot of a held message";
@@ -164,7 +164,7 @@ result<void> check(const geometry& shape, std::size_t bytes) {
   if (auto good = check_counts(shape, errc::corrupt); !good) return good;
   if (shape.strategy > 1 || shape.feed > 1 || shape.on_death > 1 || shape.full > 2 || shape.readonly_payload > 1 ||
       shape.holds_references > 1) {
-    return failure(errc::corrupt, "segment: its header holds an option that there is not");
+    return failure(errc::corrupt, "segment: an option in its header has a value that does not exist");
   }
   geometry placed = shape;
   place(placed);

@@ -2,8 +2,8 @@
 // offsets, never pointers. It is for 64-bit little-endian machines: x86-64 or AArch64. The ABI hash in the header is
 // computed from the sizes and offsets below.
 //
-// The words of slots, buffers and participants change by one compare-exchange each, which also stores who did it. So a
-// process that dies between any two instructions leaves a state that names it (recovery.hpp).
+// A word of a slot, buffer or participant changes by one compare-exchange, which also stores the new owner. So if a
+// process dies between any two instructions, the words name the process, and others can recover them (recovery.hpp).
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@
 namespace forksight::ipc::detail {
 
 constexpr std::uint64_t kMagic = 0x31717069746b7366;  // "fsktipq1"
-// Since 2, each member has a lock instead of a start time. Since 3, a held message takes no slot, and the buffer's
+// Since 2, each member has a lock instead of a start time. Since 3, a held message occupies no slot, and the buffer's
 // entry has the length and the producer of the message. Since 4, waiters have tickets and are served in turn. Since 5,
-// each place counts the producers and consumers that have ended there.
+// each participant's entry counts the producers and consumers among its owners that have ended.
 constexpr std::uint16_t kMajor = 5;
 constexpr std::uint16_t kMinor = 0;
 constexpr std::size_t kPage = 4096;
@@ -26,10 +26,10 @@ constexpr std::uint32_t kMaxBuffers = 1u << 20;
 constexpr std::uint32_t kMaxParticipants = 255;
 constexpr std::size_t kMapWords = 4;  // one bit for each participant
 constexpr std::uint32_t kNoBuffer = ~0u;
-constexpr std::uint32_t kRememberedConsumers = 6;  // of one message: its last consumers
+constexpr std::uint32_t kRememberedConsumers = 6;  // how many of a message's last consumers are recorded
 
-// Names an owner: the index of a participant + 1, and the incarnation: how often the entry of that index was given to a
-// new owner. So what a former owner left is not attributed to the present owner. 0: nobody.
+// Names an owner by the index of a participant's entry + 1, and by the incarnation: how many owners that entry had
+// before, modulo 256. So a slot or buffer of a former owner is not attributed to the present owner. 0: nobody.
 class owner_id {
  public:
   constexpr owner_id() = default;
@@ -68,9 +68,9 @@ struct state_word {
 // soon as it has the buffer. skip(n): the producer died before it had put a message there.
 enum class slot_state : std::uint16_t { empty = 1, writing, ready, reading, skip };
 // The states of a buffer of generation g: free(g) -> loaned(g, P) -> queued(n) -> held(n, C) -> free(g + 1).
-// returned(n): the consumer died, or the message was requeued. It has no slot, and the next receive() takes it.
-// parked(n): the message has killed too many consumers, or a consumer has parked it. withdrawn(n, C): C has taken the
-// parked message. If C dies, the message is parked again. n is always the position at which the message was sent.
+// returned(n): the consumer died, or the message was requeued. The message has no slot, and the next receive() takes
+// it. parked(n): the message has killed too many consumers, or a consumer has parked it. withdrawn(n, C): C has taken
+// the parked message. If C dies, the message is parked again. n is always the position at which the message was sent.
 enum class buffer_state : std::uint16_t { free = 1, loaned, queued, held, parked, returned, withdrawn };
 using slot_word = state_word<slot_state>;
 using buffer_word = state_word<buffer_state>;
@@ -86,26 +86,26 @@ static_assert(sizeof(slot) == 64 && offsetof(slot, buffer) == 8);
 // inspect the buffer.
 struct alignas(kLine) buffer {
   shared_word<std::uint64_t> word;
-  shared_word<std::uint32_t> generation;  // g, while not free
+  shared_word<std::uint32_t> generation;  // g, while the buffer is not free
   shared_word<std::uint32_t> deliveries;
   shared_word<std::uint64_t> since_ns;  // CLOCK_MONOTONIC, exact to a kernel tick; time of the last change of state
-  shared_word<std::uint64_t> length;    // of the message, in bytes
+  shared_word<std::uint64_t> length;    // length of the message in bytes
   shared_word<std::uint32_t> producer;  // pid
-  // The fields below only tell people what happened.
+  // The fields below are only for reports to people.
   shared_word<std::uint32_t> parked_by;                        // pid of the consumer that parked it; 0: none did
   shared_word<std::uint32_t> consumers[kRememberedConsumers];  // pids; delivery d is at (d - 1) % kRememberedConsumers
 };
 static_assert(sizeof(buffer) == 64 && offsetof(buffer, since_ns) == 16 && offsetof(buffer, consumers) == 40);
 
-// The states of a participant's entry: free -> joining -> live -> free. As soon as an entry is taken, its word says who
-// has it. The nonce makes two owners of one entry differ.
+// The states of a participant's entry: free -> joining -> live -> free. As soon as an entry is taken, its word names
+// the owner. The nonce distinguishes two owners of one entry that have the same pid and incarnation.
 enum class entry_state : std::uint8_t { free, joining, live };
 struct identity {
   std::uint32_t pid = 0;    // below 2^22 (PID_MAX_LIMIT of linux/threads.h); in the member's pid namespace
   std::uint32_t nonce = 0;  // 31 bits
   std::uint8_t incarnation = 0;
   entry_state state{};
-  // true: it holds the lock of its entry as long as it lives (life.hpp); false: nobody can see its death
+  // true: the member holds the lock of its entry as long as it lives (life.hpp); false: others cannot notice its death
   bool has_lock = true;
 
   constexpr std::uint64_t bits() const {
@@ -125,14 +125,14 @@ constexpr std::uint32_t kCaretakerRole = 4;
 constexpr std::size_t kCountedRoles = 2;  // producers and consumers are counted
 constexpr std::size_t index_of(std::uint32_t role) { return role == kProducerRole ? 0 : 1; }
 
-// The roles of the owner of a place, and how many of its owners so far have ended as a producer or as a consumer. All
-// of this is one word. So a role ends and is counted in one step, and whoever is killed meanwhile is counted once. The
-// incarnation says whose roles these are.
+// The roles of the owner of an entry, and how many owners of this entry have ended as a producer or as a consumer. All
+// of this is in one word. So one step ends a role and counts its end. If a process is killed at that time, the end is
+// still counted exactly once. The incarnation says which owner has these roles.
 struct role_word {
   std::uint32_t roles = 0;  // 4 bits
   std::uint8_t incarnation = 0;
-  // By role. The counts stay at kMostEnded when they have come there.
-  std::uint32_t closed[kCountedRoles]{};  // ended in order: close_producer(), or the end of the handle
+  // The counts by role. A count that has reached kMostEnded stays there.
+  std::uint32_t closed[kCountedRoles]{};  // the role was given up: by close_producer(), or when the handle was closed
   std::uint32_t died[kCountedRoles]{};    // the process died
 
   static constexpr std::uint32_t kCountBits = 13;
@@ -162,8 +162,8 @@ struct role_word {
             {count(25), count(51)}};
   }
 };
-constexpr std::uint32_t kCreatorIndex = 0;    // the creator is the first to take a place, with incarnation 0
-constexpr std::uint32_t kMaxExpected = 4096;  // below kMostEnded, so that no full count hides an end
+constexpr std::uint32_t kCreatorIndex = 0;    // the creator is the first member, so it has entry 0 with incarnation 0
+constexpr std::uint32_t kMaxExpected = 4096;  // below kMostEnded, at which the counts stop
 constexpr std::uint32_t kMaxGraceMs = 0x7fffffff;
 
 // What a participant may wait for. Each participant has a futex for each kind.
@@ -178,7 +178,8 @@ struct alignas(2 * kLine) participant {
   shared_word<std::uint64_t> sent;
   shared_word<std::uint64_t> received;
   char name[16];
-  // While it waits (waiting.hpp): its ticket, and the time of its offer (CLOCK_MONOTONIC; 0: it has none).
+  // Valid while the participant waits (waiting.hpp): its ticket, and the time of its offer (CLOCK_MONOTONIC; 0: no
+  // offer).
   shared_word<std::uint64_t> ticket[kWaitKinds];
   shared_word<std::uint64_t> offered_ns[kWaitKinds];
   shared_word<std::uint64_t> roles;  // role_word
@@ -201,11 +202,11 @@ struct geometry {
   std::uint32_t creator_uid;
   std::int32_t spin_us;
   std::uint8_t strategy, feed, on_death, full, atfork_handlers, readonly_payload, holds_references, reserved;
-  std::uint32_t unlink_at;                               // only of a named queue; 0: never
+  std::uint32_t unlink_at;                               // only for a named queue; 0: never
   std::uint32_t expected_producers, expected_consumers;  // 0: not known
   std::uint32_t grace_ms;
   std::uint32_t unused;
-  std::uint32_t crc;  // CRC32C of all before it
+  std::uint32_t crc;  // CRC32C of all bytes before it
 };
 static_assert(sizeof(geometry) == 152 && offsetof(geometry, crc) == 148);
 
@@ -214,30 +215,30 @@ struct header {
   geometry shape;
   alignas(kLine) shared_word<std::uint32_t> tail;  // a hint that may be too low: every position below it was claimed
   alignas(kLine) shared_word<std::uint32_t> head;  // a hint that may be too low: every position below it was consumed
-  // Increased after messages have become `returned`. 0: no message ever has. A consumer that found no returned message
-  // searches again only when this number has changed.
+  // Increased after messages have become `returned`. 0: no message has ever been returned. A consumer that found no
+  // returned message searches again only when this number has changed.
   shared_word<std::uint64_t> returns;
   alignas(kLine) shared_word<std::uint64_t> waiting[kWaitKinds][kMapWords];
   shared_word<std::uint64_t> tickets[kWaitKinds];    // the last ticket of each kind
   alignas(kLine) shared_word<std::uint32_t> status;  // kShutdown, ...
   shared_word<std::uint64_t> last_producer;          // pid | kDied
-  // By role: how often a handle has taken the role. A handle takes the role first and then raises this number.
+  // By role: how many times a handle has taken the role. A handle first takes the role and then increases this number.
   shared_word<std::uint64_t> came[kCountedRoles];
   shared_word<std::uint64_t> last_died[kCountedRoles];  // by role: the pid of the one that died last; 0: none
-  // What became of the creator's handle. 0: it is there. Its pid: it ended. pid | kDied: it died, and was neither a
-  // producer nor a consumer then. So it was there for the others.
+  // The state of the creator's handle. 0: it is attached. Its pid: it has ended. pid | kDied: it died while it was
+  // neither a producer nor a consumer. Such a creator only supervises the others.
   shared_word<std::uint64_t> creator;
   shared_word<std::uint64_t> poisoned;                  // offset + 1 of the corrupt word
   shared_word<std::uint64_t> poisoned_by;               // pid
-  alignas(kLine) shared_word<std::uint64_t> looked_ns;  // when somebody last looked for dead members
-  shared_word<std::uint32_t> look_from;                 // where the next look begins
+  alignas(kLine) shared_word<std::uint64_t> looked_ns;  // the time of the last look for dead members
+  shared_word<std::uint32_t> look_from;                 // the entry at which the next look begins
   alignas(kLine) shared_word<std::uint64_t> dropped, redelivered, parked, recovered, lost;
   shared_word<std::uint64_t> blocked_send_ns, blocked_receive_ns, high_water;
 };
 static_assert(offsetof(header, shape) == 8 && offsetof(header, tail) == 192 && sizeof(header) <= kPage);
 
-constexpr std::uint32_t kShutdown = 1;  // nobody can send any more
-constexpr std::uint32_t kAborted = 2;   // nobody can receive any more
+constexpr std::uint32_t kShutdown = 1;  // no handle can send any more
+constexpr std::uint32_t kAborted = 2;   // no handle can receive any more
 constexpr std::uint64_t kDied = std::uint64_t{1} << 32;
 
 }  // namespace forksight::ipc::detail

@@ -21,7 +21,7 @@ struct hello {
 };
 static_assert(sizeof(hello) == 8);
 
-// The bytes of the sender, and room for its descriptors. The room is aligned as the macros of cmsg(3) require.
+// The bytes of a letter, and space for its descriptors. The space is aligned as the macros of cmsg(3) require.
 struct envelope {
   hello bytes{};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control{};
@@ -34,8 +34,8 @@ result<void> check_peer(int socket) {
     return failed_call(errno, "socket %d: SO_PEERCRED: a queue goes over a connected AF_UNIX socket", socket);
   }
   if (peer.uid != geteuid()) {
-    return failure(errc::untrusted, "socket %d: its peer, process %d, is user %u's, we are %u", socket, peer.pid,
-                   peer.uid, geteuid());
+    return failure(errc::untrusted, "socket %d: its peer, process %d, belongs to user %u, this process to user %u",
+                   socket, peer.pid, peer.uid, geteuid());
   }
   return {};
 }
@@ -135,7 +135,7 @@ result<descriptors> receive_descriptors(int socket, const letter_kind& kind, dea
     }
     auto found = descriptors_of(letter);
     if ((letter.msg_flags & MSG_CTRUNC) != 0) {
-      // All places are filled, so the kernel did not lack descriptors: the peer sent more than there is room for.
+      // Every element of `found` has a descriptor, so this process had enough free descriptors: the peer sent too many.
       if (found.back()) {
         return failure(errc::untrusted, "socket %d: more descriptors were sent than a %s has", socket, kind.what);
       }
@@ -148,7 +148,8 @@ result<descriptors> receive_descriptors(int socket, const letter_kind& kind, dea
     received += static_cast<std::size_t>(got);
   }
   if (in.bytes.magic != kind.magic) {
-    return failure(errc::untrusted, "socket %d: what was sent is no %s (%08x)", socket, kind.what, in.bytes.magic);
+    return failure(errc::untrusted, "socket %d: its peer sent no %s but other bytes (%08x)", socket, kind.what,
+                   in.bytes.magic);
   }
   if (in.bytes.major != kMajor) {
     return failure(errc::abi_mismatch, "socket %d: a %s of version %u, this is version %u", socket, kind.what,

@@ -1,5 +1,5 @@
-// Passes descriptors to another process of the same user, over a connected AF_UNIX socket. A letter is eight bytes that
-// say what the descriptors are, with one or two descriptors.
+// Passes descriptors to another process of the same user, over a connected AF_UNIX socket. A letter consists of eight
+// bytes, which say what is sent, and of one or two descriptors.
 #pragma once
 
 #include <array>

@@ -31,8 +31,8 @@ struct flock byte_of(std::uint32_t index, short type) {
   return byte;
 }
 
-// Held from life_lock::open() until the description belongs to its page. Recursive, because a signal handler in the
-// same thread may fork.
+// This mutex is held as long as a life_lock exists. fork() waits for it, so no child gets the open file description. It
+// is recursive, because a signal handler of the same thread may fork.
 std::recursive_mutex& fork_mutex() {
   // never destroyed, because the handlers outlive all static objects
   static std::recursive_mutex* const one = new std::recursive_mutex;
@@ -40,8 +40,8 @@ std::recursive_mutex& fork_mutex() {
 }
 
 void register_fork_handlers() {
-  // The child makes the mutex anew. A recursive mutex records the owner's thread id, and the child's thread has another
-  // id.
+  // The child constructs the mutex again. It cannot unlock it, because a recursive mutex records the owner's thread id,
+  // and the child's thread has another id.
   static const int once = pthread_atfork([] { fork_mutex().lock(); }, [] { fork_mutex().unlock(); },
                                          [] { new (&fork_mutex()) std::recursive_mutex; });
   (void)once;
@@ -95,8 +95,8 @@ result<void> life_lock::open(int segment, const std::string& name) {
   const int why = errno;
   if (!file_ && !name.empty()) file_ = descriptor(shm_open(name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0));
   if (!file_) {
-    // A lack of descriptors or memory may pass, so it is an error here. Without the lock, nobody would ever learn of
-    // this process's death.
+    // A lack of descriptors or memory may be temporary, so the call fails and can be repeated. Without the lock, no
+    // process would ever notice the death of this one.
     if (why == EMFILE || why == ENFILE || why == ENOMEM)
       return failed_call(why, "queue: a second description of its file");
     return {};
@@ -105,7 +105,7 @@ result<void> life_lock::open(int segment, const std::string& name) {
   }, segments{};
   if (fstat(file_.get(), &mine) != 0 || fstat(segment, &segments) != 0 || mine.st_dev != segments.st_dev ||
       mine.st_ino != segments.st_ino) {
-    file_.reset();  // this is the /proc of another pid namespace, in which another process has our pid
+    file_.reset();  // /proc shows another pid namespace, in which another process has the pid of this one
     return {};
   }
   if (!name.empty() && !lock_shared(file_.get())) return failed_call(errno, "queue: flock of %s", name.c_str());

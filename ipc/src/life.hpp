@@ -1,13 +1,13 @@
-// Tells whether a member lives. No other code decides this.
+// Finds out whether a member lives. No other code decides this.
 //
 // Each member holds an open file description lock on a byte of the segment's file. Only this handle has that open file
-// description. The kernel releases the lock when the last reference to the description goes. No pid and no clock is
-// involved, so this works across pid, time, user and mount namespaces.
+// description. The kernel releases the lock when the last reference to the description is closed. This needs no pid and
+// no clock, so it works across pid, time, user and mount namespaces.
 //
-// The description has no descriptor: a page that is mapped from it keeps it open. So the address space of the process
-// holds the lock. The address space ends with the last thread, before anybody can wait for the process, so a zombie
-// holds no lock. MADV_DONTFORK keeps the page out of every child, even a child of a raw clone(). exec() drops the page,
-// and close() does not.
+// No descriptor refers to the description: a page that is mapped from it keeps it open. So the address space of the
+// process holds the lock. The address space ends with the last thread. At that time no other process can have waited
+// for the process yet, so a zombie holds no lock. MADV_DONTFORK keeps the page out of every child, even out of a child
+// of a raw clone(). exec() unmaps the page. close() does not.
 #pragma once
 
 #include <sys/types.h>
@@ -20,12 +20,12 @@
 
 namespace forksight::ipc::detail {
 
-// unknown: nothing shows whether the member lives. Then nobody may take what it has.
+// unknown: nothing shows whether the member lives. Then no process may take its buffers.
 enum class life : std::uint8_t { alive, dead, unknown };
 
-// Looks at the locks of other members, through a descriptor of the segment. The descriptor must be checked first: a
-// program may have closed all its descriptors, and then opened another file with the same number. Nobody holds a lock
-// in that file.
+// Examines the locks of other members through a descriptor of the segment. The descriptor must be checked first. A
+// program may have closed all its descriptors, and then opened another file that got the same number. In that file no
+// member holds a lock, so all members would look dead.
 class life_view {
  public:
   life_view() = default;
@@ -41,12 +41,13 @@ class life_view {
   ino_t inode_ = 0;
 };
 
-// Takes a shared flock() of a named queue's file. All users of the queue hold it. gc() holds it exclusively for the
-// moment in which it looks for users, and this function waits for that moment to pass. False: errno says why.
+// Takes a shared flock() of a named queue's file. All users of the queue hold it. While gc() looks for users, it holds
+// this lock exclusively for a short time. This function waits up to a second for that. Returns false on failure, with
+// errno.
 bool lock_shared(int fd);
 
-// The lock of this handle. From open() until keep(), or until this object ends, no other thread can fork(): its child
-// would hold the lock too.
+// The lock of this handle. As long as this object exists, no other thread can fork(), because its child would also hold
+// the lock.
 class life_lock {
  public:
   life_lock();
@@ -54,12 +55,12 @@ class life_lock {
   life_lock& operator=(const life_lock&) = delete;
   ~life_lock();
 
-  // Opens a second description of the segment's file. `name`: the name of a named queue. Its description also gets the
-  // shared flock() for gc(). If the kernel gives no second description (no /proc), this is no error, and is_open() is
-  // false.
+  // Opens a second description of the segment's file. `name`: the name of a named queue, else empty. The description of
+  // a named queue also gets the shared flock() for gc(). If no second description can be opened, for example without
+  // /proc, this is no error, and is_open() is false.
   result<void> open(int segment, const std::string& name);
   bool is_open() const { return static_cast<bool>(file_); }
-  // Takes the lock of that entry. False: another member still has it.
+  // Takes the lock of that entry. Returns false if another member still has it.
   bool take(std::uint32_t index) const;
   void give_back(std::uint32_t index) const;
   // Moves the lock to a page, and returns the page; null if is_open() is false. The lock is then held until end() of

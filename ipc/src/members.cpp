@@ -15,7 +15,7 @@ namespace {
 
 constexpr wait_kind kAllKinds[] = {wait_kind::message, wait_kind::slot, wait_kind::buffer};
 
-// Lets one thread sweep at a time. The flag is cleared however the sweep ends.
+// Lets only one thread sweep at a time. The destructor clears the flag.
 class only_one {
  public:
   explicit only_one(std::atomic_flag& flag)
@@ -57,15 +57,15 @@ result<void> members::join(const ring& of, std::uint32_t roles, int segment, con
 }
 
 result<void> members::take_place(std::uint32_t roles, const life_lock& lock) {
-  // Tries a second round after dead members have made room.
+  // If no entry is free, recovers dead members and tries a second round.
   for (int round = 0; round < 2; ++round) {
     for (std::uint32_t i = 0; i < ring_.participant_count; ++i) {
       participant& entry = ring_.participants[i];
       std::uint64_t seen = entry.word.load();
       const identity before = identity::of(seen);
       if (before.state != entry_state::free) continue;
-      // The lock is taken before the word names this member: a word that names a member without a lock means that the
-      // member is dead.
+      // The lock is taken before the word names this member. Otherwise others would take this member for dead: a member
+      // that is named by a word and holds no lock is dead.
       if (lock.is_open() && !lock.take(i)) continue;
       self_.incarnation = before.incarnation;
       self_.state = entry_state::joining;
@@ -95,7 +95,7 @@ result<void> members::take_place(std::uint32_t roles, const life_lock& lock) {
   }
   return failure(
       errc::no_participant,
-      "queue: all %u places of its table are taken by live processes: create it with a larger max_participants, or "
+      "queue: all %u entries of its table are taken by live processes: create it with a larger max_participants, or "
       "close handles that are not used",
       ring_.participant_count);
 }
@@ -123,7 +123,7 @@ void members::leave() {
   for (const wait_kind kind : kAllKinds) wake_all(ring_, kind);
 }
 
-// The place is ours, and nobody sees its roles before the entry is live.
+// This member owns the entry already. Others ignore its roles until the entry is live.
 void members::begin_roles(std::uint32_t roles) {
   for (std::uint64_t seen = entry().roles.load();;) {
     role_word word = role_word::of(seen);
@@ -133,11 +133,11 @@ void members::begin_roles(std::uint32_t roles) {
   }
 }
 
-// False: this member had none of these roles.
+// Returns false if this member had none of these roles.
 bool members::end_roles(std::uint32_t roles) {
   for (std::uint64_t seen = entry().roles.load();;) {
     const role_word word = role_word::of(seen);
-    // After an eviction the place may belong to another member.
+    // After an eviction the entry may belong to another member.
     if (!word.has(roles) || word.incarnation != self_.incarnation) return false;
     if ((word.roles & roles & kProducerRole) != 0) ring_.head->last_producer.store_release(self_.pid);
     if (entry().roles.exchange_if(seen, word.without(roles, false).bits())) return true;
@@ -180,9 +180,10 @@ std::uint32_t members::count_users() const {
   return attached;
 }
 
-// The member that had the role at the last call usually still has it, and is asked first. So the cost does not grow
-// with the number of members. A member may come at a place that was already asked, and another one end at a place that
-// was not yet asked: one of the two was there all the time. So if a member has come meanwhile, all are asked again.
+// The member that had the role at the last call usually still has it, and is checked first. So the cost does not grow
+// with the number of members. During the loop, a member may take the role in an entry that was already checked, and
+// another member may end before its entry is checked. The loop then finds neither, although the role was never without
+// a member. So if `came` has changed meanwhile, all entries are checked again.
 bool members::has(std::uint32_t role) {
   const auto has_it = [&](std::uint32_t index) {
     const participant& entry = ring_.participants[index];
@@ -213,7 +214,7 @@ void members::recover(std::uint32_t index, const identity& who) {
 }
 
 // Returns 1 if the member was dead. The word is read before the lock. If the member leaves in between, its word
-// changes, and so it is not recovered.
+// changes, and recover() with the old word does nothing.
 std::uint32_t members::look_at(std::uint32_t index, bool& can_tell) {
   const identity who = identity::of(ring_.participants[index].word.load());
   if (who.state == entry_state::free || who == self_ || !who.has_lock) return 0;
@@ -238,7 +239,8 @@ std::uint32_t members::sweep_if_due(std::uint64_t now_ns) {
   constexpr std::uint32_t kMostAtOnce = 64;
   header& head = *ring_.head;
   std::uint64_t last = head.looked_ns.load_relaxed();
-  // The clock counts ticks, so a slice may end a tick early.
+  // The clock advances in ticks, so a slice of kLookNs may seem shorter by up to a tick. A look after 40 ms is due,
+  // too.
   if (now_ns - last < kLookNs - kLookNs / 5) return 0;
   if (!head.looked_ns.exchange_if(last, now_ns)) return 0;
   const only_one sweeper(sweeping_);

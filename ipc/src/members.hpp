@@ -1,6 +1,6 @@
-// The members of a queue: our own entry in the table, and a check whether the others still live (life.hpp). A stopped
-// process is not dead, however long it is stopped. Nothing is known about a member without a lock, and nobody takes
-// what it has.
+// The members of a queue: the entry of this handle in the table of participants, and the check whether the other
+// members still live (life.hpp). A stopped process is not dead, however long it is stopped. For a member without a
+// lock, nobody can know whether it lives, so its buffers are never taken away.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace forksight::ipc::detail {
 // Whether the member with this entry lives.
 life life_of(const life_view& seen, std::uint32_t index, const identity& who);
 
-// How many handles have ended in that role: in order, or because their process died.
+// How many handles have ended in a role: because they gave up the role, or because their process died.
 struct ended_members {
   std::uint32_t closed = 0, died = 0;
 };
@@ -28,10 +28,11 @@ class members {
   members(const members&) = delete;
   members& operator=(const members&) = delete;
 
-  // Takes a place among the members. `segment`: the descriptor of the segment. `name`: the name of a named queue, else
+  // Takes a free entry of the table. `segment`: the descriptor of the segment. `name`: the name of a named queue, else
   // empty.
   result<void> join(const ring& of, std::uint32_t roles, int segment, const std::string& name);
-  // Frees our entry for others. This member must not own anything any more. Not for a forked child.
+  // Frees the entry of this member. The member must not own a slot or buffer any more. A forked child must not call
+  // this.
   void leave();
 
   owner_id me() const { return me_; }
@@ -40,7 +41,7 @@ class members {
   participant& entry() const { return ring_.participants[me_.index()]; }
   // True if other members have taken this one for dead.
   bool is_evicted() const { return entry().word.load() != self_.bits(); }
-  // Adds to our roles.
+  // Adds a role to the roles of this member, or removes one.
   void take_role(std::uint32_t role);
   void drop_role(std::uint32_t role);
 
@@ -49,10 +50,10 @@ class members {
   // True if any member has that role, this one included.
   bool has(std::uint32_t role);
 
-  // Looks at every other member, and recovers what dead ones have left. Returns how many were dead. Only one thread
-  // sweeps at a time: other threads return 0 at once.
+  // Checks every other member, and recovers the slots and buffers of dead ones. Returns how many were dead. Only one
+  // thread sweeps at a time: other threads return 0 at once.
   std::uint32_t sweep();
-  // The same, if nobody has looked for 50 ms. Looks at no more than 64 members, and at the next ones the next time.
+  // Does the same if no member has looked for 40 ms. Checks at most 64 members. The next call checks the next ones.
   std::uint32_t sweep_if_due(std::uint64_t now_ns);
 
  private:
@@ -66,7 +67,7 @@ class members {
   owner_id me_;
   identity self_;
   void* life_page_ = nullptr;
-  std::atomic<std::uint32_t> had_role_[2]{};  // for each role: who had it at the last call of has()
+  std::atomic<std::uint32_t> had_role_[2]{};  // for each role: the index of the member that the last has() found
   std::atomic_flag sweeping_ = ATOMIC_FLAG_INIT;
 };
 

@@ -26,7 +26,8 @@ bool is_choice(std::string_view choice) {
   return choice.size() != kRandomDigits || !consists_of(choice, "0123456789abcdefABCDEF");
 }
 
-// A name that is refused may contain anything, and may be long.
+// A refused name may contain any bytes and may be long. So this replaces bytes that are not printable, and shortens the
+// name.
 std::string quoted(std::string_view text) {
   std::string shown = "\"";
   for (const char letter : text.substr(0, kLongest + 1)) shown += letter >= ' ' && letter <= '~' ? letter : '?';
@@ -54,7 +55,7 @@ result<void> check_choice(std::string_view choice) {
 
 error no_queue_name(const std::string& name) {
   return failure(errc::bad_option,
-                 "%s: is no name of a queue: those are /forksight-<32 hex digits> and /forksight-<chosen name>",
+                 "%s: is not the name of a queue: names are /forksight-<32 hex digits> and /forksight-<chosen name>",
                  name.c_str());
 }
 
@@ -65,7 +66,7 @@ std::string chosen_name_of(int fd) {
   const ssize_t size = readlink(link.data(), target.data(), target.size());
   if (size <= 0) return {};
   std::string_view path(target.data(), static_cast<std::size_t>(size));
-  // The kernel writes this behind the path of a file that was removed.
+  // The kernel appends this text to the path of a removed file.
   constexpr std::string_view kDeleted = " (deleted)";
   if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
   const std::size_t slash = path.rfind('/');

@@ -22,7 +22,7 @@ outlook outlooks::of(std::uint32_t role, members& who, const ring& view, const g
     seen.what = then;
     return seen;
   }
-  // Each of these only grows. So the sum changes if a member has come or ended since the last look.
+  // Each of these numbers only grows. So the sum changes if a member has come or ended since the last look.
   const std::uint64_t version = came + ended + (creator != 0 ? 1 : 0) + 1;
   absence& absent = absent_[index_of(role)];
   if (absent.version.load(std::memory_order_acquire) != version) {  // pairs with the store below

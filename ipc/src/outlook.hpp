@@ -1,11 +1,11 @@
-// Tells whether more producers or consumers are to come. This decides what a call may say when it finds no member of
-// the other role: that the queue has ended, or nothing yet.
+// Finds out whether more producers or consumers may come. If a call finds no member of the other role, this decides
+// whether the call reports the end of the queue or goes on waiting.
 //
-// Each place counts the producers and consumers that have ended there (role_word). If the creator of the queue has said
-// how many are expected, the queue waits for so many. After the last member has ended, a call waits for the grace time:
-// a supervisor may start another one. The grace time has no word in the segment. Each handle counts it from the look at
-// which it first found nobody. So no clock of another process matters, and nobody can end the time too early or extend
-// it.
+// Each entry counts the producers and consumers among its owners that have ended (role_word). If the options of the
+// queue say how many are expected, the queue waits for this number. After the last member has ended, a call also waits
+// for the grace time, in which a supervisor may start another one. The grace time is not stored in the segment. Each
+// handle counts it from its first look that found no member. So it does not depend on the clock of another process, and
+// no other process can shorten or extend it.
 #pragma once
 
 #include <atomic>
@@ -19,9 +19,9 @@ namespace forksight::ipc::detail {
 
 struct outlook {
   enum class kind : std::uint8_t {
-    open,         // a member is there, or more are to come, or none has ever come
-    ended,        // nobody is there, and nobody is expected any more
-    creator_died  // nobody is there. More were expected, but the creator, who would have started them, has died
+    open,         // a member is attached, or more are expected, or none has ever attached
+    ended,        // no member is attached, and none is expected any more
+    creator_died  // no member is attached. More were expected, but the creator, which would have started them, has died
   };
   kind what = kind::open;
   std::uint64_t look_again_ns =
@@ -32,20 +32,20 @@ struct outlook {
 
 class outlooks {
  public:
-  // What is to come in that role. `now_ns`: of CLOCK_MONOTONIC; used only if there is a grace time. Any thread of the
-  // handle may call this.
+  // The outlook for that role. `now_ns`: the time of CLOCK_MONOTONIC; used only if the queue has a grace time. Any
+  // thread of the handle may call this.
   outlook of(std::uint32_t role, members& who, const ring& view, const geometry& shape, std::uint64_t now_ns);
 
  private:
-  // When this handle first found nobody, and what had come and ended by then. If two threads store at once, the later
-  // time may stay: then the grace time gets longer, never shorter.
+  // When this handle first found no member of a role, and a number that changes when a member comes or ends. If two
+  // threads store at once, the later time may stay. Then the grace time gets longer, never shorter.
   struct absence {
     std::atomic<std::uint64_t> version{0}, since_ns{0};
   };
   absence absent_[kCountedRoles];
 };
 
-// "1 of 3 expected producers has come"; empty: the number is not known. `there`: how many are there now.
+// "1 of 3 expected producers has come"; empty: the expected number is not known. `there`: how many are attached now.
 std::string describe_expected(std::uint32_t role, std::uint32_t expected, const ended_members& ended,
                               std::uint32_t there);
 

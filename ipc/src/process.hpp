@@ -6,11 +6,11 @@
 
 namespace forksight::ipc::detail {
 
-// Field 22 of /proc/PID/stat (proc(5)), in clock ticks since boot; 0: there is no such process, or /proc does not tell.
+// Field 22 of /proc/PID/stat (proc(5)), in clock ticks since boot; 0: there is no such process, or /proc is not usable.
 std::uint64_t start_time_of(std::uint32_t pid);
-// The state of field 3: R, S, D, T, t, Z, X; 0: there is no such process, or /proc does not tell.
+// The state of field 3: R, S, D, T, t, Z, X; 0: there is no such process, or /proc is not usable.
 char state_of(std::uint32_t pid);
-// The inode of /proc/self/ns/pid; 0: /proc does not tell, so nothing may be concluded.
+// The inode of /proc/self/ns/pid; 0: not known, because /proc cannot be read.
 std::uint64_t own_pid_namespace();
 // The name of the calling process, at most 15 bytes.
 std::string own_name();

@@ -63,7 +63,8 @@ message& message::operator=(message&& other) noexcept {
   return *this;
 }
 message::~message() { end(); }
-// A parked message must not be lost because an object leaves its scope: it is parked again.
+// A message of receive_parked() that was not released is parked again, so that it is not lost when the object is
+// destroyed.
 void message::end() {
   if (!core_) return;
   if (is_withdrawn_) {

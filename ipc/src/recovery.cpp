@@ -4,8 +4,8 @@ namespace forksight::ipc::detail {
 namespace {
 
 // True if the entry still belongs to the dead member. This is checked after a word that names the owner was read. An
-// incarnation has only 8 bits. A survivor that was stopped in between must not take what belongs to a later member by
-// now.
+// incarnation has only 8 bits. So if a survivor was stopped for long, the word may name a later member with the same
+// incarnation. The survivor must not recover a slot or buffer of that member.
 bool is_still(const ring& of, owner_id owner, identity dead) {
   return of.participants[owner.index()].word.load() == dead.bits();
 }
@@ -25,7 +25,7 @@ void recovery::recover_slot(const ring& of, std::uint32_t index, owner_id dead, 
   if (!is_still(of, dead, who)) return;
   const bool is_queued = from == buffer_word{position, {}, buffer_state::queued};
 
-  // This fails if another survivor was faster. It did the same.
+  // The exchange fails if another survivor was faster. That survivor has done the same.
   if (word.state == slot_state::writing) {
     const slot_word skip{position, {}, slot_state::skip};
     if (entry.word.exchange_if(seen, (is_queued ? ready : skip).bits())) what.skipped += is_queued ? 0 : 1;
@@ -59,7 +59,8 @@ void recovery::recover_buffer(const ring& of, std::uint32_t index, owner_id dead
   ++(is_parked ? what.parked : what.requeued);
 }
 
-// The dead member's roles end. The order lets each survivor that sees the end see what is known about it.
+// Ends the roles of the dead member. The facts about its death are stored before the roles change. So a survivor that
+// sees that the roles have ended also sees these facts.
 void recovery::recover_roles(const ring& of, std::uint32_t index, identity dead) {
   participant& place = of.participants[index];
   header& head = *of.head;
@@ -79,11 +80,11 @@ void recovery::recover_roles(const ring& of, std::uint32_t index, identity dead)
     }
     if (is_consumer) head.last_died[index_of(kConsumerRole)].store_release(dead.pid);
     for (const std::uint32_t role : {kProducerRole, kConsumerRole}) {
-      // It may have died before it had raised the number.
+      // The member may have died after it took its first role, and before it increased this number.
       std::uint64_t none = 0;
       if (word.has(role)) (void)head.came[index_of(role)].exchange_if(none, 1);
     }
-    // If this fails, another survivor has done the same, or the member lives after all and has taken another role.
+    // The exchange fails if another survivor has done the same, or if the member lives after all and has taken a role.
     if (word.roles == 0 || place.roles.exchange_if(seen, word.without(word.roles, true).bits())) return;
   }
 }

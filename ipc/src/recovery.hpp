@@ -1,18 +1,19 @@
-// Any survivor finishes or takes back what a dead participant left undone. Several survivors may do it at once. If one
-// is killed meanwhile, the next one begins anew. Each step is one compare-exchange, from a word that names the dead
-// participant to a word that depends on nothing else. So it happens once, whoever does it.
+// Any survivor completes or takes back the unfinished operations of a dead participant. Several survivors may do this
+// at the same time. If a survivor is killed meanwhile, the next one starts from the beginning. Each step is one
+// compare-exchange: the old word names the dead participant, and all survivors compute the same new word. So each step
+// happens exactly once.
 //
-//   slot writing(n, dead)      its buffer queued(n): -> ready(n); else -> skip(n)
-//   slot reading(n, dead)      its buffer queued(n): not delivered yet, -> ready(n)
-//                              its buffer anything else: delivered, -> empty(n + slots)
+//   slot writing(n, dead)      if its buffer is queued(n): -> ready(n); otherwise -> skip(n)
+//   slot reading(n, dead)      if its buffer is queued(n), the message was not delivered yet: -> ready(n)
+//                              otherwise it was delivered: -> empty(n + slots)
 //   buffer loaned(g, dead)     -> free(g + 1)
 //   buffer held(n, dead)       drop: -> free
-//                              redeliver: -> returned(n); too often: -> parked(n)
+//                              redeliver: -> returned(n), or -> parked(n) if it was delivered too often
 //   buffer withdrawn(n, dead)  -> parked(n)
-//   roles of the place         -> no roles; each role is counted as one that ended by a death
-// After the buffers, header::returns is increased, so that consumers search for returned messages. This is always done:
-// the dead member may have returned a message, and died before it increased the number. The entry of the participant is
-// freed last: until then every survivor begins anew.
+//   roles of its entry         -> no roles; each role is counted as one that ended by a death
+// After the buffers, header::returns is increased, so that consumers search for returned messages. This is always done,
+// because the dead member may have requeued a message, and died before it increased the number. The entry of the
+// participant is freed last. As long as it is not freed, other survivors repeat the whole recovery.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +23,16 @@
 namespace forksight::ipc::detail {
 
 struct recovered {
-  std::uint32_t requeued = 0;  // messages that it had taken, and that another will get
-  std::uint32_t lost = 0;      // messages that it had taken, and that are lost
+  std::uint32_t requeued = 0;  // messages that the dead member had, and that another consumer gets
+  std::uint32_t lost = 0;      // messages that the dead member had, and that are lost
   std::uint32_t parked = 0;
-  std::uint32_t skipped = 0;  // positions that it had claimed, and not filled
-  std::uint32_t buffers = 0;  // buffers that were given back
+  std::uint32_t skipped = 0;  // positions that the dead member had claimed, and not filled
+  std::uint32_t buffers = 0;  // buffers of the dead member that were freed
 };
 
 struct recovery {
-  // `dead`: the entry as it was when the death was seen. False: another survivor freed the entry.
+  // `dead`: the content of the entry's word when the death was noticed. Returns false if another survivor has freed the
+  // entry.
   static bool recover(const ring& of, std::uint32_t index, identity dead, std::uint64_t now_ns, recovered& what);
 
  private:

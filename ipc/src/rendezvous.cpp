@@ -1,8 +1,8 @@
-// open_or_create(): several processes that know only a name get to one queue.
+// open_or_create(): several processes that know only a name attach to the same queue.
 //
-// The creator makes a queue under a random name, as create() does, and takes part in it. Then it renames the file to
-// the chosen name, in one step that fails if that name exists. So the name always leads to a complete queue. A creator
-// that is killed earlier leaves a file with a random name, which gc() removes.
+// The creator makes a queue with a random name, as create() does, and becomes a member. Then it renames the file to the
+// chosen name, in one step that fails if that name exists. So the chosen name always belongs to a complete queue. A
+// creator that is killed earlier leaves a file with a random name, which gc() removes.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,11 +20,11 @@
 namespace forksight::ipc {
 namespace {
 
-// Each attempt fails only because another process has made or removed a file meanwhile, or because there was no room.
+// An attempt is repeated only if another process has made or removed a file meanwhile, or if there was no room.
 constexpr int kAttempts = 200;
 constexpr int kAttemptsAtOnce = 10;
-// Without room: all who create at the same time take room for a moment. So each tries again, after different times that
-// get longer. All pauses together take up to a second.
+// Several processes that create the queue at the same time each need room for a moment. So a process that finds no room
+// tries again, after pauses that are random and get longer. All pauses together take up to a second.
 constexpr int kAttemptsWithoutRoom = 9;
 
 void pause_ms(long ms) {
@@ -39,7 +39,8 @@ const char* after_death_of(std::uint64_t value) { return value == 0 ? "drop" : "
 const char* when_full_of(std::uint64_t value) { return value == 0 ? "block" : value == 1 ? "fail" : "drop_oldest"; }
 const char* yes_or_no(std::uint64_t value) { return value == 0 ? "false" : "true"; }
 
-// spin_us is left out: it changes nothing but the time that a call takes.
+// Compares the options of the existing queue with the wanted ones. spin_us may differ, because it changes only the time
+// that a call takes.
 result<void> check_fit(const std::string& name, const detail::geometry& is, const detail::geometry& wanted) {
   struct option {
     const char* name;
@@ -82,7 +83,8 @@ error about(const std::string& name, error why) {
   return why;
 }
 
-// The queue of that name, locked against gc(). Nothing: there is none, or it was removed just now.
+// Returns the queue of that name, locked against gc(). Returns no segment if there is no such queue, or if it was
+// removed meanwhile.
 result<std::optional<detail::segment>> find(const std::string& name) {
   auto file = detail::segment::find_named(name, O_RDWR);
   if (!file) {
@@ -125,7 +127,7 @@ result<queue> queue::open_or_create(const std::string& choice, const options& wa
     auto made = create(named);
     if (!made) {
       const errc why = made.error().code;
-      // gc() has removed the file of the random name before it was locked.
+      // gc() has removed the file with the random name before create() had locked it.
       if (why == errc::not_found) continue;
       if ((why == errc::no_space || why == errc::cgroup_limit) && ++without_room < kAttemptsWithoutRoom) {
         const long ms = 1L << without_room;
@@ -139,8 +141,9 @@ result<queue> queue::open_or_create(const std::string& choice, const options& wa
     shm_unlink(made->name().c_str());
     if (!published) return published.error();
   }
-  return detail::failure(errc::not_found, "%s: other processes made and removed it %d times meanwhile: try again",
-                         name.c_str(), kAttempts);
+  return detail::failure(errc::not_found,
+                         "%s: other processes created or removed it during all of %d attempts: try again", name.c_str(),
+                         kAttempts);
 }
 
 }  // namespace forksight::ipc

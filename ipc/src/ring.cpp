@@ -62,8 +62,8 @@ step_result ring::claim(owner_id owner, std::uint64_t now_ns, claim_hint& hint, 
   const std::uint32_t window = hint.window.load(std::memory_order_relaxed);
   const std::uint32_t next = hint.next.load(std::memory_order_relaxed);
   if (claim_one(owner, now_ns, next, out)) return found(next, window);
-  // Then searches by the map. Its bits stay set while buffers are taken and freed. A member that finds a buffer taken
-  // clears the bit here.
+  // Then searches with the map. Taking a buffer does not clear its bit. A search that finds a buffer taken clears the
+  // bit, here.
   for (std::uint32_t w = 0; w < map_words(); ++w) {
     std::uint64_t bits = free_map[w].load();
     while (bits != 0) {
@@ -76,8 +76,8 @@ step_result ring::claim(owner_id owner, std::uint64_t now_ns, claim_hint& hint, 
         hint.window.store(wider, std::memory_order_relaxed);
         return found(index, wider);
       }
-      // The member that frees the buffer looks at the bit afterwards. This member looks at the buffer after it has
-      // cleared the bit. So one of the two sets the bit.
+      // A member that frees the buffer checks the bit after it has freed the buffer. This member checks the buffer
+      // after it has cleared the bit. So at least one of the two notices the other's change, and sets the bit.
       (void)free_map[w].fetch_and(~bit);
       if (buffer_word::of(buffers[index].word.load()).state == buffer_state::free) (void)free_map[w].fetch_or(bit);
     }
@@ -117,7 +117,7 @@ step_result ring::publish(owner_id owner, std::uint32_t pid, const claimed& buff
     if (((word.seq ^ position) & (slot_count - 1)) != 0) return found_corrupt(&entry.word);
     if (steps > step_limit()) return step_result::none;
     if (lap < 0) {
-      // If the position one lap earlier is claimed and not consumed, the ring is full. Else the hint is wrong.
+      // If the position one lap earlier is claimed and not consumed, the ring is full. Otherwise the hint is wrong.
       if (position - word.seq == slot_count && word.state != slot_state::empty) return step_result::none;
       position = first_unclaimed(word);
       head->tail.store_relaxed(position);
@@ -144,7 +144,7 @@ step_result ring::publish(owner_id owner, std::uint32_t pid, const claimed& buff
       return step_result::evicted;
     }
     std::uint64_t ours = writing.bits();
-    // This fails if others took this member for dead. They have made the slot ready, so the message is sent.
+    // This exchange fails if others took this member for dead. They have made the slot ready, so the message is sent.
     (void)entry.word.exchange_if(ours, slot_word{position, {}, slot_state::ready}.bits());
     return step_result::done;
   }
@@ -155,8 +155,8 @@ std::uint32_t ring::first_ready(std::uint32_t from, std::uint32_t to) const {
   return from;
 }
 
-// The caller now owns the message. Copies what the buffer's entry says into `message`, and records the delivery in the
-// entry.
+// Called when the caller owns the message. Copies the fields of the buffer's entry into `message`, and records the
+// delivery in the entry.
 step_result ring::deliver(std::uint32_t pid, std::uint64_t now_ns, taken& message) const {
   buffer& from = buffers[message.buffer];
   message.generation = from.generation.load_relaxed();
@@ -172,9 +172,9 @@ step_result ring::deliver(std::uint32_t pid, std::uint64_t now_ns, taken& messag
 }
 
 // Takes the oldest buffer in state `from`, and puts it into state `to`. If another member takes that buffer first, this
-// searches again, a few times. Then one last pass takes any buffer in state `from`. So the function ends, however many
-// others take buffers. If the last pass takes nothing, each buffer was in another state when the pass came to it, or
-// another member took it at that instant. So `none` is true.
+// function searches again, up to eight times. Then one last pass takes any buffer in state `from`. So the function
+// ends, however many buffers other members take. If the last pass takes nothing, each buffer was in another state when
+// the pass reached it, or another member took it at that moment. So the result `none` is correct.
 step_result ring::take_from(buffer_state from, buffer_state to, owner_id owner, taken& out) const {
   constexpr int kRounds = 8;
   for (int round = 0; round <= kRounds; ++round) {
@@ -209,7 +209,8 @@ step_result ring::take(owner_id owner, std::uint32_t pid, std::uint64_t now_ns, 
   // Each further round means that others have recovered a dead process or requeued a message since the last one.
   constexpr int kMostRounds = 64;
   for (int round = 0; round < kMostRounds; ++round) {
-    // This is read before the search. A message that is returned during the search increases the number afterwards.
+    // The number is read before the search. If a message is returned during the search, the number is increased after
+    // that. So it differs from the value read here, and a later call searches again.
     const std::uint64_t returns = head->returns.load();
     if (returns != hint.searched.load(std::memory_order_relaxed)) {
       taken message;
@@ -238,7 +239,8 @@ step_result ring::take_queued(owner_id owner, std::uint32_t pid, std::uint64_t n
     if (((word.seq ^ position) & (slot_count - 1)) != 0) return found_corrupt(&entry.word);
     if (steps > step_limit()) return step_result::none;
     if (lap < 0) {
-      // If slots were passed, the whole lap is being written or read. If none was passed, the hint is wrong.
+      // If the search has passed slots that others own, all remaining slots are being written or read. If it has passed
+      // none, the hint is wrong.
       if (!all_before_consumed) return step_result::none;
       position = first_unconsumed(word);
       head->head.store_relaxed(position);
@@ -275,7 +277,7 @@ step_result ring::take_queued(owner_id owner, std::uint32_t pid, std::uint64_t n
 
     const std::uint32_t index = entry.buffer.load_relaxed();
     if (index >= buffer_count) return found_corrupt(&entry.buffer);
-    __builtin_prefetch(payload + index * buffer_bytes);  // loads while this function goes on
+    __builtin_prefetch(payload + index * buffer_bytes);  // loads the bytes while this function goes on
     buffer& from = buffers[index];
     std::uint64_t queued = buffer_word{position, {}, buffer_state::queued}.bits();
     if (!from.word.exchange_if(queued, buffer_word{position, owner, buffer_state::held}.bits())) {
@@ -285,7 +287,7 @@ step_result ring::take_queued(owner_id owner, std::uint32_t pid, std::uint64_t n
     message.position = position;
     message.buffer = index;
     if (const step_result delivered = deliver(pid, now_ns, message); delivered != step_result::done) return delivered;
-    // The slot changes after the buffer: until the buffer is held, only the slot leads to the message.
+    // The slot is changed after the buffer, because only the slot refers to the message until the buffer is held.
     std::uint64_t ours = reading.bits();
     if (!entry.word.exchange_if(ours, slot_word{position + slot_count, {}, slot_state::empty}.bits())) {
       return step_result::evicted;
@@ -353,8 +355,8 @@ step_result ring::requeue(owner_id owner, const taken& message, std::uint64_t no
   entry.since_ns.store_relaxed(now_ns);
   const buffer_word returned{message.position, {}, buffer_state::returned};
   if (!entry.word.exchange_if(seen, returned.bits())) return step_result::evicted;
-  // This comes after the message is returned: see take(). If this member dies before this line, its recovery increases
-  // the number.
+  // The number must be increased after the message is returned: see take(). If this member dies before this line, its
+  // recovery increases the number.
   (void)head->returns.fetch_add(1);
   return step_result::done;
 }
@@ -371,8 +373,8 @@ bool ring::is_drained(owner_id me) const {
   return false;
 }
 
-// This is checked after the slots. A message in a buffer never goes back into a slot, so the check of the slots stays
-// valid.
+// Called after the slots were checked. A returned or held message never goes back into a slot, so the check of the
+// slots stays valid.
 bool ring::can_get_no_more(owner_id me) const {
   if (!redelivers && head->returns.load() == 0) return true;
   for (std::uint32_t i = 0; i < buffer_count; ++i) {
@@ -392,7 +394,7 @@ bool ring::has_message(take_hint& hint) const {
     if (lap == 0 && word.state == slot_state::ready) return true;
     position = lap == 0 ? position + 1 : later(first_unconsumed(word), position + 1);
   }
-  // As in take(): without a return since the last search that found none, there is nothing to search for.
+  // As in take(): if no message was returned since the last search that found none, no search is needed.
   const std::uint64_t returns = head->returns.load();
   if (returns == hint.searched.load(std::memory_order_relaxed)) return false;
   for (std::uint32_t i = 0; i < buffer_count; ++i) {

@@ -1,9 +1,9 @@
-// The state machine of slots and buffers. Any user of the memory may have corrupted it, and may die between any two
-// instructions. The state machine does not wait, asks no clock and makes no system call.
+// The state machine of slots and buffers. Any process that maps the memory may have corrupted it, and may die between
+// any two instructions. The state machine does not wait, reads no clock and makes no system call.
 //
 // The life of a message: claim() takes a buffer, publish() puts it at the next position, take() receives it, and
-// release() frees it. give_back() frees a buffer that was not sent. park() puts a taken message aside. withdraw() takes
-// a parked message, which is then released, parked again, or requeued. Recovery relies on the order of these steps; see
+// release() frees it. give_back() frees a buffer that was not sent. park() parks a taken message. withdraw() takes a
+// parked message, which is then released, parked again, or requeued. Recovery relies on the order of these steps; see
 // recovery.hpp.
 #pragma once
 
@@ -20,7 +20,7 @@ enum class step_result : std::uint8_t {
   done,
   none,     // no free buffer, no free slot, no message
   evicted,  // other members took this one for dead, and recovered what it had
-  corrupt,  // ring::corrupt_at says where
+  corrupt,  // ring::corrupt_at is the corrupt word
 };
 
 // A buffer that the caller owns.
@@ -40,16 +40,16 @@ struct taken {
   bool is_withdrawn = false;
 };
 
-// Where a producer first looks for a buffer: in turn among the first `window` buffers. `window` is the number of
-// buffers that the producer has needed at once so far. The hint is private to a handle. The threads of the handle may
-// write it at once, because no correctness depends on it.
+// Where a producer first looks for a buffer: at `next`, which cycles through the first `window` buffers. `window` is 1
+// more than the highest index that the producer has needed so far. The hint is private to a handle. Threads of the
+// handle may write it at the same time, because it changes only the speed.
 struct claim_hint {
   std::atomic<std::uint32_t> next{0};
   std::atomic<std::uint32_t> window{1};
 };
 
-// The value of header::returns before the last search for returned messages that found none. It is private to a handle.
-// The threads of the handle may write it at once, because each value that one of them writes is true.
+// The value that header::returns had before the last search that found no returned message. The hint is private to a
+// handle. Threads of the handle may write it at the same time, because each value that one of them writes is correct.
 struct take_hint {
   std::atomic<std::uint64_t> searched{0};
 };
@@ -66,13 +66,13 @@ struct ring {
   std::uint64_t buffer_bytes = 0;
   std::uint32_t max_redeliver = 0;
   bool redelivers = false;
-  const char* payload = nullptr;  // of the first buffer; only its address is used, not its content
+  const char* payload = nullptr;  // the bytes of the first buffer; only their address is used
   life_view lives;                // not used by the state machine; used to find and report deaths
 
   slot& at(std::uint32_t position) const { return slots[position & (slot_count - 1)]; }
   std::uint32_t map_words() const { return (buffer_count + 63) / 64; }
 
-  // Makes everything free and empty, before any other process knows of the segment.
+  // Makes all slots empty and all buffers free. Called before any other process knows the segment.
   void initialise() const;
 
   step_result claim(owner_id owner, std::uint64_t now_ns, claim_hint& hint, claimed& out) const;
@@ -90,22 +90,22 @@ struct ring {
   step_result park(owner_id owner, std::uint32_t pid, const taken& message, std::uint64_t now_ns) const;
   // Takes the oldest parked message. This does not count as a delivery.
   step_result withdraw(owner_id owner, std::uint64_t now_ns, taken& out) const;
-  // Takes the message in that buffer, if it is parked; else `none`.
+  // Takes the message in that buffer, if it is parked. Otherwise returns `none`.
   step_result withdraw_from(std::uint32_t buffer, owner_id owner, std::uint64_t now_ns, taken& out) const;
   // Gives a withdrawn message to the next receive(). Its number of deliveries starts again at 0.
   step_result requeue(owner_id owner, const taken& message, std::uint64_t now_ns) const;
 
-  // True if nothing is queued or returned, and nothing can come back: no position is being written, no other member is
+  // True if no message is queued or returned, and none can come back: no position is being written, no other member is
   // taking a message, and (with redeliver) no other member holds a message.
   bool is_drained(owner_id me) const;
 
-  // True if a take() would find a message, or a claim() a buffer. Unlike count_available(), these go by no hints that
-  // may stay too high: as long as nothing changes, the answer is exact.
+  // True if take() would find a message, or claim() would find a buffer. count_available() uses hints that may stay too
+  // high. These functions do not: as long as nothing changes, their answer is exact.
   bool has_message(take_hint& hint) const;
   bool has_free_buffer() const;
 
-  // How many things of this kind are available, at most `most`. Reads hints, so only the order of service may depend on
-  // the result.
+  // How many messages, slots or buffers are available, at most `most`. Uses hints, so only the order of service may
+  // depend on the result.
   std::uint32_t count_available(wait_kind kind, std::uint32_t most) const;
 
   // The word that made the last step of the calling thread return `corrupt`.
@@ -119,14 +119,15 @@ struct ring {
   step_result found_corrupt(const void* where) const;
   step_result take_from(buffer_state from, buffer_state to, owner_id owner, taken& out) const;
   step_result deliver(std::uint32_t pid, std::uint64_t now_ns, taken& message) const;
-  // The most positions that one call looks at before it returns `none`.
+  // The maximal number of positions that one call examines before it returns `none`.
   std::uint32_t step_limit() const { return 4 * slot_count + 1024; }
-  // The first ready position from `from` on and before `to`; `to` if there is none.
+  // The first ready position that is not before `from` and is before `to`. `to` if there is none.
   std::uint32_t first_ready(std::uint32_t from, std::uint32_t to) const;
   void advance(shared_word<std::uint32_t>& hint, std::uint32_t to) const;
-  // What the word of one slot tells about all positions. This is enough even if a hint is too low by any number of
-  // positions. The position that this slot had one lap earlier was consumed. It was claimed after all positions below
-  // it. Each of those was claimed after the position of its own slot, another lap earlier, was consumed.
+  // The lowest position that may be unclaimed (or unconsumed), computed from the word of one slot. So a search can go
+  // on from there even if a hint is too low by any number of positions. The reason: the position that this slot had one
+  // lap earlier was consumed. It was claimed after all positions below it. Each of those was claimed after the position
+  // of its own slot, another lap earlier, was consumed.
   std::uint32_t first_unclaimed(slot_word word) const;
   std::uint32_t first_unconsumed(slot_word word) const;
 };

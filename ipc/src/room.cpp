@@ -21,12 +21,12 @@ std::string line_of(const std::string& path) {
   return line;
 }
 
-// The folder of our control group (version 2); empty: there is none.
+// The folder of the control group (version 2) of this process; empty: there is none.
 std::string control_group() {
   std::ifstream file("/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
     if (!line.starts_with("0::")) continue;
-    // "/" may be the root of a cgroup namespace, in a container, which may have a limit. The real root has no files
+    // In a container, "/" may be the root of a cgroup namespace, which may have a limit. The real root has no files
     // with limits.
     return "/sys/fs/cgroup" + (line == "0::/" ? std::string() : line.substr(3));
   }
@@ -59,7 +59,7 @@ result<void> check_control_group(std::uint64_t bytes) {
 
 result<void> allocate(int fd, std::uint64_t bytes, const std::string& where) {
   int outcome = 0;
-  // It returns what went wrong, and leaves errno alone.
+  // posix_fallocate() returns the error number, and does not set errno.
   do {
     outcome = posix_fallocate(fd, 0, static_cast<off_t>(bytes));
   } while (outcome == EINTR);
@@ -75,10 +75,10 @@ result<void> allocate(int fd, std::uint64_t bytes, const std::string& where) {
                         number(std::uint64_t{room.f_blocks} * room.f_frsize))
                     .text;
   } else {
-    why.text += " has not";
+    why.text += " does not have that many free";
   }
   why.text += where.starts_with("/dev/shm")
-                  ? ": in a container, --shm-size raises it; strategy memfd is not bound by it"
+                  ? ": in a container, --shm-size raises that limit; strategy memfd does not have it"
                   : ": ask for fewer or smaller buffers";
   return why;
 }

@@ -1,5 +1,5 @@
-// Room for a segment, asked for before it is mapped: what is not there is an error now, not SIGBUS or the OOM killer at
-// some write later.
+// Reserves memory for a segment before it is mapped. If there is not enough memory, these functions return an error.
+// Without them, a later write would cause SIGBUS, or the OOM killer would end a process.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace forksight::ipc::detail {
 
-// Is `bytes` more than what the memory control group (v2) of this process has left.
+// Returns the error cgroup_limit if a memory control group (v2) of this process has less than `bytes` left.
 result<void> check_control_group(std::uint64_t bytes);
-// Gives the file all of its pages. `where`: for the text.
+// Allocates `bytes` of pages for the file. `where`: the name of the memory, for the text of an error.
 result<void> allocate(int fd, std::uint64_t bytes, const std::string& where);
 
 }  // namespace forksight::ipc::detail

@@ -39,7 +39,7 @@ std::string name_for(const geometry& shape) {
   return text.data();
 }
 
-// The name that the user chose, if it has one. Else its random name.
+// The name that the user chose for the file, if there is one. Otherwise the random name.
 std::string name_of(int fd, const geometry& shape) {
   std::string chosen = chosen_name_of(fd);
   return chosen.empty() ? name_for(shape) : chosen;
@@ -55,7 +55,7 @@ result<descriptor> make_memfd(const char* name, std::uint64_t bytes) {
   return file;
 }
 
-// Whoever holds this lock may remove a chosen name. The byte is beyond those of life.cpp.
+// Only a process that holds the lock of this byte may remove a chosen name. The byte is after the bytes of life.cpp.
 struct flock name_byte(short type) {
   struct flock byte {};
   byte.l_type = type;
@@ -84,7 +84,7 @@ result<descriptor> make_named(const std::string& name, std::uint64_t bytes) {
     return failed_call(why, "segment: flock of %s", name.c_str());
   }
   if (!is_locked || !has_name(fd)) {
-    shm_unlink(name.c_str());  // gc() that only reports leaves the file
+    shm_unlink(name.c_str());  // with dry_run, gc() has locked the file but not removed it
     return failure(errc::not_found, "segment: %s was removed by gc() while it was made: try again", name.c_str());
   }
   if (auto done = allocate(fd, bytes, "/dev/shm" + name); !done) {
@@ -95,7 +95,7 @@ result<descriptor> make_named(const std::string& name, std::uint64_t bytes) {
 }
 
 result<void> check_file(int fd, const struct stat& about) {
-  if (!S_ISREG(about.st_mode)) return failure(errc::untrusted, "descriptor %d: is no file of memory", fd);
+  if (!S_ISREG(about.st_mode)) return failure(errc::untrusted, "descriptor %d: is not a regular file", fd);
   if (about.st_uid != geteuid()) {
     return failure(errc::untrusted, "segment: belongs to user %u, we are %u: a queue is for one user's processes",
                    about.st_uid, geteuid());
@@ -110,7 +110,8 @@ result<void> check_file(int fd, const struct stat& about) {
 result<void> check_seals(int fd, int wanted) {
   const int seals = fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & wanted) != wanted) {
-    return failure(errc::untrusted, "segment: is not sealed (0x%x, 0x%x is needed): a peer could cut it under our feet",
+    return failure(errc::untrusted,
+                   "segment: is not sealed (0x%x, 0x%x is needed): another process could shorten it while it is mapped",
                    seals < 0 ? 0 : seals, wanted);
   }
   return {};
@@ -176,7 +177,7 @@ result<segment> segment::create(const options& wanted) {
   }
   shape.crc = crc32c(&shape, offsetof(geometry, crc));
   if (auto mapped = made.map(access::all); !mapped) return give_up(mapped.error());
-  // The file is sealed after our own mapping was made. That mapping stays writable.
+  // The file is sealed after the creator has mapped it. The creator's mapping stays writable.
   if (payload_bytes != 0 && fcntl(made.payload_fd_.get(), F_ADD_SEALS, kSeals | F_SEAL_FUTURE_WRITE) != 0) {
     return give_up(failed_call(errno, "segment: sealing its payload against writing"));
   }
@@ -226,8 +227,8 @@ result<segment> segment::open(descriptor fd, descriptor payload, access how) {
       if (auto mapped = found.map(how); !mapped) return mapped.error();
       return found;
     }
-    // A flock() belongs to the open file description, and others may share this one. So a new description is opened,
-    // whose lock ends with this handle.
+    // A flock() belongs to the open file description, which other processes may share. So a new description is opened.
+    // Its lock ends with this handle.
     std::array<char, 64> path{};
     std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", found.fd_.get());
     const int own = ::open(path.data(), O_RDWR | O_CLOEXEC);
@@ -262,13 +263,13 @@ result<segment> segment::open(descriptor fd, descriptor payload, access how) {
 
 result<descriptor> segment::find_named(const std::string& name, int mode) {
   if (!is_queue_name(name)) return no_queue_name(name);
-  // The name may be that of a FIFO, for which open() would wait.
+  // O_NONBLOCK: the name may belong to a FIFO, and open() would wait for its other end.
   const int fd = shm_open(name.c_str(), mode | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
   if (fd < 0) {
     const int why = errno;
     if (why == ENOENT) return failure(errc::not_found, "%s: there is no queue of that name", name.c_str());
     if (why == ELOOP) return failure(errc::untrusted, "%s: is a symbolic link", name.c_str());
-    // shm_open() of glibc says EINVAL of a folder.
+    // shm_open() of glibc returns EINVAL for a folder.
     if (why == EISDIR || why == EINVAL) return failure(errc::untrusted, "%s: is a folder", name.c_str());
     if (why == EACCES) return failure(errc::untrusted, "%s: belongs to another user", name.c_str());
     return failed_call(why, "%s", name.c_str());
@@ -278,8 +279,9 @@ result<descriptor> segment::find_named(const std::string& name, int mode) {
 
 void segment::remove_name() const {
   if (name_.empty()) return;
-  // A random name never leads to another file. A chosen name does when it was removed and used again. So only one
-  // process at a time removes it, and only if it leads to this file. The others wait, because that one may be killed.
+  // A random name never belongs to another file. A chosen name may have been removed and used again for another file.
+  // So only one process at a time removes a chosen name, and only if it still belongs to this file. The others wait and
+  // then check again, because the first process may be killed before it has removed the name.
   if (is_random_name(name_)) {
     if (has_name(fd_.get())) shm_unlink(name_.c_str());
     return;
@@ -317,7 +319,7 @@ result<segment> segment::open_named(const std::string& name) {
   if (found && !has_name(found->fd_.get())) {
     return failure(errc::not_found, "%s: was removed by gc() just now", name.c_str());
   }
-  // Without /proc, nothing but the caller tells a chosen name.
+  // Without /proc, the chosen name is known only from the caller.
   if (found && is_chosen_name(name)) found->name_ = name;
   if (found && found->name_ != name) {
     return failure(errc::untrusted, "%s: holds a queue that is called %s", name.c_str(), found->name_.c_str());

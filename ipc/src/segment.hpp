@@ -1,5 +1,5 @@
-// The memory of a queue. This class creates, seals and maps it, or maps and checks what another process has created. It
-// copies the facts in the header once to private memory, checks them, and uses only the copy.
+// The memory of a queue. This class creates, seals and maps it, or maps and checks a segment that another process has
+// created. It copies the facts in the header once to private memory, checks them, and uses only the copy.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,11 @@ class segment {
   segment& operator=(const segment&) = delete;
   ~segment();
 
-  // Creates a segment that is ready for participants, and has none yet.
+  // Creates a segment without participants.
   static result<segment> create(const options& wanted);
   // Takes over the descriptor. `payload`: the descriptor of a read-only payload, else none.
   static result<segment> open(descriptor fd, descriptor payload = {});
-  // Opens a segment only to look at it: it is mapped read-only, in any state.
+  // Opens a segment only to inspect it: it is mapped read-only, in whatever state the queue is.
   static result<segment> open_to_read(descriptor fd);
   // Opens a named queue by its name, as names.hpp describes it.
   static result<segment> open_named(const std::string& name);
@@ -39,9 +39,9 @@ class segment {
   int fd() const { return fd_.get(); }
   int payload_fd() const { return payload_fd_.get(); }
   const std::string& name() const { return name_; }
-  // Removes the name of a named queue, so nobody finds it by its name any more.
+  // Removes the name of a named queue, so that no process can attach by this name any more.
   void remove_name() const;
-  // Gives a queue with a random name this chosen name instead, in one step. False: that name exists.
+  // Replaces the random name of a queue by this chosen name, in one step. Returns false if that name exists.
   result<bool> take_name(const std::string& name);
   // Releases the flock() of the descriptor itself. gc() then sees only the locks of the members.
   void unlock_name() const;
@@ -67,7 +67,7 @@ class segment {
   bool can_write_payload_ = false;
 };
 
-// A hash of the facts in which two builds must agree to share a segment: sizes and offsets of everything in it, byte
+// A hash of the properties in which two builds must agree to share a segment: the sizes and offsets of its parts, byte
 // order, page size and line size.
 std::uint32_t abi_hash(std::size_t pointer_bytes = sizeof(void*));
 

@@ -1,8 +1,8 @@
-// A word of shared memory. Every access of the state machine goes through this class. The model checker compiles the
-// same sources with FORKSIGHT_IPC_MODEL. So it sees each access, and decides which process goes on.
+// A word of shared memory. The state machine makes every access to shared memory through this class. The model checker
+// compiles the same sources with FORKSIGHT_IPC_MODEL. So it sees each access, and decides which process goes on.
 //
-// All read-modify-writes are sequentially consistent. So are the loads that decide whether to sleep or to wake;
-// comments at their uses name the partner.
+// All read-modify-write operations are sequentially consistent. The loads that decide whether to sleep or to wake are
+// sequentially consistent, too. A comment at each such load names the access of another process with which it pairs.
 #pragma once
 
 #include <sys/single_threaded.h>
@@ -78,7 +78,7 @@ class shared_word {
     model_saw(before);
     return before;
   }
-  // For counters that decide nothing.
+  // For counters that are only reported.
   void count(T more) { value_.fetch_add(more, std::memory_order_relaxed); }
   // For counters that only one process writes.
   void count_own(T more) { add_own(value_, more); }
@@ -88,7 +88,7 @@ class shared_word {
     }
   }
   T peek() const { return value_.load(std::memory_order_relaxed); }
-  // The address, by which the kernel knows a futex.
+  // The address of the word, for the futex system call.
   std::uint32_t* address() {
     static_assert(sizeof(T) == sizeof(std::uint32_t));
     return reinterpret_cast<std::uint32_t*>(&value_);

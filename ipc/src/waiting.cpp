@@ -33,7 +33,7 @@ struct waiter {
   bool came_before(const waiter& other) const {
     return ticket != other.ticket ? ticket < other.ticket : index < other.index;
   }
-  // Clocks of two time namespaces may differ. Then an offer may end at once.
+  // The clocks of two time namespaces may differ. Then an offer may seem to have ended at once.
   bool has_lost_turn(std::uint64_t now_ns) const { return offered_ns != 0 && now_ns - offered_ns > kTurnNs; }
 };
 
@@ -43,8 +43,8 @@ waiter waiter_of(const ring& of, wait_kind kind, std::uint32_t index) {
   return {entry.ticket[k].load_relaxed(), index, entry.offered_ns[k].load()};
 }
 
-// The loads are sequentially consistent, and follow a compare-exchange that is, too. So either this call sees the bit
-// of a waiter, or the waiter, which looks after it has set its bit, sees the change.
+// The loads are sequentially consistent, and so is the compare-exchange before them, which makes something available. A
+// waiter sets its bit before it looks. So either this call sees the waiter's bit, or the waiter sees the change.
 template <class Body>
 void for_each_waiter(const ring& of, wait_kind kind, Body body) {
   const auto& map = of.head->waiting[static_cast<std::size_t>(kind)];
@@ -57,8 +57,8 @@ void for_each_waiter(const ring& of, wait_kind kind, Body body) {
   }
 }
 
-// False: the waiter has an offer already. If this process dies between the two steps, the waiter does not learn of its
-// offer, and the offer ends after kTurnNs.
+// Returns false if the waiter has an offer already. If this process dies after it has stored the offer and before it
+// wakes the waiter, the waiter does not notice the offer, and the offer ends after kTurnNs.
 bool offer(const ring& of, wait_kind kind, std::uint32_t index, std::uint64_t now_ns) {
   std::uint64_t none = 0;
   auto& offered = of.participants[index].offered_ns[static_cast<std::size_t>(kind)];
@@ -78,11 +78,13 @@ std::uint64_t slice_end_ns(const ring& of, std::uint32_t index, std::uint64_t no
   }
   const std::uint64_t slice = std::min(kMostSliceNs, kLookNs * std::max<std::uint64_t>(waiting, 1));
   if (slice == kLookNs) return now_ns + slice;
-  // Each member has its own instant within the slice, so that some look while others sleep. The fractions of the golden
-  // ratio lie far from each other for any number of members.
+  // Each member wakes up at its own moment within the slice, so that the looks of all members are spread over the
+  // slice. The moments are multiples of the golden ratio modulo 1, which are far from each other for any number of
+  // members.
   const std::uint64_t own = ((index * 0x9e3779b9ULL) & 0xffffffffULL) * slice >> 32;
   const std::uint64_t left = (own + slice - now_ns % slice) % slice;
-  // The clock counts ticks, so it may not have come to this member's instant when the sleep until that instant ends.
+  // The coarse clock advances in ticks, so it may show an earlier time when the sleep until this member's moment ends.
+  // If the moment is less than a tick away, the next one is used.
   return now_ns + (left < kTickNs ? left + slice : left);
 }
 
@@ -127,7 +129,7 @@ bool has_turn(const ring& of, wait_kind kind, std::uint32_t index, std::uint64_t
 std::uint64_t pass_on(const ring& of, wait_kind kind, std::uint64_t now_ns) {
   bool does_any = false;
   for_each_waiter(of, kind, [&](const waiter&) { does_any = true; });
-  if (!does_any) return 0;  // saves the list below, of 6 KiB
+  if (!does_any) return 0;  // avoids the list below, which has 6 KiB
   std::array<waiter, kMaxParticipants> all;
   std::uint32_t count = 0;
   for_each_waiter(of, kind, [&](const waiter& one) {
@@ -155,8 +157,8 @@ std::uint32_t begin_wait(const ring& of, wait_kind kind, std::uint32_t index) {
     take_new_ticket(of, kind, index);
     (void)map.fetch_or(bit_of(index));
   } else {
-    // Sequentially consistent, before the next look: a process that still sees the former offer made its change before
-    // that look.
+    // This is sequentially consistent, and before the caller's next look. So if a process still sees the former offer
+    // after its change, the caller's next look sees that change.
     (void)entry.offered_ns[k].fetch_and(0);
   }
   return seen;
@@ -170,7 +172,7 @@ void take_new_ticket(const ring& of, wait_kind kind, std::uint32_t index) {
 }
 
 bool sleep(const ring& of, wait_kind kind, std::uint32_t index, std::uint32_t seen, std::uint64_t until_ns) {
-  // The timeout is absolute, so the kernel need not read the clock. The caller has a cheap clock.
+  // The timeout is an absolute time, which the caller has computed with the cheap coarse clock.
   const timespec until{static_cast<time_t>(until_ns / 1'000'000'000), static_cast<long>(until_ns % 1'000'000'000)};
   shared_word<std::uint32_t>& word = of.participants[index].wake[static_cast<std::size_t>(kind)];
   return syscall(SYS_futex, word.address(), FUTEX_WAIT_BITSET, seen, &until, nullptr, FUTEX_BITSET_MATCH_ANY) != 0 &&

@@ -1,20 +1,21 @@
-// Sleeping until there may be something to take, and waking sleepers. A participant that waits sets its bit in a map,
-// and sleeps on a word of its own. The queue stays correct without any of this: only the order of service depends on
-// it. A sleep lasts at most a slice. At the end of a slice a waiter looks, whatever the others have written. So a
-// wake-up that is lost with a dead process costs its waiter one slice.
+// Lets participants sleep until something may be available, and wakes them. A participant that waits sets its bit in a
+// map, and sleeps on a futex word of its own. The state machine does not depend on this: it affects only when and in
+// which order waiters are served. A sleep lasts at most a slice. At the end of a slice, a waiter looks whether
+// something is available, even if nobody woke it. So if a wake-up is lost with a dead process, its waiter waits one
+// slice longer.
 //
 // Waiters are served in turn. When a participant begins to wait, it takes a ticket: a number that is higher than all
-// before. A participant that makes something available offers it to the waiter with the lowest ticket that has no offer
-// yet: it writes the time of the offer into the waiter's entry, and wakes the waiter. A participant that finds others
-// waiting takes something only if enough is left for each waiter with a lower ticket. A waiter that has not used its
-// offer for kTurnNs is stopped, dead, or without a processor. The others no longer count it, until it looks again. It
-// keeps its ticket. What is available is counted by hints, which may be late.
+// earlier ones. A participant that makes something available offers it to the waiter with the lowest ticket that has no
+// offer yet: it writes the time of the offer into the waiter's entry, and wakes the waiter. If other participants wait,
+// a participant takes something only if enough is left for each waiter with a lower ticket. If a waiter does not use
+// its offer for kTurnNs, it is stopped, dead, or gets no processor time. Then the others ignore it until it looks
+// again. It keeps its ticket. The number of available things is computed from hints, which may be out of date.
 //
-// At the end of its slice, a waiter looks for dead members, unless another has just done so. Many waiters must not cost
-// more than one. So a slice is 50 ms times the number of waiting participants, and at most 3 s. All waiters together
-// wake up 20 times a second; from 60 waiters on, each wakes up once in 3 s. Each has its own instant in the slice. A
-// waiter that was woken and waits again sleeps until its next instant, however near that is. So after all were woken at
-// once, there is no time in which nobody looks.
+// At the end of its slice, a waiter looks for dead members, unless another member has just done so. Many waiters must
+// not cost more than one. So a slice is 50 ms times the number of waiting participants, and at most 3 s. All waiters
+// together wake up 20 times a second. With 60 waiters or more, each wakes up once in 3 s. Each waiter has its own
+// moment in the slice. A waiter that was woken and waits again sleeps until its next moment, however near that is. So
+// even after all waiters were woken at once, their looks stay spread over the slice.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +28,15 @@ constexpr std::uint64_t kLookNs = 50'000'000;
 constexpr std::uint64_t kMostSliceNs = 3'000'000'000;
 constexpr std::uint64_t kTurnNs = 50'000'000;
 
-// When the slice of `index` ends, on CLOCK_MONOTONIC. It depends on how many participants wait now.
+// The time on CLOCK_MONOTONIC at which the slice of participant `index` ends. It depends on how many participants wait
+// now.
 std::uint64_t slice_end_ns(const ring& of, std::uint32_t index, std::uint64_t now_ns);
 
-// Call this after the change that the waiters wait for; it pairs with begin_wait(). Makes one offer, to a waiter
-// without one.
+// Makes one offer, to a waiter that has none. Call this after the change that the waiters wait for. It pairs with
+// begin_wait().
 void wake_one(const ring& of, wait_kind kind);
 void wake_all(const ring& of, wait_kind kind);
-// Wakes all threads of one participant, whatever they wait for. async-signal-safe
+// Wakes all threads of one participant, whatever they wait for. Async-signal-safe.
 void wake_participant(const ring& of, std::uint32_t index);
 
 inline bool does_anyone_wait(const ring& of, wait_kind kind) {
@@ -43,19 +45,20 @@ inline bool does_anyone_wait(const ring& of, wait_kind kind) {
   for (std::uint32_t w = 0; w < (of.participant_count + 63) / 64; ++w) bits |= map[w].load_relaxed();
   return bits != 0;
 }
-// True if enough is available for `index` and for all that wait with a lower ticket. A participant that does not wait
-// yet counts as the last one.
+// True if enough is available for `index` and for all waiters with a lower ticket. A participant that does not wait yet
+// counts as the last one.
 bool has_turn(const ring& of, wait_kind kind, std::uint32_t index, std::uint64_t now_ns);
 // Offers what is available to the waiters whose turn it is. Returns the time at which the last of their offers ends; 0
 // if they have none.
 std::uint64_t pass_on(const ring& of, wait_kind kind, std::uint64_t now_ns);
 
-// Notes that `index` waits and has no offer. The caller then looks once more before it sleeps. Returns the value for
-// sleep(). The first call since end_wait() takes a ticket.
+// Records that `index` waits and has no offer. After this call, the caller must look once more before it sleeps.
+// Returns the value for sleep(). The first call since end_wait() takes a ticket.
 std::uint32_t begin_wait(const ring& of, wait_kind kind, std::uint32_t index);
-// Puts a waiter behind the others: one of its threads was served, and another one still waits.
+// Puts a waiter behind the others. This is called when one of its threads was served and another one still waits.
 void take_new_ticket(const ring& of, wait_kind kind, std::uint32_t index);
-// Sleeps until it is woken, or until `until_ns` of CLOCK_MONOTONIC. True: nobody woke it.
+// Sleeps until it is woken, or until `until_ns` of CLOCK_MONOTONIC. Returns true if the time has passed without a
+// wake-up.
 bool sleep(const ring& of, wait_kind kind, std::uint32_t index, std::uint32_t seen, std::uint64_t until_ns);
 void end_wait(const ring& of, wait_kind kind, std::uint32_t index);
 

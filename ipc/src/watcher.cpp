@@ -27,11 +27,11 @@ result<std::unique_ptr<watcher>> watcher::start(core& of, wait_kind kind) {
   descriptor event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event) return failed_call(errno, "queue: an eventfd");
   std::unique_ptr<watcher> made(new watcher(of, kind, std::move(event)));
-  // The thread inherits the mask: signals of the program go to its own threads.
+  // The new thread inherits this mask, so that signals of the program are handled only by the program's own threads.
   sigset_t all, before;
   sigfillset(&all);
-  // sigprocmask() sets the mask of the calling thread on Linux, as pthread_sigmask() does. Programs with glibc 2.28 do
-  // not find pthread_sigmask() in libc.
+  // On Linux, sigprocmask() sets the mask of the calling thread, as pthread_sigmask() does. In glibc 2.28, libc does
+  // not export pthread_sigmask().
   ::sigprocmask(SIG_SETMASK, &all, &before);
   int why = 0;
   try {
@@ -51,7 +51,7 @@ watcher::~watcher() {
   is_over_ = true;
   ask();
   wake_participant(core_.memory_.view(), core_.who_.index());
-  const uncancellable guard;  // the thread ends without waiting for anything else
+  const uncancellable guard;  // the thread ends soon, because it waits for nothing else
   thread_.join();
 }
 
@@ -64,7 +64,7 @@ void watcher::ask() {
 
 void watcher::look_again() {
   std::uint64_t count = 0;
-  // If it was not readable, the thread has not stopped looking.
+  // If the descriptor was not readable, the thread is still looking, and need not be asked.
   if (read(event_.get(), &count, sizeof count) == static_cast<ssize_t>(sizeof count)) ask();
 }
 
@@ -95,7 +95,7 @@ void watcher::run() {
       signal();
       wait_until_asked(seen, kTurnNs);
     }
-    // The program did not come in time. Now others are served.
+    // The program did not make its call in time. Now other members are served.
     wait_until_asked(seen, 0);
   }
 }
@@ -103,7 +103,7 @@ void watcher::run() {
 result<int> core::watch(wait_kind kind) {
   if (auto good = begin(kind == wait_kind::message ? kConsumerRole : kProducerRole); !good) return good.error();
   if (kind == wait_kind::buffer && !memory_.can_write_payload()) {
-    return failure(errc::role, "queue: its payload is read-only but for its creator, this handle cannot send");
+    return failure(errc::role, "queue: only its creator may write into the buffers, this handle cannot send");
   }
   std::atomic<watcher*>& place = watchers_[static_cast<std::size_t>(kind)];
   if (const watcher* const there = place.load(); there != nullptr) return there->fd();
@@ -111,7 +111,7 @@ result<int> core::watch(wait_kind kind) {
   if (!made) return made.error();
   watcher* there = nullptr;
   if (place.compare_exchange_strong(there, made->get())) there = made->release();
-  return there->fd();  // the other thread was faster, if it is another one
+  return there->fd();  // if another thread was faster, this is the descriptor of its watcher
 }
 
 bool core::is_available(wait_kind kind) {
@@ -130,8 +130,8 @@ bool core::would_fail(wait_kind kind, std::uint64_t& look_again_ns) {
   return false;
 }
 
-// Returns when a call would return something, or `by` is over: then false. `asked`: what asked() was before the last
-// look.
+// Waits until a call would return something else than `timeout`, and returns true. Returns false if `by` is over.
+// `asked` gets the value that asked() had before the last look.
 bool core::wait_until_ready(wait_kind kind, watcher& by, std::uint32_t& asked) {
   const ring& view = memory_.view();
   for (std::uint64_t now = coarse_ns();; now = coarse_ns()) {
@@ -157,7 +157,7 @@ void core::tell_watcher(wait_kind kind, const error* why) {
   if (watches == nullptr || !is_ours()) return;
   const ring& view = memory_.view();
   if (why == nullptr && !who_.is_evicted()) {
-    // The thread's turn was used. If it waits still, it stands behind the others now.
+    // The call used the turn of the watcher's thread. So the thread gets a new ticket and is behind the other waiters.
     take_new_ticket(view, kind, who_.index());
     (void)pass_on(view, kind, coarse_ns());
   }

@@ -1,10 +1,11 @@
-// Keeps a descriptor readable for event loops, while a call that does not wait would return something.
+// Keeps a descriptor readable for event loops, while a call that does not wait would return something else than
+// `timeout`.
 //
-// A thread of this handle waits as receive() or acquire() does: with a turn of its own, and it looks for dead members
-// at the same times. It takes nothing. When a call would return something, the thread makes an eventfd readable, and
-// keeps its turn for a while. So the call that follows has a turn even if other members wait. A call that finds nothing
-// more clears the eventfd, and asks the thread to look again. The thread looks after it was asked. So nothing that
-// comes in between is missed.
+// A thread of this handle waits as receive() or acquire() does: it has a turn of its own, and looks for dead members at
+// the same times. But it takes nothing. When a call would return something, the thread makes an eventfd readable, and
+// keeps its turn for kTurnNs. So the program's next call has a turn even if other members wait. A call that finds
+// nothing clears the eventfd, and asks the thread to look again. The thread looks only after it was asked. So it does
+// not miss anything that becomes available in between.
 //
 // The thread takes no lock, so a fork cannot leave one taken. A forked child has no such thread, and gets a handle of
 // its own, which can have its own descriptor.
@@ -35,7 +36,7 @@ class watcher {
   // If the descriptor is readable, makes it unreadable, and lets the thread look again.
   void look_again();
 
-  // For the thread itself.
+  // Only the watcher's thread calls these.
   std::uint32_t asked() const { return asked_.load(); }
   bool is_over() const { return is_over_.load(); }
 
@@ -43,7 +44,7 @@ class watcher {
   watcher(core& of, wait_kind kind, descriptor event) : core_(of), kind_(kind), event_(std::move(event)) {}
   void run();
   void signal();
-  // Sleeps until look_again() was called since `seen` was read, at most for `ns`; 0: without end.
+  // Sleeps until the thread is asked after `seen` was read, but at most for `ns`. 0: without limit.
   void wait_until_asked(std::uint32_t seen, std::uint64_t ns);
   void ask();
 

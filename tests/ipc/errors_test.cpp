@@ -1,5 +1,5 @@
-// Errors of the queue: something is used up, or an input is not as it must be. Almost every test compares the text of
-// the error word for word. Several tests also check that a call that fails leaves no descriptor, mapping or name
+// Tests the errors of the queue: a resource is exhausted, or an input is invalid. Almost every test compares the text
+// of the error word for word. Several tests also check that a call that fails leaves no descriptor, mapping or name
 // behind.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -47,7 +47,7 @@ queue make() { return test::make(small()); }
 
 std::string bytes_of(const options& wanted) { return std::to_string(detail::plan(wanted).value().bytes); }
 
-// The segment without its payload, in a second mapping. Through it a test writes as a hostile process would.
+// A second, writable mapping of the segment without its payload. A test uses it to write as a hostile process would.
 class stolen {
  public:
   explicit stolen(const queue& of) : size_(test::words(of).size()) {
@@ -73,8 +73,8 @@ void expect_error(const result<T>& got, errc code, const std::string& text) {
   EXPECT_EQ(got.error().text, text);
 }
 
-// Runs `call` in a child, after `limit` and with `fault`. Returns what `call` returns. Checks that the child leaves no
-// name in /dev/shm.
+// Runs `limit` and then `call` in a child. `fault` makes a system call of `call` fail. Returns what `call` returns.
+// Checks that the child leaves no name in /dev/shm.
 std::string said_by(const std::function<void()>& limit, const test::fault& fault,
                     const std::function<std::string()>& call) {
   int ends[2];
@@ -138,28 +138,29 @@ TEST_F(Errors, NoRoomInTheFileSystem) {
   ASSERT_NE(name, std::string::npos);
   text.replace(name, std::strlen("/forksight-") + 32, "/NAME");
   EXPECT_EQ(text, "segment: needs " + bytes_of(wanted) +
-                      " bytes, but /dev/shm/NAME has 1048576 free of 1048576: in a container, --shm-size raises it; "
-                      "strategy memfd is not bound by it");
+                      " bytes, but /dev/shm/NAME has 1048576 free of 1048576: in a container, --shm-size raises that "
+                      "limit; strategy memfd does not have it");
   // A memfd is not limited by /dev/shm.
   EXPECT_TRUE(queue::create(large(strategy::memfd)));
 }
 
 TEST_F(Errors, NoMemory) {
   const options wanted = small();
-  // Lets one system call of create() fail after the other, until it is the one that gives the segment its pages.
+  // In each round, the next system call of create() fails. The loop ends at the call that allocates the segment's
+  // pages.
   std::string said;
   for (unsigned long at = 0; said.find("needs") == std::string::npos; ++at) {
     ASSERT_LT(at, 64u) << said;
     said = said_by([] {}, {test::fault::kind::fails, at, ENOMEM}, [&] { return text_of(queue::create(wanted)); });
   }
   EXPECT_EQ(said, "no_space: segment: needs " + bytes_of(wanted) +
-                      " bytes, but memory has not: ask for fewer or smaller buffers");
+                      " bytes, but memory does not have that many free: ask for fewer or smaller buffers");
 }
 
 TEST_F(Errors, NoAddressSpace) {
   const options wanted = large(strategy::memfd);
   const auto limit = [] {
-    // What the process uses now, and one MiB more.
+    // The limit is what the process uses now, and one MiB more.
     std::ifstream file("/proc/self/statm");
     rlim_t pages = 0;
     file >> pages;
@@ -258,8 +259,8 @@ TEST_F(Errors, MoreDescriptorsThanAQueueHas) {
   for (const int fd : sockets) close(fd);
 }
 
-// The letter that hands over a queue comes too late, without its descriptors, or only in part.
-TEST_F(Errors, ALateLetter) {
+// The letter (the message with the queue's descriptors) comes too late, without its descriptors, or only in part.
+TEST_F(Errors, ALetterThatIsLateOrIncomplete) {
   const queue q = make();
   int sockets[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
@@ -268,7 +269,7 @@ TEST_F(Errors, ALateLetter) {
   const holdings before = holdings::now();
   expect_error(receive_queue(sockets[1], role::any, deadline::after(std::chrono::milliseconds(20))), errc::timeout,
                socket + ": its peer has not sent a queue in time");
-  // The queue is sent after that deadline. The next call receives it whole.
+  // The queue is sent after that deadline. The next call receives it completely.
   ASSERT_TRUE(send_queue(sockets[0], q));
   EXPECT_TRUE(receive_queue(sockets[1]));
   ASSERT_EQ(write(sockets[0], "fkho\5\0\1\0", 8), 8);
@@ -299,7 +300,7 @@ TEST_F(Errors, AnotherVersionOrKindOfBuild) {
   expect_layout(4, "layout 4 does not count the producers and consumers that have ended, ours does");
   expect_layout(6, "this version does not know that layout");
   shape.major = detail::kMajor;
-  // The ABI hash with pointers of 4 bytes, as a process of 32 bits has them.
+  // This is the ABI hash of a 32-bit process, whose pointers have 4 bytes.
   shape.abi = detail::abi_hash(4);
   memory.make_crc_good();
   char text[256];
@@ -330,15 +331,15 @@ TEST_F(Errors, AnOverwrittenHeaderAndAnOverwrittenSlotAreCorrupt) {
   const std::uint64_t strange = detail::slot_word{3, {}, detail::slot_state::empty}.bits();
   std::memcpy(memory.at(offset), &strange, sizeof strange);
   expect_error(q.receive(deadline::now()), errc::corrupt,
-               "queue: what is at offset " + std::to_string(offset) +
-                   " (0x3) no operation writes: a peer has overwritten the segment; the queue is poisoned, make a new "
-                   "one");
+               "queue: at offset " + std::to_string(offset) +
+                   " is a value that no operation writes (0x3): another process has overwritten the segment; the queue "
+                   "is poisoned, create a new one");
   expect_error(other->send_copy("x", 1, deadline::now()), errc::corrupt,
                "queue: was found corrupt at offset " + std::to_string(offset) + " by process " +
-                   std::to_string(getpid()) + ": make a new one");
+                   std::to_string(getpid()) + ": create a new one");
 }
 
-TEST_F(Errors, AFileThatIsNotToBeTrusted) {
+TEST_F(Errors, AFileThatCannotBeTrusted) {
   queue q = make();
   ASSERT_EQ(fchmod(q.fd(), 0640), 0);
   expect_error(queue::attach(q.fd()), errc::untrusted,
@@ -352,7 +353,7 @@ TEST_F(Errors, AFileThatIsNotToBeTrusted) {
   stolen memory(q);
   ASSERT_EQ(pwrite(open, memory.at(0), detail::kPage, 0), static_cast<ssize_t>(detail::kPage));
   expect_error(queue::attach(open), errc::untrusted,
-               "segment: is not sealed (0x0, 0x7 is needed): a peer could cut it under our feet");
+               "segment: is not sealed (0x0, 0x7 is needed): another process could shorten it while it is mapped");
   close(open);
   // A name that is a symbolic link is refused, even if the link leads to a queue.
   const queue named = make(small(strategy::named));
@@ -370,7 +371,7 @@ TEST_F(Errors, AFileThatIsNotToBeTrusted) {
   expect_error(queue::attach(name), errc::untrusted, name + ": holds a queue that is called " + named.name());
 }
 
-TEST_F(Errors, AHandleThatMayNot) {
+TEST_F(Errors, AHandleThatMayNotMakeTheCall) {
   queue q = make();
   auto producer = queue::attach(q.fd(), role::producer);
   auto consumer = queue::attach(q.fd(), role::consumer);
@@ -383,11 +384,12 @@ TEST_F(Errors, AHandleThatMayNot) {
   const std::string said = said_by([] {}, {}, [&] { return text_of(q.receive(deadline::now())); });
   EXPECT_EQ(
       said,
-      "used_after_fork: queue: this handle is of the parent process: call reattach_after_fork() in the child, and "
-      "use what it returns");
+      "used_after_fork: queue: this handle belongs to the parent process: call reattach_after_fork() in the child, and "
+      "use the handle that it returns");
   EXPECT_TRUE(producer->close_producer());
   expect_error(producer->send_copy("x", 1), errc::closed, "queue: close_producer() was called on this handle");
-  // Recovers this handle, as another participant does that takes it for dead. Its place and its loan go to the others.
+  // The test recovers its own handle, as another participant would if it took this handle's process for dead. The
+  // handle loses its entry and its loan.
   auto lent = q.acquire(deadline::now());
   ASSERT_TRUE(lent);
   auto again = detail::segment::open(detail::descriptor(dup(q.fd())));
@@ -397,9 +399,8 @@ TEST_F(Errors, AHandleThatMayNot) {
   ASSERT_TRUE(detail::recovery::recover(again->view(), 0, who, 0, what));
   EXPECT_EQ(what.buffers, 1u);
   const std::string evicted =
-      "queue: process " + std::to_string(getpid()) +
-      " was taken for dead by another participant, which gave its place and its buffers to the others; nothing is "
-      "damaged: attach again";
+      "queue: another participant took process " + std::to_string(getpid()) +
+      " for dead, and gave its entry and its buffers to the others; no data is damaged: attach again";
   expect_error(q.send(std::move(*lent), 1, deadline::now()), errc::evicted, evicted);
   expect_error(q.receive_parked(), errc::evicted, evicted);
   expect_error(q.requeue(), errc::evicted, evicted);
@@ -407,9 +408,9 @@ TEST_F(Errors, AHandleThatMayNot) {
   expect_error(consumer->receive(deadline::now()), errc::closed, "queue: was shut down");
 }
 
-// A caretaker that was taken for dead no longer owns the message that it had withdrawn. It can neither release, nor
-// park, nor requeue it.
-TEST_F(Errors, OneWhoIsTakenForDeadWithAParkedMessage) {
+// A caretaker withdraws a parked message and is then taken for dead. It no longer owns that message. So it cannot
+// release, park or requeue the message.
+TEST_F(Errors, ACaretakerThatIsTakenForDeadLosesItsMessage) {
   for (int call = 0; call < 4; ++call) {
     queue q = make();
     ASSERT_TRUE(q.send_copy("x", 1));

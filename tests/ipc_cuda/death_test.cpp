@@ -60,7 +60,7 @@ TEST_P(Death, OfAReaderGivesItsBufferBack) {
   EXPECT_EQ(writer.wait(), 0);
 }
 
-TEST_P(Death, OfAReaderThatHeldABufferMakesNoHostWait) {
+TEST_P(Death, OfAReaderThatHeldABufferDoesNotMakeAcquireWait) {
   const sockets way;
   const baton is_held, was_killed;
   child writer([&] {
@@ -87,7 +87,7 @@ TEST_P(Death, OfAReaderThatHeldABufferMakesNoHostWait) {
   EXPECT_EQ(writer.wait(), 0);
 }
 
-TEST_P(Death, OfAReaderWhoseReleasedWorkIsNotDoneHoldsNobodyUp) {
+TEST_P(Death, OfAReaderWithUnfinishedWorkOnAReleasedBufferBlocksNobody) {
   const sockets way;
   const baton is_released, was_killed;
   child writer([&] {
@@ -95,7 +95,7 @@ TEST_P(Death, OfAReaderWhoseReleasedWorkIsNotDoneHoldsNobodyUp) {
     gpu_pool pool = make_pool(small(GetParam(), 1), way.ours());
     send_filled(at, pool, 1);
     was_killed.take();
-    // The work of the dead reader is never done. The stream must not wait for it.
+    // The dead reader's work is never finished. The writer's stream must not wait for it.
     send_filled(at, pool, 2);
     MUST(at.stream_synchronize(at.on) == 0);
     must(pool.close());
@@ -118,7 +118,7 @@ TEST_P(Death, OfAReaderWhoseReleasedWorkIsNotDoneHoldsNobodyUp) {
 
 // The writer's stream waits for the work of a reader, and the writer's host waits for the stream. Another reader waits
 // for a message.
-TEST_P(Death, OfAReaderHoldsUpNoStreamThatWaitsForItsWork) {
+TEST_P(Death, OfAReaderReleasesAStreamThatWaitsForItsWork) {
   const sockets way, second_way;
   const baton is_released, is_waiting, is_done;
   child writer([&] {
@@ -162,7 +162,7 @@ TEST_P(Death, OfAReaderHoldsUpNoStreamThatWaitsForItsWork) {
   EXPECT_EQ(writer.wait(), 0);
 }
 
-TEST_P(Death, OfAReaderGivesItsMessageToAnotherWhereThatIsAskedFor) {
+TEST_P(Death, OfAReaderWithRedeliverGivesItsMessageToAnother) {
   const sockets way, second_way;
   const baton is_held, is_done;
   child writer([&] {
@@ -209,8 +209,8 @@ struct stage {
   baton is_open, is_sent, was_killed;
 };
 
-// The device finishes two messages, and does not finish the third. After the second is finished,
-// the writer calls no function of the pool any more.
+// Starts a writer that sends three messages. Its device finishes the work on the first two messages, but not on the
+// third. After the third send(), the writer calls no function of the pool any more.
 child start_writer(const stage& on, memory kind) {
   return child([&on, kind]() -> int {
     gpu at, third;
@@ -228,7 +228,7 @@ child start_writer(const stage& on, memory kind) {
   });
 }
 
-TEST(DeadWriter, WhatItHadFinishedIsStillReadAndWhatNotIsNotGivenOut) {
+TEST(DeadWriter, FinishedMessagesAreStillReceivedAndUnfinishedOnesAreNot) {
   stage on;
   child writer = start_writer(on, memory::vmm_fd);
   const auto pid = static_cast<std::uint32_t>(writer.pid());
@@ -295,7 +295,7 @@ TEST(DeadWriter, InAnotherPidNamespaceIsNoticed) {
 
 // The stream of one reader waits for a message that the device never finishes. The host thread of that reader waits for
 // the stream. Another reader waits for a message.
-TEST(DeadWriter, HoldsUpNoStreamThatWaitsForItsWork) {
+TEST(DeadWriter, ReleasesAStreamThatWaitsForItsWork) {
   const sockets way, other_way;
   const baton is_open, is_held;
   child writer([&]() -> int {
@@ -335,9 +335,9 @@ TEST(DeadWriter, HoldsUpNoStreamThatWaitsForItsWork) {
   EXPECT_EQ(two.wait(), 0);
 }
 
-// When the writer dies, the device may still do work of the reader on the memory. So the memory stays open until the
-// last message and the last handle of the reader end.
-TEST(DeadWriter, OfLegacyMemoryNothingMoreIsReceived) {
+// When the writer dies, the reader's device may still work on the memory. So the memory stays open in the reader until
+// its last message and its last handle have ended.
+TEST(DeadWriter, OfLegacyMemoryReceiveFailsAndTheMemoryStaysOpenForPendingWork) {
   stage on;
   child writer = start_writer(on, memory::legacy);
   const auto pid = static_cast<std::uint32_t>(writer.pid());
@@ -375,7 +375,7 @@ TEST(DeadWriter, OfLegacyMemoryNothingMoreIsReceived) {
   EXPECT_EQ(reader.wait(), 0);
 }
 
-TEST_P(Death, OfAWriterBeforeItsPoolIsReceivedIsSaid) {
+TEST_P(Death, OfAWriterBeforeItsPoolIsReceivedIsReported) {
   const sockets way;
   const baton is_sent;
   child writer([&]() -> int {

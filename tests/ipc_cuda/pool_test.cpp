@@ -1,4 +1,4 @@
-// Processes that share a pool. None of them dies.
+// Tests of processes that share a pool. No process is killed in these tests.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -20,7 +20,7 @@ TEST_P(Pool, BytesArriveAndBuffersComeBack) {
     gpu_pool pool = make_pool(small(GetParam(), 3), way.ours());
     for (int i = 0; i < kMessages; ++i)
       send_filled(at, pool, static_cast<unsigned char>(i), 100 + static_cast<std::size_t>(i));
-    // Waits until the reader has closed the pool, and says so by a byte.
+    // The reader sends a byte when it has closed the pool.
     char byte = 0;
     MUST(read(way.ours(), &byte, 1) == 1);
     must(pool.close());
@@ -44,7 +44,7 @@ TEST_P(Pool, BytesArriveAndBuffersComeBack) {
   EXPECT_EQ(writer.wait(), 0);
 }
 
-TEST_P(Pool, TheReadersStreamWaitsForTheWritersAndNoHostDoes) {
+TEST_P(Pool, TheReadersStreamWaitsForTheWritersStreamAndReceiveDoesNot) {
   const sockets way;
   const baton was_received, was_seen;
   child writer([&] {
@@ -117,7 +117,7 @@ TEST_P(Pool, TheWritersStreamWaitsForTheReadersBeforeItWritesAgain) {
   EXPECT_EQ(writer.wait(), 0);
 }
 
-TEST_P(Pool, IsNotFreedWhileAReaderHasItOpenAndSaysWho) {
+TEST_P(Pool, CloseFailsWhileAReaderHasItOpenAndNamesTheReader) {
   const sockets way;
   const baton is_open, may_close, is_closed;
   child reader([&] {
@@ -152,7 +152,7 @@ TEST_P(Pool, IsNotFreedWhileAReaderHasItOpenAndSaysWho) {
   EXPECT_EQ(reader.wait(), 0);
 }
 
-TEST_P(Pool, WhoComesWhileItIsBeingClosedIsRefused) {
+TEST_P(Pool, AProcessThatReceivesAClosedPoolIsRefused) {
   const sockets way, other_way;
   const baton is_open, was_refused;
   child reader([&] {
@@ -178,7 +178,7 @@ TEST_P(Pool, WhoComesWhileItIsBeingClosedIsRefused) {
   EXPECT_EQ(writer.wait(), 0);
 }
 
-TEST_P(Pool, IsOpenedOnceAProcessHoweverOftenItIsReceived) {
+TEST_P(Pool, CanBeReceivedTwiceByOneProcess) {
   const sockets way;
   const baton is_done;
   child writer([&] {
@@ -210,7 +210,7 @@ TEST_P(Pool, IsOpenedOnceAProcessHoweverOftenItIsReceived) {
   EXPECT_EQ(writer.wait(), 0);
 }
 
-TEST_P(Pool, InTheProcessThatMadeItIsUsedAsItIs) {
+TEST_P(Pool, InTheProcessThatMadeItIsNotMappedAgain) {
   const sockets way;
   child both([&] {
     gpu at;
@@ -234,7 +234,7 @@ TEST_P(Pool, InTheProcessThatMadeItIsUsedAsItIs) {
   EXPECT_EQ(both.wait(), 0);
 }
 
-TEST_P(Pool, ALoanThatIsNotSentGoesBackAndItsWorkIsWaitedFor) {
+TEST_P(Pool, TheNextUserOfAnUnsentLoanWaitsForItsWork) {
   const sockets way;
   child writer([&] {
     gpu at;
@@ -246,7 +246,7 @@ TEST_P(Pool, ALoanThatIsNotSentGoesBackAndItsWorkIsWaitedFor) {
       MUST(pool.close().error().text.find("1 loans") != std::string::npos);
     }
     MUST(at.stream_query(at.on) == kNotReady);
-    // The end of the pool waits for the work on its memory.
+    // The destructor of the pool waits for the work on its memory.
     at.open_gate();
     return 0;
   });
@@ -259,7 +259,7 @@ TEST_P(Pool, ALoanThatIsNotSentGoesBackAndItsWorkIsWaitedFor) {
       const gpu_loan unsent = must(pool.acquire(at.on, soon()));
       at.fill(unsent.data(), 8, 5000);
     }
-    // The loan is for another stream, which waits for the first one.
+    // The buffer is now lent for another stream. That stream waits for the work of the first one.
     const gpu_loan next = must(pool.acquire(at.aside, soon()));
     MUST(at.stream_query(at.aside) == kNotReady);
     const unsigned open = 1;
@@ -302,7 +302,7 @@ TEST_P(Pool, ATimeoutSaysWhoHoldsWhat) {
   EXPECT_EQ(reader.wait(), 0);
 }
 
-// Sends one message, and closes the pool when the reader is done.
+// Starts a writer that sends one message, and closes the pool when the reader has passed `is_done`.
 child write_one(memory kind, unsigned char value, const sockets& way, const baton& is_done) {
   return child([&way, &is_done, kind, value] {
     gpu at;
@@ -341,7 +341,7 @@ TEST_P(Pool, CloseWaitsForTheWorkOfItsOwnProcess) {
   EXPECT_EQ(writer.wait(), 0);
 }
 
-// The stream of receive() still waits for the writer when the message is released on another stream.
+// The message is received for one stream and released on another. The first stream still waits for the writer.
 TEST_P(Pool, CloseWaitsForTheStreamThatTheMessageWasReceivedFor) {
   const sockets way;
   const baton was_released, is_done;
@@ -372,7 +372,7 @@ TEST_P(Pool, CloseWaitsForTheStreamThatTheMessageWasReceivedFor) {
   EXPECT_EQ(writer.wait(), 0);
 }
 
-TEST(Capture, TheEndOfAPoolDuringACaptureUnmapsNothing) {
+TEST(Capture, ClosingAPoolDuringACaptureUnmapsNothing) {
   const sockets way;
   const baton is_done, was_refused;
   child writer([&] {
@@ -408,7 +408,7 @@ TEST(Capture, TheEndOfAPoolDuringACaptureUnmapsNothing) {
   EXPECT_EQ(writer.wait(), 0);
 }
 
-// With memory::legacy, the driver knows no mapping for reading only.
+// This holds only for memory::vmm_fd. For memory::legacy, the driver has no read-only mappings.
 TEST(Readers, CannotWrite) {
   const sockets way;
   const baton is_done;
@@ -428,7 +428,7 @@ TEST(Readers, CannotWrite) {
   EXPECT_EQ(writer.wait(), 0);
 }
 
-// Mode 0 is CU_STREAM_CAPTURE_MODE_GLOBAL. It forbids most.
+// The captures have mode 0, CU_STREAM_CAPTURE_MODE_GLOBAL. This mode forbids the most calls.
 TEST_P(Pool, ACapturedStreamIsRefusedAndItsCaptureGoesOn) {
   const sockets way;
   const baton is_captured, is_released, was_seen, is_done;
@@ -491,8 +491,8 @@ TEST_P(Pool, ACapturedStreamIsRefusedAndItsCaptureGoesOn) {
   EXPECT_EQ(writer.wait(), 0);
 }
 
-// A handle opens whole blocks of 2 MiB to the readers.
-TEST(Legacy, ItsBlocksContainNothingElse) {
+// A legacy handle gives the readers access to whole blocks of 2 MiB. So the pool allocates whole blocks.
+TEST(Legacy, ThePoolUsesWholeBlocks) {
   child writer([] {
     gpu at;
     const sockets way;
@@ -507,7 +507,7 @@ TEST(Legacy, ItsBlocksContainNothingElse) {
   EXPECT_EQ(writer.wait(), 0);
 }
 
-TEST(Existing, MemoryOfTheProgramIsSharedAndStaysTheProgramsOwn) {
+TEST(Existing, MemoryOfTheProgramIsSharedAndNotFreed) {
   const sockets way;
   const baton is_done;
   child writer([&] {
@@ -541,7 +541,7 @@ TEST(Existing, MemoryOfTheProgramIsSharedAndStaysTheProgramsOwn) {
   EXPECT_EQ(writer.wait(), 0);
 }
 
-TEST(Existing, WhatCannotBeSharedIsRefusedWithTheReason) {
+TEST(Existing, MemoryThatCannotBeSharedIsRefusedWithTheReason) {
   child program([] {
     gpu at;
     cu_address own = 0;
@@ -556,7 +556,7 @@ TEST(Existing, WhatCannotBeSharedIsRefusedWithTheReason) {
     wanted.kind = memory::legacy;
     wanted.existing = reinterpret_cast<cu_address>(&own);
     MUST(gpu_pool::create(wanted).error().code == errc::bad_option);
-    // PyTorch's expandable segments are memory of this kind, too.
+    // Memory of cuMemCreate() has no legacy handle. PyTorch's expandable segments are such memory, too.
     const sockets way;
     gpu_pool other = make_pool(small(memory::vmm_fd), way.ours());
     const gpu_loan loan = must(other.acquire(at.on, soon()));

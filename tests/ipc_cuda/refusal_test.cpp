@@ -1,4 +1,4 @@
-// forksight refuses what cannot work, and says why, before it asks the driver.
+// Tests that a pool refuses uses that cannot work, and gives the reason, before it calls the driver.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Refusals, NotInitialisedIsSaidAndNothingIsInitialised) {
+TEST(Refusals, CreateFailsWithoutCuInitAndDoesNotCallIt) {
   child program([] {
     const auto none = gpu_pool::create(small(memory::vmm_fd));
     MUST(!none && none.error().code == errc::not_initialised && none.error().driver == 0);
@@ -29,7 +29,7 @@ TEST(Refusals, NotInitialisedIsSaidAndNothingIsInitialised) {
   EXPECT_EQ(program.wait(), 0);
 }
 
-TEST(Refusals, AForkedChildOfAProcessThatUsesCudaIsTold) {
+TEST(Refusals, CallsInAForkedChildOfAProcessThatUsesCudaFail) {
   child program([] {
     gpu at;
     const sockets way;
@@ -89,7 +89,7 @@ TEST(Refusals, LegacyHandlesDoNotCrossPidNamespaces) {
   EXPECT_FALSE(detail::refuse_import(where, about));
 }
 
-TEST(Refusals, WhatIsNotBuiltAndWhatCannotBe) {
+TEST(Refusals, UnsupportedKindsInvalidOptionsAndWrongRoles) {
   EXPECT_EQ(gpu_pool::create(small(memory::mempool)).error().code, errc::unsupported);
   EXPECT_EQ(gpu_pool::create(small(memory::vmm_fd, 0)).error().code, errc::bad_option);
   EXPECT_EQ(gpu_pool::create(small(memory::vmm_fd, 1025)).error().code, errc::bad_option);
@@ -162,8 +162,9 @@ TEST(Card, FactsThatContradictEachOtherAreRefused) {
   EXPECT_FALSE(is_taken([](detail::facts& about) { about.kind = memory::mempool; }));
 }
 
-// Every reader of a pool knows its id, and can send a card with this id and with other facts.
-TEST(Refusals, AnotherCardWithTheIdOfAnOpenPoolIsNotTaken) {
+// Every reader of a pool knows the pool's id. So it can send a card (the file that describes a pool) with this id and
+// with other facts.
+TEST(Refusals, AForgedCardWithTheIdOfAnOpenPoolIsRefused) {
   child program([] {
     const gpu at;
     const sockets way, forged_way;
@@ -191,7 +192,7 @@ TEST(Refusals, AnotherCardWithTheIdOfAnOpenPoolIsNotTaken) {
   EXPECT_EQ(program.wait(), 0);
 }
 
-TEST(Card, WhatIsNoneIsNotOpened) {
+TEST(Card, AFileThatIsNoCardIsRefused) {
   const int file = memfd_create("file", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   ASSERT_EQ(ftruncate(file, 4096), 0);
   auto unsealed = detail::card::open(ipc::detail::descriptor(dup(file)));

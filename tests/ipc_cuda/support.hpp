@@ -1,5 +1,5 @@
-// Helpers for child processes that use a device. CUDA does not work in a child of a process that has called it. So the
-// test forks each of these children before any call of CUDA.
+// Helpers for child processes that use a device. CUDA does not work in a forked child of a process that has used CUDA.
+// So the test forks these children before it calls CUDA, and calls CUDA only in them.
 #pragma once
 
 #include <dlfcn.h>
@@ -63,7 +63,7 @@ class sockets {
   int ends_[2] = {-1, -1};
 };
 
-// The functions of the driver, which a program finds by their names.
+// Pointers to the functions of the driver. The constructor finds them by their names with dlsym().
 struct functions {
 #define FORKSIGHT_CUDA_FUNCTION(member, symbol, parameters) int(*member) parameters = nullptr;
 #include "driver_functions.def"
@@ -101,21 +101,21 @@ struct gpu : functions {
   void fill(device_address at, unsigned char value, std::size_t bytes) const {
     MUST(set_async(at, value, bytes, on) == 0);
   }
-  // Waits for all work of `on`. Tells whether all bytes then have this value.
+  // Waits for all work of `on`. Returns whether all bytes then have this value.
   bool is_filled(device_address at, unsigned char value, std::size_t bytes) const {
     std::vector<unsigned char> seen(bytes, static_cast<unsigned char>(~value));
     MUST(copy_out_async(seen.data(), at, bytes, on) == 0);
     MUST(stream_synchronize(on) == 0);
     return seen == std::vector<unsigned char>(bytes, value);
   }
-  // Puts a copy to `pinned` on the stream, and returns at once. A copy to pageable memory would wait for the stream.
+  // Adds a copy to `pinned` to the stream, and returns at once. A copy to pageable memory would wait for the stream.
   void copy_later(device_address from, std::size_t bytes) const {
     MUST(bytes <= kPinned && copy_out_async(pinned, from, bytes, on) == 0);
   }
   bool has_copied(unsigned char value, std::size_t bytes) const {
     return std::vector<unsigned char>(pinned, pinned + bytes) == std::vector<unsigned char>(bytes, value);
   }
-  // Stops the work of `on` until open_gate() is called.
+  // Work that is added to `on` after this call starts only when open_gate() is called.
   void shut_gate() {
     const unsigned shut = 0;
     MUST(copy_in_async(gate, &shut, sizeof shut, aside) == 0);

@@ -1,5 +1,5 @@
-// Tests of the rules that the test driver keeps to, and of refusals that only the test driver can cause. They do not
-// run with a real driver.
+// Tests that the test driver follows its rules, and tests of errors that only the test driver can cause. These tests do
+// not run with a real driver.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -31,8 +31,8 @@ void no_core() {
   setrlimit(RLIMIT_CORE, &none);
 }
 
-// Runs `exporter` in one process, then `importer` in another one, then the function that `exporter` returned, in the
-// first.
+// Runs `exporter` in a first process and `importer` in a second one. Then runs the function that `exporter` returned,
+// in the first process. Checks that the first process ends with the status `exporters_end`.
 void between_two(const std::function<std::function<void(gpu&)>(gpu&, shared&)>& exporter,
                  const std::function<void(gpu&, shared&)>& importer, int exporters_end) {
   shared& both = common();
@@ -66,14 +66,14 @@ std::function<void(gpu&)> export_memory(gpu& at, shared& to) {
   at.fill(to.at, 1, 2048);
   at.fill(to.at + 2048, 2, 2048);
   MUST(at.stream_synchronize(at.on) == 0);
-  // The address is in the middle of an allocation. The handle is that of the whole allocation nevertheless.
+  // The address is in the middle of an allocation. The handle is for the whole allocation nevertheless.
   MUST(at.ipc_memory_handle(&to.memory, to.at + 2048) == 0);
   cu_address opened = 0;
   MUST(at.ipc_memory_open(&opened, to.memory, kLazyPeerAccess) == kInvalidContext);
   return [](gpu&) {};
 }
 
-TEST(TestDriver, AHandleIsOfTheWholeAllocationAndOpenedOnce) {
+TEST(TestDriver, AHandleOpensTheWholeAllocationAndOnlyOnce) {
   between_two(
       export_memory,
       [](gpu& at, shared& from) {
@@ -89,7 +89,7 @@ TEST(TestDriver, AHandleIsOfTheWholeAllocationAndOpenedOnce) {
       0);
 }
 
-TEST(TestDriver, FreeingWhatAnotherHasOpenEndsTheProgram) {
+TEST(TestDriver, FreeingMemoryThatAnotherProcessHasOpenEndsTheProgram) {
   between_two(
       [](gpu& at, shared& to) -> std::function<void(gpu&)> {
         (void)export_memory(at, to);
@@ -102,7 +102,7 @@ TEST(TestDriver, FreeingWhatAnotherHasOpenEndsTheProgram) {
       kAborted);
 }
 
-TEST(TestDriver, ADeadProcessLegacyMemoryIsNotTouched) {
+TEST(TestDriver, UsingTheLegacyMemoryOfADeadProcessEndsTheProgram) {
   shared& both = common();
   const baton is_made, is_opened, was_killed;
   child first([&]() -> int {
@@ -148,7 +148,7 @@ TEST(TestDriver, NothingWorksWithoutAContextOrInAForkedChild) {
   EXPECT_EQ(program.wait(), 0);
 }
 
-// Memory that cannot be shared. It is mapped, without access.
+// Memory that is not exportable. It is mapped, but the program has no access to it.
 struct mapped_memory {
   explicit mapped_memory(const gpu& at) {
     cu_allocation of{};
@@ -182,14 +182,14 @@ TEST(TestDriver, MemoryWithoutAccessIsNotRead) {
   EXPECT_EQ(program.wait(), 0);
 }
 
-TEST(TestDriverRefusals, ADeviceThatLacksWhatIsNeededIsNamed) {
+TEST(TestDriverRefusals, AnAttributeThatTheDeviceLacksIsNamed) {
   struct lack {
     const char* attribute;
     memory kind;
     const char* says;
   };
-  const lack lacks[] = {{"103", memory::vmm_fd, "(attribute 103): memory::legacy may do"},
-                        {"102", memory::vmm_fd, "(attribute 102): memory::legacy may do"},
+  const lack lacks[] = {{"103", memory::vmm_fd, "(attribute 103): try memory::legacy"},
+                        {"102", memory::vmm_fd, "(attribute 102): try memory::legacy"},
                         {"10", memory::legacy, "(pointer attribute 10): use memory::vmm_fd"}};
   for (const lack& one : lacks) {
     child program([&] {
@@ -213,7 +213,7 @@ TEST(TestDriverRefusals, ADeviceThatLacksWhatIsNeededIsNamed) {
 
 TEST(TestDriverRefusals, MpsIsNamed) {
   struct row {
-    const char* attribute;  // null: the driver is too old to know it
+    const char* attribute;  // the value of the attribute for MPS; null: the driver is too old to know the attribute
     const char* folder;
     bool is_refused;
   };
@@ -239,10 +239,10 @@ TEST(TestDriverRefusals, MpsIsNamed) {
   }
 }
 
-// A driver that does not know the attribute, and a daemon in the default folder.
+// The driver does not know the attribute for MPS. The control pipe of an MPS daemon is in the default folder.
 TEST(TestDriverRefusals, MpsInItsDefaultFolderIsNamed) {
   child program([] {
-    const functions loaded;  // afterwards, its file may be hidden
+    const functions loaded;  // loads the driver now, because the mount over /tmp may hide its file
     if (!ipc::test::enter_mount_namespace() || !ipc::test::mount_memory("/tmp", "")) return 1;
     MUST(mkdir("/tmp/nvidia-mps", 0700) == 0 && mkfifo("/tmp/nvidia-mps/control", 0600) == 0);
     const gpu at;
@@ -285,9 +285,10 @@ TEST(TestDriverRefusals, AnErrorOfTheDriverInReceiveLosesNoMessage) {
   }
 }
 
-// The first reader dies in release(), after its stream has said that its work is done. The message goes to another
+// The first reader is killed in release(), at its call of cuEventRecord(). By then, its stream has written into the
+// card that the work is done. The message goes to a second reader. The writer's stream must wait for the work of that
 // reader.
-TEST(TestDriverDeath, InsideOfReleaseDoesNotEndTheWorkOfTheNextReader) {
+TEST(TestDriverDeath, InReleaseDoesNotHideTheWorkOfTheNextReader) {
   const sockets way, second_way;
   const baton is_released, was_seen, is_done;
   child writer([&] {
@@ -354,7 +355,7 @@ TEST(TestDriverRefusals, AStreamOfAnotherDeviceIsRefused) {
   EXPECT_EQ(program.wait(), 0);
 }
 
-TEST(TestDriver, UnmappingUnderWorkEndsTheProgram) {
+TEST(TestDriver, UnmappingMemoryDuringWorkOnItEndsTheProgram) {
   child program([]() -> int {
     no_core();
     gpu at;
@@ -368,7 +369,7 @@ TEST(TestDriver, UnmappingUnderWorkEndsTheProgram) {
   EXPECT_EQ(program.wait(), kAborted);
 }
 
-TEST(TestDriver, AWrongCallDuringACaptureEndsIt) {
+TEST(TestDriver, AForbiddenCallInvalidatesACapture) {
   child program([] {
     gpu at;
     cu_event event = nullptr;
@@ -394,7 +395,7 @@ TEST(TestDriver, AWrongCallDuringACaptureEndsIt) {
 class TestDriverDevices : public testing::TestWithParam<memory> {};
 INSTANTIATE_TEST_SUITE_P(Kinds, TestDriverDevices, testing::Values(memory::vmm_fd, memory::legacy));
 
-TEST_P(TestDriverDevices, ADeviceIsKnownByItsUuidWhateverItsNumber) {
+TEST_P(TestDriverDevices, TheReaderFindsTheDeviceByItsUuid) {
   const sockets way, other_way;
   const baton is_done;
   child writer([&] {
@@ -420,7 +421,7 @@ TEST_P(TestDriverDevices, ADeviceIsKnownByItsUuidWhateverItsNumber) {
     is_done.pass();
     return 0;
   });
-  child blind([&] {
+  child without_device([&] {
     setenv("CUDA_VISIBLE_DEVICES", "0", 1);
     const gpu at;
     const auto none = receive_pool(other_way.theirs(), soon());
@@ -431,7 +432,7 @@ TEST_P(TestDriverDevices, ADeviceIsKnownByItsUuidWhateverItsNumber) {
     return 0;
   });
   EXPECT_EQ(reader.wait(), 0);
-  EXPECT_EQ(blind.wait(), 0);
+  EXPECT_EQ(without_device.wait(), 0);
   EXPECT_EQ(writer.wait(), 0);
 }
 

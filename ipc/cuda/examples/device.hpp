@@ -17,7 +17,7 @@ int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, std::size_t bytes, C
 int cuStreamSynchronize(CUstream_st* stream);
 }
 
-// Initialises CUDA in this process, with device 0, and makes a stream. Null if that fails.
+// Initialises CUDA in this process, with device 0, and makes a stream. Returns null if that fails.
 inline CUstream_st* start_device() {
   CUctx_st* context = nullptr;
   CUstream_st* stream = nullptr;

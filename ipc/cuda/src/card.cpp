@@ -79,12 +79,12 @@ result<card> card::open(ipc::detail::descriptor fd) {
   if (fstat(made.fd_.get(), &about) != 0) return of_system("fstat");
   const int seals = fcntl(made.fd_.get(), F_GET_SEALS);
   const auto bytes = static_cast<std::size_t>(about.st_size);
-  // If the card were not sealed, a peer could cut it while we read it.
+  // Without seals, another process could shorten the file while this one reads it.
   if (seals < 0 || (seals & kSeals) != kSeals || about.st_uid != geteuid() || bytes < size_for(1) ||
       bytes > size_for(kMaxBuffers)) {
     return failure(errc::untrusted,
-                   "CUDA: what came with the pool is no card of one: %zu bytes, seals 0x%x, of user %u", bytes,
-                   static_cast<unsigned>(seals), about.st_uid);
+                   "CUDA: the file that came with the pool is not a pool's card: %zu bytes, seals 0x%x, of user %u",
+                   bytes, static_cast<unsigned>(seals), about.st_uid);
   }
   if (auto mapped = made.map(bytes); !mapped) return mapped.error();
   std::memcpy(&made.about_, &made.page_->about, sizeof(facts));

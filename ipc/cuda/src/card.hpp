@@ -1,10 +1,10 @@
-// The card describes a pool to the processes that receive it. It is a sealed memfd. Its facts are copied to private
-// memory once and checked, and only the copy is used. A few other words change: they only say when to wait, and never
-// where memory is.
+// The card describes a pool to the processes that receive it. It is a sealed memfd. A process copies the card's facts
+// to private memory once, checks them, and uses only the copy. The other words of the card change. They only say when
+// to wait, and never where memory is.
 //
-// Streams wait for words of the card, and not for events of CUDA. A stream that waits for an event of a process that
-// has died waits for ever (seen with driver 580.159). The words are in memory of the host, so any process can release
-// such a stream (device_memory::release_streams).
+// Streams wait for words of the card, and not for CUDA events. A stream that waits for an event of a process that has
+// died waits for ever (seen with driver 580.159). The words are in host memory, so any process of the pool can release
+// a stream that waits for a word (device_memory::release_streams).
 //
 // The card's file also shows which processes of the pool live. Each process holds the lock of its own number in the
 // file, as the members of a queue do (ipc/src/life.hpp).
@@ -32,21 +32,21 @@ struct facts {
   std::uint32_t reserved_too;
   std::uint64_t pid_namespace;
   std::uint64_t id[2];
-  std::uint64_t bytes;   // of each buffer
-  std::uint64_t stride;  // from one buffer to the next
-  std::uint64_t offset;  // of the first buffer, in the allocation that the handle names
-  std::uint64_t total;   // of the allocation
+  std::uint64_t bytes;   // the size of each buffer
+  std::uint64_t stride;  // the distance from one buffer to the next
+  std::uint64_t offset;  // the offset of the first buffer in the allocation that the handle names
+  std::uint64_t total;   // the size of the allocation
   cu_uuid uuid;
   cu_ipc_handle handle;  // memory::legacy
   std::uint32_t reserved_last;
-  std::uint32_t crc;  // CRC32C of all before it
+  std::uint32_t crc;  // CRC32C of all bytes before it
 };
 static_assert(sizeof(facts) == 168 && offsetof(facts, crc) == 164);
 
-// Which process read which message of a buffer, and how far it came. It is one word.
+// Which process read which message of a buffer, and whether it has released the message. It is one word.
 struct reader {
   enum class phase : std::uint32_t { none, reading, released };
-  std::uint32_t number = 0;  // of the process in this pool; kNoNumber: nothing shows whether it lives
+  std::uint32_t number = 0;  // the number of the process in this pool; kNoNumber: nothing shows whether it lives
   phase at = phase::none;
   std::uint32_t message = 0;  // the number of the message in its buffer
 
@@ -66,10 +66,10 @@ constexpr std::uint32_t kNoNumber = 0x3fffffff;
 struct alignas(64) card_buffer {
   std::atomic<std::uint64_t> last_reader;
   std::atomic<std::uint64_t> awaited;  // the reader for whose work the writer's stream waits, or waited
-  // The low half: the work of the writer. If the writer has died, the low half is `sent` + kAbandoned, so that no
-  // stream waits, and the high half keeps what the low half was.
+  // The low half: the last message whose work of the writer is finished. If the writer has died, the low half is `sent`
+  // + kAbandoned, so that no stream waits, and the high half keeps the last value of the low half.
   std::atomic<std::uint64_t> ready;
-  std::atomic<std::uint32_t> done;  // the work of the reader
+  std::atomic<std::uint32_t> done;  // the last message whose work of the reader is finished
   std::atomic<std::uint32_t> sent;  // the number of the newest message
 };
 static_assert(sizeof(card_buffer) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
@@ -84,7 +84,7 @@ inline bool is_reached(std::uint32_t word, std::uint32_t message) {
 struct card_page {
   facts about;
   alignas(64) std::atomic<std::uint32_t> is_closing;
-  std::atomic<std::uint32_t> numbers;  // given to processes so far; the creator has 0
+  std::atomic<std::uint32_t> numbers;  // the last number that was given to a process; the creator has 0
 };
 static_assert(sizeof(card_page) == 256);
 
@@ -108,7 +108,7 @@ class card {
   // Returns a number that no other process of the pool has or had.
   std::uint32_t next_number() const { return page_->numbers.fetch_add(1, std::memory_order_relaxed) + 1; }
   int fd() const { return fd_.get(); }
-  // Of the file, in bytes.
+  // The size of the file in bytes.
   std::size_t size() const { return mapped_; }
   static std::size_t offset_of(std::uint32_t buffer) { return sizeof(card_page) + buffer * sizeof(card_buffer); }
 

@@ -20,7 +20,7 @@ namespace forksight::ipc_cuda::detail {
 namespace {
 
 // All device memory of this process. The lock is held while memory is opened and closed, so a handle is never opened
-// twice at a time. A forked child never takes the lock: it was refused before.
+// twice at a time. A forked child never takes the lock, because the library refuses its calls before that.
 std::mutex g_lock;
 std::vector<device_memory*> g_open;
 
@@ -55,7 +55,8 @@ void device_memory::use::reset() {
     const std::lock_guard held(g_lock);
     is_last = of->uses_ == 1;
   }
-  // Other pools can be used meanwhile. If another handle came, the wait was not needed.
+  // This waits without the lock, so other pools can be used meanwhile. If another handle of this memory is made during
+  // the wait, the wait was not necessary, but does no harm.
   if (is_last && of->context_ != nullptr && of->may_free_) {
     const current_context within(of->api_, of->context_);
     of->wait_for_own_work();
@@ -139,7 +140,8 @@ result<void> device_memory::take_existing(std::uint64_t bytes, cu_address at, fa
   return export_legacy(bytes, about);
 }
 
-// base_: the first buffer. Afterwards: the allocation that contains it.
+// Before the call, base_ is the address of the first buffer. After it, base_ is the start of the allocation that
+// contains the first buffer, and offset_ is the distance.
 result<void> device_memory::export_legacy(std::uint64_t bytes, facts& about) {
   int is_capable = 0;
   if (const int answer = api_.pointer_attribute(&is_capable, kPointerLegacyIpc, base_);
@@ -167,9 +169,10 @@ result<void> device_memory::export_legacy(std::uint64_t bytes, facts& about) {
   about.offset = base_ - start;
   about.total = size;
   if (bytes > about.total - about.offset) {
-    return failure(errc::bad_option,
-                   "CUDA: pool_options::existing: %llu bytes are needed, and the allocation has %llu from there on",
-                   static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(about.total - about.offset));
+    return failure(
+        errc::bad_option,
+        "CUDA: pool_options::existing: %llu bytes are needed, and the allocation has %llu after that address",
+        static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(about.total - about.offset));
   }
   if (const int answer = api_.ipc_memory_handle(&about.handle, start); answer != kSuccess) {
     return failed_call(api_, answer, "cuIpcGetMemHandle", "CUDA: a handle of the memory");
@@ -213,8 +216,8 @@ void device_memory::release_streams() const {
     const reader awaited = reader::of(one.awaited.load(std::memory_order_acquire));
     std::uint32_t done = one.done.load(std::memory_order_acquire);
     if (awaited.at == reader::phase::released && !is_reached(done, awaited.message) && has_died(awaited.number)) {
-      // The device writes no more for a dead process, and nobody has a later message of this buffer before its stream
-      // goes on. So only other processes that do the same as this one can write the word meanwhile.
+      // The device writes nothing more for a dead process. No process can have a later message of this buffer before
+      // the waiting stream goes on. So meanwhile only other processes that also release this stream can write the word.
       one.done.compare_exchange_strong(done, awaited.message, std::memory_order_acq_rel);
     }
     if (!is_abandoned) continue;
@@ -231,7 +234,7 @@ result<void> device_memory::take_lock(const card& of, std::uint32_t number) {
   lives_ = ipc::detail::life_view(card_fd_.get());
   ipc::detail::life_lock lock;
   if (auto opened = lock.open(card_fd_.get(), ""); !opened) return from_queue(opened.error());
-  // Without /proc, there is no lock. Then nobody learns of the death of this process.
+  // Without /proc, the lock cannot be taken. Then no process notices the death of this one.
   if (!lock.is_open() || number >= kNoNumber || !lock.take(number)) return {};
   auto kept = lock.keep();
   if (!kept) return from_queue(kept.error());
@@ -317,7 +320,7 @@ result<device_memory::use> device_memory::import(const driver& api, const card& 
   if (!device) return device.error();
   if (auto refused = refuse_device(api, *device, about.kind, where)) return *refused;
   if ((about.kind == memory::vmm_fd) != static_cast<bool>(fd)) {
-    return failure(errc::untrusted, "CUDA: the pool came %s",
+    return failure(errc::untrusted, "CUDA: the pool was sent %s",
                    fd ? "with a descriptor too many" : "without its memory's descriptor");
   }
 
@@ -357,8 +360,8 @@ result<device_memory::use> device_memory::import(const driver& api, const card& 
   return use(made);
 }
 
-// Waits for the work of this process on the memory. If memory is unmapped under such work, the work fails with error
-// 700, and the context cannot be used any more (seen with driver 580.159).
+// Waits for the work of this process on the memory. If memory is unmapped while the device works on it, the work fails
+// with error 700, and the context cannot be used any more (seen with driver 580.159).
 void device_memory::wait_for_own_work() const {
   const auto is_busy = [this](cu_event event) { return api_.event_query(event) == kNotReady; };
   while (std::any_of(last_use_.begin(), last_use_.end(), is_busy)) {
@@ -367,8 +370,8 @@ void device_memory::wait_for_own_work() const {
   }
 }
 
-// The answers of the driver are ignored: nobody could be told, and at the end of the process the driver may already be
-// gone.
+// Errors of the driver are ignored, because a destructor cannot report them. At the end of the process, the driver may
+// already have shut down.
 device_memory::~device_memory() {
   if (!may_free_) return;
   if (context_ != nullptr) {
@@ -387,7 +390,7 @@ device_memory::~device_memory() {
     (void)api_.primary_release(device_);
   }
   if (words_ != nullptr) munmap(words_, words_bytes_);
-  // From here on, this process has no work on the memory.
+  // The lock is released last. A free lock tells other processes that this process has no more work on the memory.
   ipc::detail::life_lock::end(lock_page_);
 }
 

@@ -1,6 +1,6 @@
-// The memory of a pool in this process, and the words of its card as the device sees them. They are made here or opened
-// here. All handles of the pool in this process share them, because the driver opens a legacy handle only once in a
-// context.
+// The memory of a pool in this process, and the words of its card at the addresses that the device uses. This process
+// made them, or opened those of another process. All handles of the pool in this process share one object, because the
+// driver opens a legacy handle only once in a context.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,8 @@ namespace forksight::ipc_cuda::detail {
 
 class device_memory {
  public:
-  // Counts the handles of this process. In a forked child it does nothing: everything belongs to the parent.
+  // One handle's share of the memory. The last share that ends closes the memory. In a forked child its end does
+  // nothing, because the memory belongs to the parent.
   class use {
    public:
     use() = default;
@@ -54,32 +55,33 @@ class device_memory {
   cu_address done_word(std::uint32_t buffer) const {
     return words_at_ + card::offset_of(buffer) + offsetof(card_buffer, done);
   }
-  // True if the creator has died. Its legacy memory must not be used then.
+  // True if the creator has died. Then its legacy memory must not be used.
   bool is_producer_dead() const { return !is_made_here_ && has_lock_ && has_died(0); }
-  // True if the process with this number in the pool is known to have died. Its work on the device has then ended: the
-  // kernel tells the driver that the address space ends before it releases the lock. With driver 580.159, a kernel of a
-  // killed process wrote for 11 ms, and the lock was released after 23 ms.
+  // True if the process with this number in the pool is known to have died. Then its work on the device has ended, too:
+  // the Linux kernel tells the driver about the end of the address space before it releases the process's lock. With
+  // driver 580.159, a CUDA kernel of a killed process wrote for 11 ms, and the lock was released after 23 ms.
   bool has_died(std::uint32_t number) const;
-  // The number of this process in the pool; kNoNumber: nothing shows to others whether it lives.
+  // The number of this process in the pool; kNoNumber: other processes cannot find out whether this one lives.
   std::uint32_t number() const { return number_; }
-  // Notes that this process uses the buffer in work that is on `on` now. close() waits for that work.
+  // Records that the work that is on `on` now uses the buffer. close() waits for that work.
   int note_use(std::uint32_t buffer, cu_stream on) const { return api_.event_record(last_use_[buffer], on); }
-  // Makes `on` wait for the work that was noted last.
+  // Makes `on` wait for the work that note_use() recorded last.
   int wait_for_use(std::uint32_t buffer, cu_stream on) const {
     return api_.stream_wait_event(on, last_use_[buffer], 0);
   }
   // Releases the streams of all processes that wait for work of a process that has died.
   void release_streams() const;
   bool is_closed() const { return is_closed_.load(std::memory_order_acquire); }
-  // For legacy memory of a creator that has died: the program gets no address of it any more. The memory stays open
-  // until the last handle and the last message of this process end, because work may still use it.
+  // For legacy memory of a creator that has died: afterwards, the pool gives the program no address of it. The memory
+  // stays open until the last handle and the last message of this process end, because work on the device may still use
+  // it.
   void mark_closed() { is_closed_.store(true, std::memory_order_release); }  // pairs with is_closed()
   // The descriptor of memory::vmm_fd, for other processes; -1: they need none.
   int fd() const { return fd_.get(); }
-  // Allows the creator to free the memory. Without this call, it stays until the process ends, because others may have
-  // it open.
+  // Lets the creator free the memory. Without this call, the memory stays until the process ends, because other
+  // processes may have it open.
   void allow_free() { may_free_ = true; }
-  // The memory stays until the process ends, because work of this process may use it.
+  // Keeps the memory until the process ends, because work of this process may still use it.
   void keep_open() { may_free_ = false; }
 
  private:
@@ -94,7 +96,7 @@ class device_memory {
   result<void> open_memory(const facts& about);
   result<void> map_words(const card& of);
   result<void> make_events(std::uint32_t buffers);
-  // Takes the lock of that number, so that other processes learn of the end of this one.
+  // Takes the lock of that number, so that other processes notice the end of this one.
   result<void> take_lock(const card& of, std::uint32_t number);
   void wait_for_own_work() const;
 
@@ -107,10 +109,10 @@ class device_memory {
   cu_allocation_handle allocation_ = 0;
   bool has_allocation_ = false;
   cu_address base_ = 0;
-  std::uint64_t reserved_ = 0;  // of memory::vmm_fd
+  std::uint64_t reserved_ = 0;  // only for memory::vmm_fd: the size of the address range
   std::uint64_t offset_ = 0, stride_ = 0;
   ipc::detail::descriptor fd_;
-  std::vector<cu_event> last_use_;  // of this process alone
+  std::vector<cu_event> last_use_;  // for each buffer, its last use by this process
   char* words_ = nullptr;           // the card, in memory that is registered with the driver
   std::size_t words_bytes_ = 0;
   bool is_registered_ = false;
@@ -120,7 +122,7 @@ class device_memory {
   ipc::detail::life_view lives_;
   void* lock_page_ = nullptr;
   std::uint32_t number_ = kNoNumber;
-  bool has_lock_ = false;  // the creator has one
+  bool has_lock_ = false;  // the creator holds the lock of number 0
   std::atomic<bool> is_closed_{false};
   unsigned uses_ = 1;
   std::uint64_t id_[2] = {0, 0};

@@ -49,8 +49,8 @@ result<const driver*> driver::load() {
     const char* const why = dlerror();
     return failure(errc::no_driver, "CUDA: no driver: %s", why != nullptr ? why : "libcuda.so.1 cannot be loaded");
   }
-  // It is never freed, because the driver of the process stays loaded. Two threads may make two of them at a time; both
-  // are equal.
+  // This object is never freed, because the driver stays loaded. Two threads may make two of these objects at the same
+  // time. Both have the same content.
   auto* const made = new driver;
   const char* missing = nullptr;
 #define FORKSIGHT_CUDA_FUNCTION(member, symbol, parameters)                         \
@@ -83,7 +83,7 @@ error failed_call(const driver& api, int answer, const char* function, const cha
   why.text = format_text(format, arguments);
   va_end(arguments);
   const char* name = nullptr;
-  if (api.error_name(answer, &name) != kSuccess || name == nullptr) name = "an error that it has no name for";
+  if (api.error_name(answer, &name) != kSuccess || name == nullptr) name = "an error without a name";
   why.text += std::string(": ") + function + " answers " + std::to_string(answer) + ", " + name;
   return why;
 }

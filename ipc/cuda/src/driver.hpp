@@ -1,4 +1,4 @@
-// The CUDA driver of the machine, loaded with dlopen: its functions, and its errors in words.
+// The functions of the machine's CUDA driver, which is loaded with dlopen(), and the error texts for failed calls.
 #pragma once
 
 #include "driver_types.hpp"
@@ -14,9 +14,9 @@ struct driver {
   static result<const driver*> load();
 };
 
-// Makes a context current as long as this object lives. Meanwhile the calls of this thread do not invalidate the
-// capture of another stream: outside of CU_STREAM_CAPTURE_MODE_RELAXED, cuEventQuery() answers 900 during such a
-// capture, and ends it (seen with driver 580.159).
+// Makes a context current as long as this object exists. Meanwhile the thread has CU_STREAM_CAPTURE_MODE_RELAXED, so
+// that its calls do not invalidate the capture of another stream. In other modes, cuEventQuery() returns error 900
+// during such a capture, and invalidates the capture (seen with driver 580.159).
 class current_context {
  public:
   current_context(const driver& api, cu_context context)

@@ -79,7 +79,7 @@ result<gpu_message> gpu_pool::receive(stream on, deadline until) {
 result<void> gpu_pool::close() {
   if (!pool_) return {};
   if (auto usable = pool_->check_usable(); !usable) return usable;
-  // The memory of a reader is closed with its last message.
+  // For a reader, this handle only gives up its share: the memory stays open until the last message ends.
   if (pool_->is_creator()) {
     if (auto closed = pool_->close(); !closed) return closed;
   }

@@ -139,14 +139,14 @@ void pool::look_for_dead_processes() {
 }
 
 pool::~pool() {
-  // If others have the memory open, close() fails, and the memory stays until this process ends.
+  // If other processes have the memory open, close() fails, and the memory stays until this process ends.
   if (mark_.is_ours() && is_creator_ && memory_) (void)close();
   if (mark_.is_ours() && memory_) end_postponed();
-  // The memory is closed before this process leaves the queue. So a process that is no participant has no memory open.
+  // The memory is closed before this process leaves the queue. So only participants of the queue have the memory open.
   memory_.reset();
 }
 
-// Returns the number of the message.
+// Makes `on` mark the message as ready after the work that is on `on` now. Returns the number of the message.
 result<std::uint32_t> pool::record_ready(std::uint32_t buffer, stream on) {
   if (auto follows = follow_use(buffer, on); !follows) return follows.error();
   card_buffer& entry = card_.buffer(buffer);
@@ -229,7 +229,8 @@ result<gpu_loan> pool::acquire(stream on, deadline until) {
   return made;
 }
 
-// The stream may still have work on the buffer. The next writer waits for that work.
+// The stream may still have work on the buffer. note_use() records that work, and the next writer's stream waits for
+// it.
 void pool::give_back(ipc::loan unsent, stream on) {
   if (!unsent || !mark_.is_ours()) return;
   const current_context within(memory_->api(), memory_->context());
@@ -264,12 +265,12 @@ void pool::retry_postponed() {
 void pool::end_postponed() {
   const current_context within(memory_->api(), memory_->context());
   retry_postponed();
-  // The program never got these messages. So they are put aside, and not acknowledged.
+  // The program never got these messages. So they are parked, and not released.
   for (ipc::message& one : put_back_) (void)one.park();
   put_back_.clear();
   if (postponed_.empty()) return;
-  // Nothing tells when the work on these buffers is done. So they and the memory stay as they are until the process
-  // ends.
+  // Nothing shows when the work on these buffers is finished. So the buffers and the memory stay as they are until the
+  // process ends.
   memory_->keep_open();
   (void)new std::vector<postponed>(std::move(postponed_));  // leaked on purpose
 }
@@ -277,7 +278,7 @@ void pool::end_postponed() {
 result<void> pool::send(gpu_loan& from, std::size_t bytes, stream on, deadline until) {
   if (auto usable = check_usable(); !usable) return usable.error();
   if (!from || from.state_->from.get() != this) {
-    return failure(errc::bad_option, "CUDA: the loan is of another pool, or was sent");
+    return failure(errc::bad_option, "CUDA: the loan belongs to another pool, or was already sent");
   }
   if (bytes > about().bytes) {
     return from_queue({ipc::errc::too_large, 0, 0,
@@ -294,8 +295,8 @@ result<void> pool::send(gpu_loan& from, std::size_t bytes, stream on, deadline u
   const letter out{bytes, *number, 0};
   std::memcpy(loan.data(), &out, sizeof out);
   auto sent = queue_.send(std::move(loan), sizeof out, until);
-  // The loan was sent, or other processes took this one for dead and took the loan. In both cases, the caller no longer
-  // has it.
+  // An empty loan means that it was sent, or that other processes took this one for dead and took the loan. In both
+  // cases, the caller no longer has the loan.
   if (!loan) from.state_.reset();
   if (!sent) return from_queue(sent.error());
   return {};
@@ -368,7 +369,8 @@ result<gpu_message> pool::receive(stream on, deadline until) {
       put_back_.push_back(std::move(*got));
       return failed(answer, "cuStreamWaitValue32");
     }
-    // close() waits for this wait, too, even if the message is released on another stream.
+    // Because of this, close() also waits until `on` has passed this wait, even if the message is released on another
+    // stream.
     (void)note_use(got->index(), on);
   }
   gpu_message made;
@@ -383,7 +385,7 @@ result<void> pool::record_done(std::uint32_t buffer, std::uint32_t message, stre
       answer != kSuccess) {
     return failed(answer, "cuStreamWriteValue32");
   }
-  // The write is a use of the memory, too: close() waits for it.
+  // Writing the word also uses the memory, so close() must wait for it.
   if (auto noted = note_use(buffer, on); !noted) return noted;
   const reader ours{memory_->number(), reader::phase::released, message};
   card_.buffer(buffer).last_reader.store(ours.bits(), std::memory_order_release);  // pairs with settle()

@@ -1,15 +1,16 @@
 // One handle of a pool: its place in the queue, its memory, and the rules that say which stream waits for which work.
 //
-// When may a buffer be written again? The card says who read its last message. `released`: the word `done` tells when
-// that reader's work is over, and the writer's stream waits for it. If the reader has died, its work has ended with it
-// (device_memory::has_died), and nothing is waited for. `reading`, although the buffer is free: the reader died while
-// it held the buffer. The queue gives back the buffer of a dead reader only after the kernel has released the lock that
-// shows the reader's life (ipc/src/life.hpp), so this work has ended, too.
+// When may a buffer be written again? The card says which process read the buffer's last message. Phase `released`: the
+// word `done` shows when that reader's work is finished, and the writer's stream waits for that. If the reader has
+// died, its work has ended, too (device_memory::has_died), and the stream does not wait. Phase `reading`, although the
+// buffer is free: the reader died while it held the buffer. The queue frees the buffer of a dead reader only after the
+// kernel has released the reader's lock (ipc/src/life.hpp), so that work has ended, too.
 //
 // A reader may die after a stream has begun to wait for its work. Then any process of the pool releases the stream, by
 // device_memory::release_streams(). Calls that wait do so whenever they look for dead members of the queue.
 //
-// Is a message of a dead writer complete? The word `ready` says so.
+// Is a message of a dead writer complete? The word `ready` shows up to which message the device had finished the
+// writer's work.
 #pragma once
 
 #include <deque>
@@ -68,7 +69,8 @@ class pool : public std::enable_shared_from_this<pool> {
   void release_somehow(ipc::message read, stream on);
 
  private:
-  // A buffer that could not be given back yet, because its stream takes no event now. It has a loan or a message.
+  // A buffer that could not be given back yet, because its stream cannot record an event now (for example during a
+  // capture). Either `unsent` or `read` is set.
   struct postponed {
     ipc::loan unsent;
     ipc::message read;
@@ -81,8 +83,8 @@ class pool : public std::enable_shared_from_this<pool> {
   // cuStreamWaitEvent() if the event is of another context than the stream.
   result<void> check_stream(stream on) const;
   result<void> settle(std::uint32_t buffer, stream on, deadline until);
-  // close() waits for the work that was noted last. If a buffer's next work is on another stream, that stream must
-  // follow.
+  // note_use() records the last work on a buffer, for which close() waits. If the next work on the buffer is on another
+  // stream, follow_use() makes that stream wait for the recorded work.
   result<void> note_use(std::uint32_t buffer, stream on) const;
   result<void> follow_use(std::uint32_t buffer, stream on) const;
   result<std::uint32_t> record_ready(std::uint32_t buffer, stream on);
@@ -101,7 +103,7 @@ class pool : public std::enable_shared_from_this<pool> {
   bool is_creator_ = false;
   std::mutex lock_;  // guards the members below
   std::vector<postponed> postponed_;
-  std::deque<ipc::message> put_back_;  // received, and not given to the program because of an error
+  std::deque<ipc::message> put_back_;  // received from the queue, but not given to the program because of an error
 };
 
 }  // namespace detail

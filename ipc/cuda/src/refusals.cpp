@@ -75,7 +75,7 @@ std::optional<error> refuse_platform(const surroundings& where) {
   if (kernel.find("microsoft") != std::string::npos) {
     return failure(
         errc::unsupported,
-        "CUDA: this is WSL (/proc/version), where the driver shares no memory between processes: copy through a "
+        "CUDA: this is WSL (/proc/version), where the driver cannot share memory between processes: copy through a "
         "queue of host memory instead");
   }
   return std::nullopt;
@@ -83,11 +83,11 @@ std::optional<error> refuse_platform(const surroundings& where) {
 
 std::optional<error> refuse_import(const surroundings& where, const facts& of) {
   if (of.kind != memory::legacy || of.pid_namespace == where.pid_namespace) return std::nullopt;
-  return failure(
-      errc::other_namespace,
-      "CUDA: the pool is of process %u in another pid namespace, where a legacy handle cannot be opened: create "
-      "it with memory::vmm_fd, or start both containers in one namespace (docker: --pid)",
-      of.pid);
+  return failure(errc::other_namespace,
+                 "CUDA: the pool belongs to process %u in another pid namespace, whose legacy handle cannot be opened "
+                 "here: create "
+                 "the pool with memory::vmm_fd, or start both containers in one pid namespace (docker: --pid)",
+                 of.pid);
 }
 
 std::optional<error> refuse_uninitialised(const driver& api) {
@@ -106,15 +106,15 @@ std::optional<error> refuse_uninitialised(const driver& api) {
     error why =
         failure(errc::initialised_in_parent,
                 "CUDA: was initialised in a process that forked this one%s, and does not work in a forked child: "
-                "start it by exec (multiprocessing: \"spawn\"), or initialise CUDA after the fork only",
+                "start the child by exec (multiprocessing: \"spawn\"), or initialise CUDA only after the fork",
                 before != 0 ? (" (process " + std::to_string(before) + ")").c_str() : "");
     why.pid = static_cast<std::uint32_t>(before);
     return why;
   }
   return failure(
       errc::not_initialised,
-      "CUDA: is not initialised in this process: call cuInit(0), or any function of the CUDA runtime that needs "
-      "a device, before");
+      "CUDA: is not initialised in this process: first call cuInit(0), or any function of the CUDA runtime that needs "
+      "a device");
 }
 
 std::optional<error> refuse_device(const driver& api, cu_device device, memory kind, const surroundings& where) {
@@ -123,8 +123,8 @@ std::optional<error> refuse_device(const driver& api, cu_device device, memory k
   if (is_known ? is_served != 0 : !where.mps_pipe.empty()) {
     return failure(
         errc::unsupported,
-        "CUDA: this process is a client of MPS%s, where a client's death takes others with it: end the MPS daemon, or "
-        "start the processes that share buffers with CUDA_MPS_PIPE_DIRECTORY set to an empty folder",
+        "CUDA: this process is a client of MPS%s, and with MPS the death of one client can end others: end the MPS "
+        "daemon, or start the processes that share buffers with CUDA_MPS_PIPE_DIRECTORY set to an empty folder",
         where.mps_pipe.empty() ? "" : (" (its folder is " + where.mps_pipe + ")").c_str());
   }
   if (kind == memory::legacy) return std::nullopt;
@@ -138,10 +138,10 @@ std::optional<error> refuse_device(const driver& api, cu_device device, memory k
   };
   for (const need& one : needs) {
     int value = 0;
-    // If the driver is too old to know an attribute, nothing is concluded about the device.
+    // A driver that is too old to know an attribute says nothing about the device, so the device is not refused.
     if (api.device_attribute(&value, one.attribute, device) != kSuccess || value != 0) continue;
-    return failure(errc::unsupported, "CUDA: device %d has no %s (attribute %d): memory::legacy may do", device,
-                   one.what, one.attribute);
+    return failure(errc::unsupported, "CUDA: device %d has no %s (attribute %d): try memory::legacy", device, one.what,
+                   one.attribute);
   }
   return std::nullopt;
 }
@@ -157,11 +157,10 @@ result<cu_device> find_device(const driver& api, const cu_uuid& uuid, const surr
     if (api.device_get(&device, ordinal) != kSuccess || api.device_uuid(&its, device) != kSuccess) continue;
     if (std::memcmp(&its, &uuid, sizeof its) == 0) return device;
   }
-  return failure(
-      errc::no_device,
-      "CUDA: the pool is on device %s, which is none of the %d that this process sees (CUDA_VISIBLE_DEVICES is "
-      "%s): make it visible here, too; its number need not be the same",
-      written(uuid).c_str(), count, where.visible.empty() ? "not set" : where.visible.c_str());
+  return failure(errc::no_device,
+                 "CUDA: the pool is on device %s, which is not among the %d devices that this process sees "
+                 "(CUDA_VISIBLE_DEVICES is %s): make it visible here, too; its number may differ",
+                 written(uuid).c_str(), count, where.visible.empty() ? "not set" : where.visible.c_str());
 }
 
 }  // namespace forksight::ipc_cuda::detail

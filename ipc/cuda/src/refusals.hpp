@@ -1,5 +1,5 @@
-// Refuses what is known not to work, before the driver is asked. The driver itself would answer 3, 201 or 801, or
-// crash, and would give no reason.
+// Refuses uses that are known not to work, before the driver is called. The driver itself would return error 3, 201 or
+// 801, or crash, and would give no reason.
 #pragma once
 
 #include <optional>
@@ -26,8 +26,9 @@ std::optional<error> refuse_platform(const surroundings& where);
 std::optional<error> refuse_import(const surroundings& where, const facts& of);
 // Refuses if CUDA is not initialised in this process, or if the parent process initialised it.
 std::optional<error> refuse_uninitialised(const driver& api);
-// Refuses MPS, and a device that lacks what is needed. The driver itself says whether MPS serves the device. A driver
-// that is too old to say so counts as served if `where` has a folder of the daemon.
+// Refuses a client of MPS, and a device that lacks a feature that `kind` needs. The driver says whether MPS serves the
+// device. If the driver is too old to say so, the process counts as a client of MPS if `where` has a folder of the
+// daemon.
 std::optional<error> refuse_device(const driver& api, cu_device device, memory kind, const surroundings& where);
 // Finds the device with that UUID. Its number in this process may differ from the creator's.
 result<cu_device> find_device(const driver& api, const cu_uuid& uuid, const surroundings& where);

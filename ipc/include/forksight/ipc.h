@@ -1,7 +1,7 @@
 /* The queue for C, ctypes and cffi: libforksight-ipc.so. forksight/ipc/queue.hpp describes the queue.
  *
- * Functions return 0, or a code of forksight_queue_code; then `error`, if it is not NULL, says what and who. Times are
- * milliseconds from now; negative: without end; 0: at once. */
+ * Functions return 0, or a code of forksight_queue_code. With a code other than 0, they also fill in `error`, if it is not
+ * NULL. Timeouts are in milliseconds. Negative: the call waits without limit. 0: it does not wait. */
 #pragma once
 
 #include <stddef.h>
@@ -38,7 +38,7 @@ enum forksight_queue_code {
 struct forksight_queue_error {
   int32_t code;      /* of forksight_queue_code */
   int32_t sys_errno; /* 0: none */
-  uint32_t pid;      /* the process that it is about; 0: none */
+  uint32_t pid;      /* the process that the error is about; 0: none */
   char text[500];    /* a longer text is cut */
 };
 
@@ -56,14 +56,14 @@ struct forksight_queue_options {
   uint32_t unlink_at; /* 0: never */
 };
 
-/* Which processes are still to come. All zero: it is not known. */
+/* How many producers and consumers the queue expects. All zero: it is not known. */
 struct forksight_queue_expected {
-  uint32_t producers, consumers; /* how many handles will be producers and consumers in all; 0: not known */
+  uint32_t producers, consumers; /* how many handles will be producers or consumers in total; 0: not known */
   uint32_t grace_ms;             /* how long to wait for another one after the last one has ended */
 };
 
 typedef struct forksight_queue forksight_queue;
-/* Ends when it is sent, given back, or when the queue's handle is closed. */
+/* Ends when it is sent or given back. */
 typedef struct forksight_loan forksight_loan;
 typedef struct forksight_message forksight_message;
 
@@ -78,14 +78,14 @@ int forksight_queue_create(const struct forksight_queue_options* options, forksi
                            struct forksight_queue_error* error);
 /* Attaches to the queue of that name, or creates it if there is none. Of the processes that call this at the same time,
  * exactly one creates the queue. `name`: 1 to 64 letters, digits, '.', '_' and '-', not '.' first, and not 32 hex
- * digits. The file is /dev/shm/forksight-NAME. `options`: NULL is all zero; `named` is ignored. A queue that exists must
- * have the same options, apart from spin_us. Else BAD_OPTION says which one differs. A file of that name that is no
- * queue is UNTRUSTED. */
+ * digits. The file is /dev/shm/forksight-NAME. `options`: NULL is all zero; `named` is ignored. If the queue exists, it must
+ * have the same options, apart from spin_us. Otherwise the error is BAD_OPTION, and its text names the option that differs.
+ * If a file with that name exists that is not a queue, the error is UNTRUSTED. */
 int forksight_queue_open_or_create(const char* name, const struct forksight_queue_options* options, int role,
                                    forksight_queue** queue, struct forksight_queue_error* error);
-/* The same as the two functions above, for processes that a supervisor starts later, or again: nobody is told CLOSED,
- * PRODUCER_DIED or NO_CONSUMER before as many have ended as are expected, and the time in which another one may come is
- * over. `expected`: NULL is all zero. */
+/* The same as the two functions above, for processes that a supervisor starts later, or again. No call returns CLOSED,
+ * PRODUCER_DIED or NO_CONSUMER before the expected number of producers or consumers has ended, and the grace time is over.
+ * `expected`: NULL is all zero. */
 int forksight_queue_create_expecting(const struct forksight_queue_options* options,
                                      const struct forksight_queue_expected* expected, forksight_queue** queue,
                                      struct forksight_queue_error* error);
@@ -99,14 +99,14 @@ int forksight_queue_attach_named(const char* name, int role, forksight_queue** q
 /* In a forked child: makes a handle of its own. Close the parent's handle there too, when it is not needed. */
 int forksight_queue_reattach_after_fork(const forksight_queue* parents, forksight_queue** queue,
                                         struct forksight_queue_error* error);
-/* NULL is allowed. Loans and messages that are left keep the memory that they need. */
+/* NULL is allowed. Loans and messages that the program still has keep the memory that they need. */
 void forksight_queue_close(forksight_queue* queue);
 
 int forksight_queue_fd(const forksight_queue* queue);
 /* Returns the bytes of the name; 0: there is no name. Writes the name with its NUL if `size` suffices. */
 size_t forksight_queue_name(const forksight_queue* queue, char* name, size_t size);
 uint64_t forksight_queue_buffer_bytes(const forksight_queue* queue);
-/* The handle becomes a producer or a consumer now, not with its first acquire() or receive(). */
+/* Makes the handle a producer or a consumer now. Without this call, its first acquire() or receive() does that. */
 int forksight_queue_take_role(forksight_queue* queue, int role, struct forksight_queue_error* error);
 
 int forksight_queue_acquire(forksight_queue* queue, int64_t timeout_ms, forksight_loan** loan,
@@ -140,16 +140,18 @@ int forksight_queue_room_fd(forksight_queue* queue, int* fd, struct forksight_qu
  * functions NULL for `queue` or `message` is BAD_OPTION. All of them may return USED_AFTER_FORK, EVICTED and CORRUPT,
  * the first two CANCELLED as well.
  *
- * Takes the oldest parked message, without waiting; it is no delivery. TIMEOUT: no message is parked. If this process
- * dies before it has released, parked or requeued the message, the message is parked again. */
+ * Takes the oldest parked message, without waiting. This does not count as a delivery. TIMEOUT: no message is parked. If
+ * this process dies before it has released, parked or requeued the message, the message is parked again. */
 int forksight_queue_receive_parked(forksight_queue* queue, forksight_message** message,
                                    struct forksight_queue_error* error);
-/* All parked messages go to the next receive(), with no deliveries so far. `count`, if it is not NULL: how many. */
+/* Makes receive() deliver all parked messages again, and sets their numbers of deliveries to 0. `count`, if it is not
+ * NULL, gets the number of messages. */
 int forksight_queue_requeue(forksight_queue* queue, size_t* count, struct forksight_queue_error* error);
-/* Puts a message aside that a consumer cannot handle, or a parked one back. OK: the message is gone. Else it stays the
- * caller's. */
+/* Parks a message that a consumer cannot handle, or parks a message of receive_parked() again. OK: `message` is freed.
+ * Otherwise the caller keeps it. */
 int forksight_message_park(forksight_message* message, struct forksight_queue_error* error);
-/* The same for one message of receive_parked(): it goes to the next receive(). Another message is BAD_OPTION. */
+/* Requeues one message of receive_parked(): receive() delivers it again. For another message, the error is BAD_OPTION. OK:
+ * `message` is freed. Otherwise the caller keeps it. */
 int forksight_message_requeue(forksight_message* message, struct forksight_queue_error* error);
 
 /* What became of the messages of a queue with `thread` that send_copy() of this handle has accepted. They have the
@@ -161,20 +163,20 @@ struct forksight_queue_delivery {
   uint64_t pending;
   uint64_t first_lost, first_lost_count; /* the first range of numbers that were lost, if lost is not 0 */
 };
-/* Both fill in `told`, if it is not NULL, whatever they return. UNDELIVERED: some messages were lost. After TIMEOUT the
- * feeder goes on, and the call may be made again. */
+/* flush() and close_producer() fill in `told`, if it is not NULL, whatever they return. UNDELIVERED: some messages were
+ * lost. After TIMEOUT the feeder goes on, and the call may be repeated. */
 int forksight_queue_flush(forksight_queue* queue, int64_t timeout_ms, struct forksight_queue_delivery* told,
                           struct forksight_queue_error* error);
 /* After this, the handle cannot send. */
 int forksight_queue_close_producer(forksight_queue* queue, int64_t timeout_ms, struct forksight_queue_delivery* told,
                                    struct forksight_queue_error* error);
-/* Each call that waits on this handle, in any thread, returns CANCELLED; so does every later one that would send or
- * receive. Async-signal-safe, as long as no other thread closes the handle. */
+/* Makes each call that waits on this handle, in any thread, return CANCELLED. Every later call that would send or receive
+ * also returns CANCELLED. Async-signal-safe, as long as no other thread closes the handle. */
 void forksight_queue_cancel(const forksight_queue* queue);
 void forksight_queue_shutdown(forksight_queue* queue, int drain);
-/* Returns how many dead participants there were. */
+/* Gives what dead participants held to the others. Returns how many participants were found dead. */
 size_t forksight_queue_recover(forksight_queue* queue);
-/* Over a connected AF_UNIX socket. */
+/* These two functions pass a queue over a connected AF_UNIX socket. */
 int forksight_queue_send_to(int socket, const forksight_queue* queue, int64_t timeout_ms,
                             struct forksight_queue_error* error);
 int forksight_queue_receive_from(int socket, int role, int64_t timeout_ms, forksight_queue** queue,

@@ -1,4 +1,5 @@
-// Memory of the test driver: cuMemAlloc with its legacy handles, and memory that is shared by a descriptor.
+// The memory functions of the test driver: cuMemAlloc with its legacy handles, and memory that is shared by a
+// descriptor.
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -15,7 +16,8 @@ constexpr std::size_t kGranularity = 2u << 20;
 constexpr std::uint32_t kHandleMagic = 0x6c656761;
 constexpr char kVmmName[] = "forksight-test-driver-vmm";
 
-// The processes that have an allocation of cuMemAlloc open. This list is in front of the bytes, in the same file.
+// The processes that have an allocation of cuMemAlloc open. This list is in the first page of the allocation's file,
+// before the bytes of the allocation.
 struct open_by {
   std::atomic<std::uint64_t> peers[64];
 };
@@ -40,9 +42,9 @@ struct range {
   bool is_exported = false;
   peer exporter{};
   cu_context context = nullptr;
-  bool is_mapped = false;                                // of a reserved range
-  int access = 0;                                        // of a reserved range: flags of cuMemSetAccess
-  std::shared_ptr<int> held = std::make_shared<int>(0);  // its other owners are steps of streams
+  bool is_mapped = false;                                // only for a reserved range
+  int access = 0;                                        // only for a reserved range: the flags of cuMemSetAccess
+  std::shared_ptr<int> held = std::make_shared<int>(0);  // each step of a stream that uses the range also owns this
 };
 std::map<cu_address, range>& g_ranges = *new std::map<cu_address, range>;
 
@@ -83,7 +85,8 @@ void forget(std::map<cu_address, range>::iterator it) {
   g_ranges.erase(it);
 }
 
-// If memory is unmapped under work of a stream, the work fails with error 700, and its context is lost.
+// If memory is unmapped while a stream still works on it, NVIDIA's driver fails the work with error 700, and the
+// context is lost. This driver ends the process instead.
 void check_unused(const range& of, const char* call) {
   if (of.held.use_count() > 1) misuse(std::string(call) + " while a stream still has work on the memory");
 }
@@ -223,7 +226,7 @@ int cuIpcGetMemHandle(cu_ipc_handle* handle, cu_address memory) {
   REQUIRE_CONTEXT();
   REQUIRE(handle != nullptr, kInvalidValue);
   const std::lock_guard held(g_lock);
-  // The handle is that of the whole allocation, even if the address is not its beginning.
+  // The handle is for the whole allocation, even if the address is not its beginning.
   const auto it = find_range(memory);
   REQUIRE(it != g_ranges.end() && it->second.what == range::kind::allocated, kInvalidValue);
   REQUIRE(!lacks(kPointerLegacyIpc), kNotSupported);
@@ -248,8 +251,8 @@ int cuIpcOpenMemHandle_v2(cu_address* memory, cu_ipc_handle handle, unsigned fla
     }, ours{};
     const std::string path = "/proc/" + std::to_string(of.exporter.pid) + "/fd/" + std::to_string(of.fd);
     if (stat(path.c_str(), &theirs) == 0 && fstat(known.fd, &ours) == 0 && theirs.st_ino == ours.st_ino) {
-      // Only one context of a process may have the memory open. Since CUDA 11 the driver may let the same context open
-      // it again, and count. This driver keeps to the older rule.
+      // Only one context of a process may have the memory open. Since CUDA 11, the driver may let the same context open
+      // it again, and count the opens. This driver follows the older rule, which refuses that.
       return known.context == current() ? kAlreadyMapped : kInvalidContext;
     }
   }

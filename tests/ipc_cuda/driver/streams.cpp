@@ -1,5 +1,5 @@
-// Streams, events and copies of the test driver. A stream is a list of steps. A thread of the driver takes them in
-// order, and so does a call that waits for the stream. A step that cannot be taken yet holds up its stream.
+// Streams, events and copies of the test driver. A stream is a list of steps. A thread of the driver executes them in
+// order, and so does a call that waits for the stream. If a step cannot be executed yet, its stream waits for it.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -50,8 +50,9 @@ bool has_steps() {
 cu_stream named(cu_stream stream) { return stream != nullptr ? stream : &g_default; }
 bool is_capturing(cu_stream stream) { return named(stream)->state != CUstream_st::capture::none; }
 
-// The thread that is the device. It takes the steps that can be taken, and tries again after a moment, because no
-// notification comes when another process completes an event.
+// The function of the thread that plays the device. It executes the steps that can be executed. It tries the others
+// again after 200 us, because nothing notifies it when another process changes the shared memory for which a step
+// waits.
 [[noreturn]] void run_device() {
   std::unique_lock held(g_lock);
   for (;;) {
@@ -102,7 +103,7 @@ struct CUevent_st {
 namespace forksight::test_driver {
 namespace {
 
-// NVIDIA's driver crashes.
+// Ends the process if an event is used with a stream of another context. NVIDIA's driver crashes in this case.
 void check_context(cu_stream stream) {
   if (stream != nullptr && stream->context != current()) misuse("an event is used with a stream of another context");
 }
@@ -293,7 +294,7 @@ int cuMemcpyDtoHAsync_v2(void* to, cu_address from, std::size_t bytes, cu_stream
     });
     if (answer != kSuccess || is_pinned(to, bytes) || is_capturing(stream)) return answer;
   }
-  // A copy into pageable memory is done when the call returns.
+  // A copy into pageable memory is complete when the call returns.
   return cuStreamSynchronize(stream);
 }
 
@@ -308,7 +309,8 @@ int cuMemsetD8Async(cu_address at, unsigned char value, std::size_t bytes, cu_st
   });
 }
 
-// Both functions wait only for the default stream, as if all other streams had been made so that they ignore it.
+// Both functions wait only for the default stream. This is right if the program created all other streams with
+// CU_STREAM_NON_BLOCKING, as the tests do.
 int cuMemcpyHtoD_v2(cu_address to, const void* from, std::size_t bytes) {
   if (const int answer = cuMemcpyHtoDAsync_v2(to, from, bytes, nullptr); answer != kSuccess) return answer;
   return cuStreamSynchronize(nullptr);

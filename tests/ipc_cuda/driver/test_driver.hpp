@@ -1,16 +1,17 @@
 // A test driver: a libcuda.so.1 that needs no device, for tests of memory that processes share. The memory of its
-// devices is in memfds, so each process that opens a handle sees the bytes. Streams run on a thread of their own. The
-// driver keeps to the rules that NVIDIA documents, and to the strictest one if editions differ. It answers as
-// documented. If a program does something that is documented as undefined, the driver prints a sentence and ends the
-// process. The driver names its device "forksight test driver".
+// devices is in memfds, so each process that opens a handle sees the bytes. A thread of the driver executes the
+// streams. The driver follows the rules that NVIDIA documents. If editions of the documentation differ, it follows the
+// strictest rule. If a program does something that is documented as undefined, the driver prints a sentence and ends
+// the process. The driver names its device "forksight test driver".
 //
-// Some rules are not documented. They were seen with driver 580.159 of an H200, and this driver keeps to them: an error
-// of a stream that is being captured, a copy into pageable memory that waits, memory that may only be read.
+// Some rules are not documented. They were observed with driver 580.159 of an H200, and this driver follows them: which
+// calls fail during a capture, that a copy into pageable memory waits, and that a write to read-only memory fails.
 //
 // Environment variables control the driver. CUDA_VISIBLE_DEVICES is a list of 0 and 1. FORKSIGHT_TEST_DRIVER_LACKS is a
 // list of numbers of attributes whose value is to be 0. FORKSIGHT_TEST_DRIVER_MPS is the value of the attribute for
-// MPS. Without it the driver is too old to know this attribute. FORKSIGHT_TEST_DRIVER_FAILS is the name of a function
-// that fails with CUDA_ERROR_OUT_OF_MEMORY.
+// MPS. Without this variable, the driver behaves like an old one that does not know the attribute.
+// FORKSIGHT_TEST_DRIVER_FAILS is the name of a function that fails with CUDA_ERROR_OUT_OF_MEMORY.
+// FORKSIGHT_TEST_DRIVER_KILLS is the name of a function that kills the process.
 #pragma once
 
 #include <unistd.h>
@@ -67,12 +68,13 @@ struct used_memory {
 // Finds the bytes at a device address, if the program may use all of them in this way. Otherwise returns the driver's
 // answer. Ends the process by misuse() if the use is undefined.
 int find_memory(cu_address at, std::size_t bytes, use how, used_memory& memory);
-// True for memory of cuMemAllocHost(). Only such memory takes a copy while the host goes on.
+// True for memory of cuMemAllocHost(). Only a copy into such memory is asynchronous.
 bool is_pinned(const void* memory, std::size_t bytes);
-// Calls that are not allowed during a capture end the captures that this thread must respect. Returns true then.
+// For calls that are not allowed during a capture: invalidates the captures whose mode forbids such a call by this
+// thread. Returns true if there was one.
 bool ends_captures();
 
-// Waits until the condition is true. The lock is held while the condition is computed. Meanwhile all streams go on.
+// Waits until `done` returns true. Holds the lock while `done` runs. Executes the steps of all streams meanwhile.
 void wait_until(const std::function<bool()>& done);
 
 // Makes a memfd with this name and size. Returns its descriptor, or -1.

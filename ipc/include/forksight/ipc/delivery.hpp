@@ -1,5 +1,5 @@
-// Tells what became of the messages that send_copy() of one handle has accepted. With feed::thread, send_copy() returns
-// before they are sent.
+// What became of the messages that send_copy() of one handle has accepted. With feed::thread, send_copy() returns
+// before the messages are sent.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,10 @@ struct delivery {
     error why;  // the error of the first message of the range
   };
   std::uint64_t accepted = 0;
-  // Accepted messages that were taken into the queue. A present or later consumer can receive them. Perhaps none will.
+  // Accepted messages that were put into the queue. A present or later consumer can receive them, but perhaps none
+  // does.
   std::uint64_t sent = 0;
-  std::uint64_t lost = 0;               // not taken into the queue, and never will be
+  std::uint64_t lost = 0;               // accepted messages that were not put into the queue, and never will be
   std::uint64_t pending = 0;            // still with the feeder
   std::vector<lost_range> lost_ranges;  // in order; complete if there are at most kMostRanges
   static constexpr std::size_t kMostRanges = 1024;

@@ -21,12 +21,12 @@ struct gc_report {
   std::vector<std::string> in_use;
   std::vector<std::string> skipped;  // "name: why"
 };
-// Removes named queues that no process has open. Each user of a queue holds a lock, which the kernel takes back when
-// the user ends, in whatever way. dry_run: removes nothing, and only reports.
+// Removes named queues that no process has open. Each user of a queue holds a lock. However the user ends, the kernel
+// releases that lock. dry_run: removes nothing, and only reports.
 result<gc_report> gc(bool dry_run = false);
-// Waits until nobody has that named queue open, and then removes it. False: somebody else removed its name meanwhile.
-// The caller does not take part in the queue, and keeps no state. So it may be killed at any time, and started again.
-// Errors: not_found, untrusted, bad_option, system.
+// Waits until no process has that named queue open, and then removes it. Returns false if another process removed the
+// name meanwhile. The caller does not take part in the queue, and this call keeps no state. So the caller may be killed
+// at any time and started again. Errors: not_found, untrusted, bad_option, system.
 result<bool> remove_when_unused(const std::string& name);
 
 }  // namespace forksight::ipc

@@ -21,14 +21,14 @@ enum class on_death : std::uint8_t { drop, redeliver };
 // drop_oldest: they drop the oldest message that no consumer has now, and count it.
 enum class full : std::uint8_t { block, fail, drop_oldest };
 // any: the handle becomes a producer with its first acquire(), and a consumer with its first receive(). caretaker: the
-// handle looks after parked messages, and can neither send nor receive. It does not count for unlink_at. Nobody waits
-// for it as a producer or a consumer.
+// handle is for parked messages, and can neither send nor receive. It does not count for unlink_at, and it counts
+// neither as a producer nor as a consumer.
 enum class role : std::uint8_t { any, producer, consumer, caretaker };
 
 struct options {
   std::uint32_t slots = 64;              // messages in the queue; rounded up to a power of two, 2 to 2^20
   std::uint32_t buffers = 64;            // 1 to 2^20
-  std::size_t buffer_bytes = 64 * 1024;  // of each buffer; rounded up to a multiple of 64
+  std::size_t buffer_bytes = 64 * 1024;  // size of each buffer; rounded up to a multiple of 64
   strategy backing = strategy::memfd;
   feed feeding = feed::direct;
   on_death after_death = on_death::drop;
@@ -39,14 +39,14 @@ struct options {
   std::uint32_t max_participants = 16;  // handles attached at the same time, 2 to 255
   // strategy::named: remove the name when this many handles are attached; 0: never
   std::uint32_t unlink_at = 0;
-  // How many handles will be producers, and how many consumers, from the creation of the queue to its end, 0 to 4096.
-  // Each handle counts when it ends, and a process that is started again counts again. A consumer is told `closed` or
-  // `producer_died` only after so many producers have ended, and a producer is told `no_consumer` only after so many
-  // consumers have. 0: not known. Then the end of the last one that is there counts.
+  // How many handles will be producers, and how many consumers, from the creation of the queue to its end, 0 to 4096. A
+  // process that is started again counts again. receive() returns `closed` or `producer_died` only after this number of
+  // producers has ended. send() and acquire() return `no_consumer` only after this number of consumers has ended. 0:
+  // the number is not known. Then these errors come when the last producer or consumer that is attached has ended.
   std::uint32_t expected_producers = 0, expected_consumers = 0;
-  // After the last producer or consumer has ended, the others wait so long for another one before they are told
-  // `closed`, `producer_died` or `no_consumer`. They do not wait if all that were expected have closed in order. A
-  // handle begins to count this time when one of its calls notices that nobody is left.
+  // After the last producer or consumer has ended, the others wait this long for another one, before a call returns
+  // `closed`, `producer_died` or `no_consumer`. They do not wait if all expected ones have closed their handles. For a
+  // handle, this time begins when one of its calls notices that no producer or consumer is left.
   std::chrono::milliseconds grace{0};
   bool atfork_handlers = false;   // feed::thread: the feeder's lock is taken across fork()
   bool readonly_payload = false;  // only the creator may write into buffers
@@ -60,7 +60,8 @@ class deadline {
   using clock = std::chrono::steady_clock;
   constexpr deadline(clock::time_point at) : at_(at) {}
   static constexpr deadline never() { return deadline(clock::time_point::max()); }
-  // A call with this deadline does not wait. Its error only says what is missing. inspect() says who has it.
+  // A call with this deadline does not wait. The text of its error says only what is missing. inspect() says which
+  // process has it.
   static constexpr deadline now() { return deadline(clock::time_point::min()); }
   // If the end of the span is beyond the range of the clock, this is never().
   static deadline after(clock::duration span) {

@@ -1,6 +1,7 @@
-// A queue of buffers between processes of one host. A producer writes into a loan, and a consumer reads the message.
-// Only the index of the buffer moves. A process may die at any instruction: the others find out, and get what it held.
-// So nobody hangs, and every error says who holds what.
+// A queue of buffers in shared memory, between processes of one host. A producer writes into a loan, and a consumer reads
+// the message. The bytes are not copied: only the index of the buffer goes through the queue. A process may die at any
+// instruction. The others notice its death, and get the buffers that it held. So no process hangs because of a death, and
+// the text of a timeout says which process holds which buffers.
 //
 // Any number of threads of a process may use one handle at once. After fork() the child needs a handle of its own:
 // reattach_after_fork().
@@ -26,7 +27,7 @@ class segment;
 void at_each_look(const queue& of, std::function<void()> look);
 }  // namespace detail
 
-// A buffer to write into. It goes back to the pool if it is not sent.
+// A buffer to write into. If it is not sent, the destructor gives it back to the queue.
 class loan {
  public:
   loan() = default;
@@ -38,7 +39,7 @@ class loan {
   // The size of the buffer in bytes. 0: the loan was sent or moved from.
   std::size_t capacity() const { return capacity_; }
   explicit operator bool() const { return data_ != nullptr; }
-  // Which buffer it is, 0 to options::buffers - 1, for a program that keeps something for each buffer.
+  // The number of the buffer, 0 to options::buffers - 1, for a program that stores something for each buffer.
   std::uint32_t index() const { return buffer_; }
 
  private:
@@ -52,8 +53,8 @@ class loan {
   std::uint32_t generation_ = 0;
 };
 
-// A message to read. When this object is destroyed, the buffer goes back to the pool. With on_death::redeliver, that
-// acknowledges the message. A message of receive_parked() is different: only release() frees its buffer. If the object
+// A message to read. When this object is destroyed, its buffer becomes free. With on_death::redeliver, that acknowledges
+// the message. A message of receive_parked() is different: only release() frees its buffer. If the object
 // is destroyed without release(), the message is parked again.
 class message {
  public:
@@ -72,18 +73,18 @@ class message {
   std::uint32_t deliveries() const { return deliveries_; }
   explicit operator bool() const { return data_ != nullptr; }
   std::uint32_t index() const { return buffer_; }
-  // Its place in the order in which all messages of the queue were sent, modulo 2^32. It stays the same when the
-  // message is delivered again, parked or requeued.
+  // The position of the message in the order in which all messages of the queue were sent, modulo 2^32. It stays the same
+  // when the message is delivered again, parked or requeued.
   std::uint32_t number() const { return position_; }
-  // Gives the buffer back now. evicted: other processes took this one for dead, and may have given the message to
-  // another consumer.
+  // Frees the buffer now. evicted: other processes took this one for dead, and may have given the message to another
+  // consumer.
   result<void> release();
-  // Puts the message aside: no receive() returns it until it is requeued. This is for a consumer that cannot handle it.
+  // Parks the message: receive() does not return it until it is requeued. This is for a consumer that cannot handle it.
   // Errors of park() and requeue(): evicted, used_after_fork, corrupt, bad_option (the message is empty, or was
   // released). After an error, the object still has the message, except after evicted and corrupt.
   result<void> park();
-  // For a message of receive_parked(), else bad_option. The next receive() gets it, with deliveries() 1, before all
-  // messages that are queued.
+  // Only for a message of receive_parked(); for another message, the error is bad_option. The next receive() gets the
+  // message, with deliveries() 1, before all queued messages.
   result<void> requeue();
 
  private:
@@ -108,12 +109,12 @@ class queue {
   // Errors: bad_option, no_space, cgroup_limit, fd_limit, system.
   static result<queue> create(const options& wanted);
   // Attaches to the queue of that name, or creates it if there is none. Any number of processes may call this at the
-  // same time, in any order: exactly one creates the queue. Nobody sees a queue that is not complete. A creator that is
-  // killed does not keep the others from creating it. `name`: 1 to 64 letters, digits, '.', '_' and '-', not '.' first,
-  // and not 32 hex digits. The file is /dev/shm/forksight-NAME. wanted.backing is ignored: the queue is of
-  // strategy::named. A queue that exists must have the same options. Only spin_us and `as` may differ. If its users
-  // have all gone, its messages are still there. Errors: those of create() and of attach(). bad_option: the name, or an
-  // option that differs. untrusted: also a file of that name that is no queue. It is never removed or changed.
+  // same time, in any order: exactly one creates the queue. No process sees an incomplete queue. If the creator is killed
+  // meanwhile, another process can still create the queue. `name`: 1 to 64 letters, digits, '.', '_' and '-', not '.'
+  // first, and not 32 hex digits. The file is /dev/shm/forksight-NAME. wanted.backing is ignored: the queue is of
+  // strategy::named. If the queue exists, it must have the same options. Only spin_us and `as` may differ. If all its users
+  // have ended, its messages are still there. Errors: those of create() and of attach(). bad_option: the name is invalid,
+  // or an option differs. untrusted: also if a file with that name is not a queue; such a file is never removed or changed.
   static result<queue> open_or_create(const std::string& name, const options& wanted);
   // The caller keeps the descriptor. `payload_fd`: the payload's descriptor, for a queue with
   // options::readonly_payload; else -1. Errors: not_found, untrusted, abi_mismatch, corrupt, no_participant, fd_limit,
@@ -121,8 +122,8 @@ class queue {
   static result<queue> attach(int fd, role as = role::any, int payload_fd = -1);
   static result<queue> attach(const std::string& name, role as = role::any);
 
-  // The descriptor of the segment. It has FD_CLOEXEC: clear this flag if an exec shall keep the descriptor. -1: this
-  // handle is closed.
+  // The descriptor of the segment. It has FD_CLOEXEC. Clear this flag if a program that is started by exec needs the
+  // descriptor. -1: this handle is closed.
   int fd() const;
   int payload_fd() const;
   // "/forksight-<32 hex digits>" or "/forksight-NAME" of a named queue, else empty.
@@ -130,34 +131,39 @@ class queue {
   std::size_t buffer_bytes() const;
 
   // Errors of acquire(), send(), receive() and send_copy(): used_after_fork, role, closed, evicted, corrupt, cancelled,
-  // and those that are named at each of them. Returns a free buffer. Also returns timeout, no_consumer.
+  // and the errors that are named at each function.
+  //
+  // Returns a free buffer. Further errors: timeout, no_consumer.
   result<loan> acquire(deadline until = deadline::never());
-  // Sends the first `bytes` of the loan. The loan then belongs to the queue. Also returns too_large, timeout and
-  // no_consumer; after these errors, the caller still has the loan.
+  // Sends the first `bytes` of the loan. Afterwards the loan is empty. Further errors: too_large, timeout, no_consumer.
+  // After these errors, the caller still has the loan.
   result<void> send(loan&& from, std::size_t bytes, deadline until = deadline::never());
-  // Returns the oldest message that no consumer has. Also returns timeout, producer_died.
+  // Returns the oldest message that no consumer has. Further errors: timeout, producer_died.
   result<message> receive(deadline until = deadline::never());
-  // The handle becomes a producer or a consumer now, not with its first acquire() or receive(). Returns the errors of
-  // those calls, and bad_option for another role.
+  // Makes the handle a producer or a consumer now. Without this call, its first acquire() or receive() does that. Returns
+  // the errors of those calls, and bad_option for another role.
   result<void> take_role(role as);
   // Sends a copy. The errors are those of acquire() and send(). With feed::thread, it puts the copy on an unbounded
   // list and returns at once. If an accepted message cannot be sent later, the next send_copy() returns the reason and
   // does not accept its own message. flush() and close_producer() also return the reason.
   result<void> send_copy(const void* data, std::size_t bytes, deadline until = deadline::never());
 
-  // Descriptors for event loops: poll(), epoll, asyncio. The first is readable (POLLIN) while a receive() with
-  // deadline::now() would return anything but `timeout`: a message, or the end of the queue. The second is readable while
-  // such an acquire() would. A call that finds nothing more makes it unreadable again. Do not read or write it. The first
-  // call of each of these functions starts a thread, and makes the handle a consumer or a producer. The descriptor
-  // belongs to the handle, and ends with it. Errors: those of take_role(), fd_limit, system.
+  // Descriptors for event loops: poll(), epoll, asyncio. The descriptor of message_fd() is readable (POLLIN) while a
+  // receive() with deadline::now() would return a message or an error other than `timeout`. The descriptor of room_fd() is
+  // readable while an acquire() with deadline::now() would return a buffer or an error other than `timeout`. A call that
+  // returns `timeout` makes its descriptor unreadable again. Do not read or write the descriptors. The first call of each of
+  // these functions starts a thread, and makes the handle a consumer or a producer. The descriptors belong to the handle,
+  // and are closed with it. Errors: those of take_role(), fd_limit, system.
   result<int> message_fd();
   result<int> room_fd();
 
   // Parked messages are those that killed max_redeliver + 1 consumers, and those that a consumer parked. A handle of
-  // any role may make the next two calls. Errors of both: used_after_fork, cancelled, evicted, corrupt, closed (this
-  // handle is empty). Takes the oldest parked message, without waiting. This does not count as a delivery: deliveries()
-  // does not change. If this process dies with the message, the message is parked again. Also returns timeout: no
-  // message is parked.
+  // any role may call the next two functions. Errors of both: used_after_fork, cancelled, evicted, corrupt, closed (this
+  // handle is empty).
+  //
+  // Takes the oldest parked message, without waiting. This does not count as a delivery: deliveries() does not change. If
+  // this process dies while it has the message, the message is parked again. Further error: timeout (no message is
+  // parked).
   result<message> receive_parked();
   // Requeues all parked messages, as message::requeue() does. Returns how many there were.
   result<std::size_t> requeue();
@@ -165,23 +171,23 @@ class queue {
   // Waits until the feeder has sent or lost all messages that were accepted before the call. feed::direct: returns at
   // once. Errors: undelivered (a message that this handle had accepted at any time was lost), timeout, used_after_fork.
   result<delivery> flush(deadline until = deadline::never());
-  // After this call, the handle cannot send. With feed::thread, the messages on its list are sent before. When no
-  // producer is left, consumers receive the queued messages, and then `closed`. The errors are those of flush(). After
-  // a timeout the feeder goes on, and the call may be made again. The destruction of a handle does the same, but nobody
-  // is told what was lost.
+  // After this call, the handle cannot send. With feed::thread, the call first waits until the messages on its list are
+  // sent. When no producer is left, consumers receive the queued messages, and then the error `closed`. The errors are
+  // those of flush(). After a timeout the feeder goes on, and the call may be repeated. The destructor of a handle does
+  // the same, but cannot report which messages were lost.
   result<delivery> close_producer(deadline until = deadline::never());
   // How far the feeder is now. All numbers are 0 without feed::thread and in a forked child.
   delivery delivered() const;
-  // Each call that waits on this handle, in any thread, returns `cancelled`. Every later acquire(), send(), receive()
-  // and send_copy() does so too. Messages that the feeder has not sent are lost, and flush() and close_producer() say
-  // so. Loans and messages can still be given back, and the handle can be closed. Async-signal-safe, as long as no
-  // other thread destroys or moves the handle.
+  // Makes each call that waits on this handle, in any thread, return `cancelled`. Every later acquire(), send(), receive()
+  // and send_copy() also returns `cancelled`. Messages that the feeder has not sent are lost, and flush() and
+  // close_producer() report that. Loans and messages can still be given back, and the handle can be closed.
+  // Async-signal-safe, as long as no other thread destroys or moves the handle.
   void cancel() const noexcept;
-  // After this call, nobody can send. drain: queued messages can still be received. Else every receive() returns
-  // `closed`.
+  // After this call, no handle of the queue can send. drain: queued messages can still be received. Without `drain`, every
+  // receive() returns `closed`.
   void shutdown(bool drain);
-  // Looks for dead participants now, and gives what they held to the others. Returns how many were dead. Calls that
-  // wait also do this.
+  // Looks for dead participants now, and gives the buffers that they held to the others. Returns how many were found dead.
+  // Calls that wait also do this.
   std::size_t recover();
   snapshot inspect() const;
 

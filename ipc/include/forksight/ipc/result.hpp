@@ -1,5 +1,5 @@
-// A value, or an error. An error has a code, errno, the pid of the process that it is about, and a text. The text names
-// the object and the process, and says what to do.
+// A value, or an error. An error has a code, errno, the pid of the process that the error is about, and a text. The
+// text names the object and the process, and says what to do.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The state of a queue: who takes part, who holds which buffer since when, and what was lost. It is read while other
-// processes go on. So its parts may come from slightly different instants.
+// The state of a queue: its participants, who holds which buffer and for how long, and how many messages were lost. It
+// is read while other processes use the queue. So its parts may come from slightly different moments.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct snapshot {
     std::uint32_t pid = 0;
     life lives = life::unknown;          // unknown: it attached without a usable /proc
     bool is_of_other_namespace = false;  // its pid means nothing in our namespace
-    char state = 0;                      // of /proc/PID/stat: R, S, D, T, Z; 0: not known
+    char state = 0;                      // the state in /proc/PID/stat: R, S, D, T, Z; 0: not known
     bool is_producer = false, is_consumer = false, is_caretaker = false;
     bool waits_for_message = false, waits_for_slot = false, waits_for_buffer = false;
     std::uint64_t sent = 0, received = 0;
@@ -31,14 +31,14 @@ struct snapshot {
   struct buffer {
     std::uint32_t index = 0;
     buffer_state state = buffer_state::free;
-    std::uint32_t pid = 0;  // of the participant that has it; 0: nobody has it, or that participant is gone
+    std::uint32_t pid = 0;  // pid of the participant that has the buffer; 0: none has it, or that participant is gone
     std::uint32_t deliveries = 0;
     std::uint64_t age_ms = 0;  // since the last change of its state
-    // These are for messages, and 0 for a loan.
+    // The fields below describe a message. For a loan they are 0.
     std::uint64_t bytes = 0;
     std::uint32_t producer = 0;         // pid
     std::uint32_t number = 0;           // as of message::number()
-    std::uint32_t parked_by = 0;        // pid of the consumer that parked it; 0: none did: it killed too many consumers
+    std::uint32_t parked_by = 0;        // pid of the consumer that parked it; 0: not parked by a consumer
     std::vector<std::uint32_t> killed;  // pids of consumers that died while they held it; at most the last six
   };
 
@@ -52,10 +52,10 @@ struct snapshot {
   std::uint64_t buffer_bytes = 0, segment_bytes = 0;
   std::uint64_t payload_inode = 0;  // inode of a read-only payload's file, else 0
   std::uint32_t queued = 0, loaned = 0, held = 0, returned = 0, parked = 0, withdrawn = 0, free = 0;
-  // The handles of a role, apart from those that are there now.
+  // How many handles of a role are expected and have ended. Handles that are attached now are not counted.
   struct role_counts {
     std::uint32_t expected = 0;  // options::expected_producers or options::expected_consumers; 0: not known
-    std::uint32_t closed = 0;    // ended in order
+    std::uint32_t closed = 0;    // closed their handle
     std::uint32_t died = 0;
   };
   role_counts producers, consumers;

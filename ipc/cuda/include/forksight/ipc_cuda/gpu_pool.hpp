@@ -1,19 +1,20 @@
-// Buffers in the memory of a CUDA device, which a queue passes from one process to others. No byte is copied, and no
-// host thread waits for the device. Streams wait for each other, through two words for each buffer. The words are in
-// memory of the host that all processes share, and the device reads and writes them.
+// A pool of buffers in the memory of a CUDA device. A queue passes the buffers from one process to others, without
+// copying their bytes. acquire(), send(), receive() and release() do not wait for the device. Instead, streams wait for
+// each other, through two words for each buffer. The words are in host memory that all processes share, and the device
+// reads and writes them.
 //
 // The process that creates a pool writes. The processes that receive the pool read. A process may die at any
-// instruction, even while streams of others wait for its work: the others find out, its buffers are given back, and the
-// streams go on. docs/cuda-ipc.md says what was proven, and on which driver.
+// instruction, even while streams of others wait for its work. The others then notice its death, its buffers are given
+// back, and the streams go on. docs/cuda-ipc.md says what was proven, and on which driver.
 //
 // The pool calls the CUDA driver, in the libcuda.so.1 that the process has loaded or finds. During each call, the
 // device's primary context is current. The CUDA runtime uses the same context, and streams must belong to it. The
-// program must have initialised CUDA. Any number of threads may use a pool. But close(), a move and the destruction of
-// a pool must not run beside other calls of it.
+// program must have initialised CUDA. Any number of threads may use a pool. But no other call on a pool may run while
+// close(), a move or the destructor of that pool runs.
 //
-// Other processes get a pool once, over a connected UNIX socket. A descriptor of device memory can travel only over a
-// socket or by inheritance, and CUDA does not survive a fork. Legacy handles take the same way, in a sealed page beside
-// the queue's descriptor. A message of the queue contains only a buffer's index and a length.
+// Another process gets the pool once, over a connected UNIX socket. A descriptor of device memory can be passed only
+// over a socket or by inheritance, and CUDA does not work after a fork. Legacy handles also come over the socket, in a
+// sealed page beside the queue's descriptor. A message of the queue contains only a buffer's index and a length.
 #pragma once
 
 #include <cstddef>
@@ -43,19 +44,21 @@ enum class memory : std::uint8_t { vmm_fd, legacy, mempool };
 struct pool_options {
   int device = 0;             // ordinal, as this process numbers them
   std::uint32_t buffers = 4;  // 1 to 1024
-  std::size_t bytes = 0;      // of each buffer
+  std::size_t bytes = 0;      // the size of each buffer
   memory kind = memory::vmm_fd;
-  // 0: the pool allocates its own memory. Else the address of memory that the program has allocated by cuMemAlloc() or
-  // cudaMalloc(); `kind` must be legacy. The buffers lie there, each at a multiple of 256 bytes. The readers can use
-  // the whole allocation that contains it. The program must not free it before close() has succeeded.
+  // 0: the pool allocates its own memory. Otherwise the address of memory that the program has allocated by
+  // cuMemAlloc() or cudaMalloc(); `kind` must be legacy. The buffers begin at this address, each at a multiple of 256
+  // bytes from it. The readers can access the whole allocation that contains the address. The program must not free the
+  // allocation before close() has succeeded.
   device_address existing = 0;
   ipc::on_death after_death = ipc::on_death::drop;
   ipc::full when_full = ipc::full::block;
   std::uint32_t max_participants = 16;
 };
 
-// A buffer to write into. Work on the stream that it was acquired for may write into it. The buffer goes back to the
-// pool if it is not sent. A later call of the pool does that if the stream is being captured into a graph.
+// A buffer to write into. Work on the stream that it was acquired for may write into it. If the buffer is not sent, the
+// destructor gives it back to the pool. While the stream is being captured into a graph, a later call of the pool gives
+// it back instead.
 class gpu_loan {
  public:
   gpu_loan();
@@ -109,7 +112,8 @@ class gpu_pool {
   gpu_pool() = default;
   gpu_pool(gpu_pool&&) noexcept = default;
   gpu_pool& operator=(gpu_pool&&) noexcept;
-  // Like close(), and waits like it. But memory that is still in use elsewhere stays until this process ends.
+  // Does what close() does, and waits as close() does. But if another process has the memory open, the memory stays
+  // until this process ends.
   ~gpu_pool();
 
   // Errors: no_driver, not_initialised, initialised_in_parent, unsupported, no_device, bad_option, driver, queue.
@@ -119,26 +123,29 @@ class gpu_pool {
   memory kind() const;
 
   // All functions below may return used_after_fork, queue and driver. Those with a stream may also return capturing,
-  // and bad_option for a stream that is not of the device's primary context. After an error that is not of the queue,
-  // no buffer and no message is lost. Returns a free buffer for work on `on`. `on` waits for the work of the last
-  // reader.
+  // and bad_option for a stream that is not of the device's primary context. After an error other than `queue`, no
+  // buffer and no message is lost.
+  //
+  // Returns a free buffer for work on `on`. `on` waits for the work of the buffer's last reader.
   result<gpu_loan> acquire(stream on, deadline until = deadline::never());
   // Sends the first `bytes` of the loan. The streams of readers wait for the work that is on `on` now.
   result<void> send(gpu_loan&& from, std::size_t bytes, stream on, deadline until = deadline::never());
-  // Returns the oldest message. `on` waits for the writer's work on it. Also producer_died. With memory::legacy,
-  // nothing more can then be received, and data() of messages that are left is 0. With memory::vmm_fd, a message that
-  // the device had finished while the writer lived is still received. A message that it had not finished is dropped
-  // with this error, and the caller may ask for the next one. The error also comes when no message is left.
+  // Returns the oldest message. `on` waits for the writer's work on it. May also return producer_died. With
+  // memory::legacy, nothing more can then be received, and data() of messages that the program still has is 0. With
+  // memory::vmm_fd, a message that the device had finished while the writer lived is still received. A message that the
+  // device had not finished is dropped with this error, and the caller may ask for the next one. receive() also returns
+  // this error when the writer has died and no message is left.
   result<gpu_message> receive(stream on, deadline until = deadline::never());
 
-  // For the creator: ends sending, accepts no more readers, and frees the memory if no other process has it open. Else
-  // returns in_use, whose text says who has it open; close() may be called again. For a reader: closes the memory.
-  // Messages that are left keep it open. Before memory is closed or freed, the host waits for the work of this process
-  // on buffers that were sent, released or given back.
+  // For the creator: ends sending, accepts no more readers, and frees the memory if no other process has it open.
+  // Otherwise returns in_use, whose text names the processes that have it open; close() may be called again. For a
+  // reader: closes the memory. Messages that the program still has keep it open. Before the memory is closed or freed,
+  // close() waits for the work of this process on buffers that were sent, released or given back.
   result<void> close();
-  // Gives back the buffers that dead readers held. Returns how many readers were dead. Lets the streams of all
-  // processes go on that wait for work of a dead process. Calls that wait for the queue do this by themselves. A thread
-  // that waits in cuStreamSynchronize() does not: call this in another thread, or in another process of the pool.
+  // Gives back the buffers that dead members of the pool held. Returns how many members were found dead. Also releases
+  // the streams of all processes that wait for work of a dead process. Calls that wait for the queue do the same. A
+  // thread that waits in cuStreamSynchronize() does not, so call this function in another thread or another process of
+  // the pool.
   std::size_t recover();
 
  private:
