@@ -1,4 +1,5 @@
-// Debug files and programs from a debuginfod server. The test itself is the server, and has one file.
+// Tests that forksight gets debug files and programs from a debuginfod server. The test itself is the server, and answers
+// each request with the same file.
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -97,7 +98,7 @@ class Debuginfod : public testing::Test {
     if (!folder_.empty()) std::filesystem::remove_all(folder_);
   }
 
-  // The function of a fixture's innermost frame, if its program is at `path`.
+  // Returns the function of the innermost frame of the stack "template". The fixture's program is read from `path`.
   static std::string innermost(const Dump& dump, const std::string& path) {
     std::vector<Module> modules = dump.modules;
     for (Module& module : modules) {
