@@ -23,7 +23,8 @@ inline std::size_t run_all_stages(std::vector<std::byte> bytes) {
   model::Model model;
   collect::ProcessTable processes(model);
   collect::TraceReader(file.value(), model, processes, false).read();
-  // `forksight run` gets the model packed from a child process. unpack() refuses a model with an id that does not exist.
+  // `forksight run` gets the model packed from a child process. unpack() refuses a model with an id that does not
+  // exist.
   if (!guard::unpack(guard::pack(model))) std::abort();
   const std::vector<Finding> findings = conclude(model);
   return render::render_text(model, findings).size() + render::render_json(model, findings).size();

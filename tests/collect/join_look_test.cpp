@@ -14,9 +14,9 @@ model::Stack stack_at(int line) {
   return stack;
 }
 
-// Makes a model of process 10 and its child 20. Thread 11 of process 10 held a lock at the fork. The trace says that the
-// child called the lock function at line 5. A later look from outside saw the child's thread at line 7, and thread 11 at
-// line 9. Both threads wait for the futex at `word`.
+// Makes a model of process 10 and its child 20. Thread 11 of process 10 held a lock at the fork. The trace says that
+// the child called the lock function at line 5. A later look from outside saw the child's thread at line 7, and thread
+// 11 at line 9. Both threads wait for the futex at `word`.
 model::Model made(model::LockKind kind, std::uint64_t word) {
   model::Model model;
   model.processes.resize(2);

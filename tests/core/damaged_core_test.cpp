@@ -1,6 +1,6 @@
 // Two threads wait for each other's mutex. The test writes a core of their process, and overwrites words that forksight
-// reads: in the mutexes, in the structs of the threads, and in the notes. forksight must not crash, whatever the words are.
-// The damage is the same in each run.
+// reads: in the mutexes, in the structs of the threads, and in the notes. forksight must not crash, whatever the words
+// are. The damage is the same in each run.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -49,8 +49,8 @@ std::string rules_of(const std::vector<std::byte>& core) {
   return all;
 }
 
-// A child of vfork() locks a mutex that another thread of its parent holds. That other thread still runs. The child uses the
-// memory of its parent. In this memory the child's thread has the thread id of the parent's thread.
+// A child of vfork() locks a mutex that another thread of its parent holds. That other thread still runs. The child
+// uses the memory of its parent. In this memory the child's thread has the thread id of the parent's thread.
 [[noreturn]] void block_in_vfork() {
   std::thread([] {
     pthread_mutex_lock(&g_first);

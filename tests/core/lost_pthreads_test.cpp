@@ -97,8 +97,8 @@ TEST(LostPthreads, AreInTheChildsMemory) {
   other.join();
 }
 
-// _Fork() does not change the structs of lost threads. They keep their thread ids, although these threads do not exist in the
-// child.
+// _Fork() does not change the structs of lost threads. They keep their thread ids, although these threads do not exist
+// in the child.
 TEST(LostPthreads, KeepTheirTidsAfterABareFork) {
   std::binary_semaphore end{0};
   std::atomic<pid_t> tid{0};

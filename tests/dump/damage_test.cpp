@@ -1,5 +1,5 @@
-// Tests dumps of damaged traces. The dump has one line, with an offset, for each bad record. It also shows the records after a
-// bad record.
+// Tests dumps of damaged traces. The dump has one line, with an offset, for each bad record. It also shows the records
+// after a bad record.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -82,9 +82,9 @@ std::set<std::string> offsets(const std::vector<dump::Json>& lines) {
   return found;
 }
 
-// If one byte of a trace is changed, the dump may lose only the record with this byte. The test does not check this for the
-// bytes of a record's size: with a wrong size, a record may include the records after it. Each byte is changed in only one of
-// three ways, because a dump for each way and byte would take a minute.
+// If one byte of a trace is changed, the dump may lose only the record with this byte. The test does not check this for
+// the bytes of a record's size: with a wrong size, a record may include the records after it. Each byte is changed in
+// only one of three ways, because a dump for each way and byte would take a minute.
 void flip_each_byte(const std::vector<std::byte>& good) {
   const std::set<std::string> all = offsets(dumped_lines(good));
   std::set<std::size_t> sizes;

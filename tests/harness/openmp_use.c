@@ -1,5 +1,5 @@
-// A library that uses OpenMP, and so keeps a thread pool of libgomp. If a thread has used the library and forks, the child
-// hangs when it uses the library.
+// A library that uses OpenMP, and so keeps a thread pool of libgomp. If a thread has used the library and forks, the
+// child hangs when it uses the library.
 #include <forksight/fork_test.h>
 
 static int use(void) {

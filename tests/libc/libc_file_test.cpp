@@ -1,4 +1,5 @@
-// Tests that the version of a glibc, and the layout of its condition variables, are found in the machine code of its file.
+// Tests that the version of a glibc, and the layout of its condition variables, are found in the machine code of its
+// file.
 #include "libc/libc_file.hpp"
 
 #include <dlfcn.h>
@@ -93,8 +94,8 @@ TEST(LibcFile, ShowsTheLayoutByItsCode) {
   EXPECT_EQ(change_to(12), abi::ConditionKind::kUnknown);
 }
 
-// A copy of bytes between two inaccessible pages. The copy begins directly after the first of these pages, or ends directly
-// before the second.
+// A copy of bytes between two inaccessible pages. The copy begins directly after the first of these pages, or ends
+// directly before the second.
 class GuardedBytes {
  public:
   enum class At { kBeginning, kEnd };
@@ -123,8 +124,8 @@ class GuardedBytes {
   std::span<const std::byte> bytes_;
 };
 
-// Checks that read_libc() reads only the given bytes, and that its result depends only on them. The version in the result must
-// have the major number 2, or must be unknown.
+// Checks that read_libc() reads only the given bytes, and that its result depends only on them. The version in the
+// result must have the major number 2, or must be unknown.
 void expect_sound_answer(std::span<const std::byte> bytes) {
   const GuardedBytes early(bytes, GuardedBytes::At::kBeginning);
   const GuardedBytes late(bytes, GuardedBytes::At::kEnd);
@@ -159,8 +160,8 @@ TEST(LibcFile, IsReadSafelyIfItIsDamaged) {
   EXPECT_GT(differing, 0) << "no change reached what is read";
 }
 
-// The program headers claim that a function is at the end of the file. So the file has only the first bytes of the function, or
-// none.
+// The program headers claim that a function is at the end of the file. So the file has only the first bytes of the
+// function, or none.
 TEST(LibcFile, EndsWithinAFunction) {
   const std::vector<std::byte> good = bytes_of(path_of("/libc.so.6"));
   for (const char* const name : {"gnu_get_libc_version", "pthread_cond_signal", "pthread_cond_broadcast"}) {

@@ -1,5 +1,5 @@
-// Up to glibc 2.33, the functions for condition variables are in libpthread, a separate file. The analyzer must read the
-// version from libc and the kind of condition variables from libpthread, in a live process and in a core.
+// Up to glibc 2.33, the functions for condition variables are in libpthread, a separate file. The analyzer must read
+// the version from libc and the kind of condition variables from libpthread, in a live process and in a core.
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
 #include <gtest/gtest.h>
@@ -31,8 +31,8 @@ void hide_names(std::string& file, std::string_view name) {
   for (std::size_t at = file.find(ended); at != std::string::npos; at = file.find(ended, at)) file[at] = '?';
 }
 
-// Makes two copies of the test's own libc. In one copy the functions for condition variables are not found, in the other copy
-// the version is not found.
+// Makes two copies of the test's own libc. In one copy the functions for condition variables are not found, in the
+// other copy the version is not found.
 class LibcInTwoFiles : public testing::Test {
  protected:
   void SetUp() override {

@@ -1,4 +1,5 @@
-// Tests that the layouts are those of this machine's libc. The tests bring real locks into each state, and decode their bytes.
+// Tests that the layouts are those of this machine's libc. The tests bring real locks into each state, and decode their
+// bytes.
 #include "libc/lock_layout.hpp"
 
 #include <gtest/gtest.h>
@@ -162,7 +163,8 @@ TEST(DecodeLock, TooFewBytesGiveNoState) {
   EXPECT_FALSE(decode_lock(static_cast<model::LockKind>(77), bytes, k236).has_value());
 }
 
-// Decodes the same words by both layouts. The words are right for the new layout, and mean something else in the old layout.
+// Decodes the same words by both layouts. The words are right for the new layout, and mean something else in the old
+// layout.
 TEST(DecodeLock, ConditionsOfGlibc241HaveTheirWaitersElsewhere) {
   std::array<std::uint32_t, 12> words{};
   words[0] = 4U << 1U;  // wseq: four have waited

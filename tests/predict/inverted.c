@@ -1,5 +1,5 @@
-// In these scenes the lock orders can lead to a deadlock. forksight must report each scene, with the locks that the line of
-// the scene in check_orders.py names.
+// In these scenes the lock orders can lead to a deadlock. forksight must report each scene, with the locks that the
+// line of the scene in check_orders.py names.
 #include <stdint.h>
 
 #include "orders.h"
@@ -34,8 +34,8 @@ static void plain(void) { TAKE_TURNS(go_in_turn, come_in_turn); }
 
 // --- only chance keeps the two threads apart
 
-// The second thread takes its locks after the first thread has been joined. Only a pipe orders these two events, and the
-// shim does not watch pipes.
+// The second thread takes its locks after the first thread has been joined. Only a pipe orders these two events, and
+// the shim does not watch pipes.
 static struct baton joined_first;
 static void* come_when_joined(void* unused) {
   baton_wait(joined_first);

@@ -35,8 +35,8 @@ TEST(LastRun, ReadsZeroAndLargeNumbers) {
   EXPECT_DOUBLE_EQ(parse_last_run("se.exec_start : 98765432109.5\n").value_or(-1), 98765432109.5);
 }
 
-// A child sleeps for at least 200 ms. The clock of a processor does not count the time that the hypervisor took from the
-// processor. So the test demands only a tenth of the 200 ms.
+// A child sleeps for at least 200 ms. The clock of a processor does not count the time that the hypervisor took from
+// the processor. So the test demands only a tenth of the 200 ms.
 TEST(LastRun, OfASleeperIsLongAgo) {
   using std::chrono::milliseconds;
   const auto began = std::chrono::steady_clock::now();
@@ -69,8 +69,8 @@ TEST(LastRun, OfASleeperIsLongAgo) {
   }
 }
 
-// forksight reads the clock of a processor at most once a second. So a running thread may seem to have run later than now.
-// In this case its resting time is unknown.
+// forksight reads the clock of a processor at most once a second. So a running thread may seem to have run later than
+// now. In this case its resting time is unknown.
 TEST(LastRun, OfOneselfIsNow) {
   EXPECT_LT(resting_time(getpid()).value_or(std::chrono::milliseconds(0)).count(), 10'000);
 }

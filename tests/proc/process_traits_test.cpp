@@ -74,8 +74,8 @@ TEST(MemorySharers, KnowsNothingOfAThreadThatHasEnded) {
   MemorySharers memories;
   end(ended);
   std::vector<std::int32_t> found;
-  // The call pretends that `ended` is a thread of the sharer. The result must be kUnknown, so that a caller compares another
-  // thread.
+  // The call pretends that `ended` is a thread of the sharer. The result must be kUnknown, so that a caller compares
+  // another thread.
   EXPECT_EQ(memories.find(sharer, ended, found), Sharing::kUnknown);
   EXPECT_EQ(memories.find(::getpid(), ::getpid(), found), Sharing::kShared);
   EXPECT_EQ(found, std::vector<std::int32_t>{sharer});
@@ -96,9 +96,9 @@ struct Shared {
   bool has_first;
 };
 
-// A process of user 2 (the target) shares its memory with a process of user 1 (the sharer). Another process of user 2 (the
-// examiner) has no right to compare the memory of these two. It must not claim that the target shares its memory with no
-// process. A process of user 1 with memory of another size (the copy) is not taken for a sharer.
+// A process of user 2 (the target) shares its memory with a process of user 1 (the sharer). Another process of user 2
+// (the examiner) has no right to compare the memory of these two. It must not claim that the target shares its memory
+// with no process. A process of user 1 with memory of another size (the copy) is not taken for a sharer.
 TEST(MemorySharers, AProcessWithOtherRightsMayShareTheMemory) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can make processes of two users";
   constexpr std::size_t kMuch = 64U << 20U;
@@ -113,7 +113,8 @@ TEST(MemorySharers, AProcessWithOtherRightsMayShareTheMemory) {
     if (::pipe(own) != 0) ::_exit(9);
     const auto drop_rights = [](void*) -> int {
       change_user(1);
-      // A change of the user clears the "dumpable" flag, so that even the same user may not read the memory. This sets it again.
+      // A change of the user clears the "dumpable" flag, so that even the same user may not read the memory. This sets
+      // it again.
       ::prctl(PR_SET_DUMPABLE, 1);
       if (::write(own[1], "x", 1) != 1) ::_exit(9);
       for (;;) ::pause();

@@ -1,4 +1,5 @@
-// Tests whether forksight finds Python's default handler of SIGINT in a made-up table of an interpreter's signal handlers.
+// Tests whether forksight finds Python's default handler of SIGINT in a made-up table of an interpreter's signal
+// handlers.
 #include "proc/python_interrupt.hpp"
 
 #include <gtest/gtest.h>
@@ -92,8 +93,8 @@ TEST(PythonInterrupt, KnowsTheTableOfAProgramThatBeganWithIgnoredSignals) {
   }
 }
 
-// A part of the table that begins at a later entry also looks like a table, in which other signals have these functions. If
-// the table itself is not recognised, such a part must not be taken for the table.
+// A part of the table that begins at a later entry also looks like a table, in which other signals have these
+// functions. If the table itself is not recognised, such a part must not be taken for the table.
 TEST(PythonInterrupt, DoesNotTakeAPartOfTheTableForTheTable) {
   Interpreter torn;
   torn.set(SIGKILL, kIgnore);

@@ -1,5 +1,5 @@
-// Forks three times while another thread exists: by fork() with no signal blocked, by fork() with SIGTERM blocked, and by
-// _Fork() with SIGTERM blocked.
+// Forks three times while another thread exists: by fork() with no signal blocked, by fork() with SIGTERM blocked, and
+// by _Fork() with SIGTERM blocked.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>

@@ -55,8 +55,8 @@ static void on_timer(union sigval unused) {
   count_call();
 }
 
-// libc makes a thread for each call-back, which then ends. libc also makes one thread that waits for the timers. This thread
-// still exists at the fork.
+// libc makes a thread for each call-back, which then ends. libc also makes one thread that waits for the timers. This
+// thread still exists at the fork.
 static void callbacks(void) {
   timer_t timer;
   struct sigevent event = {.sigev_notify = SIGEV_THREAD, .sigev_notify_function = on_timer};
@@ -122,7 +122,8 @@ static void* join_main(void* first) {
   exit(0);
 }
 
-// When a thread ends, the kernel writes 0 to the thread id in its descriptor. pthread_join() writes another value there.
+// When a thread ends, the kernel writes 0 to the thread id in its descriptor. pthread_join() writes another value
+// there.
 static void main_is_joined(void) {
   static pthread_t first;
   pthread_t thread;

@@ -110,8 +110,8 @@ static void* hold_shortly(void* run_other) {
   return NULL;
 }
 
-// At the fork one other thread exists, `lasting`. A third thread has held the lock for long, and has been joined: by the
-// forking thread, or, with `by_another`, by `lasting`.
+// At the fork one other thread exists, `lasting`. A third thread has held the lock for long, and has been joined: by
+// the forking thread, or, with `by_another`, by `lasting`.
 static void joined(bool by_another) {
   pthread_t lasting;
   if (pthread_create(&lasting, NULL, hold_shortly, by_another ? &lasting : NULL) != 0) abort();

@@ -96,9 +96,9 @@ TEST_F(Foresight, MeasuresTheShareOfTime) {
   EXPECT_EQ(touch.slices.back().held, 0);
 }
 
-// A thread that the forking thread has joined cannot hold a lock at a later fork, so its hold times do not count. The hold
-// times of a thread that another thread has joined count, because the other thread may have started a similar thread that
-// exists at the fork.
+// A thread that the forking thread has joined cannot hold a lock at a later fork, so its hold times do not count. The
+// hold times of a thread that another thread has joined count, because the other thread may have started a similar
+// thread that exists at the fork.
 TEST_F(Foresight, LeavesOutThreadsThatTheForkingThreadJoined) {
   const Model joined = run("joined", "FORKSIGHT_PREDICT=1");
   ASSERT_EQ(joined.racy_touches.size(), 1U);

@@ -1,7 +1,7 @@
 // Forks while the list of locks that a thread holds is changing.
-//   moves    An unlock moves entries of the list. The trap flag of the processor raises SIGTRAP after each instruction of
-//            the unlock, and the signal handler forks. At each fork the two locks that stay held must be recorded once,
-//            with the place where they were taken.
+//   moves    An unlock moves entries of the list. The trap flag of the processor raises SIGTRAP after each instruction
+//            of the unlock, and the signal handler forks. At each fork the two locks that stay held must be recorded
+//            once, with the place where they were taken.
 //   handler  A prepare handler releases a lock that was taken before the fork, and takes a second one. Another handler
 //            waits for a third lock. The second lock must be recorded as held by the handlers.
 //   nested   A prepare handler calls fork(). The trace must record both forks as forks by fork().

@@ -1,5 +1,5 @@
-// The shim marks a thread while it is inside certain libc functions. Tests that the mark is gone after each way to leave
-// such a function.
+// The shim marks a thread while it is inside certain libc functions. Tests that the mark is gone after each way to
+// leave such a function.
 #include <gtest/gtest.h>
 #include <spawn.h>
 #include <stdlib.h>

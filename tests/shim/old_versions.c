@@ -1,6 +1,6 @@
-/* A program that is bound to the condition variable functions of GLIBC_2.2.5. These functions store a pointer to the real
- * condition variable in the first word of pthread_cond_t, and never change its other bytes. The functions of GLIBC_2.3.2
- * would change the other bytes. */
+/* A program that is bound to the condition variable functions of GLIBC_2.2.5. These functions store a pointer to the
+ * real condition variable in the first word of pthread_cond_t, and never change its other bytes. The functions of
+ * GLIBC_2.3.2 would change the other bytes. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // daemon() and forkpty() fork inside libc. The process has an OpenMP pool, and an allocator whose atfork handlers lock
-// the allocator. In the child, a parallel region must have a full team, omp_get_max_threads() must return what the parent
-// set, and the thread-local variables must have the values of the thread that forked. The same must be true if libgomp is
-// linked statically. The program runs with the shim and a cure.
+// the allocator. In the child, a parallel region must have a full team, omp_get_max_threads() must return what the
+// parent set, and the thread-local variables must have the values of the thread that forked. The same must be true if
+// libgomp is linked statically. The program runs with the shim and a cure.
 #include <omp.h>
 #include <pthread.h>
 #include <pty.h>

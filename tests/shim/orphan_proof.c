@@ -1,7 +1,7 @@
 // In these scenes a lock looks like an orphan, but --on-orphan must not recover it: a semaphore that threads use as a
-// signal, a lock that a thread of the child holds, a lock that the child has initialised again, and a lock in shared memory
-// that a thread of the parent releases. In the scene "at_once" the lock is an orphan, and only one of several threads may
-// recover it. Without the shim each scene succeeds except "at_once". The program prints what went wrong.
+// signal, a lock that a thread of the child holds, a lock that the child has initialised again, and a lock in shared
+// memory that a thread of the parent releases. In the scene "at_once" the lock is an orphan, and only one of several
+// threads may recover it. Without the shim each scene succeeds except "at_once". The program prints what went wrong.
 #include <errno.h>
 #include <forksight/annotate.h>
 #include <pthread.h>
@@ -213,8 +213,8 @@ static void* enter_mutex(void* unused) {
   return unused;
 }
 
-// Several threads of the child lock an orphaned mutex at once. The shim must recover the mutex only once. After that only
-// one thread at a time may be between lock and unlock.
+// Several threads of the child lock an orphaned mutex at once. The shim must recover the mutex only once. After that
+// only one thread at a time may be between lock and unlock.
 static void at_once(void) {
   pthread_spin_init(&g_spin, PTHREAD_PROCESS_PRIVATE);
   start(hold_both, NULL);

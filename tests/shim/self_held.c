@@ -1,7 +1,7 @@
 // With --cure=self-held the child owns each mutex that the forking thread held. A recursive mutex keeps its count. The
 // child can unlock the mutex, and until then no other thread can lock it. If the owner of a robust mutex ends, the next
-// thread that locks it gets EOWNERDEAD. The cure does not change a mutex in memory that parent and child share. The program
-// tries every kind of mutex, prints what went wrong, and runs with the shim.
+// thread that locks it gets EOWNERDEAD. The cure does not change a mutex in memory that parent and child share. The
+// program tries every kind of mutex, prints what went wrong, and runs with the shim.
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -55,8 +55,8 @@ static int end_of(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// `outer` and `inner` are mutexes of one kind. The parent locked `outer` first. The child unlocks `outer` first. libc keeps a
-// list of the robust mutexes that a thread holds, so this order removes an entry that is not the newest.
+// `outer` and `inner` are mutexes of one kind. The parent locked `outer` first. The child unlocks `outer` first. libc
+// keeps a list of the robust mutexes that a thread holds, so this order removes an entry that is not the newest.
 static void use_in_child(const char* scene, pthread_mutex_t* outer, pthread_mutex_t* inner, int depth, int robust) {
   alarm(20);
   expect(scene, "another thread's try of the outer", try_elsewhere(outer), EBUSY);
@@ -119,8 +119,8 @@ static void* inherit_main(void* mutex) {
   _exit(failures);
 }
 
-// The parent holds a robust mutex and forks. The child forks a grandchild, which can unlock the mutex. Then the only thread
-// that the child inherited ends, and another thread of the child gets the mutex with EOWNERDEAD.
+// The parent holds a robust mutex and forks. The child forks a grandchild, which can unlock the mutex. Then the only
+// thread that the child inherited ends, and another thread of the child gets the mutex with EOWNERDEAD.
 static void end_holder_in_child(int protocol) {
   const char* const scene = "a robust mutex whose owner dies";
   pthread_mutex_t mutex;
@@ -158,8 +158,8 @@ static void leave_shared_memory_alone(void) {
   expect(scene, "the parent's unlock", pthread_mutex_unlock(mutex), 0);
 }
 
-// Forks again in a child that `leave` made. `leave` forks in a way that the shim hooks, or in a way that it does not record,
-// or it calls daemon(), which gives the thread a new id.
+// Forks again in a child that `leave` made. `leave` forks in a way that the shim hooks, or in a way that it does not
+// record, or it calls daemon(), which gives the thread a new id.
 static void fork_as(const char* scene, pid_t (*leave)(void)) {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&mutex);

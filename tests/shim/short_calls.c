@@ -1,8 +1,8 @@
 /* short_calls SHIM LOG NAME PLACE AMOUNT [--refuse OTHER] PROGRAM [ARGUMENT...]
  *
- * Runs a program, and makes system calls of the shim transfer fewer bytes than the shim asks for. The tool makes the length
- * argument smaller before the call, and restores it after the call. The kernel transfers the bytes itself, so the shim gets
- * the right bytes, and a result that the kernel could also return without this tool.
+ * Runs a program, and makes system calls of the shim transfer fewer bytes than the shim asks for. The tool makes the
+ * length argument smaller before the call, and restores it after the call. The kernel transfers the bytes itself, so
+ * the shim gets the right bytes, and a result that the kernel could also return without this tool.
  *
  *   SHIM    the path of the shim; calls from other code are not changed
  *   LOG     gets a line for each call NAME of the shim: the thread, the number of the call in this thread, the bytes

@@ -33,8 +33,8 @@ class HandlerTrace {
   std::uint64_t held_ = 0;
 };
 
-// Returns a trace with all records about handlers: times, a thread that ended while the prepare handlers ran, a handler that
-// hangs in the parent, and a handler that hangs in the child.
+// Returns a trace with all records about handlers: times, a thread that ended while the prepare handlers ran, a handler
+// that hangs in the parent, and a handler that hangs in the child.
 TraceBuilder whole_handler_trace();
 
 }  // namespace forksight::test

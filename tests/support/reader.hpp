@@ -1,5 +1,5 @@
-// Functions that parse data of other users need a files::Reader as an argument. Tests get one here, because they read only
-// files that they have written themselves.
+// Functions that parse data of other users need a files::Reader as an argument. Tests get one here, because they read
+// only files that they have written themselves.
 #pragma once
 
 #include "files/reader.hpp"

@@ -1,5 +1,5 @@
-// Tests that the unwinder finds the line that took a lock of the standard library, after the functions that took it have
-// returned.
+// Tests that the unwinder finds the line that took a lock of the standard library, after the functions that took it
+// have returned.
 #include <gtest/gtest.h>
 
 #include "dump.hpp"

@@ -1,5 +1,5 @@
-// This program does not initialise CUDA, so the library must refuse to create a pool. The reason must be that no driver is
-// installed, or that the driver is not initialised.
+// This program does not initialise CUDA, so the library must refuse to create a pool. The reason must be that no driver
+// is installed, or that the driver is not initialised.
 #include <cstdio>
 
 #include "forksight/ipc_cuda/gpu_pool.hpp"

@@ -1,6 +1,6 @@
-// The parent runs a task on Arrow's pool of CPU threads. The child has none of these threads, and waits for a task that it
-// submits to the same pool. ARROW_REGISTER_ATFORK=0 keeps Arrow from registering fork handlers, so Arrow does not notice the
-// fork. Repaired: Arrow registers its fork handlers, which make a new pool in the child.
+// The parent runs a task on Arrow's pool of CPU threads. The child has none of these threads, and waits for a task that
+// it submits to the same pool. ARROW_REGISTER_ATFORK=0 keeps Arrow from registering fork handlers, so Arrow does not
+// notice the fork. Repaired: Arrow registers its fork handlers, which make a new pool in the child.
 #include <arrow/util/future.h>
 #include <arrow/util/thread_pool.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-// The parent multiplies matrices with MKL, which uses the threads of libgomp here. The child does the same, but does not have
-// these threads. MKL also loads LLVM's OpenMP runtime, which would have made new threads in the child. Repaired: only the
-// child computes.
+// The parent multiplies matrices with MKL, which uses the threads of libgomp here. The child does the same, but does
+// not have these threads. MKL also loads LLVM's OpenMP runtime, which would have made new threads in the child.
+// Repaired: only the child computes.
 #include <mkl.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
-/* A library that defines functions with names that libc, libstdc++ and libgomp also define. The arguments and results of
- * its functions are different. The names are exported, so the loader decides which function a call inside the library
- * reaches. */
+/* A library that defines functions with names that libc, libstdc++ and libgomp also define. The arguments and results
+ * of its functions are different. The names are exported, so the loader decides which function a call inside the
+ * library reaches. */
 #include "own_library.h"
 
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* own_names LIBRARY: the program is linked with own_library, and looks up names that the library defines. It also opens
- * LIBRARY, a copy of own_library, with RTLD_DEEPBIND, so that the copy finds its own functions first. The program prints
- * each result that differs from the result without the shim. */
+ * LIBRARY, a copy of own_library, with RTLD_DEEPBIND, so that the copy finds its own functions first. The program
+ * prints each result that differs from the result without the shim. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
