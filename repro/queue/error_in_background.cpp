@@ -1,8 +1,8 @@
 // Mechanism: send_copy() of a queue with a feeder thread returns before the message is sent. The other side shuts the
 //            queue down. The messages on the feeder's list are lost, and no call is running that could return the
 //            error.
-// To blame:  a producer that takes the return of send_copy() for the arrival of the message, and makes no call after
-//            it.
+// To blame:  a producer that believes that the message has arrived when send_copy() returns, and then makes no further
+//            call.
 // User sees: the next call of the producer returns an error: an earlier message could not be sent, and why.
 // Fix:       use feed::direct, whose send_copy() returns the error. Or call flush() or close_producer() before the end.
 // Repaired:  the queue has feed::direct. send_copy() itself returns the error.
