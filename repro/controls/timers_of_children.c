@@ -1,5 +1,5 @@
 // Mechanism: none. Main forks while a timer is armed. All of the children are correct: one execs, one gets the signal
-//            from its parent, one waits with a deadline, one waits for another signal as well, one pauses until it is
+//            from its parent, one waits with a deadline, one waits for another signal, too, one pauses until it is
 //            killed, and one has a timer of its own.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.

@@ -1,6 +1,6 @@
 // Mechanism: a program opens a handle that it has made itself. That happens if an item of a queue comes back to the
 //            process that sent it.
-// To blame:  the open. A handle is for other processes. This process has the pointer.
+// To blame:  the open. A handle is for other processes. This process already has the pointer to the memory.
 // User sees: cuIpcOpenMemHandle returns 201 (invalid context), although the contexts of the program are valid.
 // Fix:       compare the sender's pid with the own pid. If they are equal, use the pointer.
 // Repaired:  the program uses the pointer.

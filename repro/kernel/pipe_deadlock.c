@@ -58,7 +58,7 @@ static void hear(int fd) {
   if (read(fd, &byte, 1) != 1) abort();
 }
 
-/* Each waits for the other to speak first. */
+/* Each process waits for a byte of the other process before it writes its own byte. */
 int main(void) {
   int ends[2];
   connect_tcp(ends);

@@ -1,8 +1,7 @@
 // Mechanism: a thread walks a list hand over hand: it locks each node before it unlocks the node before that. After
 //            many walks the thread stops at a node, with the node's lock held, and main forks. The child walks the same
 //            list.
-// To blame:  the fork, while a thread is on the list. It is no fault that locks are released in another order than that
-//            of a stack.
+// To blame:  the fork, while a thread is on the list. The order in which the thread releases the locks is no fault.
 // User sees: the child stops at the node where the other thread was, at 0 % CPU.
 // Fix:       fork while nobody is on the list (a lock of the list, taken by an atfork handler), or exec in the child.
 // Repaired:  the thread has left the list before the fork.

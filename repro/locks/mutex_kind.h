@@ -1,5 +1,5 @@
-// A mutex of the kind that a variant asks for by -DTYPE, -DROBUST and -DPROTOCOL: each says one thing, the others are
-// normal.
+// Makes a mutex of the kind that a variant chooses by the macros TYPE, ROBUST and PROTOCOL. If a macro is not defined,
+// the mutex has the default for this property.
 #pragma once
 
 #include <pthread.h>

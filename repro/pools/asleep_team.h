@@ -1,5 +1,5 @@
-// Waits until all other threads sleep. Only then do the workers of a pool wait for work: before that, they may hold
-// locks of their library, and a child would hang in such a lock instead.
+// Waits until all other threads sleep. Then the workers of a pool wait for work, and hold no lock of their library. If
+// a worker held such a lock at the fork, the child would hang in that lock instead.
 #pragma once
 
 #include <dirent.h>

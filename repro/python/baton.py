@@ -1,4 +1,4 @@
-"""What the cases share: handovers that force an order of events. They use pipes: a lock could be a part of the defect."""
+"""Handovers that force an order of events, for all cases. They use pipes, because a lock could be a part of the defect."""
 import os
 from multiprocessing import forkserver, resource_tracker
 
@@ -16,7 +16,7 @@ class Baton:
 
 
     def give_and_park(self):
-        """Gives the baton and never returns. Both happen on one line of the caller, so a fork finds the thread on it."""
+        """Gives the baton and never returns. The caller stays on one line, so a later fork finds its thread on this line."""
         self.give()
         os.read(os.pipe()[0], 1)
 

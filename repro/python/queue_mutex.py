@@ -22,7 +22,7 @@ producer_is_inside = Baton()
 
 
 class SlowQueue(queue.Queue):
-    """Stops where put() holds the mutex. With a plain queue.Queue a thread is there only by chance at a fork."""
+    """Stops put() while it holds the mutex. In a plain queue.Queue a fork finds a thread at this place only by chance."""
 
     def _put(self, item):
         producer_is_inside.give_and_park()  # MARK: inside

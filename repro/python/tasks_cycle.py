@@ -1,6 +1,6 @@
 # Mechanism: two tasks of one event loop await each other. The loop sleeps in epoll_wait(), and watches only the socket
 #            pair by which the loop wakes itself.
-# To blame:  the task that awaits the other one second.
+# To blame:  the second of the two awaits. It closes the ring.
 # User sees: the script stops, at 0 % CPU. strace shows epoll_wait.
 # Fix:       await in one direction only: a task hands its result on, and does not await the task that awaits it. Or
 #            await with a time limit (asyncio.wait_for).

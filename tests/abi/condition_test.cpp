@@ -1,5 +1,6 @@
-// foresee() predicts what an operation on a condition variable with lost waiters does. The tests check both layouts.
-// For the layout of this libc, they compare the prediction with what libc's own functions do.
+// foresee() predicts what an operation on a condition variable with lost waiters will do. These tests check the
+// predictions for both layouts. For the layout of this libc, they compare the prediction with what libc's own functions
+// do.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -62,8 +63,8 @@ TEST_P(EachLayout, DestroyBlocksWhileWaitersAreCounted) {
   EXPECT_EQ(foresee(none, SyncOperation::kDestroy, 0, 0, 0), Fate::kPasses);
 }
 
-// The first signal makes the lost waiters the group G1. Then a real waiter comes. The second signal goes to a lost
-// waiter. The third signal must switch the groups again. Only with the layout that has references does it block.
+// The first signal makes the lost waiters the group G1. Then a real waiter begins to wait. The second signal goes to a
+// lost waiter. The third signal must switch the groups again. It blocks only with the layout that has references.
 TEST_P(EachLayout, SignalsGoToTheLostFirst) {
   abi::Condition at = with_lost(2);
   EXPECT_EQ(foresee(at, SyncOperation::kSignal, 2, 0, 0), Fate::kPasses);
@@ -74,7 +75,7 @@ TEST_P(EachLayout, SignalsGoToTheLostFirst) {
   EXPECT_EQ(third, layout().references != 0 ? Fate::kBlocks : Fate::kPasses);
 }
 
-TEST_P(EachLayout, NobodyIsStolenFromWhereNobodyWaits) {
+TEST_P(EachLayout, NoSignalIsStolenIfNoThreadWaits) {
   abi::Condition at = with_lost(2);
   EXPECT_EQ(foresee(at, SyncOperation::kSignal, 2, 0, 0), Fate::kPasses);
   EXPECT_EQ(foresee(at, SyncOperation::kSignal, 2, 0, 0), Fate::kPasses);

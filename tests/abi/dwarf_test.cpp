@@ -49,7 +49,7 @@ std::string path_of_this_libc() {
   return path;
 }
 
-// A libc, and where its debug information is.
+// The files of a libc, and the folder of its debug information.
 struct Libraries {
   std::vector<std::string> files;  // libc, and libpthread if it is a library of its own
   std::string debug;               // the folder; "" means where debuggers look
@@ -86,7 +86,8 @@ const Libraries& libraries() {
 class DebugInformation {
  public:
   DebugInformation() {
-    // The build id must match. So libdwfl takes the files in this folder, and not those of the installed libc.
+    // This look-up compares build ids. So libdwfl takes the debug information in this folder, not that of the installed
+    // libc.
     std::string search = libraries().debug;
     char* path = search.empty() ? nullptr : search.data();
     const Dwfl_Callbacks callbacks{dwfl_build_id_find_elf, dwfl_standard_find_debuginfo, dwfl_offline_section_address,

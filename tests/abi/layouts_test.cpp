@@ -1,4 +1,4 @@
-// What the functions of the layouts say about locks in different states.
+// Tests what the functions of the layouts return for locks in different states.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -21,7 +21,7 @@
 namespace forksight::abi {
 namespace {
 
-TEST(Version, IsReadAsGlibcSaysIt) {
+TEST(Version, IsParsedFromTheTextOfGlibc) {
   EXPECT_TRUE(parse_version("2.36") == (Version{2, 36}));
   EXPECT_TRUE(parse_version("2.42.9000") == (Version{2, 42}));
   for (const char* const text : {"", "2", "2.", "two", "2.36-9", "2.300", "300.1", ".36", "2.x"}) {
@@ -30,7 +30,7 @@ TEST(Version, IsReadAsGlibcSaysIt) {
   EXPECT_FALSE(parse_version(nullptr).is_known());
 }
 
-TEST(Versions, HaveTheirEnds) {
+TEST(Versions, IncludeTheFirstAndTheLast) {
   constexpr Versions versions{{2, 28}, {2, 43}};
   EXPECT_TRUE(versions.have({2, 28}));
   EXPECT_TRUE(versions.have({2, 43}));
@@ -47,7 +47,7 @@ TEST(ThisLibc, IsKnown) {
   EXPECT_NE(thread_layout(libc.version), nullptr);
 }
 
-TEST(ThisLibc, KeepsHowAThreadMayBeCancelled) {
+TEST(ThisLibc, StoresWhetherAThreadCanBeCancelled) {
   const Libc libc = test::this_libc();
   const ThreadLayout* const layout = thread_layout(libc.version);
   if (layout == nullptr || kWithoutCancelFlags.have(libc.version)) GTEST_SKIP() << "not known";
@@ -102,7 +102,7 @@ TEST(Mutex, WhoseOwnerDiedIsFree) {
   EXPECT_EQ(mutex.holder(), 7);
 }
 
-TEST(Mutex, GotFromADeadOwnerNamesItsHolder) {
+TEST(Mutex, TakenFromADeadOwnerNamesItsNewHolder) {
   pthread_mutexattr_t attributes;
   pthread_mutexattr_init(&attributes);
   ASSERT_EQ(pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST), 0);
@@ -137,7 +137,7 @@ TEST(Defaults, AreOfFreeLocks) {
   EXPECT_FALSE(is_initialising(0));
 }
 
-TEST(Spinlock, IsHeldByWhoTookTheOne) {
+TEST(Spinlock, IsHeldAfterALock) {
   pthread_spinlock_t real;
   pthread_spin_init(&real, PTHREAD_PROCESS_PRIVATE);
   EXPECT_FALSE(load<Spinlock>(const_cast<int*>(&real)).is_held());

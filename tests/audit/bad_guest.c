@@ -1,6 +1,6 @@
-/* A preload library that breaks the rules which the audits check. It always has one export too many, a library besides
- * libc, and dynamic TLS. BAD_GUEST chooses one more: an allocation in a hook, a lost errno, or a descriptor that stays
- * open. Each audit of this library must fail. */
+/* A preload library that breaks the rules which the audits check. It always exports a function that is in no list,
+ * needs and imports from a library besides libc, and uses dynamic TLS. The environment variable BAD_GUEST chooses one
+ * more fault: an allocation in a hook, a changed errno, or a descriptor that stays open. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

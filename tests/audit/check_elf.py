@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Audits the shim's ELF file: what it needs, what it exports, how it reaches thread-local storage.
+"""Audits the shim's ELF file: the libraries that it needs, its imports and exports, and how it accesses thread-local storage.
 
   check_elf.py needed|exports|tls|imports|floor|versions LIBRARY HOOKS_DEF
 """
@@ -20,7 +20,7 @@ def needed(library, _):
 
 
 def lists_of_hooks(hooks):
-    """The texts of the two lists of exported hooks: hooks.def, and libc's functions with locks.
+    """Yields the texts of the two lists of exported hooks: hooks.def, and the list of libc functions that use locks.
 
     The hooks of CUDA and MPI are not exported.
     """
@@ -30,7 +30,7 @@ def lists_of_hooks(hooks):
 
 
 def listed_versions(hooks):
-    """{hook: its symbol versions}, for the hooks that have versions."""
+    """Returns {hook: its symbol versions} for the hooks that have versions."""
     found = [row for text in lists_of_hooks(hooks)
              for row in re.findall(r'^FORKSIGHT_(?:[A-Z]+_)?HOOK\((\w+), [^"\n]*"([^"\n]*)"(?:, .*\),$|\)$|, k)', text, re.M)]
     return {name: set(versions.split()) for name, versions in found if versions}
@@ -63,8 +63,8 @@ def tls(library, _):
 
 
 def versions(library, hooks):
-    """LIBRARY is a real one, such as libc. The lists of hooks must name those versions of its functions that have the address of
-    the default version, and no others."""
+    """LIBRARY is a library whose functions the shim hooks, such as libc. The lists of hooks must name exactly those versions of
+    its functions that have the address of the default version."""
     listed = listed_versions(hooks)
     addresses = {}
     for line in readelf("--dyn-syms", library).splitlines():
@@ -92,7 +92,7 @@ def imports(library, _):
 
 
 def floor(library, _):
-    """No import needs a later glibc than 2.28, the oldest one for which the shim is built."""
+    """No import needs a later glibc than 2.28, which is the oldest glibc for which the shim is built."""
     found = re.findall(r"(\w+)@+GLIBC_(\d+)\.(\d+)", readelf("--dyn-syms", library))
     imported = {line.split()[7].split("@")[0] for line in readelf("--dyn-syms", library).splitlines()
                 if len(line.split()) >= 8 and line.split()[6] == "UND"}

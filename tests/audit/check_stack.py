@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """check_stack.py PROBE LIBRARY: measures how much more stack a call needs with a hook than without.
 
-The whole stack of a thread may be only 16 KiB, and most of it may be in use. So a hook may use 1 KiB.
+The stack of a thread may have only 16 KiB, and most of it may be in use. So a hook may need at most 1 KiB more.
 """
 import os
 import subprocess

@@ -1,7 +1,8 @@
-/* Calls functions that the shim interposes, and prints what it sees: results, errno, the order of handlers, the number
- * of open descriptors. The output and the exit status (7) must be identical without and with the shim.
+/* Calls functions that the shim interposes, and prints the results, errno, the order of handlers, and the number of
+ * open descriptors. The output and the exit status (7) must be identical without and with the shim.
  *
- * With the argument "no-descriptors", no descriptor is free during the forks. The shim must cope with that.
+ * With the argument "no-descriptors", the process can open no descriptor during the forks. Output and status must not
+ * differ.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

@@ -1,4 +1,4 @@
-/* This library needs glibc 2.34. The check of the shim's imports must refuse it. */
+/* A library that needs glibc 2.34, because it imports _Fork(). The shim must not need a glibc later than 2.28. */
 #define _GNU_SOURCE
 #include <unistd.h>
 

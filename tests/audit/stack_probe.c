@@ -1,6 +1,6 @@
-/* Measures how much stack hooked functions use. It paints the stack below the caller's frame before the call, and finds
- * out how far down the call has written. Each line of output is a name and this number of bytes. The calls are made in
- * a thread with a stack of its own. */
+/* Measures how much stack hooked functions use. Before each call it fills the stack below the caller's frame with a
+ * pattern. After the call it finds the lowest byte that has changed. Each line of output is a name and the number of
+ * bytes from there to the caller's frame. A thread with its own stack makes the calls. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -96,7 +96,7 @@ static void wait_for_timer(void) {
   sigwait(&set, &number);
 }
 
-/* Inlined, so that it paints the stack directly below the stack pointer of its caller. */
+/* This function is inlined, so that it fills the stack directly below the stack pointer of its caller. */
 __attribute__((always_inline)) static inline unsigned char* paint(void) {
   unsigned char* below = NULL;
   __asm__ volatile("movq %%rsp, %0" : "=r"(below));
@@ -115,8 +115,8 @@ __attribute__((noinline)) static long measure(void (*call)(void)) {
   return used(below);
 }
 
-/* In the parent, it measures the call of fork(), with the prepare handlers. In the child, the child handlers are added.
- */
+/* Measures fork(). The number of the parent includes the prepare handlers. The number of the child also includes the
+ * child handlers. */
 __attribute__((noinline)) static void measure_fork(void) {
   const unsigned char* const below = paint();
   int results[2];

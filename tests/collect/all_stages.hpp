@@ -1,5 +1,5 @@
-// For the fuzz tests: passes the bytes of a trace through the reader, the rules and the renderers. The renderers read
-// every string of the result.
+// The fuzz tests use this function. It passes the bytes of a trace through the reader, the rules and the renderers. The
+// renderers read every string of the result.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,15 @@
 
 namespace forksight::test {
 
-// Returns the size of the rendered text; 0 if the file was refused.
+// Returns the size of the rendered text, or 0 if the reader refused the trace.
 inline std::size_t run_all_stages(std::vector<std::byte> bytes) {
   const auto file = collect::TraceFile::parse("fuzz.fstrace", std::move(bytes));
   if (!file) return 0;
   model::Model model;
   collect::ProcessTable processes(model);
   collect::TraceReader(file.value(), model, processes, false).read();
-  // A run gets the model from a child process, and believes no id that is not checked.
+  // `forksight run` gets the model packed from a child process. unpack() refuses a model with an id that does not
+  // exist.
   if (!guard::unpack(guard::pack(model))) std::abort();
   const std::vector<Finding> findings = conclude(model);
   return render::render_text(model, findings).size() + render::render_json(model, findings).size();

@@ -8,7 +8,7 @@ namespace {
 using test::CudaTrace;
 using test::read_model;
 
-TEST(CudaRecords, BecomeFactsOfTheirFork) {
+TEST(CudaRecords, AreReadIntoTheirFork) {
   CudaTrace trace({.active_contexts = 0x8000'0000'0000'0005});
   trace.answer(trace.call("cuMemAlloc_v2"), 3);
   const model::Model model = read_model(trace.trace);
@@ -32,7 +32,7 @@ TEST(CudaRecords, BecomeFactsOfTheirFork) {
   EXPECT_TRUE(model.limits.empty());
 }
 
-TEST(CudaRecords, AreNotGuessedAt) {
+TEST(CudaRecords, AreLeftOutIfTheirReferenceIsMissing) {
   CudaTrace trace({});
   trace.trace.as(trace.child);
   // A call whose function has no record.

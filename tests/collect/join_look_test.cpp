@@ -14,8 +14,9 @@ model::Stack stack_at(int line) {
   return stack;
 }
 
-// Thread 11 of process 10 held a lock at the fork. The trace says that child 20 locked it at line 5. A look saw the
-// child's thread at line 7, and thread 11 at line 9. Both wait for the futex at `word`.
+// Makes a model of process 10 and its child 20. Thread 11 of process 10 held a lock at the fork. The trace says that
+// the child called the lock function at line 5. A later look from outside saw the child's thread at line 7, and thread
+// 11 at line 9. Both threads wait for the futex at `word`.
 model::Model made(model::LockKind kind, std::uint64_t word) {
   model::Model model;
   model.processes.resize(2);
@@ -53,27 +54,27 @@ model::Model made(model::LockKind kind, std::uint64_t word) {
   return model;
 }
 
-TEST(JoinLook, AnOpenTouchIsWhereItsThreadIsSeen) {
+TEST(JoinLook, ATouchThatHasNotReturnedGetsTheStackFromTheLook) {
   model::Model model = made(model::LockKind::kMutex, kLock);
   join_look(model);
   EXPECT_EQ(model.touches[0].stack.frames[0].line, 7);
   EXPECT_FALSE(model.forks[0].held[0].holder_now.known()) << "no look showed that the holder still holds the lock";
 }
 
-TEST(JoinLook, WhoWaitsForSomethingElseIsNotThere) {
+TEST(JoinLook, ATouchKeepsItsStackIfTheThreadWaitsForAnotherObject) {
   model::Model model = made(model::LockKind::kMutex, kLock + 0x100);
   join_look(model);
   EXPECT_EQ(model.touches[0].stack.frames[0].line, 5);
 }
 
-TEST(JoinLook, WhatCameBackIsLeftAlone) {
+TEST(JoinLook, ATouchThatHasReturnedKeepsItsStack) {
   model::Model model = made(model::LockKind::kMutex, kLock);
   model.touches[0].returned = true;
   join_look(model);
   EXPECT_EQ(model.touches[0].stack.frames[0].line, 5);
 }
 
-TEST(JoinLook, AThreadThatWaitsStillIsShownThere) {
+TEST(JoinLook, AHolderThatStillWaitsGetsTheStackFromTheLook) {
   model::Model model = made(model::LockKind::kCondition, kLock + 40);
   join_look(model);
   ASSERT_TRUE(model.forks[0].held[0].holder_now.known());

@@ -49,7 +49,7 @@ TEST_F(LoadRun, ReadsFoldersOfFolders) {
   EXPECT_EQ(model->forks[model->touches[1].fork].process, 2U);
 }
 
-TEST_F(LoadRun, ReadsAFileOnceThoughItIsNamedTwice) {
+TEST_F(LoadRun, ReadsAFileOnceIfItIsNamedTwice) {
   test::LockTrace scene({});
   scene.trace.write(folder_ / "a.fstrace");
   const auto model = load({folder_, folder_ / "a.fstrace", folder_});
@@ -57,7 +57,7 @@ TEST_F(LoadRun, ReadsAFileOnceThoughItIsNamedTwice) {
   EXPECT_EQ(model->forks.size(), 1U);
 }
 
-TEST_F(LoadRun, ReadsAFileOnceThoughItsPathIsSpelledInOtherWays) {
+TEST_F(LoadRun, ReadsAFileOnceIfItIsNamedByDifferentPaths) {
   fs::create_directories(folder_ / "run");
   test::LockTrace scene({});
   scene.trace.write(folder_ / "run" / "a.fstrace");
@@ -77,7 +77,7 @@ TEST_F(LoadRun, ReadsAFileOnceThoughItsPathIsSpelledInOtherWays) {
   }
 }
 
-// While it lives, the process can open only `count` more descriptors.
+// While an object of this class exists, the process can open only `count` more descriptors.
 class FewDescriptors {
  public:
   explicit FewDescriptors(rlim_t count) {
@@ -95,7 +95,7 @@ class FewDescriptors {
   rlimit before_{};
 };
 
-TEST_F(LoadRun, AFolderWithoutEvidenceIsAnErrorAlsoBesideOneThatCannotBeSearchedToItsEnd) {
+TEST_F(LoadRun, AFolderWithoutEvidenceIsAnErrorEvenIfAnotherFolderCannotBeSearchedToItsEnd) {
   fs::create_directories(folder_ / "deep/1/2/3/4/5/6/7/8");
   fs::create_directories(folder_ / "empty");
   const FewDescriptors few(4);
@@ -153,7 +153,7 @@ TEST_F(LoadRun, OnlyARunLogThatCannotBeReadIsAnError) {
   EXPECT_TRUE(model.error().ends_with("run.json: schema \"\", this build reads \"forksight-run/1\"")) << model.error();
 }
 
-TEST_F(LoadRun, TellsItsProgress) {
+TEST_F(LoadRun, ReportsItsProgress) {
   test::LockTrace({}).trace.write(folder_ / "a.fstrace");
   test::LockTrace({}).trace.write(folder_ / "b.fstrace");
   std::vector<std::pair<std::size_t, std::size_t>> seen;

@@ -19,7 +19,7 @@ TEST(ModuleMap, FindsByAddressAndByBias) {
   EXPECT_EQ(map.image_of(0)->find_path_by_bias(0x2000), "/b");
 }
 
-TEST(ModuleMap, WhatWasRecordedBeforeKeepsTheOldModule) {
+TEST(ModuleMap, AnEarlierImageKeepsAModuleThatIsReplacedLater) {
   ModuleMap map;
   map.add(0, module("/plugin-1", 0x1000, 0x2000));
   const ImagePtr before = map.image_of(0);
@@ -29,7 +29,7 @@ TEST(ModuleMap, WhatWasRecordedBeforeKeepsTheOldModule) {
   EXPECT_EQ(map.image_of(0)->find_path(0x1100), "");
 }
 
-TEST(ModuleMap, ModulesThatComeLaterBelongToOneImage) {
+TEST(ModuleMap, AModuleThatReplacesNoneIsAddedToTheSameImage) {
   ModuleMap map;
   map.add(0, module("/a", 0x1000, 0x2000));
   const ImagePtr before = map.image_of(0);

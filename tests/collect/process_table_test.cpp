@@ -30,7 +30,7 @@ TEST(ProcessTable, TwoTracesOfOneProcessAreOne) {
   EXPECT_EQ(table.model.processes[first].exe, "/bin/after-exec");
 }
 
-TEST(ProcessTable, WhatThreadsDidBeforeAnExecIsOver) {
+TEST(ProcessTable, AnExecEndsEarlierTouchesAndHandlerRuns) {
   Table table;
   const auto process = table.processes.enter_creator(info(10, 1, 500, 1000));
   table.processes.enter_creator(info(10, 1, 500, 2000));

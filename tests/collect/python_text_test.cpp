@@ -1,4 +1,5 @@
-// The text that CPython's dumper of stacks writes in versions 3.8, 3.11 and 3.14, and texts that no version writes.
+// Parses the text that CPython's function for dumping stacks writes in versions 3.8, 3.11 and 3.14, and texts that no
+// version writes.
 #include "collect/python_text.hpp"
 
 #include <gtest/gtest.h>
@@ -50,7 +51,7 @@ TEST(PythonText, MayNameThreadsAndLackLines) {
   EXPECT_EQ(threads[0].stack.frames[1].function, "f in g");
 }
 
-TEST(PythonText, IsPassedOverWhereItIsNone) {
+TEST(PythonText, GivesNoThreadsIfItIsMalformed) {
   for (const char* const text :
        {"", "\n\n", "  File \"x\", line 1 in f\n", "Thread zzz (most recent call first):\n  File \"x\", line 1 in f\n",
         "Thread 0x (most recent call first):\n  File \"x\", line 1 in f\n", "Stack (most recent call first):",
@@ -76,7 +77,7 @@ TEST(PythonText, IsBounded) {
   EXPECT_EQ(parse_python_stacks(text, kWriter).at(0).stack.frames.size(), 128U);
 }
 
-TEST(PythonText, GoesWhereTheInterpreterIs) {
+TEST(PythonText, IsInsertedAtTheFramesOfTheInterpreter) {
   const auto python =
       parse_python_stacks("Stack (most recent call first):\n  File \"/app/a.py\", line 7 in f\n", kWriter);
   const auto spliced = [&](std::initializer_list<const char*> frames) {

@@ -1,4 +1,5 @@
-// Atfork handlers, the threads that they end, and the library to which a thread belongs.
+// Tests what the reader of traces says about atfork handlers, about the threads that they end, and about the library to
+// which a thread belongs.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -31,17 +32,17 @@ TEST(Owners, AreKnownByTheLibraryOfTheStartRoutine) {
   EXPECT_EQ(find_owner(thread_of("")), Owner::kUnknown);
 }
 
-TEST(Owners, AreKnownByTheStartRoutineOfWhatIsLinkedIn) {
+TEST(Owners, AreKnownByTheStartRoutineOfAStaticallyLinkedLibrary) {
   EXPECT_EQ(find_owner(thread_of("/opt/app/app", "blas_thread_server")), Owner::kOpenblas);
 }
 
-// RCCL is NCCL for GPUs of AMD.
-TEST(Owners, OfOneInterfaceHaveOneLine) {
+// RCCL is the version of NCCL for GPUs of AMD.
+TEST(Owners, AreTheSameForNcclAndRccl) {
   EXPECT_EQ(find_owner(thread_of("/usr/lib/x86_64-linux-gnu/libnccl.so.2.22.3", "bootstrapRoot")), Owner::kNccl);
   EXPECT_EQ(find_owner(thread_of("/usr/lib/x86_64-linux-gnu/librccl.so.1.0", "")), Owner::kNccl);
 }
 
-TEST(Owners, OfGeneralStartRoutinesAreWhoMadeThem) {
+TEST(Owners, OfThreadsWithAGeneralStartRoutineAreKnownByTheirCreator) {
   model::Thread thread = thread_of("/usr/lib/libstdc++.so.6", "execute_native_thread_routine");
   EXPECT_EQ(find_owner(thread), Owner::kStdThread);
   thread.created_at =
@@ -52,8 +53,8 @@ TEST(Owners, OfGeneralStartRoutinesAreWhoMadeThem) {
   EXPECT_EQ(find_owning_library(thread), "/opt/app/app");
 }
 
-// A runtime that is linked statically has no library of its own. The stack that made the thread shows the owner.
-TEST(Owners, AreKnownByWhatMakesTheirThreads) {
+// A runtime that is linked statically has no library of its own. The stack at which the thread was created shows the owner.
+TEST(Owners, AreKnownByTheStackThatCreatedTheThread) {
   model::Thread thread = thread_of("/opt/app/app", "std::sys::thread::unix::{impl#2}::new::thread_start");
   thread.created_at = test::make_stack({"std::thread::Builder::spawn_unchecked app", "rayon_core::registry::Registry::new app",
                                         "tokio::runtime::blocking::pool::Inner::run app", "main app"});
@@ -66,7 +67,7 @@ TEST(Owners, AreKnownByWhatMakesTheirThreads) {
   EXPECT_EQ(find_owner(thread), Owner::kEigen);
 }
 
-TEST(Owners, AreKnownByWhatTheirThreadsAreInsideOf) {
+TEST(Owners, AreKnownByTheOutermostRuntimeOnTheStackOfTheThread) {
   const model::Thread rust = thread_of("/opt/app/app", "std::sys::thread::unix::{impl#2}::new::thread_start");
   const model::Stack worker = test::make_stack({"app::work app", "rayon_core::registry::Registry::in_worker app",
                                                 "tokio::runtime::scheduler::multi_thread::worker::run app",
@@ -83,7 +84,7 @@ TEST(Owners, AreKnownByWhatTheirThreadsAreInsideOf) {
       << "this is the program's own thread, which calls Arrow";
 }
 
-TEST(Owners, HaveKeysOfTheirOwn) {
+TEST(Owners, HaveDifferentKeys) {
   std::set<std::string> keys{model::info_of(Owner::kUnknown).key};
   for (const model::OwnerInfo& info : model::all_owners()) {
     EXPECT_TRUE(keys.insert(info.key).second) << info.key;
@@ -92,8 +93,8 @@ TEST(Owners, HaveKeysOfTheirOwn) {
   }
 }
 
-// The parent has a worker of a library before the fork. `survives` says whether it still exists after the prepare
-// handlers.
+// Returns the pool of a library that has one worker before the fork. `survives` says whether the worker still exists after
+// the prepare handlers.
 model::ThreadPool pool_after(const char* library, bool survives) {
   constexpr std::uint64_t kBias = 0x7f00'0000'0000;
   test::TraceBuilder trace;
@@ -155,7 +156,7 @@ TEST(Handlers, RunLastInFirstOutBeforeTheFork) {
   EXPECT_EQ(model.handler_runs[0].of, 2U);
 }
 
-TEST(Handlers, AreNotBelievedBlindly) {
+TEST(Handlers, WithImpossibleValuesAreLeftOut) {
   HandlerTrace scene;
   scene.run(trace::HandlerPhase::kPrepare, 2);  // there are only two, 0 and 1
   scene.run(static_cast<trace::HandlerPhase>(7), 0);

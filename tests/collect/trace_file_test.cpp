@@ -18,7 +18,7 @@ std::string error_of(std::vector<std::byte> bytes) {
   return file ? "" : file.error();
 }
 
-TEST(TraceFile, HandsOutCommittedRecords) {
+TEST(TraceFile, ReturnsCommittedRecords) {
   TraceBuilder trace;
   const std::uint64_t first = trace.thread(1000, "main");
   const std::uint64_t second = trace.as(1000, 1001).thread(1001, "worker");
@@ -35,7 +35,7 @@ TEST(TraceFile, HandsOutCommittedRecords) {
   EXPECT_EQ(file->info().cmdline, (std::vector<std::string>{"./app", "--fast"}));
 }
 
-TEST(TraceFile, RefusesWhatIsNoTrace) {
+TEST(TraceFile, RefusesFilesThatAreNotTraces) {
   TraceBuilder trace;
   EXPECT_EQ(error_of(TraceBuilder(trace).poke(0, std::uint64_t{7}).bytes()),
             "a.fstrace: not a forksight trace; name the folder that `forksight run` wrote");
@@ -94,7 +94,7 @@ TEST(TraceFile, UsesAllRecordsBeforeACut) {
   EXPECT_NE(file->limits()[0].find("a.fstrace: cut after record 2:"), std::string::npos) << file->limits()[0];
 }
 
-TEST(TraceFile, AFileCutBetweenRecordsIsCutToo) {
+TEST(TraceFile, AFileCutBetweenRecordsIsAlsoReportedAsCut) {
   TraceBuilder trace;
   trace.thread(1, "one");
   const std::size_t whole = trace.size();
@@ -130,7 +130,7 @@ TEST(TraceFile, StopsAtWordsThatNoWriterWrites) {
   }
 }
 
-TEST(TraceFile, PassesHolesAndSaysSo) {
+TEST(TraceFile, SkipsUnfinishedRecordsAndSaysSo) {
   TraceBuilder trace;
   trace.thread(1, "one");
   trace.record(trace::RecordType::kThread, trace::ThreadRecord{}, trace::RecordState::kWriting);
@@ -157,7 +157,7 @@ TEST(TraceFile, SkipsRecordsThatAreShorterThanTheirTail) {
   EXPECT_NE(file->limits()[0].find("5 of 6 records are shorter"), std::string::npos) << file->limits()[0];
 }
 
-TEST(TraceFile, PassesTypesThatItDoesNotKnow) {
+TEST(TraceFile, ReturnsRecordsOfUnknownTypes) {
   TraceBuilder trace;
   trace.append(static_cast<trace::RecordType>(999), std::vector<std::byte>(8));
   trace.thread(1, "good");
@@ -167,7 +167,7 @@ TEST(TraceFile, PassesTypesThatItDoesNotKnow) {
   EXPECT_TRUE(file->limits().empty());
 }
 
-TEST(TraceFile, SaysWhatWasDropped) {
+TEST(TraceFile, SaysHowManyRecordsWereDropped) {
   const auto file = TraceFile::parse("a.fstrace", TraceBuilder().dropped(12, 3400).bytes());
   ASSERT_TRUE(file.ok());
   EXPECT_EQ(file->limits(),

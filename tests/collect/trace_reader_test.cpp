@@ -87,7 +87,7 @@ TEST(TraceReader, ReadsWhatALostThreadWaitedFor) {
   EXPECT_TRUE(model.touches[0].is_stolen);
 }
 
-TEST(TraceReader, AWaitOfAKindThatItDoesNotKnowIsLeftOut) {
+TEST(TraceReader, AWaitOfAnUnknownKindIsLeftOut) {
   LockTrace scene({.holder_waits = static_cast<trace::WaitKind>(77)});
   EXPECT_TRUE(read_model(scene.trace).forks[0].lost_waits.empty());
 }
@@ -131,7 +131,7 @@ TEST(TraceReader, AFailedForkHasNoChild) {
   EXPECT_EQ(model.processes.size(), 1U);
 }
 
-TEST(TraceReader, CountsThreadsThatNobodyKnows) {
+TEST(TraceReader, CountsThreadsThatTheShimDidNotRecord) {
   TraceBuilder trace;
   const auto forking = trace.thread(kParent, "app");
   const auto other = trace.thread(kHolder, "worker");
@@ -156,7 +156,7 @@ TEST(TraceReader, APidThatIsUsedAgainIsAnotherChild) {
   EXPECT_NE(model.forks[0].child, model.forks[1].child);
 }
 
-TEST(TraceReader, AChildThatWritesFirstIsTheOneThatTheParentNamesLater) {
+TEST(TraceReader, AChildThatWritesBeforeItsParentNamesItIsOneProcess) {
   TraceBuilder trace;
   const auto thread = trace.thread(kParent, "app");
   trace::ForkRecord fixed{};
@@ -199,7 +199,7 @@ TEST(TraceReader, ReadsWhatTheProgramCallsItsLock) {
   EXPECT_EQ(model.locks[0].label, "queue lock");
 }
 
-TEST(TraceReader, ANameIsOfACustomLockAndBounded) {
+TEST(TraceReader, OnlyACustomLockHasANameAndItIsBounded) {
   LockTrace mutex({});
   mutex.name(mutex.touch(trace::TouchKind::kLock), "queue lock");
   EXPECT_EQ(read_model(mutex.trace).locks[0].label, "");
@@ -238,7 +238,7 @@ TEST(TraceReader, ReadsAFutexWait) {
   EXPECT_FALSE(touch.held.has_value());
 }
 
-TEST(TraceReader, IgnoresReferencesThatLeadNowhere) {
+TEST(TraceReader, IgnoresReferencesToNoRecord) {
   LockTrace scene({});
   const auto touch = scene.touch(trace::TouchKind::kLock);
   const auto record = [&](std::uint64_t fork, std::uint64_t held) {
@@ -258,7 +258,7 @@ TEST(TraceReader, IgnoresReferencesThatLeadNowhere) {
   EXPECT_TRUE(has_limit(model, "6 references name no earlier record"));
 }
 
-TEST(TraceReader, PassesOverEnumeratorsThatItDoesNotKnow) {
+TEST(TraceReader, SkipsRecordsWithUnknownEnumerators) {
   LockTrace scene({});
   scene.trace.record(trace::RecordType::kTouch,
                      trace::TouchRecord{scene.fork, static_cast<trace::TouchKind>(99), trace::TouchAction::kNone,
@@ -281,7 +281,7 @@ TEST(TraceReader, NotesBecomeLimits) {
   EXPECT_TRUE(has_limit(model, "3 lock acquisitions did not fit"));
 }
 
-TEST(TraceReader, NotesOfOneKindAreToldOnce) {
+TEST(TraceReader, NotesOfOneKindGiveOneLimit) {
   TraceBuilder trace;
   for (std::uint64_t i = 1; i <= 3; ++i) {
     trace.as(static_cast<std::int32_t>(2000 + i));

@@ -18,7 +18,7 @@ from pathlib import Path
 
 MODES = ("bare", "shim", "run", "cure")
 BARE_RUNS = 2
-# If a result differs from the bare one, the unit is run this many times more, bare and in the mode that differs.
+# If a result differs from the results of the bare runs, the unit is run this many times more, bare and in that mode.
 TRIES_AGAIN = 2
 TIMEOUT_S = 20
 KEPT_OUTPUT = 4000
@@ -29,7 +29,7 @@ ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
 
 @dataclasses.dataclass
 class Unit:
-    """One command. `parse` makes {test: result} from its output and its end. Without `parse`, the unit is one test."""
+    """One command. `parse` makes {test: result} from its output, and from how it ended. Without `parse`, the unit is one test."""
     name: str
     command: list
     folder: str = "/tmp"
@@ -38,7 +38,8 @@ class Unit:
     parse: object = None
     # The modes in which the unit is run.
     modes: tuple = MODES
-    # The command is a script. It gets the words of the mode as arguments, and puts them before the programs that it starts.
+    # True if the command is a script that gets the words of the mode as arguments, and puts them before the programs that it
+    # starts. False if the words of the mode come before the command.
     words_last: bool = False
 
 
@@ -46,7 +47,8 @@ class Tools:
     """The files that a comparison needs: the shim, the command, and the program that isolates a test."""
 
     def __init__(self, build):
-        build = Path(build).absolute()  # not resolved: the path of a link has no blank, which LD_PRELOAD could not name
+        # absolute() keeps a symbolic link. LD_PRELOAD cannot name a path with a blank, but it can name a link to that path.
+        build = Path(build).absolute()
         self.shim = build / "lib/libforksight.so"
         self.forksight = build / "bin/forksight"
         self.isolate = build / "bin/compat_isolate"
@@ -58,7 +60,8 @@ class Tools:
         self.build = digest.hexdigest()[:16]
 
     def check(self):
-        """Checks that an isolated program loads the shim. Otherwise all tests would run bare, as with a shim below /tmp."""
+        """Checks that an isolated program loads the shim. If the shim were hidden, below /tmp for example, all tests would run
+        bare."""
         with tempfile.TemporaryDirectory() as folder:
             command = [str(self.isolate), "30", f"{folder}/end", "env", f"LD_PRELOAD={self.shim}", "cat", "/proc/self/maps"]
             maps = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
@@ -95,7 +98,7 @@ def placed(unit, words):
 
 
 def run_unit(tools, unit, mode, scratch):
-    """Makes one run, and returns what is kept of it."""
+    """Makes one run. Returns the line that the results keep about it."""
     out = Path(tempfile.mkdtemp(prefix="run-", dir=scratch))
     (out / "traces").mkdir()
     os.chmod(out, 0o777)
@@ -123,7 +126,8 @@ def run_unit(tools, unit, mode, scratch):
 class Kept:
     """The kept runs of one suite, in a file of JSON lines.
 
-    They are the bare runs and those of `build`. If `build` is None, they are those of the last build with which a unit was run.
+    The runs without forksight are always kept runs. The runs with forksight must be of `build`. If `build` is None, the runs of
+    the build with which a unit was run last are used.
     """
 
     def __init__(self, path, build):
@@ -135,7 +139,7 @@ class Kept:
                 try:
                     line = json.loads(text)
                 except ValueError:
-                    continue  # the last line of a run that was cut off
+                    continue  # a line that was not written completely, because the comparison was killed
                 if line["mode"] == "bare" or build is None or line.get("build") == build:
                     runs = self.runs.setdefault((line["unit"], line["mode"]), [])
                     if runs and runs[-1].get("build") != line.get("build"):
@@ -152,7 +156,7 @@ class Kept:
 
 
 def differences(bare_runs, runs):
-    """{test: (bare results, result)} for the tests whose result in the last run of a mode is none of their bare results."""
+    """Returns {test: (bare results, result)} for each test whose last result in a mode differs from all bare results."""
     last = runs[-1]
     names = {name for run in bare_runs for name in run["tests"]}
     found = {}

@@ -1,4 +1,4 @@
-"""Tests of frame.py and judge.py: they must notice changed results and findings without a reason, and reuse kept runs."""
+"""Tests frame.py and judge.py. They must notice changed results and findings without a reason, and must reuse kept runs."""
 import sys
 import tempfile
 import unittest
@@ -52,7 +52,7 @@ class FrameTest(unittest.TestCase):
         _, judged = self.compare('echo "@@ a ok"; test "$MODE" = cure || echo "@@ b ok"', marked.parse)
         self.assertEqual([(one.mode, one.test, one.result) for one in judged.changed()], [("cure", "b", "missing")])
 
-    def test_what_happens_once_is_told_apart(self):
+    def test_a_difference_that_happens_once_is_not_a_change(self):
         _, judged = self.compare('test "$MODE" != run || ! mkdir once')
         self.assertEqual((judged.changed(), [one.runs for one in judged.differences]), ([], [["1", "0"]]))
 
@@ -73,7 +73,7 @@ class FrameTest(unittest.TestCase):
         later, _ = self.compare("exit 0")
         self.assertEqual(len(later.path.read_text().splitlines()), 8)
 
-    def test_what_did_not_start_is_a_problem(self):
+    def test_a_unit_that_did_not_start_is_a_problem(self):
         self.assertEqual(self.compare("exit 127")[1].problems(), ["did not start: unit"])
 
     def test_parsers(self):

@@ -39,7 +39,8 @@ static void bring_up_loopback(void) {
   close(descriptor);
 }
 
-// Finds the path of the build, which has this program in bin/. If the path is below /tmp, *descriptor is open for it.
+// Finds the path of the build folder, which has this program in bin/. If the path is below /tmp, opens it as *descriptor.
+// Otherwise *descriptor is -1.
 static void find_build(char *path, size_t size, int *descriptor) {
   const ssize_t length = readlink("/proc/self/exe", path, size - 1);
   if (length < 0)
@@ -84,7 +85,7 @@ static void say(int descriptor, const char *text) {
     fail("result");
 }
 
-// Process 1 of the namespace. It waits for CMD, and reaps orphaned processes meanwhile.
+// Runs as process 1 of the namespace. Starts CMD, and waits for it. Meanwhile it reaps orphaned processes.
 static void be_init(int result, int seconds, char **command) {
   mount_own();
   bring_up_loopback();
@@ -130,7 +131,8 @@ static void write_file(const char *path, const char *text) {
   close(file);
 }
 
-// An ordinary user needs a user namespace for the others. Its ids are the same inside and outside.
+// An ordinary user may make the other namespaces only inside a user namespace. The user and group ids in it are the same as
+// outside.
 static void take_namespaces(void) {
   const int others = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWNET;
   const unsigned user = geteuid(), group = getegid();

@@ -1,7 +1,7 @@
 """Judges the runs of a suite.
 
-It finds out which tests have the same result as bare, which have several bare results, and which differ. It also lists the
-findings, each with the reason why it is true.
+It finds out which tests have the same result with and without forksight, which have several results without forksight, and
+which differ. It also lists the findings. explained.json has the reason why a finding is true.
 """
 import collections
 import dataclasses
@@ -26,7 +26,7 @@ class Difference:
     runs: list
 
     def happened_once(self):
-        """Whether another run in the same mode had the bare result. Then the cause is chance, or a time limit under load."""
+        """Returns whether another run in this mode had a bare result. Then the cause is chance, or a time limit under load."""
         return any(result in self.bare for result in self.runs)
 
 
@@ -75,7 +75,7 @@ def explanations():
 
 
 def explanation(kind, suite, unit, what):
-    """The reason in explained.json for a finding of a rule, or for the difference of a test. "" if there is none."""
+    """Returns the reason in explained.json for a finding, or for the difference of a test. Returns "" if it has no reason."""
     for entry in explanations()[kind + "s"]:
         if entry["suite"] == suite and fnmatch.fnmatchcase(unit, entry["unit"]) and fnmatch.fnmatchcase(what, entry["what"]):
             return entry["reason"]
@@ -102,7 +102,7 @@ def judge_mode(judged, unit, kept, mode, stable):
 
 
 def judge_suite(name, kept, units=None):
-    """Judges the units in `units`, all of which must have been run. Without `units`, judges those that were run in all modes."""
+    """Judges the units in `units`. Each must have been run. Without `units`, judges the units that were run in all modes."""
     judged = Judged(name)
     for unit in units if units is not None else sorted({unit for unit, _ in kept.runs}):
         modes = [mode for mode in frame.MODES[1:] if kept.of(unit, mode)]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # memcheck.sh VALGRIND SHIM PROGRAM: runs PROGRAM with the shim under memcheck. Memcheck must report no error. The shim must
-# have written a trace: otherwise it was not loaded, and nothing was checked.
+# have written a trace, which shows that the shim was loaded.
 set -eu
 valgrind=$1 shim=$2 program=$3
 folder=$(mktemp -d)

@@ -1,4 +1,4 @@
-"""Gets Debian packages and source packages for the suites. They need nothing else."""
+"""Gets Debian packages and source packages for the suites."""
 import os
 import shutil
 import subprocess
@@ -48,7 +48,7 @@ def install(packages):
 
 
 def apt_for_sources(cache):
-    """The words of an apt-get that uses a list of sources in `cache`. It does not change the list of the machine."""
+    """Returns a command apt-get that uses a list of sources in `cache`, so that the list of the machine stays unchanged."""
     lists = cache / "lists"
     (lists / "partial").mkdir(parents=True, exist_ok=True)
     sources = cache / "sources.list"
@@ -57,7 +57,7 @@ def apt_for_sources(cache):
 
 
 def fetch_source(package, cache):
-    """Downloads and unpacks a source package, unless it is there. Returns its folder."""
+    """Downloads and unpacks a source package, unless this was done before. Returns the unpacked folder."""
     folder = cache / "sources" / package
     if not (folder / "unpacked").exists():
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
-// Two threads wait for each other's mutex. The test writes a core of their process, and puts wrong words into it where
-// forksight reads: mutexes, structs of threads, stacks, notes. Whatever the words are, forksight must not crash. The
-// damage is the same in each run.
+// Two threads wait for each other's mutex. The test writes a core of their process, and overwrites words that forksight
+// reads: in the mutexes, in the structs of the threads, and in the notes. forksight must not crash, whatever the words
+// are. The damage is the same in each run.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -49,8 +49,8 @@ std::string rules_of(const std::vector<std::byte>& core) {
   return all;
 }
 
-// A child of vfork() locks a mutex that another thread of its parent holds. This thread still runs. The child uses its
-// parent's memory, in which its thread has the parent's thread id.
+// A child of vfork() locks a mutex that another thread of its parent holds. That other thread still runs. The child
+// uses the memory of its parent. In this memory the child's thread has the thread id of the parent's thread.
 [[noreturn]] void block_in_vfork() {
   std::thread([] {
     pthread_mutex_lock(&g_first);
@@ -71,7 +71,7 @@ pid_t only_child_of(pid_t pid) {
   return child;
 }
 
-TEST(CoreOfAVforkedChild, TellsOfNoFork) {
+TEST(CoreOfAVforkedChild, GivesNoFindingAboutAFork) {
   ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
   const pid_t parent = ::fork();
   if (parent == 0) block_in_vfork();
@@ -87,7 +87,7 @@ TEST(CoreOfAVforkedChild, TellsOfNoFork) {
   EXPECT_EQ(rules_of(core), "");
 }
 
-TEST(DamagedCore, IsExplainedOrNotButNeverABadEnd) {
+TEST(DamagedCore, NeverCrashesForksight) {
   const test::LockCycleCore victim = test::make_lock_cycle_core();
   ASSERT_GE(victim.places.size(), 4U);  // two mutexes, two threads
   ASSERT_EQ(rules_of(victim.core), "lock-cycle");

@@ -27,7 +27,7 @@ pthread_mutex_t g_second = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&g_second);
     pthread_mutex_lock(&g_first);
   }).detach();
-  // Wait until the other thread has its first lock.
+  // This loop ends when the other thread holds its first lock.
   while (pthread_mutex_trylock(&g_second) == 0) {
     pthread_mutex_unlock(&g_second);
     sched_yield();

@@ -10,7 +10,8 @@ namespace forksight::test {
 
 struct LockCycleCore {
   std::vector<std::byte> core;
-  // Offsets in the core of what forksight reads: the mutexes, and the structs of the threads.
+  // The offsets in the core at which forksight reads: those of the mutexes, and of pointers to the structs of the
+  // threads.
   std::vector<std::size_t> places;
 };
 

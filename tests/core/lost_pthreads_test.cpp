@@ -18,7 +18,7 @@
 namespace forksight::inspect {
 namespace {
 
-// A child that pauses, or that becomes sleep(1) by exec. The destructor kills it.
+// A child process that pauses, or that executes sleep(1). The destructor kills it.
 class Child {
  public:
   enum class Kind { kFork, kBareFork, kSystemCall, kThread, kExec };
@@ -46,7 +46,7 @@ class Child {
     }
     ::close(ends[1]);
     char byte = 0;
-    EXPECT_EQ(::read(ends[0], &byte, 1), 0);  // the child has closed its end, or its exec has
+    EXPECT_EQ(::read(ends[0], &byte, 1), 0);  // the child or its exec has closed the child's end of the pipe
     ::close(ends[0]);
   }
   ~Child() {
@@ -97,8 +97,9 @@ TEST(LostPthreads, AreInTheChildsMemory) {
   other.join();
 }
 
-// _Fork() leaves the structs of lost threads unchanged. They keep the tids of threads that do not exist in the child.
-TEST(LostPthreads, OfABareForkHaveTheirTids) {
+// _Fork() does not change the structs of lost threads. They keep their thread ids, although these threads do not exist
+// in the child.
+TEST(LostPthreads, KeepTheirTidsAfterABareFork) {
   std::binary_semaphore end{0};
   std::atomic<pid_t> tid{0};
   std::thread other([&] {
@@ -127,7 +128,7 @@ TEST(LostPthreads, OfABareForkHaveTheirTids) {
   other.join();
 }
 
-TEST(LostPthreads, ThoseThatLiveAreNone) {
+TEST(LostPthreads, DoNotIncludeLiveThreads) {
   const Child child(Child::Kind::kThread);
   const image::Image image = child.look();
   EXPECT_EQ(image.threads.size(), 2U);
@@ -136,7 +137,7 @@ TEST(LostPthreads, ThoseThatLiveAreNone) {
   EXPECT_FALSE(lost.bypassed);
 }
 
-TEST(LostPthreads, ThoseThatHaveEndedAreNone) {
+TEST(LostPthreads, DoNotIncludeEndedThreads) {
   std::thread([] {}).join();
   const Child child;
   const LostPthreads lost = find_lost_pthreads(child.look());
@@ -144,7 +145,7 @@ TEST(LostPthreads, ThoseThatHaveEndedAreNone) {
   EXPECT_FALSE(lost.is_complete);
 }
 
-TEST(LostPthreads, AnotherThreadThatForkedLeavesTheFirst) {
+TEST(LostPthreads, IncludeTheFirstThreadIfAnotherThreadForked) {
   LostPthreads lost;
   std::thread([&] {
     const Child child;

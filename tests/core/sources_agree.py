@@ -1,4 +1,6 @@
-"""sources_agree.py FORKSIGHT PROGRAM START CASES: three sources show the same hang.
+"""Compares the reports about one hang from three sources.
+
+  sources_agree.py FORKSIGHT PROGRAM START CASES
 
 The sources are the trace that the shim wrote, the living processes, and a core of the child. All three reports must contain
 the same facts, except for facts that a source does not have.
@@ -16,13 +18,13 @@ LIMIT_S = 40
 
 
 def stack_of(finding, program):
-    """The frames of the stack that belong to the program."""
+    """Returns the frames of the stack that belong to the program."""
     return [(frame["function"], os.path.basename(frame["file"]), frame["line"]) for frame in finding["stack"]
             if os.path.basename(frame["module"] or "") == program]
 
 
 def story(report, program):
-    """The facts of a report that are to be compared."""
+    """Returns the facts of a report that the test compares."""
     findings = report["findings"]
     assert len(findings) == 1, [finding["summary"] for finding in findings]
     finding = findings[0]
@@ -62,7 +64,7 @@ def children(pid):
 
 
 def wait_for_hang(runner, folder):
-    """Waits until the child is at the same place in a futex wait at two looks. Returns the pids of parent and child."""
+    """Waits until two looks find the child at the same place in a futex wait. Returns the pids of parent and child."""
     deadline = time.monotonic() + LIMIT_S / 2
     before = ""
     while time.monotonic() < deadline and runner.poll() is None:

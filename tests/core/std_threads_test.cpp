@@ -1,4 +1,4 @@
-// Finds out which function a std::thread was to run, from the memory of a child that lost the thread.
+// Tests that forksight finds out which function a std::thread runs, from the memory of a child that lost this thread.
 #include "inspect/std_threads.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 namespace forksight::inspect {
 namespace {
 
-// A sanitizer starts threads with a function of its own, which hides the one of libstdc++.
+// A sanitizer starts threads with its own function, which hides the start function of libstdc++.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kAreStartedByLibstdcxx = false;
 #else
@@ -102,8 +102,9 @@ TEST_F(StdThreads, AFunctorIsNamedByItsType) {
   EXPECT_EQ(start_of(Functor{}), unless_sanitized("forksight::inspect::(anonymous namespace)::Functor"));
 }
 
-// The memory does not show whether the thread runs one function or the other, which is only its argument.
-TEST_F(StdThreads, WhatMayBeEitherIsNotNamed) {
+// The memory has two functions: the function that the thread runs, and a function that is its argument. It does not
+// show which one is which.
+TEST_F(StdThreads, NoFunctionIsNamedIfTwoArePossible) {
   EXPECT_EQ(start_of(
                 +[](void (*)()) { g_end.acquire(); }, run_nothing),
             "not known");

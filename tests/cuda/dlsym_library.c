@@ -1,5 +1,5 @@
-/* A library that calls dlsym() such that the answer depends on which object makes the call. One of its functions has
- * the same name as a function of the program. The program opens the library with RTLD_LOCAL. */
+/* A library that calls dlsym(). The result depends on the object that makes the call, which is this library. One of its
+ * functions has the same name as a function of the program. The program opens the library with RTLD_LOCAL. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>

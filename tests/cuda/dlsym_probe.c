@@ -20,8 +20,8 @@ static const char* base(const char* path) {
   return slash != NULL ? slash + 1 : path;
 }
 
-/* Prints which library has the symbol. For a function that the shim interposes, this is the shim. So the calls ask only
- * for functions that it does not interpose. */
+/* Prints which library has the symbol. For a function that the shim interposes, this would be the shim. So the calls
+ * ask only for functions that the shim does not interpose. */
 static void show(const char* what, void* handle, const char* name) {
   Dl_info info;
   dlerror();
@@ -31,7 +31,8 @@ static void show(const char* what, void* handle, const char* name) {
   const char* const text = dlerror();
   printf("%s %s: ", what, name);
   if (found == NULL) {
-    /* The text begins with the name of the object that was searched. It is left out, because it may be a path. */
+    /* The text begins with the name of the object that was searched. This name is not printed, because it may be a
+     * path. */
     const char* const colon = text != NULL ? strrchr(text, ':') : NULL;
     printf("none,%s", colon != NULL ? colon + 1 : " no text");
   } else if (dladdr(found, &info) != 0) {

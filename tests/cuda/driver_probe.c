@@ -3,7 +3,7 @@
  *
  *   LINKED   it is linked with the driver
  *   OPENED   it opens the driver with RTLD_LOCAL, and finds the functions by dlsym() and cuGetProcAddress()
- *   ABSENT   it has no driver; dlsym() must find none
+ *   ABSENT   it has no driver; dlsym() must not find a function of the driver
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -24,8 +24,8 @@
     printf("%s = %lld, errno %d\n", #expression, result_, errno); \
   } while (0)
 
-/* The real driver runs. Then wrong arguments are not passed, because only the test driver takes them. Memory addresses are
- * never printed, because they may differ. */
+/* True if the program runs with a real driver. In this case the program passes no wrong arguments, because only the test
+ * driver accepts them. Memory addresses are never printed, because they may differ. */
 static int on_real_driver;
 
 struct functions {

@@ -1,4 +1,5 @@
-// Dumps of damaged traces. Each bad place gives one line with its offset. The dump also shows the records after it.
+// Tests dumps of damaged traces. The dump has one line, with an offset, for each bad record. It also shows the records
+// after a bad record.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -31,7 +32,7 @@ TEST(Damage, AShortRecordIsOneLine) {
   EXPECT_EQ(result.totals.records, 1U);
 }
 
-TEST(Damage, TheDumpGoesOnBehindIt) {
+TEST(Damage, TheDumpContinuesAfterABadRecord) {
   TraceBuilder trace;
   trace.thread(1, "one");
   const auto bad = trace.thread(2, "two");
@@ -48,7 +49,7 @@ TEST(Damage, TheDumpGoesOnBehindIt) {
   }
 }
 
-TEST(Damage, ACutIsSaid) {
+TEST(Damage, SaysThatTheFileIsCut) {
   TraceBuilder trace;
   trace.thread(1, "one");
   const auto second = trace.thread(2, "two");
@@ -81,9 +82,9 @@ std::set<std::string> offsets(const std::vector<dump::Json>& lines) {
   return found;
 }
 
-// If one byte of a trace is changed, only the record with this byte may be lost. A byte of a record's size is an
-// exception, which is not checked: the record may then include the records after it. Neighbouring bytes are changed in
-// different ways, because a dump for each way and byte would take a minute.
+// If one byte of a trace is changed, the dump may lose only the record with this byte. The test does not check this for
+// the bytes of a record's size: with a wrong size, a record may include the records after it. Each byte is changed in
+// only one of three ways, because a dump for each way and byte would take a minute.
 void flip_each_byte(const std::vector<std::byte>& good) {
   const std::set<std::string> all = offsets(dumped_lines(good));
   std::set<std::size_t> sizes;

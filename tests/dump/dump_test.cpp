@@ -1,4 +1,4 @@
-// What the dump shows of undamaged records.
+// Tests what the dump shows of undamaged records.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -104,7 +104,7 @@ TEST(Dump, ShowsTheHeader) {
   EXPECT_NE(text.find("\n    cmdline: ./app\\x00--fast\n"), std::string::npos) << text;
 }
 
-TEST(Dump, JsonLinesHaveTheSame) {
+TEST(Dump, JsonLinesHaveTheSameFields) {
   TraceBuilder trace;
   trace.as(1000, 1001)
       .record(trace::RecordType::kTimer,
@@ -150,7 +150,7 @@ TEST(Dump, KnowsEachRecord) {
   EXPECT_EQ(totals.bad, 0U);
 }
 
-TEST(Dump, ShowsWhatItDoesNotKnow) {
+TEST(Dump, ShowsRecordsAndValuesThatItDoesNotKnow) {
   TraceBuilder trace;
   trace.append(static_cast<trace::RecordType>(999), {std::byte{0xab}, std::byte{1}});
   // A newer writer may write a longer record of a known type.
@@ -166,7 +166,7 @@ TEST(Dump, ShowsWhatItDoesNotKnow) {
   EXPECT_NE(text.find(" end: 4 records, 1 unfinished, 0 bad\n"), std::string::npos) << text;
 }
 
-TEST(Dump, StopsWhereNobodyReads) {
+TEST(Dump, StopsIfTheOutputCannotBeWritten) {
   TraceBuilder trace;
   trace.thread(1, "one");
   const auto file = collect::TraceFile::parse("a.fstrace", trace.bytes());

@@ -1,4 +1,4 @@
-"""on_real_driver.py refuses what is not a real driver, and prints the reason for the skip."""
+"""Tests that on_real_driver.py refuses a library that is not a real driver, and prints the reason for the skip."""
 import subprocess
 import sys
 import unittest
@@ -13,11 +13,11 @@ def run(*arguments):
 
 
 class OnRealDriver(unittest.TestCase):
-    def test_the_test_driver_is_none(self):
+    def test_refuses_the_test_driver(self):
         result = run("--driver", TEST_DRIVER, "true")
         self.assertEqual((result.returncode, result.stdout), (77, f"skipped: {TEST_DRIVER} is the test driver\n"))
 
-    def test_what_is_no_library_is_none(self):
+    def test_refuses_a_file_that_is_not_a_library(self):
         result = run("--driver", str(SCRIPT), "true")
         self.assertEqual(result.returncode, 77)
         self.assertIn("cannot be loaded", result.stdout)

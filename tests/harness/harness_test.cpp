@@ -45,7 +45,7 @@ Checked check(const std::string& program, const Words& options = {}) {
 
 using Verdicts = std::map<std::string, bool>;
 
-TEST(ForkTest, APoolHangsTheChildrenOfItsThread) {
+TEST(ForkTest, AChildOfTheThreadWithThePoolHangs) {
   const Checked checked = check("openmp_use");
   EXPECT_EQ(checked.status, 1);
   const Verdicts expected = {{"main", false},       {"child-thread", true}, {"thread", false},
@@ -56,7 +56,7 @@ TEST(ForkTest, APoolHangsTheChildrenOfItsThread) {
   EXPECT_TRUE(has(checked.lines.at("main"), "fix: "));
 }
 
-TEST(ForkTest, ALockOrphansWhatIsForkedBesideItsHolder) {
+TEST(ForkTest, AChildHangsIfAnotherThreadHeldTheLockAtTheFork) {
   const Checked checked = check("locked_use");
   EXPECT_EQ(checked.status, 1);
   for (const auto& [scene, good] : checked.good) EXPECT_EQ(good, scene != "busy-thread") << scene;
@@ -70,7 +70,7 @@ TEST(ForkTest, ALockWithHandlersIsGoodEverywhere) {
   for (const auto& [scene, good] : checked.good) EXPECT_TRUE(good) << scene << ":\n" << checked.lines.at(scene);
 }
 
-TEST(ForkTest, AChildThatCannotUseItIsNoHangButRed) {
+TEST(ForkTest, ASceneFailsIfTheLibraryReturnsAnErrorInTheChild) {
   const Checked checked = check("owned_use");
   EXPECT_EQ(checked.status, 1);
   for (const auto& [scene, good] : checked.good) EXPECT_EQ(good, scene == "exit" || scene == "exec") << scene;
@@ -78,13 +78,13 @@ TEST(ForkTest, AChildThatCannotUseItIsNoHangButRed) {
   EXPECT_TRUE(has(checked.lines.at("main"), "it returned 5")) << checked.lines.at("main");
 }
 
-TEST(ForkTest, AUseThatFailsBeforeTheForkIsNoMatterOfForks) {
+TEST(ForkTest, SaysIfTheLibraryFailsBeforeAnyFork) {
   const Checked checked = check("nowhere_use", {"--scene", "main"});
   EXPECT_EQ(checked.status, 1);
   EXPECT_TRUE(has(checked.lines.at("main"), "before any fork")) << checked.lines.at("main");
 }
 
-TEST(ForkTest, AKnownSceneIsRedOnceItIsMended) {
+TEST(ForkTest, AKnownSceneFailsIfItHasNoFaultAnyMore) {
   EXPECT_EQ(check("openmp_use", {"--scene", "main", "--known", "main"}).status, 0);
   EXPECT_EQ(check("openmp_use", {"--scene", "exec", "--known", "exec"}).status, 1);
   const Finished run =
@@ -92,7 +92,7 @@ TEST(ForkTest, AKnownSceneIsRedOnceItIsMended) {
   EXPECT_TRUE(has(run.out, "remove it from --known")) << run.out;
 }
 
-TEST(ForkTest, TimeRunsOutForWhatIsNotProvedToHang) {
+TEST(ForkTest, AProgramThatIsNotProvenToHangFailsAtTheTimeLimit) {
   const Finished run = run_forksight({"suite", "check", "--as-is", "--timeout", "0.5", "--", "sleep", "600"});
   EXPECT_EQ(run.status, 1);
   EXPECT_TRUE(has(run.out, "not done after 0.5 s")) << run.out;
@@ -105,7 +105,7 @@ TEST(ForkTest, AnyProgramCanBeCheckedAsItIs) {
   EXPECT_TRUE(has(run.out, "exit status 6")) << run.out;
 }
 
-TEST(ForkTest, SaysWhatIsWrongWithTheLine) {
+TEST(ForkTest, SaysWhatIsWrongWithTheCommandLine) {
   const Finished other = run_forksight({"suite", "check", "--", "true"});
   EXPECT_EQ(other.status, 3);
   EXPECT_TRUE(has(other.err, "true: is not a fork test")) << other.err;

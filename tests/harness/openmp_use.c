@@ -1,4 +1,5 @@
-// A library that keeps the thread pool of GCC's OpenMP. If a thread has used the library and forks, the child hangs.
+// A library that uses OpenMP, and so keeps a thread pool of libgomp. If a thread has used the library and forks, the
+// child hangs when it uses the library.
 #include <forksight/fork_test.h>
 
 static int use(void) {

@@ -1,4 +1,4 @@
-"""The examples of docs/annotate.md and docs/hazards/orphaned-custom-lock.md compile without a warning."""
+"""Checks that the examples of docs/annotate.md and docs/hazards/orphaned-custom-lock.md compile without a warning."""
 import re
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The subject of a commit has at most 72 characters. Tools that list commits cut longer subjects."""
+"""Checks that the subject of a commit has at most 72 characters. Tools that list commits cut longer subjects."""
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ MOST = 72
 
 
 def check(root):
-    """Returns the problems. An unpacked archive has no history, and so no problem. If git fails, that is a problem."""
+    """Returns the problems. An unpacked archive has no history, so it has no problem. A failure of git is a problem."""
     if not (root / ".git").exists():
         return []
     try:

@@ -109,8 +109,8 @@ def plugin_options(root):
 
 
 def check_options(text, options, name):
-    """Checks options that stand in `code` without a verb. Only the text around them says to which verb they belong, so they may
-    belong to any."""
+    """Checks options that stand in `code` without a verb. Only the text around such an option says to which verb it belongs, so
+    this check accepts an option of any verb."""
     used = []
     for code in CODE.findall(text):
         if code.startswith("--") and not code.startswith("--preset"):

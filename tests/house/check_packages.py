@@ -23,7 +23,7 @@ def read_list(root):
 
 
 def check_headings(root):
-    """Each heading is there once, and no package stands above the first heading."""
+    """packages.txt has each heading once, and no package stands above the first heading."""
     lines = [line for line in read_lines(root) if line]
     headings = [line for line in lines if line.startswith("[")]
     problems = [] if sorted(headings) == sorted(ROLES) else [f"packages.txt: its headings are {' '.join(headings)}, not {' '.join(ROLES)}"]
@@ -52,7 +52,7 @@ def read_roles(root):
 
 
 def check_once(root):
-    """A package that two commands need may be listed under both headings, once under each."""
+    """No heading lists a package twice. A package that two commands need may be listed under both headings."""
     return [f"packages.txt: {name} is there twice" for names in read_roles(root).values() for name in sorted(set(names)) if names.count(name) > 1]
 
 

@@ -1,5 +1,5 @@
-"""Each test that CTest knows has a TIMEOUT, known labels, and a program that is built. A test that may be skipped is told apart from
-one that passed."""
+"""Each test that CTest knows has a TIMEOUT, known labels, and a program that is built. A test that may be skipped has a
+SKIP_RETURN_CODE, so that CTest does not count a skipped test as passed."""
 import json
 import re
 import subprocess

@@ -88,12 +88,12 @@ class House(unittest.TestCase):
         self.assertProblem(problems, "news/ has no place")
         self.assertEqual(len(problems), 5)
 
-    def test_layers_have_no_ring(self):
+    def test_layers_have_no_cycle(self):
         self.write("part/low/a.hpp", "")
         ring = check_layers.Part("part", {"low": {"high"}, "high": {"low"}}, common=set())
         self.assertProblem(ring.check(self.root), "the table lets low/ include high/, which is not below it")
 
-    def test_layers_are_told(self):
+    def test_document_has_the_layers(self):
         page = Path(__file__).resolve().parents[2] / "docs/architecture.md"
         self.write("docs/architecture.md", page.read_text())
         self.assertEqual(check_layers.check_page(self.root), [])

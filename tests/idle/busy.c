@@ -14,7 +14,7 @@ void cblas_dgemm(int order, int transpose_a, int transpose_b, int m, int n, int 
 void openblas_set_num_threads(int threads);
 #endif
 
-static volatile int* is_over;  // in memory that parent and child share
+static volatile int* is_over;  // points to memory that parent and child share
 static pthread_spinlock_t lock;
 static volatile double sum;
 

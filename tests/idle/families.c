@@ -56,8 +56,8 @@ int be_prefork_server(const char* path) {
   return good;
 }
 
-// A thread of the parent, which the child does not have. It holds a mutex at the fork. The child does not need the
-// mutex.
+// A thread of the parent runs this function. The child does not have this thread. The thread takes a mutex, and may
+// hold it at the fork. The child does not need the mutex.
 static void* hold_mutex(void* nothing) {
   pthread_mutex_lock(&mutex);
   read_byte(STDIN_FILENO);
@@ -129,8 +129,8 @@ static void* take_jobs(void* nothing) {
   return nothing;
 }
 
-// The child has lost a thread here, too. Its own workers idle on a semaphore, and its first thread reads from the
-// parent.
+// The child has lost a thread of the parent. The worker threads that the child started wait for a semaphore. Its first
+// thread reads a byte that the parent sends.
 int fork_worker_with_pool(const char* path) {
   (void)path;
   static int never[2];

@@ -1,5 +1,5 @@
-/* A program without any libc. It waits in read() for a byte that only its own handler of signal 32 can write. glibc
- * would keep that signal for itself.
+/* A program without any libc. It waits in read() for a byte that only its own handler of signal 32 can write. A program
+ * with glibc cannot handle this signal, because glibc reserves it.
  *
  * Without an argument the program has the handler. With an argument it has none, and nothing can end its wait. */
 #include <stddef.h>

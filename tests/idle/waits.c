@@ -1,6 +1,6 @@
-// waits NAME [PATH]: a healthy process that waits in one way. It writes a byte when it is about to wait, and at the end
-// it prints the result of the wait: "result errno". A byte or the end of standard input, a signal, a connection to the
-// socket PATH, or time ends the wait.
+// waits NAME [PATH]: a healthy process that waits in the way NAME. It writes a byte before it waits. After the wait it
+// prints the result and errno. One of these ends the wait: a byte or the end of standard input, a signal, a connection
+// to the socket PATH, or a timeout.
 #include "waits.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kSeconds = 6 };  // longer than forksight examines the process
+enum { kSeconds = 6 };  // longer than the time for which forksight examines the process
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;

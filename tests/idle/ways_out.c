@@ -1,6 +1,6 @@
-/* ways_out MODE [SECONDS]: programs whose threads all sleep, although something can still wake them, and their twins,
- * which nothing can wake. SECONDS is how long a slow handler takes. Each program writes one byte to standard output
- * before it waits. The healthy ones end with 7 after something has woken them. */
+/* ways_out MODE [SECONDS]: programs that look as if they hung, although something can still end their wait, and their
+ * twins, whose wait nothing can end. SECONDS is how long a slow atfork handler takes. Each program writes one byte to
+ * standard output before it waits. The programs whose wait ends exit with status 7. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@
 #include <unistd.h>
 
 enum { kWell = 7, kBroken = 99 };
-enum { kSeen = 5 }; /* seconds after which a run has noticed that a process goes on */
+enum { kSeen = 5 }; /* seconds within which `forksight run` notices that a process goes on */
 
 static int ends[2];
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -189,7 +189,8 @@ static int send_slowly(int descriptor) {
   return -1;
 }
 
-/* The writing end of the pipe waits in the queue of a socket. The reader has a writing end, too, and never writes. */
+/* The descriptor of the pipe's writing end is in a message that a socket holds. The child receives it later and writes.
+ * The reader also has a writing end, and never writes. */
 static int descriptor_on_its_way(void) {
   make_pipe();
   const int taken = send_slowly(ends[1]);
@@ -245,7 +246,8 @@ static int memory_on_its_way(void) {
   return kWell;
 }
 
-/* Another process has a descriptor of the memory. It maps the memory later, and wakes the process that waits there. */
+/* The child has a descriptor of the memory. After four seconds it maps the memory, and wakes the parent, which waits
+ * for a word in this memory. */
 static int memory_as_descriptor(void) {
   const int fd = make_file();
   if (ftruncate(fd, 4096) != 0) return kBroken;
@@ -264,8 +266,8 @@ static int memory_as_descriptor(void) {
   return waitpid(child, &status, 0) == child && status == 0 ? kWell : kBroken;
 }
 
-/* A filter holds up each read of `fd` until a process answers it. Returns the descriptor by which reads are answered.
- * */
+/* Installs a seccomp filter that blocks each read of `fd` until a process answers the call. Returns the descriptor
+ * through which a process answers. */
 static int hold_reads_of(int fd) {
   struct sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -280,7 +282,8 @@ static int hold_reads_of(int fd) {
   return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
 }
 
-/* The child seems to read a pipe to which no other process could write. In fact the filter holds up its call. */
+/* The child seems to read a pipe to which no other process can write. In fact the filter blocks the call of read(), and
+ * the parent answers it after four seconds. */
 static int held_by_filter(void) {
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) return kBroken;
@@ -390,14 +393,15 @@ static int remapped(void) {
   return wait_elsewhere(map_anew, waited_for);
 }
 
-/* No other process has the word. */
+/* A twin of requeued() and remapped(): nothing moves the wait, and no other process has the word, so nothing ends the
+ * wait. */
 static int own_shared_word(void) {
   say_ready();
   return (int)futex(map_word(-1), FUTEX_WAIT, 0);
 }
 
-/* Two locks of the program's own. By chance they have the contents of a mutex that a thread holds. They mean something
- * else: the first thread wakes both waiting threads. */
+/* Two locks that the program implements itself. Their bytes look like those of two pthread mutexes, each held by a
+ * thread that waits for the other. In fact the main thread wakes both waiting threads after six seconds. */
 static struct {
   uint32_t state, count;
   int32_t owner;
@@ -454,8 +458,8 @@ static int read_all(int socket, char* bytes, int count) {
   return 1;
 }
 
-/* The kernel sends the last byte seconds after it was written, because the connection has a pacing rate. Linux heeds
- * the rate after the tenth segment. */
+/* The kernel sends the last byte seconds after it was written, because the connection has a pacing rate. Linux applies
+ * the rate only after the tenth segment. */
 static int bytes_not_yet_sent(void) {
   enum { kSegments = 16, kLast = 5000, kRate = 1000 };
   static char bytes[kSegments + kLast + 1];
@@ -485,7 +489,7 @@ static int bytes_not_yet_sent(void) {
   return waitpid(child, &status, 0) == child && status == 0 ? kWell : kBroken;
 }
 
-/* Where the handler jumps to, out of a wait for a mutex. If a handler returns, the wait goes on. */
+/* The place to which a signal handler jumps out of a wait for a mutex. Such a wait goes on after a handler returns. */
 static sigjmp_buf outside;
 
 static void jump(int signal) {
@@ -633,7 +637,8 @@ static void* lock_both(void* is_first) {
   return NULL;
 }
 
-/* Two threads wait for each other's mutex. The main thread cancels one of them, which can be cancelled at any place. */
+/* Two threads wait for each other's mutex. One of them has asynchronous cancellation. The main thread cancels it after
+ * six seconds, and its cleanup handler releases its mutex. */
 static int cancelled_anywhere(void) {
   pthread_t threads[2];
   pthread_barrier_init(&both_hold, NULL, 2);
@@ -674,7 +679,7 @@ static int fork_slowly(void (*handler)(void)) {
 static int slow_atfork(void) { return fork_slowly(sleep_in_handler); }
 static int busy_atfork(void) { return fork_slowly(compute_in_handler); }
 
-/* The twins, which nothing can wake. */
+/* The twins begin here. Nothing can end their waits. */
 static int own_pipe(void) {
   make_pipe();
   say_ready();

@@ -1,4 +1,5 @@
-// The version and the layouts of a glibc are found out from the code in its file.
+// Tests that the version of a glibc, and the layout of its condition variables, are found in the machine code of its
+// file.
 #include "libc/libc_file.hpp"
 
 #include <dlfcn.h>
@@ -48,7 +49,7 @@ std::vector<std::byte> bytes_of(const std::string& path) {
   return {data, data + text.size()};
 }
 
-TEST(LibcFile, AnswersAsTheLibcItselfDoes) {
+TEST(LibcFile, GivesTheVersionAndLayoutOfThisLibc) {
   const abi::Libc asked = test::this_libc();
   const abi::Libc read = read_libc_file(path_of("/libc.so.6"));
   EXPECT_TRUE(read.version == asked.version) << int{read.version.minor};
@@ -73,7 +74,7 @@ TEST(LibcFile, IsKnownByName) {
 
 // pthread_cond_signal() first loads the word wrefs. The test changes the offset in each such load of the file: to the
 // offset of the other layout, then to 12, where no layout has this word.
-TEST(LibcFile, TellsTheLayoutByTheCode) {
+TEST(LibcFile, ShowsTheLayoutByItsCode) {
   std::vector<std::byte> bytes = bytes_of(path_of("/libc.so.6"));
   const abi::ConditionKind here = read_libc(bytes).condition;
   ASSERT_NE(here, abi::ConditionKind::kUnknown);
@@ -93,7 +94,8 @@ TEST(LibcFile, TellsTheLayoutByTheCode) {
   EXPECT_EQ(change_to(12), abi::ConditionKind::kUnknown);
 }
 
-// Bytes with memory on both sides that nobody may read. They begin or end at the border of this memory.
+// A copy of bytes between two inaccessible pages. The copy begins directly after the first of these pages, or ends
+// directly before the second.
 class GuardedBytes {
  public:
   enum class At { kBeginning, kEnd };
@@ -107,7 +109,7 @@ class GuardedBytes {
     std::byte* const begin = all_ + page + (where == At::kEnd ? inside - bytes.size() : 0);
     if (inside > 0 && ::mprotect(all_ + page, inside, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
     std::copy(bytes.begin(), bytes.end(), begin);
-    // Nobody may write to the bytes either.
+    // This makes the copy read-only.
     if (inside > 0 && ::mprotect(all_ + page, inside, PROT_READ) != 0) throw std::bad_alloc();
     bytes_ = {begin, bytes.size()};
   }
@@ -122,8 +124,8 @@ class GuardedBytes {
   std::span<const std::byte> bytes_;
 };
 
-// A damaged file is read like any other: nothing outside of its bytes is read, and the answer depends on nothing else.
-// What it says of the version is a version of glibc or nothing.
+// Checks that read_libc() reads only the given bytes, and that its result depends only on them. The version in the
+// result must have the major number 2, or must be unknown.
 void expect_sound_answer(std::span<const std::byte> bytes) {
   const GuardedBytes early(bytes, GuardedBytes::At::kBeginning);
   const GuardedBytes late(bytes, GuardedBytes::At::kEnd);
@@ -134,7 +136,7 @@ void expect_sound_answer(std::span<const std::byte> bytes) {
   EXPECT_TRUE(!read.version.is_known() || read.version.major == 2) << int{read.version.major};
 }
 
-TEST(LibcFile, IsUntrusted) {
+TEST(LibcFile, IsReadSafelyIfItIsDamaged) {
   const std::vector<std::byte> good = bytes_of(path_of("/libc.so.6"));
   const abi::Libc whole = read_libc(good);
   ASSERT_TRUE(whole.version.is_known());
@@ -158,8 +160,8 @@ TEST(LibcFile, IsUntrusted) {
   EXPECT_GT(differing, 0) << "no change reached what is read";
 }
 
-// The program headers say that a function lies at the end of the file, so that only its first bytes are there, or
-// behind the end.
+// The program headers claim that a function is at the end of the file. So the file has only the first bytes of the
+// function, or none.
 TEST(LibcFile, EndsWithinAFunction) {
   const std::vector<std::byte> good = bytes_of(path_of("/libc.so.6"));
   for (const char* const name : {"gnu_get_libc_version", "pthread_cond_signal", "pthread_cond_broadcast"}) {
@@ -188,7 +190,7 @@ TEST(LibcFile, EndsWithinAFunction) {
   }
 }
 
-// Nothing is known of a file that ends before its headers do.
+// In these files some headers are missing, so nothing is known about them.
 TEST(LibcFile, IsUnknownIfItIsCut) {
   const std::vector<std::byte> good = bytes_of(path_of("/libc.so.6"));
   for (const std::size_t size :

@@ -1,5 +1,5 @@
-// Up to glibc 2.33, the functions for condition variables are in libpthread, a file of its own. The analyzer reads the
-// version from libc and the kind of condition variables from libpthread, in a live process and in a core.
+// Up to glibc 2.33, the functions for condition variables are in libpthread, a separate file. The analyzer must read
+// the version from libc and the kind of condition variables from libpthread, in a live process and in a core.
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
 #include <gtest/gtest.h>
@@ -25,13 +25,14 @@
 namespace forksight {
 namespace {
 
-// Changes the first letter of each such name in the file, so that the name is not found any more.
+// Changes the first letter of `name` everywhere in the file, so that the name is not found any more.
 void hide_names(std::string& file, std::string_view name) {
   const std::string ended = std::string(name) + '\0';
   for (std::size_t at = file.find(ended); at != std::string::npos; at = file.find(ended, at)) file[at] = '?';
 }
 
-// Two files with the two parts of the information about the test's own libc.
+// Makes two copies of the test's own libc. In one copy the functions for condition variables are not found, in the
+// other copy the version is not found.
 class LibcInTwoFiles : public testing::Test {
  protected:
   void SetUp() override {

@@ -1,4 +1,5 @@
-// The layouts fit this machine's libc: the test brings real locks into each state, and decodes their bytes.
+// Tests that the layouts are those of this machine's libc. The tests bring real locks into each state, and decode their
+// bytes.
 #include "libc/lock_layout.hpp"
 
 #include <gtest/gtest.h>
@@ -151,7 +152,7 @@ TEST(RealSemaphore, IsDecoded) {
   EXPECT_TRUE(decode(model::LockKind::kSemaphore, semaphore).process_shared);
 }
 
-TEST(DecodeLock, TooFewBytesTellNothing) {
+TEST(DecodeLock, TooFewBytesGiveNoState) {
   const std::vector<std::uint8_t> bytes(56);
   EXPECT_FALSE(decode_lock(model::LockKind::kMutex, std::span(bytes).first(39), k236).has_value());
   EXPECT_FALSE(decode_lock(model::LockKind::kRwlockRead, std::span(bytes).first(55), k236).has_value());
@@ -162,7 +163,8 @@ TEST(DecodeLock, TooFewBytesTellNothing) {
   EXPECT_FALSE(decode_lock(static_cast<model::LockKind>(77), bytes, k236).has_value());
 }
 
-// Decodes the same words by both layouts. They are those of the new layout, and mean something else in the old one.
+// Decodes the same words by both layouts. The words are right for the new layout, and mean something else in the old
+// layout.
 TEST(DecodeLock, ConditionsOfGlibc241HaveTheirWaitersElsewhere) {
   std::array<std::uint32_t, 12> words{};
   words[0] = 4U << 1U;  // wseq: four have waited
@@ -176,7 +178,7 @@ TEST(DecodeLock, ConditionsOfGlibc241HaveTheirWaitersElsewhere) {
   EXPECT_EQ(decode_lock(model::LockKind::kCondition, memory, k236)->waiters, 0U);
 }
 
-TEST(DecodeLock, OfAnUnknownLibcNothingIsKnown) {
+TEST(DecodeLock, ALockOfAnUnknownLibcGivesNoState) {
   const std::vector<std::uint8_t> bytes(56);
   for (const abi::Version version : {abi::Version{}, abi::Version{2, 27}, abi::Version{2, 44}, abi::Version{3, 36}}) {
     const abi::Libc libc{version, abi::ConditionKind::kUnknown};
@@ -224,7 +226,7 @@ TEST(RealCondition, CountsItsWaiters) {
   EXPECT_FALSE(decode(model::LockKind::kCondition, condition).held);
 }
 
-TEST(Barrier, CountsWhoHasNotLeftWhileItIsDestroyed) {
+TEST(Barrier, CountsThreadsThatHaveNotLeftWhileItIsDestroyed) {
   // One of three threads has arrived, and pthread_barrier_destroy() has begun.
   std::array<std::uint32_t, 5> words{1, 0, 3, 0, 0x7fffffff - 0x7fffffff % 3 - 1};
   const auto state = decode(model::LockKind::kBarrier, words);

@@ -1,8 +1,13 @@
-"""owners_test.py FORKSIGHT FOLDER NAME: a program that uses the library NAME hangs in a forked child. `forksight why` and
-`forksight run` prove the hang and name the library. Its repaired twin ends well, and `run` reports no finding about it. Some
-libraries hang in no child: then the program and its twin both end well, and `run` reports nothing.
+"""Tests what forksight reports about a program that uses a library and forks.
 
-This test compiles the programs into FOLDER. If a package of Debian is missing, the test prints its name and exits with 77."""
+  owners_test.py FORKSIGHT FOLDER NAME
+
+The program uses the library NAME, and its forked child hangs. `forksight why` and `forksight run` must report the hang and
+name the library. The repaired twin of the program must end with status 0, and `run` must report no finding about it. A few
+libraries do not hang in a child. Then the program and its twin must both end with status 0, and `run` must report nothing.
+
+This test compiles the programs into FOLDER. If a Debian package is missing, the test prints its name and exits with status 77.
+"""
 import json
 import os
 import shutil
@@ -22,7 +27,7 @@ PYTHON = "/usr/bin/python3"
 LIMIT_S = 60
 BUILD_LIMIT_S = 600
 POOL = ("lost-thread-pool", "proven", "likely")
-# Python has a handler of SIGINT. A handler may wake a thread, so the hang is likely, not proven.
+# Python has a signal handler for SIGINT. A signal handler may wake a thread, so the hang is likely, not proven.
 POOL_IN_PYTHON = ("lost-thread-pool", "likely", "likely")
 NO_HANG = None
 # Name of the library: a file of Debian's package, the package, the expected finding or NO_HANG, words of the expected summary. If `why`
@@ -45,7 +50,7 @@ LIBRARIES = {
     "arrow": (Path("/usr/include/arrow/api.h"), "libarrow-dev", POOL, "Arrow pool of 1 thread", ("lost-wakeup", "proven", "possible"),
               "1 thread of its parent was not copied"),
 }
-# What the compiler needs, besides -pthread.
+# The options of the compiler in addition to -pthread. None: pkg-config gives them.
 FLAGS = {"abseil": None, "arrow": ["-std=c++20", "-larrow"], "eigen": ["-I/usr/include/eigen3"], "mkl": ["-I/usr/include/mkl", "-Wl,--no-as-needed", "-lgomp", "-lmkl_rt"],
          "onednn": ["-ldnnl"], "opencv": ["-I/usr/include/opencv4", "-lopencv_core"]}
 

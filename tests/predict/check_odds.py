@@ -1,7 +1,10 @@
-"""check_odds.py FORKSIGHT PREDICT_ODDS FORKS LEAST [PROGRAM...]: compares the odds that `forksight run --predict`
-reports after a few forks with FORKS forks of the same program without forksight. For at least LEAST programs the odds
-must be right: they contain the share of those forks that found the lock taken, or forksight reports no odds and this
-share is almost zero. Without a PROGRAM, all programs are run.
+"""Compares the odds that `forksight run --predict` reports with what happens in many forks without forksight.
+
+  check_odds.py FORKSIGHT PREDICT_ODDS FORKS LEAST [PROGRAM...]
+
+Each program forks 100 times under forksight, and FORKS times without it. The odds are right if their range contains the
+share of the FORKS forks that found the lock taken. They are also right if forksight reports no odds and this share is almost
+zero. The odds must be right for at least LEAST programs. Without a PROGRAM, all programs are run.
 """
 import json
 import subprocess
@@ -36,10 +39,10 @@ def judge(forksight, binary, name, forks):
     done = subprocess.run([*program, str(forks)], capture_output=True, text=True, timeout=LIMIT_S, check=True)
     truth = int(done.stdout) / forks
     if not findings:
-        return truth <= NEXT_TO_NOTHING, f"{name}: {truth:.1%} of {forks} forks; nothing is said"
+        return truth <= NEXT_TO_NOTHING, f"{name}: {truth:.1%} of {forks} forks; forksight reports no odds"
     low, high = findings[0]["odds"]["low"], findings[0]["odds"]["high"]
     is_right = low <= truth <= high and (low == 0 or high / low <= WIDEST)
-    return is_right, f"{name}: {truth:.1%} of {forks} forks; {low:.2%} to {high:.2%} are foretold"
+    return is_right, f"{name}: {truth:.1%} of {forks} forks; forksight predicts {low:.2%} to {high:.2%}"
 
 
 def main():

@@ -1,4 +1,4 @@
-// Lock orders that look like a ring but cannot lead to a deadlock. Nothing may be reported about any of them.
+// In these scenes the lock orders form a ring, but cannot lead to a deadlock. forksight must report nothing about them.
 #include <errno.h>
 
 #include "orders.h"
@@ -88,7 +88,7 @@ static void* come_as_writer(void* unused) {
 }
 static void writer_gate(void) { TAKE_TURNS(go_as_reader, come_as_writer); }
 
-// Main took the gate before there was another thread.
+// The main thread takes the gate before another thread exists.
 static void* come_late(void* unused) {
   baton_wait(idle_done);
   pthread_mutex_lock(&gate_mu);
@@ -106,7 +106,7 @@ static void early_gate(void) {
   end(thread);
 }
 
-// --- one thread has ended before the other begins
+// --- one thread has ended before the other begins, and forksight can see it
 
 static void joined(void) {
   const pthread_t other = begin_idle();
@@ -169,7 +169,7 @@ static void before_and_after(void) {
   end_idle(other);
 }
 
-// The threads of a child are other threads than those of its parent, although they have the same ids.
+// A thread of the child is not the same thread as a thread of the parent, even if both have the same id.
 static void in_child(void) {
   const pthread_t other = begin_idle();
   run(go);

@@ -1,5 +1,5 @@
-// Lock orders that can lead to a deadlock. Each must be reported, with the locks that its line in check_orders.py
-// names.
+// In these scenes the lock orders can lead to a deadlock. forksight must report each scene, with the locks that the
+// line of the scene in check_orders.py names.
 #include <stdint.h>
 
 #include "orders.h"
@@ -34,8 +34,8 @@ static void plain(void) { TAKE_TURNS(go_in_turn, come_in_turn); }
 
 // --- only chance keeps the two threads apart
 
-// The second thread takes its locks after the first thread has been joined. The program does not order these two by
-// anything that the shim watches.
+// The second thread takes its locks after the first thread has been joined. Only a pipe orders these two events, and
+// the shim does not watch pipes.
 static struct baton joined_first;
 static void* come_when_joined(void* unused) {
   baton_wait(joined_first);
@@ -77,7 +77,7 @@ static void made_by_another(void) {
   end(maker);
 }
 
-// Threads with the same id follow one another, while another thread lives all the time.
+// Threads that may have the same id follow one another. Meanwhile the thread `lasting` exists all the time.
 static void id_used_again(void) {
   joined_first = baton_make();
   const pthread_t lasting = begin(come_when_joined);
@@ -241,7 +241,7 @@ static void counting_semaphore(void) {
   TAKE_TURNS(go_counted, come_counted);
 }
 
-// --- a mutex that is taken again after the wait for a condition
+// --- after the wait for a condition, pthread_cond_timedwait() takes the mutex again
 
 static void* wait_in_between(void* unused) {
   struct timespec past = {0, 0};

@@ -1,5 +1,6 @@
-// predict_odds PROGRAM FORKS: forks FORKS times, while other threads hold a lock that the children need. A child tries
-// the lock first, so no child ever hangs. Prints how many children found the lock taken.
+// predict_odds PROGRAM FORKS: forks FORKS times. Meanwhile other threads take and release a lock that the children
+// need. A child first tries to take the lock, and gives up if it is taken, so no child hangs. Prints how many children
+// found the lock taken.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>

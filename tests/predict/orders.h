@@ -1,6 +1,6 @@
-// What programs with known lock orders share. The threads run one after the other, by pipes that the shim does not
-// watch. So nothing ever hangs. The shim sees only locks, starts and joins of threads. These alone show which lock
-// orders could occur at the same time.
+// Functions that the scenes with known lock orders share. The threads of a scene run one after the other, so that no
+// scene hangs. Pipes force this order, and the shim does not watch pipes. The shim sees only locks, and starts and
+// joins of threads. forksight must find out from these alone which lock orders could occur at the same time.
 #pragma once
 
 #include <pthread.h>
@@ -31,7 +31,8 @@ static inline void end(pthread_t thread) {
 // instruction.
 static inline void run(work of) { end(begin(of)); }
 
-// A second thread. While the process has one, the locks of main count.
+// A second thread that only waits. forksight considers the locks of the main thread while the process has a second
+// thread.
 static struct baton idle_done;
 static inline void* idle(void* unused) {
   baton_wait(idle_done);
@@ -46,8 +47,8 @@ static inline void end_idle(pthread_t thread) {
   end(thread);
 }
 
-// Runs the threads one after the other: each starts when the previous one has called end_turn(). All threads live until
-// the last one has called it.
+// Runs the threads one after the other. A thread starts when the previous thread has called end_turn(). All threads
+// exist until the last thread has called end_turn().
 static struct baton turn_done, turns_over;
 static inline void end_turn(void) {
   baton_pass(turn_done);
@@ -77,7 +78,8 @@ static inline void take_both(pthread_mutex_t* first, pthread_mutex_t* second) {
   pthread_mutex_unlock(first);
 }
 
-// glibc's PTHREAD_RWLOCK_PREFER_WRITER_NP does not prefer writers.
+// Makes a lock on which new readers wait behind a waiting writer. glibc's PTHREAD_RWLOCK_PREFER_WRITER_NP does not do
+// that.
 static inline void prefer_writers(pthread_rwlock_t* lock) {
   pthread_rwlockattr_t attributes;
   pthread_rwlockattr_init(&attributes);

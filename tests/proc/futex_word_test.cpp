@@ -1,4 +1,4 @@
-// Locks with the layout that glibc gives them, and other words that look like a lock.
+// Tests that forksight recognises the lock of a futex wait by glibc's layout, and does not take other words for a lock.
 #include "proc/futex_word.hpp"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ Scene mutex(std::uint32_t lock, std::uint32_t owner, std::uint32_t users, std::u
   return {{{kAt, lock}, {kAt + 8, owner}, {kAt + 12, users}, {kAt + 16, kind}}};
 }
 
-TEST(FutexWord, NoThreadHasANumberAboveTheGreatest) {
+TEST(FutexWord, AnIdAboveTheGreatestThreadIdIsNotAnOwner) {
   EXPECT_EQ(mutex(2, 1U << 22U, 1, 0).identify(kAt, kWaitPrivate, 2).use, model::FutexUse::kMutex);
   EXPECT_EQ(mutex(2, (1U << 22U) + 1, 1, 0).identify(kAt, kWaitPrivate, 2).use, model::FutexUse::kUnknown);
 }
@@ -52,8 +52,9 @@ TEST(FutexWord, AMutexNamesItsOwner) {
   EXPECT_FALSE(word.owner_is_gone);
 }
 
-// A lock that the program implements itself may have the same words as a mutex.
-TEST(FutexWord, WhatIsWaitedForBySyscallIsNoMutex) {
+// A lock that the program implements itself may have the same words as a mutex. A program waits for such a lock with
+// syscall(). glibc does not use syscall() for its own locks.
+TEST(FutexWord, AWordThatIsWaitedForWithSyscallIsNotAMutex) {
   Scene scene = mutex(2, 101, 1, 0);
   scene.pc = 0x9007;
   scene.memory[0x9000] = 0x48'05'0f'08'24'4c'8b'4c;  // mov 0x8(%rsp),%r9; syscall; cmp ...
@@ -62,7 +63,7 @@ TEST(FutexWord, WhatIsWaitedForBySyscallIsNoMutex) {
   EXPECT_EQ(scene.identify(kAt, kWaitPrivate, 2).use, model::FutexUse::kMutex);
 }
 
-TEST(FutexWord, AnOwnerThatIsNotHereIsSaid) {
+TEST(FutexWord, SaysIfTheOwnerDoesNotExist) {
   EXPECT_TRUE(mutex(2, 900, 1, 0).identify(kAt, kWaitPrivate, 2).owner_is_gone);
   EXPECT_TRUE(mutex(2, 900, 1, 0x80).identify(kAt, 0, 2).owner_is_gone);
   EXPECT_FALSE(mutex(2, 101, 1, 0x80).identify(kAt, 0, 2).owner_is_gone);
@@ -74,7 +75,7 @@ TEST(FutexWord, ARobustMutexHasItsOwnerInTheWord) {
   EXPECT_EQ(mutex(word, 100, 1, 0x10).identify(kAt, 0, word).use, model::FutexUse::kUnknown);
 }
 
-TEST(FutexWord, WhatDoesNotFitIsNoMutex) {
+TEST(FutexWord, WordsThatAMutexCannotHaveAreNotAMutex) {
   EXPECT_EQ(mutex(1, 101, 1, 0).identify(kAt, kWaitPrivate, 1).use, model::FutexUse::kUnknown);
   EXPECT_EQ(mutex(2, 0, 1, 0).identify(kAt, kWaitPrivate, 2).use, model::FutexUse::kUnknown);
   EXPECT_EQ(mutex(2, 101, 0, 0).identify(kAt, kWaitPrivate, 2).use, model::FutexUse::kUnknown);
@@ -82,13 +83,13 @@ TEST(FutexWord, WhatDoesNotFitIsNoMutex) {
   EXPECT_EQ(mutex(2, 0xf7000000, 1, 0).identify(kAt, kWaitPrivate, 2).use, model::FutexUse::kUnknown);
 }
 
-TEST(FutexWord, APriorityCeilingIsNoPartOfTheState) {
+TEST(FutexWord, ThePriorityCeilingInTheLockWordIsIgnored) {
   const std::uint32_t word = 20U << 19U | 2U;
   EXPECT_EQ(mutex(word, 101, 1, 0x40).identify(kAt, kWaitPrivate, word).owner, 101);
   EXPECT_EQ(mutex(word, 101, 1, 0).identify(kAt, kWaitPrivate, word).use, model::FutexUse::kUnknown);
 }
 
-// The lock of a FILE. It records the address of a struct pthread as its owner.
+// Makes the lock of a FILE. This lock records the address of the owner's struct pthread.
 Scene stream(std::uint64_t owner, std::uint32_t tid) {
   Scene scene;
   scene.memory = {{kAt, 2},
@@ -110,14 +111,14 @@ TEST(FutexWord, AStreamNamesItsOwnerByAnAddress) {
   EXPECT_TRUE(stream(0x7f00'1000'2000, 900).identify(kAt, kWaitPrivate, 2).owner_is_gone);
 }
 
-TEST(FutexWord, OfAStreamWhoseOwnerHasEndedNobodyIsNamed) {
+TEST(FutexWord, AStreamWhoseOwnerHasEndedIsUnknown) {
   EXPECT_EQ(stream(0x7f00'1000'2000, 0).identify(kAt, kWaitPrivate, 2).use, model::FutexUse::kUnknown)
       << "the two halves of the address look like a mutex";
   EXPECT_EQ(stream(0x7f00'1000'2000, 0xffffffffU).identify(kAt, kWaitPrivate, 2).use, model::FutexUse::kUnknown)
       << "pthread_join() leaves this value";
 }
 
-TEST(FutexWord, OfAnUnknownLibcNothingIsClaimed) {
+TEST(FutexWord, ALockOfAnUnknownLibcIsUnknown) {
   Scene scene = mutex(2, 101, 1, 1);
   for (const abi::Version libc : {abi::Version{}, abi::Version{2, 44}}) {
     scene.libc = libc;
@@ -146,7 +147,7 @@ TEST(FutexWord, ARwlockTellsReadersFromWriters) {
   EXPECT_EQ(rwlock(0, 2, 0, 0).identify(kAt + 8, kWaitBitsetPrivate, 2).use, model::FutexUse::kUnknown);
 }
 
-TEST(FutexWord, AJoinIsTheTidInAThread) {
+TEST(FutexWord, AWaitForTheTidOfAThreadIsAJoin) {
   Scene scene;
   scene.memory = {{kAt, kAt}, {kAt + 16, kAt}, {kAt + 720, 101}};
   const FutexWord word = scene.identify(kAt + 720, kJoinWait, 101);

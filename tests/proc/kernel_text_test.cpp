@@ -1,4 +1,4 @@
-// Texts and messages of the kernel about locks, sockets and epolls.
+// Parses texts and messages of the kernel about file locks, sockets, epoll instances and mappings.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <linux/netlink.h>
@@ -40,7 +40,7 @@ TEST(FileLocks, AreReadWithTheirWaiters) {
   EXPECT_EQ(parse_held_locks("pos:\t0\nlock:\t1: FLOCK  ADVISORY  WRITE 402 fe:00:10953067 0 EOF\n").size(), 1U);
 }
 
-TEST(FileLocks, OnlyWhatExcludesIsInTheWay) {
+TEST(FileLocks, OnlyALockThatExcludesTheRequestConflicts) {
   const FileLock held = parse_file_lock("1: POSIX  ADVISORY  READ 402 fe:00:7 10 19").value();
   LockRequest request{LockFamily::kPosix, true, 0xfe, 0, 7, 19, 30};
   EXPECT_TRUE(conflicts_with(held, request));
@@ -126,7 +126,7 @@ TEST(Sockets, BytesOfALoopbackConnectionMayBeOnTheirWay) {
   EXPECT_EQ(parse_tcp_peer(lost, "", 51), (Peer{52, false, true}));
 }
 
-TEST(Descriptors, AnEpollTellsWhatItWatches) {
+TEST(Descriptors, AnEpollListsWhatItWatches) {
   const auto entries =
       parse_epoll("pos:\t0\ntfd:        4 events:       1f data:                4  pos:0 ino:21d410 sdev:f\n");
   ASSERT_TRUE(entries);

@@ -20,9 +20,9 @@ constexpr char kSched[] =
     "se.vruntime                                  :        123456.123456\n"
     "nr_switches                                  :                   17\n";
 
-TEST(LastRun, IsTheSchedulersNote) { EXPECT_DOUBLE_EQ(parse_last_run(kSched).value_or(-1), 12345678.901234); }
+TEST(LastRun, IsReadFromTheSchedulersText) { EXPECT_DOUBLE_EQ(parse_last_run(kSched).value_or(-1), 12345678.901234); }
 
-TEST(LastRun, IsUnknownWhereTheKernelDoesNotTell) {
+TEST(LastRun, IsUnknownIfTheKernelDoesNotReportIt) {
   for (const char* text :
        {"", "se.exec_start", "se.exec_start :", "se.exec_start : 12.5", "se.exec_start : \n", "se.exec_start\n: 12.5\n",
         "se.exec_start : many\n", "se.exec_start : -1\n", "se.exec_start : nan\n", "nr_switches : 17\n"}) {
@@ -30,13 +30,13 @@ TEST(LastRun, IsUnknownWhereTheKernelDoesNotTell) {
   }
 }
 
-TEST(LastRun, HasNoDigitsLeftOut) {
+TEST(LastRun, ReadsZeroAndLargeNumbers) {
   EXPECT_DOUBLE_EQ(parse_last_run("se.exec_start:0.000000\n").value_or(-1), 0.0);
   EXPECT_DOUBLE_EQ(parse_last_run("se.exec_start : 98765432109.5\n").value_or(-1), 98765432109.5);
 }
 
-// A child sleeps for at least 200 ms. The clock of a processor leaves out the time that the hypervisor took, so the
-// test demands a tenth of this time.
+// A child sleeps for at least 200 ms. The clock of a processor does not count the time that the hypervisor took from
+// the processor. So the test demands only a tenth of the 200 ms.
 TEST(LastRun, OfASleeperIsLongAgo) {
   using std::chrono::milliseconds;
   const auto began = std::chrono::steady_clock::now();
@@ -69,8 +69,8 @@ TEST(LastRun, OfASleeperIsLongAgo) {
   }
 }
 
-// The clock of a processor is read at most once a second. So a thread that runs may seem to have run later than now,
-// and then nothing is known of it.
+// forksight reads the clock of a processor at most once a second. So a running thread may seem to have run later than
+// now. In this case its resting time is unknown.
 TEST(LastRun, OfOneselfIsNow) {
   EXPECT_LT(resting_time(getpid()).value_or(std::chrono::milliseconds(0)).count(), 10'000);
 }

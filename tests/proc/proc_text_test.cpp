@@ -69,10 +69,11 @@ TEST(ParseSyscall, KnowsBlockedOutsideOfACall) {
   EXPECT_EQ(call->sp, 0x7ffe5a4170d0U);
 }
 
-TEST(ParseSyscall, RefusesWhatIsCutOrStrange) {
+TEST(ParseSyscall, RefusesTextsThatAreCutOrMalformed) {
   const std::string whole = kFutexLine;
   for (std::size_t length = 0; length + 2 < whole.size(); ++length) {
-    // A last number that is cut off is still a number. Only a text that is cut before it must be refused.
+    // If the text is cut inside its last number, the rest is still a number. Only a text that is cut earlier must be
+    // refused.
     if (length > whole.rfind("0x")) break;
     EXPECT_FALSE(parse_syscall(whole.substr(0, length))) << length;
   }
@@ -99,14 +100,14 @@ TEST(ParseStat, ReadsTheFieldsBehindTheName) {
   }
 }
 
-TEST(ParseStat, ReadsTheProcessorWhereTheKernelTellsIt) {
+TEST(ParseStat, ReadsTheProcessorIfTheLineHasIt) {
   std::string line = stat_line("app");
   EXPECT_FALSE(parse_stat(line)->processor);
   line.pop_back();
   EXPECT_EQ(parse_stat(line + " 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 63 0\n")->processor, 63U);
 }
 
-TEST(ParseStat, RefusesWhatIsCut) {
+TEST(ParseStat, RefusesALineThatIsCut) {
   const std::string whole = stat_line("app");
   const std::size_t needed = whole.find(" 137957");
   for (std::size_t length = 0; length <= needed; ++length) EXPECT_FALSE(parse_stat(whole.substr(0, length))) << length;
@@ -191,7 +192,7 @@ TEST(ParsePipeLink, TakesAnonymousPipesOnly) {
   EXPECT_FALSE(parse_pipe_link("pipe:[12"));
 }
 
-TEST(ParsePids, LeavesOutWhatIsNone) {
+TEST(ParsePids, LeavesOutWordsThatAreNotPids) {
   EXPECT_EQ(parse_pids("12 13 \n"), (std::vector<std::int32_t>{12, 13}));
   EXPECT_EQ(parse_pids("x 0 -4 99999999999 7"), (std::vector<std::int32_t>{7}));
 }

@@ -1,4 +1,4 @@
-// What a proof needs to know about a process: which processes share its memory, and what it has mapped.
+// Tests what a proof needs to know about a process: which processes share its memory, and what it has mapped.
 #include "proc/process_traits.hpp"
 
 #include <gtest/gtest.h>
@@ -74,7 +74,8 @@ TEST(MemorySharers, KnowsNothingOfAThreadThatHasEnded) {
   MemorySharers memories;
   end(ended);
   std::vector<std::int32_t> found;
-  // Asks as if `ended` were a thread of the sharer. Nothing is known then, so a caller must compare another thread.
+  // The call pretends that `ended` is a thread of the sharer. The result must be kUnknown, so that a caller compares
+  // another thread.
   EXPECT_EQ(memories.find(sharer, ended, found), Sharing::kUnknown);
   EXPECT_EQ(memories.find(::getpid(), ::getpid(), found), Sharing::kShared);
   EXPECT_EQ(found, std::vector<std::int32_t>{sharer});
@@ -82,11 +83,11 @@ TEST(MemorySharers, KnowsNothingOfAThreadThatHasEnded) {
 }
 
 // Changes the user of the calling thread only. Users 1 and 2 exist on every machine, but that does not matter.
-void become(uid_t user) {
+void change_user(uid_t user) {
   if (::syscall(SYS_setresgid, user, user, user) != 0 || ::syscall(SYS_setresuid, user, user, user) != 0) ::_exit(9);
 }
 
-// What the two processes of the next test and the test itself say to each other, in memory that all three have.
+// The processes of the next test write their results here. The struct is in memory that they share with the test.
 struct Shared {
   pid_t sharer;
   int sharing;
@@ -95,9 +96,9 @@ struct Shared {
   bool has_first;
 };
 
-// A process of user 2 shares its memory with a process of user 1. A third process of user 2 may not compare the memory
-// of these two, and must not claim that the first one has its memory alone. A process of user 1 with other memory is
-// not taken for a sharer.
+// A process of user 2 (the target) shares its memory with a process of user 1 (the sharer). Another process of user 2
+// (the examiner) has no right to compare the memory of these two. It must not claim that the target shares its memory
+// with no process. A process of user 1 with memory of another size (the copy) is not taken for a sharer.
 TEST(MemorySharers, AProcessWithOtherRightsMayShareTheMemory) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can make processes of two users";
   constexpr std::size_t kMuch = 64U << 20U;
@@ -111,8 +112,9 @@ TEST(MemorySharers, AProcessWithOtherRightsMayShareTheMemory) {
     static int own[2];
     if (::pipe(own) != 0) ::_exit(9);
     const auto drop_rights = [](void*) -> int {
-      become(1);
-      // A change of the user makes the memory undumpable, so that even its own user may not look at it.
+      change_user(1);
+      // A change of the user clears the "dumpable" flag, so that even the same user may not read the memory. This sets
+      // it again.
       ::prctl(PR_SET_DUMPABLE, 1);
       if (::write(own[1], "x", 1) != 1) ::_exit(9);
       for (;;) ::pause();
@@ -120,7 +122,7 @@ TEST(MemorySharers, AProcessWithOtherRightsMayShareTheMemory) {
     shared.sharer = ::clone(drop_rights, g_stack + sizeof g_stack, CLONE_VM | SIGCHLD, nullptr);
     char byte = 0;
     if (shared.sharer < 0 || ::read(own[0], &byte, 1) != 1) ::_exit(9);
-    become(2);
+    change_user(2);
     ::prctl(PR_SET_DUMPABLE, 1);
     if (::write(ready[1], "x", 1) != 1) ::_exit(9);
     for (;;) ::pause();
@@ -129,7 +131,7 @@ TEST(MemorySharers, AProcessWithOtherRightsMayShareTheMemory) {
   if (copy == 0) {
     // Its memory is larger than that of the target.
     if (::mmap(nullptr, kMuch, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) ::_exit(9);
-    become(1);
+    change_user(1);
     ::prctl(PR_SET_DUMPABLE, 1);
     if (::write(ready[1], "x", 1) != 1) ::_exit(9);
     for (;;) ::pause();
@@ -138,7 +140,7 @@ TEST(MemorySharers, AProcessWithOtherRightsMayShareTheMemory) {
   for (int i = 0; i < 2; ++i) ASSERT_EQ(::read(ready[0], &byte, 1), 1);
   const pid_t examiner = ::fork();
   if (examiner == 0) {
-    become(2);
+    change_user(2);
     std::vector<std::int32_t> found;
     MemorySharers memories;
     shared.sharing = static_cast<int>(memories.find(target, target, found));

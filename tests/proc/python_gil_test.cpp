@@ -1,4 +1,5 @@
-// The GIL of a made-up interpreter, with the layout of CPython 3.11 on glibc 2.36.
+// Tests that forksight finds the holder of the GIL in the memory of a made-up interpreter, which has the layout of
+// CPython 3.11 on glibc 2.36.
 #include "proc/python_gil.hpp"
 
 #include <gtest/gtest.h>

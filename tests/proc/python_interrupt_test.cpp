@@ -1,4 +1,5 @@
-// A made-up table of signal handlers of an interpreter.
+// Tests whether forksight finds Python's default handler of SIGINT in a made-up table of an interpreter's signal
+// handlers.
 #include "proc/python_interrupt.hpp"
 
 #include <gtest/gtest.h>
@@ -49,7 +50,7 @@ struct Interpreter {
 
 TEST(PythonInterrupt, KnowsTheDefaultHandler) { EXPECT_EQ(Interpreter().find(), true); }
 
-// In CPython without the GIL the head of an object is longer.
+// In CPython without the GIL the header of an object is longer.
 TEST(PythonInterrupt, KnowsTheDefaultHandlerWithoutTheGil) {
   Interpreter other;
   other.memory = {{kHandler, 1},
@@ -92,9 +93,9 @@ TEST(PythonInterrupt, KnowsTheTableOfAProgramThatBeganWithIgnoredSignals) {
   }
 }
 
-// The words behind the beginning of the table resemble a table, too: in them, other signals have these functions. If
-// the table itself is not recognised, none of them may be taken for it.
-TEST(PythonInterrupt, TakesNoTableThatBeginsLater) {
+// A part of the table that begins at a later entry also looks like a table, in which other signals have these
+// functions. If the table itself is not recognised, such a part must not be taken for the table.
+TEST(PythonInterrupt, DoesNotTakeAPartOfTheTableForTheTable) {
   Interpreter torn;
   torn.set(SIGKILL, kIgnore);
   EXPECT_EQ(torn.find(), std::nullopt);

@@ -1,5 +1,5 @@
-// Forks three times while another thread exists. The first call is fork(), while no signal is blocked. The second is
-// fork(), and the third is _Fork(), while the thread blocks SIGTERM.
+// Forks three times while another thread exists: by fork() with no signal blocked, by fork() with SIGTERM blocked, and
+// by _Fork() with SIGTERM blocked.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>

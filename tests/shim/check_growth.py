@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Checks that a trace of many forks stays small and never exceeds its limit, and that the report says what had no room.
+"""Checks that a trace of many forks stays small and within its limit, and that the report says whether records are missing.
 
   check_growth.py MANY_FORKS SHIM FORKSIGHT FORKS THREADS LOCKS [--bytes-per-fork N] [--room BYTES]
 
@@ -15,7 +15,7 @@ import tempfile
 
 
 def size_of_records(path):
-    """The size of the used part of the file: the offset at which the chain of records ends."""
+    """Returns the size of the used part of the file, which is the offset at which the chain of records ends."""
     with open(path, "rb") as file:
         data = file.read()
     at = 4096
@@ -56,7 +56,7 @@ def main():
         if options.bytes_per_fork and used > options.forks * options.bytes_per_fork + (256 << 10):
             problems.append(f"more than {options.bytes_per_fork} bytes a fork")
         if file_size > (options.room or 64 << 20):
-            problems.append("the file grew beyond its room")
+            problems.append("the file is larger than its limit")
         told = subprocess.run([options.forksight, "report", folder, "--format", "json"], stdout=subprocess.PIPE,
                               text=True, check=False)
         report = json.loads(told.stdout)

@@ -12,7 +12,7 @@ import tempfile
 
 
 def run(program, shim, forksight, scene):
-    """The addresses that the program prints, and the records of its trace."""
+    """Runs the program. Returns the addresses that it prints, and the records of its trace."""
     with tempfile.TemporaryDirectory() as folder:
         environment = dict(os.environ, LD_PRELOAD=shim, FORKSIGHT_OUT=folder)
         printed = subprocess.run([program, scene], env=environment, check=True, timeout=100, stdout=subprocess.PIPE,
@@ -26,7 +26,7 @@ def run(program, shim, forksight, scene):
 
 
 def check_moves(locks, records):
-    """At each fork each lock is recorded once as held, always with the place where it was taken."""
+    """At each fork each lock that the program printed is recorded once as held, always with the place where it was taken."""
     stacks = {record["offset"]: record["fields"] for record in records if record["record"] == "stack"}
     forks = [record["offset"] for record in records if record["record"] == "fork"]
     held = collections.defaultdict(list)
@@ -45,13 +45,13 @@ def check_moves(locks, records):
 
 
 def check_handler(locks, records):
-    """The trace records exactly one lock as held by the atfork handlers: the one that a handler took."""
+    """The trace records exactly one lock as held by the atfork handlers: the lock that a handler took and did not release."""
     held = [record["fields"]["lock"] for record in records if record["record"] == "handler_held"]
     return [] if held == locks else [f"handlers hold {held}, expected {locks}"]
 
 
 def check_nested(_, records):
-    """Both forks were made by fork(), and each returned its own child."""
+    """The trace records both forks as forks by fork(), and each fork has returned another child."""
     forks = {record["offset"]: record["fields"] for record in records if record["record"] == "fork"}
     returned = [record["fields"] for record in records if record["record"] == "forked"]
     problems = [f"fork {offset} was not made through the hook" for offset, fork in forks.items()

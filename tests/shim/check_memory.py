@@ -3,7 +3,7 @@
 
   check_memory.py PROGRAM SHIM THREADS KIB_EACH
 
-64 KiB more are allowed for any number of threads: for the first page of the table, and for what the first thread needs.
+The shim may use KIB_EACH KiB for each thread, and 64 KiB in addition, for the first page of its table and for the first thread.
 """
 import os
 import subprocess
@@ -26,7 +26,7 @@ def main():
     more = under - bare
     print(f"{threads} threads: {bare} KiB bare, {under} under the shim; {more / int(threads):.2f} KiB more each, at most {each}")
     if more <= 0:
-        print("no more than bare: this did not run under the shim")
+        print("not more memory than without the shim: the program did not run under the shim")
     sys.exit(0 if 0 < more <= int(threads) * int(each) + GRANTED_KIB else 1)
 
 

@@ -1,5 +1,5 @@
-// Threads end in a way that the shim does not see. Then the program forks: these threads must not count as lost. The
-// name of a scene says how its threads end.
+// Threads end in a way that the shim does not see. Then the program forks. The record of the fork must not count these
+// threads as lost. The name of a scene says how its threads end.
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -36,7 +36,7 @@ static int count_calls(void) {
   return calls;
 }
 
-// Waits until /proc, not the shim, shows that number of threads.
+// Waits until /proc/self/status shows the wanted number of threads.
 static void wait_for_threads(int wanted) {
   for (;;) {
     char line[256];
@@ -55,7 +55,8 @@ static void on_timer(union sigval unused) {
   count_call();
 }
 
-// libc makes a thread for each call-back, and one thread that waits for the timers and remains.
+// libc makes a thread for each call-back, which then ends. libc also makes one thread that waits for the timers. This
+// thread still exists at the fork.
 static void callbacks(void) {
   timer_t timer;
   struct sigevent event = {.sigev_notify = SIGEV_THREAD, .sigev_notify_function = on_timer};
@@ -121,7 +122,8 @@ static void* join_main(void* first) {
   exit(0);
 }
 
-// pthread_join() marks the first thread's memory as ended with another value than the kernel does.
+// When a thread ends, the kernel writes 0 to the thread id in its descriptor. pthread_join() writes another value
+// there.
 static void main_is_joined(void) {
   static pthread_t first;
   pthread_t thread;

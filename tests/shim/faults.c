@@ -1,5 +1,6 @@
-// For faults_test.py: forks while another thread holds a mutex, waits for the mutex in the child for a moment, and
-// starts a program. It prints all that it sees, and ends with status 5. What the shim cannot do changes none of it.
+// faults_test.py runs this program. It forks while another thread holds a mutex. The child waits 20 ms for the mutex.
+// Then the program forks again, and this child starts /bin/true. The program prints the results, and ends with
+// status 5. A failed system call of the shim must not change the output or the status.
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>

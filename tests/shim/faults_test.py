@@ -1,9 +1,17 @@
-"""faults_test.py FORKSIGHT SHIM GUEST STRACE SHORT_CALLS PAGE [--all | --write]: each system call of the shim fails once, or always, with each error
-that the kernel may answer. strace injects the failures, and shows by the address of the instruction whether the shim had made the call.
-SHORT_CALLS lets the shim's calls read and write fewer bytes than asked. The program must print
-what it prints without the shim, and end as it does. The trace must say what it says without a failure, or less: then it says that
-something is missing, or there is no trace. With --all a call fails at up to twelve places, and the table in PAGE must be right.
---write writes the table."""
+"""Tests what happens if system calls of the shim fail.
+
+  faults_test.py FORKSIGHT SHIM GUEST STRACE SHORT_CALLS PAGE [--all | --write]
+
+The test runs GUEST many times. In each run one system call of the shim fails once, or always, with one of the errors that
+the kernel may return. strace injects the failures. It prints the address of the instruction that made the call, so the test
+knows whether the shim made it. SHORT_CALLS makes the shim's calls read and write fewer bytes than the shim asked for.
+
+GUEST must print what it prints without the shim, and end with the same status. The trace must have the same facts as
+without a failure. If facts are missing, the report must say so, or no trace may exist.
+
+Without an option, each call fails at one place. With --all, each call fails at up to twelve places, and the table in PAGE
+must be equal to the results. --write writes this table.
+"""
 import collections
 import json
 import os
@@ -20,16 +28,17 @@ PAGE, SHORT_CALLS, STRACE, GUEST, SHIM, FORKSIGHT = (Path(sys.argv.pop()).absolu
 SHIM = str(SHIM)
 LIMIT_S = 60
 ANY = ("EPERM", "EINTR")
-LASTING = ("ENOSPC", "EMFILE", "ENFILE", "ENOMEM", "EPERM")  # also tried for all calls from the first one on
-# What the kernel, or a filter of system calls, may answer. EINTR and EPERM are tried for each call.
+LASTING = ("ENOSPC", "EMFILE", "ENFILE", "ENOMEM", "EPERM")  # the test also lets all calls fail with these errors
+# Errors that the kernel, or a filter of system calls, may return. The test also tries EINTR and EPERM for each call.
 ERRORS = {"openat": ("EMFILE", "ENFILE", "ENOMEM", "ENOSPC", "EACCES"), "read": ("EIO", "0"), "mmap": ("ENOMEM",), "munmap": ("ENOMEM",), "mremap": ("ENOMEM",),
           "fallocate": ("ENOSPC", "EOPNOTSUPP"), "ftruncate": ("ENOSPC", "EIO"), "write": ("ENOSPC", "EIO"), "pipe2": ("EMFILE", "ENFILE"), "close": ("EIO",),
           "process_vm_readv": ("ENOSYS", "ENOMEM"), "readlinkat": ("ENOMEM", "EACCES"), "newfstatat": ("ENOMEM", "EACCES"), "fstat": ("EIO",), "mprotect": ("ENOMEM",),
           "madvise": ("ENOMEM", "EINVAL"), "prctl": ("EINVAL",), "getcwd": ("ENOENT",), "fcntl": ("EINVAL",), "prlimit64": ("EINVAL",), "tgkill": ("EAGAIN",),
           "unlinkat": ("EACCES",), "kcmp": ("ENOSYS",), "membarrier": ("ENOSYS",)}
-# Calls that may transfer fewer bytes than asked. `write` is what the shim uses if process_vm_readv is refused.
+# The shim's calls that may transfer fewer bytes than asked. The shim uses `write` only if process_vm_readv is refused.
 SHORT = {"read": (), "process_vm_readv": (), "write": ("--refuse", "process_vm_readv")}
-# Of these calls, all that the shim makes must be above. tests/audit/check_calls.py keeps the list of the shim's calls right.
+# If the shim makes one of these calls, SHORT must have it. The calls of the shim are in LIST_OF_CALLS, which
+# tests/audit/check_calls.py checks.
 TRANSFERS = {"read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2", "pwritev2", "getdents64", "process_vm_readv",
              "process_vm_writev", "sendfile", "splice", "copy_file_range", "sendto", "recvfrom", "sendmsg", "recvmsg", "getrandom"}
 FEWER = "fewer bytes"
@@ -40,7 +49,7 @@ BEGIN, END = "<!-- made by tests/shim/faults_test.py -->\n", "<!-- end of the ta
 
 
 class Calls:
-    """The system calls in a log of strace, and which of them the shim has made."""
+    """The system calls in a log of strace, and which of them the shim made."""
 
     def __init__(self, log):
         self.of_shim, self.injected, counts, ranges, opened = collections.defaultdict(set), [], collections.Counter(), [], set()
@@ -66,7 +75,7 @@ class Calls:
 
 
 class ShortCalls:
-    """What a log of SHORT_CALLS says: which calls of each thread were shortened."""
+    """The calls in a log of SHORT_CALLS: the largest number of calls of one thread, and the results of the shortened calls."""
 
     def __init__(self, log):
         rows = [[int(word) for word in line.split()] for line in log.splitlines()]
@@ -79,7 +88,7 @@ def ticks_since_boot():
 
 
 class Run:
-    """A run of the guest under strace, or with `short` under SHORT_CALLS."""
+    """A run of the guest: under SHORT_CALLS if `short` is given, otherwise under strace."""
 
     def __init__(self, *options, guest=GUEST, short=None):
         with tempfile.TemporaryDirectory(prefix="forksight-faults-") as folder:
@@ -100,7 +109,7 @@ class Run:
             self.problem = told.stderr
 
     def facts(self):
-        """What the trace claims, without numbers that differ from run to run."""
+        """Returns the forks and findings of the report, without numbers that differ from run to run."""
         told = []
         for fork in self.report["forks"]:
             stack = tuple(frame["function"] for frame in fork["stack"])
@@ -109,8 +118,8 @@ class Run:
 
 
 def lies_of_header(trace, guest, began):
-    """What the header of a trace claims although it is not so. It may say that it does not know: a start time of 0, a command line that is
-    marked as cut, or none."""
+    """Yields the false facts of a trace's header. A start time of 0 and an empty command line are not false: the shim could not
+    read the fact. A shortened command line is not false if the header says that it is cut."""
     done = subprocess.run([FORKSIGHT, "trace", "dump", trace, "--format", "jsonl"], capture_output=True, text=True, timeout=LIMIT_S, check=False)
     if not done.stdout:
         return
@@ -122,7 +131,7 @@ def lies_of_header(trace, guest, began):
 
 
 def judge(run, good):
-    """Returns what became of the trace, and what is wrong; "" if nothing is."""
+    """Returns the state of the trace (WHOLE, LESS or NONE), and the text of the problem, which is "" if the run is right."""
     if run.behaviour != good.behaviour:
         return "", f"the program did {run.behaviour}, and without a failure {good.behaviour}"
     if run.lies:
@@ -169,7 +178,7 @@ class Faults:
         except subprocess.TimeoutExpired:
             self.problems.append(f"{name} number {place} fails with {error}: the program hangs")
             return
-        # Each thread and process counts its own calls, so the failure may also have hit a call of libc or of the program.
+        # strace counts the calls of each thread alone. So the failure may also have hit a call of libc or of the program.
         if not run.calls.injected or not all(run.calls.injected):
             self.missed[name] += 1
             return
@@ -181,7 +190,7 @@ class Faults:
             self.outcomes.setdefault(name, {}).setdefault(error, set()).add(outcome)
 
     def try_short(self, most_places):
-        """Lets each call of the shim, one after the other and all together, read or write one byte, or half of the bytes."""
+        """Makes calls of the shim transfer only one byte, or half of their bytes: first one call in each run, then all calls."""
         for name, options in SHORT.items():
             good = Run(short=(name, "none", "one", *options))
             count = good.calls.most_calls
@@ -201,7 +210,7 @@ class Faults:
         except subprocess.TimeoutExpired:
             self.problems.append(f"{where}: the program hangs")
             return
-        if not run.calls.shortened:  # such a call asks for one byte
+        if not run.calls.shortened:  # the call asked for one byte, which cannot be shortened
             return
         self.tried += 1
         outcome, problem = judge(run, self.good)
@@ -214,15 +223,15 @@ class Faults:
         rows = ["| call | answers | what became of the trace |\n", "|---|---|---|\n"]
         for name, by_error in sorted(self.outcomes.items()):
             words = ["0 bytes" if error == "0" else FEWER if error == FEWER else f"`{error}`" for error in sorted(by_error)]
-            came = set().union(*by_error.values())
-            rows.append(f"| `{name}` | {', '.join(words)} | {'; or '.join(word for word in (WHOLE, LESS, NONE) if word in came)} |\n")
+            outcomes = set().union(*by_error.values())
+            rows.append(f"| `{name}` | {', '.join(words)} | {'; or '.join(word for word in (WHOLE, LESS, NONE) if word in outcomes)} |\n")
         return "".join(rows)
 
 
 class Shim(unittest.TestCase):
     def test_a_program_whose_path_is_not_known(self):
-        """The program was started by a path that is not absolute, and /proc does not say which file it is: its functions have no names, and
-        the report says so."""
+        """The program is started by a relative path, and the shim cannot read the link in /proc to its file. The report must say
+        that something is missing."""
         guest = f"./{Path(GUEST).name}"
         good = Run(guest=guest)
         lacking = 0

@@ -1,4 +1,4 @@
-// Programs that fill the tables of --lock-order and --predict.
+// Scenes that fill the tables of --lock-order and --predict.
 // foresight share|joined|joined_by_another|orders|holds|generations
 #include <pthread.h>
 #include <stdbool.h>
@@ -80,7 +80,7 @@ static void take_in_child(void) {
   if (waitpid(child, &status, 0) != child || status != 0) abort();
 }
 
-// Prints the share of the time in which the worker held the lock, in thousandths.
+// Prints the fraction of the time in which the worker held the lock, in thousandths.
 static void share(void) {
   static long held_ns;
   pthread_t worker;
@@ -110,7 +110,8 @@ static void* hold_shortly(void* run_other) {
   return NULL;
 }
 
-// One thread exists at the fork. Another one has been joined before: by the forking thread, or by the existing thread.
+// At the fork one other thread exists, `lasting`. A third thread has held the lock for long, and has been joined: by
+// the forking thread, or, with `by_another`, by `lasting`.
 static void joined(bool by_another) {
   pthread_t lasting;
   if (pthread_create(&lasting, NULL, hold_shortly, by_another ? &lasting : NULL) != 0) abort();

@@ -1,5 +1,5 @@
-// Tests the tables of --lock-order and --predict by what the trace records: what they measure, and what happens when
-// they are full.
+// Tests the shim's tables for --lock-order and --predict: whether the trace has the right measurements, and whether the
+// report says what did not fit if a table is full.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
@@ -96,9 +96,10 @@ TEST_F(Foresight, MeasuresTheShareOfTime) {
   EXPECT_EQ(touch.slices.back().held, 0);
 }
 
-// A thread that the forking thread has joined cannot hold a lock at later forks, so it does not count. A thread that
-// another thread has joined counts, because a next thread like it may exist at a fork.
-TEST_F(Foresight, LeavesOutWhoWasJoinedByTheForkingThread) {
+// A thread that the forking thread has joined cannot hold a lock at a later fork, so its hold times do not count. The
+// hold times of a thread that another thread has joined count, because the other thread may have started a similar
+// thread that exists at the fork.
+TEST_F(Foresight, LeavesOutThreadsThatTheForkingThreadJoined) {
   const Model joined = run("joined", "FORKSIGHT_PREDICT=1");
   ASSERT_EQ(joined.racy_touches.size(), 1U);
   EXPECT_LT(joined.racy_touches[0].share, 0.1);
@@ -112,7 +113,7 @@ TEST_F(Foresight, LeavesOutWhoWasJoinedByTheForkingThread) {
   EXPECT_EQ(by_another.racy_touches[0].threads, 1U);
 }
 
-TEST_F(Foresight, SaysNothingUnasked) {
+TEST_F(Foresight, RecordsNothingWithoutTheOption) {
   const Model model = run("share", "FORKSIGHT_PREDICT=0");
   EXPECT_TRUE(model.racy_touches.empty());
   EXPECT_EQ(model.forks.size(), 1U);

@@ -1,5 +1,6 @@
-/* Makes the shim write to its trace without pause, until the program is killed. Three threads lock and unlock. The main
- * thread forks. Each child tries a lock that a lost thread held at the fork. Children end with the parent. */
+/* Makes the shim write to its trace without pause, until the program is killed. Two threads lock and unlock a mutex. A
+ * third thread holds another mutex for ever. The main thread forks. Each child tries to lock the held mutex. The kernel
+ * kills a child when the parent ends. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
-/* 1,000 forks from 8 threads that all the time lock, allocate, print to files, open and close libraries, and create and
- * join threads. Without the shim it does not hang or fail, so it must not with the shim. Ends with 0, or prints what
- * went wrong. */
+/* 8 threads fork 1,000 times together. Between the forks they lock, allocate, print to files, open and close libraries,
+ * and create and join threads. Without the shim this program does not hang or fail, so it must not do so with the shim.
+ * It ends with status 0, or prints what failed and ends with status 1. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

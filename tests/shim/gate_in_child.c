@@ -1,6 +1,6 @@
-// One thread forks with --cure=quiesce-libc. The shim closes a gate, and the fork waits until a call of libc in another
-// thread has returned. Meanwhile a third thread calls _Fork(). Nobody would open the gate in its child, so the gate
-// must not be closed there.
+// One thread forks with --cure=quiesce-libc. The shim closes a gate, and the fork waits until a libc call of another
+// thread has returned. Meanwhile a third thread calls _Fork(). In the child of _Fork() no thread exists that would open
+// the gate, so the shim must not leave the gate closed in this child.
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// A library with a static variable that must be initialised. With OWN_RUNTIME it has its own functions for that, and
-// counts their calls.
+// A library with a local static variable that is initialised when its function runs first. With OWN_RUNTIME the library
+// defines the functions that guard the initialisation (__cxa_guard_...) itself, and counts their calls.
 #include <cstdint>
 
 #ifdef OWN_RUNTIME

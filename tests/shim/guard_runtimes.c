@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
   if (argc != 3) return 2;
   function use;
   function calls;
-  /* Alone, loaded several times, perhaps at the same address. */
+  /* The program opens only the plugin with its own runtime, several times, perhaps at the same address. */
   for (int round = 0; round < 3; ++round) {
     void* const own = open_plugin(argv[2], &use, &calls);
     expect("own: value", use(), 42);

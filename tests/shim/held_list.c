@@ -1,10 +1,11 @@
 // Forks while the list of locks that a thread holds is changing.
-//   moves    An unlock moves entries of the list. A signal handler forks after each of its instructions, by the trap
-//            flag. At each fork each lock must be recorded once, with the place where it was taken.
+//   moves    An unlock moves entries of the list. The trap flag of the processor raises SIGTRAP after each instruction
+//            of the unlock, and the signal handler forks. At each fork the two locks that stay held must be recorded
+//            once, with the place where they were taken.
 //   handler  A prepare handler releases a lock that was taken before the fork, and takes a second one. Another handler
 //            waits for a third lock. The second lock must be recorded as held by the handlers.
-//   nested   A prepare handler forks itself. Both forks must be recorded as forks by fork().
-// Prints the addresses of the locks that must be recorded. check_held.py reads the trace.
+//   nested   A prepare handler calls fork(). The trace must record both forks as forks by fork().
+// The program prints the addresses of the locks that the trace must record. check_held.py reads the trace.
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -63,7 +64,7 @@ static void moves(void) {
 static void* hold_third(void* unused) {
   pthread_mutex_lock(&g_third);
   __atomic_store_n(&g_ready, 1, __ATOMIC_RELEASE);
-  // Waits until the handler waits for the lock: then the word of the lock is 2.
+  // The loop ends when the handler waits for the lock: the word of a mutex with a waiter is 2.
   while (__atomic_load_n(&g_third.__data.__lock, __ATOMIC_ACQUIRE) != 2) sched_yield();
   pthread_mutex_unlock(&g_third);
   pause();

@@ -1,4 +1,4 @@
-// A trace can be read up to its last record, even if SIGKILL ended its writers at any instant.
+// Tests that a trace can be read up to its last record even if SIGKILL ended the processes that wrote it.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
@@ -46,7 +46,7 @@ pid_t spawn_storm(const fs::path& out) {
   return child;
 }
 
-// Whether a killed writer may be the cause of this limit. There must be no other limits.
+// Returns whether a killed writer may be the cause of this limit. The trace must have no other limits.
 bool is_expected(const std::string& limit) {
   return limit.find("were begun and not finished") != std::string::npos ||
          limit.find("had not finished creating it") != std::string::npos;
@@ -62,7 +62,7 @@ TEST(Trace, SurvivesSigkillAtRandomInstants) {
     const Folder out;
     const pid_t child = spawn_storm(out.path());
     ASSERT_GT(child, 0);
-    // The delay chooses the instant of the signal. The test does not wait for something by it.
+    // The delay chooses the instant of the signal. It does not order events.
     std::this_thread::sleep_for(std::chrono::microseconds(delay_us(random)));
     ASSERT_EQ(kill(child, SIGKILL), 0);
     int status = 0;

@@ -1,10 +1,11 @@
-// Threads of this program call libc functions, and leave them in every possible way. After each, main forks a child
-// that exits at once. libc_marks_test checks what the trace records about each fork.
+// Threads of this program call libc functions, and leave them by a return, an exception, cancellation, or longjmp. The
+// program forks five times. Each child exits at once. libc_marks_test checks what the trace records about each fork.
 //
 //   fork 1: a thread is inside dl_iterate_phdr. Its callback has called localtime, which has returned.
-//   fork 2: left by an exception          fork 3: left by cancellation
-//   fork 4: main itself is inside dl_iterate_phdr
-//   fork 5: left by longjmp, and another call has been made since
+//   fork 2: an exception has left dl_iterate_phdr.
+//   fork 3: a thread was cancelled inside dl_iterate_phdr, and has ended.
+//   fork 4: main itself is inside dl_iterate_phdr.
+//   fork 5: longjmp has left dl_iterate_phdr. After that the thread has called localtime, which has returned.
 #include <link.h>
 #include <pthread.h>
 
@@ -116,7 +117,8 @@ int main() {
       },
       nullptr);
   fork_once();
-  if (dl_iterate_phdr(fork_inside, nullptr) != 7) return 1;  // the jump later leaves the loader's lock taken
+  // This fork must come before the longjmp, because the longjmp leaves the loader's lock taken.
+  if (dl_iterate_phdr(fork_inside, nullptr) != 7) return 1;
   pass(g_to_thread);
   pthread_join(idle, nullptr);
 

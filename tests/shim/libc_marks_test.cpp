@@ -1,4 +1,5 @@
-// Tests which libc functions a thread is inside, according to the trace, for each way to leave a function.
+// The shim marks a thread while it is inside certain libc functions. Tests that the mark is gone after each way to
+// leave such a function.
 #include <gtest/gtest.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ std::vector<std::string> functions_at(const forksight::model::Fork& fork) {
   return names;
 }
 
-TEST_F(Marks, AreTakenBackHoweverTheCallEnds) {
+TEST_F(Marks, AreRemovedHoweverTheCallEnds) {
   using Names = std::vector<std::string>;
   const forksight::model::Model model = run();
   ASSERT_EQ(model.forks.size(), 5U);

@@ -1,5 +1,5 @@
-/* many_forks FORKS THREADS LOCKS: forks FORKS times while THREADS threads sleep. Each of these holds LOCKS locks. No
- * child touches the locks. */
+/* many_forks FORKS THREADS LOCKS: forks FORKS times while THREADS threads sleep. Each of these threads holds LOCKS
+ * locks. No child uses the locks. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

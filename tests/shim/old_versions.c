@@ -1,6 +1,6 @@
-/* A program that is bound to the condition variables of GLIBC_2.2.5. Such a variable has a pointer to the real
- * condition variable in its first word, and the rest of it stays unchanged. The functions of GLIBC_2.3.2 would use that
- * rest. */
+/* A program that is bound to the condition variable functions of GLIBC_2.2.5. These functions store a pointer to the
+ * real condition variable in the first word of pthread_cond_t, and never change its other bytes. The functions of
+ * GLIBC_2.3.2 would change the other bytes. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ static int fail(const char* what) {
 int main(void) {
   const struct timespec past = {1, 0};
   pthread_t threads[2];
-  alarm(50); /* if it calls the wrong version, a wait never ends */
+  alarm(50); /* a wait may never end if the shim calls the wrong version */
   memset(&condition, 0x5a, sizeof condition);
   if (old_init(&condition, NULL) != 0) return fail("init");
   pthread_mutex_lock(&mutex);

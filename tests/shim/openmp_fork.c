@@ -1,6 +1,7 @@
 // daemon() and forkpty() fork inside libc. The process has an OpenMP pool, and an allocator whose atfork handlers lock
-// it. The child must have a full team, the number of threads that the parent has set, and its thread-local variables.
-// The same holds if libgomp is linked statically. The program runs with the shim and a cure.
+// the allocator. In the child, a parallel region must have a full team, omp_get_max_threads() must return what the
+// parent set, and the thread-local variables must have the values of the thread that forked. The same must be true if
+// libgomp is linked statically. The program runs with the shim and a cure.
 #include <omp.h>
 #include <pthread.h>
 #include <pty.h>
@@ -25,7 +26,7 @@ static int count_threads(void) {
 
 // Returns 0, or the number of the check that failed.
 static int look_in_child(void) {
-  void* volatile memory = malloc(100);  // the child can use the allocator again
+  void* volatile memory = malloc(100);  // hangs if the atfork handlers of the allocator did not unlock it
   free(memory);
   if (own != 7) return 11;
   if (omp_get_max_threads() != 3) return 12;

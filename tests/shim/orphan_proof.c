@@ -1,6 +1,7 @@
-// Programs in which --on-orphan must do nothing, although a lock looks lost: it is a semaphore that signals, it is held
-// in the child, the child has made it anew, or another thread recovers it at the same time. Without the shim each scene
-// works, except "at_once", which needs the cure. Prints what went wrong.
+// In these scenes a lock looks like an orphan, but --on-orphan must not recover it: a semaphore that threads use as a
+// signal, a lock that a thread of the child holds, a lock that the child has initialised again, and a lock in shared
+// memory that a thread of the parent releases. In the scene "at_once" the lock is an orphan, and only one of several
+// threads may recover it. Without the shim each scene succeeds except "at_once". The program prints what went wrong.
 #include <errno.h>
 #include <forksight/annotate.h>
 #include <pthread.h>
@@ -204,7 +205,7 @@ static void be_inside(const char* what) {
   __atomic_sub_fetch(&g_threads_inside, 1, __ATOMIC_SEQ_CST);
 }
 
-static void* enter_both(void* unused) {
+static void* enter_mutex(void* unused) {
   pause_until(&g_go);
   pthread_mutex_lock(&g_mutex);
   be_inside("threads inside of the mutex");
@@ -212,7 +213,8 @@ static void* enter_both(void* unused) {
   return unused;
 }
 
-// Several threads of the child lock an orphan at once. It must be recovered once, and then exclude the threads.
+// Several threads of the child lock an orphaned mutex at once. The shim must recover the mutex only once. After that
+// only one thread at a time may be between lock and unlock.
 static void at_once(void) {
   pthread_spin_init(&g_spin, PTHREAD_PROCESS_PRIVATE);
   start(hold_both, NULL);
@@ -222,7 +224,7 @@ static void at_once(void) {
     if (child == 0) {
       alarm(20);
       pthread_t threads[kThreads];
-      for (int i = 0; i < kThreads; ++i) threads[i] = start(enter_both, NULL);
+      for (int i = 0; i < kThreads; ++i) threads[i] = start(enter_mutex, NULL);
       say_to(&g_go);
       for (int i = 0; i < kThreads; ++i) pthread_join(threads[i], NULL);
       _exit(failures);
@@ -231,7 +233,8 @@ static void at_once(void) {
   }
 }
 
-// An annotated lock in shared memory. A thread of the parent holds it and releases it, so the lock is not lost.
+// An annotated lock is in shared memory. A thread of the parent holds it and releases it after the fork. The release is
+// visible in the child, so the lock is not an orphan.
 static int* g_shared_word;
 
 static void* hold_shared(void* unused) {

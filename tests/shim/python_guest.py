@@ -84,7 +84,7 @@ class Guest(unittest.TestCase):
     def test_errno_is_left_alone(self):
         libc = ctypes.CDLL(None, use_errno=True)
         ctypes.set_errno(errno.EXDEV)
-        child = libc.fork()  # releases the GIL before the fork: the shim must not take stacks
+        child = libc.fork()  # ctypes releases the GIL before it calls fork(), so the shim must not take Python's stacks
         if child == 0:
             libc._exit(0)
         self.assertEqual(end_of(child), 0)
@@ -101,8 +101,8 @@ class Guest(unittest.TestCase):
         os.kill(child, SIGNAL)
         self.assertEqual(end_of(child), -SIGNAL)
 
-    def test_an_unlucky_thread_is_not_waited_for(self):
-        """Threads start and end while others fork, and the shim takes stacks meanwhile."""
+    def test_fork_does_not_wait_for_threads_that_start_or_end(self):
+        """Threads start and end while another thread forks and the shim takes stacks."""
         stop = threading.Event()
 
         def churn():

@@ -1,6 +1,7 @@
-// With --cure=self-held the child owns each lock that the forking thread held, of every kind, as often as it was taken.
-// The child can release the lock, the lock excludes other threads, and a robust lock is passed on if its owner ends. A
-// lock in memory that the parent shares stays as it is. Prints what went wrong. The program runs with the shim.
+// With --cure=self-held the child owns each mutex that the forking thread held. A recursive mutex keeps its count. The
+// child can unlock the mutex, and until then no other thread can lock it. If the owner of a robust mutex ends, the next
+// thread that locks it gets EOWNERDEAD. The cure does not change a mutex in memory that parent and child share. The
+// program tries every kind of mutex, prints what went wrong, and runs with the shim.
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -54,7 +55,8 @@ static int end_of(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Two locks of one kind. `outer` was taken first and is released first. Robust locks are in a list in this order.
+// `outer` and `inner` are mutexes of one kind. The parent locked `outer` first. The child unlocks `outer` first. libc
+// keeps a list of the robust mutexes that a thread holds, so this order removes an entry that is not the newest.
 static void use_in_child(const char* scene, pthread_mutex_t* outer, pthread_mutex_t* inner, int depth, int robust) {
   alarm(20);
   expect(scene, "another thread's try of the outer", try_elsewhere(outer), EBUSY);
@@ -117,8 +119,9 @@ static void* inherit_main(void* mutex) {
   _exit(failures);
 }
 
-// If the thread that forked ends in the child, its robust locks are passed on. They also belong to the grandchild.
-static void die_with_it(int protocol) {
+// The parent holds a robust mutex and forks. The child forks a grandchild, which can unlock the mutex. Then the only
+// thread that the child inherited ends, and another thread of the child gets the mutex with EOWNERDEAD.
+static void end_holder_in_child(int protocol) {
   const char* const scene = "a robust mutex whose owner dies";
   pthread_mutex_t mutex;
   make_mutex(&mutex, PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_ROBUST, protocol);
@@ -155,7 +158,8 @@ static void leave_shared_memory_alone(void) {
   expect(scene, "the parent's unlock", pthread_mutex_unlock(mutex), 0);
 }
 
-// Forks again in a child that has no record of its fork, and in a daemon, whose thread has a new id.
+// Forks again in a child that `leave` made. `leave` forks in a way that the shim hooks, or in a way that it does not
+// record, or it calls daemon(), which gives the thread a new id.
 static void fork_as(const char* scene, pid_t (*leave)(void)) {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&mutex);
@@ -207,8 +211,8 @@ int main(void) {
       fork_with(types[i], PTHREAD_MUTEX_STALLED, PTHREAD_PRIO_INHERIT, 0);
       fork_with(types[i], PTHREAD_MUTEX_ROBUST, PTHREAD_PRIO_INHERIT, 0);
     }
-    die_with_it(PTHREAD_PRIO_NONE);
-    die_with_it(PTHREAD_PRIO_INHERIT);
+    end_holder_in_child(PTHREAD_PRIO_NONE);
+    end_holder_in_child(PTHREAD_PRIO_INHERIT);
     leave_shared_memory_alone();
     fork_as("a child by syscall()", fork_by_syscall);
     fork_as("a child by a system call in line", fork_in_line);

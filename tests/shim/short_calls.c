@@ -1,16 +1,16 @@
 /* short_calls SHIM LOG NAME PLACE AMOUNT [--refuse OTHER] PROGRAM [ARGUMENT...]
  *
- * Runs a program, and lets calls of the shim transfer fewer bytes than the shim asks for. Both are real transfers of
- * the kernel: the tool makes the length smaller before the call, and restores it after the call. So the shim sees what
- * the kernel may answer at any time, with the right bytes.
+ * Runs a program, and makes system calls of the shim transfer fewer bytes than the shim asks for. The tool makes the
+ * length argument smaller before the call, and restores it after the call. The kernel transfers the bytes itself, so
+ * the shim gets the right bytes, and a result that the kernel could also return without this tool.
  *
  *   SHIM    the path of the shim; calls from other code are not changed
  *   LOG     gets a line for each call NAME of the shim: the thread, the number of the call in this thread, the bytes
  *           asked for, the bytes that were let through, and the kernel's answer
  *   NAME    read, write, pread64, pwrite64, readv, writev, getdents64 or process_vm_readv
  *   PLACE   which call of each thread is shortened: a number, "all", or "none"
- *   AMOUNT  what is let through: "one" byte, or "half" of the bytes
- *   OTHER   a call that fails with EPERM, always
+ *   AMOUNT  how much a shortened call transfers: "one" byte, or "half" of its bytes
+ *   OTHER   a call of the shim that always fails with EPERM; only process_vm_readv is possible
  *
  * Ends with the status of the program. */
 #include <elf.h>
@@ -32,7 +32,7 @@
 
 enum { kMostThreads = 256, kLeastEntries = 512 };
 
-/* Where a call has its length: in an argument, or in the first of some struct iovec. */
+/* A kind of call. Its length is an argument, or, with has_vector, the length in the first struct iovec. */
 struct kind {
   const char* name;
   long number;
@@ -52,14 +52,14 @@ static const struct kind kKinds[] = {
 
 struct thread {
   pid_t tid;
-  unsigned long calls;    /* of the chosen kind, made by the shim */
+  unsigned long calls;    /* how many calls of the kind NAME the shim has made in this thread */
   bool is_in_call;        /* the last stop was the beginning of a call */
-  bool is_of_kind;        /* the call that the thread is in is of that kind */
-  bool is_changed;        /* and it was shortened */
+  bool is_of_kind;        /* the current call has the kind NAME, and the shim makes it */
+  bool is_changed;        /* the tool has shortened the current call */
   bool is_refused;        /* the call fails with EPERM */
   uint64_t asked;         /* bytes */
   uint64_t let_through;   /* bytes */
-  uint64_t kept_argument; /* what is restored after the call */
+  uint64_t kept_argument; /* the length argument that the tool restores after the call */
   uint64_t kept_length;
   uint64_t vector; /* the address of the first struct iovec */
 };
@@ -131,7 +131,7 @@ static unsigned long long* length_of(struct user_regs_struct* registers) { retur
 
 static uint64_t shorten(uint64_t bytes) {
   uint64_t shorter = is_one ? 1 : bytes / 2;
-  /* With less room than for one entry, getdents64 fails. */
+  /* getdents64 fails if the buffer has no room for one entry. */
   if (kind->number == SYS_getdents64 && shorter < kLeastEntries) shorter = kLeastEntries;
   return shorter == 0 || shorter > bytes ? bytes : shorter;
 }

@@ -1,5 +1,5 @@
-// Threads contend for a spinlock, and no addition may be lost. If a library has its own spinlock functions, it must get
-// each call.
+// Threads contend for a spinlock that protects a sum. No addition may be lost. If a preloaded library defines
+// pthread_spin_lock() itself, each call must reach this library.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// A library that is preloaded after the shim. It has its own spinlock functions, which count their calls.
+// A library that is preloaded after the shim. It defines pthread_spin_lock() itself, and counts the calls.
 #include <pthread.h>
 #include <stdatomic.h>
 

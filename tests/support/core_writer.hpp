@@ -1,5 +1,6 @@
 // Writes core files from a live image, as the kernel and gcore write them, and also in ways in which they never would.
-// To keep files small, a mapping larger than `whole_up_to` is dumped only from the lowest stack pointer in it on.
+// To keep the files small, a mapping larger than `whole_up_to` is dumped only from the lowest stack pointer in it, or,
+// if no stack pointer is in it, only its last 64 KiB.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@ struct CoreScene {
   bool has_files = true;          // NT_FILE
   bool has_auxiliary = true;      // NT_AUXV
   bool has_first_pages = true;    // the first page of each mapped file, which has the build-id
-  bool has_file_segments = true;  // program headers also for what is not dumped; gcore has none
+  bool has_file_segments = true;  // program headers also for file mappings that are not dumped, which gcore leaves out
   std::uint16_t machine = 62;     // EM_X86_64
   std::int32_t signal = 0;        // the signal that the first thread received
   std::uint64_t whole_up_to = 1U << 20U;

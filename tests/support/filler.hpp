@@ -1,5 +1,6 @@
-// Gives every member of a struct of the model a value: one item in each list, a value in each optional, another text in
-// each string, true in each bool. Numbers of 64 bits stay 0, because some are ids, and each list has one item.
+// Gives the members of a struct of the model values: each list gets one item, each optional gets a value, each string
+// gets a different text, each bool is true, each std::int32_t gets a different number. Other integers and enumerators
+// keep their value, because some integers are indices of lists, and the only item of each list has the index 0.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace forksight::test {
 
 class Filler {
  public:
-  // `tail` is at the end of each string.
+  // Each string ends with `tail`.
   explicit Filler(std::string tail = "") : tail_(std::move(tail)) {}
 
   template <class T>

@@ -4,17 +4,17 @@
 
 Exit status 0: the command ended with a status from 1 to 125, and a line of its output matches PATTERN, a regular
 expression of Python. Exit status 77: the command ended with this status, because the check cannot run here. Otherwise the
-exit status is 1. So a check that breaks down, or fails for another reason, is not taken for one that has found the fault.
+exit status is 1, for example if the check crashed or failed for another reason than the planted fault.
 """
 import re
 import subprocess
 import sys
 
-SKIPPED = 77  # of CTest's SKIP_RETURN_CODE
+SKIPPED = 77  # the exit status by which CTest (SKIP_RETURN_CODE) recognises a skipped test
 
 
 def find_problem(status, output, pattern):
-    """Returns an empty text if the check failed as it must, else what is wrong."""
+    """Returns an empty text if the check failed as it must. Otherwise returns what is wrong."""
     if status == 0:
         return "passed, although it must fail"
     if status < 0 or status > 125:

@@ -16,7 +16,7 @@ def run(program, pattern="^lost$"):
 
 
 class MustFail(unittest.TestCase):
-    def test_accepts_what_it_waits_for(self):
+    def test_accepts_a_check_that_finds_the_fault(self):
         self.assertEqual(run("print('found:'); print('lost'); raise SystemExit(1)"), (0, "lost"))
 
     def test_passes_on_that_the_check_was_skipped(self):

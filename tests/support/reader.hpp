@@ -1,4 +1,5 @@
-// The right to read what strangers control, for tests, which read only what they have made themselves.
+// Functions that parse data of other users need a files::Reader as an argument. Tests get one here, because they read
+// only files that they have written themselves.
 #pragma once
 
 #include "files/reader.hpp"

@@ -1,5 +1,5 @@
-// How often a fuzz test repeats: `usual` times, or as often as FORKSIGHT_FUZZ_ROUNDS says. The tests with the label
-// `stress` set this variable.
+// Returns how often a fuzz test repeats: FORKSIGHT_FUZZ_ROUNDS times if this variable is set, otherwise `usual` times.
+// The tests with the label `stress` set the variable.
 #pragma once
 
 #include <cstdlib>

@@ -35,7 +35,7 @@ struct LockScene {
   trace::WaitKind holder_waits = trace::WaitKind::kNone;  // what the holder waits for at the fork, at kLockAddress
 };
 
-// A fork of a parent with one more thread. That thread or the forking thread holds a lock. `child` may be any pid.
+// A fork of a parent that has one thread besides the forking thread. One of these two threads holds a lock.
 class LockTrace {
  public:
   explicit LockTrace(const LockScene& scene, std::int32_t child = kChild);

@@ -1,4 +1,4 @@
-// The version and layout of the libc of the test itself, from functions of that libc.
+// Finds the version and the layout of the libc that the test itself runs with, by calling functions of this libc.
 #pragma once
 
 #include <gnu/libc-version.h>

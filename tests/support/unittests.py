@@ -1,9 +1,9 @@
-"""Runs a file with unittest tests, and tells of tests that were skipped.
+"""Runs a file with unittest tests, and reports by its exit status whether tests were skipped.
 
   unittests.py FILE [ARGUMENT...]
 
-unittest itself ends with 0 if tests were skipped. Exit status: 0 all tests passed, 77 none failed, but some were skipped, 1 otherwise,
-also if there are no tests.
+unittest itself ends with status 0 if tests were skipped. This program ends with status 0 if all tests passed, with 77 if no test
+failed but some were skipped, and with 1 if a test failed or the file has no tests.
 """
 import os
 import runpy

@@ -1,4 +1,4 @@
-"""Tests unittests.py: a skipped test is no passed one."""
+"""Tests that unittests.py does not count a skipped test as passed."""
 import os
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-// Looks up names of locks and of start routines.
+// Tests that the symbolizer finds the names of locks and of thread start routines.
 #include <gtest/gtest.h>
 
 #include "dump.hpp"
@@ -61,7 +61,7 @@ TEST_P(Data, KnowsWhatIsImported) {
   const Dump scenes = run_fixture(GetParam(), "scenes");
   EXPECT_TRUE(Symbolizer(scenes.modules).may_import(kSetters));
   Dump locks = run_fixture(GetParam(), "locks");
-  EXPECT_FALSE(Symbolizer(locks.modules).may_import(kSetters));  // libc has them, and is not asked
+  EXPECT_FALSE(Symbolizer(locks.modules).may_import(kSetters));  // may_import() does not look into libc
   constexpr std::string_view kOther[] = {"pthread_cond_clockwait"};
   EXPECT_TRUE(Symbolizer(locks.modules).may_import(kOther));
   locks.modules.front().path += ".gone";

@@ -14,7 +14,7 @@
 namespace forksight::symbols {
 namespace {
 
-// A folder with copies of the fixture's program and its debug file, which a test may damage.
+// Makes a folder with copies of the fixture's program and its debug file. A test may damage these copies.
 class DebugLink : public testing::Test {
  protected:
   void SetUp() override {
@@ -62,7 +62,8 @@ TEST_F(DebugLink, ToNonsenseIsNotTaken) {
   EXPECT_EQ(innermost_function(), "");
 }
 
-// A report must not wait for a network. So forksight does not connect to a server, even if the environment names one.
+// A report must not wait for a network. So forksight does not connect to a debuginfod server by default, even if the
+// environment variable DEBUGINFOD_URLS names one.
 TEST(DebugFiles, AreNotAskedOfAServer) {
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   ASSERT_GE(listener, 0);

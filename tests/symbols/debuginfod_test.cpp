@@ -1,5 +1,5 @@
-// Debug files and programs from a debuginfod server. The test itself is the server. It answers each request with the
-// same file.
+// Tests that forksight gets debug files and programs from a debuginfod server. The test itself is the server, and
+// answers each request with the same file.
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>

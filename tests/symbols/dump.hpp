@@ -30,7 +30,8 @@ std::vector<std::string> fixtures_with_debug_information();
 // Runs a program of the fixture, "scenes" or "locks", and reads what it wrote. Throws std::runtime_error.
 Dump run_fixture(const std::string& name, const std::string& program = "scenes");
 
-// The line of "// MARK: name" in "scenes.cpp", "library.cpp" or "locks.cpp". find_mark() throws if no line has it.
+// The place of the comment "// MARK: name" in "scenes.cpp", "library.cpp" or "locks.cpp". find_mark() throws
+// std::runtime_error if no line ends with this comment.
 struct Mark {
   std::string file;  // absolute
   int line = 0;

@@ -1,4 +1,5 @@
-// The stack at which a lock was taken, after the functions that took it have returned and others have overwritten them.
+// Tests that the unwinder reconstructs the stack at which a lock was taken. The functions that took the lock have returned,
+// and other functions have overwritten their frames.
 #include <gtest/gtest.h>
 
 #include "dump.hpp"
@@ -61,32 +62,32 @@ TEST_P(Frozen, PutsAWrapperBack) {
                                       {"app::frozen_thread", "thread-acquire"}}));
 }
 
-TEST_P(Frozen, IsNotMisledByOthersThatLock) {
+TEST_P(Frozen, IsRightAfterTheThreadTookAnotherLock) {
   expect("nested", with_lock_frames({{"app::holds_while_others_lock", "nested-lock"},
                                      {"app::frozen_thread", "thread-nested"}}));
 }
 
-TEST_P(Frozen, TellsByTheDistanceOnTheStackWhoLocked) {
+TEST_P(Frozen, FindsTheLockingFunctionByItsDistanceOnTheStack) {
   expect("deep", with_lock_frames({{"app::acquire", "acquire-lock"},
                                    {"app::takes_deep_down", "deep-acquire"},
                                    {"app::holds_deep_lock", "deep-call"},
                                    {"app::frozen_thread", "thread-deep"}}));
 }
 
-TEST_P(Frozen, GivesNoLineWhereItMayBeEither) {
+TEST_P(Frozen, GivesNoLineIfTwoLinesArePossible) {
   expect("two", with_lock_frames({{"app::acquire", "acquire-lock"},
                                   {"app::holds_one_of_two", ""},
                                   {"app::frozen_thread", "thread-two"}}));
 }
 
-TEST_P(Frozen, GivesNoLineWhereALaterCallLooksTheSame) {
+TEST_P(Frozen, GivesNoLineIfALaterCallLooksTheSame) {
   expect("waits", with_lock_frames({{"app::acquire", "acquire-lock"},
                                     {"app::waits_for_second", ""},
                                     {"app::frozen_thread", "thread-waits"}}));
 }
 
-// A function that was called by pointer may be missing. The frames that are given must be right.
-TEST_P(Frozen, LeavesOutWhatTheCodeDoesNotTell) {
+// A function that was called through a pointer may be missing from the stack. All frames that the stack has must be right.
+TEST_P(Frozen, LeavesOutFramesThatTheCodeDoesNotShow) {
   const std::vector<std::string> truth = {"app::Mutex::native_lock", "app::Mutex::lock",  "app::acquire",
                                           "app::TakesIt::take",      "app::holds_by_pointer", "app::frozen_thread",
                                           "start_thread",            "clone3"};
@@ -103,28 +104,28 @@ TEST_P(Frozen, LeavesOutWhatTheCodeDoesNotTell) {
   EXPECT_GE(stack.frames.size(), 5U);
 }
 
-TEST_P(Frozen, PutsBackAFunctionThatIsGoneAltogether) {
+TEST_P(Frozen, PutsBackAFunctionWhoseCallHasReturned) {
   expect("gone", with_lock_frames({{"app::acquire", "acquire-lock"},
                                    {"app::takes_and_returns", "gone-acquire"},
                                    {"app::gone_thread", "thread-gone"}}));
 }
 
-// Either of two functions may have taken the lock, and both have returned. So neither is named.
-TEST_P(Frozen, NamesNoFunctionWhereItMayBeEither) {
+// One of two functions took the lock and returned. The stack does not show which one, so the unwinder names neither.
+TEST_P(Frozen, NamesNoFunctionIfTwoFunctionsArePossible) {
   std::vector<FrozenFrame> frames = {{"app::either_thread", ""}};
   if (is_optimised()) frames.insert(frames.begin(), {"app::acquire", "acquire-lock"});
   expect("either", with_lock_frames(frames));
 }
 
-// No frame was overwritten, so the stack is the same as one that was recorded at once.
-TEST_P(Frozen, IsExactWhereTheFramesAreStillThere) {
+// No frame was overwritten, so a frozen stack gives the same frames as a stack that is not frozen.
+TEST_P(Frozen, IsExactIfNoFrameWasOverwritten) {
   StackSample sample = dump_.sample("recursion");
   const model::Stack expected = symbolizer_->unwind(sample);
   sample.frozen = true;
   EXPECT_EQ(describe(symbolizer_->unwind(sample)), describe(expected));
 }
 
-// In optimised fixtures the guard is inlined, and no frame is lost. So these tests use only unoptimised ones.
+// In optimised fixtures the lock guard is inlined, and no frame is lost. So these tests use only unoptimised fixtures.
 class FrozenUnoptimised : public Frozen {};
 
 TEST_P(FrozenUnoptimised, MarksWhatWasNotUnwound) {

@@ -1,4 +1,4 @@
-// Files that are missing or have changed, and bytes that are not a stack.
+// Tests the symbolizer with files that are missing or have changed, and with bytes that are not a stack.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -48,7 +48,7 @@ TEST(Hostile, SaysNothingAboutModulesThatAreNotNeeded) {
   EXPECT_TRUE(symbolizer.limits().empty());
 }
 
-TEST(Hostile, TakesNoFileThatIsNoElfFile) {
+TEST(Hostile, RefusesFilesThatAreNotElfFiles) {
   for (const char* path : {"/dev/zero", "/etc/passwd", "/proc/self/mem", "/", "relative", ""}) {
     Symbolizer symbolizer({{path, 0x1000, 0x1000, 0x9000, {}}});
     CodeSymbol code;
@@ -74,7 +74,7 @@ TEST(Hostile, SurvivesImpossibleModules) {
   }
 }
 
-TEST(Hostile, AnEmptySampleHasItsOwnFrame) {
+TEST(Hostile, ASampleWithoutBytesGivesOnlyTheFramesOfItsAddress) {
   const Dump dump = run_fixture("O2");
   Symbolizer symbolizer(dump.modules);
   EXPECT_FALSE(symbolizer.unwind({}).known());
@@ -90,7 +90,7 @@ TEST(Hostile, AnEmptySampleHasItsOwnFrame) {
   }
 }
 
-TEST(Hostile, RandomBytesGiveTheFirstFrameAndNoOther) {
+TEST(Hostile, RandomBytesGiveOnlyTheFramesOfTheFirstAddress) {
   const Dump dump = run_fixture("O0");
   Symbolizer symbolizer(dump.modules);
   std::mt19937_64 random(1);
@@ -109,7 +109,7 @@ TEST(Hostile, RandomBytesGiveTheFirstFrameAndNoOther) {
   }
 }
 
-// Exchanges words of a recorded stack, so that wrong words look like addresses. The unwinder must end in any case.
+// Exchanges words of a recorded stack, so that return addresses stand in wrong places. The unwinder must not loop for ever.
 TEST(Hostile, ShuffledStacksEnd) {
   const Dump dump = run_fixture("O0");
   Symbolizer symbolizer(dump.modules);

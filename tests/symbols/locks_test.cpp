@@ -1,5 +1,5 @@
-// Unwinding shows the line where a thread took a lock of the standard library. The functions that took the lock have
-// returned before, and later calls have overwritten their frames.
+// Tests that the unwinder finds the line that took a lock of the standard library, after the functions that took it
+// have returned.
 #include <gtest/gtest.h>
 
 #include "dump.hpp"
@@ -11,7 +11,7 @@ struct LockScene {
   std::string label;
   std::string function;   // the function that holds the lock
   std::string mark;       // the line where it took the lock
-  std::string work_mark;  // the line where it was called; "" if not tested
+  std::string work_mark;  // the line in locks::work() that called `function`; "" if not tested
 };
 
 class Locks : public testing::TestWithParam<std::string> {};

@@ -1,4 +1,4 @@
-// Finds calls in the machine code of this program. Bytes that only look like an instruction must not be taken for one.
+// Tests that calls are found in the machine code of this program. The bytes of a constant must not be taken for a call.
 #include <gtest/gtest.h>
 #include <link.h>
 #include <unistd.h>
@@ -75,7 +75,7 @@ class Code : public testing::Test {
   Binary* binary_ = nullptr;
 };
 
-TEST_F(Code, AConstantThatLooksLikeACallIsNone) {
+TEST_F(Code, AConstantThatLooksLikeACallIsNotACall) {
   EXPECT_FALSE(code().is_after_call(address_of(code_test_after_constant)));
   EXPECT_FALSE(code().call_before(address_of(code_test_after_constant)));
   const auto function = code().function_at(address_of(code_test_caller));
@@ -101,8 +101,8 @@ TEST_F(Code, ACallByPointerHasNoTarget) {
   EXPECT_FALSE(code().call_before(end));
 }
 
-// Calls are also found in assembly without unwind information.
-TEST_F(Code, ACallIsFoundWhereNoUnwindTableHasTheFunction) {
+// The unwind tables do not list the function code_test_without_rules, which is written in assembly.
+TEST_F(Code, ACallIsFoundInAFunctionWithoutUnwindInformation) {
   EXPECT_TRUE(code().is_after_call(address_of(code_test_after_call_without_rules)));
   EXPECT_FALSE(code().is_after_call(address_of(code_test_without_rules) + 1));
 }
@@ -112,7 +112,7 @@ std::optional<std::uint64_t> subtracted(const std::array<unsigned char, size>& b
   return prologue_subtraction(std::as_bytes(std::span(bytes)));
 }
 
-TEST(Prologue, TellsTheRoomThatIsMade) {
+TEST(Prologue, GivesTheBytesSubtractedFromTheStackPointer) {
   // push %rbp; mov %rsp,%rbp; push %rbx; sub $0x28,%rsp
   EXPECT_EQ(subtracted(std::to_array<unsigned char>({0x55, 0x48, 0x89, 0xe5, 0x53, 0x48, 0x83, 0xec, 0x28})), 0x28);
   // with endbr64 at the start, and a larger number
@@ -128,7 +128,7 @@ TEST(Prologue, TellsTheRoomThatIsMade) {
   EXPECT_EQ(subtracted(std::array<unsigned char, 0>{}), 0);
 }
 
-TEST(Prologue, SaysWhereItCannotTell) {
+TEST(Prologue, GivesNothingIfTheBytesAreNotConstant) {
   // push %rbp; mov %rsp,%rbp; and $-64,%rsp
   EXPECT_FALSE(subtracted(std::to_array<unsigned char>({0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xe4, 0xc0})));
   // push %rbp; mov %rsp,%rbp; sub %rax,%rsp
@@ -136,7 +136,7 @@ TEST(Prologue, SaysWhereItCannotTell) {
 }
 
 // The constant in mov $0x28ec8348,%eax has the bytes of "sub $0x28,%rsp".
-TEST(Prologue, TakesNoConstantForASubtraction) {
+TEST(Prologue, DoesNotTakeAConstantForASubtraction) {
   EXPECT_EQ(subtracted(std::to_array<unsigned char>({0x55, 0x48, 0x89, 0xe5, 0xb8, 0x48, 0x83, 0xec, 0x28, 0xc3})), 0);
 }
 

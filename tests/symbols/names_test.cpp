@@ -12,7 +12,7 @@ TEST(Names, LeavesCNamesAlone) {
   EXPECT_EQ(readable_name("_Zthis is no mangled name"), "_Zthis is no mangled name");
 }
 
-TEST(Names, DropsWhatCompilersAndLinkersAppend) {
+TEST(Names, DropsSuffixesOfCompilersAndLinkers) {
   EXPECT_EQ(readable_name("compress.constprop.0.isra.0"), "compress");
   EXPECT_EQ(readable_name("fail.cold"), "fail");
   EXPECT_EQ(readable_name("pthread_create@@GLIBC_2.34"), "pthread_create");

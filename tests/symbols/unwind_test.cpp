@@ -1,4 +1,4 @@
-// Checks function and line of every frame of every scene, for each way of compiling.
+// Tests the function and line of every frame of every scene, in the fixtures of each compiler and set of options.
 #include <gtest/gtest.h>
 
 #include "dump.hpp"
@@ -13,7 +13,7 @@ struct Expected {
 
 struct Scene {
   std::string label;
-  std::vector<Expected> frames;  // innermost first; only those of the fixture's own files
+  std::vector<Expected> frames;  // innermost first; only frames whose source is a file of the fixture
   std::string outermost;         // function at which the thread starts
 };
 
@@ -103,7 +103,7 @@ TEST_P(Unwind, ReachesTheStartThroughTheStandardLibrary) {
   EXPECT_FALSE(stack.cut);
 }
 
-TEST_P(Unwind, AnswersTheSameTwice) {
+TEST_P(Unwind, GivesTheSameStackTwice) {
   const Dump dump = run_fixture(GetParam());
   Symbolizer symbolizer(dump.modules);
   for (const auto& [label, recorded] : dump.stacks) {
@@ -111,7 +111,7 @@ TEST_P(Unwind, AnswersTheSameTwice) {
   }
 }
 
-TEST_P(Unwind, SaysWhereTheBytesEnded) {
+TEST_P(Unwind, MarksAStackAsCutIfItsBytesEnd) {
   const Dump dump = run_fixture(GetParam());
   Symbolizer symbolizer(dump.modules);
   const StackSample whole = dump.sample("recursion");

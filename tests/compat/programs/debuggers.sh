@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# gdb and valgrind on the program $BUILT/debugged under the shim. It has threads, forks and locks, and no defect.
+# Runs gdb and valgrind on $BUILT/debugged, with the words of the mode. The program has threads, forks and locks, and no defect.
 # shellcheck disable=SC1091,SC2016,SC2154
 . "$(dirname "$0")/lib.sh"
 set -eu

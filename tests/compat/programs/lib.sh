@@ -11,7 +11,7 @@ result() {
   printf '\n@@ %s %s\n' "$1" "$2"
 }
 
-# ends TEST COMMAND...: the result is the exit status and a checksum of the output.
+# ends TEST COMMAND...: runs COMMAND. The result of TEST is its exit status and a checksum of its standard output.
 ends() {
   name=$1
   shift
@@ -34,7 +34,7 @@ until_true() {
   return 1
 }
 
-# stops TEST PID SIGNAL: sends SIGNAL to the process. The result is its exit status.
+# stops TEST PID SIGNAL: sends SIGNAL to the process, and waits for its end. The result of TEST is its exit status.
 stops() {
   kill "-$3" "$2"
   status=0

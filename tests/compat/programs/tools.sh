@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everyday programs that use threads, children and pipes. The shim is also in all programs that they start.
+# Runs common programs that use threads, children and pipes. All programs that they start also load the shim.
 # shellcheck disable=SC1091,SC2016,SC2154
 . "$(dirname "$0")/lib.sh"
 set -eu

@@ -13,7 +13,7 @@ PROCESS = os.getpid()
 
 
 def say(test, result):
-    # A child that a test forked may come here, too. Its results do not count.
+    # A child that a test forked may also call this function. Its results do not count.
     if os.getpid() == PROCESS:
         os.write(OUTPUT, f"\n@@ {test.id().replace(' ', '_')} {result}\n".encode())
 
@@ -53,7 +53,7 @@ class Result(unittest.TextTestResult):
         super().addUnexpectedSuccess(test)
 
 
-# The socket of a virtual machine has no other end here. The test would wait for ever.
+# Tests of VSOCK need another virtual machine as the peer. Without a peer they would wait for ever, so they are left out.
 WITHOUT = "VSOCK"
 
 
@@ -66,7 +66,7 @@ def tests_in(suite):
 
 
 def without(suite, part):
-    """The suite without the tests whose id contains `part`.
+    """Returns the suite without the tests whose id contains `part`.
 
     Fixtures of classes and modules still run, because unittest finds them by the class of each test.
     """

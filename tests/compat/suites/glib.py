@@ -1,4 +1,4 @@
-"""GLib's installed tests. A program is a unit, and each path of its test tree is a test."""
+"""GLib's installed tests. Each program is a unit. Each test that the program reports in the Test Anything Protocol is a test."""
 import shlex
 from pathlib import Path
 

@@ -3,7 +3,7 @@ MARK = "@@ "
 
 
 def parse(text, end):
-    """{test: result}. The result of a test that began and did not end contains the end of the unit."""
+    """Returns {test: result}. If a test began and did not end, its result says how the unit ended."""
     tests = {}
     for line in text.splitlines():
         if line.startswith(MARK):

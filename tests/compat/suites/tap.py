@@ -5,7 +5,7 @@ LINE = re.compile(r"^(ok|not ok) \d+ *-? *(.*)$", re.M)
 
 
 def parse(text, end):
-    """{name: ok, failed or skipped}. If several tests have one name, the later ones get a number."""
+    """Returns {name: ok, failed or skipped}. If several tests have the same name, the names of the later ones get a number."""
     tests = {}
     for result, rest in LINE.findall(text):
         name, _, directive = rest.partition(" # ")

@@ -1,4 +1,5 @@
-/* Prints whether the shim hears the annotations, which means that it defines forksight_lock_released(). */
+/* Prints whether the annotations reach the shim. They do if the program finds forksight_lock_released(), which the shim
+ * defines. */
 #include <forksight/annotate.h>
 #include <stdio.h>
 

@@ -1,4 +1,5 @@
-// Without CUDA a pool is refused. The reason is that there is no driver, or that nobody has initialised the driver.
+// This program does not initialise CUDA, so the library must refuse to create a pool. The reason must be that no driver
+// is installed, or that the driver is not initialised.
 #include <cstdio>
 
 #include "forksight/ipc_cuda/gpu_pool.hpp"

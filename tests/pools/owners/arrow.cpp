@@ -1,6 +1,6 @@
-// The parent runs a task on Arrow's pool of CPU threads. The child has none of these threads, and waits for a task
-// there, too. Arrow has been told to register no fork handlers, so it does not notice the fork. Repaired: it registers
-// them, and makes the pool anew in the child.
+// The parent runs a task on Arrow's pool of CPU threads. The child has none of these threads, and waits for a task that
+// it submits to the same pool. ARROW_REGISTER_ATFORK=0 keeps Arrow from registering fork handlers, so Arrow does not
+// notice the fork. Repaired: Arrow registers its fork handlers, which make a new pool in the child.
 #include <arrow/util/future.h>
 #include <arrow/util/thread_pool.h>
 #include <stdlib.h>
@@ -22,7 +22,8 @@ int main() {
 #endif
   arrow::internal::ThreadPool& pool = *arrow::internal::GetCpuThreadPool();
   if (!run_one(pool)) return 1;
-  pool.WaitForIdle();  // the pool starts a further thread for a task only if its threads are busy
+  // In the child, the pool starts another thread for a task only if it believes that its threads are busy.
+  pool.WaitForIdle();
   const pid_t child = fork();
   if (child == 0) _exit(run_one(pool) ? 0 : 1);
   int status = 0;

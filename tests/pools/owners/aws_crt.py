@@ -1,5 +1,5 @@
-"""The thread of an event loop of the AWS CRT connects for the parent. The child does not have it. Repaired: the child makes an event loop
-of its own."""
+"""In the parent, the thread of an event loop of the AWS CRT makes a connection. The child does not have this thread.
+Repaired: the child makes its own event loop."""
 import os
 import socket
 import sys
@@ -29,4 +29,4 @@ with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as l
         connect(make_bootstrap() if "repaired" in sys.argv else bootstrap, f"{folder}/socket")
         os._exit(0)
     status = os.waitpid(child, 0)[1]
-os._exit(status != 0)  # the event loop may keep the parent from ending
+os._exit(status != 0)  # an ordinary exit might wait for the event loop

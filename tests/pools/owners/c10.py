@@ -1,5 +1,5 @@
-"""The threads of PyTorch that run torch.jit.fork() work for the parent. The child does not have them. Repaired: only the child uses
-them."""
+"""In the parent, threads of PyTorch run the function that is passed to torch.jit.fork(). The child does not have these threads.
+Repaired: only the child calls torch.jit.fork()."""
 import os
 import sys
 

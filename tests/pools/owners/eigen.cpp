@@ -1,5 +1,5 @@
-// The workers of an Eigen::ThreadPool run what the parent schedules. The child does not have these workers, so nothing
-// runs what it schedules. Repaired: the child makes a pool of its own.
+// The workers of an Eigen::ThreadPool run the tasks that the parent schedules. The child does not have these workers,
+// so no thread runs the tasks that the child schedules. Repaired: the child makes its own pool.
 #include <sys/wait.h>
 #include <unistd.h>
 #include <unsupported/Eigen/CXX11/ThreadPool>

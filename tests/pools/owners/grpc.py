@@ -1,5 +1,5 @@
-"""A gRPC channel works for the parent. The child uses the same channel, whose calls fail there. Repaired: only the child makes a
-channel."""
+"""The parent makes a gRPC channel and calls through it. In the child, a call through the same channel fails. Repaired:
+only the child makes a channel."""
 import os
 import sys
 import tempfile

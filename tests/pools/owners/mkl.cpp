@@ -1,5 +1,5 @@
-// The parent multiplies matrices with MKL, which computes on libgomp here. The child does the same, and does not have
-// libgomp's threads. MKL loads LLVM's OpenMP runtime, too, which would have made its threads anew in the child.
+// The parent multiplies matrices with MKL, which uses the threads of libgomp here. The child does the same, but does
+// not have these threads. MKL also loads LLVM's OpenMP runtime, which would have made new threads in the child.
 // Repaired: only the child computes.
 #include <mkl.h>
 #include <sys/wait.h>
@@ -23,7 +23,7 @@ bool multiply() {
 
 int main() {
   mkl_set_threading_layer(MKL_THREADING_GNU);
-  mkl_set_dynamic(0);  // otherwise it may compute with one thread on a small machine
+  mkl_set_dynamic(0);  // otherwise MKL may compute with one thread on a small machine
 #ifndef REPAIRED
   if (!multiply()) return 1;
 #endif

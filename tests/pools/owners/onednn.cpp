@@ -1,5 +1,5 @@
-// The parent multiplies matrices with oneDNN, which computes on libgomp. The child does the same, and does not have
-// libgomp's threads. Repaired: only the child computes.
+// The parent multiplies matrices with oneDNN, which uses the threads of libgomp. The child does the same, but does not
+// have these threads. Repaired: only the child computes.
 #include <sys/wait.h>
 #include <unistd.h>
 #include <oneapi/dnnl/dnnl.hpp>

@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
     const int mode = round % 3 == 0 ? RTLD_LAZY : RTLD_NOW;
     open_caller(first, mode);
     use(first, 0);
-    /* So that the next library is mapped at another address. */
+    /* This mapping takes address space, so that the loader maps the next library at another address. */
     if (mmap(NULL, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) return 2;
     open_caller(second, mode);
     use(second, 0);

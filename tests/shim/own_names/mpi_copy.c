@@ -1,4 +1,5 @@
-/* One of several copies of MPI. It returns its number, plus 100 in a forked child. */
+/* One of several copies of MPI. MPI_Barrier returns the number of the copy, plus 100 in a process other than the one
+ * that called MPI_Init. MPI_Send returns 1000 times the number of the copy, plus its arguments count, to and tag. */
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
-/* A library with its own functions under names that libc, libstdc++ and libgomp have, too. Their arguments and results
- * are different. The names are visible, so the loader binds the calls inside the library. */
+/* A library that defines functions with names that libc, libstdc++ and libgomp also define. The arguments and results
+ * of its functions are different. The names are exported, so the loader decides which function a call inside the
+ * library reaches. */
 #include "own_library.h"
 
 #include <stdarg.h>
@@ -28,7 +29,7 @@ __attribute__((visibility("default"))) long pause(long a, long b, long c, long d
 __attribute__((visibility("default"))) float recv(float value) { return ++calls, value / 2; }
 __attribute__((visibility("default"))) int pthread_mutex_lock(const char* text) { return ++calls, text[0]; }
 
-/* Names of libstdc++: two of the three, with a guard of another layout. */
+/* Names of libstdc++. The library defines two of the three functions for guards. Its guard has another layout. */
 __attribute__((visibility("default"))) int __cxa_guard_acquire(struct Guard* guard) {
   return ++calls, guard->count++ == 0;
 }

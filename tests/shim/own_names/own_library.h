@@ -1,4 +1,4 @@
-/* Functions of the library under names that other libraries use, too. */
+/* The functions of own_library. Their names are also names of functions in libc, libstdc++ or libgomp. */
 #ifndef FORKSIGHT_TESTS_OWN_LIBRARY_H
 #define FORKSIGHT_TESTS_OWN_LIBRARY_H
 

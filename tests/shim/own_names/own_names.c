@@ -1,6 +1,6 @@
 /* own_names LIBRARY: the program is linked with own_library, and looks up names that the library defines. It also opens
- * LIBRARY, a copy of own_library, so that the copy finds its own functions first. Prints each difference from what a
- * program without the shim sees. */
+ * LIBRARY, a copy of own_library, with RTLD_DEEPBIND, so that the copy finds its own functions first. The program
+ * prints each result that differs from the result without the shim. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "own_library.h"
 
-/* No library defines these here, so a null check must see null. */
+/* No library of this program defines these names, so their addresses must be null. */
 extern void GOMP_parallel_start(void) __attribute__((weak));
 extern void GOMP_parallel_end(void) __attribute__((weak));
 extern int omp_pause_resource_all(int) __attribute__((weak));

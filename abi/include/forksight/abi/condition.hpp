@@ -46,7 +46,7 @@ struct Condition {
   std::uint32_t references[2];  // waiters inside of a group << 1; 0 if the layout has none
   std::uint32_t sizes[2];       // waiters that were not signalled yet; G2's value is relative
   std::uint32_t g1_size;        // size of G1 when it began << 2
-  std::uint32_t wrefs;          // waiters << 3 | a destroyer waits | clock | process-shared
+  std::uint32_t wrefs;          // waiters << 3 | pthread_cond_destroy() waits | clock | process-shared
 
   static constexpr std::uint32_t kShared = 1;
   static constexpr std::uint32_t kClock = 2;

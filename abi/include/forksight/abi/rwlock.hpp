@@ -16,7 +16,7 @@ struct Rwlock {
   std::int32_t cur_writer;  // tid
   std::int32_t shared;
   std::uint64_t elision;
-  std::uint64_t spare;  // nobody writes it
+  std::uint64_t spare;  // glibc does not write it
   std::uint32_t flags;  // kind: 0 prefers readers, 1 writers, 2 writers and is not recursive
   std::uint32_t padding;
 

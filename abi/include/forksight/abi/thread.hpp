@@ -24,11 +24,11 @@ struct ThreadLayout {
 
 inline constexpr ThreadLayout kThreadLayouts[] = {
     {{{2, 28}, {2, 35}}, 0x2c0, 0x2d0, 0x308, 0x612, 1, 1, 0x640, 0x648, true},
-    // The offset of the CPU clock, long unused, was removed.
+    // This version removed the member for the offset of the CPU clock, which was unused before.
     {{{2, 36}, {2, 41}}, 0x2c0, 0x2d0, 0x308, 0x612, 1, 1, 0x638, 0x640, true},
-    // The flag for the program's own stack became an enum.
+    // In this version the flag that says whether the program allocated the stack became an enum.
     {{{2, 42}, {2, 42}}, 0x2c0, 0x2d0, 0x308, 0x614, 4, 2, 0x640, 0x648, true},
-    // Threads are joined by a separate state.
+    // In this version pthread_join() waits on a separate member, not on `tid`.
     {{{2, 43}, {2, 43}}, 0x2c0, 0x2d0, 0x308, 0x614, 4, 2, 0x640, 0x648, false},
 };
 inline constexpr std::size_t kThreadBytes = 0x6a0;  // each of these structures is larger, and all offsets are smaller
