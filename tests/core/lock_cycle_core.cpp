@@ -18,21 +18,21 @@
 namespace forksight::test {
 namespace {
 
-pthread_mutex_t g_first = PTHREAD_MUTEX_INITIALIZER;
-pthread_mutex_t g_second = PTHREAD_MUTEX_INITIALIZER;
-
+// The mutexes are on the stack, so each core of the process has them, however little of other memory it has.
 [[noreturn]] void hang() {
-  pthread_mutex_lock(&g_first);
-  std::thread([] {
-    pthread_mutex_lock(&g_second);
-    pthread_mutex_lock(&g_first);
+  pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_t second = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&first);
+  std::thread([&] {
+    pthread_mutex_lock(&second);
+    pthread_mutex_lock(&first);
   }).detach();
   // This loop ends when the other thread holds its first lock.
-  while (pthread_mutex_trylock(&g_second) == 0) {
-    pthread_mutex_unlock(&g_second);
+  while (pthread_mutex_trylock(&second) == 0) {
+    pthread_mutex_unlock(&second);
     sched_yield();
   }
-  pthread_mutex_lock(&g_second);
+  pthread_mutex_lock(&second);
   std::abort();
 }
 

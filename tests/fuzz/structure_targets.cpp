@@ -189,9 +189,8 @@ std::vector<Bytes> trace_seeds() {
 }
 
 bool trace(std::span<const unsigned char> input) {
-  std::vector<std::byte> bytes(input.size());
-  std::memcpy(bytes.data(), input.data(), input.size());
-  return test::run_all_stages(std::move(bytes)) > 0;
+  const auto bytes = std::as_bytes(input);
+  return test::run_all_stages({bytes.begin(), bytes.end()}) > 0;
 }
 
 constexpr Target kTargets[] = {
