@@ -19,7 +19,7 @@ from ._errors import Closed, Empty, Error, Full, TooLarge, make_error
 from ._native import OK, TIMEOUT, ErrorText, Expected, Options, byref, c_void_p
 from ._native import library as native
 
-# A call of the C library waits for at most so many milliseconds. Then Python runs the handlers of signals that have come.
+# The most milliseconds that a call of the C library waits. Between two calls, Python runs the handlers of signals that arrived.
 SLICE_MS = 40
 _FULL = {"block": 0, "fail": 1, "drop_oldest": 2}
 _ROLES = {"any": 0, "producer": 1, "consumer": 2}
@@ -55,7 +55,7 @@ class _Cell:
 
     def __init__(self, give_back):
         self.out = c_void_p()  # the C library accepts NULL, too
-        self.once = [None, self.out]  # whoever pops the pointer gives it back
+        self.once = [None, self.out]  # the call that pops the pointer gives it back
         self.finish = functools.partial(collections.deque, map(give_back, iter(self.once.pop, None)), 0)
 
 
@@ -190,16 +190,17 @@ class Queue:
     """A queue of Python objects in shared memory, for processes of one host.
 
     `maxsize` is how many items can be in the queue. 0 or less means 64. `buffers` is how many buffers there are for queued items,
-    items that receivers still view, and loans together. Its default is `maxsize`. `item_bytes` is how many bytes the pickle and the
-    arrays of one item can have together. The memory of all buffers is reserved at once. With `name=True` the queue has a random name,
-    by which Queue.attach() finds it. With `name="jobs"` the queue has this name. If there is such a queue already, this opens it, and
-    its options must be the same. Otherwise it is a memfd. With `redeliver=True` an item whose receiver died goes to another
-    receiver, and `max_redeliver` limits how often. `full` is what put() does if there is no room: "block", "fail" or "drop_oldest".
-    With `keep_open=False`, get() raises Closed or ProducerDied if the last producer has gone, and put() raises NoConsumer if the
-    last consumer has gone. With `keep_open=True`, both wait for other processes as long as the handle that made the queue lives: it
-    counts as a producer and as a consumer. The default is True, and False if one of the next three is given. `expected_producers`
-    and `expected_consumers` are how many handles will send and receive in all: Closed, ProducerDied and NoConsumer come only after so
-    many have ended. `grace` is how many seconds the others wait for another process after the last one has ended."""
+    items that receivers still view, and loans together. Its default is `maxsize`. `item_bytes` is how many bytes the pickle and
+    the arrays of one item can have together. The memory of all buffers is reserved at once. With `name=True` the queue has a
+    random name, by which Queue.attach() finds it. With `name="jobs"` the queue has this name. If a queue of this name exists
+    already, it is opened, and its options must be the same. Without a name, the queue is a memfd. With `redeliver=True` an item
+    whose receiver died goes to another receiver, and `max_redeliver` limits how often. `full` is what put() does if there is no
+    room: "block", "fail" or "drop_oldest". With `keep_open=False`, get() raises Closed or ProducerDied if the last producer has
+    gone, and put() raises NoConsumer if the last consumer has gone. With `keep_open=True`, both wait for other processes as long
+    as the handle that made the queue lives: it counts as a producer and as a consumer. The default is True, and False if one of
+    the next three is given. `expected_producers` and `expected_consumers` are how many handles will send and receive in all.
+    Closed, ProducerDied and NoConsumer are raised only after this number of handles has ended. `grace` is how many seconds the
+    others wait for another process after the last one has ended."""
 
     def __init__(self, maxsize=64, *, item_bytes=64 * 1024, buffers=None, name=False, redeliver=False, max_redeliver=0, full="block",
                  keep_open=None, max_participants=128, spin_us=0, unlink_at=0, expected_producers=0, expected_consumers=0, grace=0):
@@ -234,8 +235,8 @@ class Queue:
 
     @classmethod
     def attach(cls, where, role="any"):
-        """Returns a handle of an existing queue. `where` is the name of the queue or a descriptor of its memory. The descriptor
-        stays the caller's. `role` is "any", "producer" or "consumer"."""
+        """Returns a handle of an existing queue. `where` is the name of the queue or a descriptor of its memory. The caller still
+        has to close that descriptor. `role` is "any", "producer" or "consumer"."""
         made, number = cls.__new__(cls), _number(_ROLES, "role", role)
         if isinstance(where, str):
             made._begin(_Handle(lambda out, told: native.queue_attach_named(where.encode(), number, out, told)), role)
@@ -440,8 +441,8 @@ class Queue:
     # Ending the queue.
 
     def close_producer(self):
-        """Declares that this handle sends no more. When the last producer has closed, get() returns what is queued and then raises
-        Closed."""
+        """Declares that this handle sends no more items. After the last producer has closed, get() returns the items that are
+        still queued, and then raises Closed."""
         told = ErrorText()
         code = native.queue_close_producer(self._use().pointer, -1, None, byref(told))
         if code != OK:
