@@ -141,7 +141,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=Path, required=True, help="bench_queue")
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--slow-rounds", type=int, default=3, help="in how many rounds to measure the queues of CPython and torch")
+    parser.add_argument("--slow-rounds", type=int, default=3, help="in how many rounds to measure queues of CPython and torch")
     parser.add_argument("--seconds", type=float, default=0.3, help="how many seconds each measure of a transport takes in a round")
     parser.add_argument("--transports", help="the transports to measure, separated by commas without blanks; the bare ring is always measured")
     keys = ",".join(measure.key for measure in MEASURES)

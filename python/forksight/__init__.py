@@ -10,7 +10,7 @@ PROGRAM = Path(__file__).resolve().parent / "native" / "bin" / "forksight"
 
 def find_command():
     """Returns the path of the command `forksight`, or None. The command is the one that $FORKSIGHT names if that variable is set.
-    Else it is the one in this package, or, if this package has none, the one in PATH."""
+    Otherwise it is the command in this package, or, if this package has none, the first command `forksight` in PATH."""
     named = os.environ.get("FORKSIGHT")
     if named:
         return shutil.which(named)

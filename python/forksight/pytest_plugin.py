@@ -168,8 +168,8 @@ class Plugin:
             pass
 
     def send(self, **message):
-        # A forked child sends nothing. A test may have closed our descriptor, and its number may then belong to another file: the
-        # identity of the file shows that.
+        # A forked child sends nothing. A test may have closed the plugin's descriptor. Its number may then belong to another
+        # file, which has a different identity.
         if os.getpid() != self.pid:
             return
         try:

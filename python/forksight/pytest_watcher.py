@@ -18,7 +18,7 @@ import xml.etree.ElementTree as xml
 
 PATIENCE = 3.0      # seconds that pytest has to react to the signal
 LOOK_LIMIT = 60     # seconds that one call of `forksight why` may take
-MOST_TRIES = 3      # how many signals a phase gets that goes on after each
+MOST_TRIES = 3      # how many signals are sent in one phase of a test, if the phase continues after each signal
 PACE = 0.5          # seconds between two checks of whether pytest is alive
 MOST_IDLE = 0.1     # share of one processor; a process tree that uses more is taken to be working
 
@@ -61,7 +61,7 @@ def find_descendants(root):
 
 
 def find_dead(document, root):
-    """Returns {pid: start time} of those descendants of `root` of which the report proves that they will never continue."""
+    """Returns {pid: start time} of the descendants of `root` that will never continue, as the report proves."""
     proven = {(one["pid"], one["start_ticks"]) for one in document.get("processes", []) if one["liveness"] == "dead"}
     for finding in document.get("findings", []):
         if finding["hang"] == "proven" and finding["outcome"] == "hang":

@@ -1,5 +1,5 @@
-"""A queue of Python objects in shared memory, and what processes share besides: it all survives a process that is killed.
-docs/queue-python.md says how it differs from multiprocessing."""
+"""A queue of Python objects in shared memory, and locks, events, barriers, semaphores, values and a pool for several processes.
+All of them stay usable if a process is killed. docs/queue-python.md says how they differ from multiprocessing."""
 import sys
 
 if sys.version_info < (3, 8):

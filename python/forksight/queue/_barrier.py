@@ -152,8 +152,8 @@ class Barrier:
                     raise BrokenBarrierError
                 time.sleep(0.001)
         except BaseException:
-            # The others would wait for this party, which does not come: so break the barrier. A party that was let through does
-            # not.
+            # This party does not complete its wait, and the other parties would wait for it. So the barrier is broken, unless
+            # this party has been let through already.
             if places and self._words[PLACES + places[0]] == WAITS and (self._lock.held_here() or self._lock.acquire(timeout=PATIENCE)):
                 self._give_up(places[0])
             raise

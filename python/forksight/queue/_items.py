@@ -1,7 +1,7 @@
-"""Makes messages of objects, and objects of messages.
+"""Converts objects into messages, and messages into objects.
 
 A message has four parts: a prefix of 64 bytes, the memory of arrays, a table, and a pickle. The memory of each array begins at a
-multiple of 64 bytes. The table says where the memory of each array lies. The pickle refers to these arrays. The pickle comes last,
+multiple of 64 bytes. The table holds the offset and size of each array. The pickle refers to these arrays. The pickle comes last,
 so that an array can be written into a loan before the pickle is known."""
 import io
 import pickle
@@ -13,9 +13,10 @@ PREFIX = struct.Struct("<4sIQQ")  # magic, number of arrays, offset of the table
 PLACE = struct.Struct("<QQ")      # an entry of the table: offset of an array, bytes of the array
 MAGIC = b"fsq1"
 ALIGNMENT = FIRST = 64
-# Each buffer of a queue has so many bytes more than its user asked for: for the prefix, the table and the gaps between arrays.
+# How many bytes each buffer of a queue has in addition to `item_bytes`: for the prefix, the table and the gaps between arrays.
 OVERHEAD = 4096
-# If the arrays of a message have at most so many bytes together, they are copied on receipt: a view would hold a whole buffer.
+# If the arrays of a message have together at most this number of bytes, they are copied on receipt, because a view would keep a
+# whole buffer in use.
 SMALL = 2048
 
 
@@ -128,7 +129,7 @@ def read(view, copy=False):
         raise ValueError(f"a message of {view.nbytes} bytes says that it has {start + pickled}")
     places = [PLACE.unpack_from(view, table + PLACE.size * i) for i in range(count)]
     if any(at + size > table for at, size in places):
-        raise ValueError("a message has an array that does not lie in it")
+        raise ValueError("a message describes an array outside its part for arrays")
     if copy or sum(size for _, size in places) <= SMALL:
         buffers = [bytearray(view[at:at + size]) for at, size in places]
     else:

@@ -69,7 +69,7 @@ def pidfd_open(pid):
     made = _syscall(c_long(PIDFD_OPEN), c_int(pid), c_uint(0))
     if made >= 0:
         return made
-    if ctypes.get_errno() in (errno.ENOSYS, errno.EPERM):  # seccomp filters of old container runtimes say EPERM
+    if ctypes.get_errno() in (errno.ENOSYS, errno.EPERM):  # EPERM comes from seccomp filters of old container runtimes
         return None
     return _raise("pidfd_open")
 
@@ -81,8 +81,8 @@ def pidfd_send_signal(pidfd, number):
 
 
 def futex_wait(address, expected, seconds):
-    """Sleeps until futex_wake() wakes it, a signal comes, or so many seconds have passed. Returns at once if the word at `address`
-    is not `expected`."""
+    """Sleeps until futex_wake() wakes it, a signal arrives, or `seconds` have passed. Returns at once if the word at `address` is
+    not `expected`."""
     span = _Timespec(int(seconds), int(seconds % 1 * 1e9))
     _syscall(c_long(FUTEX), c_void_p(address), c_int(FUTEX_WAIT), c_uint32(expected), ctypes.byref(span), c_void_p(None), c_uint32(0))
 
@@ -116,8 +116,8 @@ class Segment:
     uses another description of the memfd, and a forked child first replaces the description by one of its own."""
 
     def __init__(self, size, name="forksight-shared", descriptor=None):
-        """Makes a new memfd of `size` bytes, or uses the memfd of `descriptor`, which stays the caller's and must have `size` bytes
-        or more."""
+        """Makes a new memfd of `size` bytes, or uses the memfd of `descriptor`. That memfd must have at least `size` bytes, and
+        the caller still has to close `descriptor`."""
         self.users = []
         memory = descriptor if descriptor is not None else memfd_create(name)
         self.descriptor = self.shared = -1

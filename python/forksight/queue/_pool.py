@@ -1,4 +1,4 @@
-"""A pool of worker processes that goes on when a worker is killed, and says which task that worker had.
+"""A pool of worker processes that continues if a worker is killed, and reports which task that worker was running.
 
 Each worker has two pipes: one for its tasks and one for its results. One thread of the parent, the pool's thread, serves the
 pipes of all workers. It never blocks on the pipe of one worker, and no other thread reads or writes these pipes. So a worker that
@@ -25,13 +25,13 @@ from ._kernel import pidfd_open, pidfd_send_signal, state_of
 
 # The frame of a message is that of multiprocessing.Connection. Its length comes first: as LENGTH, or as -1 and LONG_LENGTH.
 LENGTH, LONG_LENGTH = struct.Struct("!i"), struct.Struct("!Q")
-# After close() and the last task, a worker has so many seconds to end before it is killed. The pool's thread also waits so long for
-# the end of a worker that it has killed.
+# How many seconds a worker has to end after close() and the last task, before it is killed. The pool's thread waits equally long
+# for the end of a worker that it has killed.
 GRACE = 5.0
-# If so many workers in succession end before they begin a task, the pool gives up.
+# The pool gives up if this number of workers in succession end before they begin a task.
 MOST_STILLBORN = 10
-# The pool's thread wakes at least every so many seconds after close(), or if the kernel has no pidfd, to see which workers have
-# ended.
+# The interval in seconds at which the pool's thread checks which workers have ended. It uses the interval after close(), and
+# always if a worker has no pidfd.
 TICK = 0.05
 
 
@@ -857,8 +857,8 @@ class Pool:
                 os.close(number)
 
     def _forget(self):
-        """Called in a forked child. The pool stays the parent's. The child closes the pipes of the workers, so that it does not
-        keep them open."""
+        """Called in a forked child. Only the parent uses the pool. The child closes its copies of the workers' pipes, so that it
+        does not keep the pipes open."""
         self._wake_lock = threading.RLock()
         for worker in self._fresh:
             worker.close()

@@ -20,7 +20,7 @@ from ._errors import Closed, Empty, Error, Full, TooLarge, make_error
 from ._native import OK, TIMEOUT, ErrorText, Expected, Options, byref, c_void_p
 from ._native import library as native
 
-# A call of the C library waits for at most so many milliseconds. Then Python runs the handlers of signals that have come.
+# The most milliseconds that a call of the C library waits. Between two calls, Python runs the handlers of signals that arrived.
 SLICE_MS = 40
 _FULL = {"block": 0, "fail": 1, "drop_oldest": 2}
 _ROLES = {"any": 0, "producer": 1, "consumer": 2}
@@ -56,7 +56,7 @@ class _Cell:
 
     def __init__(self, give_back):
         self.out = c_void_p()  # the C library accepts NULL, too
-        self.once = [None, self.out]  # whoever pops the pointer gives it back
+        self.once = [None, self.out]  # the call that pops the pointer gives it back
         self.finish = functools.partial(collections.deque, map(give_back, iter(self.once.pop, None)), 0)
 
 
@@ -237,8 +237,8 @@ class Queue:
 
     @classmethod
     def attach(cls, where, role="any"):
-        """Returns a handle of an existing queue. `where` is the name of the queue or a descriptor of its memory. The descriptor
-        stays the caller's. `role` is "any", "producer" or "consumer"."""
+        """Returns a handle of an existing queue. `where` is the name of the queue or a descriptor of its memory. The caller still
+        has to close that descriptor. `role` is "any", "producer" or "consumer"."""
         made, number = cls.__new__(cls), _number(_ROLES, "role", role)
         if isinstance(where, str):
             made._begin(_Handle(lambda out, told: native.queue_attach_named(where.encode(), number, out, told)), role)
@@ -443,8 +443,8 @@ class Queue:
     # Ending the queue.
 
     def close_producer(self):
-        """Declares that this handle sends no more. When the last producer has closed, get() returns what is queued and then raises
-        Closed."""
+        """Declares that this handle sends no more items. After the last producer has closed, get() returns the items that are
+        still queued, and then raises Closed."""
         told = ErrorText()
         code = native.queue_close_producer(self._use().pointer, -1, None, byref(told))
         if code != OK:
