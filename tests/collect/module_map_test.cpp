@@ -29,7 +29,7 @@ TEST(ModuleMap, AnEarlierImageKeepsAModuleThatIsReplacedLater) {
   EXPECT_EQ(map.image_of(0)->find_path(0x1100), "");
 }
 
-TEST(ModuleMap, AModuleThatReplacesNoneIsAddedToTheSameImage) {
+TEST(ModuleMap, AModuleAtUnusedAddressesIsAddedToTheSameImage) {
   ModuleMap map;
   map.add(0, module("/a", 0x1000, 0x2000));
   const ImagePtr before = map.image_of(0);

@@ -92,7 +92,7 @@ TEST(TraceReader, AWaitOfAnUnknownKindIsLeftOut) {
   EXPECT_TRUE(read_model(scene.trace).forks[0].lost_waits.empty());
 }
 
-TEST(TraceReader, KnowsAThreadThatEndedWithItsLocks) {
+TEST(TraceReader, MarksAThreadThatEndedWithItsLocks) {
   LockTrace scene({.holder_flags = trace::kThreadEnded});
   const model::Model model = read_model(scene.trace);
   EXPECT_TRUE(model.threads[model.forks[0].held[0].holder].has_ended);
@@ -211,7 +211,7 @@ TEST(TraceReader, OnlyACustomLockHasANameAndItIsBounded) {
   EXPECT_EQ(read_model(wait.trace).touches.size(), 1U);
 }
 
-TEST(TraceReader, AGuardThatSaysDoneIsNotHeld) {
+TEST(TraceReader, AGuardThatIsNotBeingInitialisedIsNotHeld) {
   for (const std::uint64_t done : {0ULL, 1ULL, 0x101ULL}) {
     LockTrace scene({.kind = trace::LockKind::kGuard, .memory = test::guard_memory(done)});
     EXPECT_TRUE(read_model(scene.trace).forks[0].held.empty()) << done;

@@ -56,7 +56,7 @@ TEST(LibcFile, GivesTheVersionAndLayoutOfThisLibc) {
   EXPECT_EQ(read.condition, asked.condition);
 }
 
-TEST(LibcFile, KnowsNothingOfOtherFiles) {
+TEST(LibcFile, GivesNothingForOtherFiles) {
   for (const std::string& path : {path_of("/libstdc++.so.6"), std::string("/dev/null"), std::string("/none"),
                                   std::string("/proc/self/maps"), std::string("/tmp")}) {
     const abi::Libc read = read_libc_file(path);

@@ -131,7 +131,7 @@ Scene rwlock(std::uint32_t readers, std::uint32_t phase, std::uint32_t writers, 
 }
 
 // The values were measured with glibc 2.36.
-TEST(FutexWord, ARwlockTellsReadersFromWriters) {
+TEST(FutexWord, AWaitForARwlockIsForReadingOrWriting) {
   const Scene read_held = rwlock(0xa, 2, 3, 0);
   FutexWord word = read_held.identify(kAt + 8, kWaitBitsetPrivate, 2);
   EXPECT_EQ(word.use, model::FutexUse::kRwlockWrite);

@@ -75,7 +75,7 @@ TEST(LastRun, OfOneselfIsNow) {
   EXPECT_LT(resting_time(getpid()).value_or(std::chrono::milliseconds(0)).count(), 10'000);
 }
 
-TEST(LastRun, OfNobodyIsUnknown) { EXPECT_FALSE(resting_time(0)); }
+TEST(LastRun, OfNoProcessIsUnknown) { EXPECT_FALSE(resting_time(0)); }
 
 }  // namespace
 }  // namespace forksight::proc

@@ -87,7 +87,7 @@ std::string stat_line(const std::string& name) {
   return "4711 (" + name + ") S 42 4711 1 0 -1 4194304 106 0 0 0 7 5 0 0 20 0 2 0 137957 10928128 266\n";
 }
 
-TEST(ParseStat, ReadsTheFieldsBehindTheName) {
+TEST(ParseStat, ReadsTheFieldsAfterTheName) {
   for (const std::string name : {"app", "a b", "a) S 1 (b", "", ")", "((("}) {
     const auto stat = parse_stat(stat_line(name));
     ASSERT_TRUE(stat) << name;
@@ -132,7 +132,7 @@ TEST(ParseStatus, ReadsSignalsAndSwitches) {
   EXPECT_EQ(status->nonvoluntary, 3U);
 }
 
-TEST(IsEnding, TellsByStateFlagAndSignal) {
+TEST(IsEnding, DependsOnStateFlagsAndSignals) {
   Stat stat;
   Status status;
   stat.state = 'S';
@@ -148,7 +148,7 @@ TEST(IsEnding, TellsByStateFlagAndSignal) {
   EXPECT_TRUE(is_ending(stat, status));
 }
 
-TEST(ParseStatus, KnowsTheNumberInThePidNamespace) {
+TEST(ParseStatus, ReadsTheIdInThePidNamespace) {
   EXPECT_EQ(parse_status(kStatus)->ns_depth, 1U) << "this kernel does not report NSpid";
   const auto same = parse_status(std::string(kStatus) + "NSpid:\t3823\n");
   EXPECT_EQ(same->own_tid, 3823);
@@ -167,7 +167,7 @@ TEST(ParseStatus, RefusesWhenAFieldIsMissing) {
   }
 }
 
-TEST(ParseMapping, KnowsPrivateFromShared) {
+TEST(ParseMapping, DistinguishesPrivateFromShared) {
   const auto heap =
       parse_mapping("55744edac000-55744edcd000 rw-p 00003000 fe:00 10952775                   /tmp/a b\n");
   ASSERT_TRUE(heap);

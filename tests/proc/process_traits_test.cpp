@@ -66,7 +66,7 @@ TEST(MemorySharers, FindsAProcessWithTheSameMemoryFromEitherSide) {
   end(sharer);
 }
 
-TEST(MemorySharers, KnowsNothingOfAThreadThatHasEnded) {
+TEST(MemorySharers, GivesUnknownForAThreadThatHasEnded) {
   const pid_t sharer = start_sharer();
   ASSERT_GT(sharer, 0);
   const pid_t ended = start_copy();

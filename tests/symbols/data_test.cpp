@@ -44,7 +44,7 @@ TEST_P(Data, NamesFunctions) {
   EXPECT_EQ(symbol.function, "app::scribble");
 }
 
-TEST_P(Data, KnowsWhatItDoesNotKnow) {
+TEST_P(Data, DoesNotNameAddressesOfAnotherKind) {
   const Dump dump = run_fixture(GetParam());
   Symbolizer symbolizer(dump.modules);
   DataSymbol data;
@@ -56,7 +56,7 @@ TEST_P(Data, KnowsWhatItDoesNotKnow) {
   EXPECT_FALSE(symbolizer.find_code(~std::uint64_t{0}, code));
 }
 
-TEST_P(Data, KnowsWhatIsImported) {
+TEST_P(Data, SaysWhetherAFunctionMayBeImported) {
   constexpr std::string_view kSetters[] = {"signal", "sigaction"};
   const Dump scenes = run_fixture(GetParam(), "scenes");
   EXPECT_TRUE(Symbolizer(scenes.modules).may_import(kSetters));

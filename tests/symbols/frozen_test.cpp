@@ -128,7 +128,7 @@ TEST_P(Frozen, IsExactIfNoFrameWasOverwritten) {
 // In optimised fixtures the lock guard is inlined, and no frame is lost. So these tests use only unoptimised fixtures.
 class FrozenUnoptimised : public Frozen {};
 
-TEST_P(FrozenUnoptimised, MarksWhatWasNotUnwound) {
+TEST_P(FrozenUnoptimised, MarksFramesThatWereNotUnwoundAsApproximate) {
   const model::Stack stack = symbolizer_->unwind(dump_.sample("guard"));
   SCOPED_TRACE(describe(stack));
   for (const model::Frame& frame : stack.frames) {
