@@ -1,7 +1,10 @@
 // Sleeping until there may be something to take, and waking sleepers. A participant that waits sets its bit in a map,
-// and sleeps on a word of its own. The queue stays correct without any of this: only the order of service depends on
-// it. A sleep lasts at most a slice. At the end of a slice a waiter looks, whatever the others have written. So a
-// wake-up that is lost with a dead process costs its waiter one slice.
+// and sleeps on a word of its own. No message is lost or delivered twice because of these words, whatever they contain:
+// only the words of slots and buffers decide that. But these words decide who is served, and when. A participant that
+// finds others waiting may take nothing although something is there, and a call that does not wait then returns
+// `timeout`. A sleep lasts at most a slice. At the end of a slice of 50 ms or more a waiter tries to take something,
+// whatever the others have written. So a wake-up that is lost with a dead process costs its waiter one slice, or two if
+// the first one is shorter.
 //
 // Waiters are served in turn. When a participant begins to wait, it takes a ticket: a number that is higher than all
 // before. A participant that makes something available offers it to the waiter with the lowest ticket that has no offer
