@@ -1,8 +1,10 @@
-// Lets participants sleep until something may be available, and wakes them. A participant that waits sets its bit in a
-// map, and sleeps on a futex word of its own. The state machine does not depend on this: it affects only when and in
-// which order waiters are served. A sleep lasts at most a slice. At the end of a slice, a waiter looks whether
-// something is available, even if nobody woke it. So if a wake-up is lost with a dead process, its waiter waits one
-// slice longer.
+// Lets participants sleep until something may be available, and wakes them. A participant that waits sets its bit in a map,
+// and sleeps on a word of its own. No message is lost or delivered twice because of these words, whatever they contain:
+// only the words of slots and buffers decide that. But these words decide who is served, and when. A participant that
+// finds others waiting may take nothing although something is there, and a call that does not wait then returns
+// `timeout`. A sleep lasts at most a slice. At the end of a slice of 50 ms or more a waiter tries to take something,
+// whatever the others have written. So a wake-up that is lost with a dead process costs its waiter one slice, or two if
+// the first one is shorter.
 //
 // Waiters are served in turn. When a participant begins to wait, it takes a ticket: a number that is higher than all
 // earlier ones. A participant that makes something available offers it to the waiter with the lowest ticket that has no

@@ -15,6 +15,19 @@
 
 namespace forksight::ipc::test {
 
+// ThreadSanitizer ends a forked child that starts a thread, if the process that forked had several threads. With
+// die_after_fork=0 it does not, but then it takes the new thread for one of the parent's, and ends the child all the
+// same.
+#ifdef __SANITIZE_THREAD__
+constexpr bool kForkedChildMayStartThread = false;
+#elif defined(__has_feature)
+constexpr bool kForkedChildMayStartThread = !__has_feature(thread_sanitizer);
+#else
+constexpr bool kForkedChildMayStartThread = true;
+#endif
+constexpr const char* kNoThreadAfterFork =
+    "ThreadSanitizer ends a forked child of a process with several threads that starts a thread";
+
 class child {
  public:
   // Runs `body` in a forked child. The value that `body` returns is the child's exit status.

@@ -154,6 +154,8 @@ TEST(Fork, TheChildStaysWhenTheParentsHandleEnds) {
 // The process forks while threads put items on the feeder's list and the feeder sends them. No child hangs, and each
 // item arrives exactly once.
 void storm(bool atfork_handlers) {
+  // The handle of each child starts a feeder.
+  if (!test::kForkedChildMayStartThread) GTEST_SKIP() << test::kNoThreadAfterFork;
   constexpr int kForks = 60;
   constexpr int kSenders = 2;
   queue q = make(4, feed::thread, atfork_handlers);

@@ -130,11 +130,12 @@ automaton::transition automaton::step(local_id from, value_id found) {
 }
 
 automaton::transition automaton::raw_step(local_id from, value_id found) {
-  const std::uint64_t key = std::uint64_t{from} << 16 | found;
-  if (const auto known = table_.find(key); known != table_.end()) return known->second;
+  if (from >= table_.size()) table_.resize(locals_.size());
+  if (found < table_[from].size() && table_[from][found].next != kNoLocal) return table_[from][found];
   const transition made = run(from, found);
-  table_.emplace(key, made);
-  return made;
+  std::vector<transition>& steps = table_[from];
+  if (found >= steps.size()) steps.resize(found + std::size_t{1}, {kNoLocal, 0});
+  return steps[found] = made;
 }
 
 local_id automaton::first_like(local_id of) {
@@ -189,6 +190,7 @@ bool automaton::merge_if_alike(local_id one, local_id other) {
     }
   }
   for (const auto& [later, earlier] : assumed) locals_[later].like = earlier;
+  ++merges_done_;
   return true;
 }
 
@@ -223,10 +225,14 @@ bool automaton::is_blind_with(local_id from, value_id value, local_id& next) {
 bool automaton::is_blind(local_id from, int ignored) {
   if (!merges_) return false;
   if (locals_[from].was_blind) return locals_[from].ignored == ignored;
+  // A local state that sees a difference sees it for ever, unless the next local states are merged.
+  if (locals_[from].sees_since == merges_done_) return false;
   locals_[from].ignored = ignored;
   local_id next = kNoLocal;
   for (const value_id value : met_[static_cast<std::size_t>(locals_[from].word)]) {
-    if (!is_blind_with(from, value, next)) return false;
+    if (is_blind_with(from, value, next)) continue;
+    locals_[from].sees_since = merges_done_;
+    return false;
   }
   return locals_[from].was_blind = next != kNoLocal;
 }

@@ -45,6 +45,8 @@ class automaton {
     bool was_compared = false;  // with the others
     bool was_blind = false;     // is_blind() was true
     int ignored = -1;           // in that call
+    // The last call of is_blind() was in vain when so many local states were merged; -1: there was none.
+    int sees_since = -1;
   };
   // The values that were met in each word.
   using met_values = std::vector<std::vector<std::uint64_t>>;
@@ -75,7 +77,6 @@ class automaton {
   value_id image(std::uint32_t swap, carried what, value_id of);
 
   std::size_t locals() const { return locals_.size(); }
-  std::size_t transitions() const { return table_.size(); }
   const std::string& broken() const { return broken_; }
 
   // Call this when a word takes a value.
@@ -116,7 +117,8 @@ class automaton {
   std::unordered_map<std::string, local_id> ids_;
   std::vector<known_value> values_;
   std::unordered_map<std::uint64_t, value_id> value_ids_;
-  std::unordered_map<std::uint64_t, transition> table_;
+  std::vector<std::vector<transition>> table_;  // by local state and value
+  int merges_done_ = 0;
   local_id starts_[kMaxActors] = {};
   std::string broken_;
 };

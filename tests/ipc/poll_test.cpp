@@ -219,6 +219,7 @@ TEST(Poll, ACancelledHandleIsReadable) {
 }
 
 TEST(Poll, AForkedChildGetsADescriptorOfItsOwn) {
+  if (!test::kForkedChildMayStartThread) GTEST_SKIP() << test::kNoThreadAfterFork;
   queue q = make(small());
   const int fd = message_fd(q);
   child one([&] {
