@@ -111,7 +111,7 @@ foreach(mutant IN LISTS mutants)
   target_link_libraries(ipc_model_mutant_${name} PRIVATE ipc_model_main)
   add_test(NAME ipc.model_mutant.${name}
     COMMAND ${FORKSIGHT_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/expect_red.py $<TARGET_FILE:ipc_model_mutant_${name}> --first)
-  set_tests_properties(ipc.model_mutant.${name} PROPERTIES TIMEOUT 300 LABELS unit)
+  set_tests_properties(ipc.model_mutant.${name} PROPERTIES TIMEOUT 600 LABELS unit)
 endforeach()
 
 # Kills many processes at random instants.
