@@ -13,7 +13,7 @@ from condition_operations import lost_waiters
 PLACE = re.compile(r",? (?:which took it )?(?:at|in) (?:[\w./-]+\+0x[0-9a-f]+|[\w./+-]+:\d+)(?: \((?:[^()]|\([^()]*\))*\))?"
                    r"|,? (?:started|created) (?:with|at) (?:[\w:]|\(anonymous namespace\))+(?:\.\w+:\d+)?")
 NAMED = re.compile(r"truth::\(anonymous namespace\)::g_private(?:\+0x([0-9a-f]+))?$")
-AT = re.compile(r"(?:the )?(?:[\w-]+ )*at 0x([0-9a-f]+)(?: in /dev/zero \(deleted\))?$")
+AT = re.compile(r"(?:the )?(?:[\w-]+ )*at 0x([0-9a-f]+)(?: in anonymous shared memory)?$")
 FIRST_DESCRIPTOR = 100  # as in play/objects.hpp
 SIGNALS = {"usr1": "SIGUSR1", "usr2": "SIGUSR2", "term": "SIGTERM", "alrm": "SIGALRM"}
 
@@ -483,7 +483,7 @@ class Reading:
 
 WHO = r'(?:[Tt]hread|[Pp]rocess) (?P<t>\d+)(?: "[^"]*")?(?: of (?:process|child) (?P<p>\d+))?'
 HOLDER = r'(?:thread|process) (?P<h>\d+)(?: "[^"]*")?(?: of process \d+)?'
-OBJECT = r"(?P<o>(?:truth::\(anonymous namespace\)::g_private(?:\+0x[0-9a-f]+)?|(?:the )?(?:[\w-]+ )*at 0x[0-9a-f]+(?: in /dev/zero \(deleted\))?))"
+OBJECT = r"(?P<o>(?:truth::\(anonymous namespace\)::g_private(?:\+0x[0-9a-f]+)?|(?:the )?(?:[\w-]+ )*at 0x[0-9a-f]+(?: in anonymous shared memory)?))"
 SLEPT = (r"(?:For [\d.]+ \w+(?: \d+ \w+)?|Seen from outside,|In the core,) "
          r"(?:all its (?P<n>\d+) threads (?:have slept|sleep)|its only thread (?:has slept|sleeps))(?: in a futex)? without a timeout")
 ELDER = r"(?:process (?P<p>\d+)|an ancestor|its parent)"
