@@ -65,7 +65,7 @@ Peak read_peak(std::int32_t tid) {
   if (!status) return {status.outcome == ReadOutcome::kGone, 0};
   std::string_view field = find_field(status.text, "VmPeak").value_or("0");
   field = field.substr(0, field.find(' '));
-  return {true, parse_decimal(field).value_or(0)};
+  return {true, static_cast<std::uint64_t>(parse_decimal(field).value_or(0))};
 }
 
 // For a process whose memory the kernel does not compare. The peak belongs to the memory and never shrinks. So two

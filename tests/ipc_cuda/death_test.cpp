@@ -271,7 +271,7 @@ TEST(DeadWriter, InAnotherPidNamespaceIsNoticed) {
       MUST(mount("proc", "/proc", "proc", 0, nullptr) == 0);
       gpu at;
       gpu_pool pool = must(receive_pool(on.way.theirs(), soon()));
-      for (const unsigned char value : {1, 2}) {
+      for (const unsigned char value : {static_cast<unsigned char>(1), static_cast<unsigned char>(2)}) {
         gpu_message got = must(pool.receive(at.on, soon()));
         MUST(at.is_filled(got.data(), value, 5000));
         must(got.release(at.on));

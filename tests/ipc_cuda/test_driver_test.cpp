@@ -272,7 +272,7 @@ TEST(TestDriverRefusals, AnErrorOfTheDriverInReceiveLosesNoMessage) {
       setenv("FORKSIGHT_TEST_DRIVER_FAILS", "cuStreamWaitValue32", 1);
       MUST(pool.receive(at.on, soon()).error().code == errc::driver);
       unsetenv("FORKSIGHT_TEST_DRIVER_FAILS");
-      for (const unsigned char value : {1, 2}) {
+      for (const unsigned char value : {static_cast<unsigned char>(1), static_cast<unsigned char>(2)}) {
         gpu_message got = must(pool.receive(at.on, soon()));
         MUST(got.deliveries() == 1 && at.is_filled(got.data(), value, 5000));
         must(got.release(at.on));

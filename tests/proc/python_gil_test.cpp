@@ -136,8 +136,9 @@ TEST(PythonGil, LiesInTheDataOfTheInterpreter) {
                                          mapping(0x5000, "/opt/lib/libpython3.12.so.1.0", true),
                                          mapping(0x7000, "/opt/app", true),
                                          mapping(0x8000, "", true)};
-  for (const std::uint64_t inside : {0x2000, 0x2fff, 0x3010, 0x5000}) EXPECT_TRUE(is_data_of_python(mappings, inside));
-  for (const std::uint64_t outside : {0x1000, 0x4000, 0x7010, 0x8010})
+  for (const std::uint64_t inside : {0x2000UL, 0x2fffUL, 0x3010UL, 0x5000UL})
+    EXPECT_TRUE(is_data_of_python(mappings, inside));
+  for (const std::uint64_t outside : {0x1000UL, 0x4000UL, 0x7010UL, 0x8010UL})
     EXPECT_FALSE(is_data_of_python(mappings, outside));
 }
 

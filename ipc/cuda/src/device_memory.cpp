@@ -205,7 +205,7 @@ result<void> device_memory::map_words(const card& of) {
   if (const int answer = api_.host_address(&words_at_, words_, 0); answer != kSuccess) {
     return failed_call(api_, answer, "cuMemHostGetDevicePointer", "CUDA: the card of a pool");
   }
-  buffers_ = (static_cast<std::uint32_t>(of.size()) - sizeof(card_page)) / sizeof(card_buffer);
+  buffers_ = static_cast<std::uint32_t>((of.size() - sizeof(card_page)) / sizeof(card_buffer));
   return {};
 }
 
