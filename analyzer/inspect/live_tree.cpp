@@ -171,13 +171,14 @@ class Look {
     spinning_ = std::move(busy);
   }
 
-  // True if another look may decide more about some process. It may hang from now on. An earlier command may have
-  // stopped its threads, too: such a thread runs for a moment to begin its call again, and a busy machine makes this
-  // moment long.
+  // True if another look may decide more about some process that was asked about, or about its descendants. It may hang
+  // from now on. An earlier command may have stopped its threads, too: such a thread runs for a moment to begin its
+  // call again, and a busy machine makes this moment long.
   bool is_undecided() const {
     return std::ranges::any_of(supervisor_.tree().living(), [this](const auto& entry) {
       const ProcessKey& key = entry.second.key;
-      return supervisor_.is_undecided(key) && !supervisor_.verdicts().contains(key) && !spinning_.contains(key.pid);
+      return generation_of(key.pid) >= 0 && supervisor_.is_undecided(key) && !supervisor_.verdicts().contains(key) &&
+             !spinning_.contains(key.pid);
     });
   }
 
