@@ -104,9 +104,11 @@ class Look {
     supervisor_.poll_at_any_age(Clock::now());
     look_for_spinning();
     for (int again = 0; again < kFurtherLooks && is_undecided(); ++again) {
+      std::this_thread::sleep_for(kSpinPace);
       supervisor_.poll_at_any_age(Clock::now());
-      look_for_spinning();
     }
+    // A thread that ran at each look of the search may have come to rest since.
+    for (const auto& [key, verdict] : supervisor_.verdicts()) spinning_.erase(key.pid);
     choose();
     find_all_waits();
     note_rest();
