@@ -26,27 +26,51 @@ struct RawSemLock {
 constexpr std::int32_t kRecursiveMutex = 0;
 constexpr std::int32_t kSemaphore = 1;
 
-// The object header ends with the pointer to the type, and tp_name follows the header and ob_size of the type. The
-// header has 16 bytes, and 32 in a build without the GIL (3.13 and later).
-bool is_type_of_sem_lock(const image::Memory& memory, std::uint64_t type) {
-  for (const std::uint64_t offset : {std::uint64_t{24}, std::uint64_t{40}}) {
-    const auto name = memory.value<std::uint64_t>(type + offset);
-    if (!name || *name == 0) continue;
-    const std::vector<std::byte> bytes = memory.bytes(*name, 64);
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    const std::size_t end = text.find('\0');
-    if (end != std::string_view::npos && text.substr(0, end).ends_with(kTypeName)) return true;
-  }
-  return false;
+// The header of an object: 16 bytes, and 32 in a build without the GIL (3.13 and later). It ends with the pointer to
+// the type.
+constexpr std::uint64_t kHeader = 16;
+constexpr std::uint64_t kHeaderWithoutGil = 32;
+
+// tp_name follows the header and ob_size of the type.
+bool has_name_of_sem_lock(const image::Memory& memory, std::uint64_t type, std::uint64_t header) {
+  const auto name = memory.value<std::uint64_t>(type + header + kWord);
+  if (!name || *name == 0) return false;
+  const std::vector<std::byte> bytes = memory.bytes(*name, 64);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::size_t end = text.find('\0');
+  return end != std::string_view::npos && text.substr(0, end).ends_with(kTypeName);
 }
 
-std::optional<SemLock> read_at(const image::Memory& memory, std::uint64_t address, std::uint64_t semaphore) {
+// A freed object keeps its other fields, and its semaphore's address may be that of another semaphore now. But its
+// first word, the number of references, is null or the address of another free object. From 3.14 on, the upper half of
+// that word has flags in its upper 16 bits.
+bool is_alive(const image::Memory& memory, std::uint64_t object) {
+  constexpr std::uint64_t kMostReferences = std::uint64_t{1} << 20U;
+  const auto word = memory.value<std::uint64_t>(object);
+  const std::uint64_t references = word.value_or(0) & 0xffff'ffff'ffffU;
+  return references != 0 && references <= kMostReferences;
+}
+
+// An object whose field `handle` is at `address`, and whether it can only be this one. In a build without the GIL a
+// freed object looks like a living one.
+struct Found {
+  SemLock object;
+  bool is_certain = false;
+};
+
+std::optional<Found> read_at(const image::Memory& memory, std::uint64_t address, std::uint64_t semaphore) {
   const auto raw = memory.value<RawSemLock>(address);
   if (!raw || raw->handle != semaphore || raw->maxvalue <= 0) return std::nullopt;
   if (raw->kind != kRecursiveMutex && raw->kind != kSemaphore) return std::nullopt;
   const auto type = memory.value<std::uint64_t>(address - kWord);
-  if (!type || !is_type_of_sem_lock(memory, *type)) return std::nullopt;
-  return SemLock{address, raw->last_tid, raw->count, raw->kind == kRecursiveMutex || raw->maxvalue == 1};
+  if (!type) return std::nullopt;
+  const SemLock object{address, raw->last_tid, raw->count, raw->kind == kRecursiveMutex || raw->maxvalue == 1};
+  if (has_name_of_sem_lock(memory, *type, kHeader)) {
+    if (!is_alive(memory, address - kHeader)) return std::nullopt;
+    return Found{object, true};
+  }
+  if (has_name_of_sem_lock(memory, *type, kHeaderWithoutGil)) return Found{object, false};
+  return std::nullopt;
 }
 
 // Python's small objects are in the heap of malloc() or in anonymous memory.
@@ -113,11 +137,16 @@ class HolderSearch {
     }
     // A lock may be released by a process that did not acquire it. Then the counts do not show who has it.
     if (is_released_elsewhere || holders.size() > 1) return;
-    wait.semaphore_use = holders.empty() ? model::SemaphoreUse::kLockWithoutHolder : model::SemaphoreUse::kLockHeld;
-    if (holders.empty()) return;
+    if (holders.empty()) {
+      wait.semaphore_use = model::SemaphoreUse::kLockWithoutHolder;
+      return;
+    }
     const image::Image& holder = scene_.subjects[holders.front()].image;
     const auto held = std::ranges::find_if(objects, [](const SemLock& one) { return one.count > 0; });
-    wait.wakers.push_back({holder.pid, tid_of_pointer(holder, held->thread), -1, model::kViaSemaphoreLock});
+    const std::int32_t tid = tid_of_pointer(holder, held->thread);
+    if (tid == 0) return;  // the thread has ended, so none of the living threads holds it
+    wait.semaphore_use = model::SemaphoreUse::kLockHeld;
+    wait.wakers.push_back({holder.pid, tid, -1, model::kViaSemaphoreLock});
   }
 
  private:
@@ -139,9 +168,11 @@ class HolderSearch {
 
 std::optional<SemLock> find_sem_lock(const image::Image& image, std::uint64_t semaphore, std::uint64_t hint,
                                      std::uint64_t& budget) {
+  // A fork has the object where its parent has it.
   if (hint != 0) {
-    if (const auto object = read_at(*image.memory, hint, semaphore)) return object;
+    if (const auto found = read_at(*image.memory, hint, semaphore)) return found->object;
   }
+  std::optional<SemLock> only;
   constexpr std::uint64_t kChunk = std::uint64_t{1} << 20U;
   for (const proc::Mapping& mapping : image.mappings) {
     if (!may_have_objects(mapping)) continue;
@@ -154,11 +185,15 @@ std::optional<SemLock> find_sem_lock(const image::Image& image, std::uint64_t se
         std::uint64_t word = 0;
         std::memcpy(&word, bytes.data() + offset, kWord);
         if (word != semaphore) continue;
-        if (const auto object = read_at(*image.memory, at + offset, semaphore)) return object;
+        const auto found = read_at(*image.memory, at + offset, semaphore);
+        if (!found) continue;
+        if (found->is_certain) return found->object;
+        if (only) return std::nullopt;
+        only = found->object;
       }
     }
   }
-  return std::nullopt;
+  return only;
 }
 
 void find_semaphore_holders(Scene& scene) {

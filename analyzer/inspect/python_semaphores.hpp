@@ -22,7 +22,8 @@ struct SemLock {
 };
 
 // The object for the semaphore at address `semaphore` of the process. `hint`: where the parent or a child has it, or 0.
-// `budget`: bytes of memory that may still be searched. nullopt: there is none, or it was not found.
+// `budget`: bytes of memory that may still be searched. nullopt: there is none, it was not found, or several objects
+// look alike.
 std::optional<SemLock> find_sem_lock(const image::Image& image, std::uint64_t semaphore, std::uint64_t hint,
                                      std::uint64_t& budget);
 

@@ -94,7 +94,17 @@ std::string name_files(const std::vector<Mapping>& mappings) {
   return first == mappings.end() ? "" : name_of(&*first);
 }
 
+// The other process may end before its file is read, or the parser may fail for a moment. If the file system does not
+// answer, each question takes ten seconds.
+constexpr int kMostAttempts = 3;
+
+struct Asked {
+  abi::Libc answer;
+  int attempts = 0;
+};
+
 ParseLibc g_parser;
+std::map<std::string, Asked> g_asked;  // by the files
 
 }  // namespace
 
@@ -184,12 +194,14 @@ std::optional<std::vector<std::int32_t>> SharedMemory::mappers(const SharedPlace
 
 abi::Libc libc_of(std::int32_t tid, const std::vector<Mapping>& mappings) {
   if (!g_parser) return parse_libc(tid, mappings);
-  static std::map<std::string, abi::Libc> known;
   const std::string files = name_files(mappings);
   if (files.empty()) return {};
-  const auto [at, is_new] = known.try_emplace(files);
-  if (is_new) at->second = g_parser(tid);
-  return at->second;
+  Asked& asked = g_asked[files];
+  if (!asked.answer.version.is_known() && asked.attempts < kMostAttempts) {
+    ++asked.attempts;
+    asked.answer = g_parser(tid);
+  }
+  return asked.answer;
 }
 
 }  // namespace forksight::proc

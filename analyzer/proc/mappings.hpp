@@ -30,8 +30,8 @@ WordModule find_module(const ProcessMemory& memory, const std::vector<Mapping>& 
 // The libc of the process of `tid`: the shared libc that it has mapped, or the libc that is linked into its program.
 abi::Libc libc_of(std::int32_t tid, const std::vector<Mapping>& mappings);
 // Lets another process parse these files: `parser` returns what libc_of() would return there. A process with rights
-// that the owner of the files lacks must not parse them itself. Empty: this process parses them. Answers of `parser`
-// are kept, by the files.
+// that the owner of the files lacks must not parse them itself. Empty: this process parses them. The answer of `parser`
+// is kept, by the files. If it does not know the version, it is asked again the next times, but three times in all.
 using ParseLibc = std::function<abi::Libc(std::int32_t tid)>;
 void set_libc_parser(ParseLibc parser);
 

@@ -42,7 +42,7 @@ struct WaitFacts {
 
 struct ProcessEvidence {
   proc::ProcessKey key;
-  bool is_incomplete = false;  // something in /proc could not be read for lack of descriptors or memory
+  bool is_incomplete = false;  // something could not be read: refused, or for lack of descriptors or memory
   bool same_process = false;   // the start time was still the same after the second round
   bool is_x86_64 = false;      // system call numbers have their x86-64 meaning
   bool has_io_uring = false;

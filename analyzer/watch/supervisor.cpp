@@ -43,8 +43,7 @@ bool is_same_but_scheduled(const proc::Round& before, const proc::Round& after) 
 }
 
 // The tid of a thread that by itself shows its process to be awake; 0: there is none. Sets `all_ended` if all threads
-// have ended: the process is just ending.
-// Sets `runs` if that thread is running.
+// have ended: the process is just ending. Sets `runs` if the thread that was found is running.
 std::int32_t find_witness(const proc::Round& round, bool& all_ended, bool& runs) {
   all_ended = true;
   runs = false;
@@ -287,13 +286,15 @@ void Supervisor::prove_stuck(const std::vector<std::int32_t>& suspects, Clock::t
   const Clock::duration least_rest = cost.used() * kProofShare;
   if (next_proof_of_live_wakers_ <= now) next_proof_of_live_wakers_ = now + least_rest;
   for (ProcessEvidence& evidence : all) {
-    evidence.tids_between = proc::list_numbers(proc::proc_path(evidence.key.pid, "task")).numbers;
+    proc::ListedNumbers tids = proc::list_numbers(proc::proc_path(evidence.key.pid, "task"));
+    evidence.is_incomplete = tids.outcome == proc::ReadOutcome::kRefused;
+    evidence.tids_between = std::move(tids.numbers);
   }
   for (ProcessEvidence& evidence : all) {
     bool refused = false;
     if (auto round = proc::sample_round(evidence.key.pid, refused)) evidence.second = std::move(*round);
     evidence.same_process = proc::is_same_process(evidence.key);
-    evidence.is_incomplete = lacks_facts();
+    evidence.is_incomplete = evidence.is_incomplete || lacks_facts();
     Proof proof = prove(evidence);
     Watched& watched = watched_.at(evidence.key.pid);
     watched.is_undecided = evidence.is_incomplete || !is_same_round(evidence.first, evidence.second);

@@ -40,6 +40,13 @@ abi::Libc answer_always(std::int32_t) {
   return {{2, 99}, abi::ConditionKind::kWithReferences};
 }
 
+abi::Libc answer_never(std::int32_t) {
+  ++g_questions;
+  return {};
+}
+
+abi::Libc answer_the_second_time(std::int32_t tid) { return g_questions == 0 ? answer_never(tid) : answer_always(tid); }
+
 TEST(FindLibc, AnswersWhatTheReaderFinds) {
   const Child child;
   ASSERT_GT(child.pid(), 0);
@@ -53,6 +60,7 @@ TEST(FindLibc, AnswersWhatTheReaderFinds) {
 }
 
 TEST(FindLibc, IsAskedOncePerFile) {
+  g_questions = 0;
   const Child child;
   ASSERT_GT(child.pid(), 0);
   proc::set_libc_parser(answer_always);
@@ -62,6 +70,24 @@ TEST(FindLibc, IsAskedOncePerFile) {
   }
   proc::set_libc_parser({});
   EXPECT_EQ(g_questions, 1);
+}
+
+// The process that was asked about may have ended before the answer. Other processes have the same libc.
+TEST(FindLibc, AnUnknownAnswerIsAskedForAgain) {
+  proc::Mapping mapping;
+  mapping.path = "/made/of/test/libc.so.6";
+  mapping.inode = 77;
+  proc::set_libc_parser(answer_the_second_time);
+  g_questions = 0;
+  EXPECT_FALSE(proc::libc_of(1, {mapping}).version.is_known());
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(proc::libc_of(1, {mapping}).version.is_known());
+  EXPECT_EQ(g_questions, 2);
+  mapping.inode = 78;
+  proc::set_libc_parser(answer_never);
+  g_questions = 0;
+  for (int i = 0; i < 9; ++i) EXPECT_FALSE(proc::libc_of(1, {mapping}).version.is_known());
+  EXPECT_EQ(g_questions, 3) << "each question may take seconds";
+  proc::set_libc_parser({});
 }
 
 // In a child that has a files::Reader the file is parsed, although its parent asks children.

@@ -28,6 +28,7 @@ class SemLockSearch : public testing::Test {
   SemLockSearch() : process_(100, 1) {
     // Fills the memory without holes, because the search ends at a hole.
     process_.put(kHeap, std::vector<std::uint8_t>(0x2000));
+    put_word(kObject - 16, 3);  // references
     put_word(kObject - 8, kType);
     put_word(kObject, kSemaphore);
     put_word(kObject + 8, kThread);
@@ -78,10 +79,33 @@ TEST_F(SemLockSearch, TellsLocksFromCounters) {
   EXPECT_EQ(find()->count, 2);
 }
 
+TEST_F(SemLockSearch, SkipsAnObjectThatWasFreed) {
+  for (const std::uint64_t word : {std::uint64_t{0}, kHeap + 0x1800}) {
+    put_word(kObject - 16, word);
+    EXPECT_FALSE(find().has_value());
+    EXPECT_FALSE(find(kObject).has_value()) << "nor by a hint";
+  }
+  // The living object stands behind the freed one. It has flags of 3.14 beside its number of references.
+  put_word(kObject + 0x200 - 16, std::uint64_t{1} << 48U | 2);
+  put_word(kObject + 0x200 - 8, kType);
+  put_word(kObject + 0x200, kSemaphore);
+  put_word(kObject + 0x200 + 16, std::uint64_t{1} << 32U | 7);  // count 7, maxvalue 1
+  put_word(kObject + 0x200 + 24, 1);
+  ASSERT_TRUE(find().has_value());
+  EXPECT_EQ(find()->count, 7);
+}
+
 TEST_F(SemLockSearch, KnowsTheTypeOfABuildWithoutTheGil) {
   put_word(kType + 24, 0);
   put_word(kType + 40, kName);
-  EXPECT_TRUE(find().has_value());
+  ASSERT_TRUE(find().has_value());
+  // Such a build does not show which of two objects is alive.
+  put_word(kObject + 0x200 - 8, kType);
+  put_word(kObject + 0x200, kSemaphore);
+  put_word(kObject + 0x200 + 16, std::uint64_t{1} << 32U);  // count 0, maxvalue 1
+  put_word(kObject + 0x200 + 24, 1);
+  EXPECT_FALSE(find().has_value());
+  EXPECT_TRUE(find(kObject).has_value());
 }
 
 TEST_F(SemLockSearch, RefusesWhatOnlyLooksLikeIt) {

@@ -115,6 +115,17 @@ def recursive_lock_is_fine():
     run(acquire_again, context.RLock(), event)
 
 
+def acquire_in_a_thread_first(lock):
+    thread = threading.Thread(target=lock.acquire)
+    thread.start()
+    thread.join()
+    lock.acquire()
+
+
+def holding_thread_has_ended():
+    run(acquire_in_a_thread_first, context.Lock())
+
+
 def copy_of_held_lock():
     """os.fork() copies the count of a held lock, so both processes seem to hold it."""
     lock = context.Lock()

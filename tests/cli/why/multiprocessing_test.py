@@ -68,6 +68,11 @@ class Locks(unittest.TestCase):
     def test_a_recursive_lock_that_its_holder_acquires_again_is_no_hang(self):
         self.assertEqual(self.look("recursive_lock_is_fine")[0], [])
 
+    def test_a_thread_that_has_ended_with_it(self):
+        found, text = self.look("holding_thread_has_ended")
+        self.assertEqual(found, [("queue-lock-abandoned", "possible")], text)
+        self.assertNotIn("holds it already", text)
+
     def test_two_processes_that_both_seem_to_hold_it(self):
         found, text = self.look("copy_of_held_lock")
         self.assertEqual(found, [("queue-lock-abandoned", "possible")], text)
