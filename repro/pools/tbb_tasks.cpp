@@ -2,7 +2,7 @@
 //            task that is enqueued for a worker is never run.
 // To blame:  the fork after TBB had started its workers.
 // User sees: the child stops where it waits for the task, at 0 % CPU.
-// Fix:       tbb::finalize() before fork(), or exec in the child.
+// Fix:       call tbb::finalize() before fork(), or exec in the child.
 // Repaired:  the parent ends TBB's workers before it forks. The child starts its own.
 //
 // EXPECT-BARE: hang
