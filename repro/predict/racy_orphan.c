@@ -1,4 +1,4 @@
-// Mechanism: a worker takes cache_mu now and then. Main forks while the lock is free, and the child takes it.
+// Mechanism: a worker takes cache_mu and releases it. Main forks while the lock is free, and the child takes it.
 // To blame:  the fork. If main forks while the worker holds the lock, the child waits for the lock for ever.
 // User sees: nothing, except that a child hangs now and then.
 // Fix:       hold the lock across the fork by handlers of pthread_atfork(), or exec in the child.
