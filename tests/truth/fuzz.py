@@ -29,7 +29,7 @@ from verdict import ORDER, judge  # noqa: E402
 
 SEEDS = HERE / "seeds.scenarios"
 MENDED = HERE / "mended"
-MUST_BE_RIGHT = "# must be: right\n"  # a line of a file in mended/: its verdict must be right. Without the line it must only not be wrong
+MUST_BE_RIGHT = "# must be: right\n"  # a file in mended/ with this line must get the verdict `right`; a file without it must not get one of BAD
 BAD = ("wrong", "harmed", "disagrees")
 MOST_UNJUDGED = 0.05  # --strict: the largest share of scenarios whose program does not do what the oracle says
 
@@ -117,9 +117,9 @@ def seeds(arguments):
 
 
 def strict_problems(entries, arguments):
-    """The verdicts that are wrong or harmed in two plays, each as a line of text. The second play runs alone. Another line is
-    returned if too many scenarios were not judged. On a busy machine some programs do not do what the oracle says, and are not
-    judged."""
+    """The verdicts of the scenarios that are wrong or harmed in two plays, each as a line of text. The second play runs alone. One
+    more line is added if too many scenarios were not judged: on a busy machine some programs do not do what the oracle says, and
+    are not judged."""
     problems = []
     for seed in sorted(entries):
         if any(verdict in ("wrong", "harmed") for verdict, *_ in verdicts_of(entries[seed]).values()):
@@ -168,8 +168,8 @@ def conclude(problems):
 
 def check(arguments):
     """Plays all recorded scenarios. If a verdict is worse than the recorded one, plays the scenario once more, alone. Plays that run at
-    the same time may change a verdict. One reason is that they make the machine slow. Another reason is a descriptor that a play is
-    sending: as seen from outside, it may belong to any pipe, also to a pipe of another play."""
+    the same time may change a verdict, because they make the machine slow. Another reason is a descriptor that a play is sending:
+    nobody can see from outside which pipe it belongs to, so it may also belong to a pipe of another play."""
     known = expectations()
     with ThreadPoolExecutor(arguments.jobs) as pool:
         worse = [one for one, found in zip(known, pool.map(lambda one: check_seed(*one, arguments), known)) if found]
@@ -205,8 +205,8 @@ def begin_of(text):
 
 
 def wrong_entry(judged, arguments):
-    """(the first wrong finding, a tuple that says what is wrong in it: the rule with the false claim and the certainty of the
-    hang, or the rule with the start of the false sentence); (None, None) if no finding is wrong."""
+    """(the first wrong finding, what is wrong in it); (None, None) if no finding is wrong. What is wrong is a tuple: (rule, which claim
+    is false, certainty of the hang), or with --sentence (rule, start of the false sentence)."""
     for entry in judged:
         if arguments.rule and entry.rule != arguments.rule:
             continue

@@ -46,8 +46,8 @@ def thread_names(scenario):
 
 
 def task_state(pid, tid, groups):
-    """The state of a task of these process groups; "" if the task has ended. If its number belongs to a new task now, that task
-    is in another process group."""
+    """The state of the task; "" if the task has ended. The number of an ended task may belong to a new task. The new task is not in
+    one of these process groups."""
     try:
         state, _, its_group = Path(f"/proc/{pid}/task/{tid}/stat").read_text().rpartition(")")[2].split()[:3]
     except (OSError, ValueError):
@@ -226,8 +226,8 @@ def result_of(performance, report, status):
 
 
 def play_bare(scenario, truth, tools, modes=()):
-    """(what the scenario does alone, {mode: the report of `why` or `core` about it}). There are no such reports about a scenario
-    that ends by itself. `core` is asked last, because making a core may end the processes."""
+    """(what the scenario does alone, {mode: the report of `why` or `core` about it}). A scenario that ends by itself has no such
+    reports. `core` is asked last, because making a core may end the processes."""
     with Performance(scenario, truth, tools.player) as performance:
         if truth.is_over():
             return result_of(performance, None, performance.await_end()), {}

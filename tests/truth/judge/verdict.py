@@ -59,8 +59,8 @@ WEAKER = {
     "self-deadlock": lambda wait: wait.cause == "upgrade",
     "lock-cycle": lambda wait: wait.cause == "ring",
 }
-# Rules whose findings are about signals. They are right if the parent of a process had set an alarm before it forked: the alarm never
-# reaches the child.
+# Rules whose findings are about signals. These findings are right if the parent had an alarm when it forked the process: fork() does
+# not copy the alarm, so it never reaches the child.
 ABOUT_SIGNALS = ("timer-lost", "signal-thread-lost")
 
 
@@ -99,8 +99,8 @@ def certainties(finding):
 
 
 def is_best_guess(rule, cause, wait, truth, mode):
-    """True if the best possible report names lost threads as a `possible` cause. In that case no thread is left that could end
-    the wait, and memory does not show whether a lost thread would have ended it."""
+    """True if the finding names lost threads as a `possible` cause, and forksight could not know more. One case: no thread is left
+    that could end the wait, and memory does not show whether a lost thread would have ended it."""
     if cause != "possible" or not lost_of(truth.state, wait.process):
         return False
     if rule == "orphaned-semaphore":  # a lost thread may have taken the semaphore, or may have been about to post it
@@ -158,8 +158,8 @@ def is_ended_by_unseen_alarm(finding, truth, process):
 
 
 def beside_victims(here, stuck):
-    """If the thread that the finding names is a victim, returns the other waits at the same object. All these waits have one
-    cause, so a finding may name any of their threads."""
+    """If the thread that the finding names is a victim, returns the other waits for the same object. All these waits have the same
+    cause, so a finding may name any of the waiting threads."""
     objects = {(wait.kind, wait.name) for wait in here if wait.cause == "victim"}
     return [wait for wait in stuck if (wait.kind, wait.name) in objects and wait not in here]
 
@@ -224,8 +224,8 @@ def may_end_it(truth, wait, process):
 
 
 def is_hidden(truth, wait):
-    """True if one cannot know that the thread hangs without knowing what the program will do, because a signal handler, or a
-    thread that may continue, could end the wait. A thread in a hidden wait counts as a thread that may continue."""
+    """True if forksight cannot know that the thread hangs, because a signal handler, or a thread that may continue, could end the
+    wait: what it will do cannot be seen from outside. A thread in a hidden wait counts as a thread that may continue."""
     hidden = getattr(truth, "hidden", None)
     if hidden is None:
         hidden = truth.hidden = find_hidden(truth)
@@ -298,8 +298,8 @@ def is_about_several(group, finding):
 
 
 def is_victim_of(truth, process, victims):
-    """True if the process hangs and could otherwise end a wait of one of these victims. If the victim could also end that wait
-    itself, the oracle calls the cause a ring."""
+    """True if the process hangs, and could end a wait of one of these victims if it did not hang. If the victim could also end
+    that wait itself, the oracle calls the cause a ring."""
     return any(wait.process in victims and (may_end_it(truth, wait, process) or any(
         truth.waits[peer].process == process for peer in wait.peers if peer in truth.waits)) for wait in truth.stuck() if wait.process != process)
 

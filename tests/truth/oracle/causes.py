@@ -1,4 +1,4 @@
-"""Why a thread is blocked for ever. The causes:
+"""Finds why a thread is blocked for ever. In the list of causes, "it" is the blocked thread:
 
   self-deadlock  it holds the lock itself, and locked it in this process
   upgrade        it holds the rwlock for reading, and waits to lock it for writing
@@ -38,15 +38,16 @@ def holders(state, wait, machine):
 
 
 def knows_its_owner(state, wait, attributes):
-    """True if the lock records its owner's thread id, so that a child cannot unlock it. A rwlock records its writer, not its
-    readers."""
+    """True if a child cannot unlock a lock that its parent took, because only the thread whose id the lock records can unlock it. A
+    rwlock records its writer, but not its readers."""
     if wait.kind == "rwlock":
         return state["m", wait.process, wait.name][1] is not None
     return any(kind in attributes for kind in ("recursive", "errorcheck", "robust"))
 
 
 def cause_by_holder(machine, state, wait):
-    """(the cause of the wait, the live threads that hold the lock, the lost threads that hold it). The cause is "" if only live threads hold it."""
+    """(the cause of the wait, the live threads that hold the lock, the lost threads that hold it). If only other live threads hold the
+    lock, the cause is ""."""
     shared = machine.objects[wait.name].shared
     attributes = machine.objects[wait.name].attributes
     live, lost = [], []
@@ -123,8 +124,8 @@ def lost_of(state, process):
 
 
 def lost_wakers(wait, ghosts, state):
-    """The lost threads of the wait's process, if the waiting thread would go on in the world in which forks lose no thread;
-    otherwise ()."""
+    """If the waiting thread would go on in the world in which forks lose no thread, returns the lost threads of its process. Otherwise
+    returns ()."""
     lost = lost_of(state, wait.process)
     if not lost:
         return ()

@@ -105,7 +105,7 @@ def is_quiet(machine, state, thread):
 
 
 def next_states(machine, state):
-    """The states that may follow. If the order of some moves makes no difference, only one order of them is tried."""
+    """The states that may follow. If the order of some moves makes no difference, only one of their orders is tried."""
     for thread in machine.live_threads(state):
         if is_quiet(machine, state, thread):
             following = machine.moves(state, thread)
@@ -115,7 +115,7 @@ def next_states(machine, state):
 
 
 def terminals(machine, start, is_enough=lambda ends: False):
-    """The states in which no thread can move, as reached by all orders of the free steps."""
+    """The states in which no thread can move, reached by any order of the free steps."""
     seen, frontier, ends = {key_of(start)}, [start], []
     while frontier:
         state = frontier.pop()
@@ -158,7 +158,7 @@ def woken(state):
 
 
 def end_paused(machine, state, process, thread):
-    """A process that pauses and has no handler is ended by the signal that it waits for."""
+    """Ends a process that waits in pause() and has no signal handler. The signal that ends the pause also ends the process."""
     machine.advance(state, thread)
     machine.end_process(state, process, 143)
 

@@ -59,7 +59,7 @@ NEEDS = {
 }
 
 
-# Steps with which many walks for a subject begin. "main" is the first thread, "T" the newest thread, "P" the newest process.
+# The first steps of many walks for a subject. "main" is the first thread, "T" the newest thread, "P" the newest process.
 # A step that names an object which the walk does not have is left out.
 PRELUDES = {
     "lost-waiter": ("main create T", "T lock m0", "T cwait c0 m0", "main fork P", "P signal c0", "P create T", "T lock m0", "T cwait c0 m0"),
@@ -164,8 +164,8 @@ class Walk:
     # -- forced steps
 
     def try_step(self, step):
-        """Appends the step, and then a `done` for each thread that is woken, one after the other. If the step blocks, appends it
-        with "!". If the result of a step is not certain, appends nothing, and returns False."""
+        """Appends the step. If the step blocks, appends it with "!". If a step wakes a thread, also appends the `done` of that thread. If
+        the result of a step is not certain, appends nothing, and returns False."""
         scenario, state = self.scenario, self.state
         for begins in (False, True):
             self.scenario = Scenario(scenario.objects, scenario.steps + [Step(step.thread, step.operation, step.arguments, begins)])
@@ -221,7 +221,7 @@ class Walk:
     # -- free steps
 
     def held_by(self, thread):
-        """Steps that release all locks that the thread holds, and end the initialisations and routines that it is in."""
+        """Steps that release all locks and semaphores of the thread, and end the initialisations and routines that it is in."""
         steps = []
         for key, value in self.state.items():
             if key[0] == "m" and self.scenario.object(key[2]).kind == "mutex" and value[0] == thread:
@@ -274,7 +274,7 @@ class Walk:
         return [Step(thread, words[0], words[1:]) for words in wanted]
 
     def answers_to(self, thread, asked):
-        """Steps of this thread that would end waits of other threads. Some do not, for example because the threads share no memory."""
+        """Steps of this thread that may end waits of other threads. Some of them do not, for example because the threads share no memory."""
         asked = [step for step in asked if not (step.operation == "read" and step.arguments[0] in self.names("timerfd"))]
         answer = {"swait": "post", "arrive": "arrive", "read": "write", "cwait": "signal", "await": "fulfil"}
         steps = [Step(thread, "send", (step.arguments[0], *self.rng.choice(ends))) for step in asked
@@ -299,7 +299,8 @@ class Walk:
         return steps + self.awaited_by(thread, steps)
 
     def awaited_by(self, thread, steps):
-        """Steps by which the first thread of a process usually waits for its children, and often for its other threads."""
+        """Steps in which the first thread of a process waits for its children (in most cases) and for its other threads (in half of the
+        cases)."""
         rng = self.rng
         process = self.state["t", thread][0]
         if self.state["p", process][4] != thread:
@@ -387,7 +388,7 @@ class Wish:
     special: str
 
     def may_be_granted(self, scenario, attempt):
-        """True if the scenario may fulfil the wish, as far as its steps show. This is cheaper than to compute the truth."""
+        """True if the scenario may fulfil the wish, as far as its steps show. This check is cheaper than computing the truth."""
         operations = {step.operation for step in scenario.steps}
         if len(scenario.steps) < 3 or attempt < 2 * PATIENCE and (self.fork and "fork" not in operations or self.threads and "create" not in operations):
             return False

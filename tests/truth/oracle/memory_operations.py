@@ -58,8 +58,8 @@ def unlock(machine, state, thread, step, _stage):
 
 
 def is_own_copy(_machine, state, thread, key, owner):
-    """True if the thread is the child's copy of the owner, and the owner called fork(). Such a copy may unlock a mutex that does
-    not check its owner."""
+    """True if the owner called fork(), and the thread is its copy in the child. Such a copy may unlock a mutex that does not check its
+    owner."""
     process = state["t", thread][0]
     record = state.get(("fork", process))
     return key[1] != "" and record is not None and state["p", process][4] == thread and record[1] == owner
@@ -166,7 +166,7 @@ def gbegin(machine, state, thread, step, _stage):
     key = place(machine, state, thread, step)
     status, owner = state[key]
     if status == "busy" and (owner == thread or copy_of(state, state["t", thread][0], owner) == ("copy", thread)):
-        # libstdc++ throws an exception, or hangs if the process has had two threads.
+        # libstdc++ throws an exception, or hangs if the process has ever had a second thread.
         raise Undefined("the initialiser of a static needs the same static")
     if status == "busy":
         return []
