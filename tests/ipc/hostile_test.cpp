@@ -1,6 +1,6 @@
-// A hostile process has written into the segment. The tests change each byte at rest, overwrite regions, and write
-// words at random while others work. A call must then do its work or return an error. It must not crash, and it must
-// end in time.
+// Tests a segment into which a hostile process has written. The tests change each byte while no process uses the queue,
+// overwrite regions, and write words at random while others work. A call must then do its work or return an error. It
+// must not crash, and it must end in time.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 

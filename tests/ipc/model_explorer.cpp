@@ -114,7 +114,7 @@ bool explorer::is_local(const state& at, std::uint32_t index) {
   return recovering(at) == 1 && is_unseen_by_users(at, index);
 }
 
-// True if the step is a look at a word that cannot make a difference any more.
+// True if the step changes no word, and no value that the word may still take changes what the actor does next.
 bool explorer::is_blind(const state& at, std::uint32_t index) {
   if (!by_.merge_alike) return false;
   const local& one = actor(at, index);

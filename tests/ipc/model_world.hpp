@@ -55,7 +55,7 @@ inline world g_world;
 enum class word_kind : std::uint8_t {
   common,    // every actor, at any time
   guard,     // the word of a slot or buffer, which names its owner: every actor may read it
-  fact,      // a word that a guard guards: only the owner, or a process that recovers the dead owner
+  fact,      // a word that a guard guards: only the guard's owner, or a process that recovers the dead owner
   recovery,  // the table of participants, header::waiting, header::last_producer: only recovering processes
 };
 // The part of a word's value that changes if two users exchange their roles.
