@@ -73,7 +73,7 @@ FAULTS = (
 
 
 def included(file):
-    """The line by which a batch includes this file."""
+    """Returns the line by which a batch includes this file."""
     return f'#include "{file}"\n'
 
 
@@ -87,7 +87,8 @@ class Plants:
         return subprocess.run(["ninja", "-C", self.build, "-t", "commands", "-s", target], capture_output=True, text=True, check=True).stdout
 
     def unit_of(self, source):
-        """(file, words of the command that compiles it). The file is the source itself, or a batch that includes several sources."""
+        """Returns (file, words of the command that compiles it). The file is the source itself, or a batch that includes
+        several sources."""
         entries = json.loads((self.build / "compile_commands.json").read_text())
         for entry in entries:
             unit = Path(entry["file"])

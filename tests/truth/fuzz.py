@@ -42,15 +42,15 @@ def load(name):
 
 
 def compare(result, bare, truth, mode):
-    """(verdict, judged findings, a note)"""
+    """Returns (verdict, judged findings, a note)."""
     if (sorted(result["output"].split("\n")), result["status"]) != (sorted(bare["output"].split("\n")), bare["status"]):
         return "harmed", [], f"bare: {bare['output']!r} {bare['status']}, {mode}: {result['output']!r} {result['status']}"
     return (*judge(truth, result, mode), "")
 
 
 def play_all(scenario, truth, modes, tools):
-    """mode -> (verdict, judged findings, note). The bare play comes first. If it disagrees with the oracle, nothing is judged.
-    `why` and `core` examine the bare play when all its threads have come to rest. `run` plays the scenario again."""
+    """Returns {mode: (verdict, judged findings, note)}. The bare play comes first. If it disagrees with the oracle, nothing is
+    judged. `why` and `core` examine the bare play when all its threads have come to rest. `run` plays the scenario again."""
     try:
         bare, looked = play_bare(scenario, truth, tools, modes)
     except Disagrees as disagreement:
@@ -117,9 +117,9 @@ def seeds(arguments):
 
 
 def strict_problems(entries, arguments):
-    """The verdicts of the scenarios that are wrong or harmed in two plays, each as a line of text. The second play runs alone. One
-    more line is added if too many scenarios were not judged: on a busy machine some programs do not do what the oracle says, and
-    are not judged."""
+    """Returns the verdicts that are wrong or harmed in two plays of a scenario, each as a line of text. The second play runs
+    alone. One more line is added if too many scenarios were not judged: on a busy machine some programs do not do what the
+    oracle says, and are not judged."""
     problems = []
     for seed in sorted(entries):
         if any(verdict in ("wrong", "harmed") for verdict, *_ in verdicts_of(entries[seed]).values()):
@@ -133,7 +133,7 @@ def strict_problems(entries, arguments):
 
 
 def expectations():
-    """A list of (seed or file name, {mode: the worst verdict that is allowed}, scenario)."""
+    """Returns a list of (seed or file name, {mode: the worst verdict that is allowed}, scenario)."""
     found = []
     for text in SEEDS.read_text().split("# seed ")[1:]:
         head, _, scenario = text.partition("\n")
@@ -147,7 +147,7 @@ def expectations():
 
 
 def check_seed(seed, expected, scenario, arguments):
-    """The verdicts that are worse than the recorded ones, each as a line of text."""
+    """Returns the verdicts that are worse than the recorded ones, each as a line of text."""
     truth = find_truth(scenario)
     results = play_all(scenario, truth, list(expected), arguments)
     if not truth.is_healthy() and any(step.operation in ("handle", "alarm") for step in scenario.steps):
@@ -200,13 +200,13 @@ def says_falsely(entry, sentence):
 
 
 def begin_of(text):
-    """The part of a sentence before its first number."""
+    """Returns the part of a sentence before its first number."""
     return re.split(r" [^ ]*\d", text)[0]
 
 
 def wrong_entry(judged, arguments):
-    """(the first wrong finding, what is wrong in it); (None, None) if no finding is wrong. What is wrong is a tuple: (rule, which claim
-    is false, certainty of the hang), or with --sentence (rule, start of the false sentence)."""
+    """Returns (the first wrong finding, what is wrong in it); (None, None) if no finding is wrong. What is wrong is a tuple:
+    (rule, which claim is false, certainty of the hang), or with --sentence (rule, start of the false sentence)."""
     for entry in judged:
         if arguments.rule and entry.rule != arguments.rule:
             continue

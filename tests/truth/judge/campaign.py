@@ -56,7 +56,7 @@ def read_entry(line):
 
 
 def verdicts_of(entry):
-    """mode -> (verdict, judged findings, note), from an entry of the results."""
+    """Returns {mode: (verdict, judged findings, note)}, from an entry of the results."""
     return {mode: (one["verdict"], [Judged(**judged | {"sentences": tuple(map(tuple, judged["sentences"]))}) for judged in one["judged"]], one["note"])
             for mode, one in entry["results"].items()}
 

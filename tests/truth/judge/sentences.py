@@ -54,7 +54,7 @@ class Scene:
         return name
 
     def object(self, text):
-        """The name that the scenario has for an object. The report names the object by a variable or an address."""
+        """Returns the name that the scenario has for an object. The report names the object by a variable or an address."""
         private, shared, size = self.at
         named, at = NAMED.match(text), AT.match(text)
         if named:
@@ -71,13 +71,13 @@ class Scene:
         return self.now_at(self.objects[index])
 
     def now_at(self, name):
-        """The object that lies in the memory of this object now. If this object was destroyed, another object may have been made
-        there."""
+        """Returns the object that lies in the memory of this object now. If this object was destroyed, another object may have
+        been made there."""
         there = [entry.name for entry in self.scenario.objects if entry.at == name]
         return next((other for other in there if ("m", self.memory, other) in self.state), name)
 
     def end(self, descriptor):
-        """(object, end): what the descriptor with this number refers to."""
+        """Returns (object, end): what the descriptor with this number refers to."""
         index = (int(descriptor) - FIRST_DESCRIPTOR) // 2
         if not 0 <= index < len(self.objects):
             raise NotKnown(f"descriptor {descriptor}")
@@ -86,7 +86,7 @@ class Scene:
     # -- what is true at the end of the scenario
 
     def owners(self, process, name):
-        """The threads that hold the lock, according to the memory of this process or to shared memory."""
+        """Returns the threads that hold the lock, according to the memory of this process or to shared memory."""
         value = self.state.get(("m", "", name), self.state.get(("m", process, name)))
         if self.scenario.object(name).kind == "cond":
             return set()
@@ -120,8 +120,8 @@ class Scene:
         expect(name in (wait.name, self.condition_of(thread)), f"{thread} waits for {wait.kind} {wait.name}")
 
     def condition_of(self, thread):
-        """The condition variable on which the thread called pthread_cond_wait(), if it is in that call. A thread that got the
-        signal and waits for the mutex is still in that call."""
+        """Returns the condition variable on which the thread called pthread_cond_wait(), if it is in that call. A thread that
+        got the signal and waits for the mutex is still in that call."""
         wait = self.truth.waits[thread]
         return self.scenario.steps[wait.step].arguments[0] if wait.operation == "cwait" and wait.step >= 0 else None
 
@@ -142,7 +142,7 @@ class Reading:
         self.scene, self.process, self.about, self.who = scene, process, None, None
 
     def waiter(self, found, *kinds):
-        """The wait of the thread that the sentence names. The wait must be of one of these kinds."""
+        """Returns the wait of the thread that the sentence names. The wait must be of one of these kinds."""
         self.who = self.scene.thread(found["t"])
         self.scene.check_of(self.who, found.get("p"))
         wait = self.scene.wait_of(self.who)
@@ -150,7 +150,7 @@ class Reading:
         return wait
 
     def wait_before(self):
-        """The wait that the previous sentence described."""
+        """Returns the wait that the previous sentence described."""
         if self.who is None:
             raise NotKnown("no earlier sentence named the waiting thread")
         return self.scene.wait_of(self.who)
@@ -169,7 +169,7 @@ class Reading:
         expect(self.scene.wait_of(thread).operation == "wrlock", f"{thread} does not wait to lock for writing")
 
     def waits_in(self, found):
-        """The sentence does not name the object. So this checks only that the thread waits, and in which kind of call."""
+        """Checks only that the thread waits, and in which kind of call, because the sentence does not name the object."""
         thread = self.worker_or_thread(found)
         if thread is None:
             return
@@ -180,8 +180,8 @@ class Reading:
         expect(kind is None or kind == wait.kind or wait.operation == "cwait", f"{thread} waits for {wait.kind} {wait.name}")
 
     def worker_or_thread(self, found):
-        """The thread that the sentence names; None if no thread of the scenario has its number. Then it must be a worker of libgomp, and
-        must wait in a futex."""
+        """Returns the thread that the sentence names; None if no thread of the scenario has its number. Then it must be a
+        worker of libgomp, and must wait in a futex."""
         try:
             return self.scene.thread(found["t"])
         except NotKnown:
@@ -256,7 +256,7 @@ class Reading:
         expect(wait.operation in ("fork", "atfork child"), f"{wait.thread} is in {wait.operation}")
 
     def handlers_of(self, phase):
-        """(the number of the handler that has not returned, the number of handlers). Prepare handlers run in reverse order."""
+        """Returns (the number of the handler that has not returned, the number of handlers). Prepare handlers run in reverse order."""
         wait = self.wait_before()
         stage = self.scene.state["t", wait.thread][2]
         expect(stage[0] == {"prepare": "prepare", "child": "handler"}[phase], f"{wait.thread} is not in a {phase} handler")
@@ -334,8 +334,8 @@ class Reading:
                f"{holder} does not hold {self.about}: {sorted(self.scene.owners(self.process, self.about))}")
 
     def original_owners(self):
-        """The copies of a recorded owner in the ancestors of this process. Each fork between the owner's process and this
-        process may have made such a copy."""
+        """Returns the copies of a recorded owner in the ancestors of this process. Each fork between the owner's process and
+        this process may have made such a copy."""
         state = self.scene.state
         owners = self.scene.owners(self.process, self.about)
         return {now for owner in owners for elder in ancestry(state, self.process)[:-1] for kind, now in [copy_of(state, elder, owner)] if kind == "copy"}
@@ -352,7 +352,7 @@ class Reading:
         expect(thread in arrived, f"{sorted(arrived)} had arrived at {self.about}")
 
     def waited_on_it(self, found):
-        """The memory of a condition variable still counts waiters that a fork lost."""
+        """Checks the lost waiters that the sentence names. The memory of the condition variable still counts them."""
         expect(self.about is not None and self.scene.scenario.object(self.about).kind == "cond", f"{self.about} is no condition variable")
         lost = set(lost_waiters(self.scene.state, ("m", self.process, self.about)))
         told = {self.scene.thread(number) for number in re.findall(r"thread (\d+)", found["l"])}
@@ -591,7 +591,7 @@ def check_sentence(reading, sentence):
 
 
 def check_by_any(readings, sentence):
-    """(answer, why the sentence is false). A sentence is true if it is true in at least one of the ways to read its numbers."""
+    """Returns (answer, why the sentence is false). A sentence is true if it is true in at least one of the ways to read its numbers."""
     why = ""
     answers = []
     for reading in readings:
@@ -612,7 +612,8 @@ def ways_to_read(names, slots):
 
 
 def check_sentences(truth, result, names, process, chain):
-    """((answer, text, why it is false), ...): the answer is true, plain, unknown or false. The text is empty for true and plain sentences."""
+    """Returns ((answer, text, why it is false), ...): the answer is true, plain, unknown or false. The text is empty for true
+    and plain sentences."""
     readings = [Reading(Scene(truth, result, way, process), process) for way in ways_to_read(names, result["slots"])]
     answers = []
     for sentence in chain:

@@ -18,7 +18,7 @@ def of_thread(scenario, name):
 
 
 def plainer(scenario):
-    """Variants of the scenario. In each variant, one object has no attributes and is not shared."""
+    """Yields variants of the scenario. In each variant, one object has no attributes and is not shared."""
     for index, entry in enumerate(scenario.objects):
         if entry.attributes or entry.shared:
             objects = list(scenario.objects)
@@ -54,8 +54,8 @@ def size(scenario):
 
 
 def shrink(scenario, is_still_wrong, budget=150):
-    """The smallest scenario that is found with at most `budget` calls of is_still_wrong(scenario, truth). Such a call may play
-    the scenario."""
+    """Returns the smallest scenario that is found with at most `budget` calls of is_still_wrong(scenario, truth). Such a call
+    may play the scenario."""
     tried = set()
     while True:
         for candidate in smaller(scenario):

@@ -88,7 +88,7 @@ class Walk:
         self.count = 0
 
     def machine(self):
-        """The machine for the present scenario."""
+        """Returns the machine for the present scenario."""
         if self.runner.scenario is not self.scenario:
             self.runner = Machine(self.scenario)
         return self.runner
@@ -97,7 +97,7 @@ class Walk:
         return [entry.name for entry in self.scenario.objects if entry.kind in kinds]
 
     def arguments(self, thread, operation):
-        """Random arguments for a step; None if there is no object that the step can use."""
+        """Returns random arguments for a step; None if there is no object that the step can use."""
         rng, process = self.rng, self.state["t", thread][0]
         if operation in TAKES:
             names = self.names(*TAKES[operation])
@@ -221,7 +221,7 @@ class Walk:
     # -- free steps
 
     def held_by(self, thread):
-        """Steps that release all locks and semaphores of the thread, and end the initialisations and routines that it is in."""
+        """Returns steps that release all locks and semaphores of the thread, and end the initialisations and routines that it is in."""
         steps = []
         for key, value in self.state.items():
             if key[0] == "m" and self.scenario.object(key[2]).kind == "mutex" and value[0] == thread:
@@ -237,13 +237,13 @@ class Walk:
         return steps + [Step(thread, "oend", (name,)) for name in reversed(self.state.get(("once", thread), ()))]
 
     def files_of(self, thread, name):
-        """The possible owners of a lock of this file that belong to the thread's process: one for flock(), two for fcntl()."""
+        """Returns the possible owners of a lock of this file that belong to the thread's process: one for flock(), two for fcntl()."""
         process = self.state["t", thread][0]
         description = self.state.get(("desc", process, name), "none")
         return description, ("process", process), ("file", description)
 
     def wants_of(self, thread):
-        """Steps that may wait in the present state: for example for a held lock, a semaphore at zero or a barrier."""
+        """Returns steps that may wait in the present state: for example for a held lock, a semaphore at zero or a barrier."""
         process = self.state["t", thread][0]
         wanted = [("flock", key[1]) for key, value in self.state.items() if key[0] == "flock" and value != self.state.get(("desc", process, key[1]))]
         wanted += [(self.rng.choice(("plock", "olock")), key[1]) for key, value in self.state.items()
@@ -274,7 +274,8 @@ class Walk:
         return [Step(thread, words[0], words[1:]) for words in wanted]
 
     def answers_to(self, thread, asked):
-        """Steps of this thread that may end waits of other threads. Some of them do not, for example because the threads share no memory."""
+        """Returns steps of this thread that may end waits of other threads. Some of them do not, for example because the
+        threads share no memory."""
         asked = [step for step in asked if not (step.operation == "read" and step.arguments[0] in self.names("timerfd"))]
         answer = {"swait": "post", "arrive": "arrive", "read": "write", "cwait": "signal", "await": "fulfil"}
         steps = [Step(thread, "send", (step.arguments[0], *self.rng.choice(ends))) for step in asked
@@ -299,8 +300,8 @@ class Walk:
         return steps + self.awaited_by(thread, steps)
 
     def awaited_by(self, thread, steps):
-        """Steps in which the first thread of a process waits for its children (in most cases) and for its other threads (in half of the
-        cases)."""
+        """Returns steps in which the first thread of a process waits for its children (in most cases) and for its other threads
+        (in half of the cases)."""
         rng = self.rng
         process = self.state["t", thread][0]
         if self.state["p", process][4] != thread:
@@ -326,7 +327,7 @@ class Walk:
 
 
 def random_objects(rng, needed=()):
-    """Objects of random kinds, and of all needed kinds."""
+    """Returns objects of random kinds, and of all needed kinds."""
     shared = lambda: rng.random() < (0.6 if "shared" in needed else 0.15)  # noqa: E731
 
     def count(kind, *counts):
@@ -352,7 +353,7 @@ def random_objects(rng, needed=()):
 
 
 def reusing(rng, objects, certainly):
-    """A list with at most one object. That object gets the memory of another object."""
+    """Returns a list with at most one object. That object gets the memory of another object."""
     places = [entry for entry in objects if entry.kind in REUSED and not entry.shared]
     if not places or not certainly and rng.random() < 0.6:
         return []
@@ -363,7 +364,7 @@ def reusing(rng, objects, certainly):
 
 
 def used(scenario):
-    """The scenario without the objects that no step uses."""
+    """Returns the scenario without the objects that no step uses."""
     names = {word for step in scenario.steps for word in step.arguments}
     names |= {entry.at for entry in scenario.objects if entry.name in names}
     return Scenario([entry for entry in scenario.objects if entry.name in names], scenario.steps, scenario.forced)
@@ -404,7 +405,7 @@ class Wish:
 
 
 def specials(scenario, truth):
-    """The special subjects of a scenario: its causes, the events that may still come, and subjects of its steps and objects."""
+    """Returns the special subjects of a scenario: its causes, the events that may still come, and subjects of its steps and objects."""
     found = {wait.cause for wait in truth.stuck()} | {event for wait in truth.waits.values() for event in wait.open_by}
     found |= {special for special, steps in USED.items() if any(step.operation in steps for step in scenario.steps) and special != "lost-pool"}
     kinds = {wait.kind for wait in truth.stuck()}
@@ -424,7 +425,7 @@ def wish_for(seed):
 
 
 def scenario_of(seed, attempt, wish):
-    """The scenario of one attempt. Its free steps may be undefined. Then truth_of() returns None."""
+    """Returns the scenario of one attempt. Its free steps may be undefined. Then truth_of() returns None."""
     rng = random.Random(f"{seed} {attempt}")
     walk = Walk(rng, wish.special if rng.random() < 0.8 else "")
     if rng.random() < 0.5:
@@ -442,7 +443,7 @@ def truth_of(scenario, wish):
 
 
 def find(seed):
-    """The first attempt that fulfils the wish of the seed: (its number, scenario, truth)."""
+    """Returns the first attempt that fulfils the wish of the seed: (its number, scenario, truth)."""
     wish = wish_for(seed)
     for attempt in range(TRIES):
         scenario = scenario_of(seed, attempt, wish)
@@ -453,8 +454,8 @@ def find(seed):
 
 
 def generate(seed):
-    """(scenario, truth) for "SEED", or for "SEED.ATTEMPT". The second form needs no search. As long as the
-    generator is not changed, a seed always gives the same result."""
+    """Returns (scenario, truth) for "SEED", or for "SEED.ATTEMPT". The second form needs no search. As long as the generator is
+    not changed, a seed always gives the same result."""
     seed, _, attempt = str(seed).partition(".")
     if not attempt:
         return find(int(seed))[1:]

@@ -169,7 +169,7 @@ def fcntl_unlock(machine, state, thread, step, _stage):
 
 
 def own_name(thread, name):
-    """The name that the state has for the thread that a step calls `name`. If `thread` is a ghost, this is the name of a ghost."""
+    """Returns the name that the state has for the thread that a step calls `name`. If `thread` is a ghost, this is the name of a ghost."""
     _, at, process = thread.partition("@")
     return f"{name}{at}{process}"
 
