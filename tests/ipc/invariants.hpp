@@ -18,7 +18,7 @@ class words {
  public:
   explicit words(const queue& of);
   const detail::ring& view() const { return memory_.view(); }
-  // The bytes of the segment, without the payload.
+  // Returns the bytes of the segment, without the payload.
   const char* bytes() const { return reinterpret_cast<const char*>(memory_.view().head); }
   std::size_t size() const { return memory_.shape().payload_at; }
 

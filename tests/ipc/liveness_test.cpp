@@ -299,7 +299,7 @@ bool has_file(const std::filesystem::path& folder, const struct stat& file) {
   return false;
 }
 
-// The number of processes that have the file open or mapped.
+// Returns the number of processes that have the file open or mapped.
 int users_of(const struct stat& file) {
   int users = 0;
   const std::string mapped = " " + std::to_string(file.st_ino) + " ";

@@ -12,7 +12,7 @@ using namespace detail;
 
 constexpr local_id kNoLocal = ~local_id{0};
 
-// What two local states must have in common to be alike.
+// Returns what two local states must have in common to be alike, as a string.
 std::string common_key_of(const suspended& what, std::uint8_t window) {
   const actor_view& view = what.view;
   std::string key{static_cast<char>(window)};
@@ -27,7 +27,7 @@ std::string common_key_of(const suspended& what, std::uint8_t window) {
 
 std::string key_of(const suspended& what, std::uint8_t window) { return common_key_of(what, window) + what.bytes; }
 
-// The number of the first of the two users that `swap` exchanges.
+// Returns the number of the first of the two users that `swap` exchanges.
 std::uint32_t first_of(std::uint32_t swap) { return swap == 0 ? 0 : kProducers; }
 
 std::uint64_t swapped(std::uint64_t value, std::uint64_t one) {

@@ -65,15 +65,15 @@ class automaton {
   // Runs the code of one step without the table, to make an entry or to check one. Writes `found` into the word that
   // the step accesses, and leaves the other words as they are.
   transition run(local_id from, value_id found);
-  // The local state of an actor that was killed in `from`. It keeps only what the actor had done.
+  // Returns the local state of an actor that was killed in `from`. It contains only what the actor had done.
   local_id dead(local_id from);
 
   value_id intern(std::uint64_t value);
   std::uint64_t value(value_id id) const { return values_[id].bits; }
-  // The participant that owns a guard with this value; -1: nobody does.
+  // Returns the participant that owns a guard with this value; -1: nobody does.
   int owner(value_id id) const { return values_[id].owner; }
 
-  // The local state of an actor, or the value of a word, that would exist if the two users had exchanged their roles.
+  // Returns the local state of an actor, or the value of a word, if the two users had exchanged their roles.
   local_id image(std::uint32_t swap, local_id of);
   value_id image(std::uint32_t swap, carried what, value_id of);
 
@@ -99,7 +99,7 @@ class automaton {
   local_id intern(local what);
   transition raw_step(local_id from, value_id found);
   local_id over(actor_view view);
-  // The local state that stands for this one and all that are like it.
+  // Returns the local state that stands for this one and for all local states that are like it.
   local_id merged(local_id of);
   local_id first_like(local_id of);
   bool merge_if_alike(local_id one, local_id other);

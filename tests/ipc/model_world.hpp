@@ -75,8 +75,8 @@ class word_table {
   word_table();
   std::size_t size() const { return all_.size(); }
   const word_info& operator[](std::size_t index) const { return all_[index]; }
-  // The index of the word at that address. If the table does not contain it, the model no longer fits the ring, and the
-  // program ends with exit status 3.
+  // Returns the index of the word at that address. If the table does not contain the word, the model no longer fits the
+  // ring, and the program ends with exit status 3.
   int find(const void* at) const;
   // True if no actor's decision depends on that word. The model then does not count an access to it as a step.
   static bool is_ignored(const void* at);

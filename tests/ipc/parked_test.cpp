@@ -38,7 +38,7 @@ void send(queue& to, char letter) { ASSERT_TRUE(to.send_copy(&letter, 1, deadlin
 
 char letter_of(const message& from) { return from.size() == 1 ? *static_cast<const char*>(from.data()) : '?'; }
 
-// The next message, or the name of the error.
+// Returns the next message, or the name of the error.
 std::string next_of(queue& from, deadline until = deadline::now()) {
   auto got = from.receive(until);
   return got ? std::string(1, letter_of(*got)) : name_of(got.error().code);

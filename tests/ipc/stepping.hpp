@@ -36,7 +36,7 @@ class walk {
     times_.push_back(++seen_[address]);
   }
   unsigned long length() const { return came_by_.size(); }
-  // The point after n instructions, with the cheapest combination of breakpoint and single steps. One stop at a
+  // Returns the point after n instructions, with the cheapest combination of breakpoint and single steps. One stop at a
   // breakpoint costs as much as three single steps.
   killing_point after(unsigned long n) const;
 
