@@ -196,7 +196,8 @@ def outside_events(machine, state):
 
 
 def limit(state):
-    """Limits counters, because signals may arrive without end. More posts or bytes than ENOUGH make no difference."""
+    """Limits counters, because signals may arrive without end. More posts or bytes than ENOUGH make no difference. A count of 1000 or
+    more belongs to a pipe that `fill` has filled, and stays as it is."""
     for key, value in list(state.items()):
         if key[0] in ("k", "m") and isinstance(value, int) and ENOUGH < value < 1000:
             state[key] = ENOUGH
