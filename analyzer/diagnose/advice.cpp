@@ -18,17 +18,17 @@
 namespace forksight {
 namespace {
 
-// What in a stack shows that it belongs to this context.
+// How a stack shows that it belongs to a context.
 enum class Mark {
   kPythonFile,  // the text is in the file of a Python frame
   kFunction,    // a native function begins with the text
   kModule,      // the text is in the file name of a native module
 };
 
-// What the finding is about. Each remedy is for one of these.
+// What a finding is about. Each remedy is for one kind of trouble.
 enum class Trouble {
   kCopiedState,  // a forked child hangs on state that its fork broke
-  kLostTask,     // the same in a program without an interpreter, which waits for threads that its fork did not copy
+  kLostTask,     // the same in a program without an interpreter; the child waits for threads that its fork did not copy
   kFullPipe,     // a child writes to a pipe, and its parent waits for the child to end
 };
 
@@ -42,13 +42,13 @@ struct Context {
   Trouble trouble;
   Mark mark;
   std::string_view text;
-  std::string_view then;    // what happens to the other processes and to the work once the worker is ended; "{}": its parent
+  std::string_view then;    // what happens to the others and to the work when the worker is ended; "{}": parent's pid
   std::string_view remedy;  // how to start workers without the broken state
   std::array<Test, 2> tests = {};
 };
 
-// The first context that fits is taken. So a framework is listed before the one that it is built on. The suite's test
-// reads `tests`.
+// The first context of the table that fits is used. So a framework comes before the framework that it is built on. A
+// test of the suite reads `tests`.
 constexpr std::array kContexts{
     Context{Trouble::kCopiedState, Mark::kPythonFile, "/torch/utils/data/",
             "the DataLoader in process {} then raises a RuntimeError, and the batches that are not delivered are lost.",
@@ -136,7 +136,7 @@ bool shows(const model::Stack& stack, const Context& context) {
   });
 }
 
-// The stacks that may show the context: those of the finding's processes, and that of the fork.
+// The stacks that may show the context: the stacks of the finding's processes, and the stack of the fork.
 std::vector<const model::Stack*> find_stacks(const model::Model& model, const Finding& finding, Trouble trouble) {
   std::vector<const model::Stack*> stacks;
   if (trouble != Trouble::kFullPipe) {
@@ -181,7 +181,7 @@ const Context* find_context(const model::Model& model, const Finding& finding, T
   return context == kContexts.end() ? nullptr : &*context;
 }
 
-// The process still exists, will never go on, and can be ended by the user.
+// True if the process still exists, will never go on, and can be ended by the user.
 bool can_be_ended(const model::Process& process) {
   return is_proven_dead(process) && !has_ended(process) && !process.is_core && !process.killed_by_run;
 }
