@@ -1,6 +1,6 @@
-// A process sleeps until a signal comes. SIGCHLD would wake it, but came before the process slept: a child has ended,
-// and the process has not waited for it. The process asked whether the child was alive, the child ended, and then the
-// process slept to be woken by that end.
+// A process sleeps until a signal comes. SIGCHLD would wake it, but SIGCHLD came before the process slept: a child has
+// ended, and the process has not waited for that child. Probably this happened: the process asked whether the child was
+// alive, then the child ended, and then the process went to sleep until that end should wake it.
 #include <fmt/core.h>
 
 #include <csignal>
@@ -14,7 +14,7 @@ namespace forksight::rules {
 
 namespace {
 
-// A pending signal would have woken the process by then.
+// After so long, a pending signal would have woken the process.
 constexpr std::uint64_t kLeastRestMs = 100;
 
 bool is_woken_by_children(const model::Wait& wait) {
