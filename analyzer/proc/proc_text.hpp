@@ -73,7 +73,7 @@ struct Mapping {
   bool writable = false;
   bool executable = false;
   bool shared = false;
-  std::uint64_t offset = 0;  // of the mapping's start in the file
+  std::uint64_t offset = 0;  // the position of the mapping's start in the file
   std::string device;        // "fe:00"
   std::uint64_t inode = 0;   // 0: no file
   std::string path;

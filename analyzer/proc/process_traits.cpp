@@ -54,7 +54,7 @@ bool has_libc(const std::vector<Mapping>& mappings) {
 
 namespace {
 
-// The most memory that a process has ever had mapped at once, as /proc shows it to every user.
+// The largest size that the mapped memory of a process has ever had. /proc shows it to every user.
 struct Peak {
   bool is_readable = false;
   std::uint64_t kilobytes = 0;  // 0: the process has no memory
@@ -68,8 +68,8 @@ Peak read_peak(std::int32_t tid) {
   return {true, static_cast<std::uint64_t>(parse_decimal(field).value_or(0))};
 }
 
-// For a process whose memory the kernel does not compare. The peak belongs to the memory and never shrinks. So two
-// processes with one memory cannot have a different peak at the same moment. nullopt: the peak cannot be read.
+// For two processes whose memory the kernel refuses to compare. The peak belongs to the memory and never shrinks. So
+// two processes that share their memory cannot have different peaks at the same moment. nullopt: a peak cannot be read.
 std::optional<bool> may_share(std::int32_t tid, std::int32_t other) {
   const Peak before = read_peak(tid);
   const Peak peak = read_peak(other);
@@ -91,7 +91,7 @@ MemorySharers::MemorySharers() {
 
 Sharing MemorySharers::find(std::int32_t pid, std::int32_t tid, std::vector<std::int32_t>& sharers) {
   std::vector<std::int32_t> found;
-  bool is_hidden = false;  // of some process it is not known
+  bool is_hidden = false;  // for some process it is not known whether it shares the memory
   for (const std::int32_t other : all_) {
     if (other == pid) continue;
     // The other process was compared with the first thread of this process. If that thread has ended (tid != pid), it
