@@ -23,8 +23,8 @@ void atfork_handler_stuck(const Evidence& evidence, std::vector<Finding>& findin
            "library's threads, and these wait for work in progress."});
     } else {
       finding.fixes.push_back(
-          {"Do not call fork() while holding a lock that a prepare handler takes, nor while another thread waits for "
-           "this one with that lock held."});
+          {"Do not call fork() in a thread that holds a lock that a prepare handler takes, or while another thread "
+           "holds such a lock and waits for the forking thread."});
     }
     finding.fixes.push_back(
         {"Use posix_spawn() or vfork() and exec where the child is another program: they call no handlers."});

@@ -47,7 +47,7 @@ Finding describe_missed(const Evidence& evidence, model::ProcessId id, const mod
                         process.zombies.size(), child.pid, child.name));
   add_sentence(
       finding,
-      "No SIGCHLD is on its way to it: the signal of that end was taken before the thread slept. One SIGCHLD may "
+      "No SIGCHLD is pending for it: the signal of that end was delivered before the thread slept. One SIGCHLD may "
       "also stand for several children.");
   add_sentence(finding, "It is a guess: the process may wait for another signal, and for its children later.");
   finding.fixes.push_back(
