@@ -32,7 +32,7 @@ enum class Trouble {
   kFullPipe,     // a child writes to a pipe, and its parent waits for the child to end
 };
 
-// A case of the hazard suite that follows the remedy and ends well. Without the remedy this rule reports the case.
+// A case of the hazard suite that follows the remedy and ends well. Without the remedy, `rule` reports the case.
 struct Test {
   std::string_view rule;
   std::string_view by;
@@ -186,7 +186,7 @@ bool can_be_ended(const model::Process& process) {
   return is_proven_dead(process) && !has_ended(process) && !process.is_core && !process.killed_by_run;
 }
 
-// Returns the process that started the hanging one; null if it has ended, or is no longer the parent. When the user
+// Returns the process that started the hanging process; null if it has ended, or is no longer the parent. When the user
 // ends the hanging process, the framework's code in this parent reacts.
 const model::Process* find_starter(const model::Model& model, const Finding& finding, Trouble trouble) {
   const model::Process& process = model.processes[finding.process];
@@ -208,7 +208,7 @@ std::string tell_whom_to_end(const model::Model& model, const Finding& finding) 
   return fmt::format("Now: end processes {} (kill -9 {})", fmt::join(pids, ", "), fmt::join(pids, " "));
 }
 
-// Names a process that waits for the finding's process to end, and so goes on when that process is ended.
+// Names a process that waits until the finding's process ends. It goes on when the user ends that process.
 std::string tell_who_goes_on(const model::Model& model, const Finding& finding) {
   for (const model::Process& process : model.processes) {
     if (process.waits_for == finding.process && process.waits_via == "wait4" && !has_ended(process))

@@ -59,8 +59,8 @@ Sharing::Sharing(const Evidence& evidence) : evidence_(evidence) {
         }
         break;
       case CudaIpcKind::kContextGone:
-        // All open memory of the process counts as closed. Some of it may still be open; forksight then reports nothing
-        // about it.
+        // A context of the process is gone. So all memory that the process had open counts as closed. Some of it may
+        // still be open; forksight then reports nothing about it.
         for (auto entry = opened.begin(); entry != opened.end();) {
           if (entry->first.first != call->process) {
             ++entry;

@@ -1,4 +1,4 @@
-// From the model to the findings.
+// Makes the findings from the model.
 #pragma once
 
 #include <string>

@@ -190,7 +190,7 @@ std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {
   if (is_proven_dead(about)) return may_be_interrupted(touch) ? Certainty::kLikely : Certainty::kProven;
   // The record of the call's return may be among the missing records.
   if (about.has_gaps) return Certainty::kLikely;
-  // A region that runs long and alone looks like one that spins for its team.
+  // A region that runs for long on one thread looks like a region that spins because it waits for its team.
   if (touch.is_team_guess || is_guess(touch)) return Certainty::kLikely;
   if (about.stuck_for_ms > 0) return Certainty::kProven;
   if (ended_unseen(touch)) return std::nullopt;

@@ -10,7 +10,7 @@
 
 namespace forksight {
 
-enum class Certainty { kUnknown, kPossible, kLikely, kProven };  // in rising order: --fail-on compares
+enum class Certainty { kUnknown, kPossible, kLikely, kProven };  // in rising order, because --fail-on compares them
 enum class Outcome { kHang, kMayHang, kError, kCorruption, kCured };
 
 // How a call of the program ended, and how certain the harm is.
@@ -86,7 +86,7 @@ struct Finding {
   Certainty cause = Certainty::kUnknown;
   Outcome outcome = Outcome::kMayHang;
   std::optional<Chance> odds;  // for kMayHang: the probability at one fork, if it was measured
-  std::string fingerprint;     // 16 hex digits, made of rule, library and symbols; no addresses, no pids
+  std::string fingerprint;     // 16 hex digits, see fingerprint.hpp
   std::string summary;         // one line that can be understood alone in a log
   model::ProcessId process = 0;
   // all processes with this finding, once equal findings are merged; `process` is the first

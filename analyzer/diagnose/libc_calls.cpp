@@ -92,7 +92,8 @@ std::optional<CallEnd> find_end(const Evidence& evidence, const model::Touch& to
   const auto hang = evidence.find_hang(touch);
   if (!hang) return std::nullopt;
   const model::Process& child = evidence.process(touch.process);
-  // A lock of libc is a futex. A child that waits for a pipe or in wait4 hangs for another reason.
+  // A thread that waits for a lock of libc waits in a futex. A child that waits for a pipe or in wait4 hangs for
+  // another reason.
   const auto wait = std::ranges::find(child.waits, touch.tid, &model::Wait::tid);
   if (wait != child.waits.end() && wait->kind != model::WaitKind::kFutex && is_proven_dead(child)) return std::nullopt;
   if (is_proven_dead(child)) return CallEnd{*hang, Outcome::kHang};

@@ -12,7 +12,7 @@ namespace forksight::openmp {
 // or got past the touch only thanks to a cure; else null.
 const model::Pool* find_lost_pool(const model::Model& model, const model::Touch& touch);
 
-// Another runtime of the same process, which makes its pool anew in the child; null if there is none.
+// Returns another OpenMP runtime of the same process that makes its pool anew in the child; null if there is none.
 const model::Pool* find_other_runtime(const model::Model& model, const model::Fork& fork);
 
 // True if the fork happened inside of a region whose team really has other threads.

@@ -19,7 +19,8 @@ constexpr std::size_t kSmallestPool = 2;  // for pools of the program itself: on
 
 bool is_of_table(model::Owner owner) { return owner != model::Owner::kUnknown && owner != model::Owner::kStdThread; }
 
-// Regions that wait for a lost libgomp pool are recorded as touches, and Python has rules of its own.
+// True if other rules report a lost pool of this owner. A region that waits for a lost libgomp pool is recorded as a
+// touch, and Python has rules of its own.
 bool has_other_finding(model::Owner owner) { return owner == model::Owner::kLibgomp || owner == model::Owner::kPython; }
 
 // True if all threads run the same function of the program. Such threads count as one pool, even if no record shows

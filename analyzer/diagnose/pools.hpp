@@ -1,4 +1,4 @@
-// Pools that a fork left behind: what the rules about them share.
+// Shared by the rules about pools whose threads a fork left behind.
 #pragma once
 
 #include <string>
@@ -18,13 +18,14 @@ struct UnexplainedWait {
 };
 // `findings`: what the rules have found so far. These findings may explain a wait, too.
 std::vector<UnexplainedWait> find_unexplained_waits(const Evidence& evidence, const std::vector<Finding>& findings);
-// Sets how certain it is that such a wait lasts for ever, and the outcome.
+// Sets the finding's outcome, and how certain it is that such a wait lasts for ever.
 void set_certainty(const model::Process& child, Finding& finding);
 
 // The subject of the sentence "... was forked": "It", or the ancestor whose fork left the threads behind.
 std::string name_of_forked(const Evidence& evidence, const UnexplainedWait& wait);
 
-// Counts pools by the condition variables that the lost threads wait for. Threads that wait for none are not counted.
+// Counts the pools of the lost threads: one for each condition variable for which these threads wait. Threads that wait
+// for none are not counted.
 std::size_t count_pools(const model::Fork& fork);
 
 // Returns the pool for which such a child waits: the pool of the library in which it waits, or the only lost pool. Null

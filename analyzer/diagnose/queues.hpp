@@ -1,4 +1,4 @@
-// Sentences about forksight's own shared-memory queues (ipc/) with a feeder thread.
+// Finds the lost feeder thread of a shared-memory queue of forksight itself (ipc/).
 #pragma once
 
 #include <optional>

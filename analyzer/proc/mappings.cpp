@@ -151,8 +151,8 @@ std::optional<SharedPlace> find_shared_place(const std::vector<Mapping>& mapping
 
 bool is_closed_to_others(std::int32_t tid, const SharedPlace& place) {
   if (place.path == "/dev/zero (deleted)") return true;  // MAP_ANONYMOUS
-  // System V memory has a key, which the path does not show, so other processes may find it. Other processes may have a
-  // descriptor of a memfd.
+  // System V memory has a key, which the path does not show. So other processes may find the memory. And other
+  // processes may have a descriptor of a memfd.
   if (!place.path.ends_with(kDeleted) || place.path.starts_with("/SYSV") || place.path.starts_with("/memfd:"))
     return false;
   // sem_open() maps a file under a temporary name, links it to the final name, and removes the temporary name. So the

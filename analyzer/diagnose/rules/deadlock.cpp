@@ -335,7 +335,7 @@ Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& 
   return finding;
 }
 
-// A thread reads a timer that is not armed, and every thread that could arm it sleeps for ever, too.
+// Finds threads that read a timer that is not armed, while every thread that could arm it sleeps for ever, too.
 void find_unarmed_timers(const Evidence& evidence, std::unordered_set<model::ProcessId>& settled,
                          std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();

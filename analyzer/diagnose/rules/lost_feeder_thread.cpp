@@ -38,7 +38,8 @@ void add_waiting(const model::Model& model, model::ProcessId child, Finding& fin
   reached.erase(child);
   for (const model::ProcessId id : reached) {
     const model::Process& process = model.processes[id];
-    // attach_victims() adds the processes that are only victims, for every rule.
+    // attach_victims() adds the processes that are only victims, for every rule. So this adds only processes that are
+    // proven dead.
     if (is_proven_dead(process)) finding.victims.push_back({process.pid, process.waits_via});
   }
 }

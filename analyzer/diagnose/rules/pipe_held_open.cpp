@@ -88,7 +88,8 @@ bool is_suspect(const model::Model& model, const model::Process& reader, const m
          !waits_for(*holder, reader.pid);
 }
 
-// Signal handlers of the reader do not count, because they do not bring the end of file.
+// True if only suspects have a writing end. Signal handlers of the reader do not count, because they do not bring the
+// end of file.
 bool has_suspects_only(const model::Model& model, const model::Process& reader, const model::Wait& wait) {
   bool has_any = false;
   for (const model::Ender& ender : wait.enders) {
