@@ -134,7 +134,8 @@ bool is_at_startup(const link_map* map) {
   return false;
 }
 
-// True if the object is not in another namespace (dlmopen), which has another global scope.
+// True if the object is in the loader's first namespace. An object that dlmopen loaded is in another namespace, which
+// has its own global scope.
 bool is_in_first_namespace(const link_map* map) {
   refresh_modules();
   const Module* const module = find_module(reinterpret_cast<std::uint64_t>(map->l_ld));
