@@ -203,8 +203,8 @@ FORKSIGHT_EXPORT(int, forkpty, int* terminal, char* name, const termios* setting
   return child;
 }
 
-// pthread_atfork calls this function. initialise() registers the shim's own handlers first. Instead of all other
-// handlers, their trampolines are registered (atfork_list.hpp).
+// pthread_atfork calls this function. initialise() registers the shim's own handlers first. For each other handler, a
+// trampoline is registered instead (atfork_list.hpp).
 FORKSIGHT_EXPORT(int, __register_atfork, void (*prepare)(), void (*parent)(), void (*child)(), void* library) {
   initialise();
   using Register = int (*)(void (*)(), void (*)(), void (*)(), void*);

@@ -14,7 +14,7 @@ inline constexpr std::size_t kLineBytes = 96;  // the rest of longer lines is dr
 // "/proc/self/fdinfo/7", "/proc/4240/io".
 class ProcPath {
  public:
-  // 0: this process
+  // `pid` 0: this process
   ProcPath(std::int32_t pid, const char* what, std::int32_t number = -1) {
     add("/proc/");
     pid == 0 ? add("self") : add(pid);
