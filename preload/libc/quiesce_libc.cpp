@@ -31,7 +31,7 @@ constexpr std::uint64_t kLongestPauseNs = 1'000'000;
 constexpr std::uint32_t kMaxWaited = 16;
 constexpr std::size_t kStackBytes = 16U << 10U;
 
-// The number of forks that hold the gate. Threads at the gate sleep on this word.
+// The number of forks that keep the gate closed. Threads at the gate sleep on this word.
 constinit std::atomic<std::uint32_t> g_gate{0};
 constinit bool g_has_membarrier = false;
 
