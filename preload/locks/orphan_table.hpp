@@ -1,4 +1,5 @@
-// The locks that a forked child has lost. Entries keep their addresses. fork-child-safe.
+// The table of the locks that no thread of a forked child can unlock (orphans.hpp). An entry never moves to another
+// address. fork-child-safe.
 #pragma once
 
 #include <cstdint>
