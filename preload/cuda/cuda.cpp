@@ -57,7 +57,7 @@ struct Init {
   Site site;
   std::uint32_t bytes;
   bool cut;
-  std::uint64_t stack_record;  // in this trace, 0: not written yet
+  std::uint64_t stack_record;  // ref of the record of `stack` in this trace; 0: not written yet
   alignas(16) std::byte stack[kInitStackBytes];
 };
 constinit Init g_init = {};
@@ -74,7 +74,7 @@ constinit Answers g_answers = {false, false, 0, -1, 0};
 constinit std::atomic<std::uint32_t> g_contexts_made{1};
 constinit std::uint32_t g_contexts_asked = 0;
 
-constinit std::uint64_t g_fork_record = 0;  // in a watched child: the fork that made it
+constinit std::uint64_t g_fork_record = 0;  // in a watched child: ref of the fork that made the child
 constinit std::atomic<std::uint64_t> g_touched[(kCudaEntries + 63) / 64] = {};
 
 // The length of a name without its endings. Names that the driver exports may end with the version of the interface

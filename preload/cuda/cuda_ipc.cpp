@@ -33,7 +33,7 @@ struct Handle {
 // An allocation that this process has exported, or memory of another process that it has open.
 struct Shared {
   std::atomic<std::uint64_t> address;  // 0: free
-  std::uint64_t end;                   // of memory that is open: the address behind its last byte
+  std::uint64_t end;                   // only for memory that is open: the address behind its last byte
   std::uint64_t handle;
   std::uint64_t record;
   std::atomic<std::uint32_t> opens;

@@ -1,7 +1,7 @@
 // The wrappers of the CUDA driver's entry points. Except in the forked child of a process that had initialised the
 // driver, most wrappers are a few loads, a branch and a jump. Arguments are passed on as words, unchanged. If a
-// function takes fewer words than its wrapper, the others are what the registers contained (x86-64 psABI 3.2.3:
-// integers and pointers only).
+// function takes fewer words than its wrapper, the other words are whatever the registers contained (x86-64 psABI
+// 3.2.3: integers and pointers only).
 #include "cuda/cuda.hpp"
 #include "cuda/cuda_ipc.hpp"
 #include "guest/clock.hpp"

@@ -49,9 +49,9 @@ struct Lock {
   std::int32_t owner;
   bool is_exclusive;
   FileRange range;
-  std::uint64_t taken_at;  // return address
+  std::uint64_t taken_at;  // return address of the call that took the lock
   std::uint64_t fork;      // ref of the last recorded fork at which the lock was held; 0: none
-  FileState state;         // at that fork
+  FileState state;         // of the file, at that fork
 };
 
 constinit Lock g_locks[kMaxLocks] = {};
@@ -63,7 +63,7 @@ constinit std::uint32_t g_recorded_forks = 0;
 // The last recorded fork.
 constinit std::uint64_t g_fork = 0;           // ref of its record
 constinit std::int32_t g_parent = 0;          // the forking process
-constinit std::uint64_t g_parent_writes = 0;  // how often that process had written anything by then
+constinit std::uint64_t g_parent_writes = 0;  // how often that process had called write() and similar functions
 constinit bool g_knows_writes = false;        // whether g_parent_writes is known
 constinit std::int32_t g_child = 0;           // the child; set in the child only
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_is_recorded = false;

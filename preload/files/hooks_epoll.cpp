@@ -119,7 +119,7 @@ bool has_removals(const ShareRecord& record) {
 
 struct CountedWait {
   ShareRecord* record;
-  std::uint32_t epoch;  // of the process that counted it
+  std::uint32_t epoch;  // of the process that counted the wait
 };
 
 // Ends the count of a wait. A signal handler may fork during the wait. Then the child returns from the wait, too. It

@@ -31,16 +31,16 @@ void foresee_acquired(Slot* slot, const volatile void* lock, trace::LockKind kin
 void foresee_released(Slot* slot, const volatile void* lock);
 void move_note(Slot* slot, HeldLock* to, const HeldLock* from);
 
-// For the two parts, lock_order.cpp and hold_times.cpp.
+// The functions below are for lock_order.cpp, hold_times.cpp and lives.cpp.
 HeldNote& note_of(const Slot* slot, const HeldLock* entry);
 // True if the lock of the entry is of a kind whose orders and times are recorded: a mutex or a rwlock. Only such an
 // entry has a note.
 bool is_followed(const HeldLock* entry);
 // Called when the thread of `slot` is about to create the second thread of the process. Fills the notes about the locks
-// that it took while it was alone.
+// that this thread took while it was the only one.
 void note_early(Slot& slot);
 // True if the memory of the entry's lock says that the lock is still held. Another thread may have released it, and the
-// memory may be gone. For an entry for which is_followed() is true.
+// memory may be gone. Only for an entry for which is_followed() is true.
 bool is_still_held(const Slot& slot, const HeldLock* entry);
 // Returns a number that identifies the lock of an entry where it serves as a gate: all threads take certain other locks
 // only while they hold the gate. It is the number of the lock. For a lock without a number (robust, shared between

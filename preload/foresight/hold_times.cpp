@@ -35,7 +35,7 @@ struct Timeline {
   static constexpr std::uint32_t kFirstShift = 14;
 
   std::uint64_t held[trace::kTimeSlices];
-  std::uint32_t shift;  // shift from ticks to the number of a slice
+  std::uint32_t shift;  // `ticks >> shift` is the number of the slice
 
   void widen() {
     for (std::uint32_t i = 0; i < trace::kTimeSlices; ++i) {
@@ -163,7 +163,7 @@ struct Sum {
   std::uint64_t ticks = 0;
   std::uint64_t times = 0;
   std::uint32_t threads = 0;
-  const Hold* longest = nullptr;  // of the threads that lived at the fork
+  const Hold* longest = nullptr;  // the longest hold of a thread that lived at the fork
   const Hold* longest_read = nullptr;
 };
 

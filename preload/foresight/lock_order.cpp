@@ -26,7 +26,7 @@ constexpr std::size_t kOrderStackBytes = 2048;
 
 struct Orders {
   KeyTable<0> keys;
-  std::uint64_t records[kPlaces];  // refs; 0: being written, or there was no room in the trace
+  std::uint64_t records[kPlaces];  // refs; 0: the record is being written, or the trace had no room for it
 };
 
 constinit Orders* g_orders = nullptr;

@@ -161,7 +161,7 @@ void prepare_bypass(Slot* self, const Site& site, std::uint32_t flags) {
   try_filter(TryBy::kClone);
   self->fork_entry_ns = now_ns();
   self->fork_kind = ForkKind::kBypassed;
-  const Site outer = self->fork_site;  // of a fork() that this thread is inside of
+  const Site outer = self->fork_site;  // of an outer fork() that this thread is inside of
   self->fork_site = site;
   Fork fork = fork_of(*self, ForkKind::kBypassed, flags);
   prepare_and_record(fork);

@@ -81,7 +81,7 @@ void raise_shield(std::uint32_t shield) {
   if (shield == kByFlag) sys::raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
-// A call that does nothing: no descriptor, address or process has the number -1.
+// Makes the call with arguments for which it does nothing: no descriptor, address or process has the number -1.
 void try_call(long number) {
   // The shim only reads limits. A filter may kill for a new limit and permit this.
   if (number == SYS_prlimit64) {

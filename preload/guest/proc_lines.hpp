@@ -11,7 +11,7 @@ namespace forksight {
 
 inline constexpr std::size_t kLineBytes = 96;  // the rest of longer lines is dropped
 
-// "/proc/self/fdinfo/7", "/proc/4240/io".
+// A path such as "/proc/self/fdinfo/7" or "/proc/4240/io".
 class ProcPath {
  public:
   // `pid` 0: this process

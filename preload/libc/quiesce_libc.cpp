@@ -41,7 +41,7 @@ struct Waited {
   std::uint32_t serial;
   LibcCall call;
   std::uint64_t stack;   // ref to kStack
-  std::uint64_t record;  // ref to kInFlight, 0: it did not end
+  std::uint64_t record;  // ref to kInFlight; 0: the call did not end
 };
 constinit Waited g_waited[kMaxWaited] = {};
 constinit std::uint32_t g_waited_count = 0;

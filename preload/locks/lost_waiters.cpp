@@ -26,7 +26,7 @@ using trace::SyncOperation;
 using trace::TouchAction;
 
 constexpr std::uint32_t kMaxLostWaits = 256;
-constexpr std::uint32_t kMostWaitersRecorded = 4;  // of one object
+constexpr std::uint32_t kMostWaitersRecorded = 4;  // for each object
 constexpr int kMostYields = 10'000;
 constexpr std::size_t kWaiterStackBytes = 16U << 10U;
 constexpr std::size_t kTouchStackBytes = 16U << 10U;

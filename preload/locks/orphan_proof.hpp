@@ -35,7 +35,7 @@ struct LostLock {
   std::uint64_t tagged;
   std::int32_t holder_tid;
   std::uint32_t lost_readers;  // number of lost threads that hold it as readers
-  LockState state;             // at the fork
+  LockState state;             // of the lock, at the fork
 };
 
 // Called in the child if the forking thread's array was full at some time: the thread may hold locks that are in no

@@ -12,11 +12,11 @@
 
 namespace forksight {
 
-// A semaphore was initialised at this address with `value`. An earlier entry for the address belonged to another
-// semaphore.
+// Called when a semaphore was initialised at this address with `value`. An earlier entry for the address belonged to
+// another semaphore.
 void note_semaphore_begins(const sem_t* semaphore, unsigned value);
 void note_semaphore_ends(const sem_t* semaphore);
-// A thread that has not taken the semaphore posts it. async-signal-safe.
+// Called when a thread posts the semaphore without having taken it. async-signal-safe.
 void note_semaphore_is_signal(const sem_t* semaphore);
 
 // fork-child-safe

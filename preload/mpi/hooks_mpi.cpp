@@ -1,6 +1,7 @@
 // The wrappers of MPI and UCX. Except in the forked child of a process that had initialised the library, most wrappers
 // are a few loads, a branch and a call. Arguments are passed on as words, unchanged. If a function takes fewer words
-// than its wrapper, the others are what the registers contained (x86-64 psABI 3.2.3: integers and pointers only).
+// than its wrapper, the other words are whatever the registers contained (x86-64 psABI 3.2.3: integers and pointers
+// only).
 #include "guest/site.hpp"
 #include "loader/next.hpp"
 #include "mpi/mpi.hpp"

@@ -44,7 +44,7 @@ constinit Library g_libraries[kMpiWrappers] = {};
 constinit std::atomic<std::uint64_t> g_ucx_function{0};
 constinit std::atomic<std::int32_t> g_ucx_contexts{0};
 
-constinit std::uint64_t g_fork_record = 0;  // in a watched child: the fork that made it
+constinit std::uint64_t g_fork_record = 0;  // in a watched child: ref of the fork that made the child
 constinit std::atomic<std::uint64_t> g_touched{0};
 static_assert(kMpiEntries <= 64);
 

@@ -53,7 +53,7 @@ constexpr std::uint64_t kRoomBytes = trace::kMaxTraceBytes / 4;
 // All of these are written only at recorded forks, by a thread that holds the GIL.
 constinit std::uint32_t g_recorded_forks = 0;
 constinit std::uint64_t g_last_ns = 0;
-constinit std::uint64_t g_last_stacks = 0;  // ref of the kPythonStacks of this process's last such fork
+constinit std::uint64_t g_last_stacks = 0;  // ref of the kPythonStacks record of this process's last recorded fork
 constinit std::uint64_t g_last_fork = 0;
 
 template <class Function>

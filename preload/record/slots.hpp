@@ -193,10 +193,10 @@ extern std::atomic<bool> g_had_threads;
 void start_slots();
 // The slot of the calling thread, registered now if needed; null if that is impossible. Preserves errno.
 Slot* own_slot();
-// For a thread that is about to be created. Null: the thread is not recorded.
+// Reserves a slot for a thread that is about to be created. Null: the thread is not recorded.
 Slot* reserve_slot();
 void release_slot(Slot* slot);
-// The thread's own function has returned.
+// Called when the start routine of the thread has ended, or when the thread ends by the bare system call.
 void end_slot(Slot* slot);
 
 std::uint32_t slot_count();  // slots that were ever used

@@ -217,7 +217,7 @@ Claim claim(std::uint32_t size, trace::RecordType type, Importance importance) {
 
 struct Created {
   std::byte* memory;
-  std::uint64_t bytes;  // reserved
+  std::uint64_t bytes;  // how many bytes of the file are reserved
 };
 
 // Reserves space in the new file, and maps it. If the file system cannot reserve space, the file has holes, and the
