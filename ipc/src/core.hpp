@@ -42,8 +42,8 @@ class core {
   result<loan> acquire(const std::shared_ptr<core>& self, deadline until);
   result<void> send(loan& from, std::size_t bytes, deadline until);
   result<message> receive(const std::shared_ptr<core>& self, deadline until);
-  // A descriptor for an event loop: readable while a receive() or an acquire() that does not wait would return something
-  // (watcher.hpp). `kind`: message or buffer. The descriptor belongs to this handle.
+  // A descriptor for an event loop: readable while a receive() or an acquire() that does not wait would return anything
+  // but `timeout` (watcher.hpp). `kind`: message or buffer. The descriptor belongs to this handle.
   result<int> watch(wait_kind kind);
   void give_back(loan& from);
   result<void> release(message& from);

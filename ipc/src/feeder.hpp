@@ -52,7 +52,7 @@ class feeder {
     std::optional<error> failed;
     delivery counts;  // without `pending`, which delivered() computes
     bool is_closing = false;
-    bool has_started = false, has_ended = false;  // the thread has started, has ended
+    bool has_started = false, has_ended = false;  // whether the thread has started, and has ended
   };
   std::shared_ptr<core> core_;
   std::unique_ptr<state> state_;

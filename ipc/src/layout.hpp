@@ -15,9 +15,10 @@
 namespace forksight::ipc::detail {
 
 constexpr std::uint64_t kMagic = 0x31717069746b7366;  // "fsktipq1"
-// Since 2, each member has a lock instead of a start time. Since 3, a held message occupies no slot, and the buffer's
-// entry has the length and the producer of the message. Since 4, waiters have tickets and are served in turn. Since 5,
-// each participant's entry counts the producers and consumers among its owners that have ended.
+// The major version. Since version 2, each member has a lock instead of a start time. Since 3, a held message occupies
+// no slot, and the buffer's entry has the length and the producer of the message. Since 4, waiters have tickets and are
+// served in turn. Since 5, each participant's entry counts the producers and consumers among its owners that have
+// ended.
 constexpr std::uint16_t kMajor = 5;
 constexpr std::uint16_t kMinor = 0;
 constexpr std::size_t kPage = 4096;

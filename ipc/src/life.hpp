@@ -23,14 +23,14 @@ namespace forksight::ipc::detail {
 // unknown: nothing shows whether the member lives. Then no process may take its buffers.
 enum class life : std::uint8_t { alive, dead, unknown };
 
-// Examines the locks of other members through a descriptor of the segment. The descriptor must be checked first. A
-// program may have closed all its descriptors, and then opened another file that got the same number. In that file no
-// member holds a lock, so all members would look dead.
+// Examines the locks of other members through a descriptor of the segment. A result `dead` counts only if can_tell() is
+// true: a program may have closed all its descriptors, and then opened another file that got the same number. In that
+// file no member holds a lock, so all members would look dead.
 class life_view {
  public:
   life_view() = default;
   explicit life_view(int fd);
-  // True if the descriptor still belongs to the segment. Call it before the first of several looks.
+  // True if the descriptor still belongs to the segment.
   bool can_tell() const;
   // Only for a member with a lock (identity::has_lock). Makes one system call, and opens no descriptor.
   life of(std::uint32_t index) const;

@@ -1,5 +1,5 @@
-// Finds out whether more producers or consumers may come. If a call finds no member of the other role, this decides
-// whether the call reports the end of the queue or goes on waiting.
+// Finds out whether more producers or consumers may come. If a call finds no member of the other role, the outlook
+// decides whether the call reports the end of the queue or goes on waiting.
 //
 // Each entry counts the producers and consumers among its owners that have ended (role_word). If the options of the
 // queue say how many are expected, calls wait until this number has ended. After the last member has ended, a call also

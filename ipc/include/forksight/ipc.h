@@ -1,7 +1,8 @@
 /* The queue for C, ctypes and cffi: libforksight-ipc.so. forksight/ipc/queue.hpp describes the queue.
  *
- * Functions return 0, or a code of forksight_queue_code. With a code other than 0, they also fill in `error`, if it is not
- * NULL. Timeouts are in milliseconds. Negative: the call waits without limit. 0: it does not wait. */
+ * A function with the argument `error` returns 0, or a code of forksight_queue_code. If the code is not 0, the function
+ * fills in `error`, unless that is NULL. Timeouts are in milliseconds. Negative: the call waits without limit. 0: it does
+ * not wait. */
 #pragma once
 
 #include <stddef.h>
@@ -92,7 +93,7 @@ int forksight_queue_create_expecting(const struct forksight_queue_options* optio
 int forksight_queue_open_or_create_expecting(const char* name, const struct forksight_queue_options* options,
                                              const struct forksight_queue_expected* expected, int role,
                                              forksight_queue** queue, struct forksight_queue_error* error);
-/* The caller keeps the descriptor. */
+/* Attaches to the queue behind the descriptor. The caller keeps the descriptor. */
 int forksight_queue_attach(int fd, int role, forksight_queue** queue, struct forksight_queue_error* error);
 int forksight_queue_attach_named(const char* name, int role, forksight_queue** queue,
                                  struct forksight_queue_error* error);

@@ -197,7 +197,7 @@ class Queue:
     the pickle and the arrays of one item can have together. The memory of all buffers is reserved at once. With `name=True` the
     queue has a random name, by which Queue.attach() finds it. With `name="jobs"` the queue has the name "jobs". If a queue with
     this name exists, it is opened, and its options must be the same. With `name=False` the queue is a memfd, and has no name. With
-    `redeliver=True` an item whose receiver died goes to another receiver, and `max_redeliver` limits how often. `full` is what
+    `redeliver=True` an item whose receiver died goes to another receiver, at most `max_redeliver` times; 0 means 3. `full` is what
     put() does if there is no room: "block", "fail" or "drop_oldest". With `keep_open=False`, get() raises Closed or ProducerDied if
     the last producer has gone, and put() raises NoConsumer if the last consumer has gone. With `keep_open=True`, the handle that
     made the queue counts as a producer and as a consumer. So get() and put() wait for other processes as long as this handle lives.

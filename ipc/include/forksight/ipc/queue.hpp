@@ -117,9 +117,9 @@ class queue {
   // invalid, or an option differs. untrusted: also if a file with that name is not a queue; such a file is never removed or
   // changed.
   static result<queue> open_or_create(const std::string& name, const options& wanted);
-  // The caller keeps the descriptor. `payload_fd`: the payload's descriptor, for a queue with
-  // options::readonly_payload; else -1. Errors: not_found, untrusted, abi_mismatch, corrupt, no_participant, fd_limit,
-  // system.
+  // Attaches to the queue behind the descriptor `fd`. The caller keeps the descriptor. `payload_fd`: the payload's
+  // descriptor, for a queue with options::readonly_payload; else -1. Errors: not_found, untrusted, abi_mismatch, corrupt,
+  // no_participant, fd_limit, system.
   static result<queue> attach(int fd, role as = role::any, int payload_fd = -1);
   static result<queue> attach(const std::string& name, role as = role::any);
 
