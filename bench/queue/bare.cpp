@@ -1,6 +1,6 @@
-// The bare ring. Its time is the lower bound for all transports. It has one producer and one consumer. Its slots are
-// the buffers. A side that waits sleeps on a futex without a timeout. The ring checks nothing and recovers nothing: if
-// a process dies, the other process waits for ever.
+// The bare ring. Its time is the lower bound for all transports. The ring has one producer and one consumer. Its slots
+// are the buffers themselves. A side that waits sleeps on a futex without a timeout. The ring checks nothing and
+// recovers nothing: if a process dies, the other process waits for ever.
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
