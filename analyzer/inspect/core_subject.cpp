@@ -35,9 +35,9 @@ bool is_spinning(const Subject& subject) {
   return call.kind == CallKind::kSpinlock || call.kind == CallKind::kParallel || is_yielding_in_blas(stack, call);
 }
 
-// True if the memory still has the tids of the parent's threads: that of the thread that forked, and those of the
-// others. fork() replaces the first and erases the others. So the process was made by vfork() or by the bare system
-// call, and this memory may belong to the parent, which goes on.
+// True if the memory still has a tid of the parent: that of the thread that forked, which fork() replaces, or that of
+// another thread, which fork() erases. Then the process was made by vfork() or by the bare system call, and this memory
+// may belong to the parent, which goes on.
 bool has_number_of_parent(const image::Image& image) {
   const image::Thread& thread = image.threads.front();
   if (image.threads.size() != 1 || thread.own_tid == 0) return false;

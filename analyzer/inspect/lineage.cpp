@@ -9,9 +9,9 @@
 namespace forksight::inspect {
 
 Namesake find_namesake(const Scene& scene, std::size_t subject, std::int32_t number) {
-  // In each ancestor, the first thread either forked the next process or was lost at that fork. `first_lost` is for the
-  // first fork on the way up that another thread than the first one called: that fork lost the first thread. nullopt:
-  // first threads called all forks so far.
+  // The loop goes from the process to its eldest ancestor. At each fork, the parent's first thread either called fork()
+  // or was lost. `first_lost` is set at the first fork on this way that another thread called: it names the first
+  // thread, which that fork lost. nullopt: first threads called all forks so far.
   std::optional<Namesake> first_lost;
   std::size_t at = subject;
   for (auto found = scene.forks.find(at); found != scene.forks.end() && number > 0; found = scene.forks.find(at)) {

@@ -1,4 +1,4 @@
-// The threads that a fork left behind and that are only known from the child's memory.
+// Finds the threads that a fork left behind and that are only known from the child's memory.
 #pragma once
 
 #include <cstdint>

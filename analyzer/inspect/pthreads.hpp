@@ -17,16 +17,17 @@ std::optional<std::uint64_t> find_tid_offset(const image::Image& image);
 // corrects the tid.
 void find_own_numbers(image::Image& core, bool is_forked);
 
-// The thread allows cancellation at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS). False if that is not known.
+// True if the thread allows cancellation at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS). False if that is not known.
 bool may_be_cancelled_anywhere(const image::Image& image, const image::Thread& thread);
 
-// The tid of the thread of `parent` that forked `child`. It has its struct pthread at the same address as the child's
-// first thread: `pointer` (0: not known). Returns 0 if it is not known, or if `child` is not a copy of `parent`.
+// Returns the tid of the thread of `parent` that forked `child`. Its struct pthread has the same address as that of the
+// child's first thread: `pointer` (0: not known). Returns 0 if the tid is not known, or if `child` is not a copy of
+// `parent`.
 std::int32_t find_forking_thread(const image::Image& child, std::uint64_t pointer, const image::Image& parent);
 
-// Sets `fs_base` of the first thread of `process`, if it is not known because the thread was not stopped. It is learned
-// from a forked child: the struct pthread of the child's first thread is that of the thread that forked. Does nothing
-// if that was not the first thread of `process`.
+// Sets `fs_base` of the first thread of `process`, if it is not known because the thread was not stopped. The value is
+// learned from a forked child: the child's first thread has the struct pthread of the thread that forked. Does nothing
+// if another thread than the first one of `process` forked.
 void find_pointer_by_child(image::Image& process, const image::Image& child);
 
 // True if both run the same program, and most of their modules are mapped at the same addresses. Then one is a forked

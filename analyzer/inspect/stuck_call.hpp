@@ -21,21 +21,22 @@ struct StuckCall {
   std::uint64_t owner_pointer = 0;  // kPythonLock: pthread_self() of the holder, if the lock records it; else 0
   std::string library;              // kParallel: path of the runtime
   model::LibcCall libc_call;        // kLibcCall
-  model::Stack stack;               // from the caller of that call outwards
+  model::Stack stack;               // begins with the caller of that call
   bool is_timed = false;
   bool is_private = false;  // according to the futex operation
   bool is_in_fork = false;  // it called fork(), which has not returned: an atfork handler runs
   bool is_in_exit = false;  // it called exit(), and an exit handler runs
 };
 
-// The function that a frame calls, read from the code of the call. A function of libc may end by a jump to another
-// function, and then it is not on the stack itself.
+// Returns the name of the function that a frame calls, read from the code of the call. A function of libc may end by a
+// jump to another function, and then it is not on the stack itself.
 using CalleeOf = std::function<std::string(const model::Frame& caller)>;
 
 // Both arguments must outlive the result.
 CalleeOf make_callee_of(const image::Image& image, symbols::Symbolizer& symbolizer);
 
-// Finds the call of a thread with a stack. For a spinning thread, which is in no system call, it needs the registers.
+// Finds the call that a thread is in, from its stack. A spinning thread is in no system call. For such a thread the
+// registers are needed, too.
 StuckCall recognise(const image::Thread& thread, const model::Stack& stack, const CalleeOf& callee_of,
                     const abi::Libc& libc);
 
