@@ -24,7 +24,7 @@ ipc::error not_opened(const fs::path& link) {
 }
 
 ipc::result<ipc::snapshot> look_behind(const fs::path& link) {
-  // A queue's name may be that of a FIFO, which would wait for a writer.
+  // open_regular() refuses other files. The path may name a FIFO: to open that would mean to wait for a writer.
   const files::Descriptor file = files::open_regular(link.string());
   if (!file) return not_opened(link);
   return ipc::inspect(file.get());

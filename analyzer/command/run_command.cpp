@@ -56,7 +56,7 @@ struct RunLine {
 const std::map<std::string, OnHang> kOnHang{{"report", OnHang::kReport}, {"kill", OnHang::kKill}};
 const std::map<std::string, ReportFormat> kFormats{{"text", ReportFormat::kText}, {"json", ReportFormat::kJson}};
 const std::map<std::string, Certainty> kCertainties{
-    {"proven", Certainty::kProven}, {"certain", Certainty::kProven},  // an earlier name of this choice
+    {"proven", Certainty::kProven}, {"certain", Certainty::kProven},  // an earlier name of "proven"
     {"likely", Certainty::kLikely}, {"possible", Certainty::kPossible}};
 const std::map<std::string, Certainty> kKillOn{{"proven", Certainty::kProven}, {"likely", Certainty::kLikely}};
 
