@@ -56,8 +56,7 @@ model::ProcessId ProcessTable::enter_child(const TraceInfo& info, std::int32_t p
                                            std::uint64_t time_ns) {
   for (Entry& entry : entries_[{info.host, pid}]) {
     model::Process& known = model_.processes[entry.process];
-    // If the child has called exec, it may be known already: then it has a trace of its own, which began later than the
-    // fork.
+    // If the child has called exec, the table may have it already: from its own trace, which began later than its fork.
     if (entry.is_child || entry.seen_ns < time_ns || !may_be_parent(known.ppid, pid_of_parent)) continue;
     entry.is_child = true;
     if (entry.is_creator) known.has_execed = true;

@@ -1,4 +1,4 @@
-// Libc functions that threads were inside of at a fork.
+// Reads inside of which libc functions threads were at a fork.
 #pragma once
 
 #include <vector>

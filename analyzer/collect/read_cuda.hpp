@@ -1,4 +1,4 @@
-// The CUDA driver, MPI and UCX at a fork, and which of their functions a forked child called.
+// Reads the CUDA driver, MPI and UCX at a fork, and which of their functions a forked child called.
 #pragma once
 
 #include <string>

@@ -39,7 +39,7 @@ struct FoundQueue {
   ipc::snapshot seen;
 };
 
-// The descriptors of a process that lead to queues, one for each queue.
+// Returns the descriptors of a process that lead to queues, one for each queue.
 ipc::result<std::vector<FoundQueue>> queues_of(const std::string& pid) {
   std::error_code refused;
   std::vector<fs::path> links;

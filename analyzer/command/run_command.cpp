@@ -60,7 +60,7 @@ const std::map<std::string, Certainty> kCertainties{
     {"likely", Certainty::kLikely}, {"possible", Certainty::kPossible}};
 const std::map<std::string, Certainty> kKillOn{{"proven", Certainty::kProven}, {"likely", Certainty::kLikely}};
 
-// The type name shows the choices already.
+// The validator has no description, because the type name of the option already shows the choices.
 CLI::Validator one_of(std::vector<std::string> words) { return CLI::IsMember(std::move(words)).description(""); }
 
 std::string check_keep(const std::string& text) {

@@ -63,7 +63,7 @@ std::vector<Program> find_programs(const CoreMemory& memory, const std::vector<C
   return programs;
 }
 
-// Finds the main program: its program headers are at the address AT_PHDR that the kernel told the process.
+// Finds the main program. Its program headers are at the address that the kernel told the process (AT_PHDR).
 const Program* find_main_program(const std::vector<Program>& programs, const CoreNotes& notes) {
   const auto headers = notes.auxiliary.find(AT_PHDR);
   if (headers == notes.auxiliary.end()) return nullptr;

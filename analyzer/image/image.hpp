@@ -57,7 +57,8 @@ struct Image {
   std::shared_ptr<const Memory> memory;  // never null
   std::vector<std::string> limits;       // what could not be seen; one sentence for each
   abi::Libc libc;                        // the libc that the process uses, as far as it is known
-  bool is_core = false;                  // the state of the kernel is not known: descriptors, other processes
+  // The image comes from a core. So the state of the kernel is not known: descriptors, other processes.
+  bool is_core = false;
   // only for a core: the signal that caused it; 0: none, somebody asked for the core
   std::int32_t signal = 0;
   std::int32_t signal_tid = 0;  // the thread that got this signal

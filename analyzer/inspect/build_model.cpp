@@ -49,8 +49,8 @@ void find_start(const model::Stack& stack, model::Thread& thread) {
   }
 }
 
-// True if the thread began after the child was forked. If both began in the same clock tick, the one with the greater
-// thread id is taken as the later one.
+// True if the thread began after the child was forked. If both began in the same clock tick, the thread counts as later
+// if its tid is greater than the child's pid.
 bool began_after(const image::Thread& thread, const image::Image& child) {
   if (thread.start_ticks == 0 || child.start_ticks == 0) return false;
   if (thread.start_ticks != child.start_ticks) return thread.start_ticks > child.start_ticks;
@@ -101,7 +101,7 @@ class Builder {
   Scene scene_;
   PythonStacks python_;
   LostThreads lost_;
-  std::map<std::size_t, std::unordered_set<std::int32_t>> stuck_tids_;  // by subject that goes on
+  std::map<std::size_t, std::unordered_set<std::int32_t>> stuck_tids_;  // for each subject that goes on
 };
 
 void Builder::add_process(std::size_t subject) {
@@ -210,8 +210,8 @@ void Builder::add_threads(std::size_t subject) {
     const ThreadFacts* const facts = scene_.find_facts(subject, wait.tid);
     if (facts != nullptr) wait.stack = facts->stack;
     // Inside of pthread_join() and pthread_cond_timedwait() glibc makes the thread cancellable at any instruction while
-    // it sleeps. That says nothing about the program, so it does not count for a join, or for a GIL, for which a thread
-    // waits in pthread_cond_timedwait().
+    // it sleeps. That says nothing about the program. So cancellation is not looked at for a join, nor for a GIL, for
+    // which a thread waits in pthread_cond_timedwait().
     const bool is_of_call = wait.use == model::FutexUse::kGil || wait.use == model::FutexUse::kJoin;
     if (!is_of_call && is_stuck_alone(subject, wait.tid)) wait.may_be_cancelled = may_be_cancelled(subject, wait.tid);
     python_.splice_lines(subject, wait);
@@ -286,7 +286,7 @@ std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
 
 // Notes that fork() was called in a signal handler. The child continues at the place where fork() was called. If the
 // parent's thread is still in the same signal handler, the outer frames of both stacks are equal, from the handler on.
-// Only then the place of the fork is known.
+// The place of the fork is known only in this case.
 void Builder::note_signal_handler(model::Fork& fork) const {
   const auto& child = scene_.facts_of(*fork.child, scene_.model.processes[*fork.child].pid).stack.frames;
   const auto& parent = scene_.facts_of(fork.process, scene_.model.threads[fork.forking_thread].tid).stack.frames;

@@ -30,7 +30,7 @@ enum class CallKind {
 // "pthread_mutex_lock" for "__GI___pthread_mutex_lock".
 std::string_view public_name(std::string_view function);
 
-// kUnknown for a function that shows nothing by itself.
+// Returns kUnknown for a function that by itself does not show the kind of call.
 CallKind kind_of_function(std::string_view public_name);
 
 // True for a function of libgomp that waits for a lock of the program: a critical section, omp_set_lock() and the like.

@@ -15,7 +15,7 @@
 namespace forksight::inspect {
 namespace {
 
-// The thread is in sched_yield() called by OpenBLAS. OpenBLAS calls it only while it waits for another thread.
+// True if the thread is in sched_yield(), called by OpenBLAS. OpenBLAS calls it only while it waits for another thread.
 bool is_yielding_in_blas(const model::Stack& stack, const StuckCall& call) {
   return !stack.frames.empty() && is_libc(stack.frames.front().module) &&
          public_name(stack.frames.front().function) == "sched_yield" && !call.stack.frames.empty() &&
@@ -67,7 +67,7 @@ Subject make_subject(image::Image image) {
   CoreWaits waits = find_core_waits(from);
   subject.waits = std::move(waits.waits);
   if (waits.all_for_good) {
-    // Only the kernel knew whether a signal has a handler, and a core does not have that.
+    // Only the kernel knew whether a signal has a handler. A core does not show that.
     subject.liveness = model::Liveness::kDeadButForSignal;
     subject.sets_no_handlers = !image::Stacks(from).symbols().may_import(kHandlerSetters);
   } else if (is_spinning(subject)) {

@@ -1,4 +1,4 @@
-// Finds out which thread a thread number in the memory of a forked process means. A lock keeps the number of the thread
+// Finds the thread to which a thread id in the memory of a forked process refers. A lock keeps the id of the thread
 // that took it. That may be a thread of the parent or of an earlier ancestor. The first thread of the process itself
 // may be a copy of that thread.
 #pragma once
@@ -11,7 +11,7 @@ namespace forksight::inspect {
 
 enum class Ancestry {
   kUnknown,  // the thread has ended, or is one of an ancestor that cannot be looked at
-  kSelf,     // the first thread of the process: a copy, or the copy of a copy, of the thread with that number
+  kSelf,     // the first thread of the process: a copy, or the copy of a copy, of the thread with that id
   kLost,     // a thread of an ancestor; a fork left that thread behind
 };
 struct Namesake {

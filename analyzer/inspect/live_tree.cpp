@@ -45,7 +45,8 @@ constexpr int kStopAttempts = 4;
 constexpr int kFurtherLooks = 3;
 constexpr std::chrono::milliseconds kSpinPace{80};
 
-// The ancestors in the same session. Ancestors outside of the session have started the job and are not part of it.
+// Finds the ancestors in the same session. Ancestors outside of the session have started the job and are not part of
+// it.
 std::vector<std::int32_t> find_ancestors(std::int32_t pid) {
   std::vector<std::int32_t> found;
   const pid_t session = ::getsid(pid);
@@ -58,8 +59,8 @@ std::vector<std::int32_t> find_ancestors(std::int32_t pid) {
   return found;
 }
 
-// The address at which the program of the process is mapped; 0: not known. Usually it differs each time that a program
-// is started. A forked child has the same address as its parent.
+// Returns the address at which the program of the process is mapped; 0: not known. This address usually differs each
+// time that a program is started. A forked child has the same address as its parent.
 std::uint64_t find_program(std::int32_t pid, const std::string& exe) {
   const std::vector<proc::Mapping> mappings = proc::read_mappings(proc::find_living_thread(pid));
   const auto first = std::ranges::find(mappings, exe, &proc::Mapping::path);
@@ -147,8 +148,8 @@ class Look {
     return least ? std::optional(std::chrono::milliseconds(*least)) : std::nullopt;
   }
 
-  // Finds threads that are running at each of several looks. Such a thread may spin, or it may be at work. That depends
-  // on the code that it runs, which is known when the images are open.
+  // Finds threads that are running at each of several looks. Such a thread may spin, or it may do work. The code that
+  // it runs shows which, but that code is known only when the images are open.
   void look_for_spinning() {
     std::map<std::int32_t, std::set<std::int32_t>> busy;
     const auto running = [&](std::int32_t pid) {

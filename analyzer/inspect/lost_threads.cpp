@@ -19,7 +19,7 @@ model::ThreadId LostThreads::add(const model::Fork& fork, const LostThread& from
   const auto module = std::ranges::find_if(image.modules, [&](const symbols::Module& one) {
     return from.start_routine >= one.start && from.start_routine < one.end;
   });
-  // Under the shim, threads start in a function of the shim, so it is not known what they were to run.
+  // Under the shim, threads start in a function of the shim. So it is not known which function the program gave them.
   const bool is_of_shim = module != image.modules.end() && module->path.find("/libforksight.so") != std::string::npos;
   if (module != image.modules.end() && !is_of_shim) thread.start_library = module->path;
   symbols::Symbolizer& symbolizer = scene_.stacks_of(child).symbols();

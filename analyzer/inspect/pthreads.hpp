@@ -8,13 +8,13 @@
 
 namespace forksight::inspect {
 
-// The offset of the tid in struct pthread (forksight/abi/thread.hpp). For an unknown libc it is found by search: the
-// offset at which all threads of the process have their tid. nullopt: pthread_self() of no thread is known.
+// Returns the offset of the tid in struct pthread (forksight/abi/thread.hpp). For an unknown libc it is searched: it is
+// the offset at which all threads of the process have their tid. nullopt: pthread_self() of no thread is known.
 std::optional<std::uint64_t> find_tid_offset(const image::Image& image);
 
-// Sets Thread::own_tid for a core that was made from outside of its pid namespace: each thread has another tid in its
-// struct pthread. A single thread may have its parent's tid there, if it was made by the bare system call; fork()
-// corrects the tid.
+// Sets Thread::own_tid for a core that was made from outside of its pid namespace. In such a core each thread has
+// another tid in its struct pthread. If a process with a single thread was made by the bare system call, the struct
+// pthread may have the tid of the parent's thread. fork() writes the new tid there.
 void find_own_numbers(image::Image& core, bool is_forked);
 
 // True if the thread allows cancellation at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS). False if that is not known.

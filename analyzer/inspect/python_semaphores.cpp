@@ -128,7 +128,7 @@ class HolderSearch {
       if (object->count > 0) holders.push_back(other);
       objects.push_back(*object);
     }
-    // A process that is no subject may have acquired it.
+    // A process that is not among the subjects may have acquired the lock.
     const bool sees_all = std::ranges::all_of(wait.wakers, [&](const model::Waker& waker) {
       return std::ranges::any_of(scene_.subjects, [&](const Subject& one) { return one.image.pid == waker.pid; });
     });

@@ -39,7 +39,7 @@ class Scene {
   const ThreadFacts* find_facts(std::size_t subject, std::int32_t tid) const;
   // Empty facts for a thread that the process does not have.
   const ThreadFacts& facts_of(std::size_t subject, std::int32_t tid) const;
-  // Does nothing if facts about the thread are known already.
+  // Does nothing if the facts about the thread are already known.
   void add_facts(std::size_t subject, std::int32_t tid, ThreadFacts facts);
 
   // True if the process is stuck itself; false if it only waits for another stuck process.

@@ -10,7 +10,7 @@ namespace forksight::inspect {
 
 struct Spinner {
   std::int32_t tid = 0;
-  std::uint64_t word = 0;  // the lock that it seems to spin for; 0: none
+  std::uint64_t word = 0;  // the lock for which it seems to spin; 0: none
 };
 
 // True if one of the threads seems to spin for ever. The thread is stopped for a moment a dozen times. Each time it

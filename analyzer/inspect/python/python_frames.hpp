@@ -16,8 +16,8 @@ namespace forksight::inspect {
 
 struct PythonThread {
   // 0: the thread is not in the image. This is so for threads that a fork left behind, until Python's own handler in
-  // the child removes them from its list. After a fork by C code it never does. The stack of such a thread shows what
-  // the thread did at the fork.
+  // the child removes them from its list. After a fork by C code this handler does not run. The stack of such a thread
+  // shows what the thread did at the fork.
   std::int32_t tid = 0;
   std::uint64_t pointer = 0;  // pthread_self()
   // The stack has the form that collect::parse_python_stacks makes, and at most 128 frames. Empty: the thread runs no
