@@ -106,7 +106,9 @@ bool displace_guesses(const KeptFinding& kept, const model::Model& model, std::v
 void OutsideFindings::keep(const model::Model& seen, const model::Model& model, const std::vector<Finding>& findings) {
   if (!is_worth_a_look(model, findings)) return;
   for (Finding& finding : diagnose(with_traced_forks(seen, model))) {
-    if (finding.harm == Certainty::kPossible) continue;  // only `forksight why` reports guesses
+    // If a hang is only possible, and only the look from outside shows it, `run` does not report it. `forksight why`
+    // does.
+    if (finding.harm == Certainty::kPossible) continue;
     const bool is_known = is_explained(seen.processes[finding.process], model, findings, explanation_rank(finding)) ||
                           std::ranges::any_of(kept_, [&](const KeptFinding& kept) {
                             return kept.finding.fingerprint == finding.fingerprint &&
