@@ -1,4 +1,5 @@
-// Decodes one instruction of x86-64 machine code with Zydis, as far as the search for calls and frames needs it.
+// Decodes one instruction of x86-64 machine code with Zydis. Only what the search for calls and frames needs is
+// decoded.
 #pragma once
 
 #include <cstddef>

@@ -155,7 +155,7 @@ bool Supervisor::is_undecided(const proc::ProcessKey& key) const {
   return watched->second.is_undecided || lacks_facts() || !wakers_.refused().empty();
 }
 
-// The candidates that no awake process could wake, as far as the latest rounds show. Takes no new samples.
+// Returns the candidates that, according to the latest rounds, no awake process could wake. Takes no new samples.
 std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32_t>& candidates, Clock::time_point now,
                                                     bool at_once) {
   std::vector<std::int32_t> suspects;

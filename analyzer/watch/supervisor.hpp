@@ -69,8 +69,8 @@ class Supervisor {
 
   // One look at the tree. Meant to be called every quarter of a second.
   void poll(Clock::time_point now) { look(now, kSettled); }
-  // The same, but also examines processes that came to rest only a moment ago. For the last look before the processes
-  // end or change.
+  // The same, but also examines processes that came to rest only a moment ago. It is meant for the last look before the
+  // processes end or change.
   void poll_at_any_age(Clock::time_point now) { look(now, Clock::duration::zero()); }
 
   void set_touches(const std::vector<OpenTouch>& touches) { spins_.follow(touches); }
@@ -100,7 +100,7 @@ class Supervisor {
   // True if the latest look decided nothing about the process, and another look may decide something. The reason is
   // that a thread was running, that a thread ran while the process was examined, or that something could not be read.
   bool is_undecided(const proc::ProcessKey& key) const;
-  // What forksight could not see, one sentence each.
+  // Returns one sentence for each thing that forksight could not see.
   std::vector<std::string> limits() const;
   // Processes that the kernel repeatedly did not let forksight look at, with the name of the program.
   const std::map<proc::ProcessKey, std::string>& unreadable() const { return unreadable_; }
