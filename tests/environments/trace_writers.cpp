@@ -137,7 +137,7 @@ bool has_shim() {
 
 void spoil_in_child(const char* scene) {
   const Mapped trace = find_trace();
-  need((trace.bytes != nullptr) == has_shim(), "a trace is mapped with the shim, and only then");
+  need((trace.bytes != nullptr) == has_shim(), "a trace must be mapped if the shim is loaded, and only then");
   if (geteuid() == 0) need(setgid(kNobody) == 0 && setuid(kNobody) == 0, "setuid");
   bool is_known = false;
   for (const auto& one : kScenes) {

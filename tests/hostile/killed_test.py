@@ -85,7 +85,7 @@ class Killed(unittest.TestCase):
             killed += self.kill_at(length_s * (i % MOMENTS) / MOMENTS, number)
             if killed == KILLS:
                 break
-        self.assertEqual(killed, KILLS, "the command had ended before nearly all of the kills")
+        self.assertEqual(killed, KILLS, "too few kills hit the command before its end")
         print(f"{killed} kills of {i + 1} found the command at work", file=sys.stderr)
 
 
