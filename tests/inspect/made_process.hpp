@@ -50,8 +50,8 @@ class MadeProcess {
   image::Thread& add_thread_at(std::uint64_t pointer, std::int32_t tid, const Names& stack, std::uint64_t word = 0);
   void put(std::uint64_t address, std::span<const std::uint8_t> bytes) { memory_->put(address, bytes); }
   void put_word(std::uint64_t address, std::uint32_t word);
-  // Writes a struct pthread at kFoundPointer, as if a thread's stack ended there. With tid 0, it is the struct of a lost
-  // thread.
+  // Writes a struct pthread at kFoundPointer, as if a thread's stack ended there. With tid 0, it is the struct of a
+  // lost thread.
   void put_pthread(std::int32_t tid);
 
   image::Image image;
