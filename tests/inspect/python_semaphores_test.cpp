@@ -99,7 +99,7 @@ TEST_F(SemLockSearch, KnowsTheTypeOfABuildWithoutTheGil) {
   put_word(kType + 24, 0);
   put_word(kType + 40, kName);
   ASSERT_TRUE(find().has_value());
-  // Such a build does not show which of two objects is alive.
+  // A build without the GIL does not show which of two objects is alive.
   put_word(kObject + 0x200 - 8, kType);
   put_word(kObject + 0x200, kSemaphore);
   put_word(kObject + 0x200 + 16, std::uint64_t{1} << 32U);  // count 0, maxvalue 1
