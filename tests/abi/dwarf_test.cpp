@@ -52,7 +52,7 @@ std::string path_of_this_libc() {
 // The files of a libc, and the folder of its debug information.
 struct Libraries {
   std::vector<std::string> files;  // libc, and libpthread if it is a library of its own
-  std::string debug;               // the folder; "" means where debuggers look
+  std::string debug;               // the folder; "": the folders in which debuggers look
   Libc libc;
 };
 

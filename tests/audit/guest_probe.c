@@ -142,7 +142,7 @@ static void show_conditions_and_cancellation(void) {
   pthread_mutex_unlock(&g_mutex);
   pthread_create(&thread, NULL, wait_for_condition, NULL);
   while (!atomic_load(&g_waiting)) sched_yield();
-  pthread_mutex_lock(&g_mutex); /* succeeds only when the thread waits, and has unlocked it */
+  pthread_mutex_lock(&g_mutex); /* returns only when the thread has begun its wait, which unlocks the mutex */
   pthread_mutex_unlock(&g_mutex);
   pthread_cancel(thread);
   join_and_show("condition wait", thread);

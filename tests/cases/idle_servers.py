@@ -26,7 +26,7 @@ def ask(path, question, length=4096):
 
 
 class Redis(Started):
-    """Redis has an event loop with a timer, and threads that wait for jobs. A client of it waits for the answer to BLPOP."""
+    """Redis has an event loop with a timer, and threads that wait for jobs. A client of Redis waits for the answer to BLPOP."""
 
     def __init__(self, folder):
         self.path = str(Path(folder, "redis.sock"))

@@ -11,8 +11,8 @@ from pathlib import Path
 PR_SET_CHILD_SUBREAPER = 36
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 LOOK_EVERY_S = 0.02
-QUIET_S = 1.0  # a hang: for this time all threads sleep, and none of them is scheduled
-SPIN_S = 1.0   # a spin: one thread takes this CPU time, while all sleeping threads stay asleep
+QUIET_S = 1.0  # A program hangs if all its threads sleep for this time, and none of them is scheduled.
+SPIN_S = 1.0   # A program spins if one thread uses this much CPU time while all sleeping threads stay asleep.
 
 
 def become_reaper():
@@ -137,8 +137,8 @@ class Program:
                 return "ok" if self.status() == 0 else "error"
             tasks = look(descendants())
             asleep = {key: task for key, task in tasks.items() if task.state == "S"}
-            # The time starts again if a sleeping thread has run, or if a thread has begun or ended. `first` then has the CPU time of
-            # each thread.
+            # The measurement starts again if a sleeping thread has run, or if a thread has begun or ended. `first` then gets the
+            # CPU time that each thread has used so far.
             if asleep != before or set(tasks) != set(first):
                 before, since, first = asleep, time.monotonic(), tasks
             busy = [key for key in tasks if key not in asleep]

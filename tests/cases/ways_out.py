@@ -1,9 +1,9 @@
 """ways_out.py FORKSIGHT WAYS_OUT NO_LIBC: programs whose processes all sleep until a signal handler, an alarm or a timeout wakes them.
 
-`forksight run --on-hang kill` must report nothing about these programs, and must not kill them. A few of them it may report as a hang
-that is not certain, but then it must withdraw the finding. `forksight why` must report nothing, either. It must say what the programs
-wait for, and what could end the wait. Other programs look similar, but nothing can wake them (TWINS). `run` must report each of
-these, and kill it.
+`forksight run --on-hang kill` must report nothing about these programs, and must not kill them. `run` may report a hang of a few of
+these programs, but not as certain, and must then withdraw the finding. `forksight why` must report nothing, either. `why` must say
+what the programs wait for, and what could end the wait. Other programs look similar, but nothing can wake them (TWINS). `run` must
+report and kill each of the twins.
 """
 import os
 import re

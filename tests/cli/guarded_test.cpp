@@ -40,7 +40,7 @@ namespace forksight {
 namespace {
 
 struct Ended {
-  int status = 0;    // as of wait(2)
+  int status = 0;    // as wait(2) gives it
   std::string text;  // standard output and standard error
 };
 

@@ -1,5 +1,5 @@
-// The fuzz tests use this function. It passes the bytes of a trace through the reader, the rules and the renderers. The
-// renderers read every string of the result.
+// The fuzz tests use run_all_stages(). It passes the bytes of a trace through the reader, the rules and the renderers.
+// The renderers read every string of the result.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ inline std::size_t run_all_stages(std::vector<std::byte> bytes) {
   model::Model model;
   collect::ProcessTable processes(model);
   collect::TraceReader(file.value(), model, processes, false).read();
-  // `forksight run` gets the model packed from a child process. unpack() refuses a model with an id that does not
+  // `forksight run` unpacks a model that a child process has packed. unpack() refuses a model with an id that does not
   // exist.
   if (!guard::unpack(guard::pack(model))) std::abort();
   const std::vector<Finding> findings = conclude(model);

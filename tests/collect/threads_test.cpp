@@ -158,7 +158,7 @@ TEST(Handlers, RunLastInFirstOutBeforeTheFork) {
 
 TEST(Handlers, WithImpossibleValuesAreLeftOut) {
   HandlerTrace scene;
-  scene.run(trace::HandlerPhase::kPrepare, 2);  // there are only two, 0 and 1
+  scene.run(trace::HandlerPhase::kPrepare, 2);  // there are only two handlers, 0 and 1
   scene.run(static_cast<trace::HandlerPhase>(7), 0);
   scene.wait(12345, trace::HandlerWaitKind::kLock, scene.worker);
   const model::Model model = read_model(scene.trace);

@@ -126,8 +126,8 @@ def run_unit(tools, unit, mode, scratch):
 class Kept:
     """The kept runs of one suite, in a file of JSON lines.
 
-    The runs without forksight are always kept runs. The runs with forksight must be of `build`. If `build` is None, the runs of
-    the build with which a unit was run last are used.
+    All runs without forksight are used. Of the runs with forksight, only those of the build `build` are used. If `build` is None,
+    the runs of the latest build that ran the unit are used.
     """
 
     def __init__(self, path, build):

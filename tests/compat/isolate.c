@@ -1,4 +1,4 @@
-// isolate SECONDS RESULT CMD [ARG…]: runs CMD apart from other tests. No process and no file in /tmp survives it.
+// isolate SECONDS RESULT CMD [ARG…]: runs CMD apart from other tests. No process of CMD and no file of CMD in /tmp is left.
 //
 // CMD gets namespaces of its own for processes, mounts, System V and POSIX message queues, and the network. /tmp and
 // /dev/shm are empty, and the loopback device is up. If the build with this program is below /tmp, it stays visible there.

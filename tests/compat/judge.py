@@ -26,7 +26,8 @@ class Difference:
     runs: list
 
     def happened_once(self):
-        """Returns whether another run in this mode had a bare result. Then the cause is chance, or a time limit under load."""
+        """Returns whether any run in this mode had the result of a bare run. If so, the difference comes from chance, or from a
+        time limit under load."""
         return any(result in self.bare for result in self.runs)
 
 

@@ -48,7 +48,7 @@ def install(packages):
 
 
 def apt_for_sources(cache):
-    """Returns a command apt-get that uses a list of sources in `cache`, so that the list of the machine stays unchanged."""
+    """Returns an apt-get command that uses a list of sources in `cache`, so that the list of the machine stays unchanged."""
     lists = cache / "lists"
     (lists / "partial").mkdir(parents=True, exist_ok=True)
     sources = cache / "sources.list"

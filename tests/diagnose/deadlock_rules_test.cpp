@@ -1,4 +1,4 @@
-// Processes in which all threads wait for each other. The objects that they wait at record no owner: semaphores,
+// Processes in which all threads wait for each other. The objects for which they wait record no owner: semaphores,
 // condition variables, barriers and futures.
 #include <gtest/gtest.h>
 

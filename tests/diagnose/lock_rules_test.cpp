@@ -59,8 +59,8 @@ TEST_P(OrphanedLock, IsOnlyLikelyIfAHandlerMayRunWithoutASender) {
   EXPECT_EQ(findings[0].harm, Certainty::kLikely);
 }
 
-// A run watched the process until the process ended, and did not prove a hang. The process may have been meant to wait
-// until something ends it. If the kernel refused every look at the process, the run could not have seen a hang.
+// A run watched the process until the process ended, and did not prove a hang. Perhaps the process was meant to wait
+// until something ended it. If the kernel refused every look at the process, the run could not have seen a hang.
 TEST_P(OrphanedLock, IsSilentIfARunWatchedTheProcessAndSawNoHang) {
   model::Model model = touched(GetParam().scene);
   model.command = {"program"};

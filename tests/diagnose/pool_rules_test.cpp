@@ -226,11 +226,11 @@ TEST(PoolState, DependsOnTheHandlerThatMakesThePoolAnew) {
   model::Fork fork;
   model::AtforkHandlers handlers{"libarrow.so.2500", {}, {true, true, false}};
   EXPECT_EQ(find_pool_state(pool, fork, {}), PoolState::kLost);
-  EXPECT_EQ(find_pool_state(pool, fork, {&handlers, 1}), PoolState::kLost) << "it has no child handler";
+  EXPECT_EQ(find_pool_state(pool, fork, {&handlers, 1}), PoolState::kLost) << "Arrow has no child handler";
   handlers.has[2] = true;
   EXPECT_EQ(find_pool_state(pool, fork, {&handlers, 1}), PoolState::kRebuilds);
   handlers.library = "libmimalloc.so.3";
-  EXPECT_EQ(find_pool_state(pool, fork, {&handlers, 1}), PoolState::kLost) << "it is another library's";
+  EXPECT_EQ(find_pool_state(pool, fork, {&handlers, 1}), PoolState::kLost) << "the handler is another library's";
   EXPECT_EQ(find_pool_state(pool, fork, std::vector(128, handlers)), PoolState::kRebuilds) << "the list may be cut";
   fork.is_inferred = true;
   EXPECT_EQ(find_pool_state(pool, fork, {}), PoolState::kRebuilds) << "without a trace the handlers are not known";

@@ -233,7 +233,7 @@ model::Model dead_with_python_stacks(std::string_view child, std::string_view pa
   scene.trace.as(test::kParent);
   const auto python = scene.trace.python(trace::PythonMoment::kFork, thread(test::kHolder, partner), test::kParent);
   scene.trace.record(trace::RecordType::kPythonAtFork, trace::PythonAtForkRecord{scene.fork, python});
-  std::string text = thread(test::kParent, child);  // the child's thread keeps the forking thread's pointer
+  std::string text = thread(test::kParent, child);  // the child's thread has the thread pointer of the forking thread
   if (!other_thread.empty()) text += thread(77, other_thread);
   scene.trace.as(test::kChild).python(trace::PythonMoment::kRequest, text, test::kParent);
   model::Model model = read_model(scene.trace);

@@ -431,7 +431,8 @@ TEST(SemaphoreLock, ItsHolderClosesTheRing) {
 }
 
 TEST(SemaphoreLock, ARingWithoutItIsTheCause) {
-  // An idle worker waits for the lock of one that reads from the parent, which waits for the end of any child.
+  // An idle worker waits for a lock that another worker holds. That worker reads from the parent. The parent waits for
+  // the end of either worker.
   const auto parent =
       dead_process(300, {wait(300, WaitKind::kWaitChild, {{100, 0, -1, "wait4"}, {200, 0, -1, "wait4"}})});
   const auto idle = dead_process(

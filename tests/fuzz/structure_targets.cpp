@@ -43,7 +43,8 @@ const std::string& in_a_file(std::span<const unsigned char> input) {
   return path;
 }
 
-// Of each mapping only what lies above a stack pointer is dumped, and small mappings as a whole.
+// These options keep the cores small. A mapping of at most 8192 bytes is dumped as a whole. A larger mapping is dumped
+// from the lowest stack pointer in it, or only its end is dumped.
 constexpr test::CoreScene kSmallCore{.has_first_pages = false, .has_file_segments = false, .whole_up_to = 8192};
 
 // ---------------------------------------------------------------------------------------------------------- Python

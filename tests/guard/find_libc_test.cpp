@@ -32,7 +32,7 @@ class Child {
   pid_t pid_;
 };
 
-// Counts the questions, and asks no child.
+// The functions answer_*() count the questions, and ask no child process.
 int g_questions = 0;
 
 abi::Libc answer_always(std::int32_t) {
@@ -90,7 +90,8 @@ TEST(FindLibc, AnUnknownAnswerIsAskedForAgain) {
   proc::set_libc_parser({});
 }
 
-// In a child that has a files::Reader the file is parsed, although its parent asks children.
+// A child process that has a files::Reader parses the file of a libc itself, although its parent parses such files only
+// in children.
 TEST(FindLibc, IsNotAskedByAReader) {
   parse_only_in_children();
   const Answer answer = run_child(

@@ -27,8 +27,8 @@ class Done:
 
 
 def peak_of(pid):
-    """The most memory that a process or one of its children has used, in MB. This does not use the peak that wait4() returns,
-    because that peak includes the memory of the forked Python process before it called exec."""
+    """Returns the most memory that a process or one of its descendants has used, in MB. The peak that wait4() returns is of no
+    use here: it includes the memory that the forked Python process used before it called exec."""
     try:
         text = Path(f"/proc/{pid}/status").read_text(errors="replace")
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

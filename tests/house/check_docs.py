@@ -25,7 +25,7 @@ HEAD = ("Mechanism", "To blame", "User sees", "Fix")
 IN_HELP = re.compile(r"^  ((?:-\w,)?--[a-z-]+|-\w)(?: (\S+))?", re.MULTILINE)
 VERB_IN_HELP = re.compile(r"^  ([a-z]+) ", re.MULTILINE)
 CALL = re.compile(r"\bforksight ((?:[a-z]+(?:\|[a-z]+)*)(?: [^`\n]*)?)")
-# Where the words for forksight end in a command line or in a sentence.
+# The end of a call of forksight in a command line or in a sentence.
 END_OF_CALL = re.compile(r" -- | --$|\s[|&;#>]|[|&;>]\s| {2,}|\.(?:\s|$)|[,:)]")
 OPTION_WORD = re.compile(r"--?[a-z][a-z-]*")
 CASE = re.compile(r"[a-z*?][a-z0-9_.*?]*\Z")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from house import conclude
 
-# Lines of scripts that skip one unittest test, and that skip the whole script.
+# SKIPS_A_PART matches a line of a script that skips one test of unittest. SKIPS_ALL matches a line that skips the whole script.
 SKIPS_A_PART = re.compile(r"^\s*(self\.skipTest\(|@unittest\.skip)", re.MULTILINE)
 SKIPS_ALL = {".py": re.compile(r"^\s*(return 77|sys\.exit\(77\)|raise SystemExit\(77\))$", re.MULTILINE), ".sh": re.compile(r"\bexit 77\b")}
 LABELS = {"unit", "shim", "case", "cli", "golden", "audit", "fuzz", "stress", "bench", "gpu"}

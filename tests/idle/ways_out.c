@@ -1,6 +1,6 @@
-/* ways_out MODE [SECONDS]: programs that look as if they hung, although something can still end their wait, and their
- * twins, whose wait nothing can end. SECONDS is how long a slow atfork handler takes. Each program writes one byte to
- * standard output before it waits. The programs whose wait ends exit with status 7. */
+/* ways_out MODE [SECONDS]: programs that look as if they hung, although something can still end their wait. Some of
+ * them have twins, which do hang: nothing can end the wait of a twin. SECONDS is how long a slow atfork handler takes.
+ * Each program writes one byte to standard output before it waits. The programs whose wait ends exit with status 7. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

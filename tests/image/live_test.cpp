@@ -124,7 +124,7 @@ TEST(Live, FindsAProgramWhoseFileWasReplaced) {
   std::filesystem::copy_file(std::string(IMAGE_FIXTURES) + "/image_hang_O0", program);
   const test::HangProcess process(program);
   std::filesystem::remove(program);
-  std::filesystem::copy_file(std::string(IMAGE_FIXTURES) + "/image_hang_O2", program);  // like an update
+  std::filesystem::copy_file(std::string(IMAGE_FIXTURES) + "/image_hang_O2", program);  // as an update would do
   const auto image = open_live(process.pid());
   std::filesystem::remove(program);
   ASSERT_TRUE(image) << image.error();

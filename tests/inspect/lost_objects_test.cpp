@@ -166,7 +166,7 @@ TEST(LostObject, AGuardWithoutAKnownInitialiserIsLikely) {
               {"syscall", "__cxa_guard_acquire", "made_fill_cache", "made_main"}, guard);
   scene.parent.add_thread(kHolder + 1, waits, guard);
   scene.put(guard, test::guard_memory(0x10100));
-  EXPECT_EQ(scene.model().threads[only_held(scene.model()).holder].tid, kHolder) << "a waiting thread does not hold it";
+  EXPECT_EQ(scene.model().threads[only_held(scene.model()).holder].tid, kHolder) << "a waiting thread holds no guard";
   EXPECT_EQ(diagnose(scene.model()).at(0).harm, Certainty::kProven);
 
   scene.parent.add_thread(kHolder + 2, {"pause", "made_fill_cache", "made_worker"});

@@ -17,8 +17,8 @@
 #include "forksight/abi/thread.hpp"
 #include "symbols/symbols.hpp"
 
-// The functions that the made-up processes run, and the globals that they lock. Each function contains its name, so
-// that no two functions have the same code, because the linker may merge functions with the same code.
+// The functions that the made-up processes run, and the globals that they lock. The linker may merge functions that
+// have the same code. So the code of each function contains the function's name.
 #define MADE_FUNCTION(name) \
   extern "C" __attribute__((noinline, used)) void name() { asm volatile("# " #name); }
 MADE_FUNCTION(made_main)

@@ -292,7 +292,8 @@ TEST(Region, ItsBodyMayWaitForSomethingElse) {
   EXPECT_EQ(call.stack.frames.front().function, "sum._omp_fn.0");
 }
 
-// Critical sections and OpenMP's locks belong to the program. A thread that waits for one does not wait for a team.
+// Critical sections and OpenMP's locks belong to the program. A thread that waits for one of these does not wait for a
+// team.
 TEST(Region, IsNotALockOfTheProgramsOwn) {
   for (const char* function : {"GOMP_critical_start", "GOMP_critical_name_start", "omp_set_lock@@OMP_3.0",
                                "omp_set_nest_lock", "GOMP_atomic_start"}) {

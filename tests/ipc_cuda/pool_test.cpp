@@ -408,7 +408,7 @@ TEST(Capture, ClosingAPoolDuringACaptureUnmapsNothing) {
   EXPECT_EQ(writer.wait(), 0);
 }
 
-// This holds only for memory::vmm_fd. For memory::legacy, the driver has no read-only mappings.
+// Only memory::vmm_fd keeps readers from writing. For memory::legacy, the driver has no read-only mappings.
 TEST(Readers, CannotWrite) {
   const sockets way;
   const baton is_done;

@@ -157,7 +157,7 @@ TEST(LibcFile, IsReadSafelyIfItIsDamaged) {
     const abi::Libc read = read_libc(bytes);
     if (read.version != whole.version || read.condition != whole.condition) ++differing;
   }
-  EXPECT_GT(differing, 0) << "no change reached what is read";
+  EXPECT_GT(differing, 0) << "no change hit bytes that read_libc() reads";
 }
 
 // The program headers claim that a function is at the end of the file. So the file has only the first bytes of the

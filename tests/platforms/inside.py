@@ -153,8 +153,8 @@ def try_suite(forksight, _):
 
 
 def try_probes(_, prefix):
-    """Each group of probes must print the same with and without the shim. All packages contain the same shim, so only one of them
-    is tried."""
+    """Each group of probes must print the same with and without the shim. All packages contain the same shim, so only one package is
+    tried."""
     if prefix != Path("/usr"):
         raise NotTried
     programs = sorted((HERE / "suite/probes").iterdir())

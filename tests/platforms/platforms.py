@@ -1,6 +1,6 @@
-"""platforms.py --packages DIR --build DIR --roots DIR [--page FILE] [RELEASE ...]: installs the packages that ./bootstrap package
-made in minimal roots of Debian releases, tries them there, and prints a table of the results. The roots contain no compiler.
---page writes the table into FILE (docs/platforms.md), but only if all releases were tried.
+"""platforms.py --packages DIR --build DIR --roots DIR [--page FILE] [RELEASE ...]: installs packages in minimal roots of Debian
+releases, tries them there, and prints a table of the results. `./bootstrap package` makes the packages. The roots contain no
+compiler. --page writes the table into FILE (docs/platforms.md), but only if all releases were tried.
 
 This needs root and debootstrap. Missing roots are made from the mirror of this machine. --build names a configured build folder
 with tests. The script reads from it how the cases of the hazard suite are compiled. EXPLAINED must explain each red cell of the

@@ -97,8 +97,8 @@ struct Shared {
 };
 
 // A process of user 2 (the target) shares its memory with a process of user 1 (the sharer). Another process of user 2
-// (the examiner) has no right to compare the memory of these two. It must not claim that the target shares its memory
-// with no process. A process of user 1 with memory of another size (the copy) is not taken for a sharer.
+// (the examiner) has no right to compare the memory of these two. The examiner must not claim that no other process
+// shares the target's memory. It must not take a process of user 1 with memory of another size (the copy) for a sharer.
 TEST(MemorySharers, AProcessWithOtherRightsMayShareTheMemory) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can make processes of two users";
   constexpr std::size_t kMuch = 64U << 20U;

@@ -97,7 +97,7 @@ def check_xdist(line):
 
 
 def check_native(line):
-    """A session without workers is killed, but writes a report and junit.xml before. With one worker, only the hung worker is
+    """A session without workers writes a report and junit.xml, and is then killed. With one worker, only the hung worker is
     killed, and the session goes on."""
     with Session(line, "native", "--forksight=observe") as session:
         assert session.status == -9, session.status

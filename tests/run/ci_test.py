@@ -184,7 +184,7 @@ class Job(unittest.TestCase):
             self.assertIn("CERTAIN HANG: orphaned-mutex", err)
             child = re.search(r"these processes can never go on; forksight ends them: (\d+) \(run_hazard\)\n", err)
             self.assertTrue(child, err)
-            self.assertLess(err.index("CERTAIN HANG"), child.start(), "the report comes before the ends")
+            self.assertLess(err.index("CERTAIN HANG"), child.start(), "the report comes before forksight ends the processes")
             self.assert_gone(child.groups())
 
     def test_the_document_is_complete_at_any_time(self):

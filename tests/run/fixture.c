@@ -1,4 +1,4 @@
-/* A program that hangs, or that only waits. Its argument names the way. It writes one byte to standard output when its
+/* A program that hangs, or that only waits. Its argument says how. It writes one byte to standard output when its
  * processes have only one call left before they wait. */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -33,9 +33,9 @@ class Locks(unittest.TestCase):
         self.assertEqual(self.run_scene("event_is_never_set"), [("queue-lock-abandoned", "possible")])
 
     def test_a_script_of_the_same_name_that_becomes_python(self):
-        # The script lives long enough to be seen. Then its name does not change, as with the scripts of pyenv. Python's own
-        # handler of SIGINT must still be known as one that only Ctrl-C calls. A handler of the program's own would make the
-        # wait look intended.
+        # The script sleeps, so that `run` sees the process before it executes Python. The script has the file name of Python, as
+        # the scripts of pyenv have. So the process keeps its name. `run` must nevertheless recognise Python's own handler of
+        # SIGINT, which only Ctrl-C calls. If `run` took it for a handler of the program, the wait would look intended.
         with tempfile.TemporaryDirectory(prefix="forksight-run-") as folder:
             script = Path(folder, Path(sys.executable).name)
             script.write_text('#!/bin/sh\nsleep 1\nexec "$@"\n')

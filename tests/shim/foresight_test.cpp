@@ -78,7 +78,7 @@ TEST_F(Foresight, MeasuresTheShareOfTime) {
   EXPECT_EQ(touch.times, 3U);
   EXPECT_EQ(touch.threads, 1U);
   EXPECT_GE(touch.window_ns, 60'000'000U);
-  // The worker held the lock in the first half of that time.
+  // The worker held the lock in the first half of the window.
   ASSERT_GE(touch.slices.size(), 8U);
   double held = 0;
   double held_early = 0;

@@ -94,9 +94,8 @@ struct timespec long_ago(void);
 struct timespec in_ms(clockid_t clock, long ms);
 long begin_of_wait(void); /* when the thread last called in_ms(), or now; in milliseconds of CLOCK_MONOTONIC */
 
-/* Waits until `thread` sleeps in the kernel, or has ended. The caller takes the first sleep for the blocking call that
- * it waits for. So from the moment when another thread may call this, `thread` must not sleep before its blocking call.
- */
+/* Waits until `thread` sleeps in the kernel, or has ended. The caller assumes that `thread` then sleeps in its blocking
+ * call. So as soon as another thread may call this function, `thread` must not sleep before its blocking call. */
 void wait_until_asleep(pid_t thread);
 
 /* A call that blocks until `release` is called. show_blocking() makes the call five times, each time in a new thread:

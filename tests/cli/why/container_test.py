@@ -104,8 +104,8 @@ def look(forksight, way, right, pid, case, folder):
 
 
 def look_at_core(forksight, folder):
-    """Makes a core of the hanging process from outside the container, and examines it. The core contains the pids outside the
-    container."""
+    """Makes a core of the hanging process from outside the container, and examines it. The core contains the pids that processes
+    have outside the container."""
     pid = max(processes.descendants())
     subprocess.run(["gcore", "-o", str(Path(folder, "core")), str(pid)], capture_output=True, timeout=LIMIT_S, check=True)
     argv = [forksight, "core", str(Path(folder, f"core.{pid}")), "--format", "json"]
