@@ -4,7 +4,7 @@ option(FORKSIGHT_UNITY_BUILD "Compile several files of the analyzer and of the t
 
 # forksight_build_in_batches(FILES TARGET...): compiles FILES source files in one run of the compiler, which then reads
 # their headers only once. A file whose object is replaced in a test has SKIP_UNITY_BUILD_INCLUSION.
-#   Files that define the same name twice cannot be compiled together. Their target has set UNITY_BUILD to OFF before.
+#   Files that define the same name cannot be compiled together. Their target sets UNITY_BUILD to OFF before this call.
 #   The optimised build has only the debug information that stacks need: functions and lines. Information about types and
 #   variables would take a third of the build time.
 function(forksight_build_in_batches files)

@@ -10,8 +10,8 @@ set(FORKSIGHT_HAS_STATIC OFF)
 if(EXISTS ${FORKSIGHT_SOURCES}/fmtlib/src/format.cc AND EXISTS ${FORKSIGHT_SOURCES}/zydis/src/Decoder.c AND NOT FORKSIGHT_SANITIZE)
   set(FORKSIGHT_HAS_STATIC ON)
 elseif(FORKSIGHT_PORTABLE)
-  message(FATAL_ERROR "FORKSIGHT_PORTABLE needs the sources of fmtlib and zydis in ${FORKSIGHT_SOURCES}, which "
-    "./bootstrap package puts there, and no FORKSIGHT_SANITIZE")
+  message(FATAL_ERROR "FORKSIGHT_PORTABLE needs the sources of fmtlib and zydis in ${FORKSIGHT_SOURCES}: ./bootstrap package "
+    "puts them there. FORKSIGHT_SANITIZE must be empty")
 endif()
 
 if(FORKSIGHT_PORTABLE)

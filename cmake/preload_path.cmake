@@ -16,8 +16,9 @@ if(PROJECT_BINARY_DIR MATCHES "[ :$]")
     endif()
   endforeach()
   if(NOT FORKSIGHT_PRELOAD_FOLDER)
-    message(FATAL_ERROR "LD_PRELOAD cannot name a path with a blank, a colon or a dollar sign, as ${PROJECT_BINARY_DIR} has, and no link to it "
-      "can be made in the cache of this user nor in /tmp: build in another folder, or without tests (FORKSIGHT_BUILD_TESTS=OFF)")
+    message(FATAL_ERROR "${PROJECT_BINARY_DIR}: LD_PRELOAD cannot name a path with a blank, a colon or a dollar sign, and no "
+      "link to this folder can be made in the user's cache or in /tmp: build in another folder, or without tests "
+      "(FORKSIGHT_BUILD_TESTS=OFF)")
   endif()
 endif()
 

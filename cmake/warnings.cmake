@@ -1,4 +1,4 @@
-# The warnings that all code of this project must be free of, as an interface target.
+# An interface target with the compiler warnings for all code of this project.
 add_library(forksight_warnings INTERFACE)
 target_compile_options(forksight_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wcast-align -Wformat=2 -Wundef
@@ -7,7 +7,7 @@ if(FORKSIGHT_WERROR)
   target_compile_options(forksight_warnings INTERFACE -Werror)
 endif()
 
-# Sanitizers, for everything but the shim and the hazard suite.
+# An interface target with the sanitizers, for everything but the shim and the hazard suite.
 add_library(forksight_sanitize INTERFACE)
 if(FORKSIGHT_SANITIZE)
   target_compile_options(forksight_sanitize INTERFACE -fsanitize=${FORKSIGHT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

@@ -1,7 +1,7 @@
 // Functions that only the portable libforksight-ipc.so contains. That library is linked against a new glibc, but must load
 // with glibc 2.28. Later versions of glibc added some functions, and gave others a later version name. This file defines
-// these functions by what glibc 2.28 has. The definitions are not exported. They serve the library itself, and the
-// libstdc++ and libgcc that are linked into it.
+// these functions, and calls only functions that glibc 2.28 has. The definitions are not exported. They serve the library
+// itself, and the libstdc++ and libgcc that are linked into it.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
@@ -21,7 +21,7 @@
 #include <ctime>
 
 // Functions that glibc 2.34 moved from libpthread to libc under a new version name. Both old and new versions of glibc
-// have the old version name.
+// also have these functions under the old version name.
 #define FORKSIGHT_OLD(name) __asm__(".symver forksight_old_" #name ", " #name "@GLIBC_2.2.5")
 
 extern "C" {
@@ -75,7 +75,7 @@ int pthread_setname_np(pthread_t thread, const char* name) noexcept {
 }
 
 // New in glibc 2.30. The instant is translated to the real-time clock, because the condition variable uses that clock. A
-// sleep lasts a second at most and can end as a spurious wake-up. So it matters little if somebody sets that clock.
+// sleep lasts less than two seconds, and can end as a spurious wake-up. So it matters little if somebody sets that clock.
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock, const timespec* until) {
   constexpr long long kSecond = 1'000'000'000;
   const auto to_ns = [](const timespec& at) { return static_cast<long long>(at.tv_sec) * kSecond + at.tv_nsec; };

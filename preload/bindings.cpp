@@ -68,7 +68,8 @@ std::uint64_t find_in_startup(const char* name) {
 }
 
 // With lazy binding, a slot points into the object itself until the first call. For such a slot, `find` returns the
-// function that it will be bound to. If that is 0, the slot stays unchanged. A null slot stays unchanged, too.
+// function to which the slot will be bound. If the result is 0, the slot stays unchanged. A null slot stays unchanged,
+// too.
 template <class Find>
 void watch_calls(const link_map* map, Find find) {
   const LoadedObject object = find_object(reinterpret_cast<std::uint64_t>(map->l_ld));
@@ -134,7 +135,8 @@ bool is_at_startup(const link_map* map) {
   return false;
 }
 
-// True if the object is not in another namespace (dlmopen), which has another global scope.
+// True if the object is in the loader's first namespace. An object that dlmopen loaded is in another namespace, which
+// has its own global scope.
 bool is_in_first_namespace(const link_map* map) {
   refresh_modules();
   const Module* const module = find_module(reinterpret_cast<std::uint64_t>(map->l_ld));

@@ -1,5 +1,5 @@
-// What the cases share: handovers that force an order of events. They use pipes and raw futexes, never a lock: nothing
-// here may be a part of the defect, or look like one to forksight. They do not wait for a fixed time.
+// Handovers that force an order of events, for all cases. They use pipes and raw futexes, but never a lock. So nothing
+// here is a part of a case's defect, or looks like a defect to forksight. No handover waits for a fixed time.
 #pragma once
 
 #include <linux/futex.h>
@@ -28,7 +28,7 @@ static inline void baton_wait(struct baton b) {
   if (read(b.end[0], &byte, 1) != 1) abort();
 }
 
-// The calling thread sleeps until its process ends. Only its own process could wake it, and it never does.
+// The calling thread sleeps until its process ends. Only a thread of its own process could wake it, and none does.
 static inline void park(void) {
   static int word;
   for (;;) syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);

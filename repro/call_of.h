@@ -1,5 +1,5 @@
-// Returns the number of the system call in which a thread of this process sleeps. Returns -1 if it runs, or is in no
-// call.
+// Returns the number of the system call in which a thread of this process sleeps. Returns -1 if the thread
+// runs, or is not in a system call.
 #pragma once
 
 #include <fcntl.h>

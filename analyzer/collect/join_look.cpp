@@ -39,7 +39,8 @@ void join_look(model::Model& model) {
                           wait->object < object + kLockBytes && wait->stack.known() && !wait->stack.cut;
     if (is_there) touch.stack = wait->stack;
     if (!touch.held) continue;
-    // Also joins the thread that waited at the condition variable or barrier at the fork, if it still does.
+    // If the thread that waited at the condition variable or barrier at the fork still waits there, its present stack
+    // is noted, too.
     model::Held& held = model.forks[touch.fork].held[*touch.held];
     const model::LockKind kind = model.locks[held.lock].kind;
     if (kind != model::LockKind::kCondition && kind != model::LockKind::kBarrier) continue;

@@ -54,7 +54,7 @@ struct RunLog {
   std::string started_at;  // ISO 8601 with the offset from UTC
   std::string host;
   std::vector<LoggedProcess> processes;
-  std::vector<LoggedEnd> ends;  // of processes for which a rule compares the time of the end
+  std::vector<LoggedEnd> ends;  // only of processes for which a rule compares the time of the end
   std::vector<std::string> limits;
 };
 

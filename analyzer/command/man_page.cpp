@@ -88,7 +88,8 @@ std::string verbs(const VerbHelp& verb) {
 
 std::string options(const VerbHelp& verb) {
   std::string text;
-  std::string group = "Options";  // the name of this section
+  // The name of this section. The options of the group with the same name need no heading of their own.
+  std::string group = "Options";
   for (const OptionHelp& option : verb.options) {
     if (option.group != group) text += ".SS " + escape_roff(option.group) + "\n";
     group = option.group;

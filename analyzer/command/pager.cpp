@@ -41,7 +41,8 @@ std::string find_pager() {
 bool fits_on_terminal(std::string_view text) {
   winsize size{};
   if (::isatty(STDOUT_FILENO) != 1 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0) return true;
-  return std::ranges::count(text, '\n') < size.ws_row;  // the prompt takes one line
+  // One line of the terminal is left for the prompt.
+  return std::ranges::count(text, '\n') < size.ws_row;
 }
 
 // As long as an object of this class lives, forksight ignores Ctrl-C, which is meant for the pager, and does not end

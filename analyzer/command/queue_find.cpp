@@ -24,7 +24,7 @@ ipc::error not_opened(const fs::path& link) {
 }
 
 ipc::result<ipc::snapshot> look_behind(const fs::path& link) {
-  // A queue's name may be that of a FIFO, which would wait for a writer.
+  // open_regular() refuses other files. The path may name a FIFO: to open that would mean to wait for a writer.
   const files::Descriptor file = files::open_regular(link.string());
   if (!file) return not_opened(link);
   return ipc::inspect(file.get());
@@ -39,7 +39,7 @@ struct FoundQueue {
   ipc::snapshot seen;
 };
 
-// The descriptors of a process that lead to queues, one for each queue.
+// Returns the descriptors of a process that lead to queues, one for each queue.
 ipc::result<std::vector<FoundQueue>> queues_of(const std::string& pid) {
   std::error_code refused;
   std::vector<fs::path> links;

@@ -9,7 +9,8 @@
 
 namespace forksight {
 
-// The name of a queue as the library wants it: "jobs", "forksight-jobs" and "/forksight-jobs" are "/forksight-jobs".
+// Returns the name of a queue as the library needs it: "/forksight-jobs" for "jobs", "forksight-jobs" and
+// "/forksight-jobs".
 std::string queue_name(const std::string& name);
 
 // `what`: a pid, a name that queue_name() takes, or /proc/PID/fd/N. Returns at least one queue, or the reason why

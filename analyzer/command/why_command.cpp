@@ -63,7 +63,7 @@ struct WhyLine {
 
 constexpr std::chrono::seconds kWatchPace{1};
 
-// One line for each thread.
+// Makes one line for each thread.
 std::vector<std::string> describe_locals(const std::vector<inspect::PythonLocals>& locals) {
   std::vector<std::string> lines;
   for (const inspect::PythonLocals& one : locals) {
@@ -101,7 +101,7 @@ ExitStatus explain(const files::Reader& reader, const WhyLine& line) {
     say_error("--all: there is no process to look at, except for forksight itself and its ancestors");
     return ExitStatus::kUnreadable;
   }
-  std::vector<std::string> skipped;  // a sentence for each process that cannot be looked at
+  std::vector<std::string> skipped;  // a sentence for each process that cannot be examined
   for (bool is_first = true;; is_first = false) {
     if (!is_first) std::erase_if(keys, has_ended);
     if (keys.empty()) {
@@ -114,7 +114,8 @@ ExitStatus explain(const files::Reader& reader, const WhyLine& line) {
     inspect::LiveTreeOptions options = line.options;
     options.others.assign(keys.begin() + 1, keys.end());
     options.stop = !line.no_stop;
-    options.of_idle = !line.all;  // with --all too many processes are idle and healthy to show their stacks
+    // With --all, too many processes are idle and healthy. Their stacks are not shown.
+    options.of_idle = !line.all;
     options.progress = [&](std::size_t done, std::size_t total) { progress.show(done, total); };
     auto tree = inspect::look_at_tree(reader, keys.front().pid, options);
     progress.clear();

@@ -18,21 +18,21 @@
 namespace forksight {
 namespace {
 
-// What in a stack shows that it belongs to this context.
+// How a stack shows that it belongs to a context.
 enum class Mark {
   kPythonFile,  // the text is in the file of a Python frame
   kFunction,    // a native function begins with the text
   kModule,      // the text is in the file name of a native module
 };
 
-// What the finding is about. Each remedy is for one of these.
+// What a finding is about. Each remedy is for one kind of trouble.
 enum class Trouble {
   kCopiedState,  // a forked child hangs on state that its fork broke
-  kLostTask,     // the same in a program without an interpreter, which waits for threads that its fork did not copy
+  kLostTask,     // the same in a program without an interpreter; the child waits for threads that its fork did not copy
   kFullPipe,     // a child writes to a pipe, and its parent waits for the child to end
 };
 
-// A case of the hazard suite that follows the remedy and ends well. Without the remedy this rule reports the case.
+// A case of the hazard suite that follows the remedy and ends well. Without the remedy, `rule` reports the case.
 struct Test {
   std::string_view rule;
   std::string_view by;
@@ -42,13 +42,13 @@ struct Context {
   Trouble trouble;
   Mark mark;
   std::string_view text;
-  std::string_view then;    // what happens to the other processes and to the work once the worker is ended; "{}": its parent
+  std::string_view then;    // what happens to the others and to the work when the worker is ended; "{}": parent's pid
   std::string_view remedy;  // how to start workers without the broken state
   std::array<Test, 2> tests = {};
 };
 
-// The first context that fits is taken. So a framework is listed before the one that it is built on. The suite's test
-// reads `tests`.
+// The first context of the table that fits is used. So a framework comes before the framework that it is built on. A
+// test of the suite reads `tests`.
 constexpr std::array kContexts{
     Context{Trouble::kCopiedState, Mark::kPythonFile, "/torch/utils/data/",
             "the DataLoader in process {} then raises a RuntimeError, and the batches that are not delivered are lost.",
@@ -136,7 +136,7 @@ bool shows(const model::Stack& stack, const Context& context) {
   });
 }
 
-// The stacks that may show the context: those of the finding's processes, and that of the fork.
+// The stacks that may show the context: the stacks of the finding's processes, and the stack of the fork.
 std::vector<const model::Stack*> find_stacks(const model::Model& model, const Finding& finding, Trouble trouble) {
   std::vector<const model::Stack*> stacks;
   if (trouble != Trouble::kFullPipe) {
@@ -181,12 +181,12 @@ const Context* find_context(const model::Model& model, const Finding& finding, T
   return context == kContexts.end() ? nullptr : &*context;
 }
 
-// The process still exists, will never go on, and can be ended by the user.
+// True if the process still exists, will never go on, and can be ended by the user.
 bool can_be_ended(const model::Process& process) {
   return is_proven_dead(process) && !has_ended(process) && !process.is_core && !process.killed_by_run;
 }
 
-// Returns the process that started the hanging one; null if it has ended, or is no longer the parent. When the user
+// Returns the process that started the hanging process; null if it has ended, or is no longer the parent. When the user
 // ends the hanging process, the framework's code in this parent reacts.
 const model::Process* find_starter(const model::Model& model, const Finding& finding, Trouble trouble) {
   const model::Process& process = model.processes[finding.process];
@@ -208,7 +208,7 @@ std::string tell_whom_to_end(const model::Model& model, const Finding& finding) 
   return fmt::format("Now: end processes {} (kill -9 {})", fmt::join(pids, ", "), fmt::join(pids, " "));
 }
 
-// Names a process that waits for the finding's process to end, and so goes on when that process is ended.
+// Names a process that waits until the finding's process ends. It goes on when the user ends that process.
 std::string tell_who_goes_on(const model::Model& model, const Finding& finding) {
   for (const model::Process& process : model.processes) {
     if (process.waits_for == finding.process && process.waits_via == "wait4" && !has_ended(process))

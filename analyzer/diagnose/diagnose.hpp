@@ -1,4 +1,4 @@
-// From the model to the findings.
+// Makes the findings from the model.
 #pragma once
 
 #include <string>
@@ -13,16 +13,18 @@ namespace forksight {
 // the rest.
 std::vector<Finding> diagnose(const model::Model& model);
 
-// `nameless` is a model that was loaded without symbols. False: with symbols no rule would find anything either. True:
-// a rule finds something without symbols, or a rule that needs names might.
+// `nameless` is a model that was loaded without symbols. Returns false if no rule would find anything in the model with
+// symbols either. Returns true if a rule finds something without symbols, or if a rule that needs names might find
+// something.
 bool may_find_with_names(const model::Model& nameless);
 
-// Processes that are proven dead and that none of `findings` explains. Leaves out processes that something named could
+// Returns the processes that are proven dead and that none of `findings` explains. Leaves out a process if something
+// that could wake it is known by name.
 // wake.
 std::vector<model::ProcessId> find_unexplained_processes(const model::Model& model,
                                                          const std::vector<Finding>& findings);
 
-// One sentence for each such process, for Model::limits.
+// Returns one sentence for each such process, for Model::limits.
 std::vector<std::string> find_unexplained(const model::Model& model, const std::vector<Finding>& findings);
 
 // Calls diagnose() and find_unexplained(). Appends to model.limits.

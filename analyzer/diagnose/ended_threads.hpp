@@ -1,4 +1,4 @@
-// The first thread of a process may have ended by pthread_exit(). The kernel lists it until the last one has ended.
+// The first thread of a process may have ended by pthread_exit(). The kernel lists it until the last thread has ended.
 #pragma once
 
 #include "model/model.hpp"

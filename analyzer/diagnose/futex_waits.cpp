@@ -69,12 +69,13 @@ const Known* find_known(std::string_view function) {
 }
 
 const Known* find_known(const model::Stack& stack) {
-  // Searched from the user's frame inwards: what the user called comes before the functions that implement it.
+  // The search goes from the user's frame inwards. So it finds what the user called before the functions that implement
+  // it.
   const std::size_t user = words::find_user_part(stack).first;
   for (std::size_t i = user; i-- > 0;) {
     if (const Known* const known = find_known(stack.frames[i].function)) return known;
   }
-  // Libraries that are not part of a language: their frames count as the user's.
+  // These libraries are not part of a language, so their frames count as frames of the user.
   for (const char* const library : {"absl::", "folly::", "parking_lot"}) {
     if (user == stack.frames.size() || !stack.frames[user].function.starts_with(library)) continue;
     if (const Known* const known = find_known(library)) return known;

@@ -46,7 +46,7 @@ std::string object_name(const model::HandlerWait& wait, const char* kind) {
   return wait.object_name.empty() ? fmt::format("the {} at {:#x}", kind, wait.object) : wait.object_name;
 }
 
-// "thread 12 "worker", a worker of OpenBLAS"; "itself" for the thread itself.
+// "thread 12 "worker", a worker of OpenBLAS"; "the forking thread itself" if it is that thread.
 std::string owner_words(const model::Model& model, const model::HandlerRun& run, const model::HandlerWait& wait) {
   const model::Thread& owner = model.threads[*wait.owner];
   const bool is_self = run.thread ? *run.thread == *wait.owner : owner.tid == run.tid;
@@ -106,7 +106,8 @@ std::string order_sentence(const model::Model& model, const model::HandlerRun& r
       run.of, library.empty() ? std::string() : fmt::format(", registered by {}", words::base_name(library)));
 }
 
-// The handlers that were called before this one: prepare handlers are called last registered first.
+// Returns the handlers that were called before this one. Prepare handlers are called in the reverse order of their
+// registration.
 std::vector<model::HandlerId> find_earlier(const model::Model& model, const model::HandlerRun& run) {
   std::vector<model::HandlerId> earlier;
   for (model::HandlerId id = run.handlers + 1; id < model.handlers.size() && earlier.size() + 1 < run.place; ++id) {
@@ -115,8 +116,8 @@ std::vector<model::HandlerId> find_earlier(const model::Model& model, const mode
   return earlier;
 }
 
-// The earlier handler that took the lock: the one whose function is on the stack that took it; or the only one of the
-// library that took it.
+// Returns the earlier handler that took the lock: the handler whose function is on the stack that took the lock. If
+// there is none, returns the handler of the library that took the lock, if that library has only one.
 std::optional<model::HandlerId> find_taker(const model::Model& model, const model::HandlerRun& run,
                                            const model::HandlerHold& hold) {
   std::vector<model::HandlerId> of_library;
@@ -159,8 +160,8 @@ std::optional<Inversion> find_inversion(const Evidence& evidence, const model::H
   return std::nullopt;
 }
 
-// True if a signal handler may wake the thread that has the lock, or that is to be joined. False if that thread itself
-// waits for a lock or for the end of a thread, because no handler can end such a wait.
+// True if a signal handler may wake the thread that has the lock or that the handler wants to join. False if that
+// thread itself waits for a lock or for the end of a thread, because no signal handler can end such a wait.
 bool may_other_be_woken(const Evidence& evidence, const model::HandlerRun& run) {
   const model::Process& process = evidence.process(run.process);
   const model::HandlerWait* const wait = innermost_wait(run);
@@ -220,7 +221,7 @@ Finding describe(const char* slug, const Evidence& evidence, const model::Handle
     finding.culprit.holder->alive = model.threads[*wait->owner].process == run.process;
     finding.culprit.stack = wait->owner_stack.known() ? wait->owner_stack : model.threads[*wait->owner].created_at;
   }
-  finding.culprit.is_now = run.place == 0 && finding.culprit.stack.known();  // only seen from outside
+  finding.culprit.is_now = run.place == 0 && finding.culprit.stack.known();  // `place` is 0: only seen from outside
   if (wait != nullptr) finding.stack = wait->stack;
   if (touch != nullptr) finding.stack = touch->stack;
   if (seen != process.waits.end() && seen->stack.known() && !seen->stack.cut) finding.stack = seen->stack;

@@ -9,7 +9,7 @@ namespace forksight::orders {
 namespace {
 
 constexpr std::size_t kMostKept = 2'000'000;
-constexpr std::size_t kMostWork = 5'000'000;  // threads that may be looked up
+constexpr std::size_t kMostWork = 5'000'000;  // how many threads the searches may look up altogether
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// The words for places, processes, threads, locks and times in sentences. Short forms: base names, and no addresses
-// where there is a name.
+// The words for places, processes, threads, locks and times in sentences. They are short: base names, and no addresses
+// if there is a name.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +20,25 @@ using model::base_name;
 // code.
 enum class Whose { kUser, kLibrary, kRuntime };
 Whose whose(const model::Frame& frame);
-// What a frame that is left out belongs to: "libtorch_cpu.so.1.13", "multiprocessing", "the C++ library".
+// Names the code of a frame that a report leaves out: "libtorch_cpu.so.1.13", "multiprocessing", "the C++ library".
 std::string code_of(const model::Frame& frame);
 
-// The first frame of the user, or of a library that the user chose: not of libc, libstdc++, an OpenMP runtime, the
-// loader or forksight, nor of a standard header. Null if there is none.
+// The first frame of the user's code, or of a library that the user chose. Frames of libc, libstdc++, an OpenMP
+// runtime, the loader, forksight or a standard header do not count. Null if there is none.
 const model::Frame* find_user_frame(const model::Stack& stack);
-// The user's frames and those between them, as indices [first, last); empty if there is none.
+// The user's frames and the frames between them, as indices [first, last); empty if there is none.
 std::pair<std::size_t, std::size_t> find_user_part(const model::Stack& stack);
 
 // All of the user's frames, innermost first, without guessed ones.
 std::vector<const model::Frame*> find_user_frames(const model::Stack& stack);
 
-// The index of the first frame at a line of the program itself: users who called into a library recognise that line. If
-// there is none, the index of the frame that find_user_frame returns.
+// The index of the first frame at a line of the program itself. Users who called into a library recognise that line. If
+// there is no such frame, the index of the frame that find_user_frame() returns.
 std::size_t find_user_line(const model::Stack& stack);
 
-// The stack from the user's first frame on that is not an operation of a lock ("SpinLock::lock"); the whole stack if
-// there is no such frame. For locks that the user implemented: the places that use them say more than the lock
-// functions.
+// The stack without its innermost frames up to the user's first frame that is not an operation of a lock
+// ("SpinLock::lock"). The whole stack if there is no such frame. For locks that the user implemented: the places that
+// use them say more than the functions of the lock.
 model::Stack without_lock_functions(const model::Stack& stack);
 
 // "app.c:31", "work in libfoo.so", "libfoo.so+0x12f0", "train.py:7, work in libfoo.so"; "" if nothing is known.
@@ -82,18 +82,18 @@ inline constexpr std::uint64_t kNsPerMs = 1'000'000;
 // "1 thread", "3 threads"
 std::string count(std::uint64_t number, std::string_view one, std::string_view many);
 
-// The frame belongs to Python's standard library, and not to an installed package.
+// True if the frame belongs to Python's standard library, and not to an installed package.
 bool is_python_library(const model::Frame& frame);
-// The kernel called a signal handler somewhere on this stack.
+// True if the kernel called a signal handler somewhere on this stack.
 bool is_in_signal_handler(const model::Stack& stack);
 
 bool is_python(const model::Process& process);
-// "a handler of SIGTERM", or "a signal handler" where none is named.
+// "a handler of SIGTERM"; "a signal handler" if none is known by name.
 std::string ways_out(const model::Process& process);
-// The stack waits for a lock object of CPython.
+// True if the stack waits for a lock object of CPython.
 bool is_python_lock(const model::Stack& stack);
-// The same for a wait on a semaphore: the interpreter uses semaphores only inside its locks. If the interpreter's
-// functions have no names, it is enough that the interpreter called sem_wait() itself.
+// True if the stack waits for a lock object of CPython on a semaphore: the interpreter uses semaphores only inside of
+// its locks. If the interpreter's functions have no names, it is enough that the interpreter called sem_wait() itself.
 bool is_python_semaphore(const model::Stack& stack);
 
 }  // namespace forksight::words

@@ -114,7 +114,7 @@ std::int64_t sign_extended(std::uint64_t value, std::size_t width) {
   return static_cast<std::int64_t>(value << unused) >> unused;
 }
 
-// The names of the bits that are set. Bits without a name form one number at the end.
+// Returns the names of the bits that are set. If some of these bits have no name, they form one number at the end.
 Json bits(std::uint64_t value, std::string_view (*name_of)(std::uint64_t)) {
   Json names = Json::array();
   std::uint64_t unnamed = 0;

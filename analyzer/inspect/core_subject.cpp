@@ -15,7 +15,7 @@
 namespace forksight::inspect {
 namespace {
 
-// The thread is in sched_yield() called by OpenBLAS. OpenBLAS calls it only while it waits for another thread.
+// True if the thread is in sched_yield(), called by OpenBLAS. OpenBLAS calls it only while it waits for another thread.
 bool is_yielding_in_blas(const model::Stack& stack, const StuckCall& call) {
   return !stack.frames.empty() && is_libc(stack.frames.front().module) &&
          public_name(stack.frames.front().function) == "sched_yield" && !call.stack.frames.empty() &&
@@ -35,9 +35,9 @@ bool is_spinning(const Subject& subject) {
   return call.kind == CallKind::kSpinlock || call.kind == CallKind::kParallel || is_yielding_in_blas(stack, call);
 }
 
-// True if the memory still has the tids of the parent's threads: that of the thread that forked, and those of the
-// others. fork() replaces the first and erases the others. So the process was made by vfork() or by the bare system
-// call, and this memory may belong to the parent, which goes on.
+// True if the memory still has a tid of the parent: that of the thread that forked, which fork() replaces, or that of
+// another thread, which fork() erases. Then the process was made by vfork() or by the bare system call, and this memory
+// may belong to the parent, which goes on.
 bool has_number_of_parent(const image::Image& image) {
   const image::Thread& thread = image.threads.front();
   if (image.threads.size() != 1 || thread.own_tid == 0) return false;
@@ -67,7 +67,7 @@ Subject make_subject(image::Image image) {
   CoreWaits waits = find_core_waits(from);
   subject.waits = std::move(waits.waits);
   if (waits.all_for_good) {
-    // Only the kernel knew whether a signal has a handler, and a core does not have that.
+    // Only the kernel knew whether a signal has a handler. A core does not show that.
     subject.liveness = model::Liveness::kDeadButForSignal;
     subject.sets_no_handlers = !image::Stacks(from).symbols().may_import(kHandlerSetters);
   } else if (is_spinning(subject)) {

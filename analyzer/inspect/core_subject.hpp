@@ -1,5 +1,5 @@
-// A core file as a process to be explained. A core shows one instant of all threads together, which the proof of a hang
-// needs. It lacks what only the kernel knows: signal handlers, descriptors, other processes.
+// Opens a core file as a subject. A core shows all threads at one instant, which the proof of a hang needs. It lacks
+// what only the kernel knows: signal handlers, descriptors, other processes.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// A child waits in a libc function for a lock of libc. Which thread held it at the fork is inferred from the thread
-// that is inside of a function with the same lock now.
+// Explains a child that waits in a libc function for a lock of libc. The thread that held the lock at the fork is
+// inferred: it is the one that is inside of a function with the same lock now.
 #pragma once
 
 #include "inspect/lost_threads.hpp"

@@ -1,4 +1,4 @@
-// Locks of Python that another thread held at the fork, as far as the memory of the lock shows it.
+// Finds locks of Python that another thread held at the fork, as far as the memory of the lock shows that.
 #pragma once
 
 #include <optional>

@@ -16,14 +16,15 @@ namespace forksight::inspect {
 struct SemLock {
   std::uint64_t handle_address = 0;  // where the field `handle` is, in the process
   std::uint64_t thread = 0;          // pthread_self() of the thread that acquired it last
-  std::int32_t count = 0;            // acquired minus released, by this process, since it was forked
-  // It is an RLock, or a semaphore with at most one unit, so one process at most can have it.
+  // How often this process acquired the semaphore since it was forked, minus how often it released it.
+  std::int32_t count = 0;
+  // The object is an RLock, or a semaphore with at most one unit, so at most one process can have it.
   bool is_lock = false;
 };
 
-// The object for the semaphore at address `semaphore` of the process. `hint`: where the parent or a child has it, or 0.
-// `budget`: bytes of memory that may still be searched. nullopt: there is none, it was not found, or several objects
-// look alike.
+// Finds the object for the semaphore at address `semaphore` of the process. `hint`: the address of the object in the
+// parent or in a child, or 0. `budget`: bytes of memory that may still be searched. nullopt: there is no such object,
+// the budget was too small, or several objects look alike.
 std::optional<SemLock> find_sem_lock(const image::Image& image, std::uint64_t semaphore, std::uint64_t hint,
                                      std::uint64_t& budget);
 

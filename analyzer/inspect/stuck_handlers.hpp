@@ -1,5 +1,5 @@
-// Adds an atfork handler that has not returned to the scene. Such a handler is recognised by the thread's stack: the
-// frame of fork() is on it, below the frames of the handler.
+// Adds an atfork handler that has not returned to the scene. The stack of its thread shows such a handler: the frame of
+// fork() lies below the frames of the handler.
 #pragma once
 
 #include <optional>

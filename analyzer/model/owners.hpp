@@ -33,7 +33,7 @@ struct OwnerInfo {
   const char* fix;
 };
 
-std::span<const OwnerInfo> all_owners();  // without kUnknown
+std::span<const OwnerInfo> all_owners();  // without that of kUnknown
 const OwnerInfo& info_of(Owner owner);    // also for kUnknown
 
 // Finds the owner by the start routine, its library, and the stack that made the thread.

@@ -14,7 +14,7 @@
 namespace forksight::proc {
 
 enum class ObjectKind {
-  kOther,    // another object: something besides a process may end a wait for it. A terminal, a timer, a device ...
+  kOther,    // another object (a terminal, a timer, a device ...): more than a process may end a wait for it
   kPipe,     // "pipe:[17]"
   kSocket,   // "socket:[18]"
   kEventfd,  // "eventfd:3", with the number in fdinfo

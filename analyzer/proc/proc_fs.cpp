@@ -17,7 +17,7 @@ namespace forksight::proc {
 namespace {
 
 std::mutex g_failure_mutex;
-std::string g_failure;  // the first one
+std::string g_failure;  // the first failure
 std::uint64_t g_failures = 0;
 
 // Every user may list the processes. So if /proc itself cannot be listed, this is not for lack of rights.

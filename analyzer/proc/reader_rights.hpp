@@ -5,7 +5,7 @@
 namespace forksight::proc {
 
 struct ReaderNeeds {
-  // A debuginfod server is asked. This needs the network, and a cache of files.
+  // True if this process asks a debuginfod server. This needs the network, and a cache of files.
   bool is_server_asked = false;
 };
 

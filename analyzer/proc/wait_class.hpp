@@ -32,7 +32,7 @@ struct WaitTarget {
 };
 
 WaitTarget classify(const ThreadSample& thread);
-// poll, select, epoll_wait and their variants, with or without a timeout.
+// True for poll, select, epoll_wait and their variants, with or without a timeout.
 bool is_poll(const Syscall& call);
 // True if the call ends at a set time, whatever others do.
 bool has_timeout(const Syscall& call);

@@ -1,6 +1,6 @@
 // Two bare rings. The time of "bare" is the lower bound for all transports. It has one producer and one consumer. Its
-// slots are the buffers. A side that waits sleeps on a futex without a timeout. The ring checks nothing and recovers
-// nothing: if a process dies, the other process waits for ever.
+// slots are the buffers themselves. A side that waits sleeps on a futex without a timeout. The ring checks nothing and
+// recovers nothing: if a process dies, the other process waits for ever.
 //
 // "bare, timed" differs in one respect: each sleep has a timeout of 50 ms, as in forksight's queue. Its time is the
 // lower bound for a transport whose waiters look for dead processes without a thread of their own.

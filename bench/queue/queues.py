@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Measures the queue of ipc/ and other transports. All do the same work in one run. The results are in one table.
+"""Measures the queue of ipc/ and other transports in one run. All transports do the same work. One table shows the
+results.
 
 Other work on the machine disturbs the times, so only ratios within one run mean anything. In each round, each measure is
 taken for all transports, one right after the other. The figures are medians of the rounds. The ratio to the bare ring is
@@ -91,7 +92,8 @@ class Bench:
         if measure.key == "spin":
             return spins
         if name == "iceoryx, polling" and measure.key in ("one", "two"):
-            return False  # two processes that poll on one CPU are slow ("one"), and a polling process does not sleep ("two")
+            # "one": two processes that poll on one CPU are slow. "two" is for processes that sleep, but these poll.
+            return False
         # The slow queues of CPython and torch are measured in few rounds.
         return number < self.options.slow_rounds if name in peers.NAMES else True
 

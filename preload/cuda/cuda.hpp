@@ -4,7 +4,7 @@
 // the functions by name in any library that exports them.
 //   A program reaches the driver by symbol, by dlsym, or by cuGetProcAddress. A library between the program and the
 //   driver may export the same names as the driver. So each name has several wrappers, one for each function that has
-//   the name. With only one wrapper, a call by that library would lead back to the library itself.
+//   the name. With only one wrapper for a name, a call by that library would lead back to the library itself.
 #pragma once
 
 #include <atomic>
@@ -38,7 +38,7 @@ extern bool g_watch_cuda;
 // What a look-up of the driver's function `name` returns: a wrapper, or `function` itself if it is not watched.
 std::uint64_t wrap_cuda(const char* name, std::uint64_t function, trace::CudaWay way);
 bool is_cuda_name(const char* name);
-// The address of a wrapper. In hooks_cuda.cpp.
+// The address of a wrapper. Defined in hooks_cuda.cpp.
 std::uint64_t cuda_wrapper(CudaEntry entry, std::uint32_t wrapper);
 
 // Called when cuInit has returned 0.

@@ -22,7 +22,7 @@ using trace::CudaIpcKind;
 using trace::CudaIpcRecord;
 
 constexpr std::uint32_t kHandleWords = 8;
-constexpr std::uint32_t kMaxShared = 256;    // at one time, of either kind
+constexpr std::uint32_t kMaxShared = 256;    // entries in each of the two tables
 constexpr std::uint32_t kMaxRecords = 1024;  // for one process: 4 MiB with their stacks
 constexpr std::size_t kStackBytes = 4U << 10U;
 
@@ -33,7 +33,7 @@ struct Handle {
 // An allocation that this process has exported, or memory of another process that it has open.
 struct Shared {
   std::atomic<std::uint64_t> address;  // 0: free
-  std::uint64_t end;                   // of memory that is open: the address behind its last byte
+  std::uint64_t end;                   // only for memory that is open: the address behind its last byte
   std::uint64_t handle;
   std::uint64_t record;
   std::atomic<std::uint32_t> opens;

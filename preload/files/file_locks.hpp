@@ -24,7 +24,7 @@ void note_file_lock(trace::FileLockKind kind, int fd, const FileRange& range, bo
 
 // True if a lock was held through this descriptor at a fork, so that a release must be examined.
 bool was_held_at_fork(int fd);
-// A lock that is about to be released, and what the kernel says about it before that.
+// A lock that is about to be released, and what the kernel says about it before the release.
 struct FileUnlock {
   std::uint32_t index;         // index of the lock in the table
   std::uint32_t flags;         // trace::FileLockFlag

@@ -1,6 +1,7 @@
 // The hooks about file locks: fcntl(), lockf(), flock(). Calls that do not concern locks are passed on after a few
-// comparisons. The third argument of fcntl() is passed on unchanged. If the command takes none, it is what the register
-// contained (x86-64 psABI 3.5.7: variadic integer arguments use the same registers as others).
+// comparisons. The third argument of fcntl() is passed on unchanged. If the command takes no third argument, the hook
+// passes on what the register of that argument contained (x86-64 psABI 3.5.7: variadic integer arguments use the same
+// registers as others).
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>

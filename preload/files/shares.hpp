@@ -21,9 +21,10 @@ struct Share {
   trace::ShareKind kind;
   std::uint64_t record;  // ref to kShare; 0: no recorded fork has shared the file
   bool is_inherited;     // an ancestor opened the file, and a recorded fork shared it
-  // kEpoll, inherited: how many descriptors this process has added. Above kMaxAdded, `added` does not have all of them.
+  // For an inherited epoll instance: how many descriptors this process has added. If there are more than kMaxAdded,
+  // `added` does not have all of them.
   std::uint8_t added_count;
-  std::int32_t added[kMaxAdded];  // their descriptors
+  std::int32_t added[kMaxAdded];  // the descriptors that this process has added
 };
 
 // How many epoll instances and connections of this process a fork has shared. 0: the hooks have nothing to do.

@@ -26,7 +26,7 @@ constexpr std::size_t kOrderStackBytes = 2048;
 
 struct Orders {
   KeyTable<0> keys;
-  std::uint64_t records[kPlaces];  // refs; 0: being written, or there was no room in the trace
+  std::uint64_t records[kPlaces];  // refs; 0: the record is being written, or the trace had no room for it
 };
 
 constinit Orders* g_orders = nullptr;
@@ -71,8 +71,8 @@ bool queues(const HeldLock* taken) {
   return decode_lock<RwlockMemory>(lock).flags == RwlockMemory::kReadersWaitBehindWriters;
 }
 
-// Not inlined, because it is rarely called, and the frame of the look-up must stay small. `held` is null if a writer
-// takes a rwlock for which queues() is true, and holds no lock with a number.
+// Not inlined, because it is rarely called, and the frame of its caller, which looks up the order, must stay small.
+// `held` is null if a writer takes a rwlock for which queues() is true, and holds no lock with a number.
 __attribute__((noinline, cold)) std::uint64_t write_order(Slot& slot, const HeldLock* held, const HeldLock* taken,
                                                           std::uint32_t gates) {
   if (held != nullptr) want_module_of(held->site.pc);

@@ -6,7 +6,8 @@ namespace forksight {
 
 // Writes the kFork record: where fork was called, all threads, and what the participants have prepared.
 void append_fork_record(Fork& fork);
-// The fork is done and returned `child` and `error`. Writes nothing if the fork has no record.
+// Called when the fork is done. `child`: its return value. `error`: its errno. Writes nothing if the fork has no
+// record.
 void append_forked(const Fork& fork, long child, int error);
 
 }  // namespace forksight

@@ -161,7 +161,7 @@ void prepare_bypass(Slot* self, const Site& site, std::uint32_t flags) {
   try_filter(TryBy::kClone);
   self->fork_entry_ns = now_ns();
   self->fork_kind = ForkKind::kBypassed;
-  const Site outer = self->fork_site;  // of a fork() that this thread is inside of
+  const Site outer = self->fork_site;  // of an outer fork() that this thread is inside of
   self->fork_site = site;
   Fork fork = fork_of(*self, ForkKind::kBypassed, flags);
   prepare_and_record(fork);
@@ -203,8 +203,8 @@ FORKSIGHT_EXPORT(int, forkpty, int* terminal, char* name, const termios* setting
   return child;
 }
 
-// pthread_atfork calls this function. initialise() registers the shim's own handlers first. Instead of all other
-// handlers, their trampolines are registered (atfork_list.hpp).
+// pthread_atfork calls this function. initialise() registers the shim's own handlers first. For each other handler, a
+// trampoline is registered instead (atfork_list.hpp).
 FORKSIGHT_EXPORT(int, __register_atfork, void (*prepare)(), void (*parent)(), void (*child)(), void* library) {
   initialise();
   using Register = int (*)(void (*)(), void (*)(), void (*)(), void*);

@@ -43,7 +43,7 @@ constinit std::uint64_t g_call_records[kCallCount] = {};
 constinit LostCall g_lost[kMaxLost] = {};
 constinit std::uint32_t g_lost_count = 0;
 constinit bool g_lost_own = false;
-// The union of the locks of g_lost, which each call checks.
+// The union of the locks of all entries in g_lost. Each marked call looks at it.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_lost_locks = 0;
 
 void sum_up() {
@@ -91,7 +91,7 @@ std::uint64_t touch_call(LibcCall call, const Site& site) {
   return append(trace::RecordType::kTouch, touch, Importance::kFinding);
 }
 
-// Called when a call has returned that always takes these locks: so no lost thread holds them.
+// Called when a call that always takes these locks has returned. So no lost thread holds these locks.
 void disprove(std::uint64_t locks) {
   for (std::uint32_t i = 0; i < g_lost_count; ++i) {
     if (!g_lost[i].cured) g_lost[i].locks &= ~locks;

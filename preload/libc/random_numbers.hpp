@@ -1,6 +1,6 @@
-// Random numbers that forked children draw from libc's generators. They inherit the state of the generators from the
-// parent. The first number of each child is recorded: if two children of one process drew the same first number, their
-// later numbers are the same, too.
+// Random numbers that forked children draw from libc's generators. Children inherit the state of the generators from
+// the parent. The first number of each child is recorded: if two children of one process drew the same first number,
+// their later numbers are the same, too.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace forksight {
 
-// Of one generator. kUsed: this process has drawn a number or seeded it. kInherited: only an ancestor has.
+// The state of one generator. kUsed: this process has drawn a number from it or has seeded it. kInherited: only an
+// ancestor has done so.
 enum class DrawState : std::uint8_t { kUnused, kUsed, kInherited };
 inline constexpr std::uint32_t kGenerators = 2;
 extern DrawState g_draw_states[kGenerators];

@@ -36,7 +36,7 @@ struct File {
   std::uint64_t inode;
 };
 
-// kNew: recorded at the fork that is in progress. kReported: it was recorded what became of the bytes.
+// kNew: recorded at the fork that is in progress. kReported: a record says what became of the bytes.
 enum class Stage : std::uint32_t { kFree, kNew, kWatched, kReported };
 
 struct Kept {

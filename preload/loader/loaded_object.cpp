@@ -17,8 +17,8 @@ namespace forksight {
 
 namespace {
 
-// The hash is that of FNV-1a, but takes a word at a time. A product changes the high bits most, so add() mixes them
-// into the low bits by a shift.
+// The hash is that of FNV-1a, but takes a word at a time. A multiplication changes the high bits most, so add() mixes
+// these into the low bits by a shift.
 constexpr std::uint64_t kPrime = 0x100000001b3;
 
 std::uint64_t add(std::uint64_t hash, std::uint64_t word) {
@@ -73,8 +73,8 @@ bool copy(std::uint64_t from, void* to, std::size_t bytes, bool stays) {
   return true;
 }
 
-// The mapped range of an object's segments. `is_it`: the program headers name the dynamic section that the loader's
-// list gives for the object. If not, these are not its program headers.
+// The mapped range of an object's segments. `is_it`: true if the program headers name the dynamic section that the
+// loader's list gives for the object. If false, these are not the program headers of that object.
 struct Range {
   std::uint64_t start;
   std::uint64_t end;

@@ -27,8 +27,8 @@ constinit std::uint32_t g_count = 0;
 constinit const link_map* g_last_at_startup = nullptr;
 constinit std::atomic<std::int32_t> g_busy{0};  // tid of the thread that works on the table; 0: none
 
-// True while the working thread reads an object of the start-up, which stays loaded. It is read without a system call,
-// which a filter could refuse.
+// True while the working thread reads an object that was loaded at start-up. Such an object stays loaded, so it is read
+// directly, without a system call that a filter could refuse.
 constinit bool g_reads_permanent = false;
 
 bool copy(std::uint64_t from, void* to, std::size_t bytes) {

@@ -1,4 +1,5 @@
-// The thread is in the middle of a fork and about to sleep. So the time for a search through all slots does not matter.
+// The calling thread is in the middle of a fork and about to sleep. So it does not matter how long a search through all
+// slots takes.
 #include "locks/handler_wait.hpp"
 
 #include "guest/sys.hpp"

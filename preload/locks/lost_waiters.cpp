@@ -26,7 +26,7 @@ using trace::SyncOperation;
 using trace::TouchAction;
 
 constexpr std::uint32_t kMaxLostWaits = 256;
-constexpr std::uint32_t kMostWaitersRecorded = 4;  // of one object
+constexpr std::uint32_t kMostWaitersRecorded = 4;  // for each object
 constexpr int kMostYields = 10'000;
 constexpr std::size_t kWaiterStackBytes = 16U << 10U;
 constexpr std::size_t kTouchStackBytes = 16U << 10U;
@@ -149,8 +149,8 @@ LostWait* find_examined(const volatile void* object, LockKind kind) {
     stage = wait->stage.load(std::memory_order_relaxed);
   }
   // The thread that examines the object finishes soon, because it waits for nothing. A child that is forked meanwhile
-  // begins again. The bound is needed if a signal handler has interrupted that thread and gets here itself, although
-  // these functions are not allowed in signal handlers.
+  // begins again. The loop is bounded, because a signal handler may have interrupted that thread and get here itself,
+  // although functions of condition variables and barriers are not allowed in signal handlers.
   for (int i = 0; stage == Stage::kBusy && i < kMostYields; ++i) {
     sys::yield();
     stage = wait->stage.load(std::memory_order_acquire);
@@ -166,7 +166,7 @@ std::uint64_t append_waiter(const LostWait& wait, std::uint64_t thread, std::uin
 }
 
 // Writes kHeld records of the lost waiters, and returns the first one. The slots of lost threads can be read until new
-// threads take them. If none can be read, the one record has no stack.
+// threads take them. If none can be read, there is only one record, and it has no stack.
 std::uint64_t record_waiters(const LostWait& wait) {
   std::uint64_t first = 0;
   std::uint32_t written = 0;
@@ -259,7 +259,7 @@ Touch touch_barrier(const volatile void* object, SyncOperation operation, const 
     wait->stage.store(Stage::kGone, std::memory_order_relaxed);
     return {0};
   }
-  // When the round of the lost arrivals is complete, only a destroy waits for them.
+  // When the barrier's round in which the lost threads arrived is complete, only a destroy waits for these threads.
   if (operation == SyncOperation::kWait && (now.round != then.round || then.pending() == 0)) return {0};
   const bool aborts = g_config.on_orphan == trace::OrphanPolicy::kAbort && operation == SyncOperation::kDestroy;
   const Touch touch = record_touch(*wait, trace::TouchKind::kBarrier, operation,

@@ -34,7 +34,7 @@ bool is_mpi_name(const char* name);
 // The function to call instead of `function`, which has this name: a wrapper, or `function` itself if it is not
 // watched.
 std::uint64_t wrap_mpi(const char* name, std::uint64_t function);
-// The address of a wrapper. In hooks_mpi.cpp.
+// The address of a wrapper. Defined in hooks_mpi.cpp.
 std::uint64_t mpi_wrapper(MpiEntry entry, std::uint32_t wrapper);
 // Called at the first call of such a function in a process, and at some later calls. `function` is its address.
 void note_mpi_use(MpiEntry entry, std::uint64_t function);

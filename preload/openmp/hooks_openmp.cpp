@@ -20,8 +20,8 @@ struct Call {
   forksight::RegionGuard guard;
 };
 
-// Finds the runtime that serves this caller. If the function is null, the caller's runtime was unloaded, or it has no
-// such entry.
+// Finds the runtime that serves this caller. If the function in the result is null, the caller's runtime was unloaded,
+// or has no such entry.
 inline Call find(OmpEntry entry, std::uint64_t caller) {
   forksight::initialise();
   forksight::Runtime* runtime = forksight::runtime_of_caller(caller);

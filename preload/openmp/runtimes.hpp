@@ -59,7 +59,7 @@ Runtime& runtime_at(std::uint32_t index);
 // to its runtime is cached.
 Runtime* runtime_of_caller(std::uint64_t caller);
 std::uint64_t entry_of(Runtime& runtime, OmpEntry entry);
-// The address of the entry for this caller, if no runtime is known.
+// The address of the entry for a caller whose runtime is not known: asks the loader.
 std::uint64_t find_entry_by_loader(std::uint64_t caller, OmpEntry entry);
 
 // The number of living threads that the thread `creator_tid` made through this runtime: its pool without itself.

@@ -1,5 +1,5 @@
-// A call, in a forked child, of a library that was initialised before the fork (CUDA, MPI, UCX): the name of the
-// function, the stack of its caller, and its result.
+// Records a call that a forked child makes into a library that was initialised before the fork (CUDA, MPI, UCX): the
+// name of the function, the stack of its caller, and its result.
 #pragma once
 
 #include <cstdint>

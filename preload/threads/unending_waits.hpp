@@ -15,9 +15,9 @@ void note_lost_threads(std::uint64_t fork);
 bool has_lost_threads();
 std::uint64_t latest_fork_with_losses();  // ref to the record of the latest such fork; 0: none
 
-// Called before a futex wait without a timeout. Records the wait if only a signal handler can end it, or nothing: the
-// word is private to this process, still has the expected value, and no other thread exists. Records at most a few
-// hundred waits in a process.
+// Called before a futex wait without a timeout. Records the wait if nothing can end it except perhaps a signal handler.
+// This is so if the word is private to this process, still has the expected value, and no other thread exists. Records
+// at most a few hundred waits in a process.
 Touch touch_futex(const volatile std::uint32_t* word, std::uint32_t operation, std::uint32_t value, const Site& site);
 
 }  // namespace forksight

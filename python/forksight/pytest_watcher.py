@@ -18,7 +18,7 @@ import xml.etree.ElementTree as xml
 
 PATIENCE = 3.0      # seconds that pytest has to react to the signal
 LOOK_LIMIT = 60     # seconds that one call of `forksight why` may take
-MOST_TRIES = 3      # how many signals are sent in one phase of a test, if the phase continues after each signal
+MOST_TRIES = 3      # after this number of signals in one phase, pytest has PATIENCE only once to react to a signal, not twice
 PACE = 0.5          # seconds between two checks of whether pytest is alive
 MOST_IDLE = 0.1     # share of one processor; a process tree that uses more is taken to be working
 
@@ -189,7 +189,7 @@ class Watcher:
         phase["deadline"] = time.monotonic() + max(self.settings["seconds"], PATIENCE)
         below = find_descendants(self.pid) if is_exit else {}
         if is_exit:
-            # Without the dead descendants, pytest may end by itself.
+            # When its dead descendants are killed, pytest may end by itself.
             end(dead)
             if self.await_answer(phase):
                 return
@@ -222,7 +222,7 @@ class Watcher:
         return path
 
     def end_pytest(self, phase, text, path):
-        """Ends pytest, whose main thread waits in native code, which no Python handler can interrupt."""
+        """Ends pytest. Its main thread waits in native code, which no Python handler can interrupt."""
         if self.settings["junit"]:
             self.results[phase["name"]] = {"outcome": "failed", "duration": self.settings["seconds"], "text": text}
             try:

@@ -47,7 +47,8 @@ static void start_worker(void) {
 static void let_second_fork(void) {
   baton_pass(first_is_inside);
   while (!atomic_load(&second_has_forked)) {
-    // The system call is read before the flag: a thread that is inside the handler also sleeps in a futex.
+    // The system call is read before the flag. The thread also sleeps in a futex while it joins the worker in the
+    // handler, but then it has set the flag before.
     if (call_of(atomic_load(&second_tid)) == SYS_futex && !atomic_load(&second_is_inside)) return;
     sched_yield();
   }

@@ -1,9 +1,9 @@
 // Mechanism: two libraries each guard their lock with a prepare handler. A worker locks the ledger's lock and then the
-//            journal's. fork() calls the handler that was registered last first. So it locks the journal's lock and
-//            then the ledger's.
+//            journal's lock. fork() calls prepare handlers in the reverse order of their registration. So it locks the
+//            journal's lock and then the ledger's lock.
 // To blame:  the order in which the libraries were started. The prepare handlers run in the reverse of that order.
 // User sees: now and then the parent stops in fork(), at 0 % CPU. There is no child yet.
-// Fix:       register the handlers so that the handler that is registered last belongs to the lock that is taken first.
+// Fix:       register the handlers in the reverse of the order in which the locks are taken.
 // Repaired:  the journal is started before the ledger.
 //
 // EXPECT-BARE: hang

@@ -2,7 +2,7 @@
 //            job waits for the thread that forks.
 // To blame:  fork() while the library works. OpenBLAS's handler joins its workers in the same way.
 // User sees: the parent stops in fork(), at 0 % CPU. There is no child yet.
-// Fix:       fork while the library is idle, or posix_spawn(), which calls no handlers.
+// Fix:       fork while the library is idle, or use posix_spawn(), which calls no handlers.
 // Repaired:  the job is done before the fork.
 //
 // EXPECT-BARE: hang

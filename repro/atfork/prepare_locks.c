@@ -3,7 +3,7 @@
 //            which it runs.
 // To blame:  fork() with the library's mutex held.
 // User sees: the parent stops in fork(), at 0 % CPU. There is no child yet.
-// Fix:       fork after the mutex is released, or posix_spawn(), which calls no handlers.
+// Fix:       fork after the mutex is released, or use posix_spawn(), which calls no handlers.
 // Repaired:  the mutex is released before the fork.
 //
 // EXPECT-BARE: hang

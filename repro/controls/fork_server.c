@@ -80,7 +80,7 @@ int main(void) {
   baton_wait(is_inside);
   if (pthread_create(&threads[1], NULL, wait_for_work, NULL) != 0) abort();
   baton_wait(is_inside);
-  // The second thread has begun to wait for work when this thread can lock the mutex.
+  // When this thread can lock the mutex, the second thread has begun to wait for work.
   pthread_mutex_lock(&queue);
   pthread_mutex_unlock(&queue);
   int sum = 0;

@@ -1,8 +1,8 @@
 // Mechanism: none. A thread is inside of dlopen(): the library's constructor runs, under the loader's lock. The child
 //            loads a library itself, looks up a symbol and allocates memory. fork() resets that lock of the loader, and
 //            malloc's locks.
-// Right:     the child ends at once. The loader has another lock, that of dl_iterate_phdr(), which fork() does not
-//            reset: see walk_of_objects.
+//            So the child ends at once. fork() does not reset another lock of the loader, that of dl_iterate_phdr():
+//            see walk_of_objects.
 // Repaired:  the constructor has returned before the fork.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.

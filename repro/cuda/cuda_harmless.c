@@ -1,7 +1,8 @@
 // Mechanism: none. forksight must report nothing about these uses of the driver. The macro chooses one:
 //   UNUSED    the child does not use CUDA
 //   EXEC      the child execs a program that uses CUDA
-//   TEARDOWN  the child's exit handler asks for the current context, to free memory: refused, without harm
+//   TEARDOWN  the child's exit handler asks for the current context, to free memory. The driver refuses the call, which
+//             does no harm
 //   LOADED    the parent loads the driver and asks for its version, and only the child initialises it
 //   THREADS   as UNUSED, in a process with a second thread
 // To blame:  nobody.

@@ -3,7 +3,7 @@
 // To blame:  an exporter that ends before its importers have closed the memory. The memory is freed when the exporter
 //            ends.
 // User sees: an illegal address, or wrong data, in the importer. The test driver ends the program.
-// Fix:       the exporter waits for its importers, or shares memory that the driver counts (cuMemCreate).
+// Fix:       the exporter waits for its importers, or shares memory whose users the driver counts (cuMemCreate).
 // Repaired:  the exporter waits until the importer has closed the memory.
 //
 // EXPECT-BARE: error

@@ -2,7 +2,7 @@
 //            reports that. Another importer is killed while it has memory open, and reports nothing.
 // To blame:  an exporter that waits for a message of the importer, and does not notice that the importer has ended.
 // User sees: each worker that dies leaves device memory of the exporter allocated. PyTorch calls such memory limbo.
-// Fix:       watch the importers, too, by the end of a socket or by a pidfd.
+// Fix:       also notice when an importer ends, by its socket or by a pidfd.
 // Repaired:  the exporter treats the end of the socket like a report.
 //
 // EXPECT-BARE: error

@@ -1,9 +1,10 @@
-// Mechanism: a program opens the handle that comes with each message, although it has that memory open already. In
-//            another context of the process every driver refuses that. In the same context drivers before CUDA 11
-//            refuse it, because they do not count. The test driver refuses both. This case stays in the same context.
+// Mechanism: a program opens the handle that comes with each message, although it has that memory open already. Every
+//            driver refuses the second open in another context of the process. Drivers before CUDA 11 also refuse it in
+//            the same context, because they do not count how often memory is open. The test driver refuses both. This
+//            case stays in the same context.
 // To blame:  an importer that keeps no table of the memory that it has open.
 // User sees: the second open returns 208 (already mapped) or 201 (invalid context).
-// Fix:       open the handle once, count its users, and close it with the last one.
+// Fix:       open the handle once, count its users, and close it when the last user has finished.
 // Repaired:  the program uses the first pointer again.
 //
 // EXPECT-BARE: error

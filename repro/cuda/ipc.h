@@ -12,7 +12,7 @@
 
 #include "driver.h"
 
-// From the same source as driver.h.
+// These declarations have the same source as those of driver.h.
 typedef struct {
   char reserved[64];
 } CUipcMemHandle;
@@ -72,7 +72,7 @@ static inline int hear_word(int socket) {
   return hear(socket, &byte, 1);
 }
 
-// The exit status, or 128 + the signal.
+// Returns the exit status of the process, or 128 + the number of the signal that ended it.
 static inline int end_of(pid_t pid) {
   int status = 0;
   if (waitpid(pid, &status, 0) != pid) abort();

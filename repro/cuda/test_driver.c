@@ -1,7 +1,7 @@
 // A test driver: a libcuda.so.1 without a device. It has the entry points that the cases use, and counts contexts and
 // memory. If a process has initialised it, forked children of that process get CUDA_ERROR_NOT_INITIALIZED, as from the
-// real driver. The only exceptions are calls that need no initialised driver, as cuDriverGetVersion. Its only kernel
-// adds numbers. cuDeviceGetName returns a name that says that this is the test driver.
+// real driver. The only exceptions are calls that need no initialised driver, such as cuDriverGetVersion. Its only
+// kernel adds numbers. cuDeviceGetName returns a name that says that this is the test driver.
 #include "driver.h"
 
 #include <pthread.h>
@@ -16,13 +16,13 @@ static pid_t initialised_in;  // the process that called cuInit; 0: none
 static int retained[kDevices];
 static __thread CUcontext current;
 
-// A handle of a context or of an allocation points to this.
+// A handle of a context or of an allocation points to this struct.
 struct CUctx_st {
   CUdevice device;
 };
 static struct CUctx_st primary[kDevices] = {{0}, {1}};
 
-// Also true in a child that was forked before cuInit and has called it itself.
+// Returns 1 if this process itself has called cuInit, even if it is a forked child of a process that has not.
 int test_driver_is_usable(void);
 int test_driver_is_usable(void) { return initialised_in == getpid(); }
 

@@ -39,7 +39,7 @@ static void work(int own) {
   pthread_mutex_unlock(&lock_at[first]);
 }
 
-// Lets the threads take their second lock after all of them have taken their first.
+// Waits until all threads have taken their first lock, and then lets them take their second lock.
 static void let_go(void) {
 #ifndef REPAIRED
   for (int i = 0; i < COUNT; ++i) baton_wait(has_first);

@@ -4,7 +4,7 @@
 // To blame:  the inner call. It waits for the end of the routine that makes the call.
 // User sees: the first use of a library never returns.
 // Fix:       in the routine, call a function that does not call pthread_once().
-// Repaired:  the routine does so.
+// Repaired:  the routine calls such a function.
 //
 // EXPECT-BARE: hang
 // EXPECT: self-deadlock proven/likely hang victims=0

@@ -3,7 +3,7 @@
 // To blame:  the thread, which ends without unlocking.
 // User sees: a thread that wants to write waits for ever. No thread that reads exists.
 // Fix:       unlock on every way out of a thread.
-// Repaired:  the thread unlocks it.
+// Repaired:  the thread unlocks the rwlock before it ends.
 //
 // EXPECT-BARE: hang
 // EXPECT: rwlock-upgrade proven/possible hang lock=table_lock victims=0

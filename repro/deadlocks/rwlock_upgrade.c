@@ -2,7 +2,7 @@
 // To blame:  the second lock. A writer waits until all readers have left, and this thread itself is a reader.
 // User sees: the program stops at the first write.
 // Fix:       unlock before locking for writing, and then read the data again.
-// Repaired:  the reader does so.
+// Repaired:  the reader unlocks the rwlock before it locks it for writing.
 //
 // EXPECT-BARE: hang
 // EXPECT: rwlock-upgrade proven hang lock=table_lock victims=0

@@ -4,7 +4,7 @@
 // To blame:  the gap between the check and the sleep.
 // User sees: now and then the program stops. Its child is a zombie.
 // Fix:       block SIGCHLD before the check, and sleep with sigsuspend().
-// Repaired:  the process does so.
+// Repaired:  the process blocks SIGCHLD before the check, and sleeps with sigsuspend().
 //
 // EXPECT-BARE: hang
 // EXPECT-NONE

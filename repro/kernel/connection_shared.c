@@ -1,8 +1,8 @@
 // Mechanism: main connects to a server, asks it a question, and forks. The child asks over the same connection, then
-//            main, then the child again. To the server both are one client. Each answer goes to the process that reads
-//            first.
+//            main, then the child again. The server takes both for one client. Each answer goes to the process that
+//            reads first.
 //            -DFAREWELL: the child asks nothing, but ends the session by the message that the protocol has for that.
-//                        After it the server does not answer main any more.
+//                        After that message the server does not answer main any more.
 // To blame:  the fork with an open connection, which both sides go on to use.
 // User sees: answers to questions of another process, protocol errors, "server closed the connection unexpectedly".
 // Fix:       connect after the fork, each process for itself.
@@ -57,7 +57,7 @@ static void serve_one(int connection) {
   close(connection);
 }
 
-// Main kills the server at its end.
+// Main kills the server before main itself ends.
 static struct sockaddr_in start_server(pid_t* server) {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t bytes = sizeof address;

@@ -1,9 +1,10 @@
 // Mechanism: main watches the reading end of a pipe by epoll and forks. The child cleans up what it has inherited, and
-//            removes the interest. Both sides share one epoll instance, so main gets no more events for its pipe.
+//            removes the pipe from the epoll instance. Both sides share one epoll instance, so main gets no more events
+//            for its pipe.
 //            -DWAITING: main sleeps in epoll_wait() already. Another pipe wakes it.
 // To blame:  EPOLL_CTL_DEL in the child. In most programs the child makes this call by closing an event loop that it
 //            inherited.
-// User sees: an event loop that stops to notice one descriptor, or all of them, after a child was forked.
+// User sees: after a child was forked, an event loop does not notice events of one descriptor, or of any.
 // Fix:       the child closes the epoll descriptor, which does not change the instance, and makes one of its own.
 // Repaired:  the child closes the epoll descriptor.
 //            These variants must be silent, too:

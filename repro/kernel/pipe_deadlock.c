@@ -1,7 +1,7 @@
 // Mechanism: two processes write more to each other than fits into the pipes before either of them reads.
 //            -DSOCKETS: the same over a pair of sockets.
 //            -DTCP:     each waits for a byte of the other one, over a connection.
-//            -DWAIT:    the parent waits for the end of a child that writes, instead of reading.
+//            -DWAIT:    the parent does not read. It waits for the end of a child that writes.
 // To blame:  the processes, which write everything before they read anything.
 // User sees: the program works with small data, and stops with more than 64 KiB.
 // Fix:       read while writing. Read before waiting for the child's end.

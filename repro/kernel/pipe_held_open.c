@@ -2,10 +2,10 @@
 //            -DSELF:    the reader alone has the writing end open.
 //            -DSIBLING: a process that was started later has inherited the writing end.
 //            -DSLEEPER: a process that was started first has it open. That process sleeps, and forksight cannot know
-//                       whether it will ever write. So it is a suspect.
+//                       whether it will ever write. So `run` reports nothing, and `why` calls the hang possible.
 //            -DWORKER:  the process that was started first is the writer, and has not begun to write.
 //            -DIDLE_POOL: the reader collects what two workers send. One of them has ended. The other one waits for a
-//                         task, which the reader does not send. That is a pipe-deadlock.
+//                         task, which the reader does not send. forksight reports a pipe-deadlock.
 // To blame:  the processes that did not close their descriptors after fork().
 // User sees: the reader has read all its input and does not end.
 // Fix:       each process closes the ends that it does not use.

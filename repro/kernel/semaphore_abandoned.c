@@ -5,7 +5,7 @@
 // User sees: all processes that need the lock stop. Processes that are started later stop, too, because such semaphores
 //            outlive processes.
 // Fix:       use SEM_UNDO.
-// Repaired:  the process takes it with SEM_UNDO.
+// Repaired:  the process takes the semaphore with SEM_UNDO.
 //
 // EXPECT-BARE: hang
 // EXPECT-NONE

@@ -1,4 +1,4 @@
-// What the cases of sigwait() share: a thread that takes SIGTERM, and that sleeps in sigwait() before the fork.
+// For the cases of sigwait(): a thread that takes SIGTERM. It sleeps in sigwait() before main forks.
 #pragma once
 
 #include <fcntl.h>
@@ -19,7 +19,8 @@ static sigset_t set_of(int signal) {
   return set;
 }
 
-// The thread sleeps in sigwait(): its /proc file `syscall` begins with 128, the number of rt_sigtimedwait.
+// Returns 1 if the thread sleeps in sigwait(). Its /proc file `syscall` then begins with 128, the number of
+// rt_sigtimedwait.
 static int is_taking(void) {
   char path[64];
   char text[8] = "";

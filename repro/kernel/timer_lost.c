@@ -1,12 +1,12 @@
 // Mechanism: a timer is armed. Its signal is blocked, so that sigwait() can take it. The forked child has the signal
 //            mask, but not the timer. It waits for a signal that only the parent gets.
 //            -DSUSPEND: the child waits by sigsuspend().
-//            -DPOSIX:   the timer is one of timer_create().
+//            -DPOSIX:   timer_create() makes the timer.
 //            -DHANG:    no process ends the child.
 // To blame:  the fork. The child did not arm a timer of its own.
 // User sees: a worker that never does the work that it should do every second.
 // Fix:       arm the timer in the child, too.
-// Repaired:  the child does.
+// Repaired:  the child arms the timer, too.
 //
 // EXPECT-BARE: ok
 // EXPECT: timer-lost likely may-hang culprit="the timer that sends SIGALRM" victims=0

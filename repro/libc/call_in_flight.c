@@ -88,7 +88,7 @@
 #include "slow.h"
 
 struct function {
-  void (*prepare)(void);  // main calls it before it makes the thread
+  void (*prepare)(void);  // main calls it before the thread is made
   void (*call)(void);     // the thread calls it, and is kept inside of it
   void (*touch)(void);    // the child calls it
   void (*await)(void);    // main waits in it until the thread is inside; null: main waits for hold_is_on

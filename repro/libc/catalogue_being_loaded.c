@@ -1,6 +1,7 @@
 // Mechanism: a thread is inside of gettext(), which holds libc's locks of message catalogues while it opens a
 //            catalogue. The child translates a message, too, and needs the same locks. fork() does not reset them.
-// To blame:  the fork in a process with threads. To print an error message also means to translate it.
+// To blame:  the fork in a process with threads. A program that prints an error message often translates the message,
+//            too.
 // User sees: a child that hangs where it should report an error.
 // Fix:       exec in the child. Or let the child write fixed texts by write(2).
 // Repaired:  libc has looked for the catalogue before the fork.

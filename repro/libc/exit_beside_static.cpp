@@ -3,7 +3,7 @@
 //            that lock in its taken state, and exit() waits for it.
 // To blame:  exit() in a forked child of a process with threads.
 // User sees: the child does not end, at 0 % CPU. Its stack ends in exit(), without any handler.
-// Fix:       _exit() in a forked child that does not exec.
+// Fix:       call _exit() in a forked child that does not exec.
 // Repaired:  the child calls _exit().
 //
 // libc allocates the next part of its list by calloc(). The program defines calloc() itself, and keeps the worker in

@@ -3,7 +3,7 @@
 // To blame:  the fork while the buffer has bytes, and exit() in the child. On a terminal the buffer is flushed after
 //            each line, so the program looks right there. If its output is a file or a pipe, the output is wrong.
 // User sees: lines that appear once more for each child, mostly the first lines of a log.
-// Fix:       fflush(NULL) before fork(), or _exit() in the child.
+// Fix:       call fflush(NULL) before fork(), or call _exit() in the child.
 // Repaired:  main calls fflush(NULL) before the fork.
 //            These variants must be silent, too:
 //            left:    the child ends by _exit() and writes nothing.

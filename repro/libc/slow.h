@@ -25,8 +25,8 @@ static inline void make_fifo(const char* folder, const char* name, char path[256
   if (mkfifo(path, 0600) != 0) abort();
 }
 
-// Returns the number of the system call in which the thread is blocked, and the call's second argument. Returns -1 if
-// it runs.
+// Returns the number of the system call in which the thread is blocked, and stores the second argument of the call in
+// `second`. Returns -1 if the thread runs.
 static inline long call_of(int tid, unsigned long* second) {
   char name[64], text[256];
   snprintf(name, sizeof name, "/proc/self/task/%d/syscall", tid);

@@ -3,7 +3,7 @@
 // To blame:  the fork in a process with threads, and the child's call before exec. Only async-signal-safe functions are
 //            allowed there. The slow file (here a FIFO, elsewhere a file of a network file system) only makes the hang
 //            more likely.
-// User sees: a child that writes a time stamp into a log, and hangs in that.
+// User sees: a child that hangs while it writes a time stamp into a log.
 // Fix:       get the time before the fork, or exec in the child.
 // Repaired:  the parent forks after the thread has returned from localtime().
 //

@@ -3,7 +3,8 @@
 //            list.
 // To blame:  the fork, while a thread is on the list. The order in which the thread releases the locks is no fault.
 // User sees: the child stops at the node where the other thread was, at 0 % CPU.
-// Fix:       fork while nobody is on the list (a lock of the list, taken by an atfork handler), or exec in the child.
+// Fix:       fork only while no thread is on the list: let an atfork handler take a lock of the whole list. Or exec in
+//            the child.
 // Repaired:  the thread has left the list before the fork.
 //
 // EXPECT-BARE: hang

@@ -2,7 +2,7 @@
 //            returns without unlocking it. Then the worker gets list_mutex, too, and main forks. In the child both
 //            mutexes are locked, and there is no worker.
 // To blame:  the fork, in a process with another thread that holds locks. Besides, a signal handler must not lock.
-// User sees: the child stops in its first line of log, at 0 % CPU. The parent waits for the child.
+// User sees: the child stops at the first line that it writes into the log, at 0 % CPU. The parent waits for the child.
 // Fix:       fork before the worker starts, or exec in the child, or hold log_mutex across the fork (pthread_atfork).
 // Variant:   given-back: the handler unlocks log_mutex. The child then hangs in list_mutex.
 // Repaired:  the worker has unlocked both mutexes before the fork.
@@ -41,8 +41,8 @@ static void on_signal(int number) {
 
 static void* worker_main(void* unused) {
   pthread_setname_np(pthread_self(), "worker");
-  // These locks leave entries in the shim's list of held locks. The entries have the frame of the lock of list_mutex
-  // below, so the shim must not take one of them for the entry of list_mutex.
+  // These calls leave old entries in the shim's list of held locks. An old entry has the same frame as the lock of
+  // list_mutex below. The shim must not take an old entry for that of list_mutex.
   pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER, second = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&first);
   pthread_mutex_lock(&second);

@@ -3,10 +3,10 @@
 //            until both have left, but the first waiter exists only in the parent.
 // To blame:  the fork, after the pool was started. Besides, the child handler starts a thread, but does not initialise
 //            the condition variable anew.
-// User sees: the child does its first job and stops in the second, inside pthread_cond_broadcast(), which seems unable
-//            to block.
+// User sees: the child does its first job and stops in the second, inside pthread_cond_broadcast(), a function that
+//            normally does not block.
 // Fix:       initialise the condition variable anew in the child handler, before that handler starts the thread.
-// Repaired:  the child handler does so.
+// Repaired:  the child handler initialises the condition variable anew.
 //
 // EXPECT-BARE: hang
 // EXPECT: orphaned-condvar proven hang lock=job_came holder=pool start=pool_main victims=1

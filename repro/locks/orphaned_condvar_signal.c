@@ -5,7 +5,7 @@
 //            the condition variable anew.
 // User sees: a wake-up that is lost: the child has submitted its job, and its new thread goes on sleeping.
 // Fix:       initialise the condition variable anew in the child handler, before that handler starts the thread.
-// Repaired:  the child handler does so.
+// Repaired:  the child handler initialises the condition variable anew.
 //
 // EXPECT-BARE: hang
 // EXPECT: orphaned-condvar proven hang lock=job_came holder=pool start=pool_main victims=1

@@ -4,7 +4,7 @@
 // To blame:  the second lock, as in a process that does not fork.
 // User sees: the child stops in a lock that its own thread holds.
 // Fix:       unlock the mutex in the child before locking it again.
-// Repaired:  the child unlocks it first.
+// Repaired:  the child unlocks the mutex before it locks it again.
 //
 // EXPECT-BARE: hang
 // EXPECT: self-deadlock proven hang lock=state_lock victims=1

@@ -15,7 +15,8 @@
 // EXPECT-CURED: --on-orphan=recover stdout="child: excluded 16, went on"
 // EXPECT-CURED(repaired): --cure=self-held stdout="child: excluded 16, went on"
 //
-// libc aborts a process that locks a priority-inheriting mutex whose owner the kernel does not know here:
+// The child locks a priority-inheriting mutex. The kernel does not find the mutex's owner in the child, and libc aborts
+// the child:
 // EXPECT-BARE(pi): error
 // EXPECT(pi): self-held-lock proven error lock=state_lock
 // EXPECT-STACK(pi): culprit fork_consistent@acquire main@fork-call

@@ -66,7 +66,7 @@ int MPI_Barrier(void* communicator) {
   return 0;
 }
 
-// Returns an error in a forked child, as a library does that notices the fork.
+// Returns an error in a forked child, as a library that notices the fork does.
 int MPI_Comm_dup(void* communicator, void** copy) {
   *copy = communicator;
   return getpid() == owner ? 0 : MPI_ERR_OTHER;

@@ -3,7 +3,7 @@
 //            the host.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
 // User sees: the child stops at the end of its first parallel region, at 0 % CPU.
-// Fix:       omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.
+// Fix:       call omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.
 // Repaired:  the pool is paused before the fork.
 //
 // EXPECT-BARE: hang

@@ -47,6 +47,6 @@ int main(void) {
   return end_of(child);
 }
 
-// On LLVM's runtime the child is dead, so no core of it can be made:
+// On LLVM's runtime the child has ended, so no core of it can be made:
 // EXPECT-CORE(libomp): none
 // EXPECT-CORE(libomp19): none

@@ -1,5 +1,5 @@
 // Mechanism: none. LLVM's runtime rebuilds its pool in the child by a fork handler of its own. If the pool was paused
-//            before the fork, the runtime aborts the child. So no cure may change it, whatever the policy is.
+//            before the fork, the runtime aborts the child. So no cure may touch this pool, whatever the policy is.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

@@ -3,7 +3,7 @@
 //            waits for that worker.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
 // User sees: the child stops in its first region, at 0 % CPU.
-// Fix:       omp_pause_resource_all(omp_pause_hard) before the fork, or fork first.
+// Fix:       call omp_pause_resource_all(omp_pause_hard) before the fork, or fork first.
 // Repaired:  the pool is paused before the fork.
 //
 // EXPECT-BARE: hang

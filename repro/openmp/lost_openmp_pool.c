@@ -2,7 +2,7 @@
 //            worker. The child's region waits for that worker.
 // To blame:  fork() after a parallel region of libgomp in the same thread. LLVM's libomp makes a new pool in the child.
 // User sees: the child stops at the end of its first parallel region, at 0 % CPU, with part of the work done.
-// Fix:       omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.
+// Fix:       call omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.
 // Repaired:  the pool is paused before the fork.
 //
 // EXPECT-BARE: hang
@@ -23,7 +23,8 @@
 // EXPECT-CURED(active): --omp=quiesce stdout="child: sum 500500 by 2 threads"
 // EXPECT-CURED(active): --omp=rebuild stdout="child: sum 500500 by 2 threads"
 //
-// The same program on LLVM's runtime: compiled by Clang, and compiled by GCC for the entry points of libgomp in libomp:
+// The same program on LLVM's runtime. Clang compiled the first two variants. GCC compiled the third, which calls the
+// entry points of libgomp that libomp has:
 // EXPECT-BARE(libomp): ok
 // EXPECT-NONE(libomp)
 // EXPECT-BARE(libomp19): ok

@@ -2,7 +2,7 @@
 //            of its threads. This thread waits for the other one at the barrier where all tasks must be complete.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
 // User sees: the child stops with some of its tasks done, at 0 % CPU.
-// Fix:       omp_pause_resource_all(omp_pause_hard) before the fork, or fork first.
+// Fix:       call omp_pause_resource_all(omp_pause_hard) before the fork, or fork first.
 // Repaired:  the child asks for a team of one thread. This thread waits for no other.
 //
 // EXPECT-BARE: hang

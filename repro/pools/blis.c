@@ -4,7 +4,8 @@
 // To blame:  fork() after a parallel region of libgomp in the same thread. Nothing in the program's source shows that
 //            it uses OpenMP.
 // User sees: the child stops in a matrix product, at 100 % CPU.
-// Fix:       BLIS_NUM_THREADS=1 in the process that forks, or the pthreads build of BLIS, or forksight's --omp.
+// Fix:       set BLIS_NUM_THREADS=1 in the process that forks, or use the pthreads build of BLIS, or use forksight's
+//            --omp.
 // Repaired:  main computes its first product after the fork.
 //
 // The pthreads build (variant "pthread") makes new threads for each product. So a fork loses no pool.

@@ -3,7 +3,8 @@
 // To blame:  fork() after a parallel region of libgomp in the same thread. Nothing in the program's source shows that
 //            it uses OpenMP.
 // User sees: the child stops in a matrix product, at 100 % CPU.
-// Fix:       OPENBLAS_NUM_THREADS=1 in the process that forks, or the pthreads build of OpenBLAS, or forksight's --omp.
+// Fix:       set OPENBLAS_NUM_THREADS=1 in the process that forks, or use the pthreads build of OpenBLAS, or use
+//            forksight's --omp.
 // Repaired:  main computes its first product after the fork.
 //
 // EXPECT-BARE: spin

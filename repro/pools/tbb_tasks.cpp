@@ -1,8 +1,8 @@
-// Mechanism: TBB started a worker for a loop of the parent. In the child a loop runs on the only thread that is left. A
-//            task that is enqueued for a worker is never run.
+// Mechanism: TBB started a worker for a loop of the parent. The child has no worker. A loop of the child would run on
+//            its only thread, but a task that the child enqueues for a worker is never run.
 // To blame:  the fork after TBB had started its workers.
 // User sees: the child stops where it waits for the task, at 0 % CPU.
-// Fix:       tbb::finalize() before fork(), or exec in the child.
+// Fix:       call tbb::finalize() before fork(), or exec in the child.
 // Repaired:  the parent ends TBB's workers before it forks. The child starts its own.
 //
 // EXPECT-BARE: hang

@@ -17,11 +17,11 @@
 //            tried:   the second lock is taken by trylock.
 //            timed:   the second lock is taken with a deadline.
 //            joined:  the first thread is joined before the second one is made.
-//            before:  main takes the locks itself, before the second thread is made.
+//            before:  main takes from_mu and then to_mu itself, before the thread with the other order is made.
 //            one:     one thread takes the locks in both orders.
 //            unlike:  the second thread takes third_mu instead of from_mu, so the two orders make no ring.
-//            remade:  in between, from_mu is destroyed and initialised again.
-//            reused:  in between, another lock gets the memory of from_mu.
+//            remade:  after the first thread, from_mu is destroyed and initialised again.
+//            reused:  after the first thread, another lock gets the memory of from_mu.
 //            fork:    a forked child takes the locks in the other order.
 //
 // EXPECT-OPTIONS: --lock-order
@@ -207,7 +207,7 @@ int main(void) {
   pthread_spin_init(&third_spin, PTHREAD_PROCESS_PRIVATE);
   second_done = baton_make();
   all_done = baton_make();
-  // In every variant the process has a second thread.
+  // With this thread the process has a second thread in every variant.
   pthread_create(&thread[2], NULL, idle, NULL);
 #if defined BEFORE
   pthread_mutex_lock(&from_mu);

@@ -1,5 +1,5 @@
-// Mechanism: a worker takes cache_mu now and then. Main forks while the lock is free, and the child takes it.
-// To blame:  the fork. At another moment the worker holds the lock, and the child waits for it for ever.
+// Mechanism: a worker takes cache_mu and releases it. Main forks while the lock is free, and the child takes it.
+// To blame:  the fork. If main forks while the worker holds the lock, the child waits for the lock for ever.
 // User sees: nothing, except that a child hangs now and then.
 // Fix:       hold the lock across the fork by handlers of pthread_atfork(), or exec in the child.
 // Repaired:  such handlers hold the lock across the fork.
@@ -7,7 +7,7 @@
 //            rwlock:  the worker takes a rwlock for writing, and the child takes it for reading.
 //            These variants must be silent:
 //            readers: both take the rwlock for reading.
-//            reset:   the child's handler initialises the lock anew.
+//            reset:   a child handler initialises the lock anew.
 //            joined:  the worker is joined before the fork.
 //            gate:    the worker takes the lock only under another lock, which main holds across the fork.
 //            spin:    the same with a spinlock as the other lock.

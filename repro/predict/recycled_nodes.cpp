@@ -1,6 +1,6 @@
 // Mechanism: none. Two threads walk a list from its head. They lock each node before they unlock the node before that.
-//            They remove nodes, free them, and insert new nodes elsewhere, which get the same addresses. So by their
-//            addresses the locks are taken in every order sooner or later. But each of these locks is another lock.
+//            They remove nodes, free them, and insert new nodes elsewhere, which get the same addresses. So sooner or
+//            later the addresses of locks appear in every order. But the lock of a new node is a new lock.
 // To blame:  nobody.
 // User sees: nothing, and must not see a warning.
 // Fix:       none needed.

@@ -3,8 +3,8 @@
 #            sent.
 # To blame:  os.fork(). In a process that multiprocessing starts, the queue starts a new feeder.
 # User sees: the child waits for an answer to a question that was never sent.
-# Fix:       multiprocessing.Process instead of os.fork(), or queues that the child makes itself.
-# Repaired:  multiprocessing.Process.
+# Fix:       use multiprocessing.Process instead of os.fork(), or queues that the child makes itself.
+# Repaired:  multiprocessing.Process starts the child.
 #
 # EXPECT-BARE: hang
 # EXPECT: lost-feeder-thread likely hang start=_feed victims=2

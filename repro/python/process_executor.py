@@ -2,7 +2,7 @@
 #            need.
 # To blame:  the start method. It is the default on Linux up to Python 3.13.
 # User sees: Future.result() never returns.
-# Fix:       ProcessPoolExecutor(mp_context=multiprocessing.get_context("forkserver")), or "spawn".
+# Fix:       use ProcessPoolExecutor(mp_context=multiprocessing.get_context("forkserver")), or the same with "spawn".
 # Repaired:  the start method is forkserver.
 #
 # EXPECT-BARE: hang

@@ -17,7 +17,7 @@ logger_is_inside = Baton()
 
 
 class SlowOnce(logging.StreamHandler):
-    """Stops the first time that emit() runs, while the handler's lock is held."""
+    """Stops the first call of emit(), while the handler's lock is held."""
 
     first = True
 

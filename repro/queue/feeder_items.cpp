@@ -3,7 +3,8 @@
 //            the feeder. The child sends, too, and waits for that lock.
 // To blame:  the fork while the list of a queue with a feeder thread is in use.
 // User sees: the child stops in send_copy(), at 0 % CPU. The parent waits for the child.
-// Fix:       use options::atfork_handlers, or feed::direct, which has no lock. In the child attach a handle of its own.
+// Fix:       use options::atfork_handlers, or feed::direct, which has no lock. Let the child attach a handle of its
+//            own.
 // Repaired:  with atfork_handlers the fork waits for the list. The child's call returns used_after_fork.
 //
 // EXPECT-BARE: hang
@@ -58,7 +59,7 @@ int main() {
   while (queue->inspect().queued != 1) {
   }
 #ifdef REPAIRED
-  // This handler is registered after the queue's own, so it runs before that one. It lets the sender go on when the
+  // This handler is registered after the queue's own handler, so it runs first. It lets the sender go on when the
   // fork has begun.
   pthread_atfork([] { baton_pass(may_copy); }, nullptr, nullptr);
 #endif

@@ -3,7 +3,7 @@
 // To blame:  the child, which attaches no handle of its own.
 // User sees: each call returns used_after_fork, with a text that says what to do. The parent's messages do not change.
 // Fix:       call reattach_after_fork() in the child.
-// Repaired:  the child calls it.
+// Repaired:  the child calls reattach_after_fork().
 //
 // EXPECT-BARE: error
 // EXPECT-NONE

@@ -1,6 +1,6 @@
 // Mechanism: the program calls vfork() while it holds the lock of its registry. The child runs in the same memory, and
-//            looks something up in the registry before it execs. It waits for a lock of the thread that sleeps in
-//            vfork() until the child execs.
+//            looks something up in the registry before it execs. It waits for a lock that its parent's thread holds.
+//            That thread sleeps in vfork() until the child execs.
 //            -DPIPE:    the child waits for a message that its parent should send after vfork().
 //            -DEVENT:   the child waits on a futex that no thread wakes.
 // To blame:  a child of vfork() that does more than exec or _exit().

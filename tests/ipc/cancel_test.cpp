@@ -159,7 +159,7 @@ TEST(PthreadCancel, EndsAWaitAndTheHandleStillNoticesDeaths) {
   }
   ASSERT_TRUE(q.send_copy("x", 1));
   test::die_with_a_message(q);
-  // This call itself must notice the death, because no other process looks for deaths.
+  // This call must notice the death itself, because no other process looks for deaths.
   auto got = q.receive(deadline::after(10s));
   ASSERT_TRUE(got) << got.error().text;
   EXPECT_EQ(got->deliveries(), 2u);

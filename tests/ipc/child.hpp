@@ -15,9 +15,9 @@
 
 namespace forksight::ipc::test {
 
-// ThreadSanitizer ends a forked child that starts a thread, if the process that forked had several threads. With
-// die_after_fork=0 it does not, but then it takes the new thread for one of the parent's, and ends the child all the
-// same.
+// ThreadSanitizer ends a forked child that starts a thread, if the process that forked had several threads. The option
+// die_after_fork=0 does not help: ThreadSanitizer then takes the new thread for a thread of the parent, and ends the
+// child for that reason.
 #ifdef __SANITIZE_THREAD__
 constexpr bool kForkedChildMayStartThread = false;
 #elif defined(__has_feature)
@@ -26,7 +26,7 @@ constexpr bool kForkedChildMayStartThread = !__has_feature(thread_sanitizer);
 constexpr bool kForkedChildMayStartThread = true;
 #endif
 constexpr const char* kNoThreadAfterFork =
-    "ThreadSanitizer ends a forked child of a process with several threads that starts a thread";
+    "ThreadSanitizer ends a forked child that starts a thread, if its parent has several threads";
 
 class child {
  public:

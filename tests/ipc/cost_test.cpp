@@ -45,7 +45,7 @@ clock::duration cost_of(Call call) {
   return best;
 }
 
-// A call takes 0.03 us in the release build. It took 8 ms when each call examined all members and described them.
+// A call takes 0.03 us in the release build. It took 8 ms when each call still examined and described all members.
 TEST(Cost, OfACallThatFindsNothingDoesNotGrowWithTheMembers) {
   constexpr auto kAtMost = 20us;  // also with sanitizers
   queue q = make(255);
@@ -87,8 +87,8 @@ unsigned long times_asleep(pid_t pid) {
   return 0;
 }
 
-// Each waiting process used to wake up 20 times a second and examine all others. 60 processes woke up 1,200 times a
-// second, and examined a process 72,000 times a second.
+// Each waiting process used to wake up 20 times a second and examine all others. So 60 processes together woke up 1,200
+// times a second, and made 72,000 examinations a second.
 TEST(Cost, ManyWaitingProcessesRarelyWakeUp) {
   constexpr std::size_t kWaiters = 60;
   queue q = make(64);

@@ -1,4 +1,4 @@
-"""What `forksight why` says of a process that waits in a queue for others that have not come yet.
+"""Tests what `forksight why` reports about a process that waits in a queue for members that have not come yet.
 
 Usage: expected_wait_test.py LIBRARY FORKSIGHT
 The test starts itself as: expected_wait_test.py LIBRARY --member NAME consume|produce|idle"""
@@ -57,7 +57,7 @@ def be_a_member(name, act):
 
 
 class Queue:
-    """A queue that this process has made as a supervisor does: it neither sends nor receives."""
+    """A queue that this process has made. The process is its supervisor: it neither sends nor receives."""
 
     def __init__(self, label, expected):
         self.name = f"/forksight-expected_wait_test.{os.getpid()}.{label}"
@@ -91,13 +91,13 @@ class Queue:
         return json.loads(forksight("queue", "inspect", self.name, "--format", "json"))[0]
 
     def wait_until(self, is_so):
-        """Until the queue looks so. The time limit of the test is the bound."""
+        """Waits until `is_so` accepts the inspected queue. Only the timeout of the test limits the time."""
         while not is_so(seen := self.inspect()):
             time.sleep(0.01)
         return seen
 
     def expect(self, member, kind, text):
-        """`why` says that this member waits for that."""
+        """Waits until this member waits for a message or a buffer. Then `why` must report this wait with this text."""
         seen = self.wait_until(lambda q: any(p["pid"] == member.pid and p["waits_for"] == kind for p in q["participants"]))
         said = " ".join(forksight("why", str(member.pid)).split())
         what = {"message": "a message", "buffer": "a free buffer"}[kind]
@@ -116,7 +116,7 @@ def words_of(member):
 
 
 def main():
-    # Two producers never come.
+    # One of three expected producers comes and ends. The other two never come.
     with Queue("never", Expected(producers=3)) as queue:
         ends = queue.start("idle")
         ends.communicate(timeout=60)
@@ -124,11 +124,11 @@ def main():
         queue.expect(consumer, "message", "0 queued; no producer is there any more: 1 closed, 0 died; "
                      "it waits for 2 of 3 expected producers to come")
         assert "producers: 3 expected, 0 there, 1 closed, 0 died, 2 have not come\n" in forksight("queue", "inspect", queue.name)
-    # None has come at all.
+    # The only expected producer never comes.
     with Queue("none", Expected(producers=1)) as queue:
         consumer = queue.start("consume")
         queue.expect(consumer, "message", "0 queued; no other process has sent one; it waits for 1 of 1 expected producer to come")
-    # The healthy twin: all have come, the last one has died, and another one may still come.
+    # No hang: the only expected producer has come and died, and another one may still come within the grace time.
     with Queue("grace", Expected(producers=1, grace_ms=600_000)) as queue:
         dies, consumer = queue.start("idle"), queue.start("consume")
         dies.send_signal(signal.SIGKILL)
@@ -137,18 +137,19 @@ def main():
         said = queue.expect(consumer, "message", "0 queued; no producer is there any more: 0 closed, 1 died; "
                             "it waits for another one to come, for 600.0 s at most")
         assert "expected producer" not in said, said
-    # A hang that looks the same: a producer is there and does not send. Whoever has not come is not blamed.
+    # A similar hang: a producer is there and does not send. `why` must not say that the consumer waits for a producer
+    # to come.
     with Queue("idle", Expected(producers=2)) as queue:
         idles, consumer = queue.start("idle"), queue.start("consume")
         said = queue.expect(consumer, "message",
                             f"0 queued; sent by {words_of(idles)}; 1 of 2 expected producers has not come yet")
         assert "to come" not in said, said
-    # The same, and all have come.
+    # The only expected producer is there and does not send.
     with Queue("all", Expected(producers=1)) as queue:
         idles, consumer = queue.start("idle"), queue.start("consume")
         said = queue.expect(consumer, "message", f"0 queued; sent by {words_of(idles)}")
         assert "expected producer" not in said, said
-    # Consumers never come.
+    # Two expected consumers never come.
     with Queue("room", Expected(consumers=2)) as queue:
         producer = queue.start("produce")
         queue.expect(producer, "buffer", "2 queued; no other process receives; it waits for 2 of 2 expected consumers to come")

@@ -46,7 +46,7 @@ bool takes_from_child(queue& q) {
   return message && message->size() == 5;
 }
 
-// Waits until the member `what` is true for any participant.
+// Waits until the field `what` of some participant is true.
 void await(const queue& q, bool snapshot::participant::*what) {
   for (;;) {
     for (const auto& one : q.inspect().participants) {

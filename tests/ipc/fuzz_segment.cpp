@@ -1,7 +1,7 @@
-// A fuzz target for libFuzzer. It combines the bytes of the input with the bytes of a queue that is in use, by
-// exclusive or. Then it attaches to that queue and uses it. The first byte of the input chooses three things: the policy
-// after a death, whether the checksum of the header is corrected, and whether the handle gets descriptors for an event
-// loop. With descriptors, two threads read the segment while it is used.
+// A fuzz target for libFuzzer. It changes the bytes of a queue that is in use: it combines each of them with a byte of
+// the input by exclusive or. Then it attaches to that queue and uses it. The first byte of the input chooses three
+// things: the policy after a death, whether the checksum of the header is corrected, and whether the handle gets
+// descriptors for an event loop. With descriptors, two threads read the segment while it is used.
 #include <sys/mman.h>
 
 #include <cstddef>

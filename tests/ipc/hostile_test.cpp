@@ -1,6 +1,6 @@
-// A hostile process has written into the segment. The tests change each byte at rest, overwrite regions, and write
-// words at random while others work. A call must then do its work or return an error. It must not crash, and it must
-// end in time.
+// Tests a segment into which a hostile process has written. The tests change each byte while no process uses the queue,
+// overwrite regions, and write words at random while others work. A call must then do its work or return an error. It
+// must not crash, and it must end in time.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -47,7 +47,7 @@ class stolen {
   char& at(std::size_t offset) { return bytes_[offset]; }
   detail::header& head() { return *reinterpret_cast<detail::header*>(bytes_); }
   std::size_t size() const { return size_; }
-  // The offsets of all bytes that the layout uses. The rest of the first page, after the header, is empty.
+  // Returns the offsets of all bytes that the layout uses. The rest of the first page, after the header, is empty.
   std::vector<std::size_t> used() const {
     std::vector<std::size_t> found;
     for (std::size_t i = 0; i < size_; ++i) {

@@ -54,8 +54,8 @@ class injector {
 
   static void stop_here() { syscall(SYS_kill, getpid(), SIGSTOP); }
 
-  // False for system calls that never get the fault. Some of them cannot fail. After a failed close(), the descriptor
-  // is closed all the same. The queue itself does not call write(), wait4(), kill() or tgkill().
+  // False for system calls that never get the fault. Some of them cannot fail. close() closes the descriptor even if it
+  // fails. The queue itself does not call write(), wait4(), kill() or tgkill().
   static bool may_fail(unsigned long number) {
     const unsigned long never[] = {SYS_close,       SYS_munmap,     SYS_brk,     SYS_kill,   SYS_getpid,
                                    SYS_gettid,      SYS_exit,       SYS_geteuid, SYS_getuid, SYS_tgkill,
@@ -101,7 +101,7 @@ class injector {
     if (found_.calls++ != fault_.at || fault_.how == fault::kind::none) return;
     found_.hit = static_cast<long>(registers.orig_rax);
     if (fault_.how == fault::kind::fails) {
-      registers.orig_rax = ~0ull;  // there is no such call, so the kernel does nothing
+      registers.orig_rax = ~0ull;  // no system call has this number, so the kernel does nothing
       ptrace(PTRACE_SETREGS, child_.pid(), nullptr, &registers);
     } else {
       shorten(registers);
@@ -139,7 +139,7 @@ class injector {
   fault fault_;
   child child_;
   faulted found_;
-  long pending_ = 0;  // a signal that the child still has to get
+  long pending_ = 0;  // a signal that must still be passed on to the child
   bool is_over_ = false;
   unsigned long long length_at_ = 0;
   long length_ = 0;

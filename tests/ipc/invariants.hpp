@@ -1,4 +1,4 @@
-// Checks a queue after all members except one survivor have died and were recovered. Every buffer must be free or
+// Checks a queue after all members except one survivor have died and have been recovered. Every buffer must be free or
 // contain a message. Every slot must be usable. Only the survivor's entry may be taken. The remaining messages must be
 // complete.
 #pragma once
@@ -18,7 +18,7 @@ class words {
  public:
   explicit words(const queue& of);
   const detail::ring& view() const { return memory_.view(); }
-  // The bytes of the segment, without the payload.
+  // Returns the bytes of the segment, without the payload.
   const char* bytes() const { return reinterpret_cast<const char*>(memory_.view().head); }
   std::size_t size() const { return memory_.shape().payload_at; }
 
@@ -33,8 +33,9 @@ bool send_number(queue& to, std::uint32_t number, deadline until = deadline::now
 constexpr std::uint32_t kParked = 100;
 
 struct leftovers {
-  std::vector<std::uint32_t> numbers;  // of the received messages, in order; then of the parked messages, + kParked
-  std::string broken;                  // the first invariant that does not hold; empty: all hold
+  // The numbers of the received messages, in order. Then the numbers of the parked messages, + kParked.
+  std::vector<std::uint32_t> numbers;
+  std::string broken;  // the first invariant that does not hold; empty: all hold
 };
 // Recovers the dead members, receives all remaining messages, lends every buffer once, and then fills and empties the
 // queue twice.

@@ -350,7 +350,7 @@ TEST(Life, PeersCostNoDescriptor) {
   EXPECT_EQ(dead, kPeers);
 }
 
-// A daemon often closes all its descriptors, so also the descriptor of its queue. Then it opens its log, which gets the
+// A daemon often closes all its descriptors, also the descriptor of its queue. Then it opens its log, which gets the
 // same number. The others must not take the daemon for dead, and the daemon must not take the others for dead.
 TEST(Life, AProcessThatClosedTheQueuesDescriptorLivesAndTakesNobodyForDead) {
   queue q = make();

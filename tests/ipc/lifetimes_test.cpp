@@ -23,7 +23,7 @@ using test::child;
 using test::make;
 using testing::HasSubstr;
 
-// Longer than any test may take. So a call that returns did not wait until this time was over.
+// Longer than any test may take. So if a call returns, it has not waited for this whole time.
 constexpr auto kVeryLong = 1h;
 
 options small() { return test::small(2); }
@@ -191,7 +191,7 @@ TEST(Lifetimes, AProducerWaitsForAConsumerThatIsStartedAgain) {
     first.kill_and_wait();
     child second([&] {
       auto own = queue::attach(q.fd(), role::caretaker);
-      // This process becomes a consumer only after the producer has noticed the death, and waits.
+      // This process becomes a consumer only when the producer has noticed the death and waits for a buffer.
       wait_until([&] { return !does_any(*own, &snapshot::participant::is_consumer); });
       wait_until([&] { return does_any(*own, &snapshot::participant::waits_for_buffer); });
       own = queue::attach(q.fd(), role::consumer);

@@ -47,8 +47,8 @@ queue make(on_death policy, std::uint32_t buffers = 4) {
 
 void interrupted(int /*signal*/) {}
 
-// A signal interrupts the waiter's sleep every millisecond. So no sleep lasts for its whole slice, after which the
-// waiter would look for deaths.
+// A waiter looks for deaths when it has slept for a whole slice of time. Here a signal interrupts its sleep every
+// millisecond, so no sleep lasts for a whole slice. The waiter must still notice the death.
 TEST(Liveness, SignalsDoNotKeepASleeperFromSeeingADeath) {
   queue q = make(on_death::drop);
   const baton holds, waits;
@@ -73,7 +73,8 @@ TEST(Liveness, SignalsDoNotKeepASleeperFromSeeingADeath) {
     const auto start = deadline::clock::now();
     const auto got = own->acquire(deadline::after(20s));
     if (!got) return 2;
-    // A call looks for deaths once more when its deadline has passed. The time shows that it noticed the death earlier.
+    // When the deadline of a call has passed, the call looks for deaths once more. The time shows whether it noticed
+    // the death before that.
     return deadline::clock::now() - start < 10s ? 0 : 3;
   });
   waits.take();
@@ -251,7 +252,7 @@ TEST(Liveness, ATracedProcessIsAliveAndNamed) {
   EXPECT_TRUE(q.receive(deadline::after(5s)));
 }
 
-// A call is woken again and again although no message is there. It does not return early, and misses no message.
+// A waiting call is woken again and again although there is no message. It must not return early or miss a message.
 TEST(Liveness, WakesWithoutAReasonChangeNothing) {
   queue q = make(on_death::drop);
   const baton waits;
@@ -298,7 +299,7 @@ bool has_file(const std::filesystem::path& folder, const struct stat& file) {
   return false;
 }
 
-// The number of processes that have the file open or mapped.
+// Returns the number of processes that have the file open or mapped.
 int users_of(const struct stat& file) {
   int users = 0;
   const std::string mapped = " " + std::to_string(file.st_ino) + " ";

@@ -10,7 +10,7 @@
 
 namespace forksight::ipc::test {
 
-// The options of a queue with `count` slots and as many buffers, of 64 bytes each.
+// Returns the options of a queue with `count` slots and as many buffers, of 64 bytes each.
 inline options small(std::uint32_t count) {
   options wanted;
   wanted.slots = wanted.buffers = count;

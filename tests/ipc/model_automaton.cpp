@@ -12,7 +12,7 @@ using namespace detail;
 
 constexpr local_id kNoLocal = ~local_id{0};
 
-// What two local states must have in common to be alike.
+// Returns what two local states must have in common to be alike, as a string.
 std::string common_key_of(const suspended& what, std::uint8_t window) {
   const actor_view& view = what.view;
   std::string key{static_cast<char>(window)};
@@ -27,7 +27,7 @@ std::string common_key_of(const suspended& what, std::uint8_t window) {
 
 std::string key_of(const suspended& what, std::uint8_t window) { return common_key_of(what, window) + what.bytes; }
 
-// The number of the first of the two users that `swap` exchanges.
+// Returns the number of the first of the two users that `swap` exchanges.
 std::uint32_t first_of(std::uint32_t swap) { return swap == 0 ? 0 : kProducers; }
 
 std::uint64_t swapped(std::uint64_t value, std::uint64_t one) {
@@ -79,7 +79,7 @@ value_id automaton::intern(std::uint64_t value) {
   return at->second;
 }
 
-// A recovering process accesses a word that is guarded only after it found the dead process in the guard. It accesses
+// A recovering process accesses a guarded word only after it found the dead process in the guard. It accesses
 // all slots first, and then all buffers. An access to a slot's guard clears the window, and so does an access to a
 // common word. An access to a buffer's guard clears the bits of the other buffers.
 std::uint8_t automaton::window_after(local_id from, value_id found) const {
@@ -156,8 +156,9 @@ local_id automaton::merged(local_id of) {
   return first_like(of);
 }
 
-// Assumes that the two are alike, and tries each step. If the next local states differ, they must be alike, too, and
-// are tried in turn. If nothing contradicts, all these pairs are alike.
+// Assumes that the two local states are alike, and tries their next step with each value. If it leads to two different
+// local states, these must be alike, too, and are tried in the same way. If no step contradicts the assumption, the two
+// local states of each pair are alike. Gives up if there are too many pairs.
 bool automaton::merge_if_alike(local_id one, local_id other) {
   constexpr std::size_t kMostPairs = 200;
   std::vector<std::pair<local_id, local_id>> pairs;
@@ -225,7 +226,7 @@ bool automaton::is_blind_with(local_id from, value_id value, local_id& next) {
 bool automaton::is_blind(local_id from, int ignored) {
   if (!merges_) return false;
   if (locals_[from].was_blind) return locals_[from].ignored == ignored;
-  // A local state that sees a difference sees it for ever, unless the next local states are merged.
+  // If this step once depended on the value, it still does, unless local states were merged since.
   if (locals_[from].sees_since == merges_done_) return false;
   locals_[from].ignored = ignored;
   local_id next = kNoLocal;
@@ -282,8 +283,8 @@ local_id automaton::image(std::uint32_t swap, local_id of) {
     if (swap == 0) view.number = static_cast<std::uint32_t>(swapped(view.number, 1));
     made = over(view);
   } else {
-    // The image of a local state is computed from the local state before it. The image of that state makes the same
-    // step, and its result is the image sought.
+    // The image of a local state is computed from the local state before it: the image of the earlier state makes the
+    // same step, and the result of this step is the image of the later state.
     const local_id before = locals_[of].before;
     const value_id by = locals_[of].by;
     const local_id mirrored = image(swap, before);

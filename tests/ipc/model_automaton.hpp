@@ -3,14 +3,14 @@
 // the step leaves in the word. To make an entry, the actor's code runs once. With the table, the state of all actors
 // consists of a few small numbers, and a step is a look-up.
 //
-// A local state consists of bytes of the stack, and some of these bytes are left over: the code does not read them
-// again. So many local states differ and yet do the same. With `merges`, such local states become one. Two local states
-// are alike if the actor has done the same in both, touches the same word next, and, whatever value the word has,
-// leaves the same value and goes on to local states that are alike. This is tried with each value that was met in the
-// word so far. When a word takes a new value, all local states that were merged are tried with that value, too. If two
-// of them then differ, was_refuted() tells it: the exploration must begin anew, and knows more values from the
-// beginning. So at the end of an exploration that was not refuted, the local states that it merged do the same with
-// every value that it met.
+// A local state contains bytes of the stack. The code does not read some of these bytes again. So many local states
+// have different bytes, although the actor does the same in all of them. With `merges`, such local states become one.
+// Two local states are alike if the actor has done the same in both, accesses the same word next, and, whatever value
+// the word has, leaves the same value and goes on to local states that are alike. This is tried with each value that
+// was met in the word so far. When a word takes a new value, all local states that were merged are tried with that
+// value, too. If two of them then differ, was_refuted() returns true, and the exploration must begin anew. The new
+// exploration knows more values from the beginning. If an exploration was not refuted, the local states that it merged
+// do the same with every value that it met.
 #pragma once
 
 #include <cstdint>
@@ -40,12 +40,13 @@ class automaton {
     local_id before = 0;          // the local state whose step first led to this one
     value_id by = 0;              // the value that this step found
     local_id image[kSwaps] = {};  // the local state after the change of places, + 1; 0: not computed yet
-    // With merges. The first of the local states that are like this one, or one that is nearer to it; itself: none is.
+    // With merges: an earlier local state that is like this one; itself: there is none. Local states that are alike
+    // form a tree, and the root stands for all of them (first_like).
     local_id like = 0;
-    bool was_compared = false;  // with the others
-    bool was_blind = false;     // is_blind() was true
-    int ignored = -1;           // in that call
-    // The last call of is_blind() was in vain when so many local states were merged; -1: there was none.
+    bool was_compared = false;  // merged() has compared it with the others
+    bool was_blind = false;     // is_blind() has returned true
+    int ignored = -1;           // the argument of is_blind() for which the values were tried
+    // The value of merges_done_ when is_blind() last tried the values and returned false; -1: it never did.
     int sees_since = -1;
   };
   // The values that were met in each word.
@@ -55,7 +56,7 @@ class automaton {
     value_id left = 0;
   };
 
-  // `met`: what an exploration of the same plan has met before.
+  // `met`: the values that an earlier exploration of the same plan has met.
   automaton(const word_table& words, bool merges, const met_values& met);
 
   local_id start(std::uint32_t actor) { return merged(starts_[actor]); }
@@ -64,15 +65,15 @@ class automaton {
   // Runs the code of one step without the table, to make an entry or to check one. Writes `found` into the word that
   // the step accesses, and leaves the other words as they are.
   transition run(local_id from, value_id found);
-  // The local state of an actor that was killed in `from`. It keeps only what the actor had done.
+  // Returns the local state of an actor that was killed in `from`. It contains only what the actor had done.
   local_id dead(local_id from);
 
   value_id intern(std::uint64_t value);
   std::uint64_t value(value_id id) const { return values_[id].bits; }
-  // The participant that owns a guard with this value; -1: nobody does.
+  // Returns the participant that owns a guard with this value; -1: nobody does.
   int owner(value_id id) const { return values_[id].owner; }
 
-  // The local state of an actor, or the value of a word, that would exist if the two users had exchanged their roles.
+  // Returns the local state of an actor, or the value of a word, if the two users had exchanged their roles.
   local_id image(std::uint32_t swap, local_id of);
   value_id image(std::uint32_t swap, carried what, value_id of);
 
@@ -83,8 +84,8 @@ class automaton {
   void meet(std::size_t word, value_id value) {
     if (merges_ && !(value < is_met_[word].size() && is_met_[word][value])) meet_new(word, value);
   }
-  // True if the step of this local state leaves its word as it is and leads to one and the same local state, whatever
-  // the value of the word is. Only values that `ignored` does not own count.
+  // True if the step of this local state leaves its word as it is, and leads to the same local state whatever the value
+  // of the word is. Values that name `ignored` as the owner do not count.
   bool is_blind(local_id from, int ignored);
   bool was_refuted() const { return was_refuted_; }
   met_values met() const;
@@ -98,7 +99,7 @@ class automaton {
   local_id intern(local what);
   transition raw_step(local_id from, value_id found);
   local_id over(actor_view view);
-  // The local state that stands for this one and all that are like it.
+  // Returns the local state that stands for this one and for all local states that are like it.
   local_id merged(local_id of);
   local_id first_like(local_id of);
   bool merge_if_alike(local_id one, local_id other);
@@ -111,7 +112,7 @@ class automaton {
   bool was_refuted_ = false;
   std::vector<std::vector<value_id>> met_;  // by word
   std::vector<std::vector<bool>> is_met_;   // by word and value
-  // By what two local states must have in common: those that stand for others.
+  // For each common_key_of(): the local states with that key with which a new local state is compared.
   std::unordered_map<std::string, std::vector<local_id>> standing_;
   std::vector<local> locals_;
   std::unordered_map<std::string, local_id> ids_;

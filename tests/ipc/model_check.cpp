@@ -107,8 +107,9 @@ bool check(const plan_of_run& plan, std::uint64_t& states) {
   return found.broken.empty();
 }
 
-// Compares all reductions together with an exploration without reductions. `thoroughly`: compares each reduction alone,
-// too, and the exploration without reductions runs the code of each step again, and compares the result with the table.
+// Explores the plan without reductions and with all reductions, and compares the ends. `thoroughly`: also explores it
+// with each reduction alone, and the exploration without reductions runs the code of each step again, and compares the
+// result with the table.
 bool agree(const plan_of_run& plan, bool thoroughly, std::uint64_t& states) {
   const exploration full = report(plan, {false, false, false, false, thoroughly}, ", unreduced");
   states += full.states;
@@ -129,7 +130,7 @@ bool agree(const plan_of_run& plan, bool thoroughly, std::uint64_t& states) {
     states += reduced.states;
     good = good && reduced.broken.empty();
     if (reduced.end_states == full.end_states) continue;
-    std::printf("broken: the exploration reaches other ends than without reductions\n");
+    std::printf("broken: the exploration with reductions reaches other ends than the one without\n");
     good = false;
   }
   return good;

@@ -37,8 +37,8 @@ std::string take_the_rest(const owner_id& me, counts& so_far) {
 bool may_be_gone(const plan_of_run& plan, const actor_view& victim, std::uint32_t number) {
   if (plan.victim < static_cast<int>(kProducers)) return false;
   switch (plan.act_of(static_cast<std::uint32_t>(plan.victim))) {
-    // With drop: a message that the victim had begun to take. With redeliver: only the message that it had taken,
-    // because it may have released that message before it died.
+    // With drop, the victim may have begun to take any message. With redeliver, only the message that the victim had
+    // taken may be gone, because the victim may have released that message before it died.
     case act::consume: return !plan.redelivers || victim.number == number;
     case act::park: return !plan.redelivers;
     case act::clear: return victim.number == number;

@@ -92,7 +92,7 @@ bool explorer::can_move(const state& at, std::uint32_t index) const {
   return recovers(index) ? at.is_dead : !(at.is_dead && is_victim(index));
 }
 
-// The number of recovering processes that can make a step. It is 0 while the victim lives.
+// Returns the number of recovering processes that can make a step. It is 0 while the victim lives.
 std::uint32_t explorer::recovering(const state& at) const {
   std::uint32_t count = 0;
   for (std::uint32_t i = kUsers; i < actors_; ++i) count += can_move(at, i) ? 1u : 0u;
@@ -114,7 +114,7 @@ bool explorer::is_local(const state& at, std::uint32_t index) {
   return recovering(at) == 1 && is_unseen_by_users(at, index);
 }
 
-// True if the step is a look at a word that cannot make a difference any more.
+// True if the step changes no word, and no value that the word may still take changes what the actor does next.
 bool explorer::is_blind(const state& at, std::uint32_t index) {
   if (!by_.merge_alike) return false;
   const local& one = actor(at, index);
@@ -152,7 +152,7 @@ bool explorer::leaves_all(const state& at, std::uint32_t index) {
   return by.left == found && table_.dead(by.next) == table_.dead(at.actors[index]);
 }
 
-// The moves that must be tried in this state, a bit for each.
+// Returns the moves that must be tried in this state, a bit for each.
 std::uint16_t explorer::moves_from(const state& at) {
   unsigned moves = 0;
   const bool can_kill = g_world.plan.victim >= 0 && !at.is_dead;

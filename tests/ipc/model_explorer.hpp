@@ -29,23 +29,24 @@
 //   changing the guard. Only recovering processes change these words.
 // - Together with merge_alike: a blind step. It leaves its word as it is, and leads to one and the same local state,
 //   whatever the value of the word is. This, too, is checked with every value that the exploration meets. For a
-//   recovering process that looks into a guard, only the values that do not name the dead process count, because a
-//   guard that does not name the dead process never names it later. So it does not matter when the step comes.
+//   recovering process that reads a guard, only the values that do not name the dead process count, because a guard
+//   that does not name the dead process never names it later. So it does not matter when the step comes.
 //
 // If two processes recover, and the next step of each is one that a single recovering process would take as a local
 // step, then only their steps and their kills are tried. No user notices these steps, and no user changes what they do.
 // So the steps of users can also come later. Here the persistent set consists of the steps and the kills of both.
 //
 // A kill changes what follows from a step of the victim. So beside a local step of the victim, its kill is also tried,
-// unless the step leaves everything as it is: then a kill after the step comes to the same as a kill before it. The
+// unless the step leaves everything as it is: then a kill after the step has the same result as a kill before it. The
 // same is true of a blind step of one of two recovering processes. A blind step with which such a process ends is not
-// local, because the other one can be killed only before.
+// local, because the other process can be killed only before that step.
 //
 // These arguments rest on three rules, which are checked at each step that is explored with merge_local. Only
 // recovering processes access words of kind `recovery`. A fact is accessed only by the owner of its guard, and by a
 // recovering process that has the guard in its window. A guard is changed only if it has no owner, or by its owner, or,
-// if the owner is dead, by a recovering process. It then names nobody, or the actor that changed it. The first step
-// that breaks a rule is always seen: the steps that were taken before it change no word on which it depends.
+// if the owner is dead, by a recovering process. The changed guard then names nobody, or the actor that changed it. The
+// first step that breaks a rule is always explored: the steps that were taken before it change no word on which it
+// depends.
 #pragma once
 
 #include <cstdint>

@@ -55,7 +55,7 @@ inline world g_world;
 enum class word_kind : std::uint8_t {
   common,    // every actor, at any time
   guard,     // the word of a slot or buffer, which names its owner: every actor may read it
-  fact,      // a word that a guard guards: only the owner, or a process that recovers the dead owner
+  fact,      // a word that a guard guards: only the guard's owner, or a process that recovers the dead owner
   recovery,  // the table of participants, header::waiting, header::last_producer: only recovering processes
 };
 // The part of a word's value that changes if two users exchange their roles.
@@ -75,8 +75,8 @@ class word_table {
   word_table();
   std::size_t size() const { return all_.size(); }
   const word_info& operator[](std::size_t index) const { return all_[index]; }
-  // The index of the word at that address. If the table does not contain it, the model no longer fits the ring, and the
-  // program ends with exit status 3.
+  // Returns the index of the word at that address. If the table does not contain the word, the model no longer fits the
+  // ring, and the program ends with exit status 3.
   int find(const void* at) const;
   // True if no actor's decision depends on that word. The model then does not count an access to it as a step.
   static bool is_ignored(const void* at);

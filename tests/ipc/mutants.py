@@ -3,7 +3,7 @@
 Usage: mutants.py NAME SOURCE_FOLDER OUTPUT, or mutants.py --list.
 
 A fault is one or two replacements of a text. The text must occur exactly once in the source. Otherwise the script fails.
-So a change of the source cannot make a fault ineffective without being noticed.
+So a change of the source cannot silently make a fault ineffective.
 """
 
 import pathlib
@@ -60,7 +60,8 @@ MUTANTS = {
         "    if (redelivers && word.state == buffer_state::held && word.owner != me) return false;\n",
         "",
     ),
-    # A message that is returned during a search is never searched for.
+    # A consumer reads the number of returns after its search. So it never searches for a message that was returned
+    # meanwhile.
     "take_looks_at_number_late": (
         "ring.cpp",
         "      hint.searched.store(returns, std::memory_order_relaxed);\n",
@@ -121,13 +122,15 @@ MUTANTS = {
         "(is_queued ? ready : skip).bits()",
         "(is_queued ? skip : skip).bits()",
     ),
-    # A survivor that was stopped takes a message back from the consumer that got it meanwhile.
+    # A survivor is stopped during a recovery. Another survivor returns the message, and a consumer gets it. Then the
+    # first survivor takes the message from that consumer.
     "recovery_overwrites_buffer": (
         "recovery.cpp",
         "if (!entry.word.exchange_if(seen, then.bits()) || is_withdrawn) return;",
         "entry.word.store_release(then.bits());\n  if (is_withdrawn) return;",
     ),
-    # A survivor that returned a message is killed, and the next survivor tells no consumer of it.
+    # A survivor returns a message, and is killed before it increases the number of returns. The next survivor
+    # returns no message itself and does not increase the number. So no consumer searches for the message.
     "recovery_tells_only_of_its_own": (
         "recovery.cpp",
         "    (void)of.head->returns.fetch_add(1);\n",
@@ -147,25 +150,25 @@ MUTANTS = {
         "if (seen.expected != 0 && ended < seen.expected) {",
         "if (seen.expected != 0 && seen.expected > kMaxExpected) {",
     ),
-    # The expected producers come never, and nobody notices that their creator has died.
+    # The creator dies before it has started the expected producers, and consumers still wait for these producers.
     "creators_death_is_ignored": (
         "outlook.cpp",
         "    if ((creator & kDied) == 0) return seen;\n",
         "    return seen;\n",
     ),
-    # Nobody waits for the grace time.
+    # The queue ends without waiting for the grace time.
     "grace_is_not_awaited": (
         "outlook.cpp",
         "if (shape.grace_ms == 0 || all_closed) {",
         "if (shape.grace_ms <= kMaxGraceMs || all_closed) {",
     ),
-    # The grace time begins anew at each look. So it is never over.
+    # The grace time begins anew each time a member asks whether it is over. So it is never over.
     "grace_is_never_over": (
         "outlook.cpp",
         "if (absent.version.load(std::memory_order_acquire) != version) {",
         "if (absent.version.load(std::memory_order_acquire) != ~version) {",
     ),
-    # All that were expected have closed in order, and the queue still waits for the grace time.
+    # All expected members have closed their handles, and the queue still waits for the grace time.
     "grace_after_all_have_closed": (
         "outlook.cpp",
         "seen.ended.closed >= seen.expected",
@@ -185,7 +188,8 @@ MUTANTS = {
         "    if (place.roles.exchange_if(counted, then.bits())) return;\n"
         "    seen = counted;\n",
     ),
-    # A look misses the producer that came at a place that was already asked, while another one ended.
+    # has() checks each entry only once. It misses a producer that joined in an entry which was already checked, while
+    # another producer ended.
     "has_role_asks_once": (
         "members.cpp",
         "std::exchange(before, after) == after",
@@ -199,7 +203,8 @@ MUTANTS = {
     ),
 }
 
-# Killing one process does not show these faults. Only an order of the steps of several processes shows them.
+# A test that kills one process does not find these faults. They show only in certain orders of the steps of several
+# processes.
 ONLY_BY_ORDERS = {
     "end_without_held",
     "recovery_overwrites_buffer",
@@ -210,7 +215,7 @@ ONLY_BY_ORDERS = {
 }
 # These faults lose no message. They change only the order in which waiters are served.
 ONLY_BY_TURNS = {"waiters_take_no_turns"}
-# Faults in what is told about members that are to come or have ended.
+# Faults in the counts of members that have ended, and in the decision whether further members may come.
 ONLY_BY_ROLES = {
     "creators_death_is_ignored",
     "expected_are_ignored",
@@ -223,10 +228,10 @@ ONLY_BY_ROLES = {
 
 
 def find_kind(name):
-    """Returns which test finds the fault.
+    """Returns the kind of test that finds the fault.
 
-    deaths: a process is killed after each step. orders: the steps of several processes are tried in every order. turns:
-    the messages that each waiter got are counted. roles: the tests of the roles of members."""
+    deaths: the test kills a process after each change of the segment. orders: the test tries the steps of several processes
+    in every order. turns: the test counts the messages that each waiter got. roles: the tests of the roles of members."""
     if name in ONLY_BY_ORDERS:
         return "orders"
     if name in ONLY_BY_ROLES:

@@ -38,7 +38,7 @@ void send(queue& to, char letter) { ASSERT_TRUE(to.send_copy(&letter, 1, deadlin
 
 char letter_of(const message& from) { return from.size() == 1 ? *static_cast<const char*>(from.data()) : '?'; }
 
-// The next message, or the name of the error.
+// Returns the next message, or the name of the error.
 std::string next_of(queue& from, deadline until = deadline::now()) {
   auto got = from.receive(until);
   return got ? std::string(1, letter_of(*got)) : name_of(got.error().code);
@@ -93,7 +93,7 @@ TEST(Returned, AHeldMessageDoesNotBlockTheQueue) {
       send(q, 'b');
       ASSERT_EQ(next_of(q), "b") << i;
     }
-    // The three other buffers can be filled.
+    // Messages can be sent in the three other buffers.
     for (int i = 0; i < 3; ++i) send(q, 'c');
     EXPECT_EQ(letter_of(*held), 'a');
     EXPECT_TRUE(held->release());
@@ -352,7 +352,8 @@ TEST(Parked, OnlyReleaseFreesIt) {
   *other = message();
   const snapshot seen = q.inspect();
   ASSERT_EQ(seen.parked, 1u);
-  // The calls of receive_parked() do not count as deliveries. Giving the message up does not change parked_by.
+  // The calls of receive_parked() do not count as deliveries. parked_by does not change when the caretaker gives the
+  // message up.
   EXPECT_EQ(seen.in_use.at(0).deliveries, 1u);
   EXPECT_EQ(seen.in_use.at(0).parked_by, static_cast<std::uint32_t>(getpid()));
 }

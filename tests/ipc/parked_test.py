@@ -226,7 +226,7 @@ class Parked(unittest.TestCase):
         self.check_all_there(queue, {b"0", b"1", b"2"})
 
     def check_all_there(self, queue, texts):
-        """Each message is still parked, or is in a file that has all of its bytes."""
+        """Checks that each message is still parked, or is in a file that has all of its bytes."""
         files = [file.read_bytes() for file in self.files() if not file.name.startswith(".")]
         self.assertLessEqual(set(files), texts)
         C.forksight_queue_recover(queue.handle)
@@ -245,7 +245,7 @@ class Parked(unittest.TestCase):
                 queue.park(text)
             drain = subprocess.Popen([FORKSIGHT, "queue", "drain", str(os.getpid()), "--to", str(self.folder)],
                                      stdout=subprocess.DEVNULL)
-            # Kills drain after it has written a random number of files and a random time has passed.
+            # Kills drain at a random time after it has written a random number of files.
             goal = randomly.randrange(20)
             while len(self.files()) < goal and drain.poll() is None:
                 pass

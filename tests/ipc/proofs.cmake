@@ -86,8 +86,9 @@ add_library(ipc_model_main OBJECT
 target_compile_definitions(ipc_model_main PUBLIC FORKSIGHT_IPC_MODEL)
 target_include_directories(ipc_model_main PUBLIC ${PROJECT_SOURCE_DIR}/ipc/src ${PROJECT_SOURCE_DIR}/ipc/include)
 target_link_libraries(ipc_model_main PUBLIC forksight_warnings)
-# In every build type: without optimisation the exploration takes too long. Then the explorer is slow, and the stack of the
-# state machine has more left-over bytes, so there are more states.
+# These sources are optimised in every build type, because the exploration takes too long without optimisation: the
+# explorer is slow, and the stack of the state machine contains more bytes that are not read again, so there are more
+# states.
 target_compile_options(ipc_model_main PUBLIC -O2)
 add_executable(ipc_model_check ${PROJECT_SOURCE_DIR}/ipc/src/ring.cpp ${PROJECT_SOURCE_DIR}/ipc/src/recovery.cpp)
 target_link_libraries(ipc_model_check PRIVATE ipc_model_main)

@@ -362,7 +362,7 @@ TEST_F(Rendezvous, TheNameOfAnotherQueueIsNotRemoved) {
   auto one = meet(wanted);
   ASSERT_TRUE(one);
   result<queue> other = error{};
-  // The child's first lock is that of its entry, its second lock is that for removing the name.
+  // The child first takes the lock of its entry, and then the lock for removing the name.
   const int ended = interrupt([&] { return meet(wanted) ? 0 : 1; }, SYS_fcntl, F_OFD_SETLK, 2,
                               [&] {
                                 ASSERT_EQ(names(), kOnlyName);
@@ -536,7 +536,7 @@ TEST_F(Rendezvous, WithoutRoomTheCallFailsAndLeavesNoName) {
 // a moment. All of them must still attach to one queue.
 TEST_F(Rendezvous, RoomForOneQueueSuffices) {
   options wanted = small();
-  wanted.buffer_bytes = 600 << 10;  // 9.4 MiB of 16 in all
+  wanted.buffer_bytes = 600 << 10;  // 9.4 MiB in all; the file system has 16 MiB
   for (int round = 0; round < 20; ++round) {
     const baton go, may_end;
     std::vector<child> all;

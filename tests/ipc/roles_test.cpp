@@ -46,7 +46,7 @@ class Roles : public testing::Test {
     const auto joined = one.join(view_, roles, file_, "");
     ASSERT_TRUE(joined) << joined.error().text;
   }
-  // Recovers this member, as others would that take it for dead.
+  // Recovers this member, as other members do when they take it for dead.
   void recover(const members& one) const {
     recovered what;
     EXPECT_TRUE(recovery::recover(view_, one.index(), identity::of(one.entry().word.load()), 0, what));

@@ -1,6 +1,6 @@
 // Mount namespaces for tests. A test enters such a namespace and mounts, for example, a /dev/shm of its own. Processes
-// outside the namespace do not see these mounts. The test needs the superuser's rights or a user namespace. Without
-// both, it could not test anything, so it fails.
+// outside the namespace do not see these mounts. The test needs the superuser's rights or a user namespace. If it has
+// neither, it fails, because it cannot test anything.
 #pragma once
 
 #include <fcntl.h>

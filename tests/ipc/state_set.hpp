@@ -19,7 +19,7 @@ class state_set {
   state_set() : cells_(1u << 16) {}
   std::size_t size() const { return size_; }
   std::size_t bytes() const { return cells_.size() * sizeof(std::uint64_t); }
-  // All hashes, sorted.
+  // Returns all hashes, sorted.
   std::vector<std::uint64_t> all() const {
     std::vector<std::uint64_t> found;
     for (const std::uint64_t hash : cells_) {

@@ -77,7 +77,8 @@ std::string in_words(const numbers& what) {
   return text + " }";
 }
 
-// Checks that the end of the victim was counted exactly once in each of its roles, whenever the victim was killed.
+// Checks how often the end of the victim was counted: at most once in each role, and exactly once in a role that the
+// victim had before the operation.
 std::string check_ends(queue& survivor, const scenario& what) {
   survivor.recover();
   const snapshot now = survivor.inspect();
@@ -168,7 +169,7 @@ bool kill_recoverer(const scenario& what, const geometry_of_test& shape, on_deat
 struct plan_of_run {
   bool every = false, operations = true, recoveries = true, stops_at_first = false;
   unsigned seed = 0;
-  unsigned long jobs = 1, job = 0;  // of `jobs` processes, this is number `job`
+  unsigned long jobs = 1, job = 0;  // this process is number `job` of `jobs` processes
 
   bool is_mine(unsigned long n) const { return n % jobs == job; }
   bool is_over(const tally& so_far) const { return stops_at_first && so_far.broken != 0; }

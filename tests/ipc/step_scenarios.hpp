@@ -24,12 +24,13 @@ struct hands {
 
 struct scenario {
   const char* name;
-  std::uint32_t queued;  // how many messages (1, 2, ...) are sent before the victim starts; `before`: message 1's state
+  // How many messages (1, 2, ...) are sent before the victim starts. `before` says what state message 1 has then.
+  std::uint32_t queued;
   full when_full;
   void (*prepare)(hands&, const queue& inherited);
   void (*operate)(hands&, const queue& inherited);
-  // The messages that the queue may contain afterwards. left_by_...: the victim died during the operation. after_...:
-  // it died after the operation. A parked message counts as its number + kParked.
+  // The messages that the queue may contain afterwards. left_by_...: if the victim died during the operation.
+  // after_...: if it died after the operation. A parked message is listed with its number + kParked.
   std::vector<numbers> left_by_drop, left_by_redeliver, after_drop, after_redeliver;
   enum class first : std::uint8_t { queued, parked, returned } before = first::queued;
   std::uint32_t max_redeliver = 3;

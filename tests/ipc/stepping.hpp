@@ -17,10 +17,10 @@
 
 namespace forksight::ipc::test {
 
-// Where to kill. after_change: after `count` instructions that changed the segment. Survivors see only the segment and
-// that the process is dead, so every other death looks to them like one of these. after_step: after `count`
-// instructions. To get there quickly, the child first runs until it has reached a breakpoint at `address` `hits` times.
-// Then it makes `steps_after` single steps.
+// Where to kill. after_change: after `count` instructions that changed the segment. Survivors notice only the segment
+// and the death of the process, so for them a death at any other instruction is the same as one of these. after_step:
+// after `count` instructions. To get there quickly, the child first runs until it has reached a breakpoint at `address`
+// `hits` times. Then it makes `steps_after` single steps.
 struct killing_point {
   enum class unit { after_change, after_step } by = unit::after_change;
   unsigned long count = 0;
@@ -36,13 +36,13 @@ class walk {
     times_.push_back(++seen_[address]);
   }
   unsigned long length() const { return came_by_.size(); }
-  // The point after n instructions, with the cheapest combination of breakpoint and single steps. One stop at a
+  // Returns the point after n instructions, with the cheapest combination of breakpoint and single steps. One stop at a
   // breakpoint costs as much as three single steps.
   killing_point after(unsigned long n) const;
 
  private:
   std::vector<std::uintptr_t> came_by_;
-  std::vector<unsigned long> times_;  // how often the address had been executed by then, this time included
+  std::vector<unsigned long> times_;  // how often the address had been executed until then, including this time
   std::unordered_map<std::uintptr_t, unsigned long> seen_;
 };
 

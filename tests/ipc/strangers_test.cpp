@@ -36,7 +36,7 @@ queue make() {
   return std::move(made).value();
 }
 
-// Attaches, acquires a loan, reports that by `holds`, and keeps the loan until it is killed.
+// Attaches, acquires a loan, passes the baton `holds`, and keeps the loan until it is killed.
 int hold(const queue& q, const baton& holds) {
   auto own = q.reattach_after_fork();
   if (!own) return 1;
@@ -83,7 +83,8 @@ int reuse_a_pid(bool was_seen_alive) {
   const pid_t pid = holder->pid();
   const std::uint64_t start = detail::start_time_of(static_cast<std::uint32_t>(pid));
   holder->kill_and_wait();
-  // Start times are coarse. The loop ends when the new process has another start time than the holder had.
+  // The kernel measures start times coarsely. So the loop ends only when the new process has another start time than
+  // the holder had.
   std::unique_ptr<child> other;
   for (;;) {
     if (!set_last_pid(pid - 1)) return kNotPermitted;
@@ -122,7 +123,7 @@ TEST(Strangers, AMemberOfAnotherPidNamespaceIsDeadOnlyWhenItHasDied) {
       return in_namespace(own_proc, [&] {
         auto own = q.reattach_after_fork();
         if (!own) return 1;
-        // Here the creator of the queue is in another pid namespace. It must not be found dead.
+        // This process sees the creator of the queue in another pid namespace. The creator must not be taken for dead.
         if (own->recover() != 0) return 2;
         auto lent = own->acquire(deadline::now());
         if (!lent) return 3;

@@ -73,7 +73,7 @@ FAULTS = (
 
 
 def included(file):
-    """The line that includes this file in a batch."""
+    """Returns the line by which a batch includes this file."""
     return f'#include "{file}"\n'
 
 
@@ -87,7 +87,8 @@ class Plants:
         return subprocess.run(["ninja", "-C", self.build, "-t", "commands", "-s", target], capture_output=True, text=True, check=True).stdout
 
     def unit_of(self, source):
-        """(the file that the compiler gets for this source: the source itself, or a batch of several files; the words of that command)"""
+        """Returns (file, words of the command that compiles it). The file is the source itself, or a batch that includes
+        several sources."""
         entries = json.loads((self.build / "compile_commands.json").read_text())
         for entry in entries:
             unit = Path(entry["file"])
@@ -108,7 +109,7 @@ class Plants:
         compiled, binary = self.folder / f"{fault.rule}.o", self.folder / fault.rule
         unit, words = self.unit_of(source)
         if unit != source:
-            # The whole batch is compiled. The linker then has all functions of the batch, and does not take the batch's object from the library.
+            # The whole batch is compiled. So the linker has all functions of the batch, and does not take the unchanged batch from the library.
             batch = self.folder / f"{fault.rule}.batch.cpp"
             batch.write_text(unit.read_text().replace(included(source), included(changed)))
             changed = batch
@@ -136,8 +137,8 @@ def without_times(text):
 
 
 def false_claims(truth, result):
-    """Maps each false claim to the finding in words. The key of a claim is (rule, process, "hang" or "cause", its certainty).
-    The key of a false sentence is (rule, process, "sentence", its text)."""
+    """Maps each false claim to a text that describes its finding. The key of a claim is (rule, process, "hang" or "cause", the
+    certainty of the claim). The key of a false sentence is (rule, process, "sentence", the sentence)."""
     _, judged = judge(truth, result, "why")
     claims = {(entry.rule, entry.process, entry.wrong, entry.hang if entry.wrong == "hang" else entry.cause): str(entry)
               for entry in judged if entry.worth == "wrong" and not is_tolerated(entry, "why")}
@@ -152,7 +153,8 @@ class Search:
         self.found = {}  # rule -> (seed, the false claim)
 
     def claims(self, scenario, truth):
-        """The pairs (rule, false claim) of the copies whose fault is not found yet."""
+        """Asks each copy whose fault is not found yet. Returns (rule, text) for each false claim about the copy's own rule that the
+        copy makes, and that the command without a fault does not make."""
         with Performance(scenario, truth, self.player) as performance:
             performance.settle()
             claims = {rule: false_claims(truth, ask_why(performance, binary)) for rule, binary in list(self.open.items())}
@@ -167,7 +169,7 @@ class Search:
             claims = self.claims(scenario, truth)
         except Disagrees:
             return
-        with self.lock:  # several seeds that run at once may show the same fault: the smallest seed counts
+        with self.lock:  # seeds that are played at the same time may show the same fault: the smallest seed counts
             for rule, claimed in claims:
                 self.open.pop(rule, None)
                 if rule not in self.found or seed < self.found[rule][0]:

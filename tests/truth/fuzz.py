@@ -29,7 +29,7 @@ from verdict import ORDER, judge  # noqa: E402
 
 SEEDS = HERE / "seeds.scenarios"
 MENDED = HERE / "mended"
-MUST_BE_RIGHT = "# must be: right\n"  # a line of a file in mended/: its verdict must be right. Without the line it must only not be wrong
+MUST_BE_RIGHT = "# must be: right\n"  # a file in mended/ with this line must get the verdict `right`; a file without it must not get one of BAD
 BAD = ("wrong", "harmed", "disagrees")
 MOST_UNJUDGED = 0.05  # --strict: the largest share of scenarios whose program does not do what the oracle says
 
@@ -42,15 +42,15 @@ def load(name):
 
 
 def compare(result, bare, truth, mode):
-    """(verdict, judged findings, a note)"""
+    """Returns (verdict, judged findings, a note)."""
     if (sorted(result["output"].split("\n")), result["status"]) != (sorted(bare["output"].split("\n")), bare["status"]):
         return "harmed", [], f"bare: {bare['output']!r} {bare['status']}, {mode}: {result['output']!r} {result['status']}"
     return (*judge(truth, result, mode), "")
 
 
 def play_all(scenario, truth, modes, tools):
-    """mode -> (verdict, judged findings, note). The bare play comes first. If it disagrees with the oracle, nothing is judged.
-    `why` and `core` examine the bare play when all its threads have come to rest. `run` plays the scenario again."""
+    """Returns {mode: (verdict, judged findings, note)}. The bare play comes first. If it disagrees with the oracle, nothing is
+    judged. `why` and `core` examine the bare play when all its threads have come to rest. `run` plays the scenario again."""
     try:
         bare, looked = play_bare(scenario, truth, tools, modes)
     except Disagrees as disagreement:
@@ -117,9 +117,9 @@ def seeds(arguments):
 
 
 def strict_problems(entries, arguments):
-    """The verdicts that are wrong or harmed in two plays, each as a line of text. The second play runs alone. Another line is
-    returned if too many scenarios were not judged. On a busy machine some programs do not do what the oracle says, and are not
-    judged."""
+    """Returns the verdicts that are wrong or harmed in two plays of a scenario, each as a line of text. The second play runs
+    alone. One more line is added if too many scenarios were not judged: on a busy machine some programs do not do what the
+    oracle says, and are not judged."""
     problems = []
     for seed in sorted(entries):
         if any(verdict in ("wrong", "harmed") for verdict, *_ in verdicts_of(entries[seed]).values()):
@@ -133,7 +133,7 @@ def strict_problems(entries, arguments):
 
 
 def expectations():
-    """A list of (seed or file name, {mode: the worst verdict that is allowed}, scenario)."""
+    """Returns a list of (seed or file name, {mode: the worst verdict that is allowed}, scenario)."""
     found = []
     for text in SEEDS.read_text().split("# seed ")[1:]:
         head, _, scenario = text.partition("\n")
@@ -147,7 +147,7 @@ def expectations():
 
 
 def check_seed(seed, expected, scenario, arguments):
-    """The verdicts that are worse than the recorded ones, each as a line of text."""
+    """Returns the verdicts that are worse than the recorded ones, each as a line of text."""
     truth = find_truth(scenario)
     results = play_all(scenario, truth, list(expected), arguments)
     if not truth.is_healthy() and any(step.operation in ("handle", "alarm") for step in scenario.steps):
@@ -168,8 +168,8 @@ def conclude(problems):
 
 def check(arguments):
     """Plays all recorded scenarios. If a verdict is worse than the recorded one, plays the scenario once more, alone. Plays that run at
-    the same time may change a verdict. One reason is that they make the machine slow. Another reason is a descriptor that a play is
-    sending: as seen from outside, it may belong to any pipe, also to a pipe of another play."""
+    the same time may change a verdict, because they make the machine slow. Another reason is a descriptor that a play is sending:
+    nobody can see from outside which pipe it belongs to, so it may also belong to a pipe of another play."""
     known = expectations()
     with ThreadPoolExecutor(arguments.jobs) as pool:
         worse = [one for one, found in zip(known, pool.map(lambda one: check_seed(*one, arguments), known)) if found]
@@ -200,13 +200,13 @@ def says_falsely(entry, sentence):
 
 
 def begin_of(text):
-    """The part of a sentence before its first number."""
+    """Returns the part of a sentence before its first number."""
     return re.split(r" [^ ]*\d", text)[0]
 
 
 def wrong_entry(judged, arguments):
-    """(the first wrong finding, a tuple that says what is wrong in it: the rule with the false claim and the certainty of the
-    hang, or the rule with the start of the false sentence); (None, None) if no finding is wrong."""
+    """Returns (the first wrong finding, what is wrong in it); (None, None) if no finding is wrong. What is wrong is a tuple:
+    (rule, which claim is false, certainty of the hang), or with --sentence (rule, start of the false sentence)."""
     for entry in judged:
         if arguments.rule and entry.rule != arguments.rule:
             continue

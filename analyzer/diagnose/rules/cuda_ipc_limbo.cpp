@@ -1,7 +1,7 @@
-// An importer died with memory open, and the exporter never freed that memory, although it frees memory that others
-// have closed: it waits for a message that nobody will send. The driver has removed the importer's mapping; the memory
-// itself stays allocated until the exporter ends. forksight concludes from the exporter's treatment of other memory
-// that it waited, so this is never more than likely.
+// An importer died while it had memory open, and the exporter never freed that memory. But the exporter does free
+// memory that importers have closed. So it probably waits for a message that nobody will send. The driver has removed
+// the importer's mapping; the memory itself stays allocated until the exporter ends. forksight infers the exporter's
+// wait only from what the exporter did with other memory, so this finding is never more than likely.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using cuda::Export;
 using cuda::Import;
 using cuda::Sharing;
 
-// Counts allocations of the same exporter that were freed after they had been closed.
+// Counts allocations of this exporter that were freed after an importer had closed them.
 std::size_t count_given_back(const Sharing& sharing, model::ProcessId exporter) {
   return static_cast<std::size_t>(std::ranges::count_if(sharing.imports(), [&](const Import& import) {
     return import.of != nullptr && import.of->call->process == exporter && import.of->freed != nullptr &&
@@ -82,7 +82,7 @@ void cuda_ipc_limbo(const Evidence& evidence, std::vector<Finding>& findings) {
     if (given_back == 0 || !sharing.was_alive_after(exporter, import.open->ended_ns)) continue;
     const std::uint64_t end_ns = sharing.end_of(exporter);
     if (end_ns != 0 && sharing.was_alive_after(importer, end_ns)) continue;
-    // Another process may have the memory open.
+    // Another living process may have the memory open. Then the exporter is right not to free it.
     const bool is_shared = std::ranges::any_of(sharing.imports(), [&](const Import& other) {
       return other.of == of && other.close == nullptr && other.open->process != importer &&
              evidence.process(other.open->process).seen_ended_ns == 0;

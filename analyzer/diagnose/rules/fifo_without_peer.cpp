@@ -1,6 +1,6 @@
 // A thread waits in open() for somebody to open the other end of a FIFO, and there is evidence that nobody will: the
-// name of the FIFO is removed, or a child that may have been meant to open it has ended. A service that waits for its
-// next client looks the same without that evidence, so this rule needs it.
+// name of the FIFO is removed, or a child that may have been meant to open the FIFO has ended. Without that evidence, a
+// service that waits for its next client looks the same. So the rule requires the evidence.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@ const model::Process* find_parent(const model::Model& model, const model::Proces
   return at == model.processes.end() ? nullptr : &*at;
 }
 
-// True if the thread waits for a child, for a thread's end, or in open() itself. It does nothing else before that wait
-// ends.
+// True if the thread waits for a child, for the end of a thread, or in open() itself. It does nothing else before that
+// wait ends.
 bool is_bound(const model::Wait& wait) {
   return wait.kind == model::WaitKind::kWaitChild || wait.kind == model::WaitKind::kFifoOpen ||
          (wait.kind == model::WaitKind::kFutex && wait.use == model::FutexUse::kJoin);
@@ -34,9 +34,9 @@ bool may_another_open(const model::Model& model, const model::Process& process) 
   });
 }
 
-// Returns a child that has ended, and for whose end nobody has waited yet. If there is none, returns such a sibling, if
-// the process and the sibling are forked copies of one parent. Null: there is no such child or sibling, or somebody
-// else may open the FIFO.
+// Returns a child of the process that has ended, and for whose end nobody has waited yet. If there is none, and the
+// process is a forked copy of its parent, returns a sibling that is a forked copy, too, and has ended in this way.
+// Null: there is no such child or sibling, or somebody else may open the FIFO.
 const model::Zombie* find_lost_peer(const model::Model& model, const model::Process& process) {
   if (may_another_open(model, process)) return nullptr;
   if (!process.zombies.empty()) return &process.zombies.front();

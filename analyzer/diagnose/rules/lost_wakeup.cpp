@@ -1,8 +1,8 @@
 // A forked child lost threads, and is proven to sleep for ever in a futex. No recorded touch of a lock or pool explains
-// the wait, so one of the lost threads may be the one that should have ended it. If the program made the wait by
-// syscall(), a touch records the wait, and the stack of the touch shows what the wait is for: a future, a wait of an
-// atomic, a latch. If the call came from inside of libc, this is not known. For a core, the rule does not report a wait
-// for a word of the program's own if the program may have signal handlers.
+// the wait, so one of the lost threads may be the thread that should have ended it. If the program made the futex call
+// by syscall(), a touch records the wait. The stack of the touch shows for what the program waits: a future, an atomic,
+// a latch. If the call came from inside of libc, this is not known. The rule does not report a wait for a word of the
+// program's own in a core, if the program may have signal handlers.
 #include <fmt/core.h>
 
 #include "diagnose/evidence.hpp"
@@ -68,13 +68,13 @@ void tell_wait(const Evidence& evidence, const model::Touch& wait, Finding& find
                "signal had a handler: nothing could wake it.");
 }
 
-// The thread waits for a word that is no future, condition variable or the like. A signal handler of the program may
-// well change such a word, and so end the wait.
+// True if the thread waits for a word that is no future, condition variable or the like. A signal handler of the
+// program may change such a word, and so end the wait.
 bool is_of_own_word(const pools::UnexplainedWait& suspect) {
   return suspect.wait != nullptr && !futex_waits::is_recognised(suspect.wait->stack);
 }
 
-// A core does not show which signals have handlers.
+// True if forksight does not know which signals have handlers. A core does not show that.
 bool lacks_handlers(const model::Process& process) { return process.is_core && !no_signal_can_wake(process); }
 
 // True if the program may be healthy: it may wait for a word of its own until a handler changes that word. In a core,
@@ -91,7 +91,8 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect
                                             : evidence.begin_finding("lost-wakeup", *suspect.wait);
   pools::set_certainty(child, finding);
   finding.cause = Certainty::kPossible;
-  // A program may set handlers without the functions of libc, so that a core proves little about such a wait.
+  // Even if the program calls no function of libc that sets handlers, it may set them in another way. So a core proves
+  // little about such a wait.
   if (is_of_own_word(suspect) && lacks_handlers(child)) finding.harm = Certainty::kPossible;
   fill_culprit(evidence, fork, finding);
   finding.summary = summarise(evidence, suspect, finding);
@@ -140,7 +141,7 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect
 
 void lost_wakeup(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const pools::UnexplainedWait& wait : pools::find_unexplained_waits(evidence, findings)) {
-    const bool has_name = pools::find_pool(evidence.model(), wait) != nullptr;  // lost-thread-pool
+    const bool has_name = pools::find_pool(evidence.model(), wait) != nullptr;  // rule lost-thread-pool
     if (!has_name && !may_be_healthy(evidence, wait)) findings.push_back(describe(evidence, wait));
   }
 }

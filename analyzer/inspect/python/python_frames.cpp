@@ -17,10 +17,11 @@ namespace {
 
 constexpr std::size_t kMostInterpreters = 64;
 constexpr std::size_t kMostThreads = 4096;
-constexpr std::size_t kMostFrames = 128;  // shown for one thread
-constexpr std::size_t kMostSteps = 1024;  // looked at
+constexpr std::size_t kMostFrames = 128;  // the most that are shown for one thread
+constexpr std::size_t kMostSteps = 1024;  // the most that are looked at for one thread
 constexpr int kMostAttempts = 4;
-// For all threads together. Frames may form rings, and a table of lines is searched anew for each frame.
+// Limits for all threads together. They are needed because frames may form rings, and because a table of lines is
+// searched anew for each frame.
 constexpr std::size_t kMostStepsOfAll = 400'000;
 constexpr std::size_t kMostLineBytesOfAll = std::size_t{512} << 20U;
 
@@ -30,8 +31,9 @@ class Reader {
       : image_(image), memory_(*image.memory), python_(python), layout_(python.layout), objects_(memory_, layout_) {}
 
   std::vector<PythonThread> read();
-  // True if the interpreter has thread states whose contents are impossible.
   void add_limits_of_rings(std::int32_t pid, std::vector<std::string>& limits) const;
+  // True if the memory is not as expected: it has no list of interpreters, or the contents of a thread state are
+  // impossible.
   bool is_strange() const { return is_strange_; }
   bool has_given_up() const { return steps_left_ == 0 || line_bytes_left_ == 0; }
 
@@ -55,7 +57,7 @@ class Reader {
   std::vector<PythonThread> threads_;
   bool is_strange_ = false;
   std::size_t rings_ = 0;        // threads whose frames form a ring
-  bool is_list_a_ring_ = false;  // the list of interpreters, or one of threads
+  bool is_list_a_ring_ = false;  // the list of interpreters, or a list of threads, is a ring
   std::size_t steps_left_ = kMostStepsOfAll;
   std::size_t line_bytes_left_ = kMostLineBytesOfAll;
 };
@@ -130,9 +132,9 @@ void Reader::add_thread(std::uint64_t state, std::uint64_t gil_holder) {
   threads_.push_back(std::move(thread));
 }
 
-// Finds the thread by its pointer. If the pointer of the thread is not known, finds it by a thread number in the memory
-// of the process. These numbers belong to the process's own pid namespace. In a forked child, Python's number of the
-// forking thread is out of date until Python's own atfork handler has run.
+// Finds the thread by its pointer. If no thread is known to have this pointer, finds the thread by an id in the memory
+// of the process. Such ids belong to the process's own pid namespace. In a forked child, Python's id of the forking
+// thread is out of date until Python's own atfork handler has run.
 std::int32_t Reader::find_tid(std::uint64_t state, std::uint64_t pointer) const {
   const auto by_pointer = std::ranges::find(image_.threads, pointer, &image::Thread::fs_base);
   if (by_pointer != image_.threads.end()) return by_pointer->tid;

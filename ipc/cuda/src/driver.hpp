@@ -34,7 +34,7 @@ class current_context {
  private:
   const driver& api_;
   bool is_pushed_, is_relaxed_ = false;
-  int mode_ = kCaptureRelaxed;  // after the exchange: the mode that the thread had before
+  int mode_ = kCaptureRelaxed;  // after the constructor: the mode that the thread had before
 };
 
 __attribute__((format(printf, 2, 3))) error failure(errc code, const char* format, ...);

@@ -1,5 +1,5 @@
-"""Plays many seeds. Other processes generate the scenarios, because the search for a scenario keeps a core busy. A play sleeps most of
-the time, so many plays run at once. A campaign with a file of results may be stopped at any moment, and continued later."""
+"""Plays many seeds. Other processes generate the scenarios, because the search for a scenario keeps a processor busy. A play sleeps
+most of the time, so many plays run at once. A campaign with a file of results may be stopped at any moment, and continued later."""
 import ctypes
 import hashlib
 import json
@@ -56,7 +56,7 @@ def read_entry(line):
 
 
 def verdicts_of(entry):
-    """mode -> (verdict, judged findings, note), from an entry of the results."""
+    """Returns {mode: (verdict, judged findings, note)}, from an entry of the results."""
     return {mode: (one["verdict"], [Judged(**judged | {"sentences": tuple(map(tuple, judged["sentences"]))}) for judged in one["judged"]], one["note"])
             for mode, one in entry["results"].items()}
 
@@ -64,7 +64,8 @@ def verdicts_of(entry):
 def leave_signals_to_the_campaign():
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # if the campaign is killed, its generating processes end, too
+    # if the campaign is killed, the kernel also kills the processes that generate scenarios
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def stop_on_signal():

@@ -54,7 +54,7 @@ class Scene:
         return name
 
     def object(self, text):
-        """The name that the scenario has for an object. The report names the object by a variable or an address."""
+        """Returns the name that the scenario has for an object. The report names the object by a variable or an address."""
         private, shared, size = self.at
         named, at = NAMED.match(text), AT.match(text)
         if named:
@@ -71,13 +71,13 @@ class Scene:
         return self.now_at(self.objects[index])
 
     def now_at(self, name):
-        """The object that lies in the memory of this object now. If this object was destroyed, another object may have been made
-        there."""
+        """Returns the object that lies in the memory of this object now. If this object was destroyed, another object may have
+        been made there."""
         there = [entry.name for entry in self.scenario.objects if entry.at == name]
         return next((other for other in there if ("m", self.memory, other) in self.state), name)
 
     def end(self, descriptor):
-        """(object, end): what the descriptor with this number refers to."""
+        """Returns (object, end): what the descriptor with this number refers to."""
         index = (int(descriptor) - FIRST_DESCRIPTOR) // 2
         if not 0 <= index < len(self.objects):
             raise NotKnown(f"descriptor {descriptor}")
@@ -86,7 +86,7 @@ class Scene:
     # -- what is true at the end of the scenario
 
     def owners(self, process, name):
-        """The threads that hold the lock, according to the memory of this process or to shared memory."""
+        """Returns the threads that hold the lock, according to the memory of this process or to shared memory."""
         value = self.state.get(("m", "", name), self.state.get(("m", process, name)))
         if self.scenario.object(name).kind == "cond":
             return set()
@@ -120,8 +120,8 @@ class Scene:
         expect(name in (wait.name, self.condition_of(thread)), f"{thread} waits for {wait.kind} {wait.name}")
 
     def condition_of(self, thread):
-        """The condition variable on which the thread called pthread_cond_wait(), if it is in that call. A thread that got the
-        signal and waits for the mutex is still in that call."""
+        """Returns the condition variable on which the thread called pthread_cond_wait(), if it is in that call. A thread that
+        got the signal and waits for the mutex is still in that call."""
         wait = self.truth.waits[thread]
         return self.scenario.steps[wait.step].arguments[0] if wait.operation == "cwait" and wait.step >= 0 else None
 
@@ -142,7 +142,7 @@ class Reading:
         self.scene, self.process, self.about, self.who = scene, process, None, None
 
     def waiter(self, found, *kinds):
-        """The wait of the thread that the sentence names, which must be of one of these kinds."""
+        """Returns the wait of the thread that the sentence names. The wait must be of one of these kinds."""
         self.who = self.scene.thread(found["t"])
         self.scene.check_of(self.who, found.get("p"))
         wait = self.scene.wait_of(self.who)
@@ -150,7 +150,7 @@ class Reading:
         return wait
 
     def wait_before(self):
-        """The wait that the previous sentence described."""
+        """Returns the wait that the previous sentence described."""
         if self.who is None:
             raise NotKnown("no earlier sentence named the waiting thread")
         return self.scene.wait_of(self.who)
@@ -169,7 +169,7 @@ class Reading:
         expect(self.scene.wait_of(thread).operation == "wrlock", f"{thread} does not wait to lock for writing")
 
     def waits_in(self, found):
-        """The sentence does not name the object. So this checks only that the thread waits, and in which kind of call."""
+        """Checks only that the thread waits, and in which kind of call, because the sentence does not name the object."""
         thread = self.worker_or_thread(found)
         if thread is None:
             return
@@ -180,7 +180,8 @@ class Reading:
         expect(kind is None or kind == wait.kind or wait.operation == "cwait", f"{thread} waits for {wait.kind} {wait.name}")
 
     def worker_or_thread(self, found):
-        """The named thread; None if it must be a worker of libgomp. No scenario names such a worker. It must wait in a futex."""
+        """Returns the thread that the sentence names; None if no thread of the scenario has its number. Then it must be a
+        worker of libgomp, and must wait in a futex."""
         try:
             return self.scene.thread(found["t"])
         except NotKnown:
@@ -223,7 +224,7 @@ class Reading:
         expect(state.get(("once", wait.thread)), f"{wait.thread} is in no routine")
         others = [key[1] for key, value in state.items() if key[0] == "once" and value and key[1] != wait.thread
                   and state["t", key[1]][0] == wait.process and state["t", key[1]][3] == "live"]
-        expect(not others, f"{others} are in a routine, too")
+        expect(not others, f"{others} are also in a routine")
 
     def reads_timer(self, found):
         wait = self.waiter(found, "timerfd")
@@ -255,10 +256,10 @@ class Reading:
         expect(wait.operation in ("fork", "atfork child"), f"{wait.thread} is in {wait.operation}")
 
     def handlers_of(self, phase):
-        """(the number of the handler that has not returned, the number of handlers). Prepare handlers run in reverse order."""
+        """Returns (the number of the handler that has not returned, the number of handlers). Prepare handlers run in reverse order."""
         wait = self.wait_before()
         stage = self.scene.state["t", wait.thread][2]
-        expect(stage[0] == {"prepare": "prepare", "child": "handler"}[phase], f"{wait.thread} is in a handler of the other kind")
+        expect(stage[0] == {"prepare": "prepare", "child": "handler"}[phase], f"{wait.thread} is not in a {phase} handler")
         handlers = self.scene.state["atfork", wait.process]
         if phase == "child":
             return stage[1] + 1, len(handlers)
@@ -269,7 +270,7 @@ class Reading:
     def handler_number(self, found):
         number = self.handlers_of(found["k"])
         expect((int(found["i"]), int(found["n"])) == number, f"it is number {number[0]} of {number[1]}")
-        expect((found["o"] == "last") == (found["k"] == "prepare"), "the order is the other one")
+        expect((found["o"] == "last") == (found["k"] == "prepare"), "the handlers are called in the other order")
 
     def is_in_prepare(self, _found):
         self.handlers_of("prepare")
@@ -301,7 +302,7 @@ class Reading:
         operation = self.scene.wait_of(self.scene.thread(found["t"])).operation
         expect((operation in ("read", "receive")) == (found["verb"] in ("reads", "receives", "waits for")), f"it is in {operation}")
         if found.get("e"):
-            expect(self.scene.end(found["e"])[0] == name, f"descriptor {found['e']} is of {self.scene.end(found['e'])[0]}")
+            expect(self.scene.end(found["e"])[0] == name, f"descriptor {found['e']} belongs to {self.scene.end(found['e'])[0]}")
             self.scene.check_open(other, found["e"])
 
     def writers(self, found):
@@ -310,10 +311,10 @@ class Reading:
         for who, descriptor in re.findall(r"(the reader itself|process \d+) \(descriptor (\d+)\)", found["l"]):
             process = self.process if who.startswith("the") else self.scene.process(who.split()[1])
             name, end = self.scene.end(descriptor)
-            expect(name == self.about, f"descriptor {descriptor} is of {name}")
+            expect(name == self.about, f"descriptor {descriptor} belongs to {name}")
             told.add((process, end))
-        expect(told <= expected, f"open for writing are {sorted(expected)}, told are {sorted(told)}")
-        expect(told >= expected, f"these are missing: {sorted(expected - told)}")
+        expect(told <= expected, f"{sorted(expected)} are open for writing, the sentence says {sorted(told)}")
+        expect(told >= expected, f"the sentence does not name {sorted(expected - told)}")
 
     def file_lock(self, found):
         thread = self.scene.thread(found["t"])
@@ -333,8 +334,8 @@ class Reading:
                f"{holder} does not hold {self.about}: {sorted(self.scene.owners(self.process, self.about))}")
 
     def original_owners(self):
-        """The copies of a recorded owner in the ancestors of this process. Each fork between the owner's process and this
-        process may have made such a copy."""
+        """Returns the copies of a recorded owner in the ancestors of this process. Each fork between the owner's process and
+        this process may have made such a copy."""
         state = self.scene.state
         owners = self.scene.owners(self.process, self.about)
         return {now for owner in owners for elder in ancestry(state, self.process)[:-1] for kind, now in [copy_of(state, elder, owner)] if kind == "copy"}
@@ -351,13 +352,13 @@ class Reading:
         expect(thread in arrived, f"{sorted(arrived)} had arrived at {self.about}")
 
     def waited_on_it(self, found):
-        """The memory of a condition variable still counts waiters that a fork lost."""
+        """Checks the lost waiters that the sentence names. The memory of the condition variable still counts them."""
         expect(self.about is not None and self.scene.scenario.object(self.about).kind == "cond", f"{self.about} is no condition variable")
         lost = set(lost_waiters(self.scene.state, ("m", self.process, self.about)))
         told = {self.scene.thread(number) for number in re.findall(r"thread (\d+)", found["l"])}
         for thread in told:
             self.check_parent_thread(thread, found["p"])
-        expect(told <= lost, f"lost waiters are {sorted(lost)}")
+        expect(told <= lost, f"the lost waiters are {sorted(lost)}")
         generations = len(ancestry(self.scene.state, self.process)) - 1
         expect(int(found["n"]) == len(lost) or generations > 1 and int(found["n"]) < len(lost), f"{len(lost)} waiters were lost")
 
@@ -390,9 +391,9 @@ class Reading:
         told = {self.scene.thread(number) for number in numbers if number not in strangers}
         names = {name for name, _, _ in lost}
         has_nameless = found["least"] or "another" in found["l"] or "more" in found["l"]
-        expect(told <= names if has_nameless else told == names, f"lost were {sorted(names)}")
+        expect(told <= names if has_nameless else told == names, f"the fork lost {sorted(names)}")
         number = len(lost) + workers
-        expect(int(found["n"]) <= number if found["least"] else int(found["n"]) == number, f"lost were {number}")
+        expect(int(found["n"]) <= number if found["least"] else int(found["n"]) == number, f"the fork lost {number} threads")
 
     def lost_on_the_way(self, found):
         way = self.scene.state.get(("way", self.process), ())
@@ -400,8 +401,8 @@ class Reading:
         workers = sum(workers for _, _, _, workers in way)
         numbers = [int(number) for number in re.findall(r"(?<!end of )thread (\d+)", found["l"])]
         told = {self.scene.thread(number) for number in numbers if number in self.scene.threads}
-        expect(told <= names, f"lost were {sorted(names)}")
-        expect(int(found["n"]) <= len(names) + workers, f"lost were {len(names) + workers}")
+        expect(told <= names, f"the forks lost {sorted(names)}")
+        expect(int(found["n"]) <= len(names) + workers, f"the forks lost {len(names) + workers} threads")
 
     def ended_with_it(self, found):
         holder = self.scene.thread(found["h"])
@@ -421,7 +422,7 @@ class Reading:
 
     def remembers(self, found):
         holder = self.scene.thread(found["h"])
-        expect(holder in self.scene.owners(self.process, self.about), f"{self.about} remembers {sorted(self.scene.owners(self.process, self.about))}")
+        expect(holder in self.scene.owners(self.process, self.about), f"{self.about} records {sorted(self.scene.owners(self.process, self.about))}")
         attributes = self.scene.attributes(self.about)
         kind = {"recursive": "recursive", "error-checking": "errorcheck", "robust": "robust"}.get(found["k"])
         expect(kind is None or kind in attributes, f"{self.about} is {' '.join(attributes) or 'plain'}")
@@ -464,7 +465,7 @@ class Reading:
 
     def nobody_can(self, found):
         self.asleep(found)
-        # An alarm() without a handler ends a process, perhaps the process that is waited for. That alarm cannot be seen from outside. The
+        # An alarm() without a handler ends its process, and so may end a wait for that process. Nobody can see the alarm from outside. The
         # sentence states it as a condition ("unless a signal ends ...").
         unseen = {"alarm"} if found["u"] else set()
         hopeful = [wait.thread for wait in self.scene.truth.waits.values() if wait.process == self.process and set(wait.open_by) - unseen]
@@ -590,7 +591,7 @@ def check_sentence(reading, sentence):
 
 
 def check_by_any(readings, sentence):
-    """(answer, why the sentence is false). A sentence is true if it is true in at least one of the ways to read its numbers."""
+    """Returns (answer, why the sentence is false). A sentence is true if it is true in at least one of the ways to read its numbers."""
     why = ""
     answers = []
     for reading in readings:
@@ -604,14 +605,15 @@ def check_by_any(readings, sentence):
 
 
 def ways_to_read(names, slots):
-    """A thread that calls exec gets the thread id of the first thread of its process. So an id in a sentence may mean either of the two."""
+    """A thread that calls exec gets the thread id of the first thread of its process. So an id in a sentence may mean either thread."""
     processes, threads = names
     others = {slot["tid"]: name for name, slot in slots.items() if threads.get(slot["tid"], name) != name}
     return [names, (processes, threads | others)] if others else [names]
 
 
 def check_sentences(truth, result, names, process, chain):
-    """((answer, text, why it is false), ...): the answer is true, plain, unknown or false. The text is empty for true and plain sentences."""
+    """Returns ((answer, text, why it is false), ...): the answer is true, plain, unknown or false. The text is empty for true
+    and plain sentences."""
     readings = [Reading(Scene(truth, result, way, process), process) for way in ways_to_read(names, result["slots"])]
     answers = []
     for sentence in chain:

@@ -18,7 +18,7 @@ def of_thread(scenario, name):
 
 
 def plainer(scenario):
-    """Variants of the scenario: in each, one object loses its attributes and is not shared."""
+    """Yields variants of the scenario. In each variant, one object has no attributes and is not shared."""
     for index, entry in enumerate(scenario.objects):
         if entry.attributes or entry.shared:
             objects = list(scenario.objects)
@@ -27,7 +27,8 @@ def plainer(scenario):
 
 
 def with_less_forced(scenario):
-    """The scenario, changed so that its last forced step is its first free step. Nothing if that step is `done`."""
+    """Yields the scenario with its last forced step as a free step. Yields nothing if it has no forced step, or if the last one is
+    `done`."""
     if scenario.forced > 0 and scenario.steps[scenario.forced - 1].operation != "done":
         last = scenario.steps[scenario.forced - 1]
         steps = list(scenario.steps)
@@ -53,8 +54,8 @@ def size(scenario):
 
 
 def shrink(scenario, is_still_wrong, budget=150):
-    """The smallest scenario that is found with at most `budget` calls of is_still_wrong(scenario, truth). Such a call may play
-    the scenario."""
+    """Returns the smallest scenario that is found with at most `budget` calls of is_still_wrong(scenario, truth). Such a call
+    may play the scenario."""
     tried = set()
     while True:
         for candidate in smaller(scenario):

@@ -36,7 +36,7 @@ def become_reaper():
 
 
 def thread_names(scenario):
-    """The names of the threads, in the order in which the player numbers them."""
+    """Returns the names of the threads, in the order in which the player numbers them."""
     names = ["main"]
     for step in scenario.steps:
         for name in (step.thread, *(step.arguments[:1] if step.operation in ("create", "fork") else ())):
@@ -46,8 +46,8 @@ def thread_names(scenario):
 
 
 def task_state(pid, tid, groups):
-    """The state of a task of these process groups; "" if the task has ended. If its number belongs to a new task now, that task
-    is in another process group."""
+    """Returns the state of the task; "" if the task has ended. The number of an ended task may belong to a new task. The new
+    task is not in one of these process groups."""
     try:
         state, _, its_group = Path(f"/proc/{pid}/task/{tid}/stat").read_text().rpartition(")")[2].split()[:3]
     except (OSError, ValueError):
@@ -97,7 +97,8 @@ class Performance:
         return {slot["pid"] for slot in self.slots().values() if slot["pid"] > 0}
 
     def groups(self, slots):
-        """The process groups of the play: its first one, and one for each session that its processes made. A group has the pid of its leader."""
+        """Returns the process groups of the play: its first one, and one for each session that its processes made. A group has
+        the pid of its leader."""
         return {self.process.pid, *(slots[name]["pid"] for name in self.leaders if name in slots)}
 
     def end_sessions(self):
@@ -146,7 +147,7 @@ class Performance:
         return found
 
     def objects_at(self):
-        """(address of the private objects, address of the shared objects, size of one object)"""
+        """Returns (address of the private objects, address of the shared objects, size of one object)."""
         _, _, private, shared, size = struct.unpack("<IIQQQ", self.control.read_bytes()[:HEAD])
         return private, shared, size
 
@@ -199,7 +200,7 @@ def read_report(path):
 
 
 def slowness(most):
-    """How many times longer a play takes than on an idle machine, estimated from the load; at most `most`."""
+    """Returns how many times longer a play takes than on an idle machine, estimated from the load; at most `most`."""
     return min(max(os.getloadavg()[0] / (2 * (os.cpu_count() or 1)), 1), most)
 
 
@@ -226,8 +227,8 @@ def result_of(performance, report, status):
 
 
 def play_bare(scenario, truth, tools, modes=()):
-    """(what the scenario does alone, {mode: the report of `why` or `core` about it}). There are no such reports about a scenario
-    that ends by itself. `core` is asked last, because making a core may end the processes."""
+    """Returns (what the scenario does alone, {mode: the report of `why` or `core` about it}). A scenario that ends by itself
+    has no such reports. `core` is asked last, because making a core may end the processes."""
     with Performance(scenario, truth, tools.player) as performance:
         if truth.is_over():
             return result_of(performance, None, performance.await_end()), {}

@@ -21,7 +21,7 @@ def is_byte_ring(wait):
     return wait.cause == "ring" and bool(wait.ring_kinds & BYTES)
 
 
-# rule -> whether the rule names the cause of a wait
+# rule -> function that says whether the rule names the cause of a wait
 RIGHT = {
     "orphaned-mutex": lambda wait: wait.kind == "mutex" and wait.cause in ("orphan", ENDED_HOLDER),
     "orphaned-rwlock": lambda wait: wait.kind == "rwlock" and wait.cause in ("orphan", ENDED_HOLDER),
@@ -49,7 +49,7 @@ RIGHT = {
     "pipe-deadlock": is_byte_ring,
     "deadlock": lambda wait: wait.cause in ("no-waker", "ring") and not is_lock_ring(wait),
 }
-# rule -> whether the rule says nothing false about a wait, but says less than could be known
+# rule -> function that says whether the rule is true about a wait, but says less than could be known
 WEAKER = {
     "deadlock": lambda wait: True,
     "lost-wakeup": lambda wait: wait.cause == "orphan",
@@ -59,8 +59,8 @@ WEAKER = {
     "self-deadlock": lambda wait: wait.cause == "upgrade",
     "lock-cycle": lambda wait: wait.cause == "ring",
 }
-# Rules whose findings are about signals. They are right if the parent of a process had set an alarm before it forked: the alarm never
-# reaches the child.
+# Rules whose findings are about signals. These findings are right if the parent had an alarm when it forked the process: fork() does
+# not copy the alarm, so it never reaches the child.
 ABOUT_SIGNALS = ("timer-lost", "signal-thread-lost")
 
 
@@ -86,8 +86,8 @@ class Judged:
 
 
 def names_of(slots, truth):
-    """(pid -> process, tid -> thread). A thread that calls exec gets the tid of the first thread of its process. A tid that two
-    threads had is mapped to the thread that still lives."""
+    """Returns ({pid: process}, {tid: thread}). A thread that calls exec gets the tid of the first thread of its process. A tid
+    that two threads had is mapped to the thread that still lives."""
     by_number = list(slots)
     processes = {slot["pid"]: by_number[slot["process"]] for slot in slots.values() if slot["pid"] > 0}
     ordered = sorted(slots, key=lambda name: name in truth.waits)
@@ -99,8 +99,8 @@ def certainties(finding):
 
 
 def is_best_guess(rule, cause, wait, truth, mode):
-    """True if the best possible report names lost threads as a `possible` cause. In that case no thread is left that could end
-    the wait, and memory does not show whether a lost thread would have ended it."""
+    """True if the finding names lost threads as a `possible` cause, and forksight could not know more. One case: no thread is left
+    that could end the wait, and memory does not show whether a lost thread would have ended it."""
     if cause != "possible" or not lost_of(truth.state, wait.process):
         return False
     if rule == "orphaned-semaphore":  # a lost thread may have taken the semaphore, or may have been about to post it
@@ -158,14 +158,14 @@ def is_ended_by_unseen_alarm(finding, truth, process):
 
 
 def beside_victims(here, stuck):
-    """If the thread that the finding names is a victim, returns the other waits at the same object. All these waits have one
-    cause, so a finding may name any of their threads."""
+    """If the thread that the finding names is a victim, returns the other waits for the same object. All these waits have the same
+    cause, so a finding may name any of the waiting threads."""
     objects = {(wait.kind, wait.name) for wait in here if wait.cause == "victim"}
     return [wait for wait in stuck if (wait.kind, wait.name) in objects and wait not in here]
 
 
 def merged(finding, processes):
-    """The processes whose equal findings were merged into this finding; an empty set if the finding is about one process."""
+    """Returns the processes whose equal findings were merged into this finding; an empty set if the finding is about one process."""
     return {processes[entry["pid"]] for entry in finding.get("processes", []) if entry["pid"] in processes} if finding.get("count", 1) > 1 else set()
 
 
@@ -178,7 +178,7 @@ def with_sentences(judged, finding, truth, result):
 
 
 def mentioned(finding, slots, truth):
-    """All processes that a finding is about: its own, those of merged findings, and the victims."""
+    """Returns all processes that a finding is about: its own, those of merged findings, and the victims."""
     processes, _ = names_of(slots, truth)
     pids = [finding["process"]["pid"], *(entry["pid"] for entry in finding.get("processes", []) + finding.get("victims", []))]
     return {processes[pid] for pid in pids if pid in processes}
@@ -214,7 +214,7 @@ def is_end_in_a_queue(truth, wait):
 
 
 def may_end_it(truth, wait, process):
-    """Whether, as seen from outside, a thread or a signal handler of this process could end the wait."""
+    """True if, as seen from outside, a thread or a signal handler of this process could end the wait."""
     state = truth.state
     if wait.kind == "file":
         return process in file_holders(state, wait)
@@ -224,8 +224,8 @@ def may_end_it(truth, wait, process):
 
 
 def is_hidden(truth, wait):
-    """True if one cannot know that the thread hangs without knowing what the program will do, because a signal handler, or a
-    thread that may continue, could end the wait. A thread in a hidden wait counts as a thread that may continue."""
+    """True if forksight cannot know that the thread hangs, because a signal handler, or a thread that may continue, could end the
+    wait: what it will do cannot be seen from outside. A thread in a hidden wait counts as a thread that may continue."""
     hidden = getattr(truth, "hidden", None)
     if hidden is None:
         hidden = truth.hidden = find_hidden(truth)
@@ -274,8 +274,8 @@ def has_hidden_link(truth, wait):
 
 
 def root_groups(truth, mode):
-    """Sets of processes. The processes of a set hang for one cause that this mode can know. A report must have a finding about
-    each set."""
+    """Returns sets of processes. The processes of a set hang for one cause that this mode can know. A report must have a
+    finding about each set."""
     groups = []
     for wait in truth.stuck():
         if mode == "core" and not is_in_one_memory(truth, wait) or is_hidden(truth, wait) or has_hidden_link(truth, wait):
@@ -298,8 +298,8 @@ def is_about_several(group, finding):
 
 
 def is_victim_of(truth, process, victims):
-    """True if the process hangs and could otherwise end a wait of one of these victims. If the victim could also end that wait
-    itself, the oracle calls the cause a ring."""
+    """True if the process hangs, and could end a wait of one of these victims if it did not hang. If the victim could also end
+    that wait itself, the oracle calls the cause a ring."""
     return any(wait.process in victims and (may_end_it(truth, wait, process) or any(
         truth.waits[peer].process == process for peer in wait.peers if peer in truth.waits)) for wait in truth.stuck() if wait.process != process)
 
@@ -312,7 +312,7 @@ def is_tolerated(entry, mode):
 
 
 def judge(truth, result, mode):
-    """(verdict, judged findings). The verdict is right, weaker, hidden, silent or wrong."""
+    """Returns (verdict, judged findings). The verdict is right, weaker, hidden, silent or wrong."""
     findings = (result["report"] or {"findings": []})["findings"]
     judged = [with_sentences(judge_finding(finding, truth, result["slots"], mode), finding, truth, result) for finding in findings]
     tolerated = [entry for entry in judged if is_tolerated(entry, mode)]

@@ -1,14 +1,14 @@
-"""Finds the ancestors of whose memory a process has a copy, and what became of their threads in the process."""
+"""Finds the ancestors whose memory a process has a copy of, and what became of their threads in the process."""
 
 
 def ancestry(state, process):
-    """The ancestors of whose memory this process has a copy, the eldest first, and then the process itself."""
+    """Returns the ancestors whose memory this process has a copy of, the eldest first, and then the process itself."""
     return [*(parent for parent, _, _, _ in state.get(("way", process), ())), process]
 
 
 def copy_of(state, process, holder):
-    """What became of an ancestor's thread in this process. ("copy", its copy): this process has a copy of it. ("lost", its last
-    copy): a fork did not copy it. ("ended", None): it had ended before a fork, or is not known."""
+    """Returns what became of an ancestor's thread in this process. ("copy", its copy): this process has a copy of it. ("lost",
+    its last copy): a fork did not copy it. ("ended", None): it had ended before a fork, or it belongs to no ancestor."""
     elders = ancestry(state, process)
     at, now = state["t", holder][0], holder
     if at not in elders:

@@ -1,4 +1,4 @@
-"""Why a thread is blocked for ever. The causes:
+"""Finds why a thread is blocked for ever. In the list of causes, "it" is the blocked thread:
 
   self-deadlock  it holds the lock itself, and locked it in this process
   upgrade        it holds the rwlock for reading, and waits to lock it for writing
@@ -38,15 +38,16 @@ def holders(state, wait, machine):
 
 
 def knows_its_owner(state, wait, attributes):
-    """True if the lock records its owner's thread id, so that a child cannot unlock it. A rwlock records its writer, not its
-    readers."""
+    """True if a child cannot unlock a lock that its parent took, because only the thread whose id the lock records can unlock it. A
+    rwlock records its writer, but not its readers."""
     if wait.kind == "rwlock":
         return state["m", wait.process, wait.name][1] is not None
     return any(kind in attributes for kind in ("recursive", "errorcheck", "robust"))
 
 
 def cause_by_holder(machine, state, wait):
-    """(the cause of the wait, the live threads that hold the lock, the lost threads that hold it). The cause is "" if only live threads hold it."""
+    """Returns (the cause of the wait, the live threads that hold the lock, the lost threads that hold it). If only other live
+    threads hold the lock, the cause is ""."""
     shared = machine.objects[wait.name].shared
     attributes = machine.objects[wait.name].attributes
     live, lost = [], []
@@ -78,14 +79,14 @@ def cause_by_holder(machine, state, wait):
 
 
 def remaining(machine, state, thread):
-    """The remaining steps of a live thread, without the step in which it waits."""
+    """Returns the remaining steps of a live thread, without the step in which it waits."""
     begun = 0 if machine.is_in_handler(state, thread) else 1
     indices = machine.lists.get(machine.ghost_of(thread), [])[state["t", thread][1] + begun:]
     return [machine.scenario.steps[index] for index in indices]
 
 
 def could_end(machine, state, wait):
-    """The live threads that would end the wait by their remaining steps or by their end."""
+    """Returns the live threads that would end the wait by their remaining steps or by their end."""
     if wait.kind == "thread":
         return (wait.name,)
     if wait.kind == "child":
@@ -108,7 +109,8 @@ def could_end(machine, state, wait):
 
 
 def file_holders(state, wait):
-    """The processes that hold the lock of a file. Such a lock belongs to one process, or to an open file, which several processes may share."""
+    """Returns the processes that hold the lock of a file. Such a lock belongs to one process, or to an open file, which several
+    processes may share."""
     held = state.get(("fcntl" if wait.operation in OF_FCNTL else "flock", wait.name))
     if wait.operation in OF_FCNTL:
         kind, held = held
@@ -118,13 +120,13 @@ def file_holders(state, wait):
 
 
 def lost_of(state, process):
-    """The threads that were lost at the fork of this process and at the forks of its ancestors."""
+    """Returns the threads that were lost at the fork of this process and at the forks of its ancestors."""
     return tuple(name for _, _, lost, _ in state.get(("way", process), ()) for name, _, _ in lost)
 
 
 def lost_wakers(wait, ghosts, state):
-    """The lost threads of the wait's process, if the waiting thread would go on in the world in which forks lose no thread;
-    otherwise ()."""
+    """If the waiting thread would go on in the world in which forks lose no thread, returns the lost threads of its process. Otherwise
+    returns ()."""
     lost = lost_of(state, wait.process)
     if not lost:
         return ()
@@ -136,7 +138,7 @@ def lost_wakers(wait, ghosts, state):
 
 
 def takers_lost(state, wait):
-    """The lost threads that had taken the semaphore at the fork and had not posted it."""
+    """Returns the lost threads that had taken the semaphore at the fork and had not posted it."""
     took = state.get(("took", wait.process, wait.name), ()) if wait.kind == "sem" else ()
     return tuple(name for name in lost_of(state, wait.process) if name in took)
 
@@ -152,7 +154,8 @@ def reachable(graph, start):
 
 
 def cause_of_call(state, wait):
-    """The cause of a wait inside a library whose data still lists threads that a fork lost."""
+    """Returns (cause, lost threads) of a wait inside a library whose data still lists threads that a fork lost; ("", ()) for other
+    waits."""
     if wait.kind == "pool":
         return "lost-pool", lost_of(state, wait.process)
     if wait.kind == "cond" and wait.operation in ("signal", "broadcast", "destroy"):

@@ -42,8 +42,8 @@ def cwait(machine, state, thread, step, stage):
 
 
 def signalled(machine, state, key, first, lacking, second):
-    """The states after a signal to the first group. Each live waiter of the group may get it. If the group has no live waiter,
-    the signal is lost."""
+    """Returns the states after a signal to the first group. Each live waiter of the group may get it. If the group has no live
+    waiter, the signal is lost."""
     takers = [name for name in first if is_here(state, key[1], name)]
     following = []
     for taker in takers:

@@ -49,7 +49,7 @@ def begin(machine, state, thread, step):
 
 
 def force(machine, state, index):
-    """The state after the forced step with this index."""
+    """Returns the state after the forced step with this index."""
     step = machine.scenario.steps[index]
     thread = step.thread
     if ("t", thread) not in state or state["t", thread][3] != "live":
@@ -105,7 +105,7 @@ def is_quiet(machine, state, thread):
 
 
 def next_states(machine, state):
-    """The states that may follow. If the order of some moves makes no difference, only one order of them is tried."""
+    """Returns the states that may follow. If the order of some moves makes no difference, only one of their orders is tried."""
     for thread in machine.live_threads(state):
         if is_quiet(machine, state, thread):
             following = machine.moves(state, thread)
@@ -115,7 +115,7 @@ def next_states(machine, state):
 
 
 def terminals(machine, start, is_enough=lambda ends: False):
-    """The states in which no thread can move, as reached by all orders of the free steps."""
+    """Returns the states in which no thread can move, reached by any order of the free steps."""
     seen, frontier, ends = {key_of(start)}, [start], []
     while frontier:
         state = frontier.pop()
@@ -143,8 +143,8 @@ def check_one_end(ends):
 
 
 def projection(state):
-    """What can be seen of a state from outside: how far each thread is, which processes ended and with which exit code, and what
-    was said."""
+    """Returns what can be seen of a state from outside: how far each thread is, which processes ended and with which exit code,
+    and what was said."""
     ended = {key[1] for key, value in state.items() if key[0] == "p" and value[1] != "live"}
     threads = {(key, "gone" if value[3] == "gone" or value[0] in ended else (*value[1::2], isinstance(value[2], tuple)))
                for key, value in state.items() if key[0] == "t"}
@@ -153,12 +153,12 @@ def projection(state):
 
 
 def woken(state):
-    """The waiters of condition variables that got a signal, and now wait for the mutex."""
+    """Returns the waiters of condition variables that got a signal, and now wait for the mutex."""
     return {key[1] for key, value in state.items() if key[0] == "t" and value[2:] == ("signalled", "live")}
 
 
 def end_paused(machine, state, process, thread):
-    """A process that pauses and has no handler is ended by the signal that it waits for."""
+    """Ends a process that waits in pause() and has no signal handler. The signal that ends the pause also ends the process."""
     machine.advance(state, thread)
     machine.end_process(state, process, 143)
 
@@ -169,7 +169,7 @@ def expire(state, name):
 
 
 def outside_events(machine, state):
-    """All events from outside that may still happen in this state: (name, function that changes a copy of the state)."""
+    """Returns all events from outside that may still happen in this state: (name, function that changes a copy of the state)."""
     events = []
     for process in machine.processes(state):
         signals = {key[2] for key in state if key[0] == "h" and key[1] == process}
@@ -196,7 +196,8 @@ def outside_events(machine, state):
 
 
 def limit(state):
-    """Limits counters, because signals may arrive without end. More posts or bytes than ENOUGH make no difference."""
+    """Limits counters, because signals may arrive without end. More posts or bytes than ENOUGH make no difference. A count of 1000 or
+    more belongs to a pipe that `fill` has filled, and stays as it is."""
     for key, value in list(state.items()):
         if key[0] in ("k", "m") and isinstance(value, int) and ENOUGH < value < 1000:
             state[key] = ENOUGH
@@ -209,7 +210,7 @@ def has_gone_on(machine, state, thread, place):
 
 
 def freed_by(machine, end, event_names):
-    """The threads that can get past their present step by some sequence of moves and of these events."""
+    """Returns the threads that can get past their present step by some sequence of moves and of these events."""
     waiting = {thread: machine.place_of(end, thread) for thread in machine.live_threads(end)}
     freed, seen, frontier = set(), {key_of(end)}, [end]
     while frontier and len(freed) < len(waiting):
@@ -234,7 +235,8 @@ def freed_by(machine, end, event_names):
 
 
 def moves_of_ghosts(scenario):
-    """(machine, final states) of the world in which no fork loses a thread. If that world is undefined or too large, there are no states."""
+    """Returns (machine, final states) of the world in which no fork loses a thread. If that world is undefined or too large,
+    there are no states."""
     machine = Machine(scenario, ghosts=True)
     try:
         return machine, terminals(machine, after_forced(machine))

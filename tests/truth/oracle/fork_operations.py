@@ -40,7 +40,7 @@ def handlers_of(state, thread, step):
 
 
 def prepare(machine, state, thread, step, at):
-    """The states after the next prepare handler; None if all have returned. Prepare handlers run in reverse order."""
+    """Returns the states after the next prepare handler; None if all have returned. Prepare handlers run in reverse order."""
     names = [name for kind, name in reversed(handlers_of(state, thread, step)) if kind != "child"]
     if at == len(names):
         return None
@@ -57,7 +57,7 @@ def prepare(machine, state, thread, step, at):
 
 
 def handler_mutex(state, thread, step):
-    """The mutex for which an atfork handler waits: a prepare handler in the forking thread, or a child handler in the child."""
+    """Returns the mutex for which an atfork handler waits: a prepare handler in the forking thread, or a child handler in the child."""
     stage, process = state["t", thread][2], state["t", thread][0]
     if stage[0] == "prepare":
         return [name for kind, name in reversed(handlers_of(state, thread, step)) if kind != "child"][stage[1]]

@@ -59,7 +59,7 @@ NEEDS = {
 }
 
 
-# Steps with which many walks for a subject begin. "main" is the first thread, "T" the newest thread, "P" the newest process.
+# The first steps of many walks for a subject. "main" is the first thread, "T" the newest thread, "P" the newest process.
 # A step that names an object which the walk does not have is left out.
 PRELUDES = {
     "lost-waiter": ("main create T", "T lock m0", "T cwait c0 m0", "main fork P", "P signal c0", "P create T", "T lock m0", "T cwait c0 m0"),
@@ -88,7 +88,7 @@ class Walk:
         self.count = 0
 
     def machine(self):
-        """The machine for the present scenario."""
+        """Returns the machine for the present scenario."""
         if self.runner.scenario is not self.scenario:
             self.runner = Machine(self.scenario)
         return self.runner
@@ -97,7 +97,7 @@ class Walk:
         return [entry.name for entry in self.scenario.objects if entry.kind in kinds]
 
     def arguments(self, thread, operation):
-        """Random arguments for a step; None if there is no object that the step can use."""
+        """Returns random arguments for a step; None if there is no object that the step can use."""
         rng, process = self.rng, self.state["t", thread][0]
         if operation in TAKES:
             names = self.names(*TAKES[operation])
@@ -164,8 +164,8 @@ class Walk:
     # -- forced steps
 
     def try_step(self, step):
-        """Appends the step, and then a `done` for each thread that is woken, one after the other. If the step blocks, appends it
-        with "!". If the result of a step is not certain, appends nothing, and returns False."""
+        """Appends the step. If the step blocks, appends it with "!". If a step wakes a thread, also appends the `done` of that thread. If
+        the result of a step is not certain, appends nothing, and returns False."""
         scenario, state = self.scenario, self.state
         for begins in (False, True):
             self.scenario = Scenario(scenario.objects, scenario.steps + [Step(step.thread, step.operation, step.arguments, begins)])
@@ -221,7 +221,7 @@ class Walk:
     # -- free steps
 
     def held_by(self, thread):
-        """Steps that release all locks that the thread holds, and end the initialisations and routines that it is in."""
+        """Returns steps that release all locks and semaphores of the thread, and end the initialisations and routines that it is in."""
         steps = []
         for key, value in self.state.items():
             if key[0] == "m" and self.scenario.object(key[2]).kind == "mutex" and value[0] == thread:
@@ -237,13 +237,13 @@ class Walk:
         return steps + [Step(thread, "oend", (name,)) for name in reversed(self.state.get(("once", thread), ()))]
 
     def files_of(self, thread, name):
-        """The possible owners of a lock of this file that belong to the thread's process: one for flock(), two for fcntl()."""
+        """Returns the possible owners of a lock of this file that belong to the thread's process: one for flock(), two for fcntl()."""
         process = self.state["t", thread][0]
         description = self.state.get(("desc", process, name), "none")
         return description, ("process", process), ("file", description)
 
     def wants_of(self, thread):
-        """Steps that may wait in the present state: for example for a held lock, a semaphore at zero or a barrier."""
+        """Returns steps that may wait in the present state: for example for a held lock, a semaphore at zero or a barrier."""
         process = self.state["t", thread][0]
         wanted = [("flock", key[1]) for key, value in self.state.items() if key[0] == "flock" and value != self.state.get(("desc", process, key[1]))]
         wanted += [(self.rng.choice(("plock", "olock")), key[1]) for key, value in self.state.items()
@@ -274,7 +274,8 @@ class Walk:
         return [Step(thread, words[0], words[1:]) for words in wanted]
 
     def answers_to(self, thread, asked):
-        """Steps of this thread that would end waits of other threads. Some do not, for example because the threads share no memory."""
+        """Returns steps of this thread that may end waits of other threads. Some of them do not, for example because the
+        threads share no memory."""
         asked = [step for step in asked if not (step.operation == "read" and step.arguments[0] in self.names("timerfd"))]
         answer = {"swait": "post", "arrive": "arrive", "read": "write", "cwait": "signal", "await": "fulfil"}
         steps = [Step(thread, "send", (step.arguments[0], *self.rng.choice(ends))) for step in asked
@@ -299,7 +300,8 @@ class Walk:
         return steps + self.awaited_by(thread, steps)
 
     def awaited_by(self, thread, steps):
-        """Steps by which the first thread of a process usually waits for its children, and often for its other threads."""
+        """Returns steps in which the first thread of a process waits for its children (in most cases) and for its other threads
+        (in half of the cases)."""
         rng = self.rng
         process = self.state["t", thread][0]
         if self.state["p", process][4] != thread:
@@ -325,7 +327,7 @@ class Walk:
 
 
 def random_objects(rng, needed=()):
-    """Objects of random kinds, and of all needed kinds."""
+    """Returns objects of random kinds, and of all needed kinds."""
     shared = lambda: rng.random() < (0.6 if "shared" in needed else 0.15)  # noqa: E731
 
     def count(kind, *counts):
@@ -351,7 +353,7 @@ def random_objects(rng, needed=()):
 
 
 def reusing(rng, objects, certainly):
-    """A list with at most one object. That object gets the memory of another object."""
+    """Returns a list with at most one object. That object gets the memory of another object."""
     places = [entry for entry in objects if entry.kind in REUSED and not entry.shared]
     if not places or not certainly and rng.random() < 0.6:
         return []
@@ -362,7 +364,7 @@ def reusing(rng, objects, certainly):
 
 
 def used(scenario):
-    """The scenario without the objects that no step uses."""
+    """Returns the scenario without the objects that no step uses."""
     names = {word for step in scenario.steps for word in step.arguments}
     names |= {entry.at for entry in scenario.objects if entry.name in names}
     return Scenario([entry for entry in scenario.objects if entry.name in names], scenario.steps, scenario.forced)
@@ -387,7 +389,7 @@ class Wish:
     special: str
 
     def may_be_granted(self, scenario, attempt):
-        """True if the scenario may fulfil the wish, as far as its steps show. This is cheaper than to compute the truth."""
+        """True if the scenario may fulfil the wish, as far as its steps show. This check is cheaper than computing the truth."""
         operations = {step.operation for step in scenario.steps}
         if len(scenario.steps) < 3 or attempt < 2 * PATIENCE and (self.fork and "fork" not in operations or self.threads and "create" not in operations):
             return False
@@ -403,7 +405,7 @@ class Wish:
 
 
 def specials(scenario, truth):
-    """The special subjects of a scenario: its causes, the events that may still come, and subjects of its steps and objects."""
+    """Returns the special subjects of a scenario: its causes, the events that may still come, and subjects of its steps and objects."""
     found = {wait.cause for wait in truth.stuck()} | {event for wait in truth.waits.values() for event in wait.open_by}
     found |= {special for special, steps in USED.items() if any(step.operation in steps for step in scenario.steps) and special != "lost-pool"}
     kinds = {wait.kind for wait in truth.stuck()}
@@ -423,7 +425,7 @@ def wish_for(seed):
 
 
 def scenario_of(seed, attempt, wish):
-    """The scenario of one attempt. Its free steps may be undefined. Then truth_of() returns None."""
+    """Returns the scenario of one attempt. Its free steps may be undefined. Then truth_of() returns None."""
     rng = random.Random(f"{seed} {attempt}")
     walk = Walk(rng, wish.special if rng.random() < 0.8 else "")
     if rng.random() < 0.5:
@@ -441,7 +443,7 @@ def truth_of(scenario, wish):
 
 
 def find(seed):
-    """The first attempt that fulfils the wish of the seed: (its number, scenario, truth)."""
+    """Returns the first attempt that fulfils the wish of the seed: (its number, scenario, truth)."""
     wish = wish_for(seed)
     for attempt in range(TRIES):
         scenario = scenario_of(seed, attempt, wish)
@@ -452,8 +454,8 @@ def find(seed):
 
 
 def generate(seed):
-    """(scenario, truth) for "SEED", or for "SEED.ATTEMPT". The second form needs no search. As long as the
-    generator is not changed, a seed always gives the same result."""
+    """Returns (scenario, truth) for "SEED", or for "SEED.ATTEMPT". The second form needs no search. As long as the generator is
+    not changed, a seed always gives the same result."""
     seed, _, attempt = str(seed).partition(".")
     if not attempt:
         return find(int(seed))[1:]

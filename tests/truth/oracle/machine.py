@@ -29,7 +29,7 @@ NOT_FOR_GHOSTS = ("fork", "wait", "kill", "stop", "exec", "exit", "_exit")
 
 
 def fresh_value(entry):
-    """The value of a new object; None if the object is not in memory."""
+    """Returns the value of a new object; None if the object is not in memory."""
     return {"mutex": (None, 0, False), "rwlock": ((), None, ()), "sem": entry.number, "cond": ((), 0, ()), "barrier": ((), False),
             "word": entry.number, "guard": ("free", None), "once": ("free", None, 0), "future": 0}.get(entry.kind)
 
@@ -67,7 +67,7 @@ class Machine:
                     state["m", store, entry.name] = value
 
     def ghost_of(self, thread):
-        """The name of the thread whose list of steps this thread plays. A ghost plays the list of the thread that it copies."""
+        """Returns the name of the thread whose list of steps this thread plays. A ghost plays the list of the thread that it copies."""
         return thread.partition("@")[0]
 
     def step_of(self, state, thread):
@@ -76,7 +76,7 @@ class Machine:
         return self.scenario.steps[indices[count]] if count < len(indices) else None
 
     def rest_of(self, state, thread):
-        """The remaining operations of a thread."""
+        """Returns the remaining operations of a thread."""
         indices = self.lists.get(self.ghost_of(thread), ())
         return {self.scenario.steps[index].operation for index in indices[state["t", thread][1]:]}
 
@@ -96,7 +96,7 @@ class Machine:
         return self.store_of(state, state["t", thread][0], name)
 
     def store_of(self, state, process, name):
-        """The memory in which this process finds the object: the process itself, or "" for shared memory."""
+        """Returns the memory in which this process finds the object: the process itself, or "" for shared memory."""
         if not self.objects[name].shared:
             return process
         if ("noshared", process) in state:
@@ -107,7 +107,7 @@ class Machine:
         return [process for process in self.processes(state) if (name, end) in state["fd", process]]
 
     def carriers(self, state, end):
-        """The processes that may receive this end of a pipe, if it was sent and not yet received."""
+        """Returns the processes that may receive this end of a pipe, if it was sent and not yet received."""
         return [process for key, value in state.items() if key[0] == "k" and isinstance(value, tuple) and end in value
                 for process in self.openers(state, key[1], "r")]
 
@@ -118,7 +118,7 @@ class Machine:
                 state[key] = ()
 
     def workers(self, state, process):
-        """The number of live workers of libgomp in this process."""
+        """Returns the number of live workers of libgomp in this process."""
         return sum(1 for key, value in state.items() if key[0] == "pool" and value == "live" and state["t", key[1]][0] == process
                    and state["t", key[1]][3] == "live")
 
@@ -127,11 +127,12 @@ class Machine:
         return isinstance(state["t", thread][2], tuple) and state["t", thread][2][0] == "handler"
 
     def place_of(self, state, thread):
-        """The progress of the thread, as a number that never becomes smaller."""
+        """Returns the progress of the thread, as a number that never becomes smaller."""
         return 2 * state["t", thread][1] + (0 if self.is_in_handler(state, thread) else 1)
 
     def opening(self, state, process, but=None):
-        """The ends of FIFOs that threads of the process are opening. The kernel counts these ends, but no thread can use them yet."""
+        """Returns the ends of FIFOs that threads of the process are opening. The kernel counts these ends, but no thread can
+        use them yet."""
         steps = [self.step_of(state, thread) for thread in self.live_threads(state, process)
                  if thread != but and state["t", thread][2] is not None and not self.is_in_handler(state, thread)]
         return {step.arguments for step in steps if step and step.operation == "open"}
@@ -147,7 +148,7 @@ class Machine:
         state["t", thread] = (process, count, stage, status)
 
     def robust_death(self, state, process, threads):
-        """The kernel releases the robust mutexes of ended threads. It does not release copies of them in the memory of children."""
+        """Releases the robust mutexes of ended threads, as the kernel does. Their copies in the memory of children stay locked."""
         for key, value in list(state.items()):
             if key[0] == "m" and key[1] in ("", process) and self.objects[key[2]].kind == "mutex" and value[0] in threads:
                 if "robust" in self.objects[key[2]].attributes:
@@ -246,7 +247,7 @@ class Machine:
     # -- moves
 
     def moves(self, state, thread):
-        """All states that may follow from one move of this thread; an empty list if it is blocked or stopped, or has ended."""
+        """Returns all states that may follow from one move of this thread; an empty list if it is blocked or stopped, or has ended."""
         process, _, stage, status = state["t", thread]
         if status != "live" or state["p", process][3]:
             return []

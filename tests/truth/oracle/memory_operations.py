@@ -58,8 +58,8 @@ def unlock(machine, state, thread, step, _stage):
 
 
 def is_own_copy(_machine, state, thread, key, owner):
-    """True if the thread is the child's copy of the owner, and the owner called fork(). Such a copy may unlock a mutex that does
-    not check its owner."""
+    """True if the owner called fork(), and the thread is its copy in the child. Such a copy may unlock a mutex that does not check its
+    owner."""
     process = state["t", thread][0]
     record = state.get(("fork", process))
     return key[1] != "" and record is not None and state["p", process][4] == thread and record[1] == owner
@@ -162,11 +162,11 @@ def fset(machine, state, thread, step, _stage):
 
 
 def gbegin(machine, state, thread, step, _stage):
-    """The guard of a static variable in a function. The first thread initialises the variable. All other threads wait for it."""
+    """Asks the guard of a static variable in a function. The first thread initialises the variable. All other threads wait for it."""
     key = place(machine, state, thread, step)
     status, owner = state[key]
     if status == "busy" and (owner == thread or copy_of(state, state["t", thread][0], owner) == ("copy", thread)):
-        # libstdc++ throws an exception, or hangs if the process has had two threads.
+        # libstdc++ throws an exception, or hangs if the process has ever had a second thread.
         raise Undefined("the initialiser of a static needs the same static")
     if status == "busy":
         return []
@@ -185,7 +185,7 @@ def gend(machine, state, thread, step, _stage):
 
 
 def obegin(machine, state, thread, step, _stage):
-    """pthread_once(). The steps up to `oend` are its routine. If the routine was in progress at a fork(), a thread of the child
+    """Calls pthread_once(). The steps up to `oend` are its routine. If the routine was in progress at a fork(), a thread of the child
     starts it again."""
     key = place(machine, state, thread, step)
     status, _, forks = state[key]
@@ -212,7 +212,7 @@ def oend(machine, state, thread, step, _stage):
 
 
 def region(machine, state, thread, _step, stage):
-    """A parallel region of two threads in libgomp. After the region, the second thread sleeps in the pool of this thread."""
+    """Runs a parallel region of two threads in libgomp. After the region, the second thread sleeps in the pool of this thread."""
     if state.get(("pool", thread)) == "lost":
         if ("stacks", state["t", thread][0]) in state:
             raise Undefined("libgomp writes into the stack of a lost worker, which another thread has now")
@@ -248,7 +248,7 @@ def destroy(machine, state, thread, step, stage):
 
 
 def names_in(value):
-    """The threads that an object in memory names."""
+    """Returns the threads that an object in memory names."""
     if isinstance(value, tuple):
         return {name for part in value for name in names_in(part)}
     return {value} - {"busy", "free", "done"} if isinstance(value, str) else set()

@@ -142,8 +142,8 @@ def fcntl_lock(machine, state, thread, step, _stage):
 
 
 def is_awaited_by(machine, state, held, process):
-    """True if the kernel would find a ring: the holder waits for a lock of another process, and so on, until one waits for this
-    process."""
+    """True if the kernel would find a ring: the holder waits for a lock of another process, and so on, until a process waits for
+    this process."""
     found, frontier = set(), [held]
     while frontier:
         owner = frontier.pop()
@@ -169,7 +169,7 @@ def fcntl_unlock(machine, state, thread, step, _stage):
 
 
 def own_name(thread, name):
-    """The name, in the state, of a thread that the step calls `name`. If `thread` is a ghost, it is the name of a ghost."""
+    """Returns the name that the state has for the thread that a step calls `name`. If `thread` is a ghost, this is the name of a ghost."""
     _, at, process = thread.partition("@")
     return f"{name}{at}{process}"
 
@@ -184,7 +184,7 @@ def create(machine, state, thread, step, _stage):
 def join(machine, state, thread, step, _stage):
     other = own_name(thread, step.arguments[0])
     if "@" in thread and state["fork", state["t", thread][0]][1] == step.arguments[0]:
-        other = state["t", thread][0]  # a ghost joins the thread that forked: its copy is the first thread of the child
+        other = state["t", thread][0]  # a ghost joins the thread that forked: the copy of that thread is the first thread of the child
     if ("t", other) not in state or state["t", other][0] != state["t", thread][0] or other == thread or state["t", other][3] == "gone":
         raise Undefined("join of a thread that does not exist")
     if state.setdefault(("join", other), thread) != thread:

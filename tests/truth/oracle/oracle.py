@@ -71,7 +71,7 @@ def wait_of(machine, state, thread):
 
 
 def wait_in_handler(machine, state, thread):
-    """The wait of a thread in an atfork handler: a prepare handler waits in the parent, a child handler waits in the child."""
+    """Returns the wait of a thread in an atfork handler: a prepare handler waits in the parent, a child handler waits in the child."""
     step = machine.step_of(state, thread)
     name = handler_mutex(state, thread, step)
     if machine.is_in_handler(state, thread):
@@ -81,8 +81,8 @@ def wait_in_handler(machine, state, thread):
 
 
 def judge(scenario, is_wanted=lambda truth: True):
-    """The truth of a scenario. Raises Undefined if the scenario has no single truth. If is_wanted() returns False, does not
-    compute the causes, because they take the most time."""
+    """Returns the truth of a scenario. Raises Undefined if the scenario has no single truth. If is_wanted() returns False, does
+    not compute the causes, because they take the most time."""
     from causes import find_causes  # causes.py uses the classes above
 
     machine = Machine(scenario)

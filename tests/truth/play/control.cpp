@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kLooksAsleep = 3;
 
-// The state of a task as /proc shows it; '\0' if there is no such task.
+// Returns the state of a task as /proc shows it; '\0' if there is no such task.
 char state_of(const char* path) {
   char text[512];
   const long fd = raw_call(SYS_openat, AT_FDCWD, reinterpret_cast<long>(path), O_RDONLY | O_CLOEXEC);
@@ -35,8 +35,8 @@ char state_of_task(int32_t pid, int32_t tid) {
   return state_of(path);
 }
 
-// True if the task has the state, or has ended. A task that waits for the child of vfork() has the state 'D'. A stop
-// signal does not stop it, so this state counts as 'T'.
+// True if the task has the state, or has ended. A task that waits for its vfork() child has the state 'D'. A stop
+// signal does not stop such a task, so 'D' counts as 'T'.
 bool has_reached(char now, char state) {
   return now == state || now == '\0' || now == 'X' || now == 'Z' || (state == 'T' && now == 'D');
 }

@@ -28,7 +28,8 @@ static_assert(sizeof(Slot) == 32);
 struct Control {
   std::atomic<uint32_t> turn;  // the forced step whose turn it is: each earlier step is done, or has begun with "!"
   uint32_t reserved;
-  std::atomic<uint64_t> private_objects;  // address; the judge needs it to map addresses in a report to names
+  // The addresses of the objects. With them the judge finds the name of an object whose address a report contains.
+  std::atomic<uint64_t> private_objects;
   std::atomic<uint64_t> shared_objects;
   uint64_t object_size;
   Slot slots[kMaxThreads];

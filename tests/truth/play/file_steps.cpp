@@ -126,7 +126,7 @@ int send_step(const Step& step) {
   return answer(sendmsg(write_end(index_of(step)), &passing.message, 0));
 }
 
-// The byte of the message is the number of the descriptor in the sender. The received descriptor gets the same number.
+// The byte of the message is the descriptor's number in the sender. The received descriptor gets the same number.
 int receive_step(const Step& step) {
   Passing passing;
   const ssize_t length = recvmsg(read_end(index_of(step)), &passing.message, 0);

@@ -44,7 +44,7 @@ void init_object(const ObjectSpec& spec, int index);
 void destroy_object(const ObjectSpec& spec, int index);
 Object& object_at(const Scenario& scenario, int index);
 
-// The path of a FIFO, or of a file that steps lock.
+// Returns the path of a FIFO, or of a file that steps lock.
 std::string path_of(const std::string& object);
 // Moves a descriptor to this number, and closes the old number.
 void place(int fd, int number);

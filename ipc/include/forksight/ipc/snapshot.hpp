@@ -17,8 +17,8 @@ struct snapshot {
   struct participant {
     std::uint32_t index = 0;
     std::uint32_t pid = 0;
-    life lives = life::unknown;          // unknown: it attached without a usable /proc
-    bool is_of_other_namespace = false;  // its pid means nothing in our namespace
+    life lives = life::unknown;          // unknown: for example, it attached without a usable /proc
+    bool is_of_other_namespace = false;  // its pid is of another pid namespace, or of an unknown one
     char state = 0;                      // the state in /proc/PID/stat: R, S, D, T, Z; 0: not known
     bool is_producer = false, is_consumer = false, is_caretaker = false;
     bool waits_for_message = false, waits_for_slot = false, waits_for_buffer = false;
@@ -52,7 +52,8 @@ struct snapshot {
   std::uint64_t buffer_bytes = 0, segment_bytes = 0;
   std::uint64_t payload_inode = 0;  // inode of a read-only payload's file, else 0
   std::uint32_t queued = 0, loaned = 0, held = 0, returned = 0, parked = 0, withdrawn = 0, free = 0;
-  // How many handles of a role are expected and have ended. Handles that are attached now are not counted.
+  // How many handles are expected in a role, and how many have ended. Handles that are attached now do not count as
+  // ended.
   struct role_counts {
     std::uint32_t expected = 0;  // options::expected_producers or options::expected_consumers; 0: not known
     std::uint32_t closed = 0;    // closed their handle
