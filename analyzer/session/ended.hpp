@@ -1,5 +1,5 @@
-// Notes when processes end that share device memory by handle. A rule compares these times with the calls of other
-// processes. The traces do not have them, because a killed process cannot record its own end.
+// Notes the times at which processes end that share device memory by handle. A rule compares these times with the calls
+// of other processes. The traces do not contain the times, because a killed process cannot record its own end.
 #pragma once
 
 #include <cstdint>

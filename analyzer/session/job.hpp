@@ -1,4 +1,5 @@
-// A run with a time limit, as one job of a CI system: when its hangs are reported, and which processes belong to it.
+// A job is a run with a time limit in a CI system. These functions say when its hangs are reported, and which processes
+// belong to it.
 #pragma once
 
 #include <chrono>
@@ -13,7 +14,7 @@ namespace forksight {
 
 struct JobOptions {
   std::chrono::milliseconds timeout{};
-  std::chrono::milliseconds grace{5000};  // between SIGTERM and SIGKILL
+  std::chrono::milliseconds grace{5000};  // the time between SIGTERM and SIGKILL
   std::filesystem::path junit;            // "": no such file is written
 };
 
@@ -25,10 +26,11 @@ using Processes = std::set<proc::ProcessKey>;
 // The living descendants of this process, without `strangers` and their descendants.
 std::vector<proc::ProcessKey> list_job(const Processes& strangers);
 
-// From now on, a descendant that loses its parent becomes a child of this process. Returns "" or the reason why not.
+// After this call, a descendant whose parent ends becomes a child of this process. Returns "" or the reason of the
+// failure.
 std::string adopt_orphans();
 
-// True if this process still has a child, perhaps one that has ended and was not waited for.
+// True if this process still has a child. A child that has ended, but that nobody has waited for, counts.
 bool has_children();
 
 // "123 (name), 124 (other), 3 more".

@@ -32,7 +32,8 @@ std::vector<proc::ProcessKey> find_proven_dead(const Verdicts& verdicts, const m
     if (finding.outcome != Outcome::kHang || finding.harm != Certainty::kProven) continue;
     for (const model::ProcessId id : finding.processes) {
       const watch::Verdict* const verdict = find_verdict(verdicts, model.processes[id]);
-      // Without a way out, the signal that could end the wait is Ctrl-C, for which each script of Python has a handler.
+      // kDeadButForSignal without a way out: only Ctrl-C could end the wait, for which every Python script has a
+      // handler.
       const bool is_dead =
           verdict != nullptr && verdict->ways_out.empty() &&
           (verdict->liveness == model::Liveness::kDead || verdict->liveness == model::Liveness::kDeadButForSignal);

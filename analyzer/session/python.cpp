@@ -26,9 +26,9 @@ constexpr std::chrono::milliseconds kPause{5};
 
 std::uint64_t bit_of(int signal) { return std::uint64_t{1} << static_cast<unsigned>(signal - 1); }
 
-// The signal that the shim handles in the process now. 0: there is none, or the process has called exec since it
-// recorded the signal. After an exec the signal has its default action, which would end the process, or a handler of
-// the new program.
+// Returns the signal that the shim handles in the process now. Returns 0 if there is no such signal, or if the process
+// has called exec since it recorded the signal. After an exec, the signal either ends the process, which is its default
+// action, or runs a handler of the new program.
 int find_signal(const model::Model& quick, const proc::ProcessKey& key) {
   const auto shim_start = proc::find_shim(key.pid);
   if (shim_start.value_or(0) == 0) return 0;
@@ -81,8 +81,8 @@ bool is_proven(model::Liveness liveness) {
          liveness == model::Liveness::kVictim;
 }
 
-// A program that is only idle must not be woken. So forksight asks a process only if its wait has no way out, or if it
-// waits for something that its fork broke.
+// True if forksight may ask the process. forksight must not wake a program that is only idle. So it asks a process only
+// if its wait has no way out, or if it waits for something that its fork broke.
 bool is_worth_asking(const model::Model& quick, const watch::Verdict& verdict) {
   const auto is_open = [&](const model::Touch& touch) {
     return !touch.returned && !touch.cured && quick.processes[touch.process].pid == verdict.key.pid;

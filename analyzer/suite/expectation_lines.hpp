@@ -1,4 +1,4 @@
-// The EXPECT lines and MARK comments of a file, as they are written there.
+// Finds the EXPECT lines and MARK comments of a file. Does not interpret their text.
 #pragma once
 
 #include <filesystem>
@@ -23,10 +23,12 @@ Result<std::vector<std::string>> read_lines(const std::filesystem::path& file);
 
 std::vector<ExpectLine> find_expect_lines(const std::vector<std::string>& lines);
 
-// The lines that apply to `variant`: for each kind those with its name, or else those without a name.
+// Returns the lines that apply to `variant`. There are four groups of lines: EXPECT-BARE, EXPECT-CORE, EXPECT-WHY with
+// EXPECT-UNKNOWN, and all others. If the variant has lines of a group, these apply, and otherwise the lines without a
+// variant do. In the last group, only EXPECT and EXPECT-NONE decide which of them apply.
 std::vector<ExpectLine> select_lines(const std::vector<ExpectLine>& lines, const std::string& variant);
 
-// {name: line}; an error if a name occurs twice.
+// Returns the number of the line for each name. An error if a name occurs twice.
 Result<std::map<std::string, int>> find_marks(const std::filesystem::path& file);
 
 }  // namespace forksight::suite

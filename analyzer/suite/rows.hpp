@@ -1,4 +1,4 @@
-// Tables of text. Each column is as wide as its widest cell.
+// Formats tables as text. Each column is as wide as its widest cell.
 #pragma once
 
 #include <string>

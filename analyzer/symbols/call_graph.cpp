@@ -6,7 +6,7 @@
 namespace forksight::symbols {
 namespace {
 
-constexpr int kMaxJumps = 3;  // jumps in a row: enough for a wrapper that tail-calls another wrapper, and one more
+constexpr int kMaxJumps = 3;  // jumps in a row; a wrapper that tail-calls another wrapper needs two
 
 std::optional<Function> function_named(const Function& where, const char* name) {
   const Symbol* symbol = where.binary->symbols().find_function_named(name);
@@ -34,7 +34,8 @@ Link leads_into(const Function& from, const Branch& branch, const Function& to, 
   return answer;
 }
 
-// True for functions that are called only after an error. Calls of them do not count as work of the caller.
+// True if the name is that of a function that handles errors. Calls of such functions do not count as work of the
+// caller.
 bool is_failure(std::string_view name) {
   for (const std::string_view part : {"__throw", "_Unwind_", "__cxa_", "__stack_chk_fail", "terminate", "abort"}) {
     if (name.find(part) != std::string_view::npos) return true;
@@ -65,8 +66,8 @@ std::vector<std::uint64_t> frame_depths(const Function& function, std::uint64_t 
   const std::uint64_t size = std::min<std::uint64_t>(bytes.size(), function.range.end - function.range.start);
   const auto subtracted = prologue_subtraction(bytes.first(size));
   if (!subtracted) return {};
-  // The function may save registers by pushes, which come on top of the subtracted bytes, or by stores into the
-  // subtracted bytes.
+  // A function may save registers by pushes. Then their bytes are added to the subtracted bytes. Or it may store the
+  // registers into the subtracted bytes.
   constexpr std::uint64_t kFrameLinkBytes = 16;
   const std::uint64_t saved = cfi.saved_bytes(call_end - 1);
   if (saved <= kFrameLinkBytes) return {kFrameLinkBytes + *subtracted};

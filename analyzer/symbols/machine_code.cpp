@@ -29,7 +29,8 @@ MachineCode::MachineCode(const ElfModule& elf) : elf_(elf) {
   read_linkage_table();
 }
 
-// .eh_frame_hdr contains the start of every function, in ascending order. Stripped files have it too (LSB Core 10.6.2).
+// .eh_frame_hdr contains the start of every function, in ascending order. Stripped files have this section, too (LSB
+// Core 10.6.2).
 void MachineCode::read_unwind_table() {
   header_address_ = elf_.unwind_table_address();
   const auto bytes = elf_.bytes_at(header_address_);
@@ -108,7 +109,7 @@ const char* MachineCode::slot_name(std::uint64_t address) const {
 
 const char* MachineCode::stub_name(std::uint64_t address) const {
   auto bytes = elf_.bytes_at(address);
-  // A stub is "jmp *slot(%rip)". In code that is made for CET, an endbr64 comes before it.
+  // A stub is "jmp *slot(%rip)". In code that is made for CET, an endbr64 comes before the jump.
   for (int instructions = 0; instructions < 2; ++instructions) {
     const auto instruction = decode_instruction(bytes, address);
     if (!instruction) return nullptr;

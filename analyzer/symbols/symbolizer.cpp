@@ -24,7 +24,7 @@ std::string_view file_name(std::string_view path) {
 
 bool is_shim(const std::string& path) { return file_name(path) == "libforksight.so"; }
 
-// libc, the loader, libpthread before glibc 2.34, and the vDSO.
+// True for libc, the loader, libpthread before glibc 2.34, and the vDSO.
 bool is_libc(const std::string& path) {
   const std::string_view name = file_name(path);
   for (const std::string_view prefix : {"libc.so", "libc-", "ld-linux", "ld-2", "libpthread", "linux-vdso", "[vdso]"}) {
@@ -56,7 +56,7 @@ struct Symbolizer::State {
   std::unordered_map<std::uint64_t, std::vector<model::Frame>> named;  // by look-up address
 };
 
-// The model's frames for one machine frame. A frame of the shim has none.
+// Returns the frames of the model for one frame of the machine. Returns none for a frame of the shim.
 std::vector<model::Frame> Symbolizer::State::name(const RawFrame& raw) {
   const std::uint64_t address = raw.lookup_address();
   const auto [entry, is_new] = named.try_emplace(address);
@@ -100,7 +100,7 @@ model::Stack Symbolizer::State::name(const Walk& walk) {
       frames.back().line = 0;
     }
     if (raw.is_line_unknown && !frames.empty()) {
-      // an inlined call is also a place in the function, so it is not known either
+      // an inlined call belongs to one place in the function, so it is not known either
       frames.erase(frames.begin(), frames.end() - 1);
       frames.back().line = 0;
     }

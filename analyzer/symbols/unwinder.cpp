@@ -3,7 +3,7 @@
 namespace forksight::symbols {
 namespace {
 
-// Deeper recursion is cut here: a report shows at most a screen of it.
+// A deeper recursion is cut, because a report shows at most a screen of it.
 constexpr std::size_t kMaxFrames = 2048;
 
 // For code without call frame information: follows the chain of frame pointers.

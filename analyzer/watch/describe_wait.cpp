@@ -26,7 +26,8 @@ model::WaitKind wait_kind(const proc::Syscall& call) {
   }
 }
 
-// The kind of wait, by the kind of descriptor; kOther where that is not known.
+// Returns the kind of a wait at a descriptor, which depends on what the descriptor refers to. kOther: that is not
+// known.
 model::WaitKind kind_of_transfer(proc::WaitClass kind, const WaitFacts& facts) {
   const bool reads = kind == proc::WaitClass::kRead;
   if (facts.object.starts_with("eventfd:")) return model::WaitKind::kEventfd;
@@ -90,7 +91,8 @@ model::Wait describe_wait(const proc::ThreadSample& thread, const WaitFacts* fac
   wait.fd = target.fd;
   if (facts == nullptr) return wait;
   if (wait.kind == model::WaitKind::kFutex) describe_word(*facts, wait);
-  // The argument of the call is a pid of the process's own pid namespace. A waker has the pid of forksight's namespace.
+  // The argument of the call is a pid of the process's own pid namespace. The pid of a waker belongs to forksight's
+  // namespace.
   const bool is_one_child = wait.target_pid > 0 && facts->wakers.size() == 1;
   if (is_one_child) wait.target_pid = facts->wakers.front().pid;
   wait.path = facts->object;

@@ -24,10 +24,10 @@ struct Waiter {
 };
 
 // Fills all fields of `wait` except those that a proof adds. Searches the descriptors of all processes, once for all
-// waiters. `tree`: its processes are also searched for traced processes and for holders of file locks.
+// waiters. `tree`: its processes are also searched for processes that a waiter traces, and for holders of file locks.
 void find_waits(const files::Reader& reader, std::vector<Waiter>& waiters, const Tree& tree);
 
-// The children of a process that have ended and that no process has waited for.
+// Returns the children of a process that have ended, but whose end the process has not collected by a wait().
 std::vector<model::Zombie> find_zombies(std::int32_t pid);
 // True if the process has waited for the end of some child since it was forked.
 bool has_reaped(std::int32_t pid);

@@ -22,8 +22,8 @@ WordMapping kind_of_mapping(const std::vector<proc::Mapping>& mappings, std::uin
   return mapping->writable ? WordMapping::kPrivate : WordMapping::kUnknown;
 }
 
-// The thread has ended, although the kernel still lists it: as the first thread of a process whose other threads live,
-// or as a process that its parent has not waited for.
+// True if the thread has ended, although the kernel still lists it. The kernel does so in two cases: other threads of
+// the process still live, or the parent has not yet waited for the process.
 bool is_dead(std::int32_t tid) {
   const auto stat = proc::read_stat(tid);
   return stat && (stat->state == 'Z' || stat->state == 'X');
@@ -94,9 +94,9 @@ void name_wakers(std::int32_t pid, const proc::WaitTarget& target, WaitFacts& fa
     case model::FutexUse::kGil: facts.wakers = {{pid, "GIL", word.owner}}; break;
     case model::FutexUse::kUnknown: break;
   }
-  // Only the owner can unlock such a mutex. Once the owner has ended, the mutex stays locked.
+  // If only the owner can unlock the mutex, and the owner has ended, the mutex stays locked.
   if (only_owner_can_unlock(word) && word.owner_is_gone) return;
-  // Any thread could unlock another kind of lock whose owner has ended, if only by mistake.
+  // Any other lock could still be unlocked by any thread after its owner has ended, even if that is a mistake.
   if (facts.wakers.empty()) facts.wakers = {{pid, "futex"}};
 }
 

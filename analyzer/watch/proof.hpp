@@ -6,15 +6,15 @@
 // end of a pipe can be woken by other processes. prove() only names these processes; wait_graph.hpp decides whether one
 // of them may still run.
 //
-// One instant. The threads are looked at one after another, and nothing is stopped. So a single round proves nothing:
-// forksight looks at thread A, then B wakes A, then B blocks, then forksight looks at B. Therefore there are two
-// rounds. Take a thread whose call, arguments, stack pointer, program counter and both context switch counts are the
-// same in both rounds. It has not run in between: after a run it would have been switched out again, which increases a
-// count. So it was blocked from its first sample to its second. The first round ends before the second begins. Hence
-// ALL threads were blocked at the instant between the rounds. The task list is read before the first round, between the
-// rounds, and in the second round. Assume that one of the threads made another thread before it was sampled itself.
-// Either the list that is read between the rounds has that new thread, or the new thread has ended without waking
-// anybody: a woken thread would have run, which the second round would show.
+// One instant. The threads are looked at one after another, and nothing is stopped. So a single round proves nothing.
+// For example, forksight looks at thread A. Then B wakes A and blocks. Then forksight looks at B, and both threads seem
+// to be blocked. Therefore there are two rounds. Take a thread whose call, arguments, stack pointer, program counter
+// and both context switch counts are the same in both rounds. It has not run in between: after a run it would have been
+// switched out again, which increases a count. So it was blocked from its first sample to its second. The first round
+// ends before the second begins. Hence ALL threads were blocked at the instant between the rounds. The task list is
+// read before the first round, between the rounds, and in the second round. Assume that one of the threads made another
+// thread before it was sampled itself. Either the list that is read between the rounds has that new thread, or the new
+// thread has ended without waking anybody: a woken thread would have run, which the second round would show.
 //
 // What else could end such a wait, and what the proof requires:
 //  - time: the timeout pointer must be NULL.
@@ -47,13 +47,13 @@ namespace forksight::watch {
 constexpr std::uint64_t kReservedSignals = 1ULL << 31U | 1ULL << 32U;
 
 struct Proof {
-  bool stuck = false;          // only `wakers` can wake any of its threads, or a signal handler if `handler_could`
+  bool stuck = false;          // only `wakers`, and a signal handler if `handler_could`, can wake its threads
   bool handler_could = false;  // a signal handler could end a wait
   std::uint64_t handlers = 0;  // signals with handlers that are a way out (see ways_out.hpp); bit 0 is signal 1
-  std::uint64_t timed = 0;     // those of `handlers` that arrive without a sender
+  std::uint64_t timed = 0;     // the signals of `handlers` that arrive without a sender
   std::vector<Waker> wakers;   // processes that could wake a thread of this one
   std::string why_not;         // !stuck: the first condition that failed
-  bool lasting = false;        // !stuck, and this does not change until a thread moves
+  bool lasting = false;        // !stuck: true if this stays so until a thread runs
 };
 
 // The thread is blocked in the same call as before and has not run in between.

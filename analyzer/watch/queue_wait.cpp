@@ -17,7 +17,8 @@ namespace {
 
 using ipc::snapshot;
 
-// Opens the queue by a descriptor of the process for the same file, because few users may open the mapping itself.
+// Opens the queue's file through a descriptor of the process. forksight does not open the file through the mapping,
+// because few users may do so.
 std::optional<snapshot> open_queue(std::int32_t pid, const proc::Mapping& mapping) {
   const std::int32_t tid = proc::find_living_thread(pid);
   for (const std::int32_t number : proc::list_numbers(proc::proc_path(tid, "fd")).numbers) {
@@ -53,7 +54,8 @@ std::string list_participants(const snapshot& queue, bool snapshot::participant:
   return text;
 }
 
-// The process that holds the most buffers: "4 held by process 812 (alive, state T) for 41.0 s"; "" if none holds one.
+// The process that holds the most buffers: "4 held by process 812 \"worker\" (alive, state T) for 41.0 s". "" if no
+// process holds a buffer.
 std::string name_holder(const snapshot& queue) {
   struct Held {
     std::uint32_t count = 0;
@@ -72,7 +74,7 @@ std::string name_holder(const snapshot& queue) {
                      static_cast<double>(most->second.oldest_ms) / 1000);
 }
 
-// Who might end the wait of `waiter`: a role of the queue, and the words about it.
+// A role in the queue whose members might end a wait, and the phrases with which a report describes that role.
 struct Role {
   bool snapshot::participant::*has;
   const snapshot::role_counts& counts;
@@ -81,8 +83,8 @@ struct Role {
   const char* by_nobody;  // "no other process has sent one"
 };
 
-// "sent by process 812 (alive, state S); 2 of 3 expected producers have not come yet". `is_only_hope`: nothing else
-// than a member of this role ends the wait.
+// "sent by process 812 \"loader\" (alive, state S); 2 of 3 expected producers have not come yet". `is_only_hope`: only
+// a member of this role can end the wait.
 std::string describe_role(const snapshot& queue, const Role& role, std::uint32_t waiter, bool is_only_hope) {
   const snapshot::role_counts& counts = role.counts;
   const auto there = static_cast<std::uint32_t>(std::ranges::count(queue.participants, true, role.has));

@@ -1,5 +1,6 @@
-// Threads that will never go on although their process does. Such threads wait for each other in a ring of locks and
-// joins, or for a mutex whose owner has ended and that no other thread may unlock, or for one of these threads.
+// Threads that will never go on, although their process does. Some of them wait for each other in a ring of locks and
+// joins. Some wait for a mutex whose owner has ended and that no other thread may unlock. The others wait for such a
+// thread.
 //
 // The proof is the one for a whole process (proof.hpp), applied to some of its threads. Only the owner of a mutex can
 // end the wait for it. Assume that the waits, followed from thread to owner, lead back to the first thread, and that
@@ -23,14 +24,14 @@ namespace forksight::watch {
 
 struct StuckThreads {
   std::vector<proc::ThreadSample> threads;
-  std::vector<WaitFacts> facts;  // parallel
-  bool are_all = false;          // the process has no thread beside these
+  std::vector<WaitFacts> facts;  // parallel to `threads`
+  bool are_all = false;          // the process has no other living thread
   bool empty() const { return threads.empty(); }
-  bool has_gil() const;          // one of them waits for a GIL
+  bool has_gil() const;          // true if one of the threads waits for a GIL
 };
 
-// Tells which threads of a process, at one instant, are part of such a ring or wait for one of its threads. The result
-// is parallel to `threads`. Pure.
+// Finds the threads of a process that, at one instant, are part of such a ring or wait for one of its threads. The
+// result is parallel to `threads`. Pure.
 std::vector<bool> find_rings(std::int32_t pid, const std::vector<proc::ThreadSample>& threads,
                              const std::vector<WaitFacts>& facts);
 

@@ -39,8 +39,8 @@ std::vector<bool> find_awake(const std::vector<Node>& nodes) {
   return awake;
 }
 
-// Tarjan's strongly connected components over the stuck nodes. Not recursive: a hostile process tree may be so deep
-// that recursion would overflow the stack.
+// Tarjan's strongly connected components over the stuck nodes. The algorithm does not use recursion, because a hostile
+// process tree may be so deep that recursion would overflow the stack.
 class Components {
  public:
   Components(const std::vector<Node>& nodes, const std::vector<bool>& awake)

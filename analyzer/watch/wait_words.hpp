@@ -1,5 +1,5 @@
-// Describes in words which call a thread is in and what it waits for there: the lock and its owner, the child, the
-// queue and its last user. For people: no proof uses this text.
+// Describes in words which call a thread is in, and what it waits for in that call: a lock and its owner, a child, a
+// queue and its last user. The text is for people: no proof uses it.
 #pragma once
 
 #include <cstdint>
