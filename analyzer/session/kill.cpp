@@ -3,6 +3,15 @@
 #include <algorithm>
 
 namespace forksight {
+namespace {
+
+// True if only Ctrl-C could end the waits of the process. Every Python script has a handler for it.
+bool can_never_go_on(const watch::Verdict& verdict) {
+  return verdict.ways_out.empty() &&
+         (verdict.liveness == model::Liveness::kDead || verdict.liveness == model::Liveness::kDeadButForSignal);
+}
+
+}  // namespace
 
 bool has_hang_to_end(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings,
                      Certainty least) {
@@ -20,7 +29,7 @@ bool has_hang_to_end(const Verdicts& verdicts, const model::Model& model, const 
 std::vector<proc::ProcessKey> find_targets(std::vector<proc::ProcessKey> tree, const Verdicts& verdicts) {
   std::vector<proc::ProcessKey> targets = std::move(tree);
   for (const auto& [key, verdict] : verdicts) {
-    if (verdict.ways_out.empty() && std::ranges::find(targets, key) == targets.end()) targets.push_back(key);
+    if (can_never_go_on(verdict) && std::ranges::find(targets, key) == targets.end()) targets.push_back(key);
   }
   return targets;
 }
@@ -32,12 +41,9 @@ std::vector<proc::ProcessKey> find_proven_dead(const Verdicts& verdicts, const m
     if (finding.outcome != Outcome::kHang || finding.harm != Certainty::kProven) continue;
     for (const model::ProcessId id : finding.processes) {
       const watch::Verdict* const verdict = find_verdict(verdicts, model.processes[id]);
-      // kDeadButForSignal without a way out: only Ctrl-C could end the wait, for which every Python script has a
-      // handler.
-      const bool is_dead =
-          verdict != nullptr && verdict->ways_out.empty() &&
-          (verdict->liveness == model::Liveness::kDead || verdict->liveness == model::Liveness::kDeadButForSignal);
-      if (is_dead && std::ranges::find(dead, verdict->key) == dead.end()) dead.push_back(verdict->key);
+      if (verdict != nullptr && can_never_go_on(*verdict) && std::ranges::find(dead, verdict->key) == dead.end()) {
+        dead.push_back(verdict->key);
+      }
     }
   }
   return dead;

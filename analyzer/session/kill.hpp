@@ -16,8 +16,9 @@ namespace forksight {
 bool has_hang_to_end(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings,
                      Certainty least);
 
-// Returns the processes of `tree`, and the processes that left the tree and have a verdict without a way out. Parents
-// come before their children, so that no living parent starts a new child in place of one that was ended.
+// Returns the processes of `tree`, and of the processes that left the tree those that can never go on. A process that
+// left the tree and still runs, spins, or only waits for another one is not ended: it may be a daemon with other work.
+// Parents come before their children, so that no living parent starts a new child in place of one that was ended.
 std::vector<proc::ProcessKey> find_targets(std::vector<proc::ProcessKey> tree, const Verdicts& verdicts);
 
 // Finds processes that can never go on by themselves. A finding proves that they hang, and the only way out of their

@@ -13,6 +13,7 @@
 
 #include "forksight/trace/format.hpp"
 #include "proc/proc_fs.hpp"
+#include "proc/restarted_calls.hpp"
 #include "proc/thread_sample.hpp"
 
 namespace forksight {
@@ -40,14 +41,19 @@ int find_signal(const model::Model& quick, const proc::ProcessKey& key) {
   return signal;
 }
 
+// True if a thread would run the handler, and if the handler would disturb no thread: the signal is for the process, so
+// each thread that does not block it may get it.
 bool would_answer(std::int32_t pid, int signal) {
   bool refused = false;
   const auto round = proc::sample_round(pid, refused);
   if (!round) return false;
-  const auto answers = [&](const proc::ThreadSample& thread) {
-    return (thread.status.caught & bit_of(signal)) != 0 && (thread.status.blocked & bit_of(signal)) == 0;
-  };
-  return std::any_of(round->threads.begin(), round->threads.end(), answers);
+  bool does_any = false;
+  for (const proc::ThreadSample& thread : round->threads) {
+    if (thread.ended() || (thread.status.blocked & bit_of(signal)) != 0) continue;
+    if ((thread.status.caught & bit_of(signal)) == 0 || !proc::is_restarted_after_handler(pid, thread.call)) return false;
+    does_any = true;
+  }
+  return does_any;
 }
 
 bool has_answered(std::int32_t pid, int signal) {

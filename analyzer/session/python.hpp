@@ -1,6 +1,7 @@
 // Asks stuck processes for their Python stacks: processes that are proven to hang, and their victims. It sends the
-// signal that, according to the trace, the shim and nothing else handles in that process. This does not disturb these
-// processes: their threads go on sleeping, because the kernel restarts the waits of which a proof consists.
+// signal that, according to the trace, the shim and nothing else handles in that process. It asks a process only if the
+// signal disturbs none of its threads: the kernel must restart each interrupted wait after the handler. So it does not
+// ask a process that waits in poll(), select() or epoll_wait(), or for a socket.
 #pragma once
 
 #include <map>

@@ -76,7 +76,7 @@ class Bench:
 
     def transports(self, with_iceoryx):
         """Returns the names of the transports that can be measured here, in the order of the table."""
-        wanted = [FLOOR, OURS, "pipe", "AF_UNIX", "memfd by SCM_RIGHTS", "Boost message_queue", "Boost, with a pool",
+        wanted = [FLOOR, "bare, timed", OURS, "pipe", "AF_UNIX", "memfd by SCM_RIGHTS", "Boost message_queue", "Boost, with a pool",
                   "iceoryx, waitset", "iceoryx, polling", "ZeroMQ ipc"]
         found = [name for name in wanted if name in self.kinds and (with_iceoryx or not name.startswith("iceoryx"))]
         self.left_out = [name for name in wanted if name not in found]

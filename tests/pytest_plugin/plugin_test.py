@@ -114,6 +114,18 @@ def check_native(line):
         session.check_nothing_is_left()
 
 
+def check_stubborn(line):
+    """A test that catches each interruption and waits again is ended in the end, with its session."""
+    with Session(line, "stubborn", "--forksight=observe") as session:
+        assert session.status == -9, session.status
+        log = session.log.replace("\n", " ")
+        assert "test_catches_all waits in Python code that catches each interruption and cannot be interrupted" in log, log
+        assert "the session is ended by SIGKILL" in log, log
+        assert session.failure("test_before") is None
+        assert "no end of its call after 3 s" in session.failure("test_catches_all")
+        session.check_nothing_is_left()
+
+
 def check_busy(line):
     """The slow test fails when its native code returns. The session goes on."""
     with Session(line, "busy", "--forksight=observe") as session:
@@ -160,7 +172,7 @@ def check_auto(line):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("session", choices=("alone", "xdist", "native", "busy", "exit", "idle", "auto"))
+    parser.add_argument("session", choices=("alone", "xdist", "native", "stubborn", "busy", "exit", "idle", "auto"))
     parser.add_argument("--forksight", required=True)
     parser.add_argument("--package", required=True)
     line = parser.parse_args()

@@ -102,6 +102,10 @@ TEST_F(RunDecides, WhichProcessesToEnd) {
   stick(away, Liveness::kDead);
   stick(waits, Liveness::kDeadButForSignal);
   verdicts_[waits].ways_out = {"a handler of signal 14"};
+  // These have left the tree, and may go on with other work.
+  std::int32_t pid = 30;
+  for (const Liveness alive : {Liveness::kAwake, Liveness::kSpinning, Liveness::kStalled, Liveness::kVictim})
+    stick({pid++, 5}, alive);
   EXPECT_EQ(find_targets({kParent, kChild}, verdicts_), (std::vector{kParent, kChild, away}));
   EXPECT_TRUE(find_targets({}, {}).empty());
 }
