@@ -98,7 +98,7 @@ TEST(LockOrderInversion, NeedsAnotherThreadForEachLink) {
   scene.add(one, 2, 1);
   scene.add(other, 3, 4);
   EXPECT_EQ(scene.rings(), 0U);
-  // Two threads form a ring of three locks. One of the threads has two links of the ring.
+  // Three orders form a ring of three locks, but one thread has two of these orders.
   scene.add(other, 2, 3);
   scene.add(one, 3, 1);
   EXPECT_EQ(scene.rings(), 0U);
@@ -374,8 +374,8 @@ TEST(LockOrderRecords, AreReadIntoARing) {
   EXPECT_EQ(findings[0].culprit.address, 0x1040U);
 }
 
-// The record of a joiner may come after the record that names it. A gate with `inner` set was taken after the first
-// lock. It does not count as a gate.
+// The record of a joiner may come after the record that names it. A lock in the list of gates that has `inner` set
+// was taken after the first of the two locks, so it is no gate.
 TEST(LockOrderRecords, GiveTheJoinerAndTheGates) {
   OrderTrace scene;
   const std::uint64_t late = scene.trace.size() + sizeof(trace::RecordHeader) + 48;
