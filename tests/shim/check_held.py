@@ -51,7 +51,7 @@ def check_handler(locks, records):
 
 
 def check_nested(_, records):
-    """The trace records both forks as forks by fork(), and each fork has returned another child."""
+    """The trace records both forks as forks by fork(), and the two forks have returned different children."""
     forks = {record["offset"]: record["fields"] for record in records if record["record"] == "fork"}
     returned = [record["fields"] for record in records if record["record"] == "forked"]
     problems = [f"fork {offset} was not made through the hook" for offset, fork in forks.items()

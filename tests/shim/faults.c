@@ -53,7 +53,7 @@ int main(void) {
   if (first < 0 || waitpid(first, &status, 0) != first) return 9;
   printf("parent: the child ended with %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
   if (write(over[1], "o", 1) != 1 || pthread_join(thread, NULL) != 0) return 9;
-  // pthread_join() returns a moment before the kernel removes the thread. Until then the shim counts it.
+  // pthread_join() returns a moment before the kernel removes the thread. Until then the shim counts this thread.
   while (access(holder_task, F_OK) == 0) sched_yield();
   fflush(stdout);
   const pid_t second = fork();

@@ -16,7 +16,7 @@ from pathlib import Path
 FOLDER = Path(sys.argv.pop(1))
 SIGNAL = 52
 MANY = 300
-MOST_BYTES = 100_000  # if each fork recorded the stacks, they would need five times that
+MOST_BYTES = 100_000  # if each fork recorded all stacks, they would take five times as many bytes
 
 
 def own_traces():
