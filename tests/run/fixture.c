@@ -1,4 +1,4 @@
-/* A program that hangs, or that only waits. Its argument names the way. It writes one byte to standard output when its
+/* A program that hangs, or that only waits. Its argument says how. It writes one byte to standard output when its
  * processes have only one call left before they wait. */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -340,7 +340,7 @@ static void dead_with_handlers(void) {
 int main(int argc, char** argv) {
   if (argc < 2) return 99;
   if (strcmp(argv[1], "dead-with-handlers") == 0) dead_with_handlers();
-  if (strcmp(argv[1], "ignore-children") == 0 && argc > 2) { /* sets this, and runs another program */
+  if (strcmp(argv[1], "ignore-children") == 0 && argc > 2) { /* ignores SIGCHLD, and runs another program */
     signal(SIGCHLD, SIG_IGN);
     execvp(argv[2], argv + 2);
     return 99;
