@@ -35,7 +35,7 @@ struct timespec long_ago(void) {
   return (struct timespec){.tv_sec = 1, .tv_nsec = 0};
 }
 
-static __thread long t_deadline_made; /* 0: no deadline since the last wait */
+static __thread long t_deadline_made; /* when the thread last called in_ms(); 0: not since its last wait */
 
 long begin_of_wait(void) {
   const long begin = t_deadline_made != 0 ? t_deadline_made : milliseconds();

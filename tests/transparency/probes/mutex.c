@@ -118,7 +118,7 @@ PROBE(owner_dies) {
     in_thread(lock_and_end);
     SHOW(pthread_mutex_trylock(&g_robust));
     SHOW(pthread_mutex_unlock(&g_robust));
-    SHOW(pthread_mutex_lock(&g_robust)); /* ENOTRECOVERABLE, for ever; in glibc 2.36 it cannot be unlocked */
+    SHOW(pthread_mutex_lock(&g_robust)); /* ENOTRECOVERABLE from now on; glibc 2.36 cannot unlock it */
     SHOW(pthread_mutex_trylock(&g_robust));
   }
 }
