@@ -60,8 +60,8 @@ class Tools:
         self.build = digest.hexdigest()[:16]
 
     def check(self):
-        """Checks that an isolated program loads the shim. If the shim were hidden, below /tmp for example, all tests would run
-        bare."""
+        """Checks that an isolated program loads the shim. If the shim were hidden, for example because it is below /tmp, all tests would
+        run bare."""
         with tempfile.TemporaryDirectory() as folder:
             command = [str(self.isolate), "30", f"{folder}/end", "env", f"LD_PRELOAD={self.shim}", "cat", "/proc/self/maps"]
             maps = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
@@ -126,8 +126,8 @@ def run_unit(tools, unit, mode, scratch):
 class Kept:
     """The kept runs of one suite, in a file of JSON lines.
 
-    The runs without forksight are always kept runs. The runs with forksight must be of `build`. If `build` is None, the runs of
-    the build with which a unit was run last are used.
+    Kept runs without forksight are always used. Kept runs with forksight are used only if they are of `build`. If `build` is None,
+    the used runs are those of the build with which the unit was run last in this mode.
     """
 
     def __init__(self, path, build):
