@@ -69,7 +69,7 @@ class Tools:
             raise SystemExit(f"compat: an isolated program does not load {self.shim}: {maps.stderr.strip()}")
 
     def words(self, mode, out):
-        """The words that a mode puts before a command."""
+        """Returns the words that a mode puts before a command."""
         if mode == "bare":
             return []
         if mode == "shim":
