@@ -1,5 +1,5 @@
-"""The documents name only things that exist. This check looks at links, paths, verbs of the command, options of each verb, cases
-of the suite and presets. It also looks at the cases: each slug that a case expects must have a page, and each case must have a
+"""Checks that the documents name only things that exist: links, paths, verbs of the command, options of each verb, cases of the
+suite and presets. It also checks the cases: each slug that a case expects must have a page, and each case must have a
 complete head."""
 import argparse
 import fnmatch

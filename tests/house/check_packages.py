@@ -1,5 +1,5 @@
-"""packages.txt is the only list of packages. It is well-formed, its packages are installed, ./bootstrap reads it, and no script
-repeats it."""
+"""Checks that packages.txt is the only list of packages. It must be well-formed, and its packages must be installed. ./bootstrap must
+read it, and no script may repeat it."""
 import re
 import subprocess
 import sys

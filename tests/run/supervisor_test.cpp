@@ -76,7 +76,7 @@ class Watch {
     }
     return nullptr;
   }
-  // The verdict about a stuck process that is not the first one.
+  // Returns the verdict about a stuck process other than the first process.
   const Verdict* other() const {
     for (const auto& [key, verdict] : supervisor_.verdicts()) {
       if (key.pid != pid()) return &verdict;

@@ -56,7 +56,7 @@ struct timespec in_ms(clockid_t clock, long ms) {
   return time;
 }
 
-/* The state of a thread; 'X' if it has ended. */
+/* Returns the state of a thread, or 'X' if it has ended. */
 static char state_of(pid_t thread) {
   char path[64];
   char text[128] = "";

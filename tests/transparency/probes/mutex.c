@@ -26,7 +26,7 @@ static void make_mutex(pthread_mutex_t* mutex, int kind) {
 }
 
 static int is_recursive(int kind) { return kind == kRecursive || kind == kRobustRecursive; }
-/* True if a second lock by the owner waits for ever. */
+/* Returns true if the owner waits for ever when it locks the mutex a second time. */
 static int waits_for_itself(int kind) { return kind == kNormal || kind == kAdaptive; }
 
 static pthread_mutex_t* g_other;
