@@ -149,7 +149,7 @@ TEST(Guarded, EndsWithItsChildAtASignal) {
   EXPECT_NE(::kill(reader, 0), 0);
 }
 
-// The reader ignores the signal. It is nevertheless ended, a moment later.
+// The reader ignores the signal, so a moment later run_guarded() kills it.
 TEST(Guarded, EndsAReaderThatIgnoresTheSignal) {
   const Ended ended = run(
       [](const files::Reader&) {

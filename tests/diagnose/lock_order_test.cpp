@@ -160,8 +160,9 @@ TEST(LockOrderInversion, ReadersDoNotWaitForReaders) {
   }
 }
 
-// A thread's action comes before another thread's action only if the creation or the join of a thread orders the two.
-// All threads of a process share one clock. A later moment alone does not show that one action came after the other.
+// A process counts the creations and joins of its threads. The moment of a thread is the count when the thread began,
+// or when it last made or joined another thread (model/foresight.hpp). So a later moment alone does not show that one
+// thread acted after another thread. Only the creation or the join of a thread orders the actions of two threads.
 TEST(LockOrderInversion, LocksThatAThreadTookBeforeItMadeTheOtherDoNotCount) {
   Orders scene;
   const auto one = scene.life(1);
@@ -206,7 +207,7 @@ TEST(LockOrderInversion, LocksOfAThreadThatWasJoinedBeforeDoNotCount) {
 }
 
 // The first of two workers is joined while the second one still works. A later moment of the second worker does not
-// show that it took its locks after the first one.
+// show that it took its locks after the first worker took them.
 TEST(LockOrderInversion, AJoinOrdersOnlyTheThreadThatJoined) {
   Orders scene;
   const auto main = scene.life(1);

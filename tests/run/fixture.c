@@ -228,7 +228,7 @@ static void pipe_healthy(void) {
   if (read(ends[0], &byte, 1) < 0) _exit(98);
 }
 
-/* The child writes into a pipe until it is full. The parent hangs, so it never reads the pipe. */
+/* The child writes into a pipe until the pipe is full. The parent hangs, so it never reads the pipe. */
 static void pipe_full(void) {
   int ends[2];
   static char bytes[1 << 20];
