@@ -1,9 +1,9 @@
 """ways_out.py FORKSIGHT WAYS_OUT NO_LIBC: programs whose processes all sleep until a signal handler, an alarm or a timeout wakes them.
 
-`forksight run --on-hang kill` must report nothing about these programs, and must not kill them. `run` may report a hang of a few of
-these programs, but not as certain, and must then withdraw the finding. `forksight why` must report nothing, either. `why` must say
-what the programs wait for, and what could end the wait. Other programs look similar, but nothing can wake them (TWINS). `run` must
-report and kill each of the twins.
+`forksight run --on-hang kill` must report nothing about these programs, and must not kill them. It may report a
+few of them as a hang that is not certain, but then it must withdraw the finding. `forksight why` must report nothing, either. It must
+say what the programs wait for, and what could end the wait. Other programs look similar, but nothing can wake them (TWINS). `run`
+must report each of these, and kill it.
 """
 import os
 import re
@@ -149,7 +149,7 @@ def python(script):
 
 
 def programs(ways_out, no_libc):
-    """For each program: its name, its command, the signal that ends its wait, and a pattern that the output of `why` must match.
+    """Returns for each program: its name, its command, the signal that ends its wait, and a pattern that the output of `why` must match.
 
     If the signal is None, the wait ends by itself. If the pattern is None, `why` is not run.
     """

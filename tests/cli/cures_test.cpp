@@ -1,4 +1,4 @@
-// Tests how the command and the shim read a list of cures, as the option --cure contains it.
+// Tests how the command and the shim read the list of cures that the option --cure has as its value.
 #include <gtest/gtest.h>
 
 #include <string>

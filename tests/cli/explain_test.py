@@ -1,6 +1,6 @@
 """explain_test.py FORKSIGHT: `forksight explain` formats pages for the terminal.
 
-It shows a page that is longer than the terminal in a pager.
+If a page is longer than the terminal, `forksight explain` shows it in a pager.
 """
 import fcntl
 import os

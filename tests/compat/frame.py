@@ -60,8 +60,8 @@ class Tools:
         self.build = digest.hexdigest()[:16]
 
     def check(self):
-        """Checks that an isolated program loads the shim. If the shim were hidden, below /tmp for example, all tests would run
-        bare."""
+        """Checks that an isolated program loads the shim. If the shim were hidden, for example because it is below /tmp, all tests would
+        run bare."""
         with tempfile.TemporaryDirectory() as folder:
             command = [str(self.isolate), "30", f"{folder}/end", "env", f"LD_PRELOAD={self.shim}", "cat", "/proc/self/maps"]
             maps = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
@@ -69,7 +69,7 @@ class Tools:
             raise SystemExit(f"compat: an isolated program does not load {self.shim}: {maps.stderr.strip()}")
 
     def words(self, mode, out):
-        """The words that a mode puts before a command."""
+        """Returns the words that a mode puts before a command."""
         if mode == "bare":
             return []
         if mode == "shim":
@@ -126,8 +126,8 @@ def run_unit(tools, unit, mode, scratch):
 class Kept:
     """The kept runs of one suite, in a file of JSON lines.
 
-    All runs without forksight are used. Of the runs with forksight, only those of the build `build` are used. If `build` is None,
-    the runs of the latest build that ran the unit are used.
+    Kept runs without forksight are always used. Kept runs with forksight are used only if they are of `build`. If `build` is None,
+    the used runs are those of the build with which the unit was run last in this mode.
     """
 
     def __init__(self, path, build):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import frame
 
-# The ends of a bare run whose command was not found, or for which no namespaces could be made. Such a run compares nothing.
+# How a bare run ended if its command was not found, or if no namespaces could be made for it. Such a run says nothing about its tests.
 NOT_STARTED = ("127", "126", "125", "lost")
 EXPLAINED = Path(__file__).with_name("explained.json")
 
@@ -26,8 +26,7 @@ class Difference:
     runs: list
 
     def happened_once(self):
-        """Returns whether any run in this mode had the result of a bare run. If so, the difference comes from chance, or from a
-        time limit under load."""
+        """Returns whether another run in this mode had the result of a bare run. If so, the cause is chance, or a time limit under load."""
         return any(result in self.bare for result in self.runs)
 
 

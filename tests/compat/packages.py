@@ -17,7 +17,7 @@ def release():
 
 
 def mirror(codename):
-    """The address from which this machine gets the packages of that release."""
+    """Returns the address from which this machine gets the packages of the Debian release `codename`."""
     asked = subprocess.run(["apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)", "Created-By: Packages"],
                            capture_output=True, text=True, check=False)
     for line in asked.stdout.splitlines():
@@ -28,7 +28,7 @@ def mirror(codename):
 
 
 def version_of(package):
-    """The version of an installed package. None if the package is not installed."""
+    """Returns the version of an installed package, or None if the package is not installed."""
     asked = subprocess.run(["dpkg-query", "-W", "-f=${db:Status-Status} ${Version}", package], capture_output=True, text=True, check=False)
     status, _, version = asked.stdout.partition(" ")
     return version if status == "installed" else None

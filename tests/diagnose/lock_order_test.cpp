@@ -98,7 +98,7 @@ TEST(LockOrderInversion, NeedsAnotherThreadForEachLink) {
   scene.add(one, 2, 1);
   scene.add(other, 3, 4);
   EXPECT_EQ(scene.rings(), 0U);
-  // Two threads form a ring of three locks. One of the threads has two links of the ring.
+  // Three orders form a ring of three locks, but one thread has two of these orders.
   scene.add(other, 2, 3);
   scene.add(one, 3, 1);
   EXPECT_EQ(scene.rings(), 0U);
@@ -160,8 +160,9 @@ TEST(LockOrderInversion, ReadersDoNotWaitForReaders) {
   }
 }
 
-// A thread's action comes before another thread's action only if the creation or the join of a thread orders the two.
-// All threads of a process share one clock. A later moment alone does not show that one action came after the other.
+// A process counts the creations and joins of its threads. The moment of a thread is the count when the thread began,
+// or when it last made or joined another thread (model/foresight.hpp). So a later moment alone does not show that one
+// thread acted after another thread. Only the creation or the join of a thread orders the actions of two threads.
 TEST(LockOrderInversion, LocksThatAThreadTookBeforeItMadeTheOtherDoNotCount) {
   Orders scene;
   const auto one = scene.life(1);
@@ -206,7 +207,7 @@ TEST(LockOrderInversion, LocksOfAThreadThatWasJoinedBeforeDoNotCount) {
 }
 
 // The first of two workers is joined while the second one still works. A later moment of the second worker does not
-// show that it took its locks after the first one.
+// show that it took its locks after the first worker took them.
 TEST(LockOrderInversion, AJoinOrdersOnlyTheThreadThatJoined) {
   Orders scene;
   const auto main = scene.life(1);
@@ -374,8 +375,8 @@ TEST(LockOrderRecords, AreReadIntoARing) {
   EXPECT_EQ(findings[0].culprit.address, 0x1040U);
 }
 
-// The record of a joiner may come after the record that names it. A gate with `inner` set was taken after the first
-// lock. It does not count as a gate.
+// The record of a joiner may come after the record that names it. A lock in the list of gates that has `inner` set
+// was taken after the first of the two locks, so it is no gate.
 TEST(LockOrderRecords, GiveTheJoinerAndTheGates) {
   OrderTrace scene;
   const std::uint64_t late = scene.trace.size() + sizeof(trace::RecordHeader) + 48;

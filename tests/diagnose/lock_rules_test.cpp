@@ -112,7 +112,7 @@ TEST_P(OrphanedLock, IsAnErrorIfItTimesOut) {
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, GetParam().slug);
   EXPECT_EQ(findings[0].outcome, Outcome::kError);
-  // A semaphore has no owner: perhaps no thread was going to post it in that time.
+  // A semaphore has no owner, so perhaps no thread would have posted it before the timeout.
   const bool has_owner = GetParam().scene.kind != trace::LockKind::kSemaphore;
   EXPECT_EQ(findings[0].harm, has_owner ? Certainty::kProven : Certainty::kLikely);
   EXPECT_NE(findings[0].summary.find("ETIMEDOUT"), std::string::npos) << findings[0].summary;

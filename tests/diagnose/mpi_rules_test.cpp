@@ -113,7 +113,7 @@ TEST(MpiAfterFork, IsCertainIfTheCallHangs) {
   EXPECT_NE(findings[0].summary.find("hangs in MPI_Barrier"), std::string::npos) << findings[0].summary;
 }
 
-// MPI spins while it waits for a message, so spinning is no fault. A victim waits for another process that hangs, so
+// MPI spins while it waits for a message, so spinning is not a fault. A victim waits for another process that hangs, so
 // its hang has another cause.
 TEST(MpiAfterFork, IsSilentIfTheCallTakesLong) {
   for (const auto liveness : {model::Liveness::kSpinning, model::Liveness::kVictim}) {

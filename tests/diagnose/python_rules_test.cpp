@@ -162,8 +162,8 @@ TEST(PythonLockOrphaned, RecognisesAPyMutexByItsKind) {
   EXPECT_TRUE(says("does not record its holder"));
 }
 
-// A stripped interpreter has no frame named _PyEval_EvalFrameDefault. Then the lines of Python come before the
-// interpreter's own frames.
+// A stack of a stripped interpreter has no frame with the name _PyEval_EvalFrameDefault. In such a stack, the lines of
+// Python come before the interpreter's own frames.
 TEST(PythonLockOrphaned, IsKnownWithoutTheNamesOfTheInterpretersFunctions) {
   const auto rule_with = [](std::initializer_list<const char*> native) {
     model::Model model = Scene().model();

@@ -226,8 +226,8 @@ TEST(Shares, UsesHaveStacksOfPython) {
 
 TEST(Shares, InvalidRecordsAreIgnored) {
   ShareTrace other(ShareKind::kEpoll);
-  other.use(test::kChild, other.fork, ShareUseKind::kSent);                    // only a connection has this use
-  other.use(test::kChild, 12345, ShareUseKind::kRemoved, trace::kOwnerWaits);  // 12345 is no fork record
+  other.use(test::kChild, other.fork, ShareUseKind::kSent);                    // a use of connections only
+  other.use(test::kChild, 12345, ShareUseKind::kRemoved, trace::kOwnerWaits);  // no fork has the record 12345
   other.use(test::kChild, other.fork, static_cast<ShareUseKind>(9));
   EXPECT_TRUE(test::read_model(other.trace).shares[0].uses.empty());
   ShareTrace unknown(static_cast<ShareKind>(7));

@@ -1,4 +1,4 @@
-"""preload/ and analyzer/ are built in layers. A folder may include only those folders that the table below allows. The tables of
+"""Checks the layers of preload/ and analyzer/: a folder may include only those folders that the tables below allow. The tables of
 docs/architecture.md must say the same."""
 import re
 import sys

@@ -1,5 +1,5 @@
-"""Each test that CTest knows has a TIMEOUT, known labels, and a program that is built. A test that may be skipped has a
-SKIP_RETURN_CODE, so that CTest does not count a skipped test as passed."""
+"""Checks that each test that CTest knows has a TIMEOUT, known labels, and a program that is built. A test that may be skipped must
+have a SKIP_RETURN_CODE, so that CTest counts a skipped test as skipped."""
 import json
 import re
 import subprocess
@@ -15,7 +15,8 @@ LABELS = {"unit", "shim", "case", "cli", "golden", "audit", "fuzz", "stress", "b
 
 
 def check_skips(test, properties):
-    """unittest ends with 0 if tests were skipped, so unittests.py must run them. A script that skips ends with 77."""
+    """Checks the scripts that may skip. unittest ends with 0 if it skipped tests, so tests/support/unittests.py must run such a script.
+    A script that skips as a whole ends with 77."""
     problems = []
     for word in test.get("command", []):
         if not word.endswith((".py", ".sh")) or not Path(word).is_file() or Path(word).name == "unittests.py":

@@ -1,6 +1,6 @@
 """multiprocessing_test.py FORKSIGHT SCENES: `forksight run` names the process that holds a lock of multiprocessing.
 
-The command ends the tree once a hang is at least likely. So each of these tests ends by itself.
+The command kills the processes as soon as a hang is at least likely. So each of these tests ends by itself.
 """
 import json
 import subprocess
@@ -33,9 +33,9 @@ class Locks(unittest.TestCase):
         self.assertEqual(self.run_scene("event_is_never_set"), [("queue-lock-abandoned", "possible")])
 
     def test_a_script_of_the_same_name_that_becomes_python(self):
-        # The script sleeps, so that `run` sees the process before it executes Python. The script has the file name of Python, as
-        # the scripts of pyenv have. So the process keeps its name. `run` must nevertheless recognise Python's own handler of
-        # SIGINT, which only Ctrl-C calls. If `run` took it for a handler of the program, the wait would look intended.
+        # The script has the name of Python, as the scripts of pyenv have. `run` sees it for a second. Then it becomes Python, and
+        # the name of the process does not change. `run` must nevertheless recognise Python's own handler of SIGINT, which only
+        # Ctrl-C calls. If the handler counted as one of the program, the wait would look intended.
         with tempfile.TemporaryDirectory(prefix="forksight-run-") as folder:
             script = Path(folder, Path(sys.executable).name)
             script.write_text('#!/bin/sh\nsleep 1\nexec "$@"\n')

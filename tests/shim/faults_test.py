@@ -178,7 +178,8 @@ class Faults:
         except subprocess.TimeoutExpired:
             self.problems.append(f"{name} number {place} fails with {error}: the program hangs")
             return
-        # strace counts the calls of each thread alone. So the failure may also have hit a call of libc or of the program.
+        # strace counts the calls of each thread separately, and `place` is such a number. So the failure may have hit calls in several
+        # threads, and some of these may be calls of libc or of the program.
         if not run.calls.injected or not all(run.calls.injected):
             self.missed[name] += 1
             return

@@ -27,7 +27,8 @@ EVERYWHERE = [{}, {"FORKSIGHT_OUT": "{folder}"}, {"FORKSIGHT_OUT": "{folder}/non
 
 
 def words_of(source, key):
-    """The words after `KEY:` in the first comment of a source, up to the next key or an empty line. They may take several lines."""
+    """Returns the words after `KEY:` in the first comment of a source, up to the next key or an empty line. They may be on several
+    lines."""
     with open(source, encoding="utf-8") as file:
         head = re.match(r"(?:/\*.*?\*/|(?://[^\n]*\n)+)", file.read(), re.S)
     text = re.sub(r"^(?: \*/?|//)", "", head.group(), flags=re.M) if head else ""

@@ -1,6 +1,8 @@
-"""late_test.py FORKSIGHT PROGRAM: a process still runs when `why` begins, and hangs a moment later. `why` proves that hang. On a
-busy machine this also happens to a process that hung before: threads that an earlier command has stopped may still run when
-`why` begins."""
+"""late_test.py FORKSIGHT PROGRAM: a process still runs when `why` begins, and hangs a moment later. `why` must prove the hang.
+
+On a busy machine, a hanging process can be in this situation, too: an earlier command has stopped and released its threads, and they
+are still runnable when the next `why` begins.
+"""
 import os
 import select
 import sys
@@ -13,8 +15,8 @@ PROGRAM, FORKSIGHT = sys.argv.pop(), Command(sys.argv.pop())
 
 class Late(unittest.TestCase):
     def test_a_process_that_comes_to_rest_while_it_is_examined(self):
-        """The program hangs while `why` sleeps between two looks. On a busy machine the program may notice none of these sleeps.
-        Then the test starts `why` again."""
+        """The program hangs while `why` sleeps between two looks. If the machine is so busy that the program misses all of these
+        sleeps, the test starts `why` again."""
         with Program([PROGRAM, "late"]) as program:
             while True:  # the time limit of the test ends this loop
                 with FORKSIGHT.start(program.pid, "--format", "json") as why:

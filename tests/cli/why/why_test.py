@@ -185,7 +185,7 @@ class Looked(unittest.TestCase):
             self.addCleanup(end_all, [first, hung, last])
             hung.go_on()
             hung.wait_quiet()
-            for words in (["--all"], [first.pid, hung.pid, last.pid]):  # the protected processes must not hide the other one
+            for words in (["--all"], [first.pid, hung.pid, last.pid]):  # the protected processes must not hide the one that hangs
                 report, _ = FORKSIGHT.report(*words, before=as_user, path=path)
                 about = [one["pid"] for finding in report["findings"] for one in finding["processes"]]
                 self.assertIn(tree_of(hung.pid)[1], about)
