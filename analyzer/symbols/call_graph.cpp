@@ -34,16 +34,29 @@ Link leads_into(const Function& from, const Branch& branch, const Function& to, 
   return answer;
 }
 
-// True if the name is that of a function that handles errors. Calls of such functions do not count as work of the
-// caller.
-bool is_failure(std::string_view name) {
-  for (const std::string_view part : {"__throw", "_Unwind_", "__cxa_", "__stack_chk_fail", "terminate", "abort"}) {
-    if (name.find(part) != std::string_view::npos) return true;
-  }
-  return false;
-}
-
 }  // namespace
+
+bool handles_errors(std::string_view name) {
+  // The names of the C++ ABI and of libstdc++ are mangled: "_ZSt20__throw_length_errorPKc".
+  constexpr std::string_view kBegins[] = {"_Unwind_",
+                                          "_ZSt9terminate",
+                                          "_ZSt10unexpected",
+                                          "_ZSt17rethrow_exception",
+                                          "__cxa_allocate_exception",
+                                          "__cxa_bad_",
+                                          "__cxa_begin_catch",
+                                          "__cxa_call_",
+                                          "__cxa_deleted_virtual",
+                                          "__cxa_end_catch",
+                                          "__cxa_free_exception",
+                                          "__cxa_pure_virtual",
+                                          "__cxa_rethrow",
+                                          "__cxa_throw",
+                                          "__clang_call_terminate"};
+  if (std::ranges::any_of(kBegins, [&](std::string_view begin) { return name.starts_with(begin); })) return true;
+  if (name.starts_with("_ZSt") && name.find("__throw_") != std::string_view::npos) return true;
+  return name == "abort" || name.starts_with("__stack_chk_fail");
+}
 
 bool ends_after(const Function& function, std::uint64_t address) {
   const CodeFacts& facts = function.binary->code().facts(function.range);
@@ -54,7 +67,7 @@ bool ends_after(const Function& function, std::uint64_t address) {
     if (!branch.is_call || branch.end <= address) continue;
     const Symbol* symbol = branch.name == nullptr ? function.binary->symbols().find_function(branch.target) : nullptr;
     const char* name = symbol != nullptr ? symbol->name : branch.name;
-    if (name == nullptr || !is_failure(name)) return false;
+    if (name == nullptr || !handles_errors(name)) return false;
   }
   return true;
 }

@@ -27,6 +27,10 @@ enum class Link {
 // Finds the function of a frame.
 std::optional<Function> function_of(AddressSpace& space, const RawFrame& frame);
 
+// True if the (mangled) name is that of a function that throws an exception, catches one, or ends the program. Calls of
+// such functions do not count as work of the caller.
+bool handles_errors(std::string_view name);
+
 // True if the code of the function behind the return address `address` calls nothing more. Calls that handle errors do
 // not count. If a function calls nothing more after it took a lock, it took the lock for its caller, and has returned
 // since.

