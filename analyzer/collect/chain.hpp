@@ -46,7 +46,7 @@ struct TraceRecord {
 enum class LinkKind {
   kWhole,
   kUnfinished,  // begun but not committed: its payload may be anything
-  // committed, but shorter than the fixed part and the tails together; the fixed part gives the sizes of the tails
+  // committed, but it lacks bytes of its fixed part or of its tails; the fixed part gives the sizes of the tails
   kShort,
   kDamaged,  // begins with a word that no writer writes: the chain ends here
   kCut,      // longer than the rest of the file: the chain ends here

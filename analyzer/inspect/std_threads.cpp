@@ -10,8 +10,9 @@ namespace {
 
 constexpr std::uint64_t kHeapWord = 8;
 
-// From "vtable for std::thread::_State_impl<std::thread::_Invoker<std::tuple<CALLABLE, ARGUMENTS...>>>+0x10" returns
-// "CALLABLE, ARGUMENTS...". Returns "" for any other symbol.
+// Returns the part "CALLABLE, ARGUMENTS..." of the symbol
+// "vtable for std::thread::_State_impl<std::thread::_Invoker<std::tuple<CALLABLE, ARGUMENTS...>>>+0x10".
+// Returns "" for any other symbol.
 std::string_view find_callable(std::string_view vtable) {
   constexpr std::string_view kBefore = "vtable for std::thread::_State_impl<std::thread::_Invoker<std::tuple<";
   constexpr std::string_view kAfter = ">>>";

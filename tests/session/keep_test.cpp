@@ -155,7 +155,7 @@ TEST_F(Keep, TheReportOfAJobIsRemovedWithItsRun) {
   EXPECT_TRUE(is_there(foreign)) << "a file of this name that is no report may belong to the user";
 }
 
-TEST_F(Keep, AFolderWithoutARunsNameOrFilesStays) {
+TEST_F(Keep, FoldersWithOtherNamesAndEmptyFoldersStay) {
   make_run(1);
   fs::rename(root_ / make_run(5), root_ / "my-results");
   fs::rename(root_ / make_run(6), root_ / "20260102-030405");
@@ -212,7 +212,7 @@ TEST_F(Keep, ARunThatGoesOnStays) {
   EXPECT_EQ(remove(kOne), (std::vector<std::string>{locked, named}));
 }
 
-TEST_F(Keep, RunsOfOtherMachinesAndOnRequestOfRanksStay) {
+TEST_F(Keep, RunsOfOtherMachinesStayAndRunsOfRanksIfRequested) {
   make_run(1);
   const std::string elsewhere = make_run(5);
   write_trace(root_ / elsewhere / "2-2.fstrace", 4096, -1, "another-machine");
