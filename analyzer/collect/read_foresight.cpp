@@ -100,9 +100,10 @@ void ForesightReader::attach_lock_order(const TraceRecord& record, model::Proces
     const auto gate = TraceRecord::element_at<trace::OrderGate>(tail, i);
     // A gate is another lock that the thread already held when it took the second lock. Two threads with the same gate
     // cannot take their second locks at the same time, unless both hold the gate to read. `inner` marks a lock that the
-    // thread took after the first lock, and for which no orders are recorded. Such a lock is no gate: two threads may
-    // both hold their first locks when they come to it. If orders are recorded for an inner lock, it is a gate, because
-    // a deadlock at it shows in its own orders.
+    // thread took after the first lock, and for which no orders are recorded. Such a lock is no gate, because it does
+    // not prevent a deadlock. Two threads may hold their first locks. Then one of them may take the inner lock, and
+    // wait for the first lock of the other. The other may then wait for the inner lock. If orders are recorded for a
+    // lock that was taken after the first lock, it counts as a gate. Its own orders then show such a deadlock.
     if (gate.number != 0 && gate.inner == 0) order.gates.push_back({gate.number, gate.shared != 0});
   }
   const auto used = std::min<std::size_t>(fixed.used, trace::kOrderMoments);

@@ -9,15 +9,16 @@
 namespace forksight::inspect {
 
 // If a fork is the reason why this thread of a forked process waits, adds a touch to the model. `fork`: the fork that
-// made the process. `loss`: the latest fork, of the process or of an ancestor, that left threads behind; if there is
-// none, the same as `fork`.
+// made the process. `loss`: the same fork, if it left threads behind. Otherwise the latest earlier fork that did, among
+// those that made the ancestors of the process. If there is none, `loss` is `fork`.
 void explain(Scene& scene, LostThreads& lost, std::size_t subject, const image::Thread& thread, model::ForkId fork,
              model::ForkId loss);
 
-// Finds an awaited lock that a thread of the process held when that thread ended. If the process is not forked, each
-// lock counts whose owner is none of its threads. If the process is forked, the owner must be its first thread, because
-// no other owner is known to have been a thread of the process. Adds the lock to a fork without a child, because a
-// future child would inherit the lock locked.
+// Finds out whether `thread` waits for a lock whose owner ended while it held the lock. If the process is not forked,
+// any owner that is not among its living threads counts as ended. If the process is forked, only its first thread can
+// count, because a fork may have left any other owner behind. The function adds a fork without a child to the model,
+// with the lock among the locks held at this fork. It stands for a fork that the process could still make: the child
+// would inherit the lock locked.
 void find_ended_owner(Scene& scene, std::size_t subject, const image::Thread& thread);
 
 }  // namespace forksight::inspect
