@@ -19,7 +19,7 @@ struct TraceRecord {
   std::int32_t pid = 0;
   std::int32_t tid = 0;
   std::uint64_t time_ns = 0;
-  std::span<const std::byte> payload;  // contains at least the fixed part of its type
+  std::span<const std::byte> payload;  // of a kWhole record of a known type: at least the fixed part of that type
 
   template <class T>
   T fixed() const {
@@ -46,7 +46,8 @@ struct TraceRecord {
 enum class LinkKind {
   kWhole,
   kUnfinished,  // begun but not committed: its payload may be anything
-  // committed, but shorter than the fixed part and the tails together; the fixed part gives the sizes of the tails
+  // committed, but its payload ends before the end of the fixed part, or before the end of a tail; the fixed part says
+  // how long each tail is
   kShort,
   kDamaged,  // begins with a word that no writer writes: the chain ends here
   kCut,      // longer than the rest of the file: the chain ends here
