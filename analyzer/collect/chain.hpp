@@ -19,7 +19,7 @@ struct TraceRecord {
   std::int32_t pid = 0;
   std::int32_t tid = 0;
   std::uint64_t time_ns = 0;
-  std::span<const std::byte> payload;  // contains at least the fixed part of its type
+  std::span<const std::byte> payload;  // of a kWhole record of a known type: at least the fixed part of that type
 
   template <class T>
   T fixed() const {

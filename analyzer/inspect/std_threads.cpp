@@ -35,8 +35,9 @@ std::uint64_t size_of_piece(const image::Image& image, std::uint64_t piece) {
   return next && (*next & kInUse) != 0 ? size - kHeapWord : 0;
 }
 
-// Finds the function whose address is in the tuple. The pointer to the vtable is at `state`, and the tuple follows it.
-// False if the tuple has no address of a function, or addresses of several functions.
+// A std::thread::_State begins with the pointer to its vtable, at `state`. A tuple of the callable and its arguments
+// follows. Finds the function whose address is in this tuple. False if the tuple has no address of a function, or
+// addresses of several functions.
 bool find_function(const image::Image& image, symbols::Symbolizer& symbolizer, std::uint64_t state,
                    symbols::CodeSymbol& out) {
   const std::uint64_t bytes = size_of_piece(image, state);

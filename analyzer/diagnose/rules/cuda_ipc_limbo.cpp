@@ -47,14 +47,16 @@ Finding describe(const Evidence& evidence, const Import& import, std::size_t giv
                                 evidence.name(exporter), exported, evidence.name(import.open->process));
   add_sentence(finding, fmt::format("{} opened it{}, and ended without cuIpcCloseMemHandle or exit().",
                                     evidence.name(import.open->process), words::at(" at ", import.open->stack)));
-  add_sentence(finding, fmt::format("{} went on and did not free it. It did free memory that others had closed: {}.",
-                                    evidence.name(exporter), words::count(given_back, "allocation", "allocations")));
+  add_sentence(
+      finding,
+      fmt::format("{} went on and did not free this memory. But it freed other memory that importers had closed: {}.",
+                  evidence.name(exporter), words::count(given_back, "allocation", "allocations")));
   add_sentence(finding,
                "The driver removed the mapping of the dead process, but it tells nobody. A process that waits for a "
                "message of the dead one, or for a counter in shared memory, waits for ever.");
   finding.fixes.push_back(
-      {"Watch the importers (pidfd_open, or a pipe to each of them): when an importer dies, treat the memory that it "
-       "had open as closed.",
+      {"Watch the importers (pidfd_open, or a pipe to each of them). When an importer dies, act as if it had closed "
+       "its memory.",
        true});
   finding.fixes.push_back(
       {"forksight::ipc_cuda does this: when a reader dies, its buffers go to another reader, or become free."});

@@ -38,7 +38,8 @@ class current_context {
 };
 
 __attribute__((format(printf, 2, 3))) error failure(errc code, const char* format, ...);
-// "<what was tried>: cuMemCreate answers 2, CUDA_ERROR_OUT_OF_MEMORY"
+// Returns the error of a failed call. `format` says what was tried. The name of the function and its answer follow, as
+// in "<what was tried>: cuMemCreate answers 2, CUDA_ERROR_OUT_OF_MEMORY".
 __attribute__((format(printf, 4, 5))) error failed_call(const driver& api, int answer, const char* function,
                                                         const char* format, ...);
 // Turns an error of the queue into an error of this library.
