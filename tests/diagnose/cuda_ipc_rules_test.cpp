@@ -224,6 +224,16 @@ TEST(CudaIpcLimbo, IsLikelyIfTheExporterFreedOtherMemory) {
   EXPECT_EQ(findings[0].culprit.holder->pid, kImporter);
 }
 
+TEST(CudaIpcLimbo, CountsAnAllocationThatWasOpenedTwiceOnce) {
+  model::Model model = limbo().opens(24, kHandle, 0x8000).closes(26, 0x8000).model();
+  process_of(model, kImporter).seen_ended_ns = 50'000'000;
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_TRUE(std::ranges::any_of(findings[0].chain, [](const std::string& sentence) {
+    return sentence.find("that importers had closed: 1 allocation.") != std::string::npos;
+  }));
+}
+
 TEST(CudaIpcLimbo, IsSilentIfTheImporterLivesOrEndedByItself) {
   EXPECT_TRUE(limbo().findings().empty());
   model::Model ended = limbo().importer_ends(60).model();

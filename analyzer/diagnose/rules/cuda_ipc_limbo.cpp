@@ -20,12 +20,15 @@ using cuda::Export;
 using cuda::Import;
 using cuda::Sharing;
 
-// Counts allocations of this exporter that were freed after an importer had closed them.
+// Counts allocations of this exporter that were freed after an importer had closed them. An allocation that several
+// importers closed counts once.
 std::size_t count_given_back(const Sharing& sharing, model::ProcessId exporter) {
-  return static_cast<std::size_t>(std::ranges::count_if(sharing.imports(), [&](const Import& import) {
-    return import.of != nullptr && import.of->call->process == exporter && import.of->freed != nullptr &&
-           import.close != nullptr && import.close->began_ns < import.of->freed->began_ns;
-  }));
+  std::set<const Export*> given_back;
+  for (const Import& import : sharing.imports()) {
+    if (import.of == nullptr || import.of->call->process != exporter || import.of->freed == nullptr) continue;
+    if (import.close != nullptr && import.close->began_ns < import.of->freed->began_ns) given_back.insert(import.of);
+  }
+  return given_back.size();
 }
 
 Finding describe(const Evidence& evidence, const Import& import, std::size_t given_back) {
