@@ -28,8 +28,8 @@ struct SemLock {
 std::optional<SemLock> find_sem_lock(const image::Image& image, std::uint64_t semaphore, std::uint64_t hint,
                                      std::uint64_t& budget);
 
-// Sets `semaphore_use` of each wait for a semaphore of multiprocessing that no process can end, and adds the holder to
-// its wakers.
+// For each wait for a semaphore of multiprocessing that is proven never to end: sets `semaphore_use`, if the objects of
+// the processes show it. If one process holds the semaphore as a lock, adds the holder to the wakers of the wait.
 void find_semaphore_holders(Scene& scene);
 
 }  // namespace forksight::inspect
