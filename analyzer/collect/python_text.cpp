@@ -9,7 +9,7 @@ namespace forksight::collect {
 namespace {
 
 constexpr std::size_t kMostThreads = 256;
-constexpr std::size_t kMostFrames = 128;  // of one thread; the dumper stops at 100
+constexpr std::size_t kMostFrames = 128;  // for one thread; the dumper writes at most 100
 
 constexpr std::string_view kFile = "  File \"";
 constexpr std::string_view kLine = "\", line ";
