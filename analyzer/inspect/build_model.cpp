@@ -37,7 +37,7 @@ void find_start(const model::Stack& stack, model::Thread& thread) {
     if (is_thread_start(*frame)) continue;
     thread.start_routine = frame->function;
     thread.start_library = frame->module;
-    // A std::thread runs templates of the library around the program's own function. `body` is the outermost frame that
+    // A std::thread calls the program's own function through templates of libstdc++. `body` is the outermost frame that
     // belongs to the program itself.
     const auto body = std::find_if(frame, stack.frames.rend(), [](const model::Frame& one) {
       return !one.function.empty() && !one.function.starts_with("std::") &&

@@ -301,7 +301,7 @@ class Look {
     return true;
   }
 
-  // Adds the waits of the latest look to `waits`, which come from the verdict. What the verdict has proved about a wait
+  // `waits` has the waits of the verdict. Adds those of the latest look. What the verdict has proved about a wait
   // stays.
   static void add_look(const std::vector<model::Wait>& looked, std::vector<model::Wait>& waits) {
     for (const model::Wait& look : looked) {

@@ -52,8 +52,8 @@ bool is_alive(const image::Memory& memory, std::uint64_t object) {
   return references != 0 && references <= kMostReferences;
 }
 
-// The object whose field `handle` is at some address. `is_certain` is false in a build without the GIL, where a freed
-// object looks like a living one.
+// A SemLock object that was found in memory. `is_certain` is false in a build without the GIL, where a freed object
+// looks like a living one.
 struct Found {
   SemLock object;
   bool is_certain = false;
@@ -162,8 +162,7 @@ class HolderSearch {
   }
 
   Scene& scene_;
-  // The address of the object in the process that was looked at last. In a forked child the address is the same as in
-  // its parent.
+  // SemLock::handle_address in the process that was looked at last. In a forked child it is the same as in its parent.
   std::uint64_t hint_ = 0;
   std::uint64_t budget_ = files::kMaxSemaphoreSearchBytes;
 };

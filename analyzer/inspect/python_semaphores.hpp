@@ -22,7 +22,7 @@ struct SemLock {
   bool is_lock = false;
 };
 
-// Finds the object for the semaphore at address `semaphore` of the process. `hint`: the address of the object in the
+// Finds the object for the semaphore at address `semaphore` of the process. `hint`: SemLock::handle_address in the
 // parent or in a child, or 0. `budget`: bytes of memory that may still be searched. nullopt: there is no such object,
 // the budget was too small, or several objects look alike.
 std::optional<SemLock> find_sem_lock(const image::Image& image, std::uint64_t semaphore, std::uint64_t hint,
