@@ -27,7 +27,7 @@ bool parse_frame(std::string_view line, model::Frame& frame) {
   if (function == std::string_view::npos) return false;
   frame.file = line.substr(kFile.size(), number - kFile.size());
   frame.function = rest.substr(function + kFunction.size());
-  // For a line that the interpreter does not know, the dumper writes "???".
+  // If the interpreter does not know the number of the line, the dumper writes "???".
   std::from_chars(rest.data(), rest.data() + function, frame.line);
   frame.line = std::max(frame.line, 0);
   if (frame.file == "???") frame.file.clear();

@@ -42,7 +42,7 @@ struct LoggedProcess {
   std::optional<std::uint64_t> shim_start;  // where the shim was mapped; 0: nowhere; nullopt: not read
 };
 
-// A process of which `run` saw that it has ended. `gone_ns`: when `run` saw this (CLOCK_MONOTONIC).
+// The end of a process. `gone_ns`: when `run` noticed it (CLOCK_MONOTONIC).
 struct LoggedEnd {
   std::int32_t pid = 0;
   std::uint64_t start_ticks = 0;  // 0: not known

@@ -22,7 +22,7 @@ constexpr std::size_t kMaxDepth = 8;
 
 struct Problem {
   std::string text;      // the first error; "": none
-  std::size_t rows = 0;  // items of all lists that were read so far
+  std::size_t rows = 0;  // the number of list items that were read so far
 };
 
 // Reads members of one object. `problem` keeps the first error.

@@ -42,7 +42,7 @@ enum class Failure {
   kUnending,  // a signal should have ended the child, but did not
   kLate,      // the limit has passed
   kTooMuch,   // the standard output has more than Options::most_output bytes
-  // File systems do not answer. The child did not get on without them either, or there are too many of them.
+  // File systems do not answer. Either a child was blocked although it left them out, or there are too many of them.
   kDeadPlace,
 };
 
