@@ -75,7 +75,7 @@ void read_threads(Image& image, std::vector<std::int32_t>& stoppable) {
                     image.pid, pid_and_name(tracer)));
   } else if (stopped > 0) {
     image.limits.push_back(
-        fmt::format("{} thread{} of process {} {} stopped by a signal and stays stopped: fewer registers are known",
+        fmt::format("{} thread{} of process {} {} stopped by a signal and must stay stopped: fewer registers are known",
                     stopped, stopped == 1 ? "" : "s", image.pid, stopped == 1 ? "is" : "are"));
   }
 }
