@@ -77,7 +77,7 @@ struct Held {
   LockId lock = 0;
   ThreadId holder = 0;
   Stack acquired_at;  // may be empty, if the fork came after the thread took the lock and before the shim recorded that
-  Stack holder_now;   // where the holder is now, if it is known that it still holds the lock
+  Stack holder_now;   // where the holder is now; empty: it is not known whether it still holds the lock
   bool by_forking_thread = false;
   // It is not known whether the fork lost the holder: a thread of the process itself may hold the lock, or a thread
   // that has ended may have left it locked.
