@@ -19,7 +19,7 @@ bool only_queries(const model::Touch& touch);
 Culprit describe_driver(const Evidence& evidence, const model::Fork& fork);
 // "cuInit was called at app.c:12"; "CUDA was initialised" if that call was not seen.
 std::string describe_init(const model::Cuda& cuda);
-// Adds who initialised the driver, how, and which contexts were active.
+// Adds sentences that say who initialised the driver, how, and which contexts were active.
 void tell_init(const Evidence& evidence, const model::Fork& fork, Finding& finding);
 void add_fixes(const model::Process& process, const model::Cuda& cuda, Finding& finding);
 

@@ -160,8 +160,9 @@ std::optional<Inversion> find_inversion(const Evidence& evidence, const model::H
   return std::nullopt;
 }
 
-// True if a signal handler may wake the thread that has the lock or that the handler wants to join. False if that
-// thread itself waits for a lock or for the end of a thread, because no signal handler can end such a wait.
+// True if a signal handler may wake the thread for which the atfork handler waits: the owner of a lock, or a thread to
+// join. False if that thread itself waits for a lock or for the end of a thread, because no signal handler can end such
+// a wait.
 bool may_other_be_woken(const Evidence& evidence, const model::HandlerRun& run) {
   const model::Process& process = evidence.process(run.process);
   const model::HandlerWait* const wait = innermost_wait(run);
@@ -221,7 +222,7 @@ Finding describe(const char* slug, const Evidence& evidence, const model::Handle
     finding.culprit.holder->alive = model.threads[*wait->owner].process == run.process;
     finding.culprit.stack = wait->owner_stack.known() ? wait->owner_stack : model.threads[*wait->owner].created_at;
   }
-  finding.culprit.is_now = run.place == 0 && finding.culprit.stack.known();  // `place` is 0: only seen from outside
+  finding.culprit.is_now = run.place == 0 && finding.culprit.stack.known();  // `place` is 0: seen only from outside
   if (wait != nullptr) finding.stack = wait->stack;
   if (touch != nullptr) finding.stack = touch->stack;
   if (seen != process.waits.end() && seen->stack.known() && !seen->stack.cut) finding.stack = seen->stack;

@@ -188,7 +188,7 @@ std::string process(const model::Process& process, bool is_forked) {
 }
 
 std::string parent(const model::Process& process) {
-  // If the pid is not known, the process may be a more distant ancestor, because _Fork() leaves no trace in memory.
+  // A process whose pid is not known may be a more distant ancestor, because _Fork() leaves no trace in memory.
   const bool is_unknown = process.is_some_ancestor || process.pid == 0;
   return is_unknown ? std::string("an ancestor") : fmt::format("process {}", process.pid);
 }

@@ -36,9 +36,9 @@ std::vector<const model::Frame*> find_user_frames(const model::Stack& stack);
 // there is no such frame, the index of the frame that find_user_frame() returns.
 std::size_t find_user_line(const model::Stack& stack);
 
-// The stack without its innermost frames up to the user's first frame that is not an operation of a lock
-// ("SpinLock::lock"). The whole stack if there is no such frame. For locks that the user implemented: the places that
-// use them say more than the functions of the lock.
+// Returns the stack from the user's first frame that is not an operation of a lock ("SpinLock::lock"). Returns the
+// whole stack if there is no such frame. This serves for locks that the user implemented: the places that use such a
+// lock say more than the functions of the lock.
 model::Stack without_lock_functions(const model::Stack& stack);
 
 // "app.c:31", "work in libfoo.so", "libfoo.so+0x12f0", "train.py:7, work in libfoo.so"; "" if nothing is known.
@@ -90,10 +90,11 @@ bool is_in_signal_handler(const model::Stack& stack);
 bool is_python(const model::Process& process);
 // "a handler of SIGTERM"; "a signal handler" if none is known by name.
 std::string ways_out(const model::Process& process);
-// True if the stack waits for a lock object of CPython.
+// True if the stack shows a wait for a lock object of CPython.
 bool is_python_lock(const model::Stack& stack);
-// True if the stack waits for a lock object of CPython on a semaphore: the interpreter uses semaphores only inside of
-// its locks. If the interpreter's functions have no names, it is enough that the interpreter called sem_wait() itself.
+// True if the semaphore for which this stack waits belongs to a lock object of CPython. The interpreter uses semaphores
+// only inside of its locks. If the interpreter's functions have no names, it is enough that the interpreter called
+// sem_wait() itself.
 bool is_python_semaphore(const model::Stack& stack);
 
 }  // namespace forksight::words
