@@ -38,7 +38,8 @@ Finding tell_ended_holder(const Evidence& evidence, model::ProcessId id, const m
   const model::Process& process = evidence.process(id);
   const bool is_mutex = orphan.lock.kind == model::LockKind::kMutex;
   Finding finding = Evidence::begin_finding(is_mutex ? "orphaned-mutex" : "orphaned-rwlock", id, wait);
-  // If other threads go on, the wait itself is proven: no handler ends a wait for a mutex.
+  // If other threads of the process go on, it is proven that this wait lasts: no signal handler ends a wait for a
+  // mutex.
   const bool is_lasting = no_signal_can_wake(process) || !is_proven_dead(process);
   finding.harm = is_lasting ? Certainty::kProven : Certainty::kLikely;
   finding.cause = Certainty::kProven;
