@@ -47,7 +47,7 @@ struct SharedPlace {
     return one.inode == other.inode && one.offset == other.offset && one.device == other.device;
   }
 };
-// nullopt: `address` is not in shared memory that can be identified.
+// Returns the place of the byte at `address`. nullopt: the byte is not in shared memory that can be identified.
 std::optional<SharedPlace> find_shared_place(const std::vector<Mapping>& mappings, std::uint64_t address);
 // True if no other process can map this memory, except a forked child of a process that has it. That is so if the
 // memory has no name, or if its name was removed. `tid`: a thread of a process that has it mapped.
@@ -56,7 +56,7 @@ bool is_closed_to_others(std::int32_t tid, const SharedPlace& place);
 // The shared mappings of all processes that may be read, from one pass over them.
 class SharedMemory {
  public:
-  // If one of `must_read` cannot be read, every answer is unknown.
+  // If the mappings of one of `must_read` cannot be read, mappers() always returns nullopt.
   static SharedMemory read(const std::set<std::int32_t>& must_read);
   // The processes that have this byte mapped; nullopt if that is not known.
   std::optional<std::vector<std::int32_t>> mappers(const SharedPlace& place) const;

@@ -57,10 +57,10 @@ struct Status {
   std::uint64_t voluntary = 0;  // context switches
   std::uint64_t nonvoluntary = 0;
   std::int32_t own_tid = 0;  // the thread's number in its own pid namespace, which is the innermost one
-  // the number of nested pid namespaces, from that of /proc to that of the thread, both counted; 1: they are one
+  // the number of nested pid namespaces, from that of /proc to that of the thread, both counted; 1: both are the same
   std::uint32_t ns_depth = 1;
 };
-// nullopt if one of the fields above is missing, because a proof needs them all. Only the last two may be missing.
+// nullopt if the text lacks a field, because a proof needs all fields. Only `own_tid` and `ns_depth` may be missing.
 std::optional<Status> parse_status(std::string_view text);
 // True if the thread has ended, is ending, or has a pending SIGKILL.
 bool is_ending(const Stat& stat, const Status& status);
