@@ -32,7 +32,7 @@ bool is_installed(std::string_view program) {
   return false;
 }
 
-// A command for the shell; "": no pager.
+// Returns the pager as a command for the shell; "" if no pager is to be used.
 std::string find_pager() {
   if (const char* const wanted = std::getenv("PAGER"); wanted != nullptr) return std::strcmp(wanted, "cat") == 0 ? "" : wanted;
   return is_installed("less") ? "less" : "";
