@@ -35,7 +35,8 @@ class Evidence {
   // a deadline, if it waits for a lost timer, if it is a libc call that takes a lock which a lost thread may have held,
   // or if libc ends the process in the call.
   bool ended_unseen(const model::Touch& touch) const;
-  // How certain it is that this touch is the cause. The holder of the object may be a guess.
+  // How certain it is that the object of this touch, with its holder, is the cause. Less than proven if the holder is a
+  // guess, or if the object may serve another purpose.
   Certainty find_cause(const model::Touch& touch) const;
 
   // Returns the child of this fork, if the child went on without exec and is not stuck in a recorded touch; else null.

@@ -71,8 +71,8 @@ const Known* find_known(std::string_view function) {
 }
 
 const Known* find_known(const model::Stack& stack) {
-  // The search goes from the user's frame inwards. So it finds what the user called before the functions that implement
-  // it.
+  // The search goes from the user's frame inwards. So it finds the function that the user called before it reaches the
+  // functions that implement that function.
   const std::size_t user = words::find_user_part(stack).first;
   for (std::size_t i = user; i-- > 0;) {
     if (const Known* const known = find_known(stack.frames[i].function)) return known;

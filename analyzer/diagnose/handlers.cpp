@@ -83,7 +83,8 @@ std::string touch_words(const model::Model& model, const model::Touch& touch) {
   const model::Fork& fork = model.forks[touch.fork];
   const model::Held& held = fork.held[*touch.held];
   const std::string taken = words::at(" at ", held.acquired_at);
-  // If the lock was already held at the fork of an ancestor, it was the ancestor's forking thread that held it.
+  // If the lock was already held at the fork of an ancestor, its holder is the forking thread of that ancestor, and not
+  // the forking thread of this process.
   const bool is_forking_thread = held.by_forking_thread && fork.child == touch.process;
   const std::string holder =
       is_forking_thread ? "the forking thread itself" : words::thread(model.threads[held.holder]);

@@ -9,7 +9,8 @@ namespace forksight::python {
 
 // The Python stack of the thread at the fork; null if the interpreter did not give it.
 const model::Stack* find_at_fork(const model::Model& model, const model::Fork& fork, const model::Thread& thread);
-// The Python stack of the thread with this `pointer`, in a process that hangs; null if the interpreter was not asked.
+// The Python stack of the thread whose pthread_self() is `pointer`, in a process that hangs; null if the interpreter
+// was not asked.
 const model::Stack* find_at_hang(const model::Model& model, const model::Process& process, std::uint64_t pointer);
 
 // The function of the standard library that the user's code called, for example "queue.Queue.put" or "threading.wait";
