@@ -45,8 +45,8 @@ bool fits_on_terminal(std::string_view text) {
   return std::ranges::count(text, '\n') < size.ws_row;
 }
 
-// As long as an object of this class lives, forksight ignores Ctrl-C, which is meant for the pager, and does not end
-// when the pager ends early.
+// As long as an object of this class exists, forksight ignores Ctrl-C, because Ctrl-C is meant for the pager. forksight
+// also does not end when the pager ends early (SIGPIPE).
 class IgnoredSignals {
  public:
   IgnoredSignals() {

@@ -78,9 +78,10 @@ std::optional<model::ProcessId> find_root(const model::Model& model, model::Proc
   return id;
 }
 
-// Adds to each finding the processes that can never go on because they wait for the end of a process of the finding, or
-// for a lock of that process. attach_victims() does not find them: their liveness is "dead", not "victim", because the
-// two processes share the object for which the finding's process waits, for example a semaphore that both have mapped.
+// Adds victims to the findings: processes that are proven dead, that no finding is about, and that wait for the end of
+// a process of a finding, or for a lock of multiprocessing that this process holds. attach_victims() does not find
+// them, because their liveness is "dead", not "victim". That is so if the process of the finding also waits for
+// something that both processes share, for example a semaphore that both have mapped.
 void attach_bound_processes(const model::Model& model, std::vector<Finding>& findings) {
   std::map<std::pair<std::string, std::int32_t>, Finding*> by_process;
   for (Finding& finding : findings) {

@@ -91,8 +91,8 @@ bool is_dead_in_futex(const model::Process& process);
 // True if something that forksight can name could still end the wait of the process, or the wait of a process for which
 // it waits.
 bool has_way_out(const model::Process& process);
-// Sets the verdict for a process that has a way out, and of which only the wait suggests a hang: a possible hang that
-// may be intended. diagnose() drops such a finding, because an idle program looks the same.
+// Sets the verdict "a possible hang that may be intended". It is for a process that has a way out, and of which only
+// the wait suggests a hang. diagnose() drops such a finding, because an idle program looks the same.
 void set_may_be_intended(Finding& finding);
 // True if the process is proven dead, and no signal handler could wake it either.
 bool no_signal_can_wake(const model::Process& process);

@@ -11,8 +11,8 @@ namespace {
 using model::RacyTouch;
 using Touches = std::vector<const RacyTouch*>;
 
-// If kEnoughForks forks came after the last hold of the lock, and kEnoughHolds holds would have been expected in that
-// time, then nobody holds the lock any more when the process forks.
+// If at least kEnoughForks forks came after the last hold of the lock, and at least kEnoughHolds holds would have been
+// expected in that time, forksight assumes that no thread holds the lock any more when the process forks.
 constexpr std::size_t kEnoughForks = 8;
 constexpr double kEnoughHolds = 5;
 constexpr std::size_t kMostIndependent = 16;
