@@ -22,7 +22,7 @@ class Evidence {
   const model::Model& model() const { return model_; }
   const model::Process& process(model::ProcessId id) const { return model_.processes[id]; }
   const model::Fork& fork(const model::Touch& touch) const { return model_.forks[touch.fork]; }
-  // "child 4242"
+  // Returns the name of the process in sentences, such as "child 4242".
   std::string name(model::ProcessId id) const;
 
   // How certain it is that the call of this touch never returns. nullopt: the call returned or was cured, or nothing
@@ -98,7 +98,7 @@ void set_may_be_intended(Finding& finding);
 bool no_signal_can_wake(const model::Process& process);
 bool has_ended(const model::Process& process);
 
-// "hangs"; "hung" for a process that has ended.
+// Returns "hangs", or "hung" for a process that has ended.
 std::string_view hangs(const model::Process& process);
 // Returns one sentence about what was seen from outside; "" if nothing was seen.
 std::string describe_liveness(const model::Process& process);

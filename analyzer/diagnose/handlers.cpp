@@ -32,7 +32,7 @@ std::string plain_name(const model::Model& model, model::HandlerId id, model::Ha
   return name;
 }
 
-// "prepare handler shutdown_pool of libfoo.so (1st of 2)"
+// Returns a name such as "prepare handler shutdown_pool of libfoo.so (1st of 2)".
 std::string handler_name(const model::Model& model, const model::HandlerRun& run, bool with_library) {
   const std::string name = plain_name(model, run.handlers, run.phase, with_library);
   return run.place == 0 ? name : name + fmt::format(" ({} of {})", ordinal(run.place), run.of);
@@ -46,14 +46,14 @@ std::string object_name(const model::HandlerWait& wait, const char* kind) {
   return wait.object_name.empty() ? fmt::format("the {} at {:#x}", kind, wait.object) : wait.object_name;
 }
 
-// "thread 12 "worker", a worker of OpenBLAS"; "the forking thread itself" if it is that thread.
+// Names the owner: "thread 12 "worker" (a worker of OpenBLAS)", or "the forking thread itself".
 std::string owner_words(const model::Model& model, const model::HandlerRun& run, const model::HandlerWait& wait) {
   const model::Thread& owner = model.threads[*wait.owner];
   const bool is_self = run.thread ? *run.thread == *wait.owner : owner.tid == run.tid;
   return is_self ? "the forking thread itself" : words::thread(owner) + words::worker_of(owner);
 }
 
-// "locks cache_mu (app.c:31), which thread 12 took at app.c:20"
+// Says what the handler does: "locks cache_mu (app.c:31), which thread 12 took at app.c:20".
 std::string wait_words(const model::Model& model, const model::HandlerRun& run, const model::HandlerWait& wait) {
   std::string place = words::place(wait.stack);
   if (!place.empty()) place = fmt::format(" ({})", place);

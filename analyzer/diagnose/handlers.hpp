@@ -22,9 +22,9 @@ struct Inversion {
 };
 std::optional<Inversion> find_inversion(const Evidence& evidence, const model::HandlerRun& run);
 
-// "prepare handler lock_registry of libfoo.so"
+// Returns a name such as "prepare handler lock_registry of libfoo.so".
 std::string name(const model::Model& model, model::HandlerId handlers, model::HandlerPhase phase);
-// "queue_mutex", "the lock at 0x55d0c0"
+// Returns the name of the lock, such as "queue_mutex"; "the lock at 0x55d0c0" if the lock has no name.
 std::string name(const model::HandlerHold& hold);
 
 // Makes the whole finding, except its fixes and the sentences that only one of the rules adds. `touch` is the recorded

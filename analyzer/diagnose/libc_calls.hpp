@@ -22,8 +22,8 @@ std::optional<Lost> find_lost(const model::Model& model, const model::Touch& tou
 // True if the forking thread itself was in the function when a signal came, and the handler of that signal forked.
 bool is_in_handler(const model::Model& model, const model::Touch& touch, const Lost& lost);
 
-std::string_view name(trace::LibcLock lock);  // "tzset_lock"
-std::string_view what(trace::LibcLock lock);  // "libc's lock of the time zone"
+std::string_view name(trace::LibcLock lock);  // such as "tzset_lock"
+std::string_view what(trace::LibcLock lock);  // such as "libc's lock of the time zone"
 
 // How the call of the child ended or will end; nullopt: it returned, or it may still return. The thread that was in a
 // function with the same lock did not necessarily hold that lock at the fork. Only a child that can never go on proves

@@ -34,13 +34,13 @@ std::optional<CallEnd> find_end(const Evidence& evidence, const model::Touch& to
 
 Culprit describe_lock(const Evidence& evidence, const Orphan& orphan);
 
-// "cache_mu", "a Python lock (semaphore at 0x55d0c0)"
+// Returns the name of the lock, such as "cache_mu" or "a Python lock (semaphore at 0x55d0c0)".
 std::string name(const model::Touch& touch, const model::Lock& lock);
-// "child 4242 hangs locking cache_mu (app.c:31)". `verb` is "locking". `end` decides whether this says "hangs",
-// "failed", or something else.
+// Returns the beginning of a summary, such as "child 4242 hangs locking cache_mu (app.c:31)". `verb` is "locking" here.
+// `end` decides whether the text says "hangs", "failed", or something else.
 std::string head(const Evidence& evidence, const model::Touch& touch, const model::Lock& lock, const CallEnd& end,
                  const char* verb);
-// "thread 4240 "worker" took it at app.c:12 and was left behind by fork() at app.c:20"
+// Returns the cause, such as "thread 4240 "worker" took it at app.c:12 and was left behind by fork() at app.c:20".
 std::string cause(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan);
 
 // Returns sentences that say why it is not known who holds the lock.

@@ -37,7 +37,7 @@ const model::ThreadPool* find_pool(const model::Model& model, const UnexplainedW
 // this handler did not run, or is switched off, and the runtime waits for threads that the child does not have.
 const model::ThreadPool* find_openmp_pool(const Evidence& evidence, const UnexplainedWait& wait);
 
-// "FFTW pool of 3 threads", "pool of 2 std::threads"
+// Returns a name such as "FFTW pool of 3 threads" or "pool of 2 std::threads".
 std::string pool_name(const model::ThreadPool& pool);
 // Names the first few lost threads with their ids and owners, and says for what they waited: "It was forked at app.c:12
 // from process 4240, which had 2 more threads: thread 4241, thread 4242."

@@ -37,9 +37,9 @@ bool has_other_finding(const Evidence& evidence, const Cycle& cycle, const std::
 Finding begin_finding(const char* slug, const Evidence& evidence, const Cycle& cycle);
 // True if the process of the link goes on, so that only some of its threads are stuck.
 bool process_goes_on(const Evidence& evidence, const Link& link);
-// "process 12 (app) hangs", or "a thread of process 12 (app) hangs".
+// Returns "process 12 hangs", or "a thread of process 12 hangs" if other threads of the process go on.
 std::string hanging(const Evidence& evidence, const Cycle& cycle);
-// One sentence a link: "Thread 12 "a" of process 5 waits for mutex_b, which thread 13 "b" holds."
+// Adds a sentence for each link, such as "Thread 12 "a" of process 5 waits for mutex_b, which thread 13 "b" holds."
 void tell(const Evidence& evidence, const Cycle& cycle, Finding& finding);
 // Sets the outcome, and how certain it is that nothing ever ends the waits of the ring. A signal handler may end one.
 void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& finding);
@@ -61,9 +61,10 @@ Holder holder(const Evidence& evidence, const Cycle& cycle, std::size_t index);
 bool is_held_open(const Cycle& cycle);
 bool is_reader(const model::Wait& wait);
 
-// "queue_mutex", "the mutex at 0x55d0c0", "/run/a.lock", "pipe:[17]"
+// Names the object that the thread waits for: "queue_mutex", "the mutex at 0x55d0c0", "/run/a.lock", "pipe:[17]".
 std::string object(const model::Wait& wait);
-// "thread 12 "a"", with "of process 5" if several processes are in the ring.
+// Names the thread of the link: "thread 12 "a"". With `names_process`: "thread 12 "a" of process 5", or "process 5 "a""
+// for the first thread of a process.
 std::string thread(const Evidence& evidence, const Link& link, bool names_process);
 bool is_of_one_process(const Cycle& cycle);
 

@@ -53,7 +53,7 @@ bool is_own_line(const model::Frame& frame) {
   return whose(frame) == Whose::kUser && !frame.file.empty() && frame.line > 0;
 }
 
-// "torch" of ".../site-packages/torch/nn/functional.py", "threading" of "/usr/lib/python3.11/threading.py".
+// Returns "torch" for ".../site-packages/torch/nn/functional.py", "threading" for "/usr/lib/python3.11/threading.py".
 std::string_view python_package(std::string_view file) {
   constexpr std::string_view kFrozen = "<frozen ";
   if (file.starts_with(kFrozen)) {

@@ -86,10 +86,10 @@ std::vector<std::int32_t> parse_pids(std::string_view text);
 // Parses /proc/PID/timers. Returns the signals that POSIX timers send; bit 0 is signal 1.
 std::uint64_t parse_timer_signals(std::string_view text);
 
-// "pipe:[123]" -> 123, "socket:[123]" -> 123
+// Returns the inode number in a link such as "pipe:[123]" or "socket:[123]".
 std::optional<std::uint64_t> parse_pipe_link(std::string_view link);
 std::optional<std::uint64_t> parse_socket_link(std::string_view link);
-// 123 -> "socket:[123]"
+// Returns the name of a socket in links, such as "socket:[123]" for inode 123.
 std::string name_socket(std::uint64_t inode);
 
 // Parses a decimal number; nullopt if there is other text.

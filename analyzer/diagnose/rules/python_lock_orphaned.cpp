@@ -23,7 +23,7 @@ std::string tell_wait(const model::Touch& touch) {
   return operation.empty() ? where + ", acquiring a lock of Python" : fmt::format("{} in {}", where, operation);
 }
 
-// "thread 4240 "loader" (loader.py:33, load)"
+// Returns text such as "thread 4240 "loader" (loader.py:33, load)".
 std::string tell_holder(const model::Thread& thread, const model::Stack* at_fork) {
   const std::string place = at_fork == nullptr ? std::string() : python::place(*at_fork);
   // The kernel names a thread like the interpreter, unless the program set another name.

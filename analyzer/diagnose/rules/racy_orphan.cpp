@@ -13,7 +13,7 @@ namespace forksight::rules {
 
 namespace {
 
-// "3.1 %", "0.0042 %"
+// Returns text such as "31 %", "3.1 %" or "0.0042 %".
 std::string percent(double share) {
   const double value = share * 100;
   return value >= 10 ? fmt::format("{:.0f} %", value) : fmt::format("{:.2g} %", value);
