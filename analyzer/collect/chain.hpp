@@ -19,7 +19,7 @@ struct TraceRecord {
   std::int32_t pid = 0;
   std::int32_t tid = 0;
   std::uint64_t time_ns = 0;
-  std::span<const std::byte> payload;  // of a kWhole record of a known type: at least the fixed part of that type
+  std::span<const std::byte> payload;  // a kWhole record of a known type has at least the fixed part of that type
 
   template <class T>
   T fixed() const {
@@ -28,12 +28,12 @@ struct TraceRecord {
     std::memcpy(&value, payload.data(), sizeof value);
     return value;
   }
-  // The variable part after a fixed part of type T.
+  // Returns the variable part, which follows a fixed part of type T.
   template <class T>
   std::span<const std::byte> tail() const {
     return payload.subspan(sizeof(T));
   }
-  // An element of an array in a tail. The caller has checked that the tail has this element.
+  // Returns an element of an array in a tail. The caller has checked that the tail has this element.
   template <class T>
   static T element_at(std::span<const std::byte> tail, std::size_t index) {
     static_assert(std::is_trivially_copyable_v<T>);

@@ -21,8 +21,8 @@ class ProcessTable {
 
   // Enters the process that created a trace.
   model::ProcessId enter_creator(const TraceInfo& info);
-  // Enters a forked child of `parent` that was first seen at `time_ns`. pid_of_parent 0: it is not known which process
-  // forked it.
+  // Enters a forked child that was first seen at `time_ns`. `pid_of_parent`: the pid of the process that forked it; 0:
+  // not known.
   model::ProcessId enter_child(const TraceInfo& info, std::int32_t pid, std::int32_t pid_of_parent,
                                std::uint64_t time_ns);
 

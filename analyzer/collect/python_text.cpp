@@ -9,7 +9,7 @@ namespace forksight::collect {
 namespace {
 
 constexpr std::size_t kMostThreads = 256;
-constexpr std::size_t kMostFrames = 128;  // of one thread; the dumper stops at 100
+constexpr std::size_t kMostFrames = 128;  // for one thread; the dumper writes at most 100
 
 constexpr std::string_view kFile = "  File \"";
 constexpr std::string_view kLine = "\", line ";
@@ -27,7 +27,7 @@ bool parse_frame(std::string_view line, model::Frame& frame) {
   if (function == std::string_view::npos) return false;
   frame.file = line.substr(kFile.size(), number - kFile.size());
   frame.function = rest.substr(function + kFunction.size());
-  // For a line that the interpreter does not know, the dumper writes "???".
+  // If the interpreter does not know the number of the line, the dumper writes "???".
   std::from_chars(rest.data(), rest.data() + function, frame.line);
   frame.line = std::max(frame.line, 0);
   if (frame.file == "???") frame.file.clear();

@@ -11,7 +11,7 @@ using trace::RecordType;
 
 namespace {
 
-constexpr std::size_t kMaxGates = 64;  // the shim's array of held locks has fewer
+constexpr std::size_t kMaxGates = 64;  // the shim's array of held locks has fewer entries
 
 bool is_followed(trace::LockKind kind) {
   return kind == trace::LockKind::kMutex || kind == trace::LockKind::kRwlockRead ||
@@ -60,8 +60,8 @@ void ForesightReader::read_thread_life(const TraceRecord& record) {
   model_.lives.push_back(life);
 }
 
-// Only remembers the record. attach_lock_orders() reads it after the whole trace. The libraries that contain the locks
-// of the record may be in later records.
+// Only remembers the record. attach_lock_orders() reads it after the whole trace, because later records may name the
+// libraries that contain its locks.
 void ForesightReader::read_lock_order(const TraceRecord& record) {
   lock_orders_.emplace_back(&record, trace_.process_of(record));
 }
@@ -101,8 +101,9 @@ void ForesightReader::attach_lock_order(const TraceRecord& record, model::Proces
     // A gate is another lock that the thread already held when it took the second lock. Two threads with the same gate
     // cannot take their second locks at the same time, unless both hold the gate to read. `inner` marks a lock that the
     // thread took after the first lock, and for which no orders are recorded. Such a lock is no gate: one thread may
-    // hold it and wait for the first lock of the other thread, while the other thread waits for it. If orders are
-    // recorded for the lock, this deadlock is found from those orders. So the lock counts as a gate here.
+    // hold it and wait for the first lock of the other thread, while the other thread waits for it. A lock that was
+    // also taken after the first one, but for which orders are recorded, is a gate: the same deadlock is found from its
+    // own orders.
     if (gate.number != 0 && gate.inner == 0) order.gates.push_back({gate.number, gate.shared != 0});
   }
   const auto used = std::min<std::size_t>(fixed.used, trace::kOrderMoments);

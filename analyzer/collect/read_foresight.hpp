@@ -27,7 +27,7 @@ class ForesightReader {
   TraceContext& trace_;
   model::Model& model_;
   std::vector<std::pair<const TraceRecord*, model::ProcessId>> lock_orders_;
-  std::vector<std::pair<model::LifeId, std::uint64_t>> joiners_;  // a life, and the reference to its joiner's record
+  std::vector<std::pair<model::LifeId, std::uint64_t>> joiners_;  // a thread's life, and the reference to its joiner
   LockTable& locks_;
 };
 

@@ -124,7 +124,7 @@ void HandlerReader::attach_run(const TraceRecord& record, model::ProcessId proce
       process, fixed.stack, [id](model::Model & m) -> auto& { return m.handler_runs[id].fork_stack; });
 }
 
-// Adds a wait to `run`, which will be the next element of model_.handler_runs.
+// Adds a wait to `run`, which is not in model_.handler_runs yet, but will be its next element.
 void HandlerReader::attach_wait(const TraceRecord& record, model::HandlerRun& run) {
   const auto fixed = record.fixed<trace::HandlerWaitRecord>();
   const std::size_t id = model_.handler_runs.size();
@@ -146,7 +146,7 @@ void HandlerReader::attach_wait(const TraceRecord& record, model::HandlerRun& ru
       [ id, at ](model::Model & m) -> auto& { return m.handler_runs[id].waits[at].object_module; });
 }
 
-// Adds a lock that the thread holds to `run`. Called after the waits of the run were added.
+// Adds to `run` a lock that its thread holds. Called after the waits of the run were added.
 void HandlerReader::attach_hold(const TraceRecord& record, model::HandlerRun& run) {
   const auto fixed = record.fixed<trace::HandlerHeldRecord>();
   const std::size_t id = model_.handler_runs.size();

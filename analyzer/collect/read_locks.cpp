@@ -72,7 +72,7 @@ void LockReader::read_touch(const TraceRecord& record) {
     if (!pool) return;
     touch.pool = pool->index;
   } else if (fixed.kind == trace::TouchKind::kExit) {
-    // An exit touches no object. The fork alone identifies it.
+    // An exit touches no object: the touch has only its fork.
   } else if (fixed.kind == trace::TouchKind::kTimerWait) {
     touch.object = fixed.object;
   } else if (fixed.kind == trace::TouchKind::kLibcCall) {

@@ -12,7 +12,7 @@ bool is_same_host(const model::Process& process, const RunLog& log) {
   return process.host.empty() || log.host.empty() || process.host == log.host;
 }
 
-// Finds the processes with a pid, so that the log of a run of many thousands of processes is merged in linear time.
+// The processes by pid. With this index, the log of a run of many thousands of processes is merged in linear time.
 using ByPid = std::multimap<std::int32_t, model::ProcessId>;
 
 // Returns the process with this pid and start time. If there is none, returns a process with this pid, provided that
@@ -30,7 +30,7 @@ std::optional<model::ProcessId> find_process(const model::Model& model, const By
   return found;
 }
 
-// True if the process has called exec since its trace began. The log was written later than the trace, and shows
+// True if the process has called exec since its trace began: the log, which was written later than the trace, shows
 // another program, or the shim at another address. Only the file names of programs are compared, because after a
 // chroot() the paths differ. The trace may have only the beginning of a long path.
 bool is_other_image(const model::Process& process, const LoggedProcess& logged) {

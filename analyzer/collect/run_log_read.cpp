@@ -22,7 +22,7 @@ constexpr std::size_t kMaxDepth = 8;
 
 struct Problem {
   std::string text;      // the first error; "": none
-  std::size_t rows = 0;  // items of all lists that were read so far
+  std::size_t rows = 0;  // the number of list items that were read so far
 };
 
 // Reads members of one object. `problem` keeps the first error.
@@ -317,8 +317,8 @@ class RunLogParser : public nlohmann::json_sax<Json> {
   }
 
  private:
-  // The size of `open_` at a key of the log, at an item of a list in the log, at a key of such an item, and at an item
-  // of a list in such an item.
+  // How many lists and objects are open, which is the size of `open_`: at a key of the log, at an item of a list in the
+  // log, at a key of such an item, and at an item of a list in such an item.
   static constexpr std::size_t kKeyOfLog = 1;
   static constexpr std::size_t kRow = 2;
   static constexpr std::size_t kKeyOfProcess = 3;
@@ -377,10 +377,10 @@ class RunLogParser : public nlohmann::json_sax<Json> {
   Problem& problem_;
   Json rest_;                       // the values that were not moved to the RunLog
   std::vector<Json*> open_;         // lists and objects that are not complete yet, the outermost first
-  std::string key_;                 // of the next value
+  std::string key_;                 // the key of the next value
   std::string of_log_;              // the member of the log that is being read
   std::string of_process_;          // the member of a process that is being read
-  std::vector<model::Wait> waits_;  // of the process that is being read
+  std::vector<model::Wait> waits_;  // the waits of the process that is being read
   std::size_t all_waits_ = 0;
   std::size_t items_ = 0;
   std::size_t items_in_tree_ = 0;  // items that are in the tree now

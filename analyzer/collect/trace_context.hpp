@@ -33,11 +33,11 @@ class TraceContext {
   ModuleMap& modules() { return modules_; }
   DeferredSymbols& deferred() { return deferred_; }
   bool symbolizes() const { return symbolize_; }
-  model::ForkId first_fork() const { return first_fork_; }  // the first one of this file
+  model::ForkId first_fork() const { return first_fork_; }  // the first fork of this file
   model::ThreadId first_thread() const { return first_thread_; }
 
-  // Returns what the record at `reference` became. nullopt for 0, which means no reference. Also nullopt if there is no
-  // committed record of this type before the present one. References of this second kind are counted.
+  // Returns what the record at `reference` became. nullopt: `reference` is 0, which means no reference, or no earlier
+  // committed record of this type is at that place. bad_references() counts references of the second kind.
   std::optional<Target> find(std::uint64_t reference, trace::RecordType type);
   bool is_of_type(std::uint64_t reference, trace::RecordType type) const;
   std::uint64_t bad_references() const { return bad_references_; }

@@ -50,7 +50,7 @@ class TraceFile {
   const std::vector<TraceRecord>& records() const { return records_; }
   // The bytes of the file. Empty if its writer has not finished creating it.
   std::span<const std::byte> bytes() const { return bytes_; }
-  // True if records may be missing that matter. For example, if the record of the end of a touch is missing, the call
+  // True if records that matter may be missing. For example, if the record of the end of a touch is missing, the call
   // seems not to have returned.
   bool has_gaps() const { return has_gaps_; }
   // What is missing or strange. Each is one sentence, which starts with the file name.

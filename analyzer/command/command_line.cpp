@@ -46,7 +46,7 @@ std::string join(const std::vector<std::string>& words, const char* between) {
   return text;
 }
 
-// Returns a suggestion such as "; did you mean --on-hang?". It is for a word of the line that begins with "--" and is
+// Returns a suggestion such as "; did you mean --on-hang?" for the first word of the line that begins with "--" and is
 // not an option of this verb, but resembles an option. Returns "" if there is no such word.
 std::string suggest_option(const CLI::App& verb, int argc, char** argv) {
   std::vector<std::string> known;

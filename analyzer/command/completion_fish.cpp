@@ -42,7 +42,7 @@ end
                      known);
 }
 
-// The arguments of `complete` for the words of a value. "-x": only these words, no files.
+// Returns the arguments of `complete` for the words of a value. "-x": only these words, no files.
 std::string words(const OptionHelp& option) {
   switch (option.kind) {
     case ValueKind::kNone: return "";

@@ -7,10 +7,11 @@
 namespace forksight {
 
 enum class Output {
-  // Standard output appears when `work` has ended. Until then the child may be replaced by another one, and it may have
-  // written half a report.
+  // Standard output appears when `work` has ended. Before that, the child may have written half a report, and may then
+  // be replaced by another child.
   kAtTheEnd,
-  // Standard output appears as it comes. For an output that may be too large for the memory.
+  // Standard output appears as soon as `work` writes it. This serves for an output that may be too large for the
+  // memory.
   kAtOnce,
 };
 

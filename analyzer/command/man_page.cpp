@@ -98,7 +98,7 @@ std::string options(const VerbHelp& verb) {
   return text;
 }
 
-// References to related pages, as "forksight(1)", in roff: the verbs above this one, and the verbs directly below it.
+// Returns references such as "forksight(1)" in roff, to the pages of the verbs above this one and directly below it.
 std::string see_also(const VerbHelp& verb) {
   std::vector<std::string> names;
   for (std::string name = page_name(verb); name.find('-') != std::string::npos;) {

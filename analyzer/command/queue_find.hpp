@@ -17,7 +17,8 @@ std::string queue_name(const std::string& name);
 // there is none.
 ipc::result<std::vector<ipc::snapshot>> find_queues(const files::Reader& reader, const std::string& what);
 
-// Attaches to the same queues as a caretaker. Returns all of them, or the reason why this failed for one of them.
+// Attaches as a caretaker to the queues that `what` names. Returns all of them, or the reason why this failed for one
+// of them.
 ipc::result<std::vector<ipc::queue>> attach_queues(const std::string& what);
 
 }  // namespace forksight

@@ -59,7 +59,7 @@ std::string seconds(std::uint64_t milliseconds) {
   return fmt::format("{:.1f} s", static_cast<double>(milliseconds) / 1000);
 }
 
-// Returns a line such as "  producers: 3 expected, 1 there, 1 closed, 0 died, 1 has not come\n". Returns nothing if the
+// Returns a line such as "  producers: 3 expected, 1 there, 1 closed, 0 died, 1 has not come\n". Returns "" if the
 // queue expects no number of producers or consumers and has no grace time.
 std::string lifetimes_of(const snapshot& seen) {
   std::string text;

@@ -28,7 +28,7 @@ struct ReportStyle {
 };
 
 struct ReportContents {
-  OutsideFindings outside = {};  // what a run found from outside, and its traces do not show
+  OutsideFindings outside = {};  // findings that a run made from outside, and that its traces do not show
   ShownWaits waits = ShownWaits::kUnexplained;
   std::vector<std::string> locals = {};  // lines about the variables of Python frames; only a text shows them
 };

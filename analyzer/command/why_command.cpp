@@ -76,7 +76,7 @@ std::vector<std::string> describe_locals(const std::vector<inspect::PythonLocals
   return lines;
 }
 
-// Also true for a zombie.
+// True if the process has ended, even if it is still a zombie.
 bool has_ended(const proc::ProcessKey& key) {
   const auto stat = proc::read_stat(key.pid);
   return !stat || stat->start_ticks != key.start_ticks || image::find_obstacle(key.pid).has_value();
@@ -114,7 +114,7 @@ ExitStatus explain(const files::Reader& reader, const WhyLine& line) {
     inspect::LiveTreeOptions options = line.options;
     options.others.assign(keys.begin() + 1, keys.end());
     options.stop = !line.no_stop;
-    // With --all, too many processes are idle and healthy. Their stacks are not shown.
+    // With --all, most processes are idle and healthy, and their stacks would be too many. So they are not shown.
     options.of_idle = !line.all;
     options.progress = [&](std::size_t done, std::size_t total) { progress.show(done, total); };
     auto tree = inspect::look_at_tree(reader, keys.front().pid, options);
@@ -142,7 +142,7 @@ ExitStatus explain(const files::Reader& reader, const WhyLine& line) {
       const ShownWaits waits = line.all ? ShownWaits::kUnexplained : ShownWaits::kAll;
       const ExitStatus shown = show_report(model, line.style, {.waits = waits, .locals = describe_locals(locals)});
       if (failure.empty() || shown != ExitStatus::kNothingFound) return shown;
-      say_error(failure);  // because of this failure, a hang may have been missed
+      say_error(failure);  // forksight may have missed a hang because of this failure
       return ExitStatus::kUnreadable;
     }
     std::this_thread::sleep_for(kWatchPace);

@@ -20,7 +20,7 @@ Sharing::Sharing(const Evidence& evidence) : evidence_(evidence) {
   std::vector<const IpcCall*> calls;
   for (const IpcCall& call : evidence.model().cuda_ipc) calls.push_back(&call);
   std::ranges::stable_sort(calls, {}, &IpcCall::began_ns);
-  using Place = std::pair<model::ProcessId, std::uint64_t>;  // the process, and the address in it
+  using Place = std::pair<model::ProcessId, std::uint64_t>;  // a process, and an address in its memory
   struct Opened {
     std::size_t import;
     std::uint64_t times;

@@ -35,8 +35,8 @@ class Sharing {
   const std::vector<Import>& imports() const { return imports_; }
   // Calls of cuIpcOpenMemHandle that the driver refused.
   const std::vector<const IpcCall*>& refused() const { return refused_; }
-  // The export of the handle that `opened` opens, if it is on the same host and the memory was not freed before
-  // `opened` began. Null: no such export was seen.
+  // Returns the export of the handle that `opened` opens: a call on the same host that began before `opened` returned,
+  // and whose memory was not freed before `opened` began. Null: no such export was seen.
   const Export* find_export(const IpcCall& opened) const;
   // The memory that the process had opened by this handle and had not closed at `at_ns`. Null: there is none.
   const Import* find_open(model::ProcessId process, std::uint64_t handle, std::uint64_t at_ns) const;

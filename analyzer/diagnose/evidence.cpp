@@ -135,13 +135,13 @@ bool Evidence::did_return(const model::Touch& touch) const {
   return last != last_act_.end() && last->second > touch.time_ns;
 }
 
-// A spin that forksight saw only from outside is a sample, not a proof.
+// True if forksight saw only from outside that the process spins. That is a sample, not a proof.
 bool Evidence::is_guess(const model::Touch& touch) const {
   return fork(touch).is_inferred && process(touch.process).liveness == model::Liveness::kSpinning;
 }
 
-// For an inferred fork, this is true if it is known that no thread is left to release what the child waits for, but not
-// which thread held it.
+// True if no thread is left that could release what the child waits for, but it is not known which thread held it. This
+// is possible only for an inferred fork.
 bool Evidence::has_unknown_holder(const model::Touch& touch) const {
   if (!fork(touch).is_inferred) return false;
   const auto is_known = [&](model::ThreadId id) {
@@ -153,9 +153,9 @@ bool Evidence::has_unknown_holder(const model::Touch& touch) const {
   return model_.locks[held.lock].kind == model::LockKind::kGuard && !is_known(held.holder);
 }
 
-// A wait for a semaphore, or a wait in the program's own code, returns after a signal handler. The handler may also
-// raise an exception, as Python's handlers do, or post the semaphore, or unlock the lock. A core does not show which
-// handlers exist. Waits for other locks go on after a handler.
+// True if a signal handler may end the wait of the touch. A wait for a semaphore or for a lock of the program's own may
+// return after a handler. The handler may also raise an exception, as Python's handlers do, or post the semaphore, or
+// unlock the lock. Waits for other locks go on after a handler. A core does not show which handlers exist.
 bool Evidence::may_be_interrupted(const model::Touch& touch) const {
   const model::Process& about = process(touch.process);
   const bool has_handler = has_way_out(about) || (about.is_core && !no_signal_can_wake(about));
@@ -164,8 +164,8 @@ bool Evidence::may_be_interrupted(const model::Touch& touch) const {
   return kind == model::LockKind::kSemaphore || kind == model::LockKind::kPython || kind == model::LockKind::kCustom;
 }
 
-// A process that waits for a timer that its fork lost may be meant to be ended from outside. forksight reports the lost
-// timer nevertheless.
+// A process that waits for a lost timer may be meant to be ended from outside. forksight reports the lost timer
+// nevertheless.
 bool Evidence::ended_unseen(const model::Touch& touch) const {
   const bool is_timer = touch.kind == model::TouchKind::kTimerWait || touch.kind == model::TouchKind::kLibcCall;
   // libc immediately aborts a process that locks an orphan with priority inheritance.
@@ -174,8 +174,8 @@ bool Evidence::ended_unseen(const model::Touch& touch) const {
   return !is_timer && !ends_it && !touch.timed && ended_unseen(touch.process);
 }
 
-// Somebody ended the process. That does not show that the process waited in vain, because a process may be meant to
-// sleep until it is killed.
+// A process that somebody else ended before `run` saw it hang did not necessarily wait in vain, because a process may
+// be meant to sleep until it is killed.
 bool Evidence::ended_unseen(model::ProcessId id) const {
   const model::Process& about = process(id);
   const bool was_watched = !model_.command.empty() && !about.is_unreadable;
@@ -231,10 +231,11 @@ bool Evidence::may_be_copied_holder(const model::Fork& at, const model::Held& he
   return std::ranges::any_of(model_.processes, is_its_parent);
 }
 
-// True if the thread that took the semaphore is possibly not the thread that should post it. There are four cases: That
-// thread forked, and lives on in its copy. It waits for the semaphore itself. The process that forked never goes on, so
-// no thread posts there either. Or the thread took the semaphore before an earlier fork, and the fork in question lost
-// only a copy of it.
+// True if the thread that took the semaphore is possibly not the thread that should post it. There are four cases:
+// - The thread that took it forked, so the child has a copy of that thread.
+// - The thread that took it waits for the semaphore itself.
+// - The process that forked never goes on, so no thread posts the semaphore there either.
+// - A thread took the semaphore before an earlier fork, and the fork of this touch lost only a copy of that thread.
 bool Evidence::may_have_no_poster(const model::Touch& touch) const {
   const model::Fork& at = fork(touch);
   const model::Held& held = at.held[*touch.held];
@@ -266,7 +267,8 @@ Certainty Evidence::find_cause(const model::Touch& touch) const {
   const bool is_unnamed = fork(touch).is_inferred && is_of_python && model_.threads[held.holder].tid == 0;
   // `is_signal`: the shim saw a thread take the semaphore, and the fork lost that thread. But the semaphore may still
   // serve as a signal. `is_supposed`: the lock's owner is known only by its thread id. A thread of the supposed parent
-  // has this id. The core names that process as the parent, but the real parent may have ended before.
+  // has this id. The core names that process as the parent, but the real parent may have ended before the core was
+  // made.
   const bool is_supposed =
       fork(touch).is_parent_supposed && !held.by_forking_thread && model_.threads[held.holder].tid != 0;
   return is_likely || is_signal || is_unnamed || is_supposed ? Certainty::kLikely : Certainty::kProven;
@@ -348,8 +350,9 @@ std::string_view hangs(const model::Process& process) { return has_ended(process
 
 namespace {
 
-// A wait for the end of another process ends when that process ends. So does a wait for its end of a pipe or socket,
-// and a wait for its lock on a file. An alarm() without a handler would end such a process, and /proc does not show it.
+// Returns the one exception to the proof: a signal that ends another process; "" if no such process matters. A wait for
+// the end of that process, for its end of a pipe or socket, or for its lock on a file then ends, too. An alarm()
+// without a handler could end the process in this way, and /proc does not show such an alarm.
 std::string describe_outside_help(const model::Process& process) {
   std::set<std::int32_t> others;
   for (const model::Wait& wait : process.waits) {

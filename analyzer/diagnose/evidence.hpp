@@ -22,20 +22,21 @@ class Evidence {
   const model::Model& model() const { return model_; }
   const model::Process& process(model::ProcessId id) const { return model_.processes[id]; }
   const model::Fork& fork(const model::Touch& touch) const { return model_.forks[touch.fork]; }
-  // "child 4242"
+  // Returns the name of the process in sentences, such as "child 4242".
   std::string name(model::ProcessId id) const;
 
   // How certain it is that the call of this touch never returns. nullopt: the call returned or was cured, or nothing
   // shows that it hung. Assumes that a call of this kind always hangs.
   std::optional<Certainty> find_hang(const model::Touch& touch) const;
-  // True if `run` watched this process, and the process ended before `run` saw it hang. False without a run, and also
-  // if the kernel did not let forksight look at the process at all.
+  // True if `run` watched this process, and the process ended before `run` saw it hang, but `run` did not end it. False
+  // without a run, and also if the kernel did not let forksight look at the process at all.
   bool ended_unseen(model::ProcessId id) const;
   // The same for the process of this touch. False if the call is evidence enough by itself. That is so if the call has
   // a deadline, if it waits for a lost timer, if it is a libc call that takes a lock which a lost thread may have held,
   // or if libc ends the process in the call.
   bool ended_unseen(const model::Touch& touch) const;
-  // How certain it is that this touch is the cause. The holder of the object may be a guess.
+  // How certain it is that the object of this touch, with its holder, is the cause. Less than proven if the holder is a
+  // guess, or if the object may serve another purpose.
   Certainty find_cause(const model::Touch& touch) const;
 
   // Returns the child of this fork, if the child went on without exec and is not stuck in a recorded touch; else null.
@@ -44,17 +45,18 @@ class Evidence {
   const model::Touch* find_open_wait(model::ProcessId id) const;
   bool has_open_hazard(model::ProcessId id) const { return has_open_hazard_[id]; }
 
-  // Returns the atfork handler in which the touching thread was when it blocked. In that case the finding about the
-  // handler reports the touch. Null if the thread was in no handler, or if the touch ended.
+  // Returns the outermost atfork handler in which the touching thread blocks. The finding about that handler then
+  // reports the touch. Null if the thread is in no handler. Also null if the call returned, was cured, has a deadline,
+  // or was changed by --on-orphan.
   const model::HandlerRun* find_handler(const model::Touch& touch) const;
   // True if a thread of the process is in an atfork handler. The finding about the handler then reports the hang.
   bool is_in_handler(model::ProcessId id) const { return is_in_handler_[id]; }
 
-  // Fills in what all findings about a touch have in common: process, thread, stack, fork.
+  // Returns a finding that has only what all findings about a touch have in common: process, thread, stack, fork.
   Finding begin_finding(const char* slug, const model::Touch& touch) const;
   // The same for a child without a recorded touch. The fork must have a child.
   Finding begin_finding(const char* slug, const model::Fork& fork) const;
-  // The same for a thread that forksight saw waiting, from outside.
+  // The same for a thread that forksight saw waiting from outside. This finding has no fork.
   static Finding begin_finding(const char* slug, model::ProcessId id, const model::Wait& wait);
   ForkSite fork_site(const model::Fork& fork) const;
   Holder holder(const model::Thread& thread) const;
@@ -89,17 +91,18 @@ bool is_dead_in_futex(const model::Process& process);
 // True if something that forksight can name could still end the wait of the process, or the wait of a process for which
 // it waits.
 bool has_way_out(const model::Process& process);
-// Sets the verdict for a process with a way out if only its wait suggests a hang. An idle program looks the same.
+// Sets the verdict "a possible hang that may be intended". It is for a process that has a way out, and of which only
+// the wait suggests a hang. diagnose() drops such a finding, because an idle program looks the same.
 void set_may_be_intended(Finding& finding);
 // True if the process is proven dead, and no signal handler could wake it either.
 bool no_signal_can_wake(const model::Process& process);
 bool has_ended(const model::Process& process);
 
-// "hangs"; "hung" for a process that has ended.
+// Returns "hangs", or "hung" for a process that has ended.
 std::string_view hangs(const model::Process& process);
 // Returns one sentence about what was seen from outside; "" if nothing was seen.
 std::string describe_liveness(const model::Process& process);
-// How the process ended, if that is informative: "It was ended by signal 9 (SIGKILL)."; else "".
+// Says how the process ended: "It was ended by signal 9 (SIGKILL)."; "" if it has not ended, or exited with status 0.
 std::string describe_end(const model::Process& process);
 
 // Appends the sentence unless it is empty.

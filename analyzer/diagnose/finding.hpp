@@ -40,7 +40,7 @@ struct Holder {
   std::string library;  // the library of the start routine
   std::string start_routine;
   std::string owner;   // named as in owners.def: "openblas", "unknown"
-  bool alive = false;  // false for a lost thread; true for a holder in the hanging or in another process
+  bool alive = false;  // false for a lost thread; true for a thread that still exists, in any process
 };
 
 struct Culprit {
@@ -89,7 +89,7 @@ struct Finding {
   std::string fingerprint;     // 16 hex digits, see fingerprint.hpp
   std::string summary;         // one line that can be understood alone in a log
   model::ProcessId process = 0;
-  // all processes with this finding, once equal findings are merged; `process` is the first
+  // all processes with this finding, because equal findings are merged; `process` is the first of them
   std::vector<model::ProcessId> processes;
   std::int32_t tid = 0;
   std::string thread_name;

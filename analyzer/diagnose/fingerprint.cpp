@@ -93,8 +93,8 @@ std::string fingerprint(const model::Model& model, const Finding& finding) {
   hash.add(is_known_to_all && library != without_version(program) ? library : std::string_view());
   hash.add(is_known_to_all ? stable_name(finding.culprit) : std::string_view());
   add_stack(hash, finding.stack);
-  // A prediction has no wait. In a core, a finding that is only possible still has one, because a core shows only
-  // waits.
+  // A prediction is about no wait. It is recognised by its harm, which is only possible. In a core, a finding whose
+  // harm is only possible is about a wait nevertheless, because a core shows nothing but waits.
   const bool is_of_wait = finding.harm != Certainty::kPossible || process.is_core;
   if (!is_of_wait || finding.outcome == Outcome::kCorruption) add_stack(hash, finding.culprit.stack);
   return fmt::format("{:016x}", hash.value());

@@ -18,8 +18,9 @@ constexpr const char kSetter[] = "the promise, std::async or packaged task that 
 constexpr const char kNotifier[] = "the thread that changes the value and calls notify";
 constexpr const char kRustUnlock[] = "the thread that holds it";
 
-// libstdc++ (its inlined frames, and what a stripped library still exports), libc, libgomp, libc++, Rust's standard
-// library and crates, abseil, folly. The order matters: a function that is built on another one comes before it.
+// Functions of libstdc++, libc++, libc, libgomp, Rust's standard library and crates, abseil and folly. Some names of
+// libstdc++ are those of inlined frames, others are those that a stripped library still exports. The order matters: a
+// function comes before the functions that it is built on.
 constexpr Known kKnown[] = {
     {"std::future<", "std::future::get()", kSetter},
     {"std::shared_future<", "std::shared_future::get()", kSetter},
@@ -59,7 +60,8 @@ constexpr Known kKnown[] = {
     {"folly::", "a folly lock or baton", "the thread that holds it, or that posts it"},
 };
 
-// The types of a function's parameters do not say what the function is.
+// Returns the first entry whose part the function's name contains; null if there is none. The types of the parameters
+// do not count, because they do not say what the function is.
 const Known* find_known(std::string_view function) {
   function = function.substr(0, function.find('('));
   for (const Known& known : kKnown) {
@@ -69,8 +71,8 @@ const Known* find_known(std::string_view function) {
 }
 
 const Known* find_known(const model::Stack& stack) {
-  // The search goes from the user's frame inwards. So it finds what the user called before the functions that implement
-  // it.
+  // The search goes from the user's frame inwards. So it finds the function that the user called before it reaches the
+  // functions that implement that function.
   const std::size_t user = words::find_user_part(stack).first;
   for (std::size_t i = user; i-- > 0;) {
     if (const Known* const known = find_known(stack.frames[i].function)) return known;

@@ -1,4 +1,4 @@
-// Tells what a thread waits for in a futex wait. The function names on its stack show it.
+// Tells what a thread waits for in a futex wait. The function names on the thread's stack show this.
 #pragma once
 
 #include <string>

@@ -32,7 +32,7 @@ std::string plain_name(const model::Model& model, model::HandlerId id, model::Ha
   return name;
 }
 
-// "prepare handler shutdown_pool of libfoo.so (1st of 2)"
+// Returns a name such as "prepare handler shutdown_pool of libfoo.so (1st of 2)".
 std::string handler_name(const model::Model& model, const model::HandlerRun& run, bool with_library) {
   const std::string name = plain_name(model, run.handlers, run.phase, with_library);
   return run.place == 0 ? name : name + fmt::format(" ({} of {})", ordinal(run.place), run.of);
@@ -46,14 +46,14 @@ std::string object_name(const model::HandlerWait& wait, const char* kind) {
   return wait.object_name.empty() ? fmt::format("the {} at {:#x}", kind, wait.object) : wait.object_name;
 }
 
-// "thread 12 "worker", a worker of OpenBLAS"; "the forking thread itself" if it is that thread.
+// Names the owner: "thread 12 "worker" (a worker of OpenBLAS)", or "the forking thread itself".
 std::string owner_words(const model::Model& model, const model::HandlerRun& run, const model::HandlerWait& wait) {
   const model::Thread& owner = model.threads[*wait.owner];
   const bool is_self = run.thread ? *run.thread == *wait.owner : owner.tid == run.tid;
   return is_self ? "the forking thread itself" : words::thread(owner) + words::worker_of(owner);
 }
 
-// "locks cache_mu (app.c:31), which thread 12 took at app.c:20"
+// Says what the handler does: "locks cache_mu (app.c:31), which thread 12 took at app.c:20".
 std::string wait_words(const model::Model& model, const model::HandlerRun& run, const model::HandlerWait& wait) {
   std::string place = words::place(wait.stack);
   if (!place.empty()) place = fmt::format(" ({})", place);
@@ -83,7 +83,8 @@ std::string touch_words(const model::Model& model, const model::Touch& touch) {
   const model::Fork& fork = model.forks[touch.fork];
   const model::Held& held = fork.held[*touch.held];
   const std::string taken = words::at(" at ", held.acquired_at);
-  // If the lock was already held at the fork of an ancestor, it was the ancestor's forking thread that held it.
+  // If the lock was already held at the fork of an ancestor, its holder is the forking thread of that ancestor, and not
+  // the forking thread of this process.
   const bool is_forking_thread = held.by_forking_thread && fork.child == touch.process;
   const std::string holder =
       is_forking_thread ? "the forking thread itself" : words::thread(model.threads[held.holder]);
@@ -160,8 +161,9 @@ std::optional<Inversion> find_inversion(const Evidence& evidence, const model::H
   return std::nullopt;
 }
 
-// True if a signal handler may wake the thread that has the lock or that the handler wants to join. False if that
-// thread itself waits for a lock or for the end of a thread, because no signal handler can end such a wait.
+// True if a signal handler may wake the thread for which the atfork handler waits: the owner of a lock, or a thread to
+// join. False if that thread itself waits for a lock or for the end of a thread, because no signal handler can end such
+// a wait.
 bool may_other_be_woken(const Evidence& evidence, const model::HandlerRun& run) {
   const model::Process& process = evidence.process(run.process);
   const model::HandlerWait* const wait = innermost_wait(run);
@@ -221,7 +223,7 @@ Finding describe(const char* slug, const Evidence& evidence, const model::Handle
     finding.culprit.holder->alive = model.threads[*wait->owner].process == run.process;
     finding.culprit.stack = wait->owner_stack.known() ? wait->owner_stack : model.threads[*wait->owner].created_at;
   }
-  finding.culprit.is_now = run.place == 0 && finding.culprit.stack.known();  // `place` is 0: only seen from outside
+  finding.culprit.is_now = run.place == 0 && finding.culprit.stack.known();  // `place` is 0: seen only from outside
   if (wait != nullptr) finding.stack = wait->stack;
   if (touch != nullptr) finding.stack = touch->stack;
   if (seen != process.waits.end() && seen->stack.known() && !seen->stack.cut) finding.stack = seen->stack;

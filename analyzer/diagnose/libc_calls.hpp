@@ -22,11 +22,12 @@ std::optional<Lost> find_lost(const model::Model& model, const model::Touch& tou
 // True if the forking thread itself was in the function when a signal came, and the handler of that signal forked.
 bool is_in_handler(const model::Model& model, const model::Touch& touch, const Lost& lost);
 
-std::string_view name(trace::LibcLock lock);  // "tzset_lock"
-std::string_view what(trace::LibcLock lock);  // "libc's lock of the time zone"
+std::string_view name(trace::LibcLock lock);  // such as "tzset_lock"
+std::string_view what(trace::LibcLock lock);  // such as "libc's lock of the time zone"
 
-// How the call ended or will end; nullopt: it returned, or it may still return. A thread that was in such a function
-// did not necessarily hold the lock at that instant. Only a child that can never go on proves that it did.
+// How the call of the child ended or will end; nullopt: it returned, or it may still return. The thread that was in a
+// function with the same lock did not necessarily hold that lock at the fork. Only a child that can never go on proves
+// that it did.
 std::optional<CallEnd> find_end(const Evidence& evidence, const model::Touch& touch);
 
 // Makes the whole finding, except its fixes. `slug` is the slug of the calling rule.

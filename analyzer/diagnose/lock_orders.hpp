@@ -7,21 +7,25 @@
 
 namespace forksight::orders {
 
-// A thread that holds a lock and takes the lock that the next link holds. The last link takes the lock that the first
-// link holds. A queued link is a writer that waits for the readers of a rwlock. The link before it is a reader that
-// waits for this writer.
+// A link of a ring: a thread that holds a lock and takes the lock that the next link holds. The last link takes the
+// lock that the first link holds. A queued link is a writer that waits for the readers of a rwlock. The link before a
+// queued link is a reader that waits for this writer.
 struct Link {
   const model::LockOrder* order = nullptr;
   bool is_queued = false;
 };
 using Ring = std::vector<Link>;
 
-// The rings of waits that could come about. Each link is a different thread. No two links hold a common lock by which
-// one keeps the other out. No link is known to be over before another link begins (precedence.hpp). Each link waits for
-// a hold that excludes it: a reader does not wait for a reader, unless a writer is queued between them. For each set of
-// locks, only the shortest ring is listed. A ring is left out if its locks contain all locks of another ring. Rings of
-// more than six links are left out. Shorter rings come first. The first link of a ring holds the lock with the lowest
-// number, queued links not counted, and rings of equal length are in the order of these numbers.
+// The rings of waits that could have come about in the run. Of each ring these things are true:
+// - Each link is a different thread.
+// - No two links hold a common lock (a gate) by which one keeps the other out.
+// - No link is known to have ended before another link began (precedence.hpp).
+// - Each link waits for a lock that is held in a way that excludes it. A reader does not wait for a reader, unless a
+//   writer is queued between them.
+// For each set of locks, only the shortest ring is listed. A ring is left out if its locks contain all locks of another
+// ring. Rings of more than six links are left out. Shorter rings come first. The first link of a ring holds the lock
+// with the lowest number; queued links do not count here. Rings of equal length are in the order of their processes,
+// and then of these numbers.
 struct Rings {
   std::vector<Ring> found;
   // False if there were too many orders to search completely. The search finds the shortest rings first.

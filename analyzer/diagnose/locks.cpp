@@ -22,7 +22,7 @@ std::optional<Orphan> find_held(const model::Model& model, const model::Touch& t
 // For a lock that the forking thread held across the fork of this touch. The forked process has a copy of that thread:
 // its first thread, whose tid is the pid. The touching process may descend from the forked process by further forks.
 // Returns the first of these forks that a thread other than the copy called, because that fork lost the copy. Null: the
-// copy called all of them.
+// copy called all of them, or one of them is not known.
 const model::Fork* find_fork_that_lost_it(const model::Model& model, const model::Touch& touch) {
   const model::Fork* lost_by = nullptr;
   model::ProcessId at = touch.process;
@@ -71,8 +71,8 @@ std::string doubtful_cause(const Orphan& orphan, const std::string& where) {
 }
 
 // True if the hazard suite tests the advice to exec for this kind of lock. is_tested_on_orphan() says the same about
-// --on-orphan=recover and --on-orphan=abort. It distinguishes kinds of mutexes, because a test with one kind of mutex
-// says nothing about another kind.
+// the advice to use --on-orphan=recover or --on-orphan=abort. is_tested_on_orphan() distinguishes kinds of mutexes,
+// because a test with one kind of mutex says nothing about another kind.
 bool is_tested_with_exec(const model::Lock& lock) {
   switch (lock.kind) {
     case model::LockKind::kMutex:

@@ -11,15 +11,16 @@ namespace {
 using model::RacyTouch;
 using Touches = std::vector<const RacyTouch*>;
 
-// If kEnoughForks forks came after the last hold of the lock, and kEnoughHolds holds would have been expected in that
-// time, then nobody holds the lock any more when the process forks.
+// If at least kEnoughForks forks came after the last hold of the lock, and at least kEnoughHolds holds would have been
+// expected in that time, forksight assumes that no thread holds the lock any more when the process forks.
 constexpr std::size_t kEnoughForks = 8;
 constexpr double kEnoughHolds = 5;
 constexpr std::size_t kMostIndependent = 16;
 constexpr std::size_t kAll = static_cast<std::size_t>(-1);
 constexpr double kRounding = 1e-9;
 
-// How long the lock was held, and the time in which this was measured, both as parts of the window.
+// How long the lock was held, and the time in which this was measured. Both are fractions of the window, which lasts
+// from the moment when the process made its second thread until the fork.
 struct Part {
   double held = 0;
   double time = 0;
@@ -27,7 +28,8 @@ struct Part {
   double share() const { return time > 0 ? std::min(1.0, held / time) : 0; }
 };
 
-// Adds up the last slices that begin at `from` or later, but at most `most` slices.
+// Adds up the last slices of the window that begin at `from` or later, but at most `most` slices. Without slices,
+// returns the whole window.
 Part last_slices(const RacyTouch& touch, double from, std::size_t most) {
   if (touch.slices.empty()) return {touch.share, 1};
   Part part;
@@ -41,15 +43,16 @@ Part last_slices(const RacyTouch& touch, double from, std::size_t most) {
   return part;
 }
 
-// Uses the last two slices, because the last one alone may be very short.
+// Returns the part of the window that is nearest to its fork. It consists of the last two slices, because the last
+// slice alone may be very short.
 Part around_fork(const RacyTouch& touch, double from = 0) { return last_slices(touch, from, 2); }
 
 double window_ratio(const RacyTouch& fork, const RacyTouch& in) {
   return in.window_ns > 0 ? static_cast<double>(fork.window_ns) / static_cast<double>(in.window_ns) : 0;
 }
 
-// Returns the share around each fork except the first fork. If there is no such share, returns the share around the
-// last fork alone.
+// Returns, for each fork except the first, the share of the time around it in which the lock was held. If there is no
+// such share, returns only the share around the last fork.
 std::vector<double> shares_at_forks(const Touches& touches) {
   std::vector<double> shares;
   for (const RacyTouch* touch : touches) {
@@ -78,12 +81,12 @@ double error_of_mean(const std::vector<double>& values, double mean) {
 // is close to p times `by`. It is never above 1.
 double stretch(double chance, double by) { return chance * by / (1 - chance + chance * by); }
 
-// `touches` must be in the order of their forks.
+// Computes the odds from how long the lock was held. `touches` must be in the order of their forks.
 void judge_time(const Touches& touches, Odds& odds) {
   const RacyTouch& last = *touches.back();
   const std::vector<double> shares = shares_at_forks(touches);
   const double mean = mean_of(shares);
-  // The time in question goes from the first fork to the last. With a single fork it is the whole window of that fork.
+  // The time that counts goes from the first fork to the last. With a single fork it is the whole window of that fork.
   const double first = touches.size() > 1 ? window_ratio(*touches.front(), last) : 0;
   Part since_first = last_slices(last, first, kAll);
   if (since_first.time == 0) since_first = around_fork(last);

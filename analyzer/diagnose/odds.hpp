@@ -19,7 +19,7 @@ namespace forksight::odds {
 // - How many of the observed forks found the lock taken. The range is the 95 % interval of wilson_interval().
 struct Odds {
   Chance range;
-  double share = 0;          // the share of the time in which forks happen
+  double share = 0;          // how much of the time in which forks happen other threads held the lock
   std::uint64_t forks = 0;   // observed forks of a process with other threads
   std::uint64_t taken = 0;   // observed forks that found the lock taken
   bool is_by_forks = false;  // the forks contradict the share, so the range is computed from the forks
@@ -43,7 +43,8 @@ class Table {
   std::map<Key, Odds> odds_;
 };
 
-// The range of probabilities with which `taken` of `tries` is no surprise (Wilson's interval, 95 %).
+// Returns the confidence interval (Wilson's interval, 95 %) of a probability: an event was observed in `taken` of
+// `tries` trials.
 Chance wilson_interval(std::uint64_t taken, std::uint64_t tries);
 
 }  // namespace forksight::odds

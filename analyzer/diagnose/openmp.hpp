@@ -20,15 +20,15 @@ bool is_team_in_region(const model::Pool& pool);
 
 Culprit describe_pool(const Evidence& evidence, const model::Pool& pool);
 
-// "#pragma omp parallel (app.c:31)"
+// Names the parallel region of the touch: "#pragma omp parallel (app.c:31)".
 std::string region(const model::Touch& touch);
-// "a parallel region for 4 threads"; without the number if it is not known.
+// Returns "a parallel region for 4 threads"; without the number if it is not known.
 std::string size(const model::Touch& touch);
 // The number of threads that the pool had before any cure, without the forking thread.
 std::uint32_t workers(const model::Pool& pool);
-// "libgomp pool of 4 threads"
+// Returns a name such as "libgomp pool of 4 threads". The number includes the forking thread.
 std::string pool_name(const model::Pool& pool);
-// "--omp=rebuild"
+// Returns the option that selects this cure, such as "--omp=rebuild".
 std::string_view option(model::CureMethod method);
 std::string_view method_name(model::CureMethod method);
 

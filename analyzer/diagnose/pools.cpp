@@ -52,14 +52,15 @@ bool is_blas(model::Owner owner) {
   return owner == model::Owner::kOpenblas || owner == model::Owner::kBlis || owner == model::Owner::kMkl;
 }
 
-// True if nobody looked at the process from outside, and the wait meets the shim's own conditions (see touch_futex).
+// True if nobody looked at the process from outside, and the process had no signal handlers when it began the wait. The
+// shim records the wait only if the other conditions of touch_futex() (preload/threads/unending_waits.cpp) are met.
 bool is_stuck_by_itself(const Evidence& evidence, const model::Touch& wait) {
   const model::Process& process = evidence.process(wait.process);
   return !wait.has_handlers && process.liveness == model::Liveness::kUnknown && !process.exit_status &&
          evidence.find_hang(wait).has_value();
 }
 
-bool is_in_region(const model::Model& model, const model::Fork& fork) {  // rule fork-inside-parallel-region
+bool is_in_region(const model::Model& model, const model::Fork& fork) {  // fork-inside-parallel-region reports it
   return std::ranges::any_of(fork.pools, [&](model::PoolId id) { return openmp::is_team_in_region(model.pools[id]); });
 }
 
@@ -95,8 +96,8 @@ const model::ThreadPool* find_called_pool(const model::Fork& fork, const model::
   return nullptr;
 }
 
-// True if the fork lost only idle workers of GNU OpenMP. Such workers run only the regions of the thread that they
-// belong to. Outside of a region they wake nobody, and another rule reports a region without its workers.
+// True if the fork lost only workers of libgomp (GNU OpenMP). Such workers run only the parallel regions of the thread
+// that they belong to. Outside of a region they wake no thread. Another rule reports a region without its workers.
 bool has_lost_idle_workers_only(const model::Model& model, const model::Fork& fork) {
   // Only a libgomp that is a shared library counts. If it is linked into the program, its regions cannot be told from
   // the program's own code.
@@ -152,7 +153,7 @@ std::vector<UnexplainedWait> find_unexplained_waits(const Evidence& evidence, co
   for (const model::Fork& fork : model.forks) {
     if (fork.child) consider({&fork, *fork.child, evidence.find_open_wait(*fork.child)});
   }
-  // Grandchildren, too: the fork that made the process lost no thread, but an earlier fork did.
+  // Considers grandchildren, too: there the fork that made the process lost no thread, but an earlier fork did.
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Touch* const wait = evidence.find_open_wait(id);
     if (wait != nullptr) consider({&model.forks[wait->fork], id, wait});
@@ -189,12 +190,13 @@ const model::ThreadPool* find_pool(const model::Model& model, const UnexplainedW
 
 const model::ThreadPool* find_openmp_pool(const Evidence& evidence, const UnexplainedWait& wait) {
   const std::vector<model::Wait>& waits = evidence.process(wait.child).waits;
-  if (waits.size() > 1) return nullptr;  // some of its threads may be workers
+  if (waits.size() > 1) return nullptr;  // the child has a second thread, which may be a worker of the pool
   const model::Stack* const stack = wait.wait != nullptr ? &wait.wait->stack
                                     : waits.empty()      ? nullptr
                                                          : &waits[0].stack;
   if (stack == nullptr) return nullptr;
-  // A function that the region calls may sleep, too. In that case the innermost library on the stack is another one.
+  // A function that the region calls may sleep, too. In that case the innermost library on the stack is not the OpenMP
+  // runtime, and the pool does not explain the sleep.
   const auto caller = std::ranges::find_if_not(stack->frames, is_below_libraries);
   if (caller == stack->frames.end()) return nullptr;
   const model::Owner owner = model::find_owner_of_library(caller->module);

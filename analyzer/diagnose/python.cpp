@@ -39,8 +39,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kClasses
     {"importlib._bootstrap._lock_unlock_module", "import"},
 }};
 
-// "/usr/lib/python3.11/concurrent/futures/thread.py" -> "concurrent.futures.thread", "<frozen importlib._bootstrap>" ->
-// "importlib._bootstrap".
+// Returns the name of the module in a file: "concurrent.futures.thread" for the file
+// "/usr/lib/python3.11/concurrent/futures/thread.py", "importlib._bootstrap" for "<frozen importlib._bootstrap>".
 std::string module_name(std::string_view file) {
   constexpr std::string_view kFrozen = "<frozen ";
   if (file.starts_with(kFrozen)) return std::string(file.substr(kFrozen.size(), file.size() - kFrozen.size() - 1));

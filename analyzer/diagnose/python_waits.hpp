@@ -17,7 +17,8 @@ struct Wait {
   const model::Stack* partner_at_fork = nullptr;
 };
 
-// nullopt: the child is in no such wait, or this is not known.
+// Returns the wait of the child, if the lost thread that would have ended it was found. nullopt: the child is in no
+// wait of such a pair, or its stacks are not known.
 std::optional<Wait> find_wait(const Evidence& evidence, const model::Fork& fork);
 // True if a rule other than lost-wakeup explains the wait.
 bool is_explained(const Evidence& evidence, const model::Fork& fork);

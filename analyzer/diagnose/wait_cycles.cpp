@@ -31,8 +31,8 @@ struct Graph {
   std::vector<std::vector<Edge>> edges;
 };
 
-// False if it is only known that some thread of the process, or some process with the same memory or timer, could end
-// the wait.
+// True if it is known which thread or process the waker is. False if it is only known that some thread of the process,
+// or some process with the same memory or timer, could end the wait.
 bool is_understood(const model::Waker& waker) {
   return waker.via != "futex" && waker.via != "shared memory" && waker.via != "timerfd" &&
          model::is_waited_for(waker.via);
@@ -70,9 +70,10 @@ Graph build(const model::Model& model) {
   return graph;
 }
 
-// Returns the shortest ring through a node; empty if there is none. `may_be_itself`: an edge from a thread to itself
-// counts as a ring. find_cycles() searches without such rings first, because an edge that stands for all threads of a
-// process also leads to the waiting thread itself. `without`: the kind of edge that is left out.
+// Returns the shortest ring through the node `start`; empty if there is none. `may_be_itself`: an edge from a thread to
+// itself counts as a ring. find_cycles() searches without such rings first, because a waker that names only a process
+// gives an edge to each of its threads, also to the waiting thread itself. `without`: the kind of edge that is left
+// out.
 Cycle find_shortest(const Graph& graph, std::size_t start, bool may_be_itself, std::string_view without) {
   struct Step {
     std::size_t from;
@@ -102,10 +103,11 @@ Cycle find_shortest(const Graph& graph, std::size_t start, bool may_be_itself, s
   return {};
 }
 
-// For a process that goes on. True if its other threads cannot end the wait of this link. They can cancel a thread that
-// joins, or a thread whose wait has `may_be_cancelled`. If the ring has a GIL, there are no other threads: the process
-// only seems to go on, because threads that wait for the GIL wake up again and again. A plain mutex that its owner
-// locks again may serve as a semaphore, which another thread unlocks. Such a program is not valid, but it works.
+// For a link whose process goes on: true if the other threads of the process cannot end the wait of this link. They can
+// cancel a thread that joins, or a thread whose wait has `may_be_cancelled`. If the ring contains the GIL, no other
+// thread goes on: the process only seems to, because threads that wait for the GIL wake up again and again. A plain
+// mutex that its owner locks again may serve as a semaphore, which another thread unlocks. Such a program is not valid,
+// but it works.
 bool is_beyond_others(const Cycle& cycle, const Link& link) {
   if ((link.waker->via == "join" && !has_via(cycle, "GIL")) || link.wait->may_be_cancelled) return false;
   const model::MutexType type = link.wait->mutex_type;
@@ -260,7 +262,7 @@ void advise_on_gil(Finding& finding) {
 Culprit culprit_lock(const model::Wait& wait) {
   Culprit culprit;
   culprit.kind = CulpritKind::kLock;
-  // Such a semaphore has a random name, which is another one in each run.
+  // The semaphore of such a lock has a random name, which differs from run to run.
   culprit.name =
       wait.semaphore_use == model::SemaphoreUse::kLockHeld ? std::string("a lock of multiprocessing") : object(wait);
   if (!wait.object_name.empty()) culprit.name += fmt::format(" ({})", own_word(wait));
@@ -313,8 +315,9 @@ void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& findin
   });
   finding.harm = is_beyond ? Certainty::kProven : Certainty::kLikely;
   finding.outcome = is_beyond ? Outcome::kHang : Outcome::kMayHang;
-  // The counts of the living processes show the holder. But a process that has ended may have released the lock in
-  // place of that holder, and another process may have acquired the lock and then ended.
+  // The holder of a lock of multiprocessing is known from the counts of the living processes. But a process that has
+  // ended may have released the lock in place of that holder, and another process may have acquired the lock and then
+  // ended.
   finding.cause = has_via(cycle, model::kViaSemaphoreLock) ? Certainty::kLikely : Certainty::kProven;
 }
 

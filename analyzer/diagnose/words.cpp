@@ -53,7 +53,7 @@ bool is_own_line(const model::Frame& frame) {
   return whose(frame) == Whose::kUser && !frame.file.empty() && frame.line > 0;
 }
 
-// "torch" of ".../site-packages/torch/nn/functional.py", "threading" of "/usr/lib/python3.11/threading.py".
+// Returns "torch" for ".../site-packages/torch/nn/functional.py", "threading" for "/usr/lib/python3.11/threading.py".
 std::string_view python_package(std::string_view file) {
   constexpr std::string_view kFrozen = "<frozen ";
   if (file.starts_with(kFrozen)) {
@@ -188,7 +188,7 @@ std::string process(const model::Process& process, bool is_forked) {
 }
 
 std::string parent(const model::Process& process) {
-  // If the pid is not known, the process may be a more distant ancestor, because _Fork() leaves no trace in memory.
+  // A process whose pid is not known may be a more distant ancestor, because _Fork() leaves no trace in memory.
   const bool is_unknown = process.is_some_ancestor || process.pid == 0;
   return is_unknown ? std::string("an ancestor") : fmt::format("process {}", process.pid);
 }

@@ -238,7 +238,7 @@ Json read_payload(const RecordTerms& terms, std::span<const std::byte> payload) 
     object[tail.name] = tail_of(tail.element, tail.element_bytes, bytes);
     rest = rest.subspan(bytes.size());
   }
-  // More bytes are left than the alignment of the next record needs: a newer writer has added fields.
+  // More bytes are left than the padding before the next record: a newer writer has added fields.
   if (rest.size() >= kRecordAlign) object["more"] = hex_digits(rest);
   return object;
 }

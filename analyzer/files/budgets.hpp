@@ -28,7 +28,7 @@ inline constexpr std::uint64_t kMaxDebugFileBytes = std::uint64_t{16} << 30U;
 // The unpacked size of all compressed sections of one file, according to their headers. libdw keeps all unpacked
 // sections in memory.
 inline constexpr std::uint64_t kMaxUnpackedBytes = std::uint64_t{512} << 20U;
-// The sum of these unpacked sizes for all files in one run of the command.
+// The unpacked size of the compressed sections of all files together, in one run of the command.
 inline constexpr std::uint64_t kMaxUnpackedBytesOfRun = std::uint64_t{2} << 30U;
 // The unpacked size of the symbol table in .gnu_debugdata. In the files of distributions, it has at most a few
 // megabytes.

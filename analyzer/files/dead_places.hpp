@@ -1,7 +1,7 @@
 // File systems that do not answer: a network mount whose server is gone, or a FUSE mount whose process is stuck. A call
 // for a file there may block for ever, and the kernel has no way to make such a call with a time limit. So a child
-// process makes these calls (guard/child.hpp). If one blocks, its place is noted here, and the next child leaves it
-// out.
+// process makes these calls (guard/child.hpp). If a call blocks, the file system is noted here, and the next child
+// makes no calls for its files.
 #pragma once
 
 #include <sys/stat.h>

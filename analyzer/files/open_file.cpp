@@ -56,10 +56,10 @@ std::string read_link_text(int link) {
   return size > 0 ? std::string(text.data(), static_cast<std::size_t>(size)) : std::string();
 }
 
-// Opens a reference to `path` in the way in which a process with the root folder `root` sees it: absolute links begin
-// at `root`, and ".." does not lead out of it. openat2() with RESOLVE_IN_ROOT does the same. But Linux before 5.6 lacks
-// it, and the process that reads files of strangers may not call it (proc/reader_rights.hpp). On failure, errno is that
-// of openat(), or ELOOP: more than 40 links (the limit of Linux), or a link in a file system of the kernel.
+// Opens a reference to `path`, as a process with the root folder `root` sees this path: absolute links begin at `root`,
+// and ".." does not lead out of it. openat2() with RESOLVE_IN_ROOT does the same. But Linux before 5.6 lacks it, and
+// the process that reads files of strangers may not call it (proc/reader_rights.hpp). On failure, errno is that of
+// openat(), or ELOOP: more than 40 links (the limit of Linux), or a link in a file system of the kernel.
 Descriptor open_within(const Descriptor& root, std::string path) {
   constexpr int kMostLinks = 40;
   // the folders from the one below `root` to the current one
@@ -110,7 +110,7 @@ bool is_same(const struct stat& one, const struct stat& other) {
   return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-// Opens the file that `place` refers to for reading.
+// Opens for reading the file to which the O_PATH descriptor `place` refers. `status`: the stat(2) of this file.
 int open_again(int place, const std::string& path, const struct stat& status) {
   constexpr int kRead = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   int fd = ::open(fmt::format("/proc/self/fd/{}", place).c_str(), kRead);

@@ -20,7 +20,7 @@ class Reader {
  private:
   Reader() = default;
   friend class guard::ReaderMaker;
-  // in tests/support/reader.hpp, because a test parses only data that it has made itself
+  // Defined in tests/support/reader.hpp. A test may make a Reader, because it parses only data that it has made itself.
   friend struct ReaderOfTest;
 };
 

@@ -33,7 +33,7 @@ namespace forksight::guard {
 
 class ReaderMaker {
  public:
-  // The libc files of processes may be parsed in this process, because it has a Reader.
+  // Calls `work` with a Reader. Meanwhile, this process itself parses the libc files of other processes.
   static int call(const Work& work) {
     proc::set_libc_parser({});
     return work(files::Reader());
@@ -80,7 +80,7 @@ void say(const char* what) { fmt::print(stderr, "forksight: error: {}\n", what);
   proc::set_guard(parent);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(kFailed);
-  // The child does not keep the caller's files open, because it may be blocked for ever.
+  // The child closes the caller's files, because a child that is blocked for ever would keep them open for ever.
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::dup2(nothing, STDIN_FILENO);
   ::dup2(out.write, STDOUT_FILENO);
@@ -114,7 +114,7 @@ class Watcher {
 
   struct End {
     std::optional<int> status;                  // as wait(2) returns it; nullopt: the child has not ended
-    std::vector<files::DeadPlace> dead_places;  // the places for which it is blocked
+    std::vector<files::DeadPlace> dead_places;  // the places at which calls for files block the child
     Failure failure = Failure::kNone;
     std::string out;
     bool is_output_refused = false;

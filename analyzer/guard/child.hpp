@@ -2,8 +2,8 @@
 // another user may be on a file system that does not answer. A call for such a file blocks in the kernel, and not even
 // SIGKILL can end it. If that happens, this process abandons the child, notes the file system as dead
 // (files/dead_places.hpp), and starts another child: its answer then lacks only that file system. The child gives up
-// the rights to change anything (proc/reader_rights.hpp). Nothing else can make a files::Reader, without which nothing
-// can be parsed.
+// the rights to change anything (proc/reader_rights.hpp). Only this code can make a files::Reader, and nothing can be
+// parsed without a files::Reader.
 #pragma once
 
 #include <sys/types.h>
@@ -42,7 +42,7 @@ enum class Failure {
   kUnending,  // a signal should have ended the child, but did not
   kLate,      // the limit has passed
   kTooMuch,   // the standard output has more than Options::most_output bytes
-  // File systems do not answer. The child did not get on without them either, or there are too many of them.
+  // File systems do not answer. Either a child was blocked although it left them out, or there are too many of them.
   kDeadPlace,
 };
 
@@ -57,7 +57,7 @@ struct Answer {
 // Runs `work` in a child process. The standard error of the child appears at once on that of this process.
 Answer run_child(const Work& work, const Options& options);
 
-// Runs `work` in this process, with its rights. For a process whose work a child cannot do.
+// Runs `work` in this process, with the rights of this process. For work that a child cannot do.
 int run_here(const Work& work);
 
 // True if there still is a child that no signal can end, because its call for a file does not return.

@@ -159,7 +159,7 @@ bool is_valid(const model::RacyTouch& touch, const Sizes& of) {
          is_index(touch.holder, of.threads);
 }
 
-// Checks the ids of a use of something inherited. A fork may have made the process that used it.
+// Checks the ids of a Flush, ShareUse, Draw or FileLockUse: its process and, if there is one, its fork.
 template <class Use>
 bool is_use_valid(const Use& use, const Sizes& of) {
   return is_index(use.process, of.processes) && is_index(use.fork, of.forks);

@@ -18,8 +18,8 @@ struct ReadOptions {
   std::chrono::steady_clock::duration limit = std::chrono::minutes(5);
   std::size_t most_bytes = std::size_t{512} << 20U;  // the most bytes that the answer may have
   // The work examines descendants of this process. If the kernel lets only an ancestor examine them, a child cannot do
-  // the work. Then it is done in this process, but only if this process lacks CAP_SYS_PTRACE, so that it has no rights
-  // that their owner lacks.
+  // the work. Then this process does the work itself, but only if it lacks CAP_SYS_PTRACE. So it has no rights that the
+  // owner of the descendants lacks.
   bool needs_ancestor = false;
 };
 

@@ -63,7 +63,8 @@ std::vector<Program> find_programs(const CoreMemory& memory, const std::vector<C
   return programs;
 }
 
-// Finds the main program. Its program headers are at the address that the kernel told the process (AT_PHDR).
+// Finds the main program. Its program headers are at the address that the kernel passed to the process (AT_PHDR). Null:
+// none of `programs` is the main program.
 const Program* find_main_program(const std::vector<Program>& programs, const CoreNotes& notes) {
   const auto headers = notes.auxiliary.find(AT_PHDR);
   if (headers == notes.auxiliary.end()) return nullptr;
@@ -172,7 +173,7 @@ Thread make_thread(const CoreThread& from, const Memory& memory) {
   thread.registers = by_dwarf_number(from.registers);
   thread.fs_base = from.registers.fs_base;
   const auto before = memory.value<std::uint16_t>(from.registers.rip - 2);
-  constexpr std::uint16_t kSyscallInstruction = 0x050f;  // 0f 05
+  constexpr std::uint16_t kSyscallInstruction = 0x050f;  // the bytes 0f 05
   const bool is_behind_syscall = !before || *before == kSyscallInstruction;
   if (is_in_call(from.registers) && is_behind_syscall) thread.call = call_of(from.registers);
   thread.state = thread.call ? 'S' : 'R';

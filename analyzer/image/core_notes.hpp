@@ -19,7 +19,7 @@ struct CoreThread {
   user_regs_struct registers{};
 };
 
-// A piece of a file that was mapped.
+// A mapped piece of a file.
 struct CoreMapping {
   std::uint64_t start = 0;
   std::uint64_t end = 0;

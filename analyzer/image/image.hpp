@@ -54,7 +54,7 @@ struct Image {
   std::vector<proc::Mapping> mappings;   // ascending
   std::vector<symbols::Module> modules;  // the ELF files among `mappings`
   std::vector<Thread> threads;           // main thread first, then ascending
-  std::shared_ptr<const Memory> memory;  // never null
+  std::shared_ptr<const Memory> memory;  // null: the process was not opened (live.hpp, core.hpp)
   std::vector<std::string> limits;       // what could not be seen; one sentence for each
   abi::Libc libc;                        // the libc that the process uses, as far as it is known
   // The image comes from a core. So the state of the kernel is not known: descriptors, other processes.

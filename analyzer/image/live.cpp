@@ -52,8 +52,8 @@ Thread make_thread(const proc::ThreadSample& sample) {
   return thread;
 }
 
-// Adds all threads to the image. `stoppable` gets the threads that forksight may stop: not a thread that another
-// process traces.
+// Adds all threads to the image, the main thread first. `stoppable` gets the threads that forksight may stop. No other
+// process traces them, and may_be_stopped() is true for them.
 void read_threads(Image& image, std::vector<std::int32_t>& stoppable) {
   std::int32_t tracer = 0;
   std::size_t stopped = 0;
@@ -75,7 +75,7 @@ void read_threads(Image& image, std::vector<std::int32_t>& stoppable) {
                     image.pid, pid_and_name(tracer)));
   } else if (stopped > 0) {
     image.limits.push_back(
-        fmt::format("{} thread{} of process {} {} stopped by a signal and stays stopped: fewer registers are known",
+        fmt::format("{} thread{} of process {} {} stopped by a signal and must stay stopped: fewer registers are known",
                     stopped, stopped == 1 ? "" : "s", image.pid, stopped == 1 ? "is" : "are"));
   }
 }

@@ -37,7 +37,7 @@ bool is_code_mapped(const ElfHead& head, const proc::Mapping& first, const std::
   return false;
 }
 
-// Decodes the device of the mapping, such as "fe:00", and takes its inode. A core has neither of them.
+// Returns the device of the mapping, which is text such as "fe:00", and its inode. nullopt: it has none, as in a core.
 std::optional<files::MappedFile> mapped_file(const proc::Mapping& mapping) {
   const std::string_view device = mapping.device;
   const std::size_t colon = device.find(':');

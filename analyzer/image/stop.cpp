@@ -51,7 +51,7 @@ bool is_restarted_futex(std::uint64_t operation) {
   }
 }
 
-// When one of these calls fails with EINTR, it has not done anything yet. So it can be made again.
+// True for calls that have not done anything yet when they fail with EINTR. So they can be made again.
 bool may_be_repeated(std::uint64_t number) {
   switch (number) {
     case SYS_read:

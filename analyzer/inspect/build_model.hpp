@@ -26,17 +26,17 @@ struct Subject {
   bool has_reaped = false;
   // The process, or some thread of it, is not stuck. The stacks of its threads are read all the same.
   bool is_idle = false;
-  std::optional<std::size_t> waits_for;  // index of a subject, for kVictim
+  std::optional<std::size_t> waits_for;  // for kVictim: the index of the subject for which it waits
   std::string waits_via;
   // The signals that are pending and that all threads of the process block, while all of these threads are stuck. Bit 0
   // is signal 1.
   std::uint64_t unheard_signals = 0;
   std::vector<std::string> ways_out;  // as in model::Process
-  bool may_be_timed_out = false;      // as there
-  bool sets_no_handlers = false;      // as there
-  bool is_absent = false;             // a parent that cannot be looked at: it is only known from its child
-  // With is_absent: the pid was taken from the child's ppid in a core. If the parent had ended before, this is the pid
-  // of another process.
+  bool may_be_timed_out = false;      // as in model::Process
+  bool sets_no_handlers = false;      // as in model::Process
+  bool is_absent = false;             // a parent that cannot be looked at: only its child shows that it existed
+  // Only for an absent parent: its pid is the child's ppid in a core. If the real parent had ended before the core was
+  // made, this is the pid of another process.
   bool is_supposed = false;
 };
 

@@ -21,13 +21,13 @@ enum class CallKind {
   kGuard,  // __cxa_guard_acquire
   kJoin,
   kFutex,       // syscall(), or a futex of the program itself
-  kLibcCall,    // a lock inside of libc that fork() does not reset
+  kLibcCall,    // a function that waits for a lock inside of libc, which fork() does not reset
   kParallel,    // an OpenMP runtime
   kPythonLock,  // a lock of CPython 3.13 or later
 };
 
-// Returns the name without the prefix of glibc's own debug information and without a symbol version:
-// "pthread_mutex_lock" for "__GI___pthread_mutex_lock".
+// Returns the name without leading underscores, without the "GI_" of glibc's debug information, and without a symbol
+// version: "pthread_mutex_lock" for "__GI___pthread_mutex_lock".
 std::string_view public_name(std::string_view function);
 
 // Returns kUnknown for a function that by itself does not show the kind of call.

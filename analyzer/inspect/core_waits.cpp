@@ -34,8 +34,9 @@ bool is_futex(const proc::WaitTarget& target) {
   return target.kind == WaitClass::kPrivateFutex || target.kind == WaitClass::kPlainFutex;
 }
 
-// A core does not show for every mapping whether it is shared. Anonymous memory, the heap and stacks are private. So is
-// the data of a program or library, which is mapped from its own file: the kernel copies a page when it is written.
+// A core does not show for every mapping whether it is shared. Anonymous memory, the heap and stacks are private. The
+// data of a program or library is private, too: it is mapped from its file, but the kernel copies a page when the page
+// is written.
 WordMapping kind_of_mapping(const image::Image& core, std::uint64_t word) {
   const proc::Mapping* const mapping = core.mapping_of(word);
   if (mapping == nullptr) return WordMapping::kUnknown;
@@ -83,8 +84,8 @@ watch::WaitFacts look_up(const image::Image& core, const Numbers& numbers, const
   facts.mapping = is_private ? WordMapping::kPrivate : kind_of_mapping(core, target.word);
   const auto read = [&](std::uint64_t at, std::size_t size) { return read_word(core, at, size); };
   const auto lives_here = [&](std::int32_t own) { return numbers.has_own(own); };
-  // A lock in memory that may be shared may belong to another process. A core does not show which other processes there
-  // were.
+  // The owner of a lock in shared memory may be a thread of another process. A core does not show which other processes
+  // there were. So every thread id counts as that of a living thread.
   const auto may_live = [](std::int32_t) { return true; };
   const bool is_own = facts.mapping == WordMapping::kPrivate;
   facts.word = proc::identify_word(thread.call, core.libc.version, read, lives_here,

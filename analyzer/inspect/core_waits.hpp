@@ -13,7 +13,7 @@ namespace forksight::inspect {
 struct CoreWaits {
   // The waits of all threads. Wait::is_stuck is set if the wait never ends, whatever other threads do.
   std::vector<model::Wait> waits;
-  // No thread of the process can wake another one. A signal handler still could.
+  // True if no thread of the process can wake another one. A signal handler still could.
   bool all_for_good = false;
 };
 

@@ -10,8 +10,8 @@ namespace forksight::inspect {
 
 Namesake find_namesake(const Scene& scene, std::size_t subject, std::int32_t number) {
   // The loop goes from the process to its eldest ancestor. At each fork, the parent's first thread either called fork()
-  // or was lost. `first_lost` is set at the first fork on this way that another thread called: it names the first
-  // thread, which that fork lost. nullopt: first threads called all forks so far.
+  // or was lost. `first_lost` is the lost first thread of the nearest ancestor that lost its first thread. nullopt: in
+  // all ancestors so far, the first thread called fork().
   std::optional<Namesake> first_lost;
   std::size_t at = subject;
   for (auto found = scene.forks.find(at); found != scene.forks.end() && number > 0; found = scene.forks.find(at)) {
@@ -84,8 +84,8 @@ bool may_be_own(Scene& scene, std::size_t child, std::int32_t owner, const model
     eldest = scene.subjects[link.process].image.own_pid();
     at = scene.forks.find(link.process);
   }
-  // An id below that of the eldest known ancestor belongs to an ancestor that is not known. glibc does not count calls
-  // of _Fork().
+  // An id below that of the eldest known ancestor belongs to an ancestor that is not known. The number of forks that is
+  // compared below may lack that ancestor, because glibc does not count calls of _Fork().
   if (owner < eldest) return true;
   const auto forks = count_forks(image, scene.stacks_of(child).symbols());
   return !forks || known < *forks;

@@ -17,7 +17,7 @@ enum class Ancestry {
 struct Namesake {
   Ancestry ancestry = Ancestry::kUnknown;
   model::ThreadId thread = 0;  // the ancestor's
-  model::ForkId fork = 0;      // for kLost: the fork that left the thread behind
+  model::ForkId fork = 0;      // kSelf: the fork that it called; kLost: the fork that left it behind
 };
 
 // Finds the thread of an ancestor that had the thread id `number`. Precondition: no thread of the process itself has
@@ -32,8 +32,8 @@ void name_inherited_owners(Scene& scene, std::size_t subject);
 // of the process show.
 bool has_lost_none(const Scene& scene, std::size_t subject);
 
-// True if the owner of a lock may be a thread of the child itself: its first thread, which had the id `owner` before
-// the fork, or a thread that has ended. Only the id of the owner is known.
+// `owner`: the thread id that a lock records; nothing else is known about the owner. True if the owner may be a thread
+// of the child itself: its first thread, which had this id before the fork, or a thread that has ended.
 bool may_be_own(Scene& scene, std::size_t child, std::int32_t owner, const model::Fork& fork);
 
 // Sets model::Process::never_had_other_threads if the memory of the process shows that it never had another thread.

@@ -176,9 +176,9 @@ class Look {
     spinning_ = std::move(busy);
   }
 
-  // True if another look may decide about a process that was asked about, or about a descendant of one, on which the
-  // looks so far decided nothing. Such a process may have begun to hang only now. Or an earlier command has stopped its
-  // threads: then each of them runs for a moment to begin its call again, and on a busy machine this moment is long.
+  // True if another look is needed: the looks so far decided nothing about a process that was asked about, or about a
+  // descendant of such a process. It may have begun to hang only now. Or an earlier command has stopped its threads:
+  // then each of them runs for a moment to begin its call again, and on a busy machine this moment is long.
   bool is_undecided() const {
     return std::ranges::any_of(supervisor_.tree().living(), [this](const auto& entry) {
       const ProcessKey& key = entry.second.key;
@@ -256,8 +256,8 @@ class Look {
     }
     find_waits_of(pids_with_waits_);
     if (!options_.of_idle) return;
-    // A process that has the other end of an awaited pipe and never wrote may be the reason for the wait. So the report
-    // also shows what that process waits for.
+    // A process that has the other end of an awaited pipe, and never wrote to it, may be the reason for the wait. So
+    // the report also shows what that process waits for.
     std::set<std::int32_t> beside;
     for (const auto& [pid, waits] : waits_) {
       for (const model::Wait& wait : waits) {
@@ -301,7 +301,8 @@ class Look {
     return true;
   }
 
-  // Adds the waits of the latest look to `waits`. What is already proved about a wait stays.
+  // `waits` has the waits of the verdict. Adds those of the latest look. What the verdict has proved about a wait
+  // stays.
   static void add_look(const std::vector<model::Wait>& looked, std::vector<model::Wait>& waits) {
     for (const model::Wait& look : looked) {
       const auto known = std::ranges::find(waits, look.tid, &model::Wait::tid);
@@ -309,7 +310,7 @@ class Look {
         waits.push_back(look);
         continue;
       }
-      if (look.kind != known->kind && known->is_stuck) continue;  // the thread has gone on in between
+      if (look.kind != known->kind && known->is_stuck) continue;  // the thread has gone on since the verdict
       model::Wait both = known->is_stuck ? std::move(*known) : look;
       both.call = look.call;
       both.target = look.target;
@@ -340,8 +341,8 @@ class Look {
   }
 
   // True if the image of the process is needed: the process is stuck, it was asked about, or a descendant of it is
-  // stuck. Any other process has an image only if it is one of the kMostIdle idle ones; else only what /proc shows of
-  // it is used.
+  // stuck. Among the other processes, at most kMostIdle have an image. Of the rest, forksight uses only what /proc
+  // shows.
   bool is_needed(const watch::Member& member) const {
     return is_stuck(member) || is_asked_about(member.key.pid) || has_stuck_child(member.key.pid);
   }

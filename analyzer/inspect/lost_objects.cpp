@@ -142,8 +142,8 @@ std::optional<Lost> lost_lock(Scene& scene, LostThreads& threads, std::size_t ch
   if (state->owner != 0) {
     if (!name_lost_owner(scene, threads, child, call, *state, kind, lost)) return std::nullopt;
   } else {
-    // The lock names no owner, because it only counts readers or, as a semaphore, units. If no fork lost a thread, no
-    // lost thread is the owner.
+    // The lock names no owner: a rwlock only counts its readers, and a semaphore only counts units. If no fork lost a
+    // thread, no lost thread is the owner.
     if (kind != LockKind::kSpinlock && has_lost_none(scene, child)) return std::nullopt;
     if (kind == LockKind::kRwlockRead && waits_behind_own_writer(scene, child, call)) return std::nullopt;
     lost.held.holder = threads.other_thread(scene.model.forks[fork]);
@@ -234,8 +234,8 @@ std::optional<Lost> lost_object(Scene& scene, LostThreads& threads, std::size_t 
   return held ? std::optional(Lost{std::move(*held), fork}) : std::nullopt;
 }
 
-// Notes that a child waits for the lock of stdin, stdout or stderr. fork() resets these locks in the child. So the
-// child was not made by fork(), but by a call that runs no atfork handler.
+// If a child waits for the lock of stdin, stdout or stderr, notes this in `fork` and returns true. fork() resets these
+// locks in the child. So the child was made by a call that runs no atfork handler.
 bool note_stream(Scene& scene, std::size_t child, const StuckCall& call, model::Fork& fork) {
   constexpr std::string_view kPrefix = "_IO_stdfile_";
   std::string name;

@@ -81,7 +81,7 @@ std::vector<model::ThreadId> find_workers(const Scene& scene, std::size_t child,
   }
   const bool are_makers_known = !own.empty();
   std::vector<model::ThreadId> living;
-  // Threads that have ended. Some may have ended before the fork, because the memory of an ended pool's threads
+  // Threads that have ended. Some of them may have ended before the fork: if a pool ends, the memory of its threads
   // remains.
   std::vector<model::ThreadId> ended;
   std::set<std::uint64_t> words;
@@ -117,7 +117,7 @@ std::string find_runtime_of_blas(const Scene& scene, std::size_t child, const St
   if (!model::spins_for_team(owner)) return {};
   const bool is_in_openmp =
       std::ranges::any_of(call.stack.frames, [](const model::Frame& frame) { return is_libgomp(frame.module); });
-  if (owner == model::Owner::kBlis && !is_in_openmp) return {};  // its build on pthreads has no pool
+  if (owner == model::Owner::kBlis && !is_in_openmp) return {};  // BLIS that is built on pthreads has no pool
   const auto pool = std::ranges::find(fork.thread_pools, model::Owner::kLibgomp, &model::ThreadPool::owner);
   return pool == fork.thread_pools.end() ? std::string() : pool->library;
 }

@@ -8,7 +8,8 @@
 namespace forksight::inspect {
 
 // True if the child waits inside of a library whose own thread pool the fork left behind. Depending on how the pool is
-// built, such a wait looks like a wait for a lock, a condition variable or a semaphore.
+// built, such a wait looks like a wait for a condition variable, a semaphore or a lock. A wait for a mutex does not
+// count.
 bool is_in_lost_pool(const StuckCall& call, const model::Fork& fork);
 
 // Finds out whether the child spins for a team: a BLAS library that is built with OpenMP starts a region, and spins in

@@ -37,8 +37,8 @@ bool is_code(const image::Image& image, std::uint64_t address) {
   return mapping != nullptr && mapping->executable;
 }
 
-// Before glibc 2.34, fork() reads the address of the counter of forks from a pointer, which libpthread sets when it is
-// loaded:
+// Finds the counter of forks of a glibc before 2.34. There, fork() reads the address of the counter from a pointer,
+// which libpthread sets when it is loaded:
 //   movq disp32(%rip), %REG; testq %REG, %REG; je ...; addq $4, (%REG)
 // nullopt: there is no such pointer, or it is null.
 std::optional<std::uint64_t> find_counter_of_libpthread(std::uint64_t function, const std::vector<std::byte>& code,

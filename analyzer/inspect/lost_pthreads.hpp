@@ -37,7 +37,7 @@ struct LostPthreads {
   bool bypassed = false;
 };
 
-// For glibc 2.28 to 2.43; with other versions nothing is found.
+// Searches the child's memory for its lost threads. With glibc versions other than 2.28 to 2.43, nothing is found.
 LostPthreads find_lost_pthreads(const image::Image& child);
 
 // Returns pthread_self() of the first thread: from its registers, or, if the thread was not stopped, from the struct

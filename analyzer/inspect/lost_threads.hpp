@@ -22,8 +22,8 @@ class LostThreads {
   // Returns the only lost thread for which the condition holds; nullopt if it holds for none, or for several.
   std::optional<model::ThreadId> find_only(const model::Fork& fork,
                                            const std::function<bool(const model::Thread&)>& is_it) const;
-  // Returns the lost thread if only one thread was lost. Otherwise adds a thread about which nothing is known, and
-  // returns that.
+  // If the parent is absent, and the child's memory shows one fork and one lost thread, returns that thread. Otherwise
+  // adds a thread about which nothing is known, and returns the new thread.
   model::ThreadId other_thread(const model::Fork& fork);
   model::ThreadId add_lost_owner(std::int32_t tid, const model::Fork& fork);
 

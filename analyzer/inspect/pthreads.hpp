@@ -8,13 +8,15 @@
 
 namespace forksight::inspect {
 
-// Returns the offset of the tid in struct pthread (forksight/abi/thread.hpp). For an unknown libc it is searched: it is
-// the offset at which all threads of the process have their tid. nullopt: pthread_self() of no thread is known.
+// Returns the offset of the tid in struct pthread (forksight/abi/thread.hpp). If the libc is not known, searches for
+// the offset at which all threads of the process have their tid. nullopt: there is no such offset, or pthread_self() of
+// no thread is known.
 std::optional<std::uint64_t> find_tid_offset(const image::Image& image);
 
-// Sets Thread::own_tid for a core that was made from outside of its pid namespace. In such a core each thread has
-// another tid in its struct pthread. If a process with a single thread was made by the bare system call, the struct
-// pthread may have the tid of the parent's thread. fork() writes the new tid there.
+// Sets Thread::own_tid for a core that was made from outside of the pid namespace of its process. In such a core, the
+// tid in each struct pthread differs from Thread::tid. If the process has a single thread and is not forked, does
+// nothing: the bare system call may have made the process, and then the struct pthread has the tid of the parent's
+// thread. (fork() writes the new tid there.)
 void find_own_numbers(image::Image& core, bool is_forked);
 
 // True if the thread allows cancellation at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS). False if that is not known.

@@ -41,10 +41,10 @@ bool has_name_of_sem_lock(const image::Memory& memory, std::uint64_t type, std::
   return end != std::string_view::npos && text.substr(0, end).ends_with(kTypeName);
 }
 
-// True if the object was not freed. A freed object keeps its other fields, and the address of its semaphore may be that
-// of another semaphore now. But the first words differ: that of a living object is its number of references, and that
-// of a freed object is null or the address of another free object. From 3.14 on, this word also has flags in its upper
-// 16 bits.
+// True if the object was not freed. A freed object keeps its other fields, and another semaphore may have the address
+// of its semaphore now. Only the first word shows the difference: in a living object it is the number of references,
+// and in a freed object it is null or the address of another free object. From 3.14 on, this word also has flags in its
+// upper 16 bits.
 bool is_alive(const image::Memory& memory, std::uint64_t object) {
   constexpr std::uint64_t kMostReferences = std::uint64_t{1} << 20U;
   const auto word = memory.value<std::uint64_t>(object);
@@ -52,8 +52,8 @@ bool is_alive(const image::Memory& memory, std::uint64_t object) {
   return references != 0 && references <= kMostReferences;
 }
 
-// The object whose field `handle` is at some address. `is_certain` is false in a build without the GIL, where a freed
-// object looks like a living one.
+// A SemLock object that was found in memory. `is_certain` is false in a build without the GIL, where a freed object
+// looks like a living one.
 struct Found {
   SemLock object;
   bool is_certain = false;
@@ -97,8 +97,8 @@ bool is_named_semaphore(const model::Wait& wait) {
          wait.use == model::FutexUse::kUnknown && wait.path.find("/sem.") != std::string::npos;
 }
 
-// True if the thread is in put() of a multiprocessing.Queue. It waits for a free place in the queue. The semaphore that
-// counts the free places looks like a lock if the queue has one place. (billiard has the same file.)
+// True if the thread is in put() of a multiprocessing.Queue, and waits there for a free place in the queue. If the
+// queue has only one place, the semaphore that counts the free places looks like a lock. (billiard has the same file.)
 bool waits_for_place_in_queue(const model::Wait& wait) {
   return std::ranges::any_of(wait.stack.frames, [](const model::Frame& frame) {
     return frame.function == "put" &&
@@ -162,8 +162,7 @@ class HolderSearch {
   }
 
   Scene& scene_;
-  // The address of the object in the process that was looked at last. In a forked child the address is the same as in
-  // its parent.
+  // SemLock::handle_address in the process that was looked at last. In a forked child it is the same as in its parent.
   std::uint64_t hint_ = 0;
   std::uint64_t budget_ = files::kMaxSemaphoreSearchBytes;
 };

@@ -22,14 +22,14 @@ struct SemLock {
   bool is_lock = false;
 };
 
-// Finds the object for the semaphore at address `semaphore` of the process. `hint`: the address of the object in the
+// Finds the object for the semaphore at address `semaphore` of the process. `hint`: SemLock::handle_address in the
 // parent or in a child, or 0. `budget`: bytes of memory that may still be searched. nullopt: there is no such object,
 // the budget was too small, or several objects look alike.
 std::optional<SemLock> find_sem_lock(const image::Image& image, std::uint64_t semaphore, std::uint64_t hint,
                                      std::uint64_t& budget);
 
-// Sets `semaphore_use` of each wait for a semaphore of multiprocessing that no process can end, and adds the holder to
-// its wakers.
+// For each wait for a semaphore of multiprocessing that is proven never to end: sets `semaphore_use`, if the objects of
+// the processes show it. If one process holds the semaphore as a lock, adds the holder to the wakers of the wait.
 void find_semaphore_holders(Scene& scene);
 
 }  // namespace forksight::inspect

@@ -33,7 +33,7 @@ constexpr int kReadsInARow = 40;
 constexpr std::size_t kMostSpinners = 16;
 // a loop that waits is small; a loop that computes is unrolled, or calls functions
 constexpr std::uint64_t kMostCode = 512;
-constexpr std::uint64_t kMostStack = 256;  // the loop may call pause or sched_yield
+constexpr std::uint64_t kMostStack = 256;  // a call in the loop, of pause or sched_yield, moves the stack pointer
 
 struct Range {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
@@ -122,8 +122,8 @@ class Looks {
     }
   }
 
-  // True if all threads that wait for some lock have stayed in place. If one of them gets the lock, the lock is not
-  // lost.
+  // True if there is a lock for which all waiting threads have stayed in place. (If one of these threads gets the lock,
+  // the lock is not lost.) Also true if a thread for which no lock is known has stayed in place.
   bool any_stayed() const {
     return std::ranges::any_of(seen_, [&](const Seen& seen) {
       if (seen.spinner.word == 0) return has_stayed(seen);

@@ -28,7 +28,7 @@ bool is_of_runtime(const model::Frame& frame) {
          name.starts_with("futex_abstimed_wait") || name == "syscall";
 }
 
-// Counts the innermost frames, up to the program's own code.
+// Counts the innermost frames that are not the program's own code.
 std::size_t count_runtime_frames(const model::Stack& stack) {
   const auto end = std::find_if_not(stack.frames.begin(), stack.frames.end(), is_of_runtime);
   return static_cast<std::size_t>(end - stack.frames.begin());
@@ -105,8 +105,8 @@ auto find_call(const model::Stack& stack, std::initializer_list<std::string_view
   });
 }
 
-// True if an atfork handler runs, and not only fork() itself, which always ends. Then the stack has a frame further in
-// than fork() that is not of libc.
+// True if an atfork handler runs: then the stack has a frame inside of fork() that is not of libc. If only frames of
+// libc are there, the result is false, because fork() itself always ends.
 bool is_in_fork_handler(const model::Stack& stack) {
   const auto fork = find_call(stack, {"fork", "libc_fork", "run_prefork_handlers", "run_postfork_handlers"});
   if (fork == stack.frames.end()) return false;

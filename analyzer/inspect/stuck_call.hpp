@@ -35,8 +35,8 @@ using CalleeOf = std::function<std::string(const model::Frame& caller)>;
 // Both arguments must outlive the result.
 CalleeOf make_callee_of(const image::Image& image, symbols::Symbolizer& symbolizer);
 
-// Finds the call that a thread is in, from its stack. A spinning thread is in no system call. For such a thread the
-// registers are needed, too.
+// Finds the call that a thread is in, from its stack and its system call. A spinning thread is in no system call. For
+// such a thread the registers are needed, too. If no call is recognised, the kind is kUnknown.
 StuckCall recognise(const image::Thread& thread, const model::Stack& stack, const CalleeOf& callee_of,
                     const abi::Libc& libc);
 

@@ -52,8 +52,8 @@ bool has_test_for_waiters(CodeBytes code) {
   return false;
 }
 
-// Returns the kind of condition variable. It is known from the first word of its argument that the function reads, by
-// mov disp8(%rdi), %reg. That word is __wrefs.
+// Returns the kind of condition variable that the function works on. The first word of the condition variable that the
+// function reads is __wrefs. The offset in that instruction, mov disp8(%rdi), %reg, shows the kind.
 abi::ConditionKind decode_first_word(CodeBytes code) {
   constexpr std::size_t kNear = 16;
   for (std::size_t i = 0; i + 3 <= code.size(); ++i) {

@@ -26,7 +26,8 @@ struct LockState {
   }
 };
 
-// nullopt: there are too few bytes, or the libc is not known.
+// Decodes the bytes of a lock of this kind. nullopt: there are too few bytes, the libc is not known, or the lock is not
+// one of libc (kPython).
 std::optional<LockState> decode_lock(model::LockKind kind, std::span<const std::uint8_t> memory, const abi::Libc& libc);
 
 }  // namespace forksight::libc

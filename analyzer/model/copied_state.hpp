@@ -42,7 +42,7 @@ struct FileLockUse {
   std::int32_t owner = 0;     // pid of the process that took the lock
   std::int32_t other = 0;     // kMissed: pid of a process with a lock that excludes this one; 0: none
   bool file_changed = false;  // kForeignUnlock: the file was written to after the fork
-  bool writer_known = false;  // the next two members are known: who has written to any file since the fork
+  bool writer_known = false;  // true: the next two members show who has written to any file since the fork
   bool child_wrote = false;
   bool parent_wrote = false;
   Stack stack;

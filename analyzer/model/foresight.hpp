@@ -11,7 +11,7 @@
 
 namespace forksight::model {
 
-// When a thread lived. The clock belongs to the process, and advances by one whenever a thread is made or joined. The
+// When a thread lived, by a clock of its process. The clock advances by one whenever a thread is made or joined. The
 // moment of a thread is the time of this clock when the thread began, or last made or joined another thread. Moments of
 // two threads are comparable only through the births and joins between them (diagnose/precedence.hpp).
 struct ThreadLife {
@@ -23,7 +23,7 @@ struct ThreadLife {
   bool is_followed = true;       // false: the thread may have been joined without a record
 };
 
-// One of several locks that a thread holds. The number distinguishes it from another lock at the same address.
+// A lock in a LockOrder. Its number distinguishes it from a lock that is at the same address at another time.
 struct OrderedLock {
   std::uint64_t number = 0;
   bool shared = false;  // held only to read
@@ -63,7 +63,7 @@ struct RacyTouch {
   ThreadId holder = 0;  // the one of the parent's other threads that held the lock for the longest time
   Stack stack;
   Stack held_at;
-  double share = 0;               // the part of the window in which the parent's other threads held it: 0 to 1
+  double share = 0;               // the part of the window in which the parent's other threads held the lock: 0 to 1
   std::vector<TimeSlice> slices;  // of that window, in order of time
   // The window lasts from the moment when the parent made its second thread until the fork.
   std::uint64_t window_ns = 0;

@@ -77,7 +77,7 @@ struct Held {
   LockId lock = 0;
   ThreadId holder = 0;
   Stack acquired_at;  // may be empty, if the fork came after the thread took the lock and before the shim recorded that
-  Stack holder_now;   // where the holder is now, if it is known that it still holds the lock
+  Stack holder_now;   // where the holder is now; empty: it is not known whether it still holds the lock
   bool by_forking_thread = false;
   // It is not known whether the fork lost the holder: a thread of the process itself may hold the lock, or a thread
   // that has ended may have left it locked.
@@ -109,7 +109,7 @@ struct CallInFlight {
   ThreadId thread = 0;
   Stack called_at;
   bool by_forking_thread = false;
-  bool ended = false;  // the fork waited until the call ended, so the child lost nothing of it
+  bool ended = false;  // the fork waited until the call ended, so the call did the child no harm
 };
 
 // A standard stream that another thread had locked at a fork.
@@ -142,7 +142,7 @@ struct Pool {
   std::uint32_t workers_lost = 0;
   std::uint64_t workers_total = 0;  // workers of all threads that started regions
   std::vector<ThreadId> workers;    // those of the lost workers that are known
-  Stack made_at;                    // where the region was that made the pool
+  Stack made_at;                    // where a worker of the pool was created
   std::optional<CureMethod> cure;
   CureResult cure_result = CureResult::kApplied;
 };
@@ -313,11 +313,11 @@ struct Touch {
   std::uint32_t clause = 0;    // kParallel: its num_threads clause; 0: none
   bool timed = false;          // the call has a deadline
   bool is_team_guess = false;  // kParallel: the runtime may have chosen fewer threads (OMP_DYNAMIC)
-  // no record of the fork names the holder: only the owner in the lock's memory is a lost thread
+  // no record of the fork names the holder, but the lock's memory names a lost thread as its owner
   bool by_owner = false;
   SyncOperation operation = SyncOperation::kNone;  // kCondition, kBarrier
   bool is_stolen = false;                          // kCondition: the signal went to a waiter of the parent
-  bool cured = false;                              // a cure let it pass (kParallel, kLibcCall)
+  bool cured = false;                              // kParallel, kLibcCall: because of a cure, the operation did no harm
   std::uint64_t object = 0;                        // kFutexWait: address of the word; kTimerWait: the set of signals
   std::string object_name;                         // "ready", "queue+0x40"; "" if it is not in a module
   std::string object_module;                       // path of the module that has it; "" for heap and stack
@@ -330,7 +330,7 @@ struct Touch {
 
 enum class Liveness {
   kUnknown,
-  kAwake,  // could go on
+  kAwake,  // it may continue
   kDead,   // proven: no task can wake any of its threads
   // no task can wake it, only a signal handler: one of the process itself, or one of a process for which it waits
   kDeadButForSignal,
@@ -376,7 +376,7 @@ struct Process {
   // signal: because of a timer, or because a child ends.
   bool may_be_timed_out = false;
   std::uint64_t unheard_for_ms = 0;  // how long the first of `unheard_signals` was seen to be pending
-  std::optional<PythonId> python;    // its Python stacks; `run` asked for them when it was stuck
+  std::optional<PythonId> python;    // its Python stacks: read from its memory, or written because `run` asked for them
   int python_signal = 0;             // the signal by which the process can be asked for its Python stacks; 0: none
   std::uint64_t shim_start = 0;      // where the shim is mapped according to its traces; 0: not known
   bool has_execed = false;           // it called exec after its fork, and so lost what it had inherited

@@ -51,12 +51,14 @@ struct Waker {
   std::string via;       // "mutex", "join", "GIL", "wait4", "pipe", "socket", "flock" ...
 };
 
-// Two kinds of waker that could end a wait although the thread does not wait for them. As long as such a process can
-// run, the wait is not proven to last. Such a process is neither a cause of the wait nor a member of a ring.
+// Two values of Waker::via. Such a waker could end a wait although the thread does not wait for it. As long as such a
+// process can run, the wait is not proven to last. Such a process is neither a cause of the wait nor a member of a
+// ring.
 inline constexpr const char* kViaShutdown = "shutdown";     // it has the waiter's own end of the socket
 inline constexpr const char* kViaReceiving = "SCM_RIGHTS";  // it could take a descriptor out of a socket's queue
 
-// The process that holds a lock of Python's multiprocessing, as the counts of its own Python object say.
+// Waker::via of the process that holds a lock of Python's multiprocessing, according to the counts in its Python
+// object.
 inline constexpr const char* kViaSemaphoreLock = "semaphore lock";
 
 inline bool is_waited_for(const std::string& via) { return via != kViaShutdown && via != kViaReceiving; }
@@ -82,7 +84,8 @@ struct Ender {
   char state = '?';              // kProcess: state of that process or thread, as in /proc/PID/stat
   bool is_frozen = false;        // kProcess: its control group is frozen
   bool may_have_written = true;  // kProcess: false: it has written nothing since it began
-  // the other kinds: "a handler of SIGTERM", "whoever opens it for writing"; kContinue: the command for that
+  // all kinds except kProcess: "a handler of SIGTERM", "whoever opens it for writing"; kContinue: the command that
+  // continues the thread
   std::string what;
   std::optional<std::uint64_t> in_ms;  // kTimer: the remaining time, if it is known
 };
@@ -118,20 +121,19 @@ struct Wait {
   bool is_shared = false;             // kFutex: the word is in a shared mapping, or the operation is not private
   char state = '?';                   // /proc/PID/stat field 3
   FutexUse use = FutexUse::kUnknown;  // kFutex
-  // for a mutex, a GIL, or a rwlock that is held for writing: the tid of the owner; for a join: of the thread to be
-  // joined
+  // mutex, GIL, or rwlock that is held for writing: the tid of the owner; join: the tid of the thread to be joined
   std::int32_t owner = 0;
   std::uint32_t readers = 0;  // for a rwlock: the number of readers that hold it
   MutexType mutex_type = MutexType::kUnknown;
-  bool owner_is_gone = false;  // no task has that tid any more
-  // of a mutex: `owner`, the first thread of a forked process, has held it since before the fork
+  bool owner_is_gone = false;  // no task has the tid `owner` any more
+  // mutex: `owner` is the first thread of a forked process, and has held the mutex since before the fork
   bool is_inherited = false;
   std::int32_t fd = -1;           // the descriptor for which the thread waits; -1: none
   std::string path;               // "pipe:[17]", "/run/a.lock"; for a shared word, the file that is mapped there
   std::string object_name;        // for a word that is a global: "queue_mutex"
   std::string object_module;      // path of the module that contains the word
   std::uint64_t module_bias = 0;  // load address of that module
-  bool wakers_known = false;      // `wakers` are all that could end this wait, apart from signal handlers
+  bool wakers_known = false;      // `wakers` has all that could end this wait, except signal handlers
   std::vector<Waker> wakers;
   bool is_stuck = false;  // proven: none of `wakers` will ever end this wait
   // A running thread of the process may cancel this thread at any instruction.

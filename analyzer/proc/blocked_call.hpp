@@ -14,10 +14,11 @@ namespace forksight::proc {
 
 struct BlockedCall {
   Syscall call;          // if not in_syscall: the thread waits for a page of a mapped file
-  std::string identity;  // the text stays the same until the thread has left this call
+  std::string identity;  // this text stays the same until the thread has left the call
 };
 
-// nullopt: the thread runs, or sleeps in a call that is not for a file.
+// Returns the call in which the thread is blocked. nullopt: the thread runs, or sleeps in a call that is not for a
+// file.
 std::optional<BlockedCall> find_blocked_call(std::int32_t pid, std::int32_t tid);
 
 // Finds the file systems that may be the reason why the call does not return. Leaves out the root file system, and file

@@ -71,8 +71,8 @@ bool is_stream(const ReadWord& read, const abi::ThreadLayout& layout, std::uint6
   if (read(lock->owner, 8) != lock->owner || read(lock->owner + abi::kSelfInThread, 8) != lock->owner) return false;
   const auto tid = read(lock->owner + layout.tid, 4);
   if (!tid) return false;
-  // The kernel clears the tid when the thread ends, and pthread_join() sets it to -1. So the owner can no longer be
-  // named.
+  // The kernel clears the tid in the struct pthread when the thread ends, and pthread_join() sets it to -1. So the tid
+  // of an owner that has ended is not known.
   if (static_cast<std::int32_t>(*tid) <= 0) return true;
   found.use = model::FutexUse::kMutex;
   found.owner = static_cast<std::int32_t>(*tid);

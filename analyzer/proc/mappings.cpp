@@ -39,8 +39,8 @@ bool is_at_fixed_address(const ProcessMemory& memory, std::uint64_t start) {
          std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_type == ET_EXEC;
 }
 
-// The folder of the mapped file; "" if it cannot be found. If the process has its own mount namespace, the folder is
-// searched below the root of the process. It must then be in the file system of the mapped file.
+// Returns the folder of the mapped file; "" if it cannot be found. If the process has its own mount namespace, the
+// folder is searched below the root of the process. Then the folder must be in the file system of the mapped file.
 std::string folder_of(std::int32_t tid, const SharedPlace& place) {
   const std::string folder = place.path.substr(0, place.path.rfind('/'));
   if (read_link("/proc/self/ns/mnt") == read_link(proc_path(tid, "ns/mnt"))) return folder;
@@ -51,7 +51,7 @@ std::string folder_of(std::int32_t tid, const SharedPlace& place) {
                                                                                                   : std::string();
 }
 
-// Returns the mappings of libc and of libpthread; null for each that does not exist.
+// Returns the mappings of libc and of libpthread; null for a library that is not mapped.
 std::pair<const Mapping*, const Mapping*> find_libc_mappings(const std::vector<Mapping>& mappings) {
   const auto find_file = [&](bool (*has_the_name)(std::string_view)) -> const Mapping* {
     const auto found = std::ranges::find_if(mappings, [&](const Mapping& mapping) {

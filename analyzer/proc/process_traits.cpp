@@ -68,8 +68,9 @@ Peak read_peak(std::int32_t tid) {
   return {true, static_cast<std::uint64_t>(parse_decimal(field).value_or(0))};
 }
 
-// For two processes whose memory the kernel refuses to compare. The peak belongs to the memory and never shrinks. So
-// two processes that share their memory cannot have different peaks at the same moment. nullopt: a peak cannot be read.
+// For two processes whose memory the kernel refuses to compare: false if their peaks show that they do not share it.
+// The peak belongs to the memory and never shrinks. So two processes that share their memory cannot have different
+// peaks at the same moment. nullopt: a peak cannot be read.
 std::optional<bool> may_share(std::int32_t tid, std::int32_t other) {
   const Peak before = read_peak(tid);
   const Peak peak = read_peak(other);
@@ -103,8 +104,8 @@ Sharing MemorySharers::find(std::int32_t pid, std::int32_t tid, std::vector<std:
     }
     const long order = ::syscall(SYS_kcmp, tid, other, KCMP_VM, 0, 0);
     if (order == 0) found.push_back(other);
-    // EPERM: the other process has other rights. It may have got the memory first, and have changed its rights then.
-    // ESRCH: the other process has ended, or is a kernel thread.
+    // EPERM: the other process has other rights. It may share the memory and have changed its rights later. ESRCH: the
+    // other process has ended, or is a kernel thread.
     if (order < 0 && errno != EPERM && errno != ESRCH && errno != EACCES) return Sharing::kUnknown;
     if (order < 0 && errno != ESRCH) {
       const auto perhaps = may_share(tid, other);

@@ -57,7 +57,8 @@ bool is_default_handler(const ReadMemory& read, std::uint64_t object) {
   });
 }
 
-// What every table of handlers has in common. The other entries may differ, because a program may have begun with
+// True if the words have what every table of handlers has in common: entries for SIGKILL and SIGSTOP that are the same
+// number, and a first entry without a function. The other entries may differ, because a program may have begun with
 // ignored signals, and a script may set a handler for each signal. But nobody can change SIGKILL and SIGSTOP: both have
 // the object for SIG_DFL, which is the number 0. There is no signal 0, so the function of the first entry is null.
 bool is_table(std::span<const std::uint64_t> table, const ReadMemory& read) {
@@ -92,7 +93,8 @@ std::optional<bool> has_default_interrupt(std::int32_t tid) {
   std::uint64_t left = kMaxOfAll;
   for (std::size_t i = 0; i < mappings.size(); ++i) {
     const Mapping& mapping = mappings[i];
-    // Takes the data of the module. Its zeroed part (.bss) may be an anonymous mapping behind the file's mapping.
+    // Searches the data of the interpreter. The zeroed part of the data (.bss) may be an anonymous mapping behind the
+    // file's mapping.
     const bool follows =
         i > 0 && mapping.path.empty() && mappings[i - 1].end == mapping.start && is_interpreter(mappings[i - 1].path);
     const bool is_data = mapping.writable && !mapping.shared && (follows || is_interpreter(mapping.path));

@@ -39,8 +39,8 @@ Finding describe(const Evidence& evidence, const model::Fork& fork) {
   finding.harm = stream != nullptr ? Certainty::kProven : Certainty::kLikely;
   finding.cause = stream != nullptr ? Certainty::kProven : Certainty::kPossible;
   finding.outcome = Outcome::kHang;
-  // Without a stream it is not known what the futex belongs to. Then a signal handler may end the wait, and the program
-  // may be meant to sleep until it does.
+  // If the futex is not the lock of a stream, it is not known what it belongs to. Then a signal handler may end the
+  // wait, and the program may be meant to sleep until that handler runs.
   if (stream == nullptr && has_way_out(child)) set_may_be_intended(finding);
   finding.culprit.kind = CulpritKind::kLock;
   const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;

@@ -14,7 +14,7 @@ namespace forksight::rules {
 
 namespace {
 
-// After so long, a pending signal would have woken the process.
+// The shortest sleep that counts. A signal that was still pending would have woken the process within this time.
 constexpr std::uint64_t kLeastRestMs = 100;
 
 bool is_woken_by_children(const model::Wait& wait) {

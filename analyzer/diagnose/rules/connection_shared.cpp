@@ -1,8 +1,8 @@
-// Several processes of a fork send into one connection, or receive from it. Bytes of one process get between the bytes
-// of another, and answers go to the process that reads first. It is likely a fault if a child used the connection, then
-// another process used it, and then the child used it again. If no child did so, each process may have been done with
-// the connection before the next one used it. Some correct programs have one process that only sends and another that
-// only receives.
+// Parent and children of a fork send into one connection, or receive from it. Bytes of one process get between the
+// bytes of another, and answers go to the process that reads first. It is likely a fault if a child used the
+// connection, then another process used it, and then the child used it again. If no child did so, each process may have
+// been done with the connection before the next process used it. Some correct programs have one process that only sends
+// and another that only receives.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -29,7 +29,8 @@ std::vector<const ShareUse*> find_uses(const Share& share, ShareUseKind kind) {
 }
 
 // True if a child used the connection again after another process had used it. Then two processes use it during the
-// same time. Uses by the owner do not show this, because the owner lives on in any case.
+// same time. Later uses by the owner of the connection do not show this, because an owner may well use it again after
+// its children are done with it.
 bool is_used_in_turns(const Share& share, const std::vector<const ShareUse*>& uses) {
   for (std::size_t i = 0; i < uses.size(); ++i) {
     if (uses[i]->process == share.owner) continue;

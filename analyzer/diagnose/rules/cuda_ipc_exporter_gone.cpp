@@ -1,6 +1,6 @@
-// A process has device memory of another process open when that process frees it or ends. This is undefined in CUDA. A
-// free is reported as soon as the order of the calls is known. An end is reported only if the memory was used
-// afterwards, because processes that end one after the other harm nobody.
+// A process has device memory of another process open when that other process frees the memory or ends. This is
+// undefined in CUDA. A free is reported as soon as the order of the calls is known. An end is reported only if the
+// memory was used afterwards, because processes that end one after the other harm nobody.
 #include <fmt/core.h>
 
 #include <vector>

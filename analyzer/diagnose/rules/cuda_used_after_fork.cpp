@@ -1,6 +1,6 @@
 // A forked child calls the CUDA driver, which its parent had initialised before the fork. The driver refuses every such
-// call, even cuInit. The driver's own answer is the proof. There is one finding for each process, because many refusals
-// follow the first.
+// call, even cuInit. The driver's own answer is the proof. There is one finding for each process and not one for each
+// call, because many refusals follow the first.
 #include <fmt/core.h>
 #include <sys/wait.h>
 

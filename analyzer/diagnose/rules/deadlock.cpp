@@ -57,7 +57,7 @@ bool is_in_task(const model::Wait& wait) {
   });
 }
 
-// What these waits have in common. It selects the words of the finding.
+// What the waits of a finding have in common. The story selects the words of the finding.
 enum class Story { kPlain, kBarrier, kTask, kPromise };
 
 Story find_story(const Sleepers& sleepers) {
@@ -75,8 +75,8 @@ Story find_story(const Sleepers& sleepers) {
   return Story::kPlain;
 }
 
-// True if the fork that made the process, or the fork that made one of its ancestors, lost threads. One of these
-// threads may have been the one that should end the wait.
+// True if the fork that made the process, or the fork that made one of its ancestors, lost threads. Such a lost thread
+// may be the one that should have ended the wait.
 bool has_lost_threads(const model::Model& model, model::ProcessId id) {
   std::unordered_set<model::ProcessId> seen;
   while (seen.insert(id).second) {
@@ -116,9 +116,9 @@ std::vector<model::ProcessId> find_bound(const model::Model& model, model::Proce
   return bound;
 }
 
-// If a signal handler could end a wait, nothing is proven: the program may be meant to sleep until then. Python's own
-// handler of SIGINT does not count: it exists for Ctrl-C, and a program that only Ctrl-C wakes was not meant to go on
-// by itself.
+// Sets the certainty and the outcome. If a signal handler could end a wait, nothing is proven: the program may be meant
+// to sleep until then. Python's own handler of SIGINT does not count: it exists for Ctrl-C, and a program that only
+// Ctrl-C wakes was not meant to go on by itself.
 void set_certainty(const Evidence& evidence, const std::vector<model::ProcessId>& bound, Finding& finding) {
   const auto is_beyond = [&](model::ProcessId id) { return no_signal_can_wake(evidence.process(id)); };
   finding.harm = std::ranges::all_of(bound, is_beyond) ? Certainty::kProven : Certainty::kLikely;
@@ -144,15 +144,15 @@ Sleepers list_sleepers(const model::Model& model, const std::vector<model::Proce
   return all;
 }
 
-// True for the futex words that libstdc++ keeps in a pool for many waits. The name of that pool says nothing about this
-// wait.
+// True if the thread waits on a futex word of the pool that libstdc++ keeps for many waits. The name of that pool says
+// nothing about this wait.
 bool is_private_name(const model::Wait& wait) {
   return wait.object_name.find("__waiter_pool_base") != std::string::npos;
 }
 
 std::string what(const model::Wait& wait) {
   if (wait.kind != model::WaitKind::kFutex) {
-    constexpr std::string_view kIn = "in ";  // `call` is text such as "in wait4"
+    constexpr std::string_view kIn = "in ";  // `call` is, for example, "in wait4"
     return wait.call.starts_with(kIn) ? wait.call.substr(kIn.size()) : "a system call";
   }
   if (const std::string called = python::operation(wait.stack); !called.empty()) return called + "()";

@@ -1,6 +1,6 @@
-// A lock of flock() or of an open file description (F_OFD_SETLK) belongs to parent and child alike. If the child
-// releases it, the parent has lost it, too. The rule reports this if the parent did not know it: the parent later
-// released a lock that it no longer had.
+// After a fork, a lock of flock() or of an open file description (F_OFD_SETLK) belongs to parent and child alike. If
+// the child releases it, the parent has lost it, too. The rule reports this only if the parent did not know it: the
+// parent later released a lock that it no longer had.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // A signal handler forked. The child goes on inside of the handler. The code that the signal interrupted may hold a
-// lock. Only that code would release the lock, and it is further down on the child's own stack.
+// lock. Only that code would release the lock, and that code, further down on the child's own stack, goes on only after
+// the handler has returned.
 #include <fmt/core.h>
 
 #include <algorithm>

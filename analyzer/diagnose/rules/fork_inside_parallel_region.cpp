@@ -1,7 +1,7 @@
-// A process forked between the beginning and the end of a parallel region. The child has one thread of a team, and the
-// team still counts the others. At the end of this region, or in the next region, the child waits for the others
-// (libgomp) or crashes (LLVM's libomp). No cure works, because the state of the team is on the stacks of threads that
-// do not exist in the child.
+// A process forked between the beginning and the end of a parallel region. The child has one thread of a team, but the
+// team still counts its other threads. At the end of this region, or in the next region, the child waits for these
+// threads (libgomp) or crashes (LLVM's libomp). No cure works, because the state of the team is on the stacks of
+// threads that do not exist in the child.
 #include <fmt/core.h>
 #include <signal.h>
 #include <sys/wait.h>

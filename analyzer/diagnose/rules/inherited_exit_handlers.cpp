@@ -21,10 +21,11 @@ bool is_crash(int signal) {
   return signal == SIGSEGV || signal == SIGABRT || signal == SIGBUS || signal == SIGFPE || signal == SIGILL;
 }
 
-// exit() never returns, so a missing return is no evidence.
+// Returns how the child's exit() ended; nullopt: nothing shows a hang or a crash. exit() never returns, so a missing
+// return is no evidence.
 std::optional<CallEnd> find_end_of_exit(const Evidence& evidence, const model::Touch& touch) {
   const model::Process& child = evidence.process(touch.process);
-  // Here the process went on and touched something else. The finding is about that touch.
+  // The process went on and touched something else. The finding is about that touch.
   if (!evidence.find_hang(touch)) return std::nullopt;
   if (is_proven_dead(child)) return CallEnd{Certainty::kProven, Outcome::kHang};
   if (child.liveness == model::Liveness::kSpinning) return CallEnd{Certainty::kLikely, Outcome::kHang};

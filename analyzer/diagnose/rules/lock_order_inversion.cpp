@@ -52,7 +52,7 @@ std::string name_locks(const model::Model& model, const orders::Ring& ring) {
   return fmt::format("{} and {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
 }
 
-// "... takes rw_lock to write at ..."
+// Returns a part of the summary, such as "thread 12 takes cache_mu, then queue_mu at app.c:31".
 std::string describe(const model::Model& model, const orders::Link& link) {
   const model::LockOrder& order = *link.order;
   const std::string thread = words::thread(model.threads[order.thread]);

@@ -2,8 +2,8 @@
 // os.fork(), the queue still counts on a feeder thread that does not exist there. So what the child puts stays in its
 // buffer. It is not known whether the child put something before it fell asleep, so the finding is likely and not
 // proven. A queue of forksight itself (ipc/, feed::thread) has such a thread, too. Its handle refuses to work in the
-// child, but to do so it must first take the lock of its list. A thread of the parent may have held that lock at the
-// fork. The shim records this.
+// child, but before it can refuse, it must take the lock of the queue's list. A thread of the parent may have held that
+// lock at the fork. Then the shim records the touch of the lock.
 #include <fmt/core.h>
 
 #include <map>
@@ -21,7 +21,8 @@ namespace forksight::rules {
 
 namespace {
 
-// Adds the processes that wait for `child`, directly or through others; `child` may wait for them, too.
+// Adds to the victims the processes that are proven dead and wait for `child`, directly or through others. `child` may
+// wait for them, too.
 void add_waiting(const model::Model& model, model::ProcessId child, Finding& finding) {
   std::multimap<model::ProcessId, model::ProcessId> waiting;  // indexed by the process that is waited for
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
@@ -38,8 +39,7 @@ void add_waiting(const model::Model& model, model::ProcessId child, Finding& fin
   reached.erase(child);
   for (const model::ProcessId id : reached) {
     const model::Process& process = model.processes[id];
-    // attach_victims() adds the processes that are only victims, for every rule. So this adds only processes that are
-    // proven dead.
+    // For every rule, attach_victims() adds the processes whose state is "victim".
     if (is_proven_dead(process)) finding.victims.push_back({process.pid, process.waits_via});
   }
 }

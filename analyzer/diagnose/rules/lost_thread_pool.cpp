@@ -49,7 +49,7 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& wait, c
   }
   finding.fixes.push_back({owner.fix});
   if (words::is_python(child)) {
-    // For some owners the advice in owners.def says this already.
+    // For some owners the advice in owners.def already names the start methods.
     if (std::string_view(owner.fix).find("set_start_method") == std::string_view::npos) {
       finding.fixes.push_back(
           {"In Python, start workers with multiprocessing.set_start_method(\"forkserver\") or \"spawn\"."});

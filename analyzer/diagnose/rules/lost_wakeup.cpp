@@ -1,8 +1,8 @@
 // A forked child lost threads, and is proven to sleep for ever in a futex. No recorded touch of a lock or pool explains
 // the wait, so one of the lost threads may be the thread that should have ended it. If the program made the futex call
 // by syscall(), a touch records the wait. The stack of the touch shows for what the program waits: a future, an atomic,
-// a latch. If the call came from inside of libc, this is not known. The rule does not report a wait for a word of the
-// program's own in a core, if the program may have signal handlers.
+// a latch. If the call came from inside of libc, it is not known for what the program waits. The rule does not report a
+// wait for a word of the program's own in a core, if the program may have signal handlers.
 #include <fmt/core.h>
 
 #include "diagnose/evidence.hpp"

@@ -38,7 +38,7 @@ std::optional<Fate> fate_of(const Evidence& evidence, const model::Touch& touch)
   // A call that has not returned may just wait for a message that comes late. A victim waits for a process that another
   // finding explains. So only a process that is proven dead counts as hanging.
   if (evidence.find_hang(touch) && is_proven_dead(process)) return Fate::kHangs;
-  // MPI ends a process itself when a call fails, unless it was told otherwise.
+  // MPI itself ends a process in which a call fails, unless the program has set another error handler.
   const bool failed =
       process.exit_status && !(WIFEXITED(*process.exit_status) && WEXITSTATUS(*process.exit_status) == 0);
   if (failed) return Fate::kEndedInside;

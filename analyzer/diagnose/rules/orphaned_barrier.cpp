@@ -1,8 +1,8 @@
 // Some threads had arrived at a barrier before the fork, and the copy of the barrier in the child still counts them. If
 // threads of the child complete the round that the lost threads began, the barrier lets them pass too early, because it
 // counted threads that do not exist. pthread_barrier_destroy() waits until the lost threads have left, which never
-// happens. A wait in the child hangs for another reason: the threads that had arrived are counted, so another thread is
-// missing. The fork may have left the missing thread behind, too, but nothing proves that.
+// happens. A wait in the child hangs for another reason: the lost threads that had arrived are counted, so the thread
+// for which the barrier waits is another one. The fork may have left that thread behind, too, but nothing proves this.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"

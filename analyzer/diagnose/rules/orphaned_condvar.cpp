@@ -1,7 +1,8 @@
 // At the fork, other threads waited on a condition variable, and its copy in the child still counts them. These lost
-// waiters never leave, so a call hangs if it waits until they have left. A destroy always does so. A signal or
-// broadcast does so if it needs the group in which the lost waiters are. A signal may also go to a lost waiter while a
-// waiter of the child sleeps on.
+// waiters never leave, so a call hangs if it waits until they have left. pthread_cond_destroy() always waits for this.
+// glibc keeps the waiters in two groups: signals go to the first group, and new waiters join the second. Up to glibc
+// 2.40, a signal or broadcast that must switch the groups waits until all waiters have left the first group. A signal
+// may also go to a lost waiter, while a waiter of the child sleeps on.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -18,7 +18,8 @@ void orphaned_semaphore(const Evidence& evidence, std::vector<Finding>& findings
     const auto orphan = locks::find_orphan(evidence, touch);
     if (!orphan || orphan->lock.kind != model::LockKind::kSemaphore) continue;
     if (words::is_python_semaphore(touch.stack)) continue;  // rule python-lock-orphaned
-    // A signal interrupted the call: sem_wait() reports that, and its callers call it again.
+    // A signal interrupted the call: it returned although it had no deadline and forksight did nothing to the
+    // semaphore. The callers of sem_wait() then call it again.
     if (touch.returned && !touch.timed && touch.action == model::TouchAction::kNone) continue;
     auto end = locks::find_end(evidence, touch);
     if (!end) continue;
@@ -36,7 +37,8 @@ void orphaned_semaphore(const Evidence& evidence, std::vector<Finding>& findings
       if (has_way_out(child)) continue;  // a handler may post it: a healthy program waits like this
       *end = {Certainty::kLikely, Outcome::kMayHang};
     }
-    // Perhaps nobody would have posted the semaphore before the deadline, not even in the parent.
+    // The call returned at its deadline. Perhaps no thread would have posted the semaphore before that, not even in the
+    // parent.
     if (touch.returned) end->harm = std::min(end->harm, Certainty::kLikely);
     Finding finding = evidence.begin_finding("orphaned-semaphore", touch);
     finding.harm = end->harm;

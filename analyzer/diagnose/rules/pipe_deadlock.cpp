@@ -17,7 +17,7 @@ namespace forksight::rules {
 
 namespace {
 
-// Returns the end of the summary, if the waiting process itself has the other end of its pipe or socket.
+// Returns the last part of the summary about a process that waits at a pipe or socket whose other end it has itself.
 std::string tell_own_end(const model::Wait& wait, std::int32_t own) {
   std::set<std::int32_t> others;
   for (const model::Waker& waker : wait.wakers) {

@@ -30,8 +30,8 @@ std::size_t find_reader(const cycles::Cycle& cycle) {
   return static_cast<std::size_t>(first - cycle.begin());
 }
 
-// Lists the processes that have a writing end, with their descriptors. If a process has many descriptors, or there are
-// many processes, gives only the number of the further ones.
+// Lists the processes that have a writing end, with their descriptors. If a process has many descriptors, the list
+// gives only the number of the further ones. The same holds if there are many processes.
 std::string name_holders(const model::Wait& wait, std::int32_t own) {
   constexpr std::size_t kMostDescriptors = 4;  // the most descriptors that are listed of one process
   constexpr std::size_t kMostProcesses = 16;
@@ -70,8 +70,8 @@ bool has_lost_kin(const model::Model& model, const model::Process& reader) {
   return has_lost(reader) || (parent != nullptr && has_lost(*parent));
 }
 
-// True if the process waits for process `pid`. If a holder waits for the reader, it may be a worker that has nothing to
-// do yet.
+// True if the process waits for process `pid`. A process that has a writing end and waits for the reader may be a
+// worker that has nothing to do yet.
 bool waits_for(const model::Process& process, std::int32_t pid) {
   return std::ranges::any_of(process.waits, [&](const model::Wait& wait) {
     return std::ranges::any_of(wait.enders, [&](const model::Ender& ender) { return ender.pid == pid; });
@@ -79,7 +79,8 @@ bool waits_for(const model::Process& process, std::int32_t pid) {
 }
 
 // True if the process has a writing end, and nothing suggests that it will ever write. It sleeps, and has written
-// nothing since it was forked. The descriptor is not one of the standard streams, because these are passed on purpose.
+// nothing since it was forked. Its descriptor is not one of the standard streams, because programs pass these on
+// purpose.
 bool is_suspect(const model::Model& model, const model::Process& reader, const model::Ender& ender) {
   const bool stands_out = ender.kind == model::EnderKind::kProcess && ender.via == "pipe" && ender.pid != reader.pid &&
                           ender.fd > 2 && ender.state == 'S' && !ender.is_frozen && !ender.may_have_written;

@@ -23,7 +23,7 @@ std::string tell_wait(const model::Touch& touch) {
   return operation.empty() ? where + ", acquiring a lock of Python" : fmt::format("{} in {}", where, operation);
 }
 
-// "thread 4240 "loader" (loader.py:33, load)"
+// Returns text such as "thread 4240 "loader" (loader.py:33, load)".
 std::string tell_holder(const model::Thread& thread, const model::Stack* at_fork) {
   const std::string place = at_fork == nullptr ? std::string() : python::place(*at_fork);
   // The kernel names a thread like the interpreter, unless the program set another name.
@@ -69,7 +69,8 @@ void tell_chain(const Evidence& evidence, const model::Touch& touch, const locks
   add_sentence(finding,
                fmt::format("At the fork{} the lock was held by {} of {}{}.", words::at(" at ", fork.stack),
                            words::thread(orphan.holder), words::parent(evidence.process(fork.process)), doing));
-  // Without the shim, forksight knows the holder only if the lock is of this kind.
+  // The shim does not see locks of the kind kPython. If the holder of such a lock is known, the lock is an RLock, which
+  // records its owner.
   const bool names_owner = orphan.lock.kind == model::LockKind::kPython && orphan.holder.tid != 0;
   add_sentence(finding,
                fmt::format("fork() copied the lock in its locked state, but only the thread that called it: in the "
@@ -157,7 +158,8 @@ void python_lock_orphaned(const Evidence& evidence, std::vector<Finding>& findin
       continue;
     const auto orphan = locks::find_orphan(evidence, touch);
     if (!orphan || !is_of_python(orphan->lock, touch)) continue;
-    // A signal interrupted the call, and the call was not refused. The interpreter calls it again.
+    // A signal interrupted the call: it returned although it had no deadline and forksight did nothing to the lock. The
+    // interpreter calls it again.
     if (touch.returned && !touch.timed && touch.action == model::TouchAction::kNone) continue;
     auto end = locks::find_end(evidence, touch);
     if (!end) continue;

@@ -92,7 +92,8 @@ void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findin
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
     if (!is_proven_dead(process)) continue;  // another finding explains the hang of a victim
-    // Idle workers of a pool wait for this semaphore while one of them waits for the next task.
+    // The finding lost-task explains the wait of idle workers of a pool: one worker waits for the next task and holds
+    // the semaphore, and the other workers wait for the semaphore.
     const auto is_idle = [&](const Finding& finding) {
       return finding.rule == "lost-task" && std::ranges::find(finding.processes, id) != finding.processes.end();
     };
@@ -131,7 +132,8 @@ void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findin
         const std::string other = describe_other_wait(model.processes[mapper], wait.path);
         if (other.empty()) continue;
         add_sentence(finding, fmt::format("Process {} {}.", model.processes[mapper].pid, other));
-        // This may be the process that should post the semaphore. So it is not just a victim.
+        // This mapper waits for something else. It may be the process that should post the semaphore, so it is not just
+        // a victim.
         if (!has_ended) finding.processes.push_back(mapper);
       }
       add_sentence(finding, explain(wait.semaphore_use));

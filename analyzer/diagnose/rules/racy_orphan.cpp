@@ -13,7 +13,7 @@ namespace forksight::rules {
 
 namespace {
 
-// "3.1 %", "0.0042 %"
+// Returns text such as "31 %", "3.1 %" or "0.0042 %".
 std::string percent(double share) {
   const double value = share * 100;
   return value >= 10 ? fmt::format("{:.0f} %", value) : fmt::format("{:.2g} %", value);
@@ -71,8 +71,8 @@ void racy_orphan(const Evidence& evidence, std::vector<Finding>& findings) {
     const model::Process& parent = evidence.process(fork.process);
     const model::Lock& lock = model.locks[touch.lock];
     const model::Thread& holder = model.threads[touch.holder];
-    // The forking thread holds the GIL. Threads that take the lock may need the GIL to do so. Then the lock is never
-    // held at a fork, but the measurement does not show this.
+    // In a Python process, the forking thread holds the GIL. Threads that take the lock may need the GIL to do so. Then
+    // the lock is never held at a fork, but the measurement does not show this.
     if (words::is_python(parent) || fork.python || has_finding(findings, parent, lock)) continue;
     const odds::Odds& odds = table.of(touch);
     if (odds.is_over) continue;

@@ -15,8 +15,8 @@ namespace forksight::rules {
 
 namespace {
 
-// The value is 0, so the process that changed it last has not given a unit: a process that gives a unit leaves a value
-// above 0.
+// True if the process that changed the semaphore last took units from it, and has ended. The value is 0, so that
+// process has not given a unit: a process that gives a unit leaves a value above 0.
 bool was_taken_by_one_that_ended(const model::Wait& wait) {
   return wait.kind == model::WaitKind::kSemaphore && wait.semaphore && wait.semaphore->value == 0 &&
          wait.semaphore->operation < 0 && wait.semaphore->last_is_gone && !wait.has_timeout;

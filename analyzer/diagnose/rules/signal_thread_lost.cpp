@@ -1,6 +1,6 @@
-// fork() did not copy a thread that takes signals by sigwait(). Such a signal is pending in the child, and all threads
-// of the child block it. If the child sleeps for ever, it is proven that nobody ever takes the signal. A child that
-// goes on could unblock it some day.
+// fork() did not copy a thread of the parent that takes signals by sigwait(). One of these signals is pending in the
+// child, and all threads of the child block it. If the child sleeps for ever, it is proven that nobody ever takes the
+// signal. A child that goes on could unblock it some day.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -18,7 +18,8 @@ bool is_awaited(const model::ArmedTimer& timer, const model::Touch& touch) {
   return (touch.object >> static_cast<unsigned>(timer.signal - 1) & 1U) != 0;
 }
 
-// As a rule only a timer sends SIGALRM. Processes use other signals to notify each other.
+// True if the set contains only SIGALRM. As a rule only a timer sends SIGALRM; processes notify each other by other
+// signals.
 bool is_of_timers(std::uint64_t signals) { return signals == std::uint64_t{1} << (SIGALRM - 1); }
 
 std::string describe_timer(const model::ArmedTimer& timer) {

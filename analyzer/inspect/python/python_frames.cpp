@@ -78,7 +78,7 @@ std::vector<PythonThread> Reader::read() {
   return std::move(threads_);
 }
 
-// The thread state that holds the GIL; 0: none.
+// Returns the thread state that holds the GIL; 0: none.
 std::uint64_t Reader::gil_holder(std::uint64_t interpreter) const {
   const std::uint64_t gil =
       layout_.runtime_gil != 0 ? python_.runtime + layout_.runtime_gil : word(interpreter + layout_.interpreter_gil);
@@ -214,7 +214,8 @@ std::optional<model::Frame> Reader::read_frame(std::uint64_t frame, std::uint64_
   return shown;
 }
 
-// For a code object with several copies of its instructions: the copy that the frame runs.
+// Returns the address of the instructions that the frame runs. A code object may have several copies of its
+// instructions.
 std::uint64_t Reader::find_instructions(std::uint64_t frame, std::uint64_t code, const PythonCode& of) const {
   const std::uint64_t copies = layout_.code_copies == 0 ? 0 : word(code + layout_.code_copies);
   if (copies == 0) return of.instructions;
@@ -227,7 +228,7 @@ std::uint64_t Reader::find_instructions(std::uint64_t frame, std::uint64_t code,
 int Reader::find_line(std::uint64_t frame, std::uint64_t of, const PythonCode& code) {
   constexpr std::int64_t kUnit = 2;  // bytes of an instruction
   if (layout_.frame_line != 0) {
-    // Set while the thread is traced by Python's own tracing.
+    // The frame has its line here only while Python's own tracing traces the thread.
     const auto line = memory_.value<std::int32_t>(frame + layout_.frame_line).value_or(0);
     if (line > 0) return line;
   }

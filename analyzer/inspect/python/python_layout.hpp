@@ -19,7 +19,8 @@ enum class PythonLines {
   kLocations,  // 3.11 and later: co_linetable with columns
 };
 
-// Offset 0 in fields with the comment "or 0": this version has no such member.
+// Most members are offsets in the struct that the comment above them names. The comment behind a member says what is at
+// the offset. With "or 0" in it: the offset is 0 if this version has no such member.
 struct PythonLayout {
   int minor = 0;
   PythonLines lines = PythonLines::kLocations;

@@ -11,7 +11,7 @@
 
 namespace forksight::inspect {
 
-// What a thread is parked on.
+// What a parked thread waits for.
 struct PythonPark {
   // The address of the byte, or of another object for which the thread waits.
   std::uint64_t address = 0;

@@ -25,7 +25,8 @@ class PythonObjects {
  public:
   PythonObjects(const image::Memory& memory, const PythonLayout& layout) : memory_(memory), layout_(layout) {}
 
-  // Null: there is no code object. Cached; the pointer is valid for the life of this object.
+  // Returns null if there is no code object at the address. The result is cached, and is valid as long as this
+  // PythonObjects exists.
   const PythonCode* code(std::uint64_t address);
   // The names of the local variables. The arguments come first, as in the code object.
   std::vector<std::string> local_names(std::uint64_t code);
