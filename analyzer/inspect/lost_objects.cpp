@@ -142,9 +142,9 @@ std::optional<Lost> lost_lock(Scene& scene, LostThreads& threads, std::size_t ch
   if (state->owner != 0) {
     if (!name_lost_owner(scene, threads, child, call, *state, kind, lost)) return std::nullopt;
   } else {
-    // The lock names no owner: a rwlock only counts its readers, and a semaphore only counts units. If no fork lost a
-    // thread, no lost thread is the owner.
-    if (kind != LockKind::kSpinlock && has_lost_none(scene, child)) return std::nullopt;
+    // The lock names no owner: a spinlock is only locked or not, a rwlock counts its readers, and a semaphore counts
+    // units. If no fork lost a thread, no lost thread is the owner.
+    if (has_lost_none(scene, child)) return std::nullopt;
     if (kind == LockKind::kRwlockRead && waits_behind_own_writer(scene, child, call)) return std::nullopt;
     lost.held.holder = threads.other_thread(scene.model.forks[fork]);
   }
