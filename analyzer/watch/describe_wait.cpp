@@ -39,7 +39,7 @@ model::WaitKind kind_of_transfer(proc::WaitClass kind, const WaitFacts& facts) {
 
 void describe_word(const WaitFacts& facts, model::Wait& wait) {
   wait.use = facts.word.use;
-  if (facts.word.lock != 0) wait.object = facts.word.lock;  // the futex words of a rwlock are inside of it
+  if (facts.word.lock != 0) wait.object = facts.word.lock;  // a rwlock contains several futex words
   wait.owner = facts.word.owner;
   wait.readers = facts.word.readers;
   wait.mutex_type = facts.word.mutex_type;

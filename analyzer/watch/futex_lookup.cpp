@@ -96,7 +96,7 @@ void name_wakers(std::int32_t pid, const proc::WaitTarget& target, WaitFacts& fa
   }
   // If only the owner can unlock the mutex, and the owner has ended, the mutex stays locked.
   if (only_owner_can_unlock(word) && word.owner_is_gone) return;
-  // Any other lock could still be unlocked by any thread after its owner has ended, even if that is a mistake.
+  // After the owner of any other lock has ended, any thread can still unlock the lock, even if that is a mistake.
   if (facts.wakers.empty()) facts.wakers = {{pid, "futex"}};
 }
 

@@ -79,11 +79,12 @@ class Supervisor {
   // out of a wait.
   void set_own_signals(std::map<std::int32_t, OwnSignal> signals) { own_signals_ = std::move(signals); }
   const std::map<std::int32_t, OwnSignal>& own_signals() const { return own_signals_; }
-  // Notes that forksight has sent such a signal to this process. The threads of the process run for a moment because of
-  // that signal. This does not count as progress if the next look finds them in the same calls as before.
+  // Notes that forksight has sent this process the signal that the shim handles there. The threads of the process run
+  // for a moment because of that signal. This does not count as progress if the next look finds them in the same calls
+  // as before.
   void expect_own_wakeup(const proc::ProcessKey& key);
-  // Sets the calls of atfork handlers that have not returned, and the waits for timers that the process does not have.
-  // A call that lasts very long counts as stalled.
+  // Sets the calls that may be stalled: calls of atfork handlers that have not returned, and waits for timers that the
+  // process does not have. A call that lasts very long counts as stalled.
   void set_stalled(const std::vector<StalledCall>& calls) { calls_ = calls; }
   // Sets the signals that the lost threads of each forked process took, by the pid of the forked process.
   void set_lost_signals(std::map<std::int32_t, std::uint64_t> lost) { unheard_.set_lost(std::move(lost)); }
@@ -167,7 +168,7 @@ class Supervisor {
   std::map<proc::ProcessKey, std::string> unreadable_;  // the program of each process
   std::map<std::int32_t, OwnSignal> own_signals_;       // by pid
   bool sharing_unknown_ = false;
-  std::uint64_t failures_before_look_ = 0;  // as in proc::count_failures()
+  std::uint64_t failures_before_look_ = 0;  // the value of proc::count_failures() before the latest look
 };
 
 }  // namespace forksight::watch

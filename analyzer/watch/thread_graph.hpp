@@ -15,12 +15,12 @@ namespace forksight::watch {
 struct ThreadWaits {
   std::int32_t tid = 0;
   bool awake = false;         // it may run, or forksight does not understand its wait
-  std::vector<Waker> wakers;  // !awake: all threads and processes that could end its wait
+  std::vector<Waker> wakers;  // if not awake: all threads and processes that could end its wait
 };
 
 struct ProcessWaits {
   std::int32_t pid = 0;
-  std::vector<ThreadWaits> threads;  // threads that have not ended; if there is none, the process counts as awake
+  std::vector<ThreadWaits> threads;  // the threads that have not ended; if none, the process counts as awake
 };
 
 struct ProcessJudgement {
