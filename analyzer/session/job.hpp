@@ -14,8 +14,8 @@ namespace forksight {
 
 struct JobOptions {
   std::chrono::milliseconds timeout{};
-  std::chrono::milliseconds grace{5000};  // the time between SIGTERM and SIGKILL
-  std::filesystem::path junit;            // "": no such file is written
+  std::chrono::milliseconds grace{5000};  // the time between SIGTERM and SIGKILL at the limit
+  std::filesystem::path junit;            // the JUnit document; "": none is written
 };
 
 // Hangs are reported this long before the limit: a quarter of the limit, at most half a minute.

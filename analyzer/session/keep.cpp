@@ -236,7 +236,7 @@ Result<KeepBounds> read_keep_bounds(const std::string& text) {
     const std::size_t end = std::min(text.find(',', at), text.size());
     if (!read_bound(std::string_view(text).substr(at, end - at), bounds))
       return Error{
-          fmt::format("\"{}\" is neither all, nor a number of runs, a size as 200M, or both with a comma", text)};
+          fmt::format("\"{}\" is neither all, a number of runs, a size such as 200M, nor both with a comma", text)};
     at = end + 1;
   }
   return bounds;

@@ -10,7 +10,7 @@
 
 namespace forksight {
 
-// False if the path contains such a character: the loader would look for another file.
+// False if the path contains a blank, a colon or a dollar sign: the loader would look for another file.
 bool can_be_preloaded(const std::filesystem::path& path);
 
 // Folders in which links may be made, the best first: the user's cache, then a folder of the user in TMPDIR and in
