@@ -50,7 +50,7 @@ class Cfi {
     enum class Kind { kUndefined, kSame, kRegister, kMemory, kValue };
     Kind kind = Kind::kUndefined;
     std::uint64_t number = 0;          // kRegister
-    std::vector<Dwarf_Op> operations;  // kMemory: they compute the address; kValue: they compute the value
+    std::vector<Dwarf_Op> operations;  // compute the address (kMemory) or the value (kValue)
   };
   struct Row {
     std::uint64_t end = 0;

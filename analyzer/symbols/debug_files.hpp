@@ -1,7 +1,7 @@
 // Finds separate debug information, by build-id and by debug link, and the shared part that dwz makes. A file is used
 // only if it has the wanted build-id, and only within the budgets of files/budgets.hpp. Only files on this machine are
-// used, unless allow_debuginfod() was called. The search that libdwfl contains would ask debuginfod servers. This
-// search does not ask them, so that a report does not wait for a network.
+// used, unless allow_debuginfod() was called. The search that libdwfl contains would always ask debuginfod servers, and
+// a report would wait for the network. So this file replaces that search.
 #pragma once
 
 #include <elfutils/libdwfl.h>
