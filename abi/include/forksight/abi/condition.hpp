@@ -44,8 +44,8 @@ constexpr ConditionKind kind_by_wrefs(std::size_t offset) {
 struct Condition {
   std::uint64_t wseq;           // number of waiters so far << 1 | index of G2
   std::uint64_t g1_start;       // position of G1's first waiter
-  std::uint32_t references[2];  // waiters inside of a group << 1; 0 if the layout has none
-  std::uint32_t sizes[2];       // waiters that were not signalled yet; G2's value is relative
+  std::uint32_t references[2];  // waiters inside of each group << 1; 0 if the layout has no such field
+  std::uint32_t sizes[2];       // waiters not yet signalled; in G2 always 0, minus the waiters that gave up
   std::uint32_t g1_size;        // size of G1 when it began << 2
   std::uint32_t wrefs;          // waiters << 3 | pthread_cond_destroy() waits | clock | process-shared
 
