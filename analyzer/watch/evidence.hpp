@@ -24,7 +24,7 @@ struct Waker {
   friend bool operator==(const Waker&, const Waker&) = default;
 };
 
-// What was looked up about the wait of one thread between the two rounds.
+// Facts about the wait of one thread. They are looked up between the two rounds.
 struct WaitFacts {
   // the kind of memory that contains the futex word; looked up only for operations without the PRIVATE flag
   WordMapping mapping = WordMapping::kUnknown;

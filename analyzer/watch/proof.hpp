@@ -29,7 +29,7 @@
 //  - io_uring: its completions run in the task that submitted them, and can wake futexes. A process that uses it is
 //    never proven to be stuck.
 //  - priority inheritance: before Linux 6.x the owner in the word may be a task of another process, whose exit wakes
-//    the waiter. The owner must be a thread of the process itself.
+//    the waiter. So the proof requires that the owner is a thread of the process itself.
 //  - a thread that is stopped, traced, frozen or held by seccomp shows the call number of the call that it was in, as
 //    if it waited there. So the state must be S. If the kernel shows the function that the thread sleeps in, that
 //    function must belong to the futex code. (This is not checked for a lock with priority inheritance, which sleeps in
@@ -57,9 +57,10 @@ struct Proof {
   bool lasting = false;        // if not stuck: the proof fails again until a thread has run
 };
 
-// The thread is blocked in the same call as before and has not run in between.
+// True if the thread is in the same call in both samples and has not run between them. Also true if it has ended in
+// both.
 bool is_unchanged(const proc::ThreadSample& before, const proc::ThreadSample& after);
-// Both rounds have the same threads, and each thread is unchanged.
+// True if both rounds have the same threads, and each thread is unchanged.
 bool is_same_round(const proc::Round& before, const proc::Round& after);
 
 Proof prove(const ProcessEvidence& evidence);

@@ -132,7 +132,8 @@ std::string describe_queue_wait(const files::Reader& /*reader*/, std::int32_t pi
   if (!wants_room) {
     const Role producers{&snapshot::participant::is_producer, queue->producers, "producer", "sent by",
                          "no other process has sent one"};
-    // A message that somebody holds may be returned to the queue.
+    // A message that somebody holds may be returned to the queue, and would end the wait. If there is no such message,
+    // only a producer can end the wait.
     const bool is_empty = queue->queued == 0 && queue->held == 0 && queue->returned == 0;
     return fmt::format("a message of {}, {} queued; {}", name, queue->queued,
                        describe_role(*queue, producers, waiter, is_empty));

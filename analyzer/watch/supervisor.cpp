@@ -29,11 +29,11 @@ constexpr std::uint64_t kChildSignal = std::uint64_t{1} << static_cast<unsigned>
 constexpr int kRefusalsThatCount = 4;            // refusals in a row; an exec causes fewer
 constexpr int kStalledFactor = 10;               // a stalled call counts after this many times the spin age
 constexpr std::chrono::seconds kLongestRest{2};  // the longest time between two rounds of samples
-// To collect evidence, forksight may have to look at all processes of the machine. It spends at most one part in this
-// many of the time on that.
+// To collect evidence, forksight may have to look at all processes of the machine. It spends at most 1/kProofShare of
+// the time on that.
 constexpr int kProofShare = 100;
 
-// Both rounds have the same threads in the same states and calls. Their context switch counts may differ.
+// True if both rounds have the same threads in the same states and calls. Their context switch counts may differ.
 bool is_same_but_scheduled(const proc::Round& before, const proc::Round& after) {
   return std::equal(before.threads.begin(), before.threads.end(), after.threads.begin(), after.threads.end(),
                     [](const proc::ThreadSample& one, const proc::ThreadSample& other) {
@@ -424,7 +424,7 @@ void Supervisor::add_stalled(Clock::time_point now) {
 // Looks for rings of locks in processes that go on. It examines each thread of each process, so it does not run at
 // every look.
 void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
-  constexpr int kSearchShare = 200;  // searches take at most one part in this many of the time
+  constexpr int kSearchShare = 200;  // searches take at most 1/kSearchShare of the time
   if (at_once || now >= next_search_) {
     const Cost cost;
     const std::map<proc::ProcessKey, Verdict> before = std::exchange(partly_, {});
