@@ -59,7 +59,7 @@ struct LockOrderRecord {
   std::uint64_t taken_stack;
   std::uint64_t times;
   // The moments of these acquisitions. The last used entry is the latest moment. If there are more moments than
-  // entries, those before the latest are missing.
+  // entries, the other entries have the earliest moments.
   std::uint64_t moments[kOrderMoments];
   std::uint32_t used;       // number of used entries of `moments`
   std::uint32_t held_kind;  // LockKind
