@@ -578,7 +578,7 @@ class Session {
     report_.say_at_end(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
     if (job_ != nullptr) {
       job_->tell(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
-      // CMD has ended and did not wait for these processes.
+      // CMD has ended and did not wait for the processes that still hang.
       if (!was_told_to_end_) kill_dead(find_proven_dead(supervisor_.verdicts(), diagnosis.model, diagnosis.findings));
     }
     if (keeps_folder) remove_older_runs();

@@ -517,7 +517,7 @@ class Search {
   std::map<std::int32_t, std::optional<std::string>> frozen_;     // how to thaw each process
   std::map<std::int32_t, bool> have_libc_;                        // whether the process has glibc, as in find_caught()
   std::map<std::int32_t, bool> threaded_;                         // whether the process has more than one thread
-  std::map<std::pair<std::int32_t, std::int32_t>, char> states_;  // of threads that could end a wait, by pid and tid
+  std::map<std::pair<std::int32_t, std::int32_t>, char> states_;  // states of threads that are enders, by pid and tid
   std::map<std::int32_t, bool> interrupts_;                       // whether SIGINT has Python's own handler, by process
   std::map<std::pair<std::int32_t, std::int32_t>, proc::Object> objects_;  // by process and descriptor
   std::map<std::uint64_t, std::optional<proc::Peer>> peers_;               // by the inode of the socket

@@ -37,7 +37,7 @@ class WordReader {
 
   std::optional<std::uint64_t> operator()(std::uint64_t address, std::size_t size) {
     if (has(address, size)) return word_at(address, size);
-    // No page boundary lies inside of an aligned piece, so it can be read as a whole or not at all.
+    // No page boundary lies inside of an aligned piece, so the piece can be read as a whole or not at all.
     start_ = address / kPiece * kPiece;
     is_read_ = memory_.read(start_, piece_);
     return has(address, size) ? word_at(address, size) : memory_.read(address, size);

@@ -54,8 +54,8 @@ std::string list_participants(const snapshot& queue, bool snapshot::participant:
   return text;
 }
 
-// The process that holds the most buffers: "4 held by process 812 \"worker\" (alive, state T) for 41.0 s". "" if no
-// process holds a buffer.
+// Describes the process that holds the most buffers: "4 held by process 812 \"worker\" (alive, state T) for 41.0 s". ""
+// if no process holds a buffer.
 std::string name_holder(const snapshot& queue) {
   struct Held {
     std::uint32_t count = 0;

@@ -31,8 +31,8 @@ struct ProcessJudgement {
   std::string via;
 };
 
-// A thread counts as awake if a waker of it is unknown: the waker's process is not among `processes`, or that process
-// does not have the waker's thread.
+// Returns one judgement for each process, in the same order. A thread counts as awake if a waker of it is unknown: the
+// waker's process is not among `processes`, or that process does not have the waker's thread.
 std::vector<ProcessJudgement> judge_threads(const std::vector<ProcessWaits>& processes);
 
 }  // namespace forksight::watch

@@ -51,8 +51,8 @@ std::vector<Unheard> UnheardSignals::look(const Tree& tree, std::chrono::steady_
     const proc::ProcessKey& key = member->second.key;
     std::uint64_t signals = find_unheard(*round, lost);
     Seen seen{signals, now, *round};
-    // A signal that was pending at the previous look and is pending now counts as pending all the time. If no signal
-    // was pending at both looks, the time starts again.
+    // A signal that was pending at the previous look and is pending now counts as pending all the time between the
+    // looks. If no signal was pending at both looks, the time starts again.
     const auto known = before.find(key);
     if (known != before.end() && (known->second.signals & signals) != 0) {
       signals &= known->second.signals;

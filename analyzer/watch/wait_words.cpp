@@ -33,7 +33,7 @@ std::string name_process(std::int32_t pid) {
   return fmt::format("process {} ({}){}", pid, stat->comm, has_ended ? ", which has ended" : "");
 }
 
-// "process 4 (a) and process 5 (b)"; at most kMostNamed of them.
+// Names at most kMostNamed of these processes: "process 4 (a) and process 5 (b)".
 std::string name_processes(const std::set<std::int32_t>& pids) {
   std::string text;
   std::size_t count = 0;

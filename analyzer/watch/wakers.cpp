@@ -151,7 +151,8 @@ Answer WakerFinder::find_children(std::int32_t pid, const proc::ThreadSample& th
     if (!resolved) return Answer::kUnknown;
     child = *resolved;
   }
-  // The pid that the process passed to the call belongs to the pid namespace of the process.
+  // The pid that the process passed to the call belongs to the pid namespace of the process. So the children are
+  // compared by their pids in that namespace.
   const std::uint32_t depth = target.child > 0 ? thread.status.ns_depth : 1;
   if (child > 0 && depth <= 1) {
     facts.wakers.push_back({static_cast<std::int32_t>(child), "wait4"});

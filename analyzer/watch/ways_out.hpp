@@ -57,7 +57,7 @@ class Freezers {
 // group may be the group of the process, or a group above it. "" if no group is frozen.
 std::string how_to_thaw(std::int32_t pid);
 
-// "SIGTERM and SIGUSR1"
+// Names the signals: "SIGTERM and SIGUSR1".
 std::string name_signals(std::uint64_t signals);
 
 // Finds for each process the index of the process whose way out could end its wait. That is the process itself if it

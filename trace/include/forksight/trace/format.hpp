@@ -257,8 +257,8 @@ enum class TouchKind : std::uint32_t {
   kLock = 1,           // an acquisition that found the lock taken; `held` names the holder
   kUnlockRefused = 2,  // an unlock that the lock refused (EPERM): its owner is a thread of the parent
   kParallel = 3,       // a parallel region of a runtime whose pool the fork lost; `runtime` says which
-  kCondition = 8,      // `operation` on a condition variable that counts waiters of the parent; `held` is one of them
-  kBarrier = 9,        // `operation` on a barrier that counts arrivals of the parent; `held` is one of them
+  kCondition = 8,      // `operation` on a condition variable that counts waiters of the parent; `held` names one
+  kBarrier = 9,        // `operation` on a barrier that counts arrivals of the parent; `held` names one
   kFutexWait = 10,     // a futex wait, by syscall(), that only a signal handler can end; the child lost threads
   kLibcCall = 16,      // a libc function whose lock a lost thread may hold; `held` is a kInFlight, `object` a kLibcCall
   kCudaCall = 28,      // a call of a CUDA driver that was initialised before the fork; `runtime` says which function
