@@ -83,8 +83,8 @@ model::Model with_traced_forks(const model::Model& seen, const model::Model& tra
   return model;
 }
 
-// Removes the guesses about the processes of `kept` that rank below the finding of `kept`. If such a guess is also
-// about other processes, removes nothing and returns false.
+// Removes those guesses that are about the processes of `kept` and that rank below the finding of `kept`. If such a
+// guess is also about other processes, removes nothing and returns false.
 bool displace_guesses(const KeptFinding& kept, const model::Model& model, std::vector<Finding>& findings) {
   const auto is_of_kept = [&](model::ProcessId id) {
     return std::ranges::any_of(kept.processes,

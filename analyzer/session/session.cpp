@@ -130,8 +130,8 @@ class Session {
     return job_ == nullptr || now >= limit() - time_before_limit(options_.job->timeout);
   }
 
-  // A process may go on because forksight ended another process. It may hang again for another reason, and is then
-  // reported again.
+  // Forgets that the hangs of some processes were reported: the processes that go on because forksight ended another
+  // process. Such a process may hang again for another reason, and is then reported again.
   void forget_reports_of_freed() {
     if (killed_.empty()) return;
     std::erase_if(reported_, [&](const auto& entry) { return !supervisor_.verdicts().contains(entry.first); });
@@ -144,8 +144,8 @@ class Session {
     });
   }
 
-  // If only some threads of a process were stuck when it was reported, it is reported again once the whole process is
-  // stuck.
+  // True if this hang was reported. If only some threads of the process were stuck then, and the whole process is stuck
+  // now, it is reported again.
   bool was_reported(const watch::Verdict& verdict) const {
     const auto known = reported_.find(verdict.key);
     if (known == reported_.end()) return false;
