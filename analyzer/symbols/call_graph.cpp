@@ -6,7 +6,7 @@
 namespace forksight::symbols {
 namespace {
 
-constexpr int kMaxJumps = 3;  // jumps in a row; a wrapper that tail-calls another wrapper needs two
+constexpr int kMaxJumps = 3;  // the most jumps in a row; a wrapper that tail-calls another wrapper needs two
 
 std::optional<Function> function_named(const Function& where, const char* name) {
   const Symbol* symbol = where.binary->symbols().find_function_named(name);

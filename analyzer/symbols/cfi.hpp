@@ -28,7 +28,7 @@ class Cfi {
 
   // Steps from the frame at link-time address `pc` to its caller. For a return address, pass the address minus one.
   // `registers` has run-time values, and its [kReturnAddress] is the pc of the frame. If the answer is kCaller,
-  // `registers` then has the values of the caller. Otherwise it does not change.
+  // `registers` then has the values of the caller. Otherwise `registers` does not change.
   Step step(std::uint64_t pc, Registers& registers, const StackBytes& stack);
 
   // The frame's CFA, if it can be computed.
