@@ -216,7 +216,7 @@ class TextReport {
                                                                   : " wait for this: victims, not causes"));
   }
 
-  // "64 processes: ranks 0-63 of 64, on 8 hosts, first on node3"
+  // Returns a text like "64 processes: ranks 0-63 of 64, on 8 hosts, first on node3".
   std::string places(const Finding& finding) const {
     std::set<int> ranks;
     std::set<std::string> hosts;
