@@ -13,7 +13,7 @@ enum CudaFlag : std::uint32_t {
   // The shim asked the driver for `devices` and `active_contexts`. It asked after the creation of the latest context
   // that it saw.
   kCudaAsked = 1U << 1U,
-  // An ancestor initialised the driver before an earlier fork, so the forking process cannot use it either.
+  // An ancestor initialised the driver before an earlier fork, so the forking process itself cannot use the driver.
   kCudaLost = 1U << 2U,
 };
 
