@@ -144,8 +144,8 @@ class Session {
     });
   }
 
-  // True if this hang was reported. If only some threads of the process were stuck then, and the whole process is stuck
-  // now, it is reported again.
+  // True if this hang was reported. False if only some threads of the process were stuck then, and the whole process is
+  // stuck now: then it is reported again.
   bool was_reported(const watch::Verdict& verdict) const {
     const auto known = reported_.find(verdict.key);
     if (known == reported_.end()) return false;

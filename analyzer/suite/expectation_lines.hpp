@@ -11,7 +11,7 @@
 
 namespace forksight::suite {
 
-// EXPECT-KIND(variant): text
+// A line "EXPECT-KIND(variant): text".
 struct ExpectLine {
   std::string kind;     // "" or "-BARE", "-NONE" ...
   std::string variant;  // "" if none is named
@@ -29,7 +29,7 @@ std::vector<ExpectLine> find_expect_lines(const std::vector<std::string>& lines)
 // with neither of them gets the lines without a variant.
 std::vector<ExpectLine> select_lines(const std::vector<ExpectLine>& lines, const std::string& variant);
 
-// Returns the number of the line for each name. An error if a name occurs twice.
+// Returns the line number of each MARK comment, by the name in the comment. It is an error if a name occurs twice.
 Result<std::map<std::string, int>> find_marks(const std::filesystem::path& file);
 
 }  // namespace forksight::suite
