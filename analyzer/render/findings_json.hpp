@@ -30,8 +30,8 @@ std::string tell_findings(std::string_view schema, const ToldFindings& told);
 std::string document_text(const nlohmann::ordered_json& document);
 
 // Reads findings, also from a report. The text is hostile input: sizes, types and words are checked. Other members of
-// the document are ignored. Finding::may_be_intended is not in the text, because the program that wrote the text has
-// left out the findings that may be intended.
+// the document are ignored. The text has no member for Finding::may_be_intended: the program that wrote the text has
+// left out such findings.
 Result<ToldFindings> read_findings(std::string_view schema, std::string_view text);
 
 }  // namespace forksight::render

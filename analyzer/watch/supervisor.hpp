@@ -163,7 +163,7 @@ class Supervisor {
   std::vector<StalledCall> calls_;
   UnheardSignals unheard_;
   std::map<proc::ProcessKey, Verdict> partly_;          // processes with some stuck threads, from the latest search
-  std::map<proc::ProcessKey, StuckThreads> gil_rings_;  // from that search: stuck threads of which one waits for a GIL
+  std::map<proc::ProcessKey, StuckThreads> gil_rings_;  // the stuck threads of that search, if one waits for a GIL
   Clock::time_point next_search_{};
   std::map<proc::ProcessKey, std::string> unreadable_;  // the program of each process
   std::map<std::int32_t, OwnSignal> own_signals_;       // by pid

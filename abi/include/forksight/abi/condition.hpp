@@ -1,11 +1,11 @@
 // pthread_cond_t: sysdeps/nptl/bits/thread-shared-types.h, nptl/pthread_cond_common.c. Waiters are in one of two
 // groups: G1, which gets the signals, and G2, which new waiters join.
 //   Up to glibc 2.40 each group counts the threads inside of it (__g_refs), and a signal that switches groups waits
-//   until the old G1 is empty. glibc 2.41 has no such counts. In it, the fields behind the counts are eight bytes
-//   lower, and __g1_start lacks what was its lowest bit. The branches of 2.38, 2.39 and 2.40 got that change after
-//   their release, and distributions have added it to older versions. So the version does not show which layout a libc
-//   has. The layout can be found out from the place where pthread_cond_init() stores a flag, and from the first word
-//   that pthread_cond_signal() reads.
+//   until the old G1 is empty. glibc 2.41 has no such counts. There the fields behind the counts are eight bytes lower,
+//   and __g1_start has lost its former lowest bit. The branches of 2.38, 2.39 and 2.40 got that change after their
+//   release, and distributions have added it to older versions. So the version does not show which layout a libc has.
+//   The layout can be found out from the place where pthread_cond_init() stores a flag, and from the first word that
+//   pthread_cond_signal() reads.
 #pragma once
 
 #include "forksight/abi/glibc.hpp"

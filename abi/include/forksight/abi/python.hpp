@@ -130,7 +130,7 @@ struct PythonOffsets15 {
 };
 static_assert(sizeof(PythonOffsets15) == 8 * 93);
 
-inline constexpr std::uint64_t kHighestPythonOffset = 1 << 20;  // PyInterpreterState of 3.13 has a size of 0.3 MB
+inline constexpr std::uint64_t kHighestPythonOffset = 1 << 20;  // PyInterpreterState of 3.13 has only 0.3 MB
 inline constexpr std::uint64_t kPythonUtf8Fields = 16;          // what PyCompactUnicodeObject adds to PyASCIIObject
 
 // True if each member lies within its structure. This rejects a table whose version is not the one that it claims.

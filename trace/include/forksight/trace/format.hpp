@@ -112,7 +112,7 @@ static_assert(sizeof(RecentRecord) == 2048);
 enum ThreadFlag : std::uint32_t {
   kThreadMain = 1U << 0U,     // the initial thread of the process image, or the one thread of a forked child
   kThreadForeign = 1U << 1U,  // not created through pthread_create: creator and start routine are not known
-  kThreadEnded = 1U << 2U,    // it ended before the fork, and still held locks at its end
+  kThreadEnded = 1U << 2U,    // the thread ended before the fork, while it still held locks
 };
 
 // A thread that the shim knows. Written when another record first refers to it.
