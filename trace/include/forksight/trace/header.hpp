@@ -26,7 +26,7 @@ enum class OrphanPolicy : std::uint32_t { kReport = 0, kAbort = 1, kRecover = 2 
 enum HeaderFlag : std::uint32_t { kCmdlineCut = 1U << 0U, kExeCut = 1U << 1U };
 
 struct TraceHeader {
-  std::uint64_t magic;  // stored last, with release
+  std::uint64_t magic;  // stored last, with memory order release
   std::uint32_t version;
   std::uint32_t header_bytes;
   std::uint32_t byte_order;
