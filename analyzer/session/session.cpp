@@ -125,7 +125,7 @@ class Session {
 
   Clock::time_point limit() const { return started_ + options_.job->timeout; }
 
-  // The hangs of a job are reported shortly before its limit.
+  // True if hangs may be reported now. The hangs of a job are reported only shortly before its limit.
   bool is_time_to_tell(Clock::time_point now) const {
     return job_ == nullptr || now >= limit() - time_before_limit(options_.job->timeout);
   }

@@ -30,8 +30,8 @@ struct Resumption {
   CallPath path;
 };
 
-// Returns the first call of a path that begins with a call by pointer in the function that is still on the stack. The
-// code does not show the other calls of that path. nullopt if that function makes no call by pointer.
+// Returns a path that consists of one call by pointer, which the function that is still on the stack makes. The code
+// does not show the further calls of the path. nullopt if that function makes no call by pointer.
 std::optional<CallPath> path_by_pointer(const PathQuery& query) {
   const auto& calls = query.from.binary->code().facts(query.from.range).pointer_calls;
   if (calls.empty()) return std::nullopt;

@@ -67,7 +67,7 @@ class Supervisor {
   // depend on how long the process has waited; Verdict::since shows when the wait began.
   Supervisor(std::int32_t root, Clock::duration spin_age);
 
-  // One look at the tree. Meant to be called every quarter of a second.
+  // Looks at the tree once. Meant to be called every quarter of a second.
   void poll(Clock::time_point now) { look(now, kSettled); }
   // Like poll(), but also examines processes that came to rest only a moment ago. Meant for the last look before the
   // processes end or change.
