@@ -42,7 +42,8 @@ enum class RecordType : std::uint16_t {
 #include "forksight/trace/records.def"
 };
 
-// The first word of a record: size in bytes, header included (low 32 bits), type (16), state (8), zero (8).
+// The first word of a record, from its lowest bit on: size in bytes including the header (32 bits), type (16), state
+// (8), zero (8).
 constexpr std::uint64_t pack_word(std::uint32_t size, RecordType type, RecordState state) {
   return std::uint64_t{size} | std::uint64_t{static_cast<std::uint16_t>(type)} << 32U |
          std::uint64_t{static_cast<std::uint8_t>(state)} << 48U;
