@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr auto kLookEvery = 20ms;
 constexpr auto kQuiet = 1s;  // if all threads sleep and none of them runs for this long, the program hangs
-constexpr auto kIdle = 3s;   // also if they wake up only to sleep again, without using CPU time, for this long
+constexpr auto kIdle = 3s;   // it also hangs if threads wake up only to sleep again, without CPU time, for this long
 // If a thread is awake at this many looks in a row, some thread waits for a processor, and the program is not idle. On
 // a busy machine, a thread that wakes up only to sleep again is awake at two or three looks in a row.
 constexpr int kMostAwakeLooks = 5;
