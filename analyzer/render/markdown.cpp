@@ -41,7 +41,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(' ') + 1 - first);
 }
 
-// "| a | b |" has two cells.
+// Splits a row of a table into its cells. "| a | b |" has two cells.
 std::vector<std::string> read_cells(std::string_view line) {
   std::vector<std::string> cells;
   std::string cell;

@@ -43,16 +43,16 @@ class Page {
   void blank() { out_ += '\n'; }
   // Adds a line of code. It is never wrapped, and keeps its blanks.
   void literal(std::string_view text, std::size_t indent);
-  // "  Label       text", wrapped; further lines begin under the text. `label` here and `mark` below are texts of
+  // Adds "  Label       text", wrapped; further lines begin under the text. `label` here and `mark` below are texts of
   // forksight, in ASCII.
   void labelled(std::string_view label, std::string_view text);
-  // "    mark text", wrapped; further lines begin under the text.
+  // Adds "    mark text", wrapped; further lines begin under the text.
   void item(Style mark_style, std::string_view mark, std::string_view text);
-  // "        label item"; further items are below the first item.
+  // Adds "        label item"; further items are below the first item.
   void list(std::string_view label, const std::vector<std::string>& items);
-  // "      name            place note": in two columns, or in two lines if one line has no room.
+  // Adds "      name            place note": in two columns, or in two lines if one line has no room.
   void row(const Row& row);
-  // "      (text)", faint, instead of rows that are left out.
+  // Adds "      (text)", faint, in place of rows that are left out.
   void aside(std::string_view text);
 
   std::string take() { return std::move(out_); }

@@ -10,7 +10,7 @@ namespace forksight::render {
 // not UTF-8 become \xNN.
 std::string printable(std::string_view text);
 
-// For a complete JSON text. Replaces the control characters that printable() replaces by \uXXXX, which has the same
+// Takes a complete JSON text. The control characters that printable() replaces become \uXXXX, which has the same
 // meaning in JSON. ASCII does not change, because its control characters are already escaped in JSON. So a document
 // that is shown on a terminal or in a web page cannot change the direction of its lines.
 std::string escape_json_controls(std::string_view json);

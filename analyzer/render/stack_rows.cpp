@@ -89,7 +89,7 @@ std::vector<bool> choose(Frames frames) {
       std::ranges::any_of(frames, [](const auto& frame) { return words::whose(frame) == Whose::kUser; });
   const bool has_library =
       std::ranges::any_of(frames, [](const auto& frame) { return words::whose(frame) == Whose::kLibrary; });
-  // Without a frame of the user, Python's lines say more than the functions of the interpreter.
+  // If no frame is the user's, the lines of Python code say more than the functions of the interpreter.
   const bool has_python = std::ranges::any_of(frames, &model::Frame::python);
   const auto is_telling = [&](const model::Frame& frame) {
     return has_python ? frame.python : !has_library || words::whose(frame) == Whose::kLibrary;

@@ -8,10 +8,10 @@
 
 namespace forksight::render {
 
-// Adds nothing if no frame is known. The paths of sources below `options.cwd` are shown relative to it. With
-// `options.full` every frame has its row. Otherwise consecutive frames of libraries and runtimes become one line, "(10
-// frames of libtorch_cpu.so, libgomp.so.1)", and the frames of the runtime that started the thread are left out. If no
-// frame is the user's, some of the innermost frames are shown.
+// Adds the stack to the page; adds nothing if no frame is known. The paths of sources below `options.cwd` are shown
+// relative to it. With `options.full` every frame has its row. Otherwise consecutive frames of libraries and runtimes
+// become one line, "(10 frames of libtorch_cpu.so, libgomp.so.1)", and the frames of the runtime that started the
+// thread are left out. If no frame is the user's, some of the innermost frames are shown.
 void add_stack(Page& page, const model::Stack& stack, const TextOptions& options);
 
 }  // namespace forksight::render

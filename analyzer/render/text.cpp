@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMostPids = 8;
 constexpr std::size_t kMostLimits = 12;
-constexpr std::size_t kMostFiles = 8;  // that one sentence names
+constexpr std::size_t kMostFiles = 8;  // the most files that one sentence names
 
 std::string upper(std::string text) {
   for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -61,8 +61,8 @@ class TextReport {
     const bool had_threads = only_threads || std::ranges::all_of(model_.forks, [](const model::Fork& fork) {
                                return fork.lost_threads.size() + fork.unknown_threads > 0;
                              });
-    // An inferred fork may have lost no thread. It exists in the model only because of a lock that an ended thread
-    // still held. Such a fork is not counted.
+    // An inferred fork that lost no thread is not counted. It is in the model only because of a lock that an ended
+    // thread still held.
     const auto count = static_cast<std::size_t>(std::ranges::count_if(model_.forks, [](const model::Fork& fork) {
       return !fork.is_inferred || fork.lost_threads.size() + fork.unknown_threads > 0;
     }));
@@ -118,7 +118,7 @@ class TextReport {
       if (finding.stack.known()) page_.labelled("Where", "");
       stack(finding.stack);
       if (finding.processes.size() > 1) page_.labelled("Found in", places(finding));
-      // Of the chain, only the sentences about what forksight did, and what that risks, are shown.
+      // Shows only those sentences of the chain that say what forksight did, and what that risks.
       page_.labelled("How", "");
       for (const std::string& sentence : finding.chain) {
         if (sentence.starts_with("forksight ")) page_.item(Style::kFaint, "-", sentence);
@@ -216,7 +216,7 @@ class TextReport {
                                                                   : " wait for this: victims, not causes"));
   }
 
-  // "64 processes: ranks 0-63 of 64, on 8 hosts, first on node3"
+  // Returns a text like "64 processes: ranks 0-63 of 64, on 8 hosts, first on node3".
   std::string places(const Finding& finding) const {
     std::set<int> ranks;
     std::set<std::string> hosts;

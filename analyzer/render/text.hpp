@@ -18,8 +18,8 @@ struct TextOptions : Paper {
   std::filesystem::path cwd;  // paths below this folder are shown relative to it; empty: no change
 };
 
-// The text ends with a newline, and contains no control characters from traces. `unexplained`: a sentence for each
-// process that hangs and that no finding explains.
+// Returns the report as text. The text ends with a newline, and contains no control characters from traces.
+// `unexplained`: a sentence for each process that hangs and that no finding explains.
 std::string render_text(const model::Model& model, const std::vector<Finding>& findings,
                         const TextOptions& options = {}, const std::vector<std::string>& unexplained = {});
 

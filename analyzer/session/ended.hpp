@@ -13,9 +13,9 @@ namespace forksight {
 
 class RunEnded {
  public:
-  // Chooses the processes to look at from now on.
+  // From now on, look() also looks at the processes of `model` that share device memory by handle.
   void follow(const model::Model& model);
-  // Looks at these processes.
+  // Notes the time for each of these processes that has ended since the previous call.
   void look();
   const std::vector<collect::LoggedEnd>& ends() const { return ends_; }
 

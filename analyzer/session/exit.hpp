@@ -5,7 +5,8 @@
 
 namespace forksight {
 
-// `fails`: a finding at or above --fail-on was made and not withdrawn. `status`: how CMD ended, as wait(2) reports it.
+// Returns the exit status of a run. `fails`: a finding at or above --fail-on was made and not withdrawn. `status`: how
+// CMD ended, as wait(2) reports it.
 int exit_status(const RunOptions& options, bool fails, int status);
 
 // How a job ended, and what forksight did to it.

@@ -35,7 +35,7 @@ std::vector<proc::ProcessKey> list_job(const Processes& strangers) {
 
 std::string adopt_orphans() {
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0) return "";
-  return fmt::format("orphans of CMD cannot be adopted: {}", std::strerror(errno));
+  return fmt::format("processes that CMD leaves behind cannot become children of forksight: {}", std::strerror(errno));
 }
 
 bool has_children() {

@@ -28,8 +28,8 @@ class JobReport {
   // failure.
   std::string open();
 
-  // Reports new findings and sentences: writes report.json and a section of the step summary, and, if a hang was
-  // reported, the JUnit document. On GitHub it also prints annotations to standard error.
+  // Reports new findings, and new sentences about unexplained processes: writes report.json and a section of the step
+  // summary, and, if a hang was reported, the JUnit document. On GitHub it also prints annotations to standard error.
   void tell(const model::Model& model, const std::vector<Finding>& findings,
             const std::vector<std::string>& unexplained);
 

@@ -60,7 +60,7 @@ struct OldRun {
   bool has_rank = false;
 };
 
-// nullopt: the folder could not be read completely.
+// Returns the names in the folder; nullopt if the folder could not be read completely.
 std::optional<std::vector<std::string>> list_names(int folder) {
   const int fd = ::openat(folder, ".", kOpenFolder);
   DIR* const listing = fd < 0 ? nullptr : ::fdopendir(fd);
@@ -168,8 +168,8 @@ std::optional<OldRun> read_run(int root, const std::string& name) {
   return take_files(folder.get(), run) ? std::optional(std::move(run)) : std::nullopt;
 }
 
-// Returns the folders that the environments of this machine's processes name in FORKSIGHT_OUT. These processes write
-// traces there now or later.
+// Returns the folders to which FORKSIGHT_OUT is set in the environment of some process of this machine. These processes
+// write traces there now or later.
 std::set<std::string> find_named_folders() {
   constexpr std::string_view kVariable = "FORKSIGHT_OUT=";
   std::set<std::string> folders;
@@ -185,7 +185,8 @@ std::set<std::string> find_named_folders() {
   return folders;
 }
 
-// Returns false, and leaves the folder, if the run goes on, or if the folder has got a new file meanwhile.
+// Removes the folder of the run. If the run goes on, or if the folder has got a new file meanwhile, leaves the folder
+// and returns false.
 bool remove_run(int root, const OldRun& run) {
   const Descriptor folder(::openat(root, run.name.c_str(), kOpenFolder));
   if (!folder || ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) return false;
@@ -236,7 +237,7 @@ Result<KeepBounds> read_keep_bounds(const std::string& text) {
     const std::size_t end = std::min(text.find(',', at), text.size());
     if (!read_bound(std::string_view(text).substr(at, end - at), bounds))
       return Error{
-          fmt::format("\"{}\" is neither all, nor a number of runs, a size as 200M, or both with a comma", text)};
+          fmt::format("\"{}\" is neither all, a number of runs, a size such as 200M, nor both with a comma", text)};
     at = end + 1;
   }
   return bounds;

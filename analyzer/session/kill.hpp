@@ -16,14 +16,15 @@ namespace forksight {
 bool has_hang_to_end(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings,
                      Certainty least);
 
-// Returns the processes of `tree`, and of the processes that left the tree those that can never go on. A process that
-// left the tree and still runs, spins, or only waits for another one is not ended: it may be a daemon with other work.
-// Parents come before their children, so that no living parent starts a new child in place of one that was ended.
+// Returns the processes to end: all processes of `tree`, and those processes outside of `tree` that can never go on. A
+// process that left the tree and still runs, spins, or only waits for another one is not ended: it may be a daemon with
+// other work. Parents come before their children, so that no living parent starts a new child in place of one that was
+// ended.
 std::vector<proc::ProcessKey> find_targets(std::vector<proc::ProcessKey> tree, const Verdicts& verdicts);
 
-// Finds processes that can never go on by themselves. A finding proves that they hang, and the only way out of their
-// waits is Ctrl-C in a Python script. The result does not contain victims, because they may go on after the process
-// that they wait for is ended.
+// Finds processes that can never go on by themselves. A finding proves that they hang, and their waits have no way out,
+// except Ctrl-C in a Python script. The result does not contain victims, because they may go on after the process that
+// they wait for is ended.
 std::vector<proc::ProcessKey> find_proven_dead(const Verdicts& verdicts, const model::Model& model,
                                                const std::vector<Finding>& findings);
 

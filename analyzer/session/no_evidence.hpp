@@ -14,9 +14,9 @@ namespace forksight {
 // names. Then the names need not be looked up, and most of the work is saved.
 bool merge_without_names(model::Model& nameless, const collect::RunLog& log);
 
-// True if nothing was found in the traces, and nothing can be found in them later. Then no process had threads, pools
-// or a device to lose at a fork, and recorded file locks and unflushed output did no harm. So a program that only forks
-// and execs leaves no folder behind.
+// True if nothing was found in the traces, and nothing can be found in them later. This is so if no process had
+// threads, pools or a device to lose at a fork, and the recorded file locks and unflushed output did no harm. So a
+// program that only forks and execs leaves no folder behind.
 bool has_no_evidence(const model::Model& model);
 
 }  // namespace forksight

@@ -24,9 +24,10 @@ bool is_guess(const Finding& finding) {
   return is_hang && (finding.cause == Certainty::kPossible || finding.cause == Certainty::kUnknown);
 }
 
-// Returns how much a finding explains. A guess that names the awaited object ranks above a guess that only names what
-// the fork lost. There is one exception: a semaphore that the traces do not know as a lock is used as a signal. The
-// name of such a semaphore explains no more than what the fork lost.
+// Returns how much a finding explains: a greater number explains more. 4: a finding that is no guess. 3: a guess that
+// names the awaited object. 2: a guess that only names what the fork lost. A guess that names a semaphore also gets 2:
+// the traces do not know the semaphore as a lock, so the program uses it as a signal, and its name explains no more. 1:
+// the fork bypassed the atfork handlers. 0: a deadlock.
 int explanation_rank(const Finding& finding) {
   if (!is_guess(finding)) return 4;
   if (finding.rule == "deadlock") return 0;
@@ -82,8 +83,8 @@ model::Model with_traced_forks(const model::Model& seen, const model::Model& tra
   return model;
 }
 
-// Removes the guesses about the processes of `kept` that rank below the finding of `kept`. If such a guess is also
-// about other processes, removes nothing and returns false.
+// Removes those guesses that are about the processes of `kept` and that rank below the finding of `kept`. If such a
+// guess is also about other processes, removes nothing and returns false.
 bool displace_guesses(const KeptFinding& kept, const model::Model& model, std::vector<Finding>& findings) {
   const auto is_of_kept = [&](model::ProcessId id) {
     return std::ranges::any_of(kept.processes,

@@ -23,7 +23,7 @@ struct KeptFinding {
 };
 
 std::string outside_to_json(const std::vector<KeptFinding>& kept);
-// The text is hostile input: sizes, types and words are checked.
+// Reads the text of an outside.json. The text is hostile input: sizes, types and words are checked.
 Result<std::vector<KeptFinding>> parse_outside(std::string_view text);
 
 // Replaces the file in `folder`. Returns "" or the reason of the failure.

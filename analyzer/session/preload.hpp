@@ -16,8 +16,8 @@ Result<std::filesystem::path> find_shim();
 // The value of LD_PRELOAD: the shim in front of the old value.
 std::string preload_value(const std::filesystem::path& shim, const char* before);
 
-// The value of ASAN_OPTIONS with which AddressSanitizer, if it is a shared library, starts although the shim is loaded
-// before it. By default it then refuses to start. Existing options are kept and take precedence.
+// Returns a value for ASAN_OPTIONS. Without it, an AddressSanitizer that is a shared library refuses to start if the
+// shim is loaded before it. The options in `before` are kept and take precedence.
 std::string asan_options_value(const char* before);
 
 // Returns a sentence if the user's ASAN_OPTIONS tell AddressSanitizer not to start if the shim is loaded before it.

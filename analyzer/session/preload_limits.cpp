@@ -79,8 +79,8 @@ std::string find_interpreter(std::string_view head) {
   return std::string(head.substr(0, head.find_first_of(" \t")));
 }
 
-// The program that the kernel starts, and its header. For a script it is the interpreter. A file that is no script with
-// an interpreter, and has no whole ELF header, is no such program: a shell will run that file.
+// The program that the kernel starts, and its ELF header. For a script this is the interpreter. If a file has neither a
+// "#!" line nor a whole ELF header, the kernel cannot start it, and a shell will run it: then there is no Program.
 struct Program {
   fs::path path;
   File file;

@@ -10,14 +10,14 @@
 
 namespace forksight {
 
-// False if the path contains such a character: the loader would look for another file.
+// False if the path contains a blank, a colon or a dollar sign: the loader would look for another file.
 bool can_be_preloaded(const std::filesystem::path& path);
 
 // Folders in which links may be made, the best first: the user's cache, then a folder of the user in TMPDIR and in
 // /tmp.
 std::vector<std::filesystem::path> list_link_folders();
 
-// Returns `shim` if it can be preloaded. Otherwise returns a link to it in the first of these folders that is safe. All
+// Returns `shim` if it can be preloaded. Otherwise returns a link to `shim`, in the first safe folder of the list. All
 // runs use the same link, and it is never removed, because a process that outlives its run may execute a program at any
 // time. If the link were gone from a folder like /tmp, another user could put another library in its place.
 Result<std::filesystem::path> make_preload_path(const std::filesystem::path& shim,

@@ -41,8 +41,8 @@ int find_signal(const model::Model& quick, const proc::ProcessKey& key) {
   return signal;
 }
 
-// True if a thread would run the handler, and if the handler would disturb no thread: the signal is for the process, so
-// each thread that does not block it may get it.
+// True if a thread would run the handler, and if the handler would disturb no thread. The signal is sent to the
+// process, so the kernel may choose any thread that does not block it.
 bool would_answer(std::int32_t pid, int signal) {
   bool refused = false;
   const auto round = proc::sample_round(pid, refused);

@@ -141,7 +141,7 @@ void RunReport::say_at_end(const model::Model& model, const std::vector<Finding>
                            const std::vector<std::string>& unexplained) {
   const bool has_new_findings = say(model, findings, unexplained);
   if (options_.format == ReportFormat::kJson) {
-    // A regular file always gets the final state, and standard output gets its only document. Any other stream gets
+    // A regular file always gets the final state, and standard output gets its one document now. Any other stream gets
     // another document only if it has got none so far, or if a finding in it was withdrawn.
     const bool is_missing = !has_new_findings && (reported_findings_.empty() || is_stale_);
     const bool is_worth_it = !options_.quiet || !findings.empty() || is_stale_;

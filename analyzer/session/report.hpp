@@ -32,7 +32,7 @@ class RunReport {
   // sentence.
   bool say(const model::Model& model, const std::vector<Finding>& findings,
            const std::vector<std::string>& unexplained);
-  // Reports the same at the end of the run. In JSON format it writes the whole document, even if there are no findings.
+  // Like say(), but for the end of the run. In JSON format it writes the whole document, even if there are no findings.
   void say_at_end(const model::Model& model, const std::vector<Finding>& findings,
                   const std::vector<std::string>& unexplained);
 

@@ -28,7 +28,7 @@ class RunRest {
   const model::Model& waits() const { return waits_; }
 
  private:
-  using Ticks = std::map<std::int32_t, std::uint64_t>;  // of processor time, by pid
+  using Ticks = std::map<std::int32_t, std::uint64_t>;  // the processor time of each process, by pid
 
   Ticks ticks_;
   Ticks looked_at_;  // processor time that the processes had used when waits_ was made

@@ -125,13 +125,13 @@ class Session {
 
   Clock::time_point limit() const { return started_ + options_.job->timeout; }
 
-  // The hangs of a job are reported shortly before its limit.
+  // True if hangs may be reported now. The hangs of a job are reported only shortly before its limit.
   bool is_time_to_tell(Clock::time_point now) const {
     return job_ == nullptr || now >= limit() - time_before_limit(options_.job->timeout);
   }
 
-  // A process may go on because forksight ended another process. It may hang again for another reason, and is then
-  // reported again.
+  // Forgets that the hangs of some processes were reported: the processes that go on because forksight ended another
+  // process. Such a process may hang again for another reason, and is then reported again.
   void forget_reports_of_freed() {
     if (killed_.empty()) return;
     std::erase_if(reported_, [&](const auto& entry) { return !supervisor_.verdicts().contains(entry.first); });
@@ -144,8 +144,8 @@ class Session {
     });
   }
 
-  // If only some threads of a process were stuck when it was reported, it is reported again once the whole process is
-  // stuck.
+  // True if this hang was reported. False if only some threads of the process were stuck then, and the whole process is
+  // stuck now: then it is reported again.
   bool was_reported(const watch::Verdict& verdict) const {
     const auto known = reported_.find(verdict.key);
     if (known == reported_.end()) return false;
@@ -252,9 +252,9 @@ class Session {
     next_load_ = Clock::now() + (Clock::now() - start) * kLoadShare;
   }
 
-  // Finds processes of the run by their environment. A process may fork and end between two searches of the tree. Then
-  // its child has another parent, so a search of the tree cannot find the child, and the child may have no trace
-  // either.
+  // Finds processes of the run by their environment, for this case: a process forks and ends between two searches of
+  // the tree. Then its child has another parent, so a search of the tree cannot find the child. The child may have no
+  // trace either.
   void look_for_orphans() {
     if (job_ != nullptr) adopt_children();
     const auto start = Clock::now();
@@ -406,9 +406,9 @@ class Session {
     return true;
   }
 
-  // Reports what those processes wait for whose hang was not reported. Does this once in a run, and only while the run
-  // is at rest. `is_ours_alone`: only forksight has received the signal, so the processes are unchanged and can be
-  // examined.
+  // Reports what the processes wait for, except processes whose hang was reported. Does this once in a run, and only
+  // while the run is at rest. `is_ours_alone`: only forksight has received the signal, so the processes are unchanged
+  // and can be examined.
   void report_rest(bool is_ours_alone) {
     if (was_rest_told_ || !rest_.is_at_rest()) return;
     std::optional<model::Model> seen;
@@ -459,8 +459,8 @@ class Session {
     return looked;
   }
 
-  // Waits for all ended children, not only for CMD: as process 1 of a container, forksight also gets orphans of other
-  // programs.
+  // Waits for all ended children, not only for CMD: if forksight is process 1 of a container, it also becomes the
+  // parent of other programs' processes whose parent has ended.
   void reap() {
     for (;;) {
       int status = 0;
@@ -578,7 +578,7 @@ class Session {
     report_.say_at_end(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
     if (job_ != nullptr) {
       job_->tell(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
-      // CMD has ended and did not wait for these processes.
+      // CMD has ended and did not wait for the processes that still hang.
       if (!was_told_to_end_) kill_dead(find_proven_dead(supervisor_.verdicts(), diagnosis.model, diagnosis.findings));
     }
     if (keeps_folder) remove_older_runs();
@@ -637,15 +637,15 @@ class Session {
   Clock::time_point started_ = Clock::now();
   bool is_over_limit_ = false;  // forksight ends the job, because its time is up
   std::optional<int> status_;   // how CMD ended, as wait(2) reports it
-  int interrupts_ = 0;          // the number of Ctrl-C while something hung
+  int interrupts_ = 0;          // how often Ctrl-C was pressed while something hung
   bool fails_ = false;          // a finding at or above --fail-on was made
   bool was_told_to_end_ = false;
   bool was_rest_told_ = false;
   bool given_up_ = false;
-  int status_on_giving_up_ = 0;  // a status of wait(2), as if the second Ctrl-C had ended CMD
+  int status_on_giving_up_ = 0;  // the status of wait(2) that CMD would have if the second Ctrl-C had ended it
   bool killing_ = false;
   bool has_unread_traces_ = false;
-  std::size_t forks_ = 0;  // the value of tree().forks() at the latest search for orphans
+  std::size_t forks_ = 0;  // the value of tree().forks() at the latest look_for_orphans()
   Clock::time_point next_search_{};
   Clock::time_point next_load_{};
 };

@@ -22,7 +22,7 @@ enum class ReportFormat { kText, kJson };
 struct RunOptions {
   std::vector<std::string> command;
   std::filesystem::path out;       // empty: forksight-out, or a private folder if forksight-out cannot be made
-  std::optional<KeepBounds> keep;  // for the runs in `out`; none: kDefaultKeep for forksight-out, no bounds elsewhere
+  std::optional<KeepBounds> keep;  // which runs stay in `out`; none: kDefaultKeep for forksight-out, all elsewhere
   std::string omp = "auto";
   std::string on_orphan = "report";
   std::string cure = "omp";

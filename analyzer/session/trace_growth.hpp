@@ -1,4 +1,4 @@
-// Finds out cheaply whether the shim has written anything since the previous call. The tail mark in the header of each
+// Finds out cheaply whether the shim has written anything since the previous call. The field TraceHeader::tail of each
 // trace shows this.
 #pragma once
 

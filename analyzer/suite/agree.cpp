@@ -99,7 +99,7 @@ class View {
     if (!why.library.empty() && why.kind == CulpritKind::kLock && file_of(why.library) != file_of(run.library))
       miss("its library", why.library, run.library);
     if (why.kind != CulpritKind::kLock) return;
-    // A stack that shows where the holder is now is not compared, because only `why` knows it.
+    // A stack that shows where the holder is now is not compared, because only `why` has such a stack.
     if (why.stack.known() && !why.is_now && !run.stack.known())
       miss("its stack", why.stack.frames.front().function, "");
     if (!why.holder) return;

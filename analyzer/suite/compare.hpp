@@ -14,9 +14,10 @@ namespace forksight::suite {
 std::vector<std::string> compare_findings(const std::vector<Finding>& findings,
                                           const std::vector<ExpectedFinding>& expected);
 
-// Compares the findings of a run whose options change how the program ends. The expected findings, with the outcome of
-// `run`, must be reported, and no other finding. If that outcome is "none", no finding must be reported, because the
-// hazard does not occur with these options. ExpectedRun::says has parts of sentences that the findings must contain.
+// Compares the findings of a run whose options change how the program ends. The findings must be the expected ones,
+// each with the outcome ExpectedRun::outcome. If that outcome is "none", there must be no finding, because the hazard
+// does not occur with these options. If ExpectedRun::rule is set, the findings of `expected` do not count: there must
+// be exactly one finding, of that rule. The sentences of the findings must contain the texts ExpectedRun::says.
 std::vector<std::string> compare_ended(const std::vector<Finding>& findings,
                                        const std::vector<ExpectedFinding>& expected, const ExpectedRun& run);
 

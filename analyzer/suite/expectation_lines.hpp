@@ -11,7 +11,7 @@
 
 namespace forksight::suite {
 
-// EXPECT-KIND(variant): text
+// A line "EXPECT-KIND(variant): text".
 struct ExpectLine {
   std::string kind;     // "" or "-BARE", "-NONE" ...
   std::string variant;  // "" if none is named
@@ -23,12 +23,13 @@ Result<std::vector<std::string>> read_lines(const std::filesystem::path& file);
 
 std::vector<ExpectLine> find_expect_lines(const std::vector<std::string>& lines);
 
-// Returns the lines that apply to `variant`. There are four groups of lines: EXPECT-BARE, EXPECT-CORE, EXPECT-WHY with
-// EXPECT-UNKNOWN, and all others. If the variant has lines of a group, these apply, and otherwise the lines without a
-// variant do. In the last group, only EXPECT and EXPECT-NONE decide which of them apply.
+// Returns the lines that apply to `variant`. There are four groups of lines: EXPECT-BARE; EXPECT-CORE; EXPECT-WHY and
+// EXPECT-UNKNOWN; all others. If the variant has its own lines of a group, these apply. Otherwise the lines of the
+// group without a variant apply. In the group of all others, only its own EXPECT and EXPECT-NONE lines count: a variant
+// with neither of them gets the lines without a variant.
 std::vector<ExpectLine> select_lines(const std::vector<ExpectLine>& lines, const std::string& variant);
 
-// Returns the number of the line for each name. An error if a name occurs twice.
+// Returns the line number of each MARK comment, by the name in the comment. It is an error if a name occurs twice.
 Result<std::map<std::string, int>> find_marks(const std::filesystem::path& file);
 
 }  // namespace forksight::suite

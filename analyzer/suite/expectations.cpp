@@ -72,7 +72,7 @@ Result<ExpectedFinding> parse_finding(const Words& words) {
   return finding;
 }
 
-// EXPECT-CURED: options stdout="..."
+// Parses a line EXPECT-CURED: options stdout="..."
 Result<ExpectedRun> parse_cured(const Words& words) {
   ExpectedRun run;
   for (const std::string& word : words) {
@@ -83,7 +83,7 @@ Result<ExpectedRun> parse_cured(const Words& words) {
   return run;
 }
 
-// EXPECT-RUN: options outcome=... status=... says="..." rule=...
+// Parses a line EXPECT-RUN: options outcome=... status=... says="..." rule=...
 Result<ExpectedRun> parse_run(const Words& words) {
   ExpectedRun run;
   Words outcomes;
@@ -114,7 +114,7 @@ Result<ExpectedRun> parse_run(const Words& words) {
   return run;
 }
 
-// "name (2nd of 3)" -> "name"
+// Removes the position from a name: "name (2nd of 3)" -> "name".
 std::string without_position(const std::string& culprit) {
   const std::size_t open = culprit.rfind(" (");
   if (open == std::string::npos || !culprit.ends_with(')')) return culprit;

@@ -46,7 +46,7 @@ struct Expectations {
   std::string unknown;               // the reason why `forksight why` finds nothing, in words
 };
 
-// An error is a sentence that names the invalid line.
+// Reads what this variant of the case expects. An error is a sentence that names the invalid line.
 Result<Expectations> read_expectations(const std::filesystem::path& source, const std::string& variant);
 
 // Returns the name of the file to which this soname links in the system's library folder, or the soname itself.

@@ -18,11 +18,11 @@ struct JudgeOptions {
   std::set<std::string> parts;      // the parts to judge: bare, why, core, observed, runs; empty: all parts
   std::chrono::milliseconds bare_limit{20'000};
   std::chrono::milliseconds run_limit{25'000};
-  std::chrono::milliseconds silent_for{3'000};  // how long a run must report nothing about a hang
+  std::chrono::milliseconds silent_for{3'000};  // how long to watch a run that must report nothing about a hang
 };
 
-// The calling process must be a subreaper, must have no other children, and must not start other programs meanwhile. No
-// process is left behind.
+// Judges a case, and returns the result of each part. The calling process must be a subreaper, must have no other
+// children, and must not start other programs meanwhile. No process is left behind.
 std::vector<Part> judge(const std::vector<std::string>& command, const Expectations& expected,
                         const JudgeOptions& options);
 

@@ -83,7 +83,7 @@ std::optional<Missing> find_missing(const Case& one, const fs::path& folder) {
   std::vector<fs::path> files = {one.program};
   files.insert(files.end(), one.loads.begin(), one.loads.end());
   for (const fs::path& file : files) {
-    // a missing file of the case is no lack of the machine: the case becomes red when it is run
+    // if a file of the case itself is missing, the machine lacks nothing: the case becomes red when it is run
     if (::access(file.c_str(), R_OK) != 0) continue;
     const auto libraries = list_missing_libraries(file, folder);
     if (libraries.empty()) continue;

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr auto kLookEvery = 20ms;
 constexpr auto kQuiet = 1s;  // if all threads sleep and none of them runs for this long, the program hangs
-constexpr auto kIdle = 3s;   // the same if threads wake up only to sleep again, without using CPU time, for this long
+constexpr auto kIdle = 3s;   // it also hangs if threads wake up only to sleep again, without CPU time, for this long
 // If a thread is awake at this many looks in a row, some thread waits for a processor, and the program is not idle. On
 // a busy machine, a thread that wakes up only to sleep again is awake at two or three looks in a row.
 constexpr int kMostAwakeLooks = 5;
@@ -163,7 +163,7 @@ std::string Program::watch(Clock::duration limit) {
   const auto spin_ticks = static_cast<std::uint64_t>(kSpinS * ::sysconf(_SC_CLK_TCK));
   Tasks before;
   Tasks first;
-  Tasks idle;           // the tasks at the last look at which they had used CPU time
+  Tasks idle;           // the tasks when they were last seen to have used CPU time
   int awake_looks = 0;  // successive looks at which a thread was awake
   Clock::time_point since = Clock::now();
   Clock::time_point idle_since = since;

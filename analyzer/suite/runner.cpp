@@ -246,7 +246,7 @@ class Runner {
          strays = find_strays(workers_)) {
       for (const pid_t pid : strays) {
         ::kill(pid, SIGKILL);
-        ::waitpid(pid, nullptr, WNOHANG);  // its other parent, or a later attempt, may reap it
+        ::waitpid(pid, nullptr, WNOHANG);  // no effect if it still runs, or if its parent is another process
       }
       pause_for(10ms);
     }

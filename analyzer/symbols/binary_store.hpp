@@ -13,8 +13,8 @@ namespace forksight::symbols {
 // Guards the store and all binaries in it. Every public function of this library holds this mutex.
 std::mutex& binaries_mutex();
 
-// As long as the program runs, the answer for the same file and build-id stays the same. The caller must hold the
-// mutex.
+// Opens the file of `module`, or returns the binary that is already open. As long as forksight runs, the answer for the
+// same file and build-id stays the same. The caller must hold the mutex.
 Result<Binary*> open_binary(const Module& module);
 
 }  // namespace forksight::symbols

@@ -6,7 +6,7 @@
 namespace forksight::symbols {
 namespace {
 
-constexpr int kMaxJumps = 3;  // jumps in a row; a wrapper that tail-calls another wrapper needs two
+constexpr int kMaxJumps = 3;  // the most jumps in a row; a wrapper that tail-calls another wrapper needs two
 
 std::optional<Function> function_named(const Function& where, const char* name) {
   const Symbol* symbol = where.binary->symbols().find_function_named(name);
@@ -79,8 +79,8 @@ std::vector<std::uint64_t> frame_depths(const Function& function, std::uint64_t 
   const std::uint64_t size = std::min<std::uint64_t>(bytes.size(), function.range.end - function.range.start);
   const auto subtracted = prologue_subtraction(bytes.first(size));
   if (!subtracted) return {};
-  // A function may save registers by pushes. Then their bytes are added to the subtracted bytes. Or it may store the
-  // registers into the subtracted bytes.
+  // If a function saves registers by pushes, their bytes are added to the subtracted bytes. If it stores the registers
+  // into the subtracted bytes, they are not added. Which of the two it does is not examined, so both sums are returned.
   constexpr std::uint64_t kFrameLinkBytes = 16;
   const std::uint64_t saved = cfi.saved_bytes(call_end - 1);
   if (saved <= kFrameLinkBytes) return {kFrameLinkBytes + *subtracted};

@@ -31,8 +31,8 @@ std::optional<Function> function_of(AddressSpace& space, const RawFrame& frame);
 // such functions do not count as work of the caller.
 bool handles_errors(std::string_view name);
 
-// True if the code of the function behind the return address `address` calls nothing more. Calls that handle errors do
-// not count. If a function calls nothing more after it took a lock, it took the lock for its caller, and has returned
+// True if the code of `function` after the return address `address` contains no call. Calls that handle errors do not
+// count. If a function calls nothing more after it took a lock, it took the lock for its caller, and has returned
 // since.
 bool ends_after(const Function& function, std::uint64_t address);
 

@@ -28,7 +28,7 @@ class Cfi {
 
   // Steps from the frame at link-time address `pc` to its caller. For a return address, pass the address minus one.
   // `registers` has run-time values, and its [kReturnAddress] is the pc of the frame. If the answer is kCaller,
-  // `registers` then has the values of the caller. Otherwise it does not change.
+  // `registers` then has the values of the caller. Otherwise `registers` does not change.
   Step step(std::uint64_t pc, Registers& registers, const StackBytes& stack);
 
   // The frame's CFA, if it can be computed.
@@ -50,7 +50,7 @@ class Cfi {
     enum class Kind { kUndefined, kSame, kRegister, kMemory, kValue };
     Kind kind = Kind::kUndefined;
     std::uint64_t number = 0;          // kRegister
-    std::vector<Dwarf_Op> operations;  // kMemory: they compute the address; kValue: they compute the value
+    std::vector<Dwarf_Op> operations;  // compute the address (kMemory) or the value (kValue)
   };
   struct Row {
     std::uint64_t end = 0;

@@ -111,7 +111,8 @@ int find_debug_file(Dwfl_Module* module, void** userdata, const char*, Dwarf_Add
                     const char* debuglink_file, GElf_Word debuglink_crc, char** debuginfo_file_name) {
   ElfModule* const self = userdata == nullptr ? nullptr : static_cast<ElfModule*>(*userdata);
   if (self == nullptr) return -1;
-  // libdwfl passes a checksum for each link, except for the link to dwz's shared file.
+  // libdwfl passes a checksum for each link, except for the link to dwz's shared file. So a link without a checksum is
+  // that link.
   const bool is_shared_part = debuglink_file != nullptr && debuglink_crc == 0;
   std::vector<std::uint8_t> build_id;
   if (is_shared_part) {

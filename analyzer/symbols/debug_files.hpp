@@ -1,7 +1,7 @@
 // Finds separate debug information, by build-id and by debug link, and the shared part that dwz makes. A file is used
 // only if it has the wanted build-id, and only within the budgets of files/budgets.hpp. Only files on this machine are
-// used, unless allow_debuginfod() was called. The search that libdwfl contains would ask debuginfod servers. This
-// search does not ask them, so that a report does not wait for a network.
+// used, unless allow_debuginfod() was called. The search that libdwfl contains would always ask debuginfod servers, and
+// a report would wait for the network. So this file replaces that search.
 #pragma once
 
 #include <elfutils/libdwfl.h>
@@ -20,9 +20,10 @@ int find_debug_file(Dwfl_Module* module, void** userdata, const char* name, Dwar
 // programs and libraries, by build-id. libdwfl loads libdebuginfod for this. libdebuginfod keeps the files in
 // ~/.cache/debuginfod_client. It gives up after DEBUGINFOD_TIMEOUT seconds without progress, or after 20 seconds if the
 // environment does not set that variable. Commands call this function if a user asks about a process or a core, and
-// waits for the answer. The function changes the environment, so it must run before there are threads. For root it has
-// an effect only if root asked for it (`is_asked_for`), for two reasons. A server learns which programs run. And
-// forksight parses, with the rights of root, what the server sends. Returns false if it had no effect.
+// waits for the answer. The function changes the environment, so it must run before there are threads. If root runs
+// forksight, the function has an effect only if root asked for it (`is_asked_for`), for two reasons. A server learns
+// which programs run. And forksight parses what the server sends, with the rights of root. Returns false if it had no
+// effect.
 bool allow_debuginfod(bool is_asked_for);
 
 // True if debuginfod servers may be asked, and DEBUGINFOD_URLS names one.

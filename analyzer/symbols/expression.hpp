@@ -14,7 +14,7 @@ namespace forksight::symbols {
 struct ExpressionContext {
   const Registers& registers;
   const StackBytes& stack;
-  std::optional<std::uint64_t> cfa;   // for DW_OP_call_frame_cfa
+  std::optional<std::uint64_t> cfa;   // the result of DW_OP_call_frame_cfa
   std::uint64_t missing_address = 0;  // the address of a read that failed, because it was outside of the recorded bytes
 };
 

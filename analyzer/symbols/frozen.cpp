@@ -30,8 +30,8 @@ struct Resumption {
   CallPath path;
 };
 
-// If the function that is still on the stack makes a call by pointer, this call may be the first call of the path to
-// the goal. The code does not show the other calls of that path.
+// Returns a path that consists of one call by pointer, which the function that is still on the stack makes. The code
+// does not show the further calls of the path. nullopt if that function makes no call by pointer.
 std::optional<CallPath> path_by_pointer(const PathQuery& query) {
   const auto& calls = query.from.binary->code().facts(query.from.range).pointer_calls;
   if (calls.empty()) return std::nullopt;

@@ -54,7 +54,7 @@ class MachineCode {
   bool is_function_start(std::uint64_t address) const;
   // The name of the function whose slot of the linkage table is at `address`; null if there is no slot there.
   const char* slot_name(std::uint64_t address) const;
-  // The same for the address of a stub that jumps through such a slot.
+  // Like slot_name(), but for the address of a stub that jumps through such a slot.
   const char* stub_name(std::uint64_t address) const;
   // The target of the call or jump `instruction`; `end` is the end of that instruction.
   std::optional<Branch> follow(const Instruction& instruction, std::uint64_t end) const;

@@ -166,7 +166,8 @@ std::string simplify_name(std::string_view demangled) {
   if (const std::size_t version = body.find('@'); version != std::string_view::npos && version > 0) {
     body = body.substr(0, version);
   }
-  // "vtable for X", "guard variable for f()::x", "non-virtual thunk to X::f()": the words are part of the name.
+  // "vtable for X", "guard variable for f()::x", "non-virtual thunk to X::f()": these first words are part of the name,
+  // so they stay.
   std::string prefix;
   for (std::string_view words : {"guard variable for ", "vtable for ", "VTT for ", "typeinfo for ",
                                  "typeinfo name for ", "non-virtual thunk to ", "virtual thunk to ",

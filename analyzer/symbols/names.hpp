@@ -7,11 +7,12 @@
 
 namespace forksight::symbols {
 
-// "_ZN3app5CacheIiE3getEi" -> "app::Cache<int>::get". From a C name it only removes a version and suffixes of
-// compilers.
+// "_ZN3app5CacheIiE3getEi" -> "app::Cache<int>::get". From the name of a C function it removes only the symbol version
+// and the suffixes of compilers.
 std::string readable_name(const char* linkage_name);
 
-// The same for a name that is already demangled: "void app::f<int>(int) [clone .isra.0]" -> "app::f<int>".
+// Like readable_name(), but for a name that is already demangled: "void app::f<int>(int) [clone .isra.0]" ->
+// "app::f<int>".
 std::string simplify_name(std::string_view demangled);
 
 // True if the file name is that of a file of the C library: its main library, its loader, or libpthread, which glibc

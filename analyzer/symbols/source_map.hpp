@@ -26,8 +26,8 @@ class SourceMap {
  public:
   explicit SourceMap(ElfModule& module);
 
-  // Returns the frames, innermost first. The last frame is the function itself. Empty if there is no debug information
-  // for `address`.
+  // Returns the frames, innermost first. The last frame is the function into which the calls of the other frames were
+  // inlined. Empty if there is no debug information for `address`.
   std::vector<SourceFrame> find(std::uint64_t address);
 
   bool has_debug_information() const { return has_dwarf_; }

@@ -23,9 +23,9 @@ std::string_view bounded_name(const char* name) {
   return {name, strnlen(name, kMaxNameBytes)};
 }
 
-// Sorts the symbols of one address. A smaller value is a better name: exported names are better than local names. Among
-// them, public names are better than internal names ("__GI_", "@"), then names with fewer leading underscores are
-// better, then shorter names.
+// Ranks the symbols of one address. A smaller value is a better name. These rules apply, the most important first:
+// exported names are better than local names; public names are better than internal names ("__GI_", "@"); fewer leading
+// underscores are better; shorter names are better.
 auto rank(const Symbol& symbol) {
   const std::string_view name = bounded_name(symbol.name);
   const std::size_t underscores = std::min(name.find_first_not_of('_'), name.size());

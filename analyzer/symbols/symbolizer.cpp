@@ -100,7 +100,7 @@ model::Stack Symbolizer::State::name(const Walk& walk) {
       frames.back().line = 0;
     }
     if (raw.is_line_unknown && !frames.empty()) {
-      // an inlined call belongs to one place in the function, so it is not known either
+      // the place in the function is not known, so the inlined call is not known either
       frames.erase(frames.begin(), frames.end() - 1);
       frames.back().line = 0;
     }

@@ -60,11 +60,11 @@ class Symbolizer {
   Symbolizer(const Symbolizer&) = delete;
   Symbolizer& operator=(const Symbolizer&) = delete;
 
-  // All frames, innermost first. Inlined calls are expanded. Frames of the shim itself are left out.
+  // Returns all frames, innermost first. Inlined calls are expanded. Frames of the shim itself are left out.
   model::Stack unwind(const StackSample& sample);
-  // The same for a stopped thread of a live process, or for a thread of a core. Its pc is exact, and any register may
-  // be known. The caller of a frame may depend on a register whose value is not known. Then the frames behind it are
-  // searched with the help of the machine code, and are approximate.
+  // Like unwind(), but for a stopped thread of a live process, or for a thread of a core. The pc of such a thread is
+  // exact, and any register may be known. The caller of a frame may depend on a register whose value is not known. Then
+  // the caller and all outer frames are searched with the help of the machine code, and are approximate.
   model::Stack unwind_thread(const Registers& registers, const StackBytes& stack);
   // Finds the object that contains `address`, if a symbol table of a module has it. The symbol need not be exported.
   bool find_data(std::uint64_t address, DataSymbol& out);

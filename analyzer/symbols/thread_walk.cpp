@@ -24,7 +24,7 @@ void append(Walk& walk, Walk outer) {
   walk.end = outer.end;
 }
 
-// Finds the callers of `frame`, if the code shows the frame's size.
+// Finds the callers of `frame`. nullopt if the code does not show the size of the frame, or if no caller was found.
 std::optional<Walk> find_callers(AddressSpace& space, Unwinder& unwinder, const RawFrame& frame,
                                  const StackBytes& stack) {
   const auto function = function_of(space, frame);

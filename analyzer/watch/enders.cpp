@@ -232,7 +232,7 @@ class Search {
     };
     std::set<std::int32_t> children;
     for (const std::int32_t child : proc::read_children(waiter.pid)) children.insert(child);
-    // A tracer also waits for the processes that it traces.
+    // wait4() and waitid() of a tracer also wait for the processes that it traces.
     for (const auto& [pid, member] : tree_.living()) {
       const auto status = proc::parse_status(proc::read_file(proc::proc_path(pid, "status")).text);
       if (status && status->tracer == waiter.pid) children.insert(pid);
@@ -353,7 +353,8 @@ class Search {
       return;
     }
     if (is_known && S_ISREG(status.st_mode)) {
-      // A thread waits for a regular file only if it is a POSIX message queue, which is a file of its own file system.
+      // The only regular file at which a thread can wait is a POSIX message queue. Such queues are files of a file
+      // system of their own.
       return add_end(plan, {fd, object.name, reads, writes, is_polled, "message queue"});
     }
     if (object.name.empty()) return;
@@ -424,8 +425,8 @@ class Search {
     return found;
   }
 
-  // A stopped thread still shows the call that it was in. The process that continues the thread need not be the one
-  // that ends the call.
+  // Adds the commands that let a stopped or frozen process go on. /proc still shows the call that the thread was in.
+  // The process that lets the thread go on need not be the one that ends this call.
   void add_hold(Waiter& waiter) {
     const char state = waiter.thread.status.state;
     if (state == 'T')
@@ -437,7 +438,7 @@ class Search {
     waiter.wait.enders.push_back(of_words(model::EnderKind::kContinue, *frozen->second));
   }
 
-  // After a signal handler has run, the thread continues to wait in the same call.
+  // True if the thread continues to wait in the same call after a signal handler has run.
   static bool goes_on_after_handlers(const model::Wait& wait) {
     return wait.kind == model::WaitKind::kVfork || wait.kind == model::WaitKind::kTraced ||
            (wait.kind == model::WaitKind::kFutex && wait.use != model::FutexUse::kUnknown);
@@ -512,11 +513,11 @@ class Search {
   std::set<std::string> wanted_;
   std::map<std::string, std::vector<proc::Holder>> holders_;
   std::map<std::int32_t, FutexLookup> futexes_;
-  std::map<std::int32_t, model::Ender> processes_;                // what all enders in one process share, by pid
+  std::map<std::int32_t, model::Ender> processes_;                // what all enders of one process share, by pid
   std::map<std::int32_t, std::optional<std::string>> frozen_;     // how to thaw each process
-  std::map<std::int32_t, bool> have_libc_;                        // glibc keeps two signals for itself
+  std::map<std::int32_t, bool> have_libc_;                        // whether the process has glibc, as in find_caught()
   std::map<std::int32_t, bool> threaded_;                         // whether the process has more than one thread
-  std::map<std::pair<std::int32_t, std::int32_t>, char> states_;  // of threads that could end a wait, by pid and tid
+  std::map<std::pair<std::int32_t, std::int32_t>, char> states_;  // states of threads that are enders, by pid and tid
   std::map<std::int32_t, bool> interrupts_;                       // whether SIGINT has Python's own handler, by process
   std::map<std::pair<std::int32_t, std::int32_t>, proc::Object> objects_;  // by process and descriptor
   std::map<std::uint64_t, std::optional<proc::Peer>> peers_;               // by the inode of the socket

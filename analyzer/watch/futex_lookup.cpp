@@ -37,7 +37,7 @@ class WordReader {
 
   std::optional<std::uint64_t> operator()(std::uint64_t address, std::size_t size) {
     if (has(address, size)) return word_at(address, size);
-    // No page boundary lies inside of an aligned piece, so it can be read as a whole or not at all.
+    // No page boundary lies inside of an aligned piece, so the piece can be read as a whole or not at all.
     start_ = address / kPiece * kPiece;
     is_read_ = memory_.read(start_, piece_);
     return has(address, size) ? word_at(address, size) : memory_.read(address, size);
@@ -96,7 +96,7 @@ void name_wakers(std::int32_t pid, const proc::WaitTarget& target, WaitFacts& fa
   }
   // If only the owner can unlock the mutex, and the owner has ended, the mutex stays locked.
   if (only_owner_can_unlock(word) && word.owner_is_gone) return;
-  // Any other lock could still be unlocked by any thread after its owner has ended, even if that is a mistake.
+  // After the owner of any other lock has ended, any thread can still unlock the lock, even if that is a mistake.
   if (facts.wakers.empty()) facts.wakers = {{pid, "futex"}};
 }
 

@@ -26,14 +26,14 @@ namespace forksight::watch {
 namespace {
 
 constexpr std::uint64_t kChildSignal = std::uint64_t{1} << static_cast<unsigned>(SIGCHLD - 1);
-constexpr int kRefusalsThatCount = 4;            // an exec causes fewer refusals in a row
+constexpr int kRefusalsThatCount = 4;            // refusals in a row; an exec causes fewer
 constexpr int kStalledFactor = 10;               // a stalled call counts after this many times the spin age
-constexpr std::chrono::seconds kLongestRest{2};  // between two rounds of samples
-// To collect evidence, forksight may have to look at all processes of the machine. It spends at most one part in this
-// many of the time on that.
+constexpr std::chrono::seconds kLongestRest{2};  // the longest time between two rounds of samples
+// To collect evidence, forksight may have to look at all processes of the machine. It spends at most 1/kProofShare of
+// the time on that.
 constexpr int kProofShare = 100;
 
-// Both rounds have the same threads in the same states and calls. Their context switch counts may differ.
+// True if both rounds have the same threads in the same states and calls. Their context switch counts may differ.
 bool is_same_but_scheduled(const proc::Round& before, const proc::Round& after) {
   return std::equal(before.threads.begin(), before.threads.end(), after.threads.begin(), after.threads.end(),
                     [](const proc::ThreadSample& one, const proc::ThreadSample& other) {
@@ -385,7 +385,7 @@ void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
 }
 
 void Supervisor::add_spinning(Clock::time_point now) {
-  // A thread must have been seen running at least at two looks.
+  // This is long enough for two looks. A spinning thread must have been seen running at two looks at least.
   constexpr Clock::duration kLeastAge = std::chrono::milliseconds(400);
   for (const Spin& spin : spins_.spinning(now, std::max(spin_age_, kLeastAge))) {
     const auto member = tree_.living().find(spin.touch.pid);
@@ -424,7 +424,7 @@ void Supervisor::add_stalled(Clock::time_point now) {
 // Looks for rings of locks in processes that go on. It examines each thread of each process, so it does not run at
 // every look.
 void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
-  constexpr int kSearchShare = 200;  // searches take at most one part in this many of the time
+  constexpr int kSearchShare = 200;  // searches take at most 1/kSearchShare of the time
   if (at_once || now >= next_search_) {
     const Cost cost;
     const std::map<proc::ProcessKey, Verdict> before = std::exchange(partly_, {});
@@ -444,7 +444,8 @@ void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
       for (std::size_t index = 0; index < stuck.threads.size(); ++index) {
         verdict.waits.push_back(describe_wait(stuck.threads[index], &stuck.facts[index]));
         verdict.waits.back().is_stuck = true;
-        // A thread that waits for a GIL is inside of pthread_cond_timedwait(), where other threads may cancel it.
+        // A thread that waits for a GIL is inside of pthread_cond_timedwait(). There another thread may cancel it,
+        // unless all threads are stuck.
         verdict.waits.back().may_be_cancelled = stuck.facts[index].word.use == model::FutexUse::kGil && !stuck.are_all;
       }
       if (stuck.has_gil()) gil_rings_.emplace(member.key, std::move(stuck));

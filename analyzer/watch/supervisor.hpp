@@ -34,8 +34,8 @@ using Clock = std::chrono::steady_clock;
 
 struct Verdict {
   proc::ProcessKey key;
-  // kDead, kDeadButForSignal, kSpinning, kStalled or kVictim. kAwake: the process goes on, but some of its threads are
-  // stuck (Wait::is_stuck), or it has unheard signals.
+  // One of kDead, kDeadButForSignal, kSpinning, kStalled, kVictim and kAwake. kAwake: the process goes on, but some of
+  // its threads are stuck (Wait::is_stuck), or it has unheard signals.
   model::Liveness liveness = model::Liveness::kUnknown;
   Clock::time_point since;
   std::vector<model::Wait> waits;
@@ -63,27 +63,28 @@ struct OwnSignal {
 
 class Supervisor {
  public:
-  // A process counts as spinning after `spin_age`. A proof of a hang does not depend on how long the process has
-  // waited; Verdict::since shows when the wait began.
+  // A process counts as spinning when one of its threads has been spinning for `spin_age`. A proof of a hang does not
+  // depend on how long the process has waited; Verdict::since shows when the wait began.
   Supervisor(std::int32_t root, Clock::duration spin_age);
 
-  // One look at the tree. Meant to be called every quarter of a second.
+  // Looks at the tree once. Meant to be called every quarter of a second.
   void poll(Clock::time_point now) { look(now, kSettled); }
-  // The same, but also examines processes that came to rest only a moment ago. It is meant for the last look before the
+  // Like poll(), but also examines processes that came to rest only a moment ago. Meant for the last look before the
   // processes end or change.
   void poll_at_any_age(Clock::time_point now) { look(now, Clock::duration::zero()); }
 
   void set_touches(const std::vector<OpenTouch>& touches) { spins_.follow(touches); }
 
-  // Sets the signal that the shim handles in each process, by pid. Its handler wakes no thread, so the signal is no way
-  // out of a wait.
+  // Sets the signal that the shim handles in each process, by pid. The handler of that signal wakes no thread, so the
+  // signal is no way out of a wait.
   void set_own_signals(std::map<std::int32_t, OwnSignal> signals) { own_signals_ = std::move(signals); }
   const std::map<std::int32_t, OwnSignal>& own_signals() const { return own_signals_; }
-  // Notes that forksight has sent such a signal to this process. The threads of the process run for a moment because of
-  // that signal. This does not count as progress if the next look finds them in the same calls as before.
+  // Notes that forksight has sent this process the signal that the shim handles there. The threads of the process run
+  // for a moment because of that signal. This does not count as progress if the next look finds them in the same calls
+  // as before.
   void expect_own_wakeup(const proc::ProcessKey& key);
-  // Sets the calls of atfork handlers that have not returned, and the waits for timers that the process does not have.
-  // A call that lasts very long counts as stalled.
+  // Sets the calls that may be stalled: calls of atfork handlers that have not returned, and waits for timers that the
+  // process does not have. A call that lasts very long counts as stalled.
   void set_stalled(const std::vector<StalledCall>& calls) { calls_ = calls; }
   // Sets the signals that the lost threads of each forked process took, by the pid of the forked process.
   void set_lost_signals(std::map<std::int32_t, std::uint64_t> lost) { unheard_.set_lost(std::move(lost)); }
@@ -140,10 +141,10 @@ class Supervisor {
   // True if the process has a living child that is not among `stuck`. Such a child may end, and then the process
   // receives a SIGCHLD.
   bool has_child_beside(std::int32_t pid, const std::set<std::int32_t>& stuck) const;
-  // For a process that goes on or spins. True if one of `threads` would run a handler for a signal that arrives without
-  // a sender: because of a timer, a descriptor, or the end of a child.
+  // Meant for a process that goes on or spins. True if one of `threads` would run a handler for a signal that arrives
+  // without a sender: because of a timer, a descriptor, or the end of a child.
   bool may_be_timed_out(std::int32_t pid, const std::vector<proc::ThreadSample>& threads) const;
-  // "a handler of SIGTERM"; also names process `pid`, which has the way out, unless `is_own`.
+  // Describes the way out that process `pid` has: "a handler of SIGTERM". Also names the process, unless `is_own`.
   std::string describe_way_out(std::int32_t pid, bool is_own) const;
   void conclude(const std::vector<std::int32_t>& suspects);
   void forget_live_wakers();
@@ -162,12 +163,12 @@ class Supervisor {
   std::vector<StalledCall> calls_;
   UnheardSignals unheard_;
   std::map<proc::ProcessKey, Verdict> partly_;          // processes with some stuck threads, from the latest search
-  std::map<proc::ProcessKey, StuckThreads> gil_rings_;  // from that search: stuck threads of which one waits for a GIL
+  std::map<proc::ProcessKey, StuckThreads> gil_rings_;  // the stuck threads of that search, if one waits for a GIL
   Clock::time_point next_search_{};
   std::map<proc::ProcessKey, std::string> unreadable_;  // the program of each process
   std::map<std::int32_t, OwnSignal> own_signals_;       // by pid
   bool sharing_unknown_ = false;
-  std::uint64_t failures_before_look_ = 0;  // as in proc::count_failures()
+  std::uint64_t failures_before_look_ = 0;  // the value of proc::count_failures() before the latest look
 };
 
 }  // namespace forksight::watch

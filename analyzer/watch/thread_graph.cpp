@@ -19,7 +19,8 @@ struct Layout {
     }
     count = next;
   }
-  // Returns the number of a node that does not exist (`count`) if the waker is not in the graph.
+  // Returns the number of the waker's node. If the waker is not in the graph, returns `count`, which is the number of
+  // no node.
   std::size_t node_of(const Waker& waker) const {
     const auto process = by_pid.find(waker.pid);
     if (process == by_pid.end()) return count;

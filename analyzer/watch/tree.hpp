@@ -42,7 +42,8 @@ class Tree {
 
   const std::map<std::int32_t, Member>& living() const { return living_; }
   std::size_t seen() const { return seen_; }  // processes found so far
-  // the number of searches before which, since the previous search, the machine had created a process or a thread
+  // Counts the searches for new processes. A search is not counted if the machine had created no process and no thread
+  // since the previous search
   std::size_t forks() const { return forks_; }
   // The living descendants of the root, by their present parents.
   std::vector<proc::ProcessKey> descendants() const;

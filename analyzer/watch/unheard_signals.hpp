@@ -31,8 +31,8 @@ class UnheardSignals {
   // Sets the signals that the lost threads of each forked process took, by the pid of the forked process. Other
   // processes are not examined.
   void set_lost(std::map<std::int32_t, std::uint64_t> lost) { lost_ = std::move(lost); }
-  // Finds the unheard signals of these processes. Leaves out a process that has called exec since its fork, or that has
-  // a signalfd.
+  // Finds the unheard signals of the processes that set_lost() named. Leaves out a process that has called exec since
+  // its fork, or that has a signalfd.
   std::vector<Unheard> look(const Tree& tree, std::chrono::steady_clock::time_point now);
 
  private:

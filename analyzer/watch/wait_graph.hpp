@@ -13,7 +13,7 @@
 
 namespace forksight::watch {
 
-// "A thread of this process may be woken by `target`."
+// An edge begins at the node of a process, and means: `target` may wake a thread of that process.
 struct Edge {
   std::size_t target = 0;
   std::string via;  // "wait4", "pipe"

@@ -33,7 +33,7 @@ std::string name_process(std::int32_t pid) {
   return fmt::format("process {} ({}){}", pid, stat->comm, has_ended ? ", which has ended" : "");
 }
 
-// "process 4 (a) and process 5 (b)"; at most kMostNamed of them.
+// Names at most kMostNamed of these processes: "process 4 (a) and process 5 (b)".
 std::string name_processes(const std::set<std::int32_t>& pids) {
   std::string text;
   std::size_t count = 0;
@@ -59,7 +59,8 @@ std::string describe_futex(const files::Reader& reader, std::int32_t pid, const 
                      word.readers == 1 ? "" : fmt::format(" {} times", word.readers));
 }
 
-// `pid`: from the kernel, in forksight's pid namespace. It is 0 if forksight cannot see the process.
+// Returns `what` and the name of the process that the kernel names: ", last changed by process 5 (b)". `pid` is in
+// forksight's pid namespace. It is 0 if forksight cannot see the process: then the result is "".
 std::string name_last(const char* what, std::int32_t pid) {
   return pid > 0 ? fmt::format(", {} by {}", what, name_process(pid)) : std::string();
 }

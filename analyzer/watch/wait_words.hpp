@@ -11,11 +11,11 @@
 
 namespace forksight::watch {
 
-// "in read", "in a futex without a timeout", "stopped". Pure.
+// Returns words such as "in read", "in a futex without a timeout" or "stopped". Pure.
 std::string describe_call(const proc::ThreadSample& thread);
 
-// "the mutex at 0x55d0c0, which thread 12 holds"; "" if only the call is known. Only reads the process. `facts`: what
-// was looked up about a futex.
+// Returns words such as "the mutex at 0x55d0c0, which thread 12 holds"; "" if only the call is known. Only reads the
+// process. `facts`: what was looked up about a futex.
 std::string describe_target(const files::Reader& reader, std::int32_t pid, const proc::ThreadSample& thread,
                             const WaitFacts& facts);
 

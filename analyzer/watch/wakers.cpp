@@ -28,7 +28,7 @@ namespace {
 using Answer = WakerFinder::Answer;
 
 constexpr std::string_view kAnonymousMemory = "/dev/zero (deleted)";
-constexpr int kScanShare = 250;  // scans take at most one part in this many of the time
+constexpr int kScanShare = 250;  // scans take at most 1/kScanShare of the time
 
 Answer known_if_any(const WaitFacts& facts) {
   // If no process could end the wait, the call should have returned: read() returns at end of file if no writer is
@@ -58,8 +58,8 @@ std::optional<proc::LockRequest> read_request(const proc::ThreadSample& thread, 
   if (!proc::ProcessMemory(thread.tid).read(thread.call.args[2], std::as_writable_bytes(std::span(&wanted, 1))))
     return std::nullopt;
   request.writes = wanted.l_type == F_WRLCK;
-  // The range is relative to a position that may have moved since, or it goes backwards. This function then takes the
-  // whole file as the range, so that no holder of a lock is missed.
+  // If the range is relative to a position that may have moved since, or goes backwards, this function takes the whole
+  // file as the range. So it misses no holder of a lock.
   if (wanted.l_whence != SEEK_SET || wanted.l_start < 0 || wanted.l_len < 0) return request;
   request.start = static_cast<std::uint64_t>(wanted.l_start);
   if (wanted.l_len > 0) request.end = request.start + static_cast<std::uint64_t>(wanted.l_len) - 1;
@@ -151,7 +151,8 @@ Answer WakerFinder::find_children(std::int32_t pid, const proc::ThreadSample& th
     if (!resolved) return Answer::kUnknown;
     child = *resolved;
   }
-  // The pid that the process passed to the call belongs to the pid namespace of the process.
+  // The pid that the process passed to the call belongs to the pid namespace of the process. So the children are
+  // compared by their pids in that namespace.
   const std::uint32_t depth = target.child > 0 ? thread.status.ns_depth : 1;
   if (child > 0 && depth <= 1) {
     facts.wakers.push_back({static_cast<std::int32_t>(child), "wait4"});
@@ -199,7 +200,8 @@ Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thre
   if (!fds) return Answer::kUnknown;
   polled_ += fds->size();
   if (polled_ > files::kMaxPolledDescriptors) return Answer::kUnknown;
-  // The call waits for no descriptor. Like pause(), it lasts until a signal ends the process. The program intends this.
+  // The call waits for no descriptor. Like pause(), it lasts until a signal ends the process. That is what the program
+  // intends, so it is no hang.
   if (fds->empty()) return Answer::kNotProvable;
   Answer of_all = Answer::kKnown;
   for (const std::int32_t fd : *fds) {

@@ -18,7 +18,7 @@ namespace forksight::watch {
 
 // Signals for which some thread of a process would run a handler; bit 0 is signal 1.
 struct Handlers {
-  std::uint64_t ways_out = 0;  // their handlers may write, post, unlock, raise an exception or jump
+  std::uint64_t ways_out = 0;  // their handlers may end a wait: write, post, unlock, raise an exception or jump
   // true if SIGINT would run Python's own handler. Then SIGINT is not in `ways_out`, because only a person sends it
   // (Ctrl-C), although it ends a wait
   bool for_ctrl_c = false;
@@ -57,7 +57,7 @@ class Freezers {
 // group may be the group of the process, or a group above it. "" if no group is frozen.
 std::string how_to_thaw(std::int32_t pid);
 
-// "SIGTERM and SIGUSR1"
+// Names the signals: "SIGTERM and SIGUSR1".
 std::string name_signals(std::uint64_t signals);
 
 // Finds for each process the index of the process whose way out could end its wait. That is the process itself if it

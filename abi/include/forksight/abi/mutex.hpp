@@ -43,7 +43,7 @@ struct Mutex {
   constexpr bool is_robust() const { return (kind & kRobust) != 0; }
   constexpr bool is_pi() const { return (kind & kPriorityInherit) != 0; }
   constexpr bool has_ceiling() const { return (kind & kPriorityProtect) != 0; }
-  // pthread_mutex_init() sets this bit for every robust mutex, so it means nothing for robust mutexes.
+  // pthread_mutex_init() sets this bit for every robust mutex, so the result means nothing for robust mutexes.
   constexpr bool is_shared() const { return (kind & kShared) != 0; }
   constexpr bool has_tid_in_lock() const { return is_robust() || is_pi(); }
   // True if an unlock, or another lock by the owner, compares the tid of the caller with that of the owner. For mutexes

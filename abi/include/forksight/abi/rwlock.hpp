@@ -17,7 +17,7 @@ struct Rwlock {
   std::int32_t shared;
   std::uint64_t elision;
   std::uint64_t spare;  // glibc does not write it
-  std::uint32_t flags;  // kind: 0 prefers readers, 1 prefers writers, 2 also, but not recursive
+  std::uint32_t flags;  // kind: 0 prefers readers, 1 and 2 prefer writers; with 2 a reader must not lock twice
   std::uint32_t padding;
 
   static constexpr std::uint32_t kWritePhase = 1;
@@ -26,7 +26,8 @@ struct Rwlock {
   static constexpr unsigned kReaderShift = 3;
   static constexpr std::uint32_t kFutexUsed = 2;  // in the two futex words: threads may sleep on the word
   static constexpr std::uint32_t kHighestKind = 2;
-  // The value of `flags` with which a new reader waits behind a waiting writer. With kind 1 a reader does not wait.
+  // The value of `flags` with which a new reader waits behind a waiting writer. With kind 1 a new reader does not wait
+  // for a waiting writer.
   static constexpr std::uint32_t kReadersWaitBehindWriters = 2;
 
   constexpr std::uint32_t reader_count() const { return readers >> kReaderShift; }

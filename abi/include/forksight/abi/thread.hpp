@@ -31,7 +31,7 @@ inline constexpr ThreadLayout kThreadLayouts[] = {
     // In this version pthread_join() waits on a separate member, not on `tid`.
     {{{2, 43}, {2, 43}}, 0x2c0, 0x2d0, 0x308, 0x614, 4, 2, 0x640, 0x648, false},
 };
-inline constexpr std::size_t kThreadBytes = 0x6a0;  // each structure is larger than this, and all offsets are smaller
+inline constexpr std::size_t kThreadBytes = 0x6a0;  // struct pthread of each version is larger; all offsets are smaller
 
 // Bits of `cancel_handling`: the thread is ending, or has ended.
 inline constexpr std::uint32_t kExitingOrTerminated = 0x30;

@@ -13,7 +13,7 @@ enum CudaFlag : std::uint32_t {
   // The shim asked the driver for `devices` and `active_contexts`. It asked after the creation of the latest context
   // that it saw.
   kCudaAsked = 1U << 1U,
-  // An ancestor initialised the driver before an earlier fork, so the forking process cannot use it either.
+  // An ancestor initialised the driver before an earlier fork, so the forking process itself cannot use the driver.
   kCudaLost = 1U << 2U,
 };
 
@@ -54,7 +54,7 @@ enum class CudaIpcKind : std::uint32_t {
 };
 
 // Device memory that processes share by handle. kClose and kFree are written before the call; their `ended_ns` and
-// `result` are set when it returns. The others are written after the call. Times are of CLOCK_MONOTONIC.
+// `result` are set when the call returns. The others are written after the call. Times are of CLOCK_MONOTONIC.
 struct CudaIpcRecord {
   // FNV-1a of the 64 bytes of the handle. For kClose and kFree it is the handle by which the memory was opened or
   // exported.

@@ -59,7 +59,7 @@ struct LockOrderRecord {
   std::uint64_t taken_stack;
   std::uint64_t times;
   // The moments of these acquisitions. The last used entry is the latest moment. If there are more moments than
-  // entries, those before the latest are missing.
+  // entries, the other entries have the earliest moments.
   std::uint64_t moments[kOrderMoments];
   std::uint32_t used;       // number of used entries of `moments`
   std::uint32_t held_kind;  // LockKind
@@ -77,23 +77,25 @@ enum OrderFlag : std::uint32_t {
 inline constexpr std::uint32_t kTimeSlices = 16;
 
 // A forked process took a lock that was free at its fork, and that other threads of its parent had held at other times.
-// All ticks come from the same clock, and only their ratios matter. The times are sums over those other threads of the
-// parent that could have held the lock at the fork. Threads that ended before the fork are included. `threads` counts
-// only threads that lived at the fork.
+// All ticks come from the same clock, and only their ratios matter. A thread of the parent counts if the fork could
+// have found it holding the lock. So a thread does not count if the forking thread had joined it, or held a gate under
+// which that thread always took the lock. Threads that ended before the fork count, too, except in `threads`. Readers
+// can hold a lock at the same time: of all readers, `held_ticks` and `slices` contain only the one that held the lock
+// longest.
 struct RacyTouchRecord {
   std::uint64_t fork;          // ref to kFork
   std::uint64_t lock;          // address
   std::uint64_t stack;         // ref to kStack of the caller
-  std::uint64_t holder;        // ref to kThread: it held the lock longest of the threads that lived at the fork
+  std::uint64_t holder;        // ref to kThread: of the threads that lived at the fork, it held the lock longest
   std::uint64_t held_stack;    // ref to kStack where that thread took it
-  std::uint64_t held_ticks;    // how long all these other threads together held it
+  std::uint64_t held_ticks;    // how long the threads that count held it together
   std::uint64_t window_ticks;  // time from the creation of the process's second thread to the fork
   std::uint64_t window_ns;
   std::uint64_t times;                // how often they took it
   std::uint32_t threads;              // number of threads that took it and lived at the fork
   std::uint32_t kind;                 // LockKind of the child's acquisition
   std::uint64_t slice_ticks;          // length of one slice
-  std::uint64_t slices[kTimeSlices];  // held_ticks of each slice of time; slices[0] is the first slice of the window
+  std::uint64_t slices[kTimeSlices];  // held_ticks of each slice of the window; slices[0] is the first slice
 };
 static_assert(sizeof(RacyTouchRecord) == 216);
 

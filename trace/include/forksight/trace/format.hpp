@@ -42,7 +42,8 @@ enum class RecordType : std::uint16_t {
 #include "forksight/trace/records.def"
 };
 
-// The first word of a record: size in bytes, header included (low 32 bits), type (16), state (8), zero (8).
+// The first word of a record, from its lowest bit on: size in bytes including the header (32 bits), type (16), state
+// (8), zero (8).
 constexpr std::uint64_t pack_word(std::uint32_t size, RecordType type, RecordState state) {
   return std::uint64_t{size} | std::uint64_t{static_cast<std::uint16_t>(type)} << 32U |
          std::uint64_t{static_cast<std::uint8_t>(state)} << 48U;
@@ -67,8 +68,8 @@ static_assert(offsetof(RecordHeader, pid) == 8);
 static_assert(offsetof(RecordHeader, time_ns) == 16);
 
 // A loaded ELF object. The record is valid for all later records of this file, until a kModuleGone with the same
-// `bias`.
-// Tail: path_bytes of path (the main program's is the real path of the executable; "[vdso]" for the vdso).
+// `bias`. Tail: the path, `path_bytes` bytes. For the main program it is the real path of the executable, for the vdso
+// "[vdso]".
 struct ModuleRecord {
   std::uint64_t bias;   // l_addr: run-time address minus link-time address
   std::uint64_t start;  // lowest mapped address
@@ -112,7 +113,7 @@ static_assert(sizeof(RecentRecord) == 2048);
 enum ThreadFlag : std::uint32_t {
   kThreadMain = 1U << 0U,     // the initial thread of the process image, or the one thread of a forked child
   kThreadForeign = 1U << 1U,  // not created through pthread_create: creator and start routine are not known
-  kThreadEnded = 1U << 2U,    // it ended before the fork, and still held locks at its end
+  kThreadEnded = 1U << 2U,    // the thread ended before the fork, while it still held locks
 };
 
 // A thread that the shim knows. Written when another record first refers to it.
@@ -146,10 +147,10 @@ struct RuntimeRecord {
   std::uint64_t module_bias;  // ModuleRecord::bias of the library
   RuntimeKind kind;
   std::uint32_t flags;          // RuntimeFlag
-  std::int32_t max_threads;     // omp_get_max_threads() of the forking thread, -1: not asked
-  std::int32_t level;           // omp_get_level() of the forking thread, -1: not asked
+  std::int32_t max_threads;     // omp_get_max_threads() in the forking thread, -1: not asked
+  std::int32_t level;           // omp_get_level() in the forking thread, -1: not asked
   std::uint32_t pool_before;    // at entry of fork: live workers that the forking thread made through this runtime
-  std::uint32_t pool_at_fork;   // the same after all prepare handlers: the workers that the child does not have
+  std::uint32_t pool_at_fork;   // the same after all prepare handlers: these workers are lost at the fork
   std::uint64_t pool_thread;    // ref to kThread of the first such worker; its creation stack shows who made the pool
   std::uint64_t workers_total;  // live workers that all threads made through this runtime
 };
@@ -228,8 +229,8 @@ enum class LockKind : std::uint32_t {
   kRwlockWrite = 3,
   kSpinlock = 4,
   kSemaphore = 5,
-  kBarrier = 6,    // "held" by a thread that has arrived and waits
-  kCondition = 7,  // "held" by a thread that waits
+  kBarrier = 6,    // its "holder" is a thread that has arrived and waits
+  kCondition = 7,  // its "holder" is a thread that waits
   kGuard = 8,      // the guard variable of a static that is being initialised
   kCustom = 9,     // a lock of the program itself, according to its annotations
 };
@@ -257,8 +258,8 @@ enum class TouchKind : std::uint32_t {
   kLock = 1,           // an acquisition that found the lock taken; `held` names the holder
   kUnlockRefused = 2,  // an unlock that the lock refused (EPERM): its owner is a thread of the parent
   kParallel = 3,       // a parallel region of a runtime whose pool the fork lost; `runtime` says which
-  kCondition = 8,      // `operation` on a condition variable that counts waiters of the parent; `held` is one of them
-  kBarrier = 9,        // `operation` on a barrier that counts arrivals of the parent; `held` is one of them
+  kCondition = 8,      // `operation` on a condition variable that counts waiters of the parent; `held` names one
+  kBarrier = 9,        // `operation` on a barrier that counts arrivals of the parent; `held` names one
   kFutexWait = 10,     // a futex wait, by syscall(), that only a signal handler can end; the child lost threads
   kLibcCall = 16,      // a libc function whose lock a lost thread may hold; `held` is a kInFlight, `object` a kLibcCall
   kCudaCall = 28,      // a call of a CUDA driver that was initialised before the fork; `runtime` says which function
@@ -334,8 +335,8 @@ enum class CureResult : std::uint32_t {
   kRefusedNoImage = 3,
 };
 
-// What was done about one runtime at one fork. With kApplied, a region of the child does not hang that would have hung
-// because of the lost pool. The first such region gets a separate record, in which `used` is set.
+// What was done about one runtime at one fork. kApplied: the child can run the regions that would have hung without the
+// cure, because of the lost pool. The first such region gets a separate record, in which `used` is set.
 struct CureRecord {
   std::uint64_t fork;     // ref to kFork
   std::uint64_t runtime;  // ref to kRuntime
@@ -352,7 +353,7 @@ static_assert(sizeof(CureRecord) == 48);
 enum class NoteCode : std::uint32_t {
   kThreadTableFull = 1,  // value: threads that were not recorded
   kHeldOverflow = 2,     // value: acquisitions that did not fit a thread's array, or orphans that did not fit a child's
-  kLostWaitsFull = 16,   // value: condition variables and barriers with lost waiters that did not fit
+  kLostWaitsFull = 16,   // value: condition variables and barriers whose lost waiters did not fit the table
   kLockOrderFull = 56,   // value: acquisitions whose lock order did not fit the table; changes in place
   kHoldTimesFull = 57,   // value: acquisitions whose time did not fit the table; changes in place
   kCudaIpcFull = 44,     // value: calls that share device memory and were not recorded; changes in place

@@ -62,7 +62,7 @@ struct HandlerWaitRecord {
 static_assert(sizeof(HandlerWaitRecord) == 56);
 
 // A lock that the forking thread holds while one of its prepare handlers is about to wait. An earlier prepare handler
-// took it: the thread did not hold it when the first handler was called. Written after its kHandlerWait.
+// took the lock: the thread did not hold the lock when the first handler was called. Written after its kHandlerWait.
 struct HandlerHeldRecord {
   std::uint64_t wait;   // ref to kHandlerWait
   std::uint64_t lock;   // address

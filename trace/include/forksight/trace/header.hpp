@@ -26,7 +26,7 @@ enum class OrphanPolicy : std::uint32_t { kReport = 0, kAbort = 1, kRecover = 2 
 enum HeaderFlag : std::uint32_t { kCmdlineCut = 1U << 0U, kExeCut = 1U << 1U };
 
 struct TraceHeader {
-  std::uint64_t magic;  // stored last, with release
+  std::uint64_t magic;  // stored last, with memory order release
   std::uint32_t version;
   std::uint32_t header_bytes;
   std::uint32_t byte_order;
@@ -40,7 +40,7 @@ struct TraceHeader {
   std::uint64_t realtime_ns;   // CLOCK_REALTIME when the file was created
   std::uint64_t monotonic_ns;  // CLOCK_MONOTONIC at the same time
   std::uint64_t start_ticks;   // start time of `pid`, /proc/PID/stat field 22
-  std::int32_t pid;            // the process that created the file, in the pid namespace of this process
+  std::int32_t pid;            // the process that created the file, as a pid of its own pid namespace
   std::int32_t ppid;
   std::int32_t rank;            // -1: no variable of a launcher was set
   std::int32_t world_size;      // -1: unknown

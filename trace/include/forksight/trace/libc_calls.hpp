@@ -44,7 +44,7 @@ struct QuiescedRecord {
   std::uint64_t fork;  // ref to kFork
   std::uint64_t waited_ns;
   std::uint32_t waited_for;  // number of threads that were inside such a call
-  std::uint32_t left;        // those of them that were still inside it when the time was up
+  std::uint32_t left;        // number of those that were still inside when the time was up
 };
 static_assert(sizeof(QuiescedRecord) == 24);
 

@@ -8,7 +8,7 @@ namespace forksight::trace {
 enum class MpiKind : std::uint32_t { kMpi = 1, kUcx = 2 };
 
 enum MpiFlag : std::uint32_t {
-  kMpiLost = 1U << 0U,  // an ancestor of the forking process initialised it before an earlier fork
+  kMpiLost = 1U << 0U,  // an ancestor of the forking process initialised the library before an earlier fork
 };
 
 // MPI or UCX was initialised, and not finalised, when its process forked. The forking thread writes such a record after

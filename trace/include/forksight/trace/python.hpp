@@ -31,8 +31,8 @@ struct PythonAtForkRecord {
 };
 static_assert(sizeof(PythonAtForkRecord) == 16);
 
-// After this record, if the process that wrote it receives this signal with the value kPythonRequest, it writes a
-// kPythonStacks record.
+// From this record on, the process that wrote it handles this signal. When it receives the signal with the value
+// kPythonRequest, it writes a kPythonStacks record.
 struct PythonSignalRecord {
   std::uint32_t signal;
   std::uint32_t reserved;
