@@ -254,11 +254,11 @@ Certainty Evidence::find_cause(const model::Touch& touch) const {
   if (!touch.held) return is_likely ? Certainty::kLikely : Certainty::kProven;
   const model::Held& held = fork(touch).held[*touch.held];
   const model::LockKind kind = model_.locks[held.lock].kind;
-  // A rwlock only counts its readers, and a semaphore whose count is zero records no thread. So the holder may be a
-  // thread of the child, or a thread that has ended. A semaphore may have no holder at all, because it may serve as a
-  // signal.
+  // A rwlock only counts its readers. A spinlock, and a semaphore whose count is zero, record no thread. So the holder
+  // may be a thread of the child, the thread that forked, or a thread that has ended. A semaphore may have no holder at
+  // all, because it may serve as a signal.
   const bool is_signal = kind == model::LockKind::kSemaphore && !words::is_python_semaphore(touch.stack);
-  const bool is_doubtful = is_signal || kind == model::LockKind::kRwlockRead;
+  const bool is_doubtful = is_signal || kind == model::LockKind::kRwlockRead || kind == model::LockKind::kSpinlock;
   if (fork(touch).is_inferred && (is_doubtful || held.may_be_own)) return Certainty::kPossible;
   if (kind == model::LockKind::kRwlockRead && has_other_readers(touch)) return Certainty::kPossible;
   if (is_signal && may_have_no_poster(touch)) return Certainty::kPossible;

@@ -62,6 +62,8 @@ std::string doubtful_cause(const Orphan& orphan, const std::string& where) {
           where);
     case model::LockKind::kRwlockRead:
       return fmt::format("it has a reader, possibly one that fork(){} left behind", where);
+    case model::LockKind::kSpinlock:
+      return fmt::format("it is locked, possibly by a thread that fork(){} left behind", where);
     case model::LockKind::kGuard:
       return fmt::format("another thread initialises it, possibly one that fork(){} left behind", where);
     default:
@@ -218,6 +220,10 @@ std::string reason_for_doubt(const Orphan& orphan) {
     case model::LockKind::kRwlockRead:
       return "A rwlock counts its readers but does not name them. One of them may be a lost thread, a thread that has "
              "ended, or a thread of this process.";
+    case model::LockKind::kSpinlock:
+      return "A spinlock does not record which thread locked it. That may be a lost thread, the thread that forked, or "
+             "a "
+             "thread of this process.";
     case model::LockKind::kGuard:
       return "A guard variable does not record which thread initialises the variable. That may be a lost thread, or "
              "another thread of this process.";
@@ -242,9 +248,10 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
   if (evidence.find_cause(touch) == Certainty::kPossible) {
     const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
     add_sentence(finding, reason_for_doubt(orphan));
-    add_sentence(finding, fmt::format("fork(){} copied the lock as it was, but none of the other {} of {}.",
-                                      words::at(" at ", fork.stack), words::count(lost, "thread", "threads"),
-                                      words::parent(evidence.process(fork.process))));
+    const std::string others = lost == 1 ? "not the other thread" : fmt::format("none of the other {} threads", lost);
+    add_sentence(finding,
+                 fmt::format("fork(){} copied the lock as it was, but {} of {}.", words::at(" at ", fork.stack), others,
+                             words::parent(evidence.process(fork.process))));
     add_sentence(finding, std::move(nature));
     add_sentence(finding, describe_end(child));
     return;
