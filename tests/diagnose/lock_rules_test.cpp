@@ -19,20 +19,25 @@ constexpr int kRobust = 0x10;
 constexpr int kPriorityInherit = 0x20;
 
 struct Kind {
+  const char* name;
   const char* slug;
   LockScene scene;
 };
 
 // A lock of each kind, held by another thread at the fork.
 const Kind kKinds[] = {
-    {"orphaned-mutex", {}},
-    {"orphaned-mutex", {.memory = test::mutex_memory(kRobust, test::kHolder, 0x8000'0000U | test::kHolder)}},
-    {"orphaned-rwlock", {.kind = trace::LockKind::kRwlockWrite, .memory = test::rwlock_memory(3, test::kHolder)}},
-    {"orphaned-rwlock", {.kind = trace::LockKind::kRwlockRead, .memory = test::rwlock_memory(8, 0)}},
-    {"orphaned-spinlock", {.kind = trace::LockKind::kSpinlock, .memory = test::spinlock_memory(0)}},
-    {"orphaned-semaphore", {.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)}},
-    {"interrupted-static-init", {.kind = trace::LockKind::kGuard, .memory = test::guard_memory(0x10100)}},
-    {"orphaned-custom-lock", {.kind = trace::LockKind::kCustom, .memory = {0}}},
+    {"Mutex", "orphaned-mutex", {}},
+    {"RobustMutex",
+     "orphaned-mutex",
+     {.memory = test::mutex_memory(kRobust, test::kHolder, 0x8000'0000U | test::kHolder)}},
+    {"RwlockWrite",
+     "orphaned-rwlock",
+     {.kind = trace::LockKind::kRwlockWrite, .memory = test::rwlock_memory(3, test::kHolder)}},
+    {"RwlockRead", "orphaned-rwlock", {.kind = trace::LockKind::kRwlockRead, .memory = test::rwlock_memory(8, 0)}},
+    {"Spinlock", "orphaned-spinlock", {.kind = trace::LockKind::kSpinlock, .memory = test::spinlock_memory(0)}},
+    {"Semaphore", "orphaned-semaphore", {.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)}},
+    {"Guard", "interrupted-static-init", {.kind = trace::LockKind::kGuard, .memory = test::guard_memory(0x10100)}},
+    {"Custom", "orphaned-custom-lock", {.kind = trace::LockKind::kCustom, .memory = {0}}},
 };
 
 model::Model touched(const LockScene& lock, std::uint32_t flags = 0,
@@ -156,7 +161,8 @@ TEST_P(OrphanedLock, IsSilentIfTheChildExitedWithStatusZero) {
   EXPECT_TRUE(diagnose(model).empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, OrphanedLock, testing::ValuesIn(kKinds));
+INSTANTIATE_TEST_SUITE_P(Kinds, OrphanedLock, testing::ValuesIn(kKinds),
+                         [](const auto& test) { return test.param.name; });
 
 TEST(OrphanedMutex, IsAnErrorIfLibcAbortsTheProcess) {
   const auto findings =

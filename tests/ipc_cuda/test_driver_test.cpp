@@ -393,7 +393,8 @@ TEST(TestDriver, AForbiddenCallInvalidatesACapture) {
 }
 
 class TestDriverDevices : public testing::TestWithParam<memory> {};
-INSTANTIATE_TEST_SUITE_P(Kinds, TestDriverDevices, testing::Values(memory::vmm_fd, memory::legacy));
+INSTANTIATE_TEST_SUITE_P(Kinds, TestDriverDevices, testing::Values(memory::vmm_fd, memory::legacy),
+                         [](const auto& of) { return of.param == memory::legacy ? "legacy" : "vmm_fd"; });
 
 TEST_P(TestDriverDevices, TheReaderFindsTheDeviceByItsUuid) {
   const sockets way, other_way;
