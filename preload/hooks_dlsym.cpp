@@ -60,8 +60,8 @@ std::uint64_t find_hook_for(void* handle, const char* name, std::uint64_t caller
 DlsymAnswer forksight_answer_dlsym(void* handle, const char* name, std::uint64_t caller) {
   if (!g_dlsym_stays) {
     initialise();
-    // The caller is linked with dlsym, so it exists. If its address has changed, the library that had the old one was
-    // closed, and nothing calls the old address any more.
+    // The caller is linked with dlsym, so dlsym exists. If its address has changed, the library that had the old one
+    // was closed, and nothing calls the old address any more.
     forksight_real_dlsym = reinterpret_cast<void*>(find_next("dlsym", g_dlsym_stays));
     if (forksight_real_dlsym == nullptr) __builtin_trap();
   }

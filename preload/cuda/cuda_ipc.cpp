@@ -66,11 +66,11 @@ Shared* find(Shared (&list)[kMaxShared], std::uint64_t address) {
   return nullptr;
 }
 
-// Null: the list is full.
+// Adds an entry to the list, and returns it. Null: the list is full.
 Shared* add(Shared (&list)[kMaxShared], std::uint64_t address, std::uint64_t handle, std::uint64_t bytes) {
   for (Shared& one : list) {
     std::uint64_t none = 0;
-    // The entry cannot be found before it is complete.
+    // While the address is 1, no look-up finds the entry. So an incomplete entry is never used.
     if (!one.address.compare_exchange_strong(none, 1, std::memory_order_acq_rel)) continue;
     one.end = address + bytes;
     one.handle = handle;

@@ -55,8 +55,8 @@ __attribute__((noinline, cold)) int call_shared(CudaEntry entry, std::uint64_t f
   return result;
 }
 
-// Handles everything except the common case: the calls of a watched child, functions that are examined in every
-// process, and a wrapper whose real function is gone.
+// Handles the calls that are not the common case. These are the calls of a watched child, calls of functions that are
+// examined in every process, and calls of a wrapper whose real function is gone.
 template <class... Words>
 __attribute__((noinline, cold)) int call_slow(CudaEntry entry, std::uint32_t wrapper, Frame frame, Words... words) {
   initialise();

@@ -142,8 +142,8 @@ bool has_lock(int fd, FileLockKind kind, std::int32_t owner) {
   return found;
 }
 
-// The pid of another process that has a flock() lock on this file, if that lock conflicts with an exclusive or with a
-// shared lock, as `is_exclusive` says; 0: none.
+// The pid of another process whose flock() lock on this file conflicts with a lock of this process; 0: none.
+// `is_exclusive`: the lock of this process is exclusive; otherwise it is shared.
 std::int32_t find_flock(const FileState& file, bool is_exclusive) {
   const std::int32_t self = sys::getpid();
   std::int32_t holder = 0;
@@ -214,7 +214,7 @@ bool is_shared_with(std::int32_t pid, int fd) {
 }
 
 // Called in a child before it releases a lock of its parent. True if the kernel confirms that the parent still has the
-// lock, and, except for locks of fcntl(), that the child shares it.
+// lock. For a lock of flock() or of an open file description, the kernel must also confirm that the child shares it.
 bool look_in_child(Lock& lock, const FileRange& range, const FileState& now, FileUnlock& out) {
   if (lock.kind != FileLockKind::kPosix) {
     if (!has_lock(lock.fd, lock.kind, lock.owner) || !is_shared_with(lock.owner, lock.fd)) return false;

@@ -13,7 +13,8 @@
 
 namespace forksight {
 
-// The range that a call locks or unlocks, from the beginning of the file; the whole file for flock().
+// The range of bytes that a call locks or unlocks. Its start counts from the beginning of the file. flock() locks the
+// whole file.
 struct FileRange {
   std::uint64_t start;
   std::uint64_t bytes;  // 0: to the end

@@ -1,5 +1,5 @@
-// The hooks about connections that a fork shared. The shim writes a record when another process than before sends on
-// the connection, and when another process than before receives. It follows only stream sockets that were connected by
+// The hooks about connections that a fork shared. For each direction (send, receive), the shim notes which process used
+// it last, and writes a record when that process changes. The shim follows only stream sockets that were connected by
 // connect(), and only data that goes through send(), recv() and similar functions. In a process that did not fork with
 // such a connection, a call costs one more load and one more branch.
 #include <errno.h>

@@ -1,7 +1,7 @@
 // The hooks about epoll instances that a fork shared. A child that removes a descriptor from the instance removes it
-// for its parent, too. The child records the removal. If the parent then waits while it has the file open, the parent
-// records this. If the parent is waiting already, the child records that. In a process that did not fork with an epoll
-// instance, a call costs one more load and one more branch.
+// for its parent, too. The child records the removal. If the parent later waits on the instance and still has the
+// removed file open, the parent records this. If the parent is already waiting at the removal, the child records this.
+// In a process that did not fork with an epoll instance, a call costs one more load and one more branch.
 #include <sys/epoll.h>
 
 #include "files/shares.hpp"
@@ -122,8 +122,8 @@ struct CountedWait {
   std::uint32_t epoch;  // of the process that counted the wait
 };
 
-// Ends the count of a wait. A signal handler may fork during the wait. Then the child returns from the wait, too. It
-// has not counted the wait, so it must not end it.
+// Removes a wait from the count of waits. A signal handler may fork during the wait. Then the child returns from the
+// wait, too. The child did not count this wait, so it must not remove it.
 void end_wait(void* counted) {
   const auto& wait = *static_cast<const CountedWait*>(counted);
   if (wait.epoch == epoch()) __atomic_fetch_sub(&wait.record->waiters, 1, __ATOMIC_SEQ_CST);

@@ -27,7 +27,7 @@ bool is_for_locks(int command) {
   return command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK || command == F_OFD_SETLKW;
 }
 
-// The offset in the file from which a range is counted: 0, the current position, or the end of the file; -1: not known.
+// The offset in the file from which `whence` counts: 0, the current position, or the end of the file; -1: not known.
 __attribute__((noinline)) std::int64_t find_base(int fd, int whence) {
   if (whence == SEEK_SET) return 0;
   if (whence == SEEK_CUR) return sys::call(SYS_lseek, fd, 0, SEEK_CUR);

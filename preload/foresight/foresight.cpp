@@ -41,7 +41,8 @@ const HeldLock* find_held(const Slot& slot, const volatile void* lock) {
   return entry > slot.held ? entry : nullptr;
 }
 
-// True if the thread held the lock already before `entry`: a recursive lock, or a second read.
+// True if an entry before `entry` has the same lock: the thread took a recursive lock again, or reads a second time.
+// `gate`: the lock's gate number.
 bool is_held_below(const Slot& slot, const HeldLock* entry, std::uint64_t gate) {
   for (const HeldLock* other = &slot.held[1]; other < entry; ++other) {
     if (is_followed(other) && note_of(&slot, other).gate == gate) return true;

@@ -42,10 +42,10 @@ void note_early(Slot& slot);
 // True if the memory of the entry's lock says that the lock is still held. Another thread may have released it, and the
 // memory may be gone. Only for an entry for which is_followed() is true.
 bool is_still_held(const Slot& slot, const HeldLock* entry);
-// Returns a number that identifies the lock of an entry where it serves as a gate: all threads take certain other locks
-// only while they hold the gate. It is the number of the lock. For a lock without a number (robust, shared between
-// processes, a spinlock, a semaphore used as a lock, an annotated lock) it is made from the lock's address. If that
-// address is reused, the mistake can only hide a finding. 0: the lock cannot be a gate, or is not known.
+// Returns a number that identifies the lock of an entry as a gate: a lock that all threads hold when they take certain
+// other locks. For most locks this is the number of the lock. For a lock without a number (robust, shared between
+// processes, a spinlock, a semaphore used as a lock, an annotated lock) it is made from the lock's address. If another
+// lock later has the same address, this can only hide a finding. 0: the lock cannot be a gate, or is not known.
 std::uint64_t gate_number(const Slot* slot, const HeldLock* entry);
 // Makes sure that the trace gets a record of the library with the code at this address. For this, the table of modules
 // may be updated at the next release of a lock.

@@ -318,7 +318,7 @@ void freeze_hold_times(const Slot& self) {
     const std::uint64_t number = gate_number(&self, entry);
     if (number == 0) continue;
     g_frozen.protected_numbers[g_frozen.protected_count++] = number;
-    if (is_followed(entry)) note_of(&self, entry).since = 0;  // that time belongs to the parent
+    if (is_followed(entry)) note_of(&self, entry).since = 0;  // not timed here: the parent took the lock
   }
   g_full_note = 0;
   memset(g_holds->examined, 0, sizeof g_holds->examined);

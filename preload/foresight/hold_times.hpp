@@ -10,7 +10,7 @@
 namespace forksight {
 
 std::size_t hold_times_bytes();
-void start_hold_times(void* memory);  // a mapping of this size, all zero
+void start_hold_times(void* memory);  // a mapping of hold_times_bytes(), all zero
 
 // Called when the process gets its second thread: from now on a fork can orphan a lock. True at the first call.
 bool begin_time_with_threads();

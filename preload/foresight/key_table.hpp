@@ -42,7 +42,7 @@ struct KeyTable {
     }
     return kNoPlace;
   }
-  // kNoPlace: no place near the hash is free.
+  // Adds the key unless the table has it, and returns its position. kNoPlace: no place near the hash is free.
   std::uint32_t add(std::uint64_t key) {
     for (std::uint32_t step = 0; step < kTries; ++step) {
       const std::uint32_t at = place(key, step);

@@ -10,7 +10,7 @@
 namespace forksight {
 
 std::size_t lock_order_bytes();
-void start_lock_order(void* memory);  // a mapping of this size, all zero
+void start_lock_order(void* memory);  // a mapping of lock_order_bytes(), all zero
 
 // Called in a child, so that it writes a note of its own if the table is full.
 void forget_orders_in_child();

@@ -166,7 +166,7 @@ AtforkHandler trampoline(std::uint32_t place, HandlerPhase phase) {
 
 void at_fork::Handlers::records(const Fork& fork) {
   auto* const run = find_run(fork.self.handler_run);
-  // If a handler is running, it has made this fork, and the record belongs to the outer fork.
+  // If a handler is running, that handler has made this fork, and the record belongs to the outer fork.
   if (run != nullptr && run->fork == 0 && run->running == 0) run->fork = fork.record;
 }
 

@@ -134,7 +134,8 @@ bool may_wait(const Tried& tried) { return tried.ended.load() >= 1 && !g_refused
 
 void wait_for(long child) { sys::raw_call(SYS_wait4, child, 0, __WALL, 0); }
 
-// False: no child can be made.
+// Tries all calls in children, and adds each call for which the filter kills to g_refused. False: no child could be
+// made.
 bool try_all(TryBy by, Tried& tried) {
   long unreaped[kNoShield] = {};  // children that have ended before wait4() was tried
   std::uint32_t unreaped_count = 0;

@@ -17,7 +17,7 @@ struct Module {
   const link_map* map;
   std::uint64_t bias;
   const ElfW(Dyn) * dynamic;
-  std::uint64_t name;   // address of the loader's name string, which is part of the identity
+  std::uint64_t name;   // address of the loader's name string, which is part of the module's identity
   std::uint64_t start;  // mapped range; 0, 0: unloaded before it could be read
   std::uint64_t end;
   std::uint64_t code;  // its executable part

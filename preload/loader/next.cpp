@@ -97,7 +97,8 @@ const char* find_single_threaded() {
 constexpr const char kPush[] = "_pthread_cleanup_push";
 constexpr const char kPop[] = "_pthread_cleanup_pop";
 
-// Each of the two names has several versions, but all versions of a name are the same function.
+// Sets g_cleanup if the object has both functions. Each of the two names has several versions, but all versions of a
+// name are the same function.
 void find_cleanup_in(const ElfView& view) {
   const std::uint64_t push = view.find_function(kPush, Versions::kAny);
   if (push == 0) return;
@@ -190,9 +191,9 @@ bool has_earlier_shim() {
 }
 
 bool resolve_next() {
-  // The shim's constructor, or a hook that an earlier constructor calls, runs this. The loader has then built the list
-  // of start-up objects in the order of the global scope. There is normally no second thread that could change the
-  // list: the hook of pthread_create() initialises the shim before it makes the thread. The search ends at libc. If
+  // This code runs in the shim's constructor, or in a hook that an earlier constructor calls. The loader has then built
+  // the list of start-up objects in the order of the global scope. There is normally no second thread that could change
+  // the list: the hook of pthread_create() initialises the shim before it makes the thread. The search ends at libc. If
   // libc consists of several libraries (before glibc 2.34), the search continues to the end of the list.
   const link_map* map = first_after_shim();
   if (map == nullptr) return false;

@@ -96,7 +96,7 @@ extern Cleanup g_cleanup __attribute__((visibility("hidden")));
 // Looks the two functions up again. False: there is no thread library, so no thread can be cancelled either.
 bool find_cleanup();
 
-// False if nothing was pushed; then nothing may be popped.
+// Pushes the clean-up routine. False: there is no thread library, so nothing was pushed, and nothing may be popped.
 inline bool push_cleanup(_pthread_cleanup_buffer& buffer, void (*routine)(void*), void* argument) {
   if (__builtin_expect(g_cleanup.push == nullptr, 0) && !find_cleanup()) return false;
   g_cleanup.push(&buffer, routine, argument);

@@ -89,7 +89,7 @@ bool is_lost_waiter(const Slot& slot, const LostWait& wait) {
          slot.wait_object == wait.object;
 }
 
-// Null: the layout is not known, so no waiters count as lost.
+// The layout of condition variables in the running libc. Null: it is not known, so no waiters count as lost.
 const abi::ConditionLayout* condition_layout() { return abi::layout_of(g_libc.condition); }
 
 // The number of waiting threads that the object's memory counts. Called before a thread of the child waits there, so

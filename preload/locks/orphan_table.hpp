@@ -22,7 +22,7 @@ struct Orphan {
 
 std::uint32_t orphan_count();
 Orphan& orphan_at(std::uint32_t index);
-// Null: there is no memory for another entry.
+// Adds an entry, and returns it. Null: there is no memory for another entry.
 Orphan* add_orphan(const Orphan& orphan);
 // Returns how many orphans could not be added since the last call.
 std::uint32_t take_count_of_unstored_orphans();

@@ -135,7 +135,8 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
     if (!confirms(lock_kind(entry.lock), memory, lock, tid_at_fork)) continue;
     const std::uint64_t stack = record_held_stack(entry.site, holder, is_forking);
     const std::uint64_t held = append_held(fork, entry.lock, memory, bytes, holder, stack);
-    // After a fork by the bare system call, libc still uses the parent's id for this thread. Then the child can unlock.
+    // After a fork by the bare system call, libc still uses the parent's id for this thread. Then the child can unlock
+    // the lock, which records the same id.
     const bool is_renamed = lock_tid() != tid_at_fork;
     if (is_forking && !(is_renamed && breaks_for_holder(lock_kind(entry.lock), memory))) continue;
     // If the lock was an orphan of an earlier fork, it is not one any more, because the forking thread could take it.

@@ -37,8 +37,8 @@ int status_of(MpiEntry entry, Word result) {
   }
 }
 
-// Handles everything except the common case: the first call in a process, the calls of a watched child, functions that
-// are examined in every process, and a wrapper whose real function is gone.
+// Handles the calls that are not the common case. These are the first call in a process, the calls of a watched child,
+// calls of functions that are examined in every process, and calls of a wrapper whose real function is gone.
 template <class... Words>
 __attribute__((noinline, cold)) Word call_slow(MpiEntry entry, std::uint32_t wrapper, Frame frame, Words... words) {
   initialise();

@@ -60,7 +60,7 @@ std::uint64_t bias_of_ucx() {
   return module == nullptr ? 0 : module->bias;
 }
 
-// Returns kMpiEntries if the name is not in the list.
+// Returns the index of the entry with this name; kMpiEntries if the name is not in the list.
 std::uint32_t find_entry(const char* name) {
   std::uint32_t entry = 0;
   while (entry < kMpiEntries && strcmp(kNames[entry], name) != 0) ++entry;
@@ -132,9 +132,9 @@ void forget_mpi(const Module& module) {
   for (auto& row : g_mpi_reals) forget_closed(row, module.start, module.end);
 }
 
-// Asks each MPI whether it is initialised. MPI allows this question at any time and from any thread. It is not asked at
-// a fork inside of libc (kInLibc): the shim sees such a fork only after the other prepare handlers. One of these
-// handlers may have taken a lock that the MPI needs for its answer.
+// Asks each MPI whether it is initialised. MPI allows this question at any time and from any thread. The shim does not
+// ask at a fork inside of libc (kInLibc), because it sees such a fork only after the other prepare handlers. One of
+// these handlers may have taken a lock that the MPI needs for its answer.
 void at_fork::Mpi::enters(const Fork& fork) {
   if (fork.kind != ForkKind::kWrapper) return;
   if (g_watch_mpi || (!has_library() && !g_mpi_is_used.load(std::memory_order_relaxed))) return;

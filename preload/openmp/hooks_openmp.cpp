@@ -63,7 +63,8 @@ int pause(const Call& call, Arguments... arguments) {
 
 }  // namespace
 
-// All of these have (function, data, num_threads) as their first parameters.
+// Defines the hook of an entry that starts a region. All of these entries have (function, data, num_threads) as their
+// first parameters.
 #define FORKSIGHT_REGION(result_type, keep, leave, give, name, sections, parameters, arguments)             \
   FORKSIGHT_EXPORT_VERSIONED(result_type, name, Body fn, void* data,                                        \
                              unsigned num_threads FORKSIGHT_UNWRAP parameters) {                            \

@@ -69,7 +69,7 @@ Slot* count_unrecorded() {
   return nullptr;
 }
 
-// False: there is no memory for more threads.
+// Maps this chunk of slots if it is not mapped yet. False: there is no memory for more threads.
 bool map_chunk(std::uint32_t chunk) {
   if (g_chunks[chunk].load(std::memory_order_acquire) != nullptr) return true;
   void* const memory =

@@ -130,7 +130,7 @@ long allocate(int fd, std::uint64_t bytes) {
   return result;
 }
 
-// False if another file has the name of the trace by now.
+// True if the file at this descriptor is the trace. False: another file has the name of the trace by now.
 bool is_trace(int fd) {
   struct stat status {};
   return sys::call(SYS_fstat, fd, sys::word(&status)) == 0 && status.st_dev == g_device && status.st_ino == g_inode;
