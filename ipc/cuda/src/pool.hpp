@@ -1,10 +1,11 @@
 // One handle of a pool: its place in the queue, its memory, and the rules that say which stream waits for which work.
 //
-// When may a buffer be written again? The card says which process read the buffer's last message. Phase `released`: the
-// word `done` shows when that reader's work is finished, and the writer's stream waits for that. If the reader has
-// died, its work has ended, too (device_memory::has_died), and the stream does not wait. Phase `reading`, although the
-// buffer is free: the reader died while it held the buffer. The queue frees the buffer of a dead reader only after the
-// kernel has released the reader's lock (ipc/src/life.hpp), so the reader's work has ended, too.
+// When may a buffer be written again? The card says which process read the buffer's last message, and the phase of that
+// reader. In the phase `released`, the word `done` shows when the reader's work is finished, and the writer's stream
+// waits for that. If the reader has died, its work has ended, too (device_memory::has_died), and the stream does not
+// wait. If the buffer is free and the phase is `reading`, the reader died while it held the buffer. The queue frees the
+// buffer of a dead reader only after the kernel has released the reader's lock (ipc/src/life.hpp), so the reader's work
+// has ended, too.
 //
 // A reader may die after a stream has begun to wait for its work. Then any process of the pool can release the stream
 // by device_memory::release_streams(). Calls that wait do this whenever they look for dead members of the queue.
