@@ -1,5 +1,5 @@
-"""refusals_test.py BENCH_QUEUE: bench_queue refuses what it does not know. If it measured something else instead, the figure would
-be believed."""
+"""refusals_test.py BENCH_QUEUE: bench_queue refuses names, options and values that it does not know. If it measured something else
+instead, nobody would notice that the figure is wrong."""
 import subprocess
 import sys
 
