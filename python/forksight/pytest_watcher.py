@@ -18,7 +18,7 @@ import xml.etree.ElementTree as xml
 
 PATIENCE = 3.0      # seconds that pytest has to react to the signal
 LOOK_LIMIT = 60     # seconds that one call of `forksight why` may take
-MOST_TRIES = 3      # so many times a test may catch the exception of the plugin and go on; then pytest is ended
+MOST_TRIES = 3      # how often a test may catch the plugin's exception and go on before pytest is ended
 PACE = 0.5          # seconds between two checks of whether pytest is alive
 MOST_IDLE = 0.1     # share of one processor; a process tree that uses more is taken to be working
 

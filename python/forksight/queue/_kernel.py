@@ -230,8 +230,8 @@ def _attach_inherited(descriptor):
 
 
 def open_foreign(pid, number, device, inode, what):
-    """Opens the file of a descriptor that process `pid` has. The caller closes the descriptor that it returns. Raises OSError if
-    that is not the file with this device and inode."""
+    """Opens the file that is behind descriptor `number` of process `pid`. Returns a descriptor, which the caller closes. Raises
+    OSError if the file cannot be opened, or does not have this device and inode."""
     path = f"/proc/{pid}/fd/{number}"
     try:
         own = os.open(path, os.O_RDWR | os.O_CLOEXEC)
