@@ -54,11 +54,14 @@ struct CudaWords {
   std::uint32_t count;
 };
 
-// Called before and after the real call. begin_ipc() returns the record that end_ipc() completes; 0: none.
+// begin_ipc() is called before the real call, and end_ipc() after it. If the call frees or closes memory that is
+// shared, begin_ipc() writes a record and returns it, and end_ipc() completes this record. Otherwise begin_ipc()
+// returns 0.
 std::uint64_t begin_ipc(CudaEntry entry, const CudaWords& call, const Site& site);
 void end_ipc(CudaEntry entry, const CudaWords& call, std::uint64_t record, std::uint64_t began_ns, int result,
              const Site& site);
-// Called before a call that reads or writes memory at the addresses in its arguments.
+// Called before a call that reads or writes memory at the addresses in its arguments. If this is memory of another
+// process, notes the time of the use.
 void note_ipc_use(std::uint32_t addresses, const CudaWords& call);
 
 // True if the driver says that the primary context of this device is active. Defined in cuda.cpp.

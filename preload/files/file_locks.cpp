@@ -169,8 +169,8 @@ std::int32_t find_flock(const FileState& file, bool is_exclusive) {
   return holder;
 }
 
-// How many times a process has called write() and similar functions. Sends to sockets and writes to mapped memory do
-// not count.
+// Sets `out` to the number of times that a process has called write() and similar functions. Sends to sockets and
+// writes to mapped memory do not count. False: the kernel does not say.
 bool read_writes(std::int32_t pid, std::uint64_t& out) {
   bool found = false;
   const ProcPath path(pid, "io");

@@ -30,8 +30,8 @@ ShareUseRecord* find_use(std::uint64_t reference) {
 
 FileId file_of(const ShareUseRecord& use) { return {use.device, use.inode, use.mode}; }
 
-// Called when a process has added a descriptor: it is in the instance for both sides again, so an earlier removal does
-// not count any more.
+// Called when a process has added a descriptor to the instance. The descriptor is then in the instance for both sides
+// again, so an earlier removal of it is forgotten.
 __attribute__((noinline)) void note_addition(Share& share, int target) {
   ShareRecord* const record = shared_record(share);
   if (record == nullptr) return;

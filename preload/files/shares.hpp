@@ -38,12 +38,12 @@ struct FileId {
 
   bool is_same(const FileId& other) const { return device == other.device && inode == other.inode; }
 };
-// False if the descriptor is not open, or cannot be examined.
+// Sets `out` to the file that the descriptor refers to. False if the descriptor is not open, or cannot be examined.
 bool find_open_file(int fd, FileId& out);
 bool find_open_file_of(std::int32_t pid, int fd, FileId& out);
 
-// Called when this process has made the epoll instance, or connected the socket, with this descriptor.
-// async-signal-safe.
+// Enters the descriptor into the table. Called when this process has made the epoll instance, or connected the socket,
+// with this descriptor. async-signal-safe.
 void note_share(int fd, trace::ShareKind kind);
 // The entry of this descriptor; null: it is not in the table, or no fork has shared it.
 Share* find_shared(int fd, trace::ShareKind kind);

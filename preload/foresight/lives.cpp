@@ -78,8 +78,8 @@ void begin_life(Slot& slot) {
   slot.life_record = append(RecordType::kThreadLife, ThreadLifeRecord{parent, life, 0, 0, 0, 0});
 }
 
-// Called by the new thread itself, before any code of the program runs in it. An earlier thread with the same pthread_t
-// has ended by then.
+// Enters the life of the calling thread into the table. Called by each new thread, before any code of the program runs
+// in it. An earlier thread with the same pthread_t has ended by then.
 void note_begun(Slot& slot) {
   if (!foresees() || slot.life_record == 0) return;
   std::atomic<std::uint64_t>* const place = place_of(slot.thread_pointer);

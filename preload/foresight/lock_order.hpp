@@ -15,7 +15,8 @@ void start_lock_order(void* memory);  // a mapping of lock_order_bytes(), all ze
 // Called in a child, so that it writes a note of its own if the table is full.
 void forget_orders_in_child();
 
-// `taken` is the innermost entry of the calling thread's array, and has a number.
+// Records the orders of an acquisition, one for each lock with a number that the thread already held. `taken` is the
+// innermost entry of the calling thread's array, and its lock has a number.
 void record_orders(Slot& slot, const HeldLock* taken);
 
 }  // namespace forksight

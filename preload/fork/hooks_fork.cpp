@@ -34,8 +34,8 @@ Fork fork_of(Slot& self, ForkKind kind, std::uint32_t flags) { return {self, kin
 // The fork that the calling thread is in, as noted by its hook or by the shim's prepare handler.
 Fork current_fork(Slot& self) { return fork_of(self, self.fork_kind, 0); }
 
-// Calls functions of OpenMP runtimes, MPI and the CUDA driver, which may change errno. So do on_prepare() and
-// end_fork_call(). All three restore errno.
+// Notes where fork() was called, and takes the step kEnters. This calls functions of OpenMP runtimes, MPI and the CUDA
+// driver, which may change errno. on_prepare() and end_fork_call() call such functions, too. All three restore errno.
 void enter_fork(Slot& self, const Site& site) {
   const KeptErrno kept;
   try_filter(TryBy::kClone);
@@ -55,8 +55,8 @@ void prepare_and_record(Fork& fork) {
   take_step<kRecords>(fork);
 }
 
-// fork-child-safe: only system calls and the shim's own memory. If the forking thread has no slot, there is nothing to
-// record about its fork.
+// Takes the steps of the child, from kReads to kStarts. fork-child-safe: it uses only system calls and the shim's own
+// memory. If the forking thread has no slot, nothing is recorded about its fork.
 void start_child() {
   begin_next_epoch();
   Slot* const self = t_slot;

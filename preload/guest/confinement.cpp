@@ -91,7 +91,8 @@ void try_call(long number) {
   sys::raw_call(number, -1, -1, -1, -1, -1, -1);
 }
 
-// Runs in the child. Does not try again a call for which a filter kills.
+// Makes the calls one after the other, and ends the child. Does not make again a call for which the filter has killed
+// an earlier child.
 void try_calls(Tried& tried) {
   raise_shield(tried.shield.load());
   tried.is_shielded.store(1);
@@ -103,8 +104,8 @@ void try_calls(Tried& tried) {
   for (;;) sys::raw_call(SYS_exit_group, 0);
 }
 
-// The caller continues when the child has ended. The program does not notice the child: its end sends no signal, and
-// wait() without __WALL or __WCLONE does not return it.
+// Makes a child with a copy of the memory. Returns 0 in the child. The caller continues when the child has ended. The
+// program does not notice the child: its end sends no signal, and wait() without __WALL or __WCLONE does not return it.
 long make_child(TryBy by) {
   if (by == TryBy::kClone) return sys::raw_call(SYS_clone, CLONE_VFORK);
   clone_args arguments{};

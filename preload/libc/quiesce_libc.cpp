@@ -133,7 +133,8 @@ void wait_at_gate(Slot& slot, LibcCall call, Frame frame) {
   }
 }
 
-// The last step of the shim before the fork.
+// Closes the gate, and waits until no other thread is inside of such a call. This is the last step of the shim before
+// the fork.
 void at_fork::LibcCalls::records(const Fork& fork) {
   Slot* const forking = &fork.self;
   if (!cures(trace::Cure::kQuiesceLibc)) return;

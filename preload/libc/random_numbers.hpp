@@ -23,7 +23,8 @@ inline DrawState& draw_state(trace::Generator generator) {
 
 void note_draw_slow(trace::Generator generator, std::uint64_t value, const Site& site);
 
-// `value`: 31 bits of the generator's state. Costs a load and a branch, except for the first number of a process.
+// Records the first number that a child draws from a generator whose state it inherited. `value`: 31 bits of the
+// generator's state. Costs a load and a branch, except for the first number of a process.
 inline void note_random_number(trace::Generator generator, std::uint64_t value, Frame frame) {
   if (FORKSIGHT_LIKELY(draw_state(generator) == DrawState::kUsed)) return;
   note_draw_slow(generator, value, frame.site());

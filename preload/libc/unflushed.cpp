@@ -69,7 +69,8 @@ std::uint64_t pending_bytes(const FILE& file) {
                                                   : 0;
 }
 
-// False for a descriptor that is closed, and for /dev/null, whose output nobody reads.
+// Sets `out` to the file that the descriptor refers to. False for a descriptor that is closed, and for /dev/null, whose
+// output nobody reads.
 __attribute__((noinline)) bool find_file(int fd, File& out) {
   struct stat status {};
   if (sys::call(SYS_fstat, fd, sys::word(&status)) != 0) return false;
@@ -208,8 +209,8 @@ __attribute__((noinline)) const FILE* enter_stream(const FILE* stream, std::uint
 
 }  // namespace
 
-// Only the first forks of a process are recorded, because a server may fork for ever. This is called only in a process
-// with one thread, so no other thread changes the streams meanwhile.
+// True if a stream has unwritten bytes. Only the first forks of a process are recorded, because a server may fork for
+// ever. This function is called only in a process with one thread, so no other thread changes the streams meanwhile.
 bool at_fork::Unflushed::tells() {
   if (g_recorded_forks >= kMaxRecordedForks) return false;
   const FILE* at = first_stream();

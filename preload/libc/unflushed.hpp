@@ -28,7 +28,8 @@ struct FlushMarks {
 };
 FlushMarks find_unflushed(const _IO_FILE* stream);
 void note_flushes(const FlushMarks& marks, trace::FlushKind kind, const Site& site);
-// Called when the program is about to discard the bytes (__fpurge).
+// Called when the program is about to discard the bytes of a stream (__fpurge). Bytes from a fork that are still in the
+// stream are forgotten. If they are no longer there, records that they were written.
 void note_purge(const _IO_FILE* stream, const Site& site);
 
 namespace at_fork {

@@ -33,7 +33,8 @@ const link_map* first_after_shim() {
   return self == nullptr ? nullptr : self->l_next;
 }
 
-// lock decl (%rdi); jne +0xb; xor %eax, %eax; ret; 8 bytes of padding; pause; cmpl $0, (%rdi); jg -0x17; jmp -0x9
+// True if the function consists of these instructions: lock decl (%rdi); jne +0xb; xor %eax, %eax; ret; 8 bytes of
+// padding; pause; cmpl $0, (%rdi); jg -0x17; jmp -0x9
 bool is_glibcs_spin_lock(const void* function) {
   constexpr unsigned char kFirst[] = {0xf0, 0xff, 0x0f, 0x75, 0x0b, 0x31, 0xc0, 0xc3};
   constexpr unsigned char kLoop[] = {0xf3, 0x90, 0x83, 0x3f, 0x00, 0x7f, 0xe9, 0xeb, 0xf7};
@@ -62,8 +63,8 @@ bool is_part_of_libc(const ElfView& view) {
 // object is the owner's library.
 Versions versions_in(bool is_owner) { return is_owner ? Versions::kDefault : Versions::kNone; }
 
-// Searches the parts of libc that were loaded after the start. Such a list node, and what the node points to, may
-// disappear meanwhile.
+// Searches the parts of libc that were loaded after the start, and returns the function's address; 0 if it is not
+// found. Such a part may be unloaded meanwhile. Then its list node, and what the node points to, disappear.
 __attribute__((noinline)) std::uint64_t find_opened(const char* name, Versions versions, bool& stays) {
   const link_map* at = last_at_startup() == nullptr ? nullptr : last_at_startup()->l_next;
   while (at != nullptr) {

@@ -74,7 +74,8 @@ Holder find_holder(std::uint64_t object, LockKind kind) {
   return {nullptr, false, {}};
 }
 
-// The locks that earlier handlers of this fork took: those beyond the locks that the thread held when it called fork().
+// Records the locks that earlier handlers of this fork took. These are the locks that the thread holds now, except
+// those that it held when it called fork().
 __attribute__((noinline)) void record_holds(const Slot& self, std::uint64_t wait) {
   for (std::uint32_t i = self.held_at_entry + 1; i <= depth(self) && i <= kMaxHeldLocks; ++i) {
     const HeldLock& entry = self.held[i];

@@ -90,8 +90,8 @@ void drop_held(Slot* slot, HeldLock* entry);
 // or the shim was not ready when the lock was taken.
 bool pop_held_slow(Slot* slot, std::uint64_t lock);
 
-// For semaphores. A thread may take a semaphore many times without posting it: it gets one entry, or none if the
-// semaphore is known to be a signal.
+// As push_held(), but for semaphores. A thread may take a semaphore many times without posting it. So the semaphore
+// gets one entry, or none if it is known to be a signal.
 void push_held_once_slow(Slot* slot, std::uint64_t tagged, Frame frame);
 inline void push_held_once(Slot* slot, std::uint64_t tagged, Frame frame) {
   if (FORKSIGHT_LIKELY(slot->top == slot->held + 1)) {

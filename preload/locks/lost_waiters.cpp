@@ -122,8 +122,9 @@ void remake(const abi::ConditionLayout& layout, std::uint64_t object) {
   words[wrefs] = words[wrefs] & (abi::Condition::kShared | abi::Condition::kClock);
 }
 
-// Called at the child's first operation on the object. The program is about to use it. So its memory is mapped, and it
-// is still a condition variable or barrier.
+// Counts the lost waiters in the object's memory, and removes them if the cure is on. Called at the child's first
+// operation on the object. The program is about to use the object. So its memory is mapped, and it is still a condition
+// variable or barrier.
 void examine(LostWait& wait) {
   const auto* memory = reinterpret_cast<const void*>(wait.object);
   memcpy(wait.memory, memory, lock_bytes(wait.kind));

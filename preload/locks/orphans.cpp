@@ -216,15 +216,16 @@ std::uint32_t count_lost_readers(std::uint64_t address) {
   return count;
 }
 
-// See orphan_proof.hpp.
+// True if the lock is proven to be lost (orphan_proof.hpp).
 bool is_surely_lost(const Orphan& orphan) {
   if (orphan.tagged == 0) return false;
   return is_proven_lost(
       {orphan.tagged, orphan.holder_tid, count_lost_readers(lock_address(orphan.tagged)), orphan.state});
 }
 
-// Only one thread at a time recovers locks. A second thread then finds the lock recovered, and its entry removed. The
-// wait is bounded, because a signal handler may have interrupted the recovering thread and get here itself.
+// Waits until no other thread recovers a lock. False: another thread still does. Only one thread at a time recovers
+// locks, so that a second thread finds the lock recovered, and its entry removed. The wait is bounded, because a signal
+// handler may have interrupted the recovering thread and get here itself.
 bool begin_recovery() {
   for (int i = 0; i < kMostYields; ++i) {
     if (g_recovering.take()) return true;

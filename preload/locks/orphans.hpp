@@ -23,7 +23,7 @@ struct Touch {
 // Called before an acquisition that found its lock taken. If the lock is an orphan, writes a kTouch record, and applies
 // --on-orphan. `shared`: a reader acquires an annotated lock.
 Touch touch_lock(const volatile void* lock, trace::LockKind kind, bool timed, const Site& site, bool shared = false);
-// Called when the operation has returned.
+// Records the result of the operation. Called when the operation has returned.
 void end_touch(const Touch& touch, int result);
 // Called when an unlock was refused. Records this if the forking thread held the lock at the fork.
 void touch_refused_unlock(const volatile void* lock, int result, const Site& site);

@@ -12,14 +12,14 @@
 
 namespace forksight {
 
-// Called when a semaphore was initialised at this address with `value`. An earlier entry for the address belonged to
-// another semaphore.
+// Called when a semaphore was initialised at this address with `value`. Enters the semaphore into the table if `value`
+// is not 1. If `value` is 1, removes the entry of the address, because it belonged to another semaphore.
 void note_semaphore_begins(const sem_t* semaphore, unsigned value);
 void note_semaphore_ends(const sem_t* semaphore);
 // Called when a thread posts the semaphore without having taken it. async-signal-safe.
 void note_semaphore_is_signal(const sem_t* semaphore);
 
-// fork-child-safe
+// True if the table contains the semaphore. fork-child-safe
 bool is_signal_semaphore(std::uint64_t address);
 // False once an entry had to make room for another one: from then on, no semaphore is known for certain to be a lock.
 bool knows_all_signal_semaphores();

@@ -46,7 +46,7 @@ inline void end(const Call& call) {
   if (FORKSIGHT_UNLIKELY(call.guard.touch != 0)) forksight::leave_watched_region(call.guard);
 }
 
-// Called after an entry that returns inside of the region.
+// Called after an entry that returns inside of the region: the guard is kept until another call ends the region.
 inline void pass(const Call& call) {
   if (FORKSIGHT_UNLIKELY(forksight::g_watch_regions)) forksight::enter_split_region(call.guard);
 }

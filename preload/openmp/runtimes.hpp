@@ -46,7 +46,8 @@ struct Runtime {
   std::uint64_t entries[static_cast<std::size_t>(OmpEntry::kCount)];  // 0: not looked up yet
 };
 
-// Called by the library events (loader/library_events.hpp).
+// Called by the library events (loader/library_events.hpp). recognise_runtime() adds the module to the table of
+// runtimes if it is one. forget_runtime() removes it. forget_callers() forgets which runtime serves which object.
 void recognise_runtime(Module& module);
 void forget_runtime(const Module& module);
 void forget_callers(bool some_are_gone);

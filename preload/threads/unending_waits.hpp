@@ -9,7 +9,7 @@
 
 namespace forksight {
 
-// Called in the child of `fork`, which is a ref to the record. fork-child-safe.
+// Notes whether the fork lost threads. Called in the child. `fork`: ref to the record of the fork. fork-child-safe.
 void note_lost_threads(std::uint64_t fork);
 // True if this process, or an ancestor of it, is the child of a fork that lost threads.
 bool has_lost_threads();
