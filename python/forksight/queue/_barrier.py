@@ -41,7 +41,7 @@ class Barrier:
         self.renew()
 
     def renew(self):
-        """Called for a new object, and in a forked child, where the old places belong to threads of the parent."""
+        """Forgets the places of this process. Called for a new object, and in a forked child, because its parent has the old places."""
         self._mine = set()  # places of threads of this process
 
     @classmethod

@@ -47,7 +47,8 @@ class Lock:
         self.renew()
 
     def renew(self):
-        """Called for a new object, and in a forked child, which never holds the lock of its parent."""
+        """Notes that this process does not hold the lock. Called for a new object, and in a forked child: a lock of its parent is not
+        its own."""
         self._threads = threading.Lock()  # excludes the other threads: the kernel's lock belongs to the whole process
         self._held = []                   # [0] while this process holds the kernel's lock
         descriptor, put = self._segment.descriptor, self._segment.words.__setitem__

@@ -37,7 +37,8 @@ class RLock:
         self.renew()
 
     def renew(self):
-        """Called for a new object, and in a forked child, which never holds the lock of its parent."""
+        """Notes that this process does not hold the lock. Called for a new object, and in a forked child: a lock of its parent is not
+        its own."""
         self._more = 0  # how often the holder has acquired the lock again; 0 while no thread of this process holds it
 
     @classmethod
