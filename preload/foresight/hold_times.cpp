@@ -57,7 +57,7 @@ struct Timeline {
 
 // How one thread held one lock. Only that thread writes it. A forked child reads its frozen copy.
 struct Hold {
-  std::uint64_t lock;  // tagged
+  std::uint64_t lock;  // its address, tagged with its kind
   std::uint64_t number;
   std::uint64_t life;
   std::uint64_t life_record;

@@ -43,7 +43,7 @@ std::uint64_t ensure_call_record(LibcCall call);
 struct LostCall {
   std::uint64_t record;  // ref of the kInFlight; 0: free
   std::uint64_t fork;
-  std::uint64_t locks;    // those locks that may still be locked
+  std::uint64_t locks;    // the locks of the call that may still be locked
   std::uint32_t touches;  // touches written so far
   // 1 + the index of the mark, if the forking thread itself made the call; 0: another thread made it
   std::uint32_t own_index;

@@ -54,7 +54,7 @@ struct Kept {
 // The process that the table belongs to. A child whose fork was not seen inherits the table, but its entries are not
 // valid there.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_owner = 0;
-FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_made = 0;      // this process, if a recorded fork made it
+FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_made = 0;      // pid of this process if a recorded fork made it
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_made_by = 0;  // ref of the fork that made the process g_made
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_is_recorded = false;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_recorded_fork = 0;

@@ -18,7 +18,7 @@ using trace::HandlerWaitRecord;
 using trace::LockKind;
 
 constexpr std::size_t kStackBytes = 16U << 10U;
-constexpr std::size_t kHeldStackBytes = 2048;  // only the first frame certainly still exists
+constexpr std::size_t kHeldStackBytes = 2048;  // few: the handler may have returned, so only the site is certain
 
 // The tid of the owner in the lock itself; 0: none.
 std::int32_t owner_of(std::uint64_t object, LockKind kind) {

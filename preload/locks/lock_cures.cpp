@@ -114,7 +114,7 @@ bool recover_lock(void* lock, LockKind kind) {
       break;
     case LockKind::kCustom: return false;  // only the program's own code knows its layout
     case LockKind::kBarrier:
-    case LockKind::kCondition: return false;  // lost_waiters.hpp
+    case LockKind::kCondition: return false;  // see lost_waiters.hpp
   }
   return true;
 }

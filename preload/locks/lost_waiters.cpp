@@ -246,7 +246,7 @@ Touch touch_condition(const volatile void* object, SyncOperation operation, cons
     action = TouchAction::kAborted;
   const Touch touch = record_touch(*wait, trace::TouchKind::kCondition, operation, action,
                                    fate == Fate::kStolen ? trace::kTouchStolen : 0U, site);
-  if (is_cured) wait->stage.store(Stage::kGone, std::memory_order_relaxed);  // recorded once
+  if (is_cured) wait->stage.store(Stage::kGone, std::memory_order_relaxed);  // only the first touch is recorded
   if (action == TouchAction::kAborted) end_process();
   return touch;
 }

@@ -82,9 +82,9 @@ __attribute__((noinline)) bool confirms(LockKind kind, const void* memory, const
              !is_signal_semaphore(reinterpret_cast<std::uint64_t>(lock));
     }
     case LockKind::kGuard: return is_initialising(memory);
-    case LockKind::kCustom: return true;  // what its annotations say
+    case LockKind::kCustom: return true;  // only its annotations say who holds it
     case LockKind::kBarrier:
-    case LockKind::kCondition: break;  // lost_waiters.hpp
+    case LockKind::kCondition: break;  // see lost_waiters.hpp
   }
   return false;
 }

@@ -4,8 +4,9 @@
 // memory.
 //   Only its own thread writes the held array of a slot. A forked child reads the frozen arrays of the parent's
 //   threads. Arrays of living threads are read by a forking thread, which counts the entries, and by two functions that
-//   expect changes (handler_wait.cpp, orphan_proof.cpp). In the child, slots of the parent's other threads are
-//   recognised by their epoch: they can be read until they are reused, and nothing needs to be cleared after a fork.
+//   expect an array to change while they read it (handler_wait.cpp, orphan_proof.cpp). In the child, slots of the
+//   parent's other threads are recognised by their epoch: they can be read until they are reused, and nothing needs to
+//   be cleared after a fork.
 #pragma once
 
 #include <atomic>
