@@ -132,9 +132,9 @@ class core {
 // Calls core::at_each_look() of the handle. This is for a library that keeps state of its own for each member of a queue.
 void at_each_look(const queue& of, std::function<void()> look);
 
-// "6 HELD by pid 812 (alive, state T, 41 s), 2 QUEUED, 0 LOANED".
+// Says who holds the buffers, for example "6 HELD by pid 812 (alive, state T, 41 s), 2 QUEUED, 0 LOANED".
 std::string describe_buffers(const ring& of);
-// "3 consumers: pid 812 (alive, state T), ...", or "no consumer".
+// Names the members that have the role, for example "3 consumers: pid 812 (alive, state T), ...", or "no consumer".
 std::string describe_participants(const ring& of, std::uint32_t role);
 // The text of describe_participants(). If the queue expects a number of members of that role, the text also says how many
 // are expected and how many have come.

@@ -45,7 +45,8 @@ class outlooks {
   absence absent_[kCountedRoles];
 };
 
-// "1 of 3 expected producers has come"; empty: the expected number is not known. `there`: how many are attached now.
+// Returns a text such as "1 of 3 expected producers has come"; empty: the expected number is not known. `there`: how
+// many are attached now.
 std::string describe_expected(std::uint32_t role, std::uint32_t expected, const ended_members& ended,
                               std::uint32_t there);
 

@@ -127,7 +127,7 @@ class queue {
   // descriptor. -1: this handle is closed.
   int fd() const;
   int payload_fd() const;
-  // "/forksight-<32 hex digits>" or "/forksight-NAME" of a named queue, else empty.
+  // The name of a named queue, "/forksight-<32 hex digits>" or "/forksight-NAME". Empty: the queue has no name.
   std::string name() const;
   std::size_t buffer_bytes() const;
 
