@@ -175,7 +175,7 @@ void OwnFrames::add_string(std::uint64_t address, std::uint64_t most) {
   const std::size_t got = address == 0 ? 0 : read_memory(pointer(address), bytes, sizeof scratch_.string);
   if (got < layout_.string_ascii) return add("???");
   const auto length = load<std::uint64_t>(bytes + layout_.string_length);
-  // With the GIL: the width of a character is in bits 2 to 4, "compact" is bit 5 and "ASCII" bit 6.
+  // In builds with the GIL, the width of a character is in bits 2 to 4, "compact" is bit 5 and "ASCII" bit 6.
   const std::uint32_t kind =
       load<std::uint32_t>(bytes + layout_.string_state) >> abi::python_string_kind_shift(0, false);
   const std::uint32_t width = kind & 7U;
