@@ -114,7 +114,7 @@ static void joined(void) {
   end_idle(other);
 }
 
-// A thread lives until after the join of the first one. A later thread may get the id of the joined thread.
+// The thread `second` lives until after the join of the thread `first`. A later thread may get the id of `first`.
 static struct baton second_done;
 static void* wait_for_second(void* unused) {
   baton_wait(second_done);
