@@ -63,7 +63,7 @@ class TraceBuilder {
   }
   std::uint64_t append(trace::RecordType type, const std::vector<std::byte>& payload,
                        trace::RecordState state = trace::RecordState::kCommitted);
-  // Writes the first word of a record that does not follow.
+  // Writes the head of a record, and nothing after it. The first word of the head is `word`, the other words are 0.
   TraceBuilder& end_with(std::uint64_t word);
 
   std::uint64_t size() const { return bytes_.size(); }
