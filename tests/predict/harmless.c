@@ -27,7 +27,7 @@ static void* go_in_turn(void* unused) {
   return unused;
 }
 
-// --- something lets only one of the two threads take its locks at a time
+// --- a gate or a semaphore keeps the two threads apart: only one of them takes its locks at a time
 
 static void* go_gated(void* unused) {
   pthread_mutex_lock(&gate_mu);
@@ -106,7 +106,7 @@ static void early_gate(void) {
   end(thread);
 }
 
-// --- one thread has ended before the other begins, and forksight can see it
+// --- one thread has ended before the other begins, and forksight can see this order
 
 static void joined(void) {
   const pthread_t other = begin_idle();

@@ -223,7 +223,7 @@ static void gate_entered_late(void) {
   TAKE_TURNS(go_entered_late, come_entered_late);
 }
 
-// The semaphore lets two threads in.
+// The semaphore lets two threads in at the same time, so it does not keep them apart.
 static void* go_counted(void* unused) {
   sem_wait(&items_sem);
   forwards();

@@ -82,7 +82,7 @@ TEST(MemorySharers, GivesUnknownForAThreadThatHasEnded) {
   end(sharer);
 }
 
-// Changes the user of the calling thread only. Users 1 and 2 exist on every machine, but that does not matter.
+// Changes the user and group of the calling thread only. No user with this id need exist.
 void change_user(uid_t user) {
   if (::syscall(SYS_setresgid, user, user, user) != 0 || ::syscall(SYS_setresuid, user, user, user) != 0) ::_exit(9);
 }
