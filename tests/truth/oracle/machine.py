@@ -5,7 +5,7 @@ A state is a plain dictionary. A move changes a copy of it. Its keys:
   ("p", process)       (parent, status, exit code, stopped, first thread): status live, zombie, reaped
   ("fork", process)    (parent, thread that forked, threads that were lost) of the fork that made it. An exec removes this key
   ("way", process)     (parent, thread that forked, threads that were lost, workers that were lost) of each fork that led to it, the
-                       earliest fork first. A later exec of an ancestor does not change this
+                       earliest fork first. An exec removes this key; a later exec of an ancestor does not change it
   ("m", store, object) the value of a lock, a semaphore or another object in memory. store is a process, or "" for shared memory
   ("fd", process)      the descriptors that it has open: (object, end)
   ("k", object)        the number of bytes in a pipe, the count of an eventfd, the ends of pipes that are in the queue of a channel
