@@ -30,8 +30,8 @@ POOL = ("lost-thread-pool", "proven", "likely")
 # Python has a signal handler for SIGINT. A signal handler may wake a thread, so the hang is likely, not proven.
 POOL_IN_PYTHON = ("lost-thread-pool", "likely", "likely")
 NO_HANG = None
-# Name of the library: a file of Debian's package, the package, the expected finding or NO_HANG, words of the expected summary. If `why`
-# reports another finding than `run`: that finding, and words of its summary.
+# Maps the name of a library to: a file of its Debian package, the name of the package, the expected finding or NO_HANG, and words of the
+# expected summary. If `why` must report another finding than `run`, two more values follow: the finding of `why`, and words of its summary.
 LIBRARIES = {
     "eigen": (Path("/usr/include/eigen3/unsupported/Eigen/CXX11/ThreadPool"), "libeigen3-dev", POOL, "Eigen pool of 2 threads"),
     "abseil": (Path("/usr/include/absl/synchronization/mutex.h"), "libabsl-dev", ("lost-wakeup", "proven", "possible"), "an abseil Mutex or CondVar"),

@@ -36,7 +36,7 @@ pid_t start_copy() {
 }
 
 void end(pid_t pid) {
-  ASSERT_GT(pid, 0);  // 0 and -1 mean many processes
+  ASSERT_GT(pid, 0);  // with 0 or -1, kill() would kill many processes
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);
 }
@@ -74,15 +74,15 @@ TEST(MemorySharers, GivesUnknownForAThreadThatHasEnded) {
   MemorySharers memories;
   end(ended);
   std::vector<std::int32_t> found;
-  // The call pretends that `ended` is a thread of the sharer. The result must be kUnknown, so that a caller compares
-  // another thread.
+  // The second argument is the thread whose memory is compared. The test passes `ended`, as if a thread of the sharer
+  // had ended. The result must be kUnknown, so that a caller tries another thread.
   EXPECT_EQ(memories.find(sharer, ended, found), Sharing::kUnknown);
   EXPECT_EQ(memories.find(::getpid(), ::getpid(), found), Sharing::kShared);
   EXPECT_EQ(found, std::vector<std::int32_t>{sharer});
   end(sharer);
 }
 
-// Changes the user of the calling thread only. Users 1 and 2 exist on every machine, but that does not matter.
+// Changes the user and group of the calling thread only. No user with this id need exist.
 void change_user(uid_t user) {
   if (::syscall(SYS_setresgid, user, user, user) != 0 || ::syscall(SYS_setresuid, user, user, user) != 0) ::_exit(9);
 }
@@ -129,7 +129,7 @@ TEST(MemorySharers, AProcessWithOtherRightsMayShareTheMemory) {
   }
   const pid_t copy = ::fork();
   if (copy == 0) {
-    // Its memory is larger than that of the target.
+    // The memory of the copy is larger than that of the target.
     if (::mmap(nullptr, kMuch, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) ::_exit(9);
     change_user(1);
     ::prctl(PR_SET_DUMPABLE, 1);

@@ -1,5 +1,5 @@
-// Blocks a real thread in a system call, sends a signal to the thread, whose handler has SA_RESTART, and checks whether
-// the call fails with EINTR. is_restarted_after_handler() must not promise more than the kernel does.
+// Blocks a real thread in a system call, and sends it a signal whose handler has SA_RESTART. Checks whether the call
+// then fails with EINTR. is_restarted_after_handler() must not promise a restart that the kernel does not make.
 #include "proc/restarted_calls.hpp"
 
 #include <fcntl.h>

@@ -115,7 +115,7 @@ def check_native(line):
 
 
 def check_stubborn(line):
-    """A test that catches each interruption and waits again is ended in the end, with its session."""
+    """A test that catches each interruption and waits again is finally ended by SIGKILL, together with its session."""
     with Session(line, "stubborn", "--forksight=observe") as session:
         assert session.status == -9, session.status
         log = session.log.replace("\n", " ")

@@ -51,7 +51,7 @@ class Child:
 
 
 class Line:
-    """A pipe. One process writes a word into it, to tell another process that it has reached a certain point."""
+    """A pipe between processes. A process that has reached a certain point writes a word into the pipe, to tell another process."""
 
     def __init__(self):
         self.reader, self.writer = os.pipe()

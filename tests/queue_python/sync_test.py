@@ -278,7 +278,7 @@ class Conditions(Case):
         killed.kill(signal.SIGSTOP)
         os.waitpid(killed.pid, os.WUNTRACED)
         with condition:
-            condition.notify()  # notifies the first place, which belongs to the stopped process
+            condition.notify()  # notifies the waiter in the first place, which is the stopped process
         killed.kill()
         self.assertEqual(killed.end(), -signal.SIGKILL)
         self.assertEqual(other.end(), 0)
@@ -295,10 +295,10 @@ class Conditions(Case):
             child.kill(signal.SIGSTOP)
             os.waitpid(child.pid, os.WUNTRACED)
         with condition:
-            condition.notify()  # notifies the first place, which belongs to `killed`
+            condition.notify()  # notifies the waiter in the first place, which is `killed`
             killed.kill()
             self.assertEqual(killed.end(), -signal.SIGKILL)
-            self.assertFalse(condition.wait(0))  # waits in the first place, which is free now
+            self.assertFalse(condition.wait(0))  # this waiter gets the first place, which is free now
             other.kill(signal.SIGCONT)
         self.assertEqual(other.end(), 0)
 

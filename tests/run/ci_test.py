@@ -251,7 +251,8 @@ class Job(unittest.TestCase):
         self.assert_gone([(self.folder / "pids").read_text().strip()])
 
     def test_an_orphan_that_hangs_is_explained(self):
-        # The shell that started the fixture has ended, and the environment of the fixture is empty.
+        # The shell that started the fixture has ended, and the environment of the fixture is empty. So neither the parent of the
+        # fixture nor its environment shows that it belongs to the job.
         script = f"( env -i {shlex.quote(FIXTURE)} dead >/dev/null & ); sleep 600"
         err = self.ci("--timeout", "6s", "--no-preload", "--", "sh", "-c", script, status=124)
         self.assertIn("CERTAIN HANG, cause unknown: deadlock", err)

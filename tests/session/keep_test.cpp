@@ -152,7 +152,7 @@ TEST_F(Keep, TheReportOfAJobIsRemovedWithItsRun) {
   std::ofstream(root_ / foreign / kJobReportFile) << R"({"schema": "forksight-outside/2"})";
   set_age(foreign, 6);
   EXPECT_EQ(remove(kOne), std::vector<std::string>{job});
-  EXPECT_TRUE(is_there(foreign)) << "a file of this name that is no report may belong to the user";
+  EXPECT_TRUE(is_there(foreign)) << "a file that has the name of a report, but is no report, may belong to the user";
 }
 
 TEST_F(Keep, FoldersWithOtherNamesAndEmptyFoldersStay) {
@@ -180,7 +180,7 @@ TEST_F(Keep, LinksAreNotFollowed) {
   EXPECT_EQ(remove(kOne), std::vector<std::string>());
   EXPECT_TRUE(fs::is_symlink(root_ / moved) && fs::exists(folder_ / moved / "1-1.fstrace"));
   EXPECT_TRUE(fs::is_symlink(root_ / with_link / "1-1.fstrace") && fs::exists(folder_ / "precious.fstrace"));
-  // A root that is a symbolic link is not followed either.
+  // If the folder of all runs is itself a symbolic link, no run in it is removed.
   make_run(7);
   fs::create_directory_symlink(root_, folder_ / "link");
   EXPECT_EQ(remove_old_runs(folder_ / "link", folder_ / "link" / "none", {kOne, false}), std::vector<std::string>());

@@ -26,7 +26,8 @@ def run(program, shim, forksight, scene):
 
 
 def check_moves(locks, records):
-    """Checks that each fork records each lock that the program printed once as held, always with the same place where it was taken."""
+    """Checks that each fork records each of the printed locks exactly once as held. At every fork the place where a lock was taken must
+    be the same."""
     stacks = {record["offset"]: record["fields"] for record in records if record["record"] == "stack"}
     forks = [record["offset"] for record in records if record["record"] == "fork"]
     held = collections.defaultdict(list)

@@ -146,7 +146,7 @@ TEST(ErrorFunctions, AreKnownByTheirWholeNames) {
                            "__stack_chk_fail", "_ZSt20__throw_length_errorPKc"}) {
     EXPECT_TRUE(handles_errors(name)) << name;
   }
-  // These do other work, or belong to the program.
+  // These functions handle no errors, or belong to the program.
   for (const char* name : {"__cxa_guard_acquire", "__cxa_atexit", "terminate_workers", "abort_transaction",
                            "_ZN3job5abortEv", "my__throw_away"}) {
     EXPECT_FALSE(handles_errors(name)) << name;
