@@ -159,7 +159,7 @@ TEST_F(Files, FollowsNoRingOfLinksOfAContainer) {
 }
 
 TEST_F(Files, OpensForRootOnlyTheMappedFileOrAPublicOne) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root has rights that others have not";
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may open every file";
   const std::string path = make("file", "content");
   ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
   struct stat status {};
