@@ -206,7 +206,8 @@ static int make_file(void) {
   return fd;
 }
 
-/* The child that receives the descriptor releases the lock. The parent waits for the lock by another descriptor. */
+/* The child that receives the descriptor releases the lock. The parent waits for the lock, for which it has opened the
+ * file a second time. */
 static int lock_on_its_way(void) {
   const int fd = make_file();
   char name[32];
@@ -489,7 +490,7 @@ static int bytes_not_yet_sent(void) {
   return waitpid(child, &status, 0) == child && status == 0 ? kWell : kBroken;
 }
 
-/* The place to which a signal handler jumps out of a wait for a mutex. Such a wait goes on after a handler returns. */
+/* The place to which a signal handler jumps out of a wait for a mutex. If the handler returned, the wait would go on. */
 static sigjmp_buf outside;
 
 static void jump(int signal) {
