@@ -27,8 +27,10 @@ class Difference:
     runs: list
 
     def happened_once(self):
-        """Returns whether another run in this mode had the result of a bare run. If so, the difference is due to chance, or to a time
-        limit under load."""
+        """Returns whether another run in this mode had the result of a bare run.
+
+        If so, the difference is due to chance, or to a time limit under load.
+        """
         return any(result in self.bare for result in self.runs)
 
 

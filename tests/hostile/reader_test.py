@@ -114,8 +114,8 @@ class Reader(unittest.TestCase):
     def test_run_where_only_ancestors_may_examine(self):
         """With Yama's ptrace_scope 1, a process without CAP_SYS_PTRACE may examine only its descendants.
 
-        The job is a descendant of the process of `run`, but not of the readers, which are other children of `run`. So the process of
-        `run` itself must examine the job, with no more rights than the job has, and name the hang. A folder that is mounted over
+        The job is a descendant of the process of `run`, but not of the readers, which are other children of `run`. So the process
+        of `run` itself must examine the job, with no more rights than the job has, and name the hang. A folder that is mounted over
         /proc/sys/kernel says that the scope is 1.
         """
         script = "mount -t tmpfs none /proc/sys/kernel && mkdir /proc/sys/kernel/yama && echo 1 > /proc/sys/kernel/yama/ptrace_scope"
