@@ -137,7 +137,7 @@ static void touch_popen(void) {
   if (made == NULL) abort();
 }
 
-// The state of random() is on the page.
+// The state of random() is on hold_page.
 static void move_random_state(void) {
   if (initstate(1, hold_page, 128) == NULL) abort();
   arm_page();
@@ -150,7 +150,7 @@ static void touch_random(void) {
   number = random();  // MARK: touch_random
 }
 
-// libc writes into its own part of a request while it holds its lock. That part begins on the page.
+// libc writes into its own part of a request while it holds its lock. That part begins on hold_page.
 static struct aiocb* request;
 static void split_request(void) {
   request = (struct aiocb*)(hold_page - offsetof(struct aiocb, aio_sigevent) - sizeof(struct sigevent));
@@ -167,7 +167,7 @@ static void touch_aio_read(void) {
   if (aio_read(&other) != 0) abort();  // MARK: touch_aio_read
 }
 
-// The message of syslog() is on the page.
+// The message of syslog() is on hold_page.
 static void call_syslog(void) {
   syslog(LOG_DEBUG, "%s", hold_page);  // MARK: syslog
 }
@@ -175,7 +175,7 @@ static void touch_syslog(void) {
   syslog(LOG_DEBUG, "from the child");  // MARK: touch_syslog
 }
 
-// libc's record of a timer ends with its links in libc's list of timers. The last link is on the page.
+// libc's record of a timer ends with its links in libc's list of timers. The last link is on hold_page.
 enum { kTimerBytes = 88 };
 static void run(union sigval unused) { (void)unused; }
 static void make_timer(void) {

@@ -15,8 +15,8 @@
 extern void* __libc_malloc(size_t bytes);
 extern void* __libc_realloc(void* block, size_t bytes);
 
-static struct baton hold_is_on;  // the thread passes it when it is inside
-static struct baton hold_ends;   // the thread waits for it inside
+static struct baton hold_is_on;  // the thread passes this baton when it is inside of the libc function
+static struct baton hold_ends;   // inside of the function, the thread waits for this baton
 
 // For this thread: the number of the call that keeps the thread inside (1: the next call). 0: no call does.
 static _Thread_local int hold_in_malloc, hold_in_realloc;
@@ -66,7 +66,7 @@ static void make_page(void) {
   hold_page = pages + kPage;
 }
 
-// From now on a thread that accesses the page is kept.
+// After this call, on_fault() keeps the first thread that accesses hold_page.
 static void arm_page(void) {
   if (mprotect(hold_page, kPage, PROT_NONE) != 0) abort();
 }
