@@ -1,4 +1,4 @@
-"""Batons force an order of events: take() returns only after give(). They are pipes, because a lock could be a part of the defect."""
+"""Batons force an order of events: take() returns only after give(). They are pipes: a lock could be a part of the defect."""
 import os
 from multiprocessing import forkserver, resource_tracker
 
