@@ -215,7 +215,8 @@ TEST(LockOrderInversion, AJoinOrdersOnlyTheThreadThatJoined) {
   scene.add(first, 1, 2);
   scene.add(second, 2, 1, {20});
   EXPECT_EQ(scene.rings(), 1U);
-  // The second worker makes a third thread after the join. The third thread is not ordered after the first worker either.
+  // The second worker makes a third thread after the join. The third thread is not ordered after the first worker
+  // either.
   scene.model.lock_orders.pop_back();
   scene.add(scene.life(6, second), 2, 1);
   EXPECT_EQ(scene.rings(), 1U);

@@ -52,8 +52,8 @@ constexpr test::CoreScene kSmallCore{.has_first_pages = false, .has_file_segment
 constexpr std::uint64_t kPage = 256;
 constexpr std::size_t kWords = kPage / sizeof(std::uint64_t);
 
-// Returns the memory as an input: the number of the version, and then for each page the page's number, a mask that shows
-// which words of the page are not 0, and these words.
+// Returns the memory as an input: the number of the version, and then for each page the page's number, a mask that
+// shows which words of the page are not 0, and these words.
 Bytes write_memory(std::size_t version, const test::SparseMemory& memory) {
   Bytes input = {static_cast<unsigned char>(version)};
   const auto add = [&](const auto& value) {

@@ -72,8 +72,8 @@ TEST(FindLibc, IsAskedOncePerFile) {
   EXPECT_EQ(g_questions, 1);
 }
 
-// The process that was asked about may have ended before the answer, so that its libc stays unknown. The next question may
-// be about another process with the same libc, so it must be asked again.
+// The process that was asked about may have ended before the answer, so that its libc stays unknown. The next question
+// may be about another process with the same libc, so it must be asked again.
 TEST(FindLibc, AnUnknownAnswerIsAskedForAgain) {
   proc::Mapping mapping;
   mapping.path = "/made/of/test/libc.so.6";

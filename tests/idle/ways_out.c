@@ -490,7 +490,7 @@ static int bytes_not_yet_sent(void) {
   return waitpid(child, &status, 0) == child && status == 0 ? kWell : kBroken;
 }
 
-/* The place to which a signal handler jumps out of a wait for a mutex. If the handler returned, the wait would go on. */
+/* The place to which a signal handler jumps from a wait for a mutex. If the handler returned, the wait would go on. */
 static sigjmp_buf outside;
 
 static void jump(int signal) {

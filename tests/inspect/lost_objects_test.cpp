@@ -25,8 +25,8 @@ using test::MadeProcess;
 using test::Names;
 
 struct Scene {
-  // `worker` is the stack of the parent's worker, and `stuck` is the stack of the child's first thread. `worker_word` and
-  // `stuck_word` are the addresses of the futex words on which these two threads wait.
+  // `worker` is the stack of the parent's worker, and `stuck` is the stack of the child's first thread. `worker_word`
+  // and `stuck_word` are the addresses of the futex words on which these two threads wait.
   Scene(const Names& worker, std::uint64_t worker_word, const Names& stuck, std::uint64_t stuck_word)
       : parent(kParent, 1), child(kChild, kParent) {
     parent.add_thread_at(kMainPointer, kParent, {"wait4", "made_main"});

@@ -1,6 +1,6 @@
 #include <forksight/fork_test.h>
 
-/* Stands for a function of a library. It succeeds only in the process that called it first, so it fails in a forked child. */
+/* Stands for a function of a library that succeeds only in the process that called it first, not in a forked child. */
 static int use(void) {
   static pid_t first;
   if (first == 0) first = getpid();
