@@ -73,8 +73,8 @@ class Started:
             except subprocess.TimeoutExpired:
                 pass
         for pid in tree:
-            # If the parent of such a process has ended, the process is now a child of this test. Its pid is then not reused until
-            # the test has waited for it.
+            # A process whose parent is this test, or is in the tree, is surely the process that was found before: its pid is not
+            # reused before its parent has waited for it. If the first parent has ended, this test is the parent.
             if pid == self.pid or parent_of(pid) in (os.getpid(), self.pid, *tree):
                 try:
                     os.kill(pid, signal.SIGKILL)

@@ -192,7 +192,7 @@ def compare(tools, units, kept, jobs, say):
     """Runs the missing units, `jobs` at a time."""
     done = 0
     with tempfile.TemporaryDirectory(prefix="compat-", dir=kept.path.parent) as scratch:
-        os.chmod(scratch, 0o755)  # servers give up root's rights, and write traces there
+        os.chmod(scratch, 0o755)  # servers give up root's rights, and then write traces in this folder
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             work = {pool.submit(compare_unit, tools, unit, kept, scratch): unit for unit in units}
             for future in concurrent.futures.as_completed(work):

@@ -1,5 +1,5 @@
-// Processes in which all threads wait for each other. The objects for which they wait record no owner: semaphores,
-// condition variables, barriers and futures.
+// Tests the rule about processes in which all threads wait for each other. The objects for which they wait record no
+// owner: semaphores, condition variables, barriers and futures.
 #include <gtest/gtest.h>
 
 #include <signal.h>

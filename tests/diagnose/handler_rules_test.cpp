@@ -1,5 +1,5 @@
-// Atfork handlers that do not return. The findings combine the trace with the state of the process as seen from
-// outside.
+// Tests the rules about atfork handlers that do not return. The findings combine the trace with the state of the
+// process as seen from outside.
 #include <gtest/gtest.h>
 
 #include "diagnose/diagnose.hpp"

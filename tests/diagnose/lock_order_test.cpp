@@ -1,4 +1,4 @@
-// Findings about hangs that have not happened yet, but may happen: threads took locks in opposite orders.
+// Tests findings about hangs that have not happened yet, but may happen, because threads took locks in opposite orders.
 #include <gtest/gtest.h>
 
 

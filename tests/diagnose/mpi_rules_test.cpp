@@ -1,4 +1,4 @@
-// MPI and UCX after a fork. Each test makes a trace, and checks the findings about it.
+// Tests the rule about calls of MPI and UCX after a fork. Each test makes a trace, and checks the findings about it.
 #include <gtest/gtest.h>
 
 #include <cstring>

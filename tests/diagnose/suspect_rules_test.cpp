@@ -1,5 +1,5 @@
-// Suspects: findings that only `forksight why` reports, as a guess. The models contain what was seen from outside. Some
-// models are healthy programs that look similar.
+// Tests findings that only `forksight why` reports, and only as possible (suspects). The models contain what was seen
+// from outside. Some models are of healthy programs that look similar.
 #include <gtest/gtest.h>
 
 #include <csignal>

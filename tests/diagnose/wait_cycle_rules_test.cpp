@@ -1,4 +1,4 @@
-// Deadlocks that no fork causes. The models contain what was seen of the processes from outside.
+// Tests the rules about deadlocks that no fork causes. The models contain what was seen of the processes from outside.
 #include <gtest/gtest.h>
 
 #include <algorithm>
