@@ -73,8 +73,8 @@ class Started:
             except subprocess.TimeoutExpired:
                 pass
         for pid in tree:
-            # A process whose parent is this test, or is in the tree, is surely the process that was found before: its pid is not
-            # reused before its parent has waited for it. If the first parent has ended, this test is the parent.
+            # A pid is not reused before the parent has waited for the process. So if the parent is in the tree, the pid still belongs
+            # to the process that was found. The same is true if the parent is this test, which adopts processes without a parent.
             if pid == self.pid or parent_of(pid) in (os.getpid(), self.pid, *tree):
                 try:
                     os.kill(pid, signal.SIGKILL)

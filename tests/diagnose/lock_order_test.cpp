@@ -238,8 +238,8 @@ TEST(LockOrderInversion, JoinsAndCreationsOrderOtherThreadsToo) {
   EXPECT_EQ(scene.rings(), 1U);
 }
 
-// The main thread takes the locks once before it makes the other thread, and once after it has joined it. Neither time
-// overlaps with the other thread.
+// The main thread takes the locks once before it makes the other thread, and once after it has joined the other thread.
+// Neither time overlaps with the life of the other thread.
 TEST(LockOrderInversion, EachMomentIsComparedSeparately) {
   Orders scene;
   const auto main = scene.life(1);

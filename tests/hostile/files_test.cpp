@@ -133,7 +133,7 @@ TEST_F(Files, ResolvesLinksOfAContainerWithinItsRoot) {
   EXPECT_EQ(content_of(open_regular(process.path("/absolute"))), "inside");
   EXPECT_EQ(content_of(open_regular(process.path("/upwards"))), "inside");
   EXPECT_EQ(content_of(open_regular(process.path(outside))), "inside");
-  // A link to a link, a link in the middle of the path, and ".." that leads above the root.
+  // These paths contain a link to a link, a link in the middle of the path, and a ".." that leads above the root.
   fs::create_symlink("absolute", folder_ / "root" / "twice");
   fs::create_directory(folder_ / "root" / "below");
   fs::create_symlink("/", folder_ / "root" / "below" / "top");

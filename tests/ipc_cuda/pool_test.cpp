@@ -84,7 +84,7 @@ TEST_P(Pool, TheWritersStreamWaitsForTheReadersBeforeItWritesAgain) {
     gpu at;
     gpu_pool pool = make_pool(small(GetParam(), 1), way.ours());
     send_filled(at, pool, 1);
-    // The pool has one buffer. The reader released it while its device still has work on it.
+    // The pool has one buffer. The reader has released the buffer, although the reader's device still has work on it.
     gpu_loan again = must(pool.acquire(at.on, soon()));
     at.fill(again.data(), 2, 5000);
     MUST(at.stream_query(at.on) == kNotReady);
