@@ -150,7 +150,7 @@ static void touch_random(void) {
   number = random();  // MARK: touch_random
 }
 
-// libc writes into its own part of a request while it holds its lock. That part begins on hold_page.
+// A part of each request is for libc. aio_read() writes into it while it holds libc's lock. That part is on hold_page.
 static struct aiocb* request;
 static void split_request(void) {
   request = (struct aiocb*)(hold_page - offsetof(struct aiocb, aio_sigevent) - sizeof(struct sigevent));
@@ -260,8 +260,8 @@ static void touch_strftime(void) {
   strftime(zone, sizeof zone, "%Z", &when);  // MARK: touch_strftime
 }
 
-// The module of a character set is a FIFO. libc opens it while it holds its lock. libc reads the list of modules only
-// once. So this function must be the first of the repaired variant.
+// The module of a character set is a FIFO. libc opens the FIFO while it holds its lock. libc reads the list of modules
+// only once. So the repaired variant must try this function first.
 static volatile int worker_tid;
 static void slow_module(void) {
   static char path[300];
