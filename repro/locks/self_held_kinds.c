@@ -46,7 +46,7 @@ static void make(void) { make_mutex_of_kind(&state_lock); }
 #define attempt() pthread_mutex_trylock(&state_lock)
 #define give() pthread_mutex_unlock(&state_lock)
 // In a robust or priority-inheriting mutex the lock word holds the owner's id, and its highest bit means that a thread
-// waits. In other mutexes the value 2 means that.
+// waits. In other mutexes the value 2 means that a thread waits.
 static int is_awaited(void) {
   const unsigned word = (unsigned)__atomic_load_n(&state_lock.__data.__lock, __ATOMIC_SEQ_CST);
   return word == 2 || (word & 0x80000000U) != 0;

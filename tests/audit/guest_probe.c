@@ -1,8 +1,8 @@
 /* Calls functions that the shim interposes, and prints the results, errno, the order of handlers, and the number of
  * open descriptors. The output and the exit status (7) must be identical without and with the shim.
  *
- * With the argument "no-descriptors", the process can open no descriptor during the forks. Output and status must not
- * differ.
+ * With the argument "no-descriptors", the process can open no descriptor during the forks. Output and status must
+ * still be identical.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

@@ -12,7 +12,7 @@ PR_SET_CHILD_SUBREAPER = 36
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 LOOK_EVERY_S = 0.02
 QUIET_S = 1.0  # A program hangs if all its threads sleep for this time, and none of them is scheduled.
-SPIN_S = 1.0   # A program spins if one thread uses this much CPU time while all sleeping threads stay asleep.
+SPIN_S = 1.0   # A program spins if one thread uses this much CPU time, and meanwhile no sleeping thread wakes up.
 
 
 def become_reaper():

@@ -1,4 +1,4 @@
-// Tests how the command and the shim read the list of cures that the option --cure has as its value.
+// Tests how the command and the shim read the value of the option --cure, which is a list of cures.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -24,7 +24,7 @@ def read_until_closed(terminal):
     while True:
         try:
             part = os.read(terminal, 65536)
-        except OSError:  # the last process that had the terminal open has ended
+        except OSError:  # no process has the terminal open any more
             return text.decode()
         if not part:
             return text.decode()

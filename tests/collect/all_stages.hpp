@@ -23,8 +23,8 @@ inline std::size_t run_all_stages(std::vector<std::byte> bytes) {
   model::Model model;
   collect::ProcessTable processes(model);
   collect::TraceReader(file.value(), model, processes, false).read();
-  // `forksight run` unpacks a model that a child process has packed. unpack() refuses a model with an id that does not
-  // exist.
+  // `forksight run` gets its model from a child process, which packs the model. unpack() refuses a model with an id
+  // that does not exist. So unpack() must accept the model of every trace.
   if (!guard::unpack(guard::pack(model))) std::abort();
   const std::vector<Finding> findings = conclude(model);
   return render::render_text(model, findings).size() + render::render_json(model, findings).size();

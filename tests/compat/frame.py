@@ -126,8 +126,8 @@ def run_unit(tools, unit, mode, scratch):
 class Kept:
     """The kept runs of one suite, in a file of JSON lines.
 
-    Kept runs without forksight are always used. Kept runs with forksight are used only if they are of `build`. If `build` is None,
-    the used runs are those of the build with which the unit was run last in this mode.
+    Kept runs without forksight are always used. Kept runs with forksight are used only if `build` made them. If `build` is None, a
+    unit may have runs of several builds in one mode. Only those of the latest build are then used.
     """
 
     def __init__(self, path, build):
@@ -192,7 +192,7 @@ def compare(tools, units, kept, jobs, say):
     """Runs the missing units, `jobs` at a time."""
     done = 0
     with tempfile.TemporaryDirectory(prefix="compat-", dir=kept.path.parent) as scratch:
-        os.chmod(scratch, 0o755)  # servers give up root's rights, and write traces there
+        os.chmod(scratch, 0o755)  # servers give up root's rights, and then write traces in this folder
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             work = {pool.submit(compare_unit, tools, unit, kept, scratch): unit for unit in units}
             for future in concurrent.futures.as_completed(work):

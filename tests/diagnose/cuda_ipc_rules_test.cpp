@@ -86,7 +86,8 @@ TEST(CudaIpcExporterGone, NeedsARecordThatTheImporterLivedAfterTheFree) {
 
 TEST(CudaIpcExporterGone, IsSilentIfTheCloseBeganBeforeTheFree) {
   EXPECT_TRUE(Shared().exports(10).opens(20).closes(29).frees(30).importer_ends(50).findings().empty());
-  // The open came after the free. It opened another allocation at that address, or the driver refused it.
+  // The importer's open came after the free. So the importer opened another allocation at that address, or the driver
+  // refused the open.
   EXPECT_TRUE(Shared().exports(10).frees(30).opens(31).closes(50).findings().empty());
 }
 
@@ -94,7 +95,7 @@ TEST(CudaIpcExporterGone, CountsHowOftenTheMemoryIsOpen) {
   const auto twice = [] { return Shared().exports(10).opens(20).opens(22).closes(24); };
   EXPECT_EQ(twice().frees(30).closes(40).findings().size(), 1U);
   EXPECT_TRUE(twice().closes(26).frees(30).importer_ends(50).findings().empty());
-  // The memory was closed, and opened again before the free.
+  // The importer closed the memory, and opened it again. So the memory was open when it was freed.
   EXPECT_EQ(Shared().exports(10).opens(20).closes(22).opens(24).frees(30).closes(40).findings().size(), 1U);
 }
 

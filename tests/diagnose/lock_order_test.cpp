@@ -1,4 +1,4 @@
-// Findings about hangs that have not happened yet, but may happen: threads took locks in opposite orders.
+// Tests findings about hangs that have not happened yet, but may happen, because threads took locks in opposite orders.
 #include <gtest/gtest.h>
 
 
@@ -30,7 +30,7 @@ struct Orders {
 
   LockOrder& add(model::LifeId life, std::uint64_t held, std::uint64_t taken) {
     // A thread with a creator takes the two locks at the moment of its birth. A thread without a creator takes them
-    // 1000 moments after its birth. By then it has made all other threads.
+    // 1000 moments after its birth, when it has made all other threads. (What a moment is: see below.)
     return add(life, held, taken, {model.lives[life].born + (model.lives[life].creator ? 0U : 1000U)});
   }
   LockOrder& add(model::LifeId life, std::uint64_t held, std::uint64_t taken, std::vector<std::uint64_t> moments) {
@@ -97,7 +97,7 @@ TEST(LockOrderInversion, NeedsAnotherThreadForEachLink) {
   scene.add(one, 2, 1);
   scene.add(other, 3, 4);
   EXPECT_EQ(scene.rings(), 0U);
-  // Three orders form a ring of three locks, but one thread has two of these orders.
+  // Three orders form a ring of three locks. But one thread has two of these orders, so they cannot block each other.
   scene.add(other, 2, 3);
   scene.add(one, 3, 1);
   EXPECT_EQ(scene.rings(), 0U);
@@ -206,7 +206,7 @@ TEST(LockOrderInversion, LocksOfAThreadThatWasJoinedBeforeDoNotCount) {
 }
 
 // The first of two workers is joined while the second one still works. A later moment of the second worker does not
-// show that it took its locks after the first worker took them.
+// show that the second worker took its locks after the first worker took its own.
 TEST(LockOrderInversion, AJoinOrdersOnlyTheThreadThatJoined) {
   Orders scene;
   const auto main = scene.life(1);
@@ -215,11 +215,12 @@ TEST(LockOrderInversion, AJoinOrdersOnlyTheThreadThatJoined) {
   scene.add(first, 1, 2);
   scene.add(second, 2, 1, {20});
   EXPECT_EQ(scene.rings(), 1U);
-  // The second worker makes a thread after the join. This thread is not ordered after the first worker either.
+  // The second worker makes a third thread after the join. The third thread is not ordered after the first worker
+  // either.
   scene.model.lock_orders.pop_back();
   scene.add(scene.life(6, second), 2, 1);
   EXPECT_EQ(scene.rings(), 1U);
-  // The joiner makes a thread after the join. This thread is ordered after the first worker.
+  // The joiner makes a third thread after the join. The third thread is ordered after the first worker.
   scene.model.lock_orders.pop_back();
   scene.add(scene.life(7, main), 2, 1);
   EXPECT_EQ(scene.rings(), 0U);
@@ -237,8 +238,8 @@ TEST(LockOrderInversion, JoinsAndCreationsOrderOtherThreadsToo) {
   EXPECT_EQ(scene.rings(), 1U);
 }
 
-// The main thread takes the locks once before it makes the other thread, and once after it has joined it. Neither time
-// overlaps with the other thread.
+// The main thread takes the locks once before it makes the other thread, and once after it has joined the other thread.
+// Neither time overlaps with the life of the other thread.
 TEST(LockOrderInversion, EachMomentIsComparedSeparately) {
   Orders scene;
   const auto main = scene.life(1);
@@ -259,7 +260,7 @@ TEST(LockOrderInversion, IsSilentIfAThreadMayHaveBeenJoined) {
   EXPECT_EQ(scene.rings(), 0U);
 }
 
-// A reader waits behind a writer that waits for another reader, if the rwlock prefers writers.
+// If a rwlock prefers writers, a new reader waits for a waiting writer, and this writer waits for an earlier reader.
 TEST(LockOrderInversion, AWriterBetweenTwoReadersClosesTheRing) {
   Orders scene;
   const auto main = scene.life(1);
@@ -373,7 +374,7 @@ TEST(LockOrderRecords, AreReadIntoARing) {
 }
 
 // The record of a joiner may come after the record that names it. A lock in the list of gates that has `inner` set
-// was taken after the first of the two locks, so it is no gate.
+// was taken after the first lock of the order. So it did not protect that lock, and is no gate.
 TEST(LockOrderRecords, GiveTheJoinerAndTheGates) {
   OrderTrace scene;
   const std::uint64_t late = scene.trace.size() + sizeof(trace::RecordHeader) + 48;

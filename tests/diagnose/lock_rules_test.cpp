@@ -65,7 +65,8 @@ TEST_P(OrphanedLock, IsOnlyLikelyIfAHandlerMayRunWithoutASender) {
 }
 
 // A run watched the process until the process ended, and did not prove a hang. Perhaps the process was meant to wait
-// until something ended it. If the kernel refused every look at the process, the run could not have seen a hang.
+// until something ended it, so there is no finding. If the kernel refused every look at the process, the run could not
+// have seen a hang, so there is a finding.
 TEST_P(OrphanedLock, IsSilentIfARunWatchedTheProcessAndSawNoHang) {
   model::Model model = touched(GetParam().scene);
   model.command = {"program"};
@@ -117,7 +118,7 @@ TEST_P(OrphanedLock, IsAnErrorIfItTimesOut) {
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, GetParam().slug);
   EXPECT_EQ(findings[0].outcome, Outcome::kError);
-  // A semaphore has no owner, so perhaps no thread would have posted it before the timeout.
+  // A semaphore records no owner. So it is not proven that without the fork a thread would have posted it in time.
   const bool has_owner = GetParam().scene.kind != trace::LockKind::kSemaphore;
   EXPECT_EQ(findings[0].harm, has_owner ? Certainty::kProven : Certainty::kLikely);
   EXPECT_NE(findings[0].summary.find("ETIMEDOUT"), std::string::npos) << findings[0].summary;

@@ -1,4 +1,4 @@
-// MPI and UCX after a fork. Each test makes a trace, and checks the findings about it.
+// Tests the rule about calls of MPI and UCX after a fork. Each test makes a trace, and checks the findings about it.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -56,7 +56,8 @@ model::Model answered(const char* function, std::int32_t result, trace::MpiKind 
 
 TEST(MpiAfterFork, EachForkKeepsOneRecordOfALibrary) {
   MpiTrace scene(trace::MpiKind::kUcx, trace::kMpiLost);
-  // None of these three records is kept: the first repeats the fact, the second has no fork, the third an unknown kind.
+  // None of these three records is kept. The first repeats a record of the same fork and kind. The second belongs to no
+  // fork. The third has an unknown kind.
   scene.trace.record(trace::RecordType::kMpi, trace::MpiRecord{scene.fork, kBias, trace::MpiKind::kUcx, 0});
   scene.trace.record(trace::RecordType::kMpi, trace::MpiRecord{0, kBias, trace::MpiKind::kMpi, 0});
   scene.trace.record(trace::RecordType::kMpi, trace::MpiRecord{scene.fork, kBias, static_cast<trace::MpiKind>(77), 0});

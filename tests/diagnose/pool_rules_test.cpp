@@ -1,4 +1,4 @@
-// Children that wait for a thread pool. The fork did not copy the threads of the pool.
+// Tests the rules about children that wait for a thread pool. The fork did not copy the threads of the pool.
 #include <gtest/gtest.h>
 
 #include <algorithm>

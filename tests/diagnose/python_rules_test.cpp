@@ -1,4 +1,4 @@
-// Findings about locks of Python. They give lines of Python instead of the interpreter's own frames.
+// Tests findings about locks of Python. These findings name lines of Python instead of the interpreter's own frames.
 #include <gtest/gtest.h>
 
 #include <algorithm>

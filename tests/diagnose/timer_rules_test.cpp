@@ -1,4 +1,5 @@
-// A fork does not copy timers. A child waits for the signal of a timer that only its parent has.
+// Tests the rule about children that wait for the signal of a timer. A fork does not copy timers, so only the parent
+// has the timer.
 #include <gtest/gtest.h>
 
 #include "diagnose/diagnose.hpp"

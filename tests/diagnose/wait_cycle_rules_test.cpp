@@ -1,4 +1,4 @@
-// Deadlocks that no fork causes. The models contain what was seen of the processes from outside.
+// Tests the rules about deadlocks that no fork causes. The models contain what was seen of the processes from outside.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -99,7 +99,7 @@ TEST(LockCycle, MayIncludeTheGil) {
   EXPECT_EQ(found.culprit.holder->tid, 101);
   EXPECT_NE(found.summary.find("thread 101 \"app\" waits for Python's GIL"), std::string::npos) << found.summary;
   EXPECT_NE(found.fixes.front().text.find("Py_BEGIN_ALLOW_THREADS"), std::string::npos);
-  model.processes[0].waits[0].may_be_cancelled = true;  // a thread that is awake may cancel it
+  model.processes[0].waits[0].may_be_cancelled = true;  // a thread that is awake may cancel a waiting thread
   EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
 }
 
@@ -120,7 +120,7 @@ TEST(JoinCycle, MayIncludeTheGil) {
   EXPECT_EQ(found.harm, Certainty::kProven);
   EXPECT_EQ(found.culprit.name, "Python's GIL");
   EXPECT_NE(found.fixes.front().text.find("Py_BEGIN_ALLOW_THREADS"), std::string::npos);
-  model.processes[0].waits[1].may_be_cancelled = true;  // a thread that is awake may cancel it
+  model.processes[0].waits[1].may_be_cancelled = true;  // a thread that is awake may cancel a waiting thread
   EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
 }
 

@@ -26,7 +26,7 @@ MOMENTS = 20
 
 
 def states_of(pid):
-    """The set of (state letter, tracer's pid) of the threads of a process."""
+    """Returns the set of (state letter, pid of the tracer) of all threads of a process."""
     found = set()
     for task in Path(f"/proc/{pid}/task").iterdir():
         text = (task / "status").read_text()

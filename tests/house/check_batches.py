@@ -7,7 +7,7 @@ from pathlib import Path
 
 from house import conclude
 
-SINGLE = ("preload/", "ipc/", "repro/")  # folders with objects that a linker script places, or that tests replace or compare
+SINGLE = ("preload/", "ipc/", "repro/")  # folders whose objects a linker script places, or tests replace or compare
 ALONE = ("analyzer/diagnose/rules.cpp",)
 SWITCH = "FORKSIGHT_UNITY_BUILD"
 

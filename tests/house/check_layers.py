@@ -83,7 +83,7 @@ class Part:
             return [f"{file}: {target}/ has no place in the table of tests/house/check_layers.py"]
         if target in self.allowed[folder]:
             return []
-        return [f"{file}: {folder}/ must not include {included}: {target}/ is not one of those below that it may include"]
+        return [f"{file}: {folder}/ must not include {included}: the table does not allow {target}/ for {folder}/"]
 
     def check(self, root):
         here = Path(root, self.name)

@@ -314,7 +314,8 @@ TEST(InFork, IsSeenByTheFrameOfForkThatCallsAHandler) {
     model::Stack stack = in_libc({"pthread_mutex_lock"});
     stack.frames.insert(stack.frames.begin() + 2, frame(fork, kLibc));
     EXPECT_TRUE(recognise(in_futex(), stack, no_callee).is_in_fork) << fork;
-    // _Fork() runs no handler. It takes long if the process is big.
+    // _Fork() runs no atfork handler, so a thread in this call is not stuck in a handler. The call only takes long if
+    // the process is big.
     EXPECT_FALSE(recognise(in_futex(), in_libc({"_Fork", fork}), no_callee).is_in_fork) << fork;
   }
   model::Stack own = in_libc({"pthread_mutex_lock"});

@@ -104,8 +104,8 @@ def look(forksight, way, right, pid, case, folder):
 
 
 def look_at_core(forksight, folder):
-    """Makes a core of the hanging process from outside the container, and examines the core. It contains the pids that the processes
-    have outside of the container."""
+    """Makes a core of the hanging process from outside the container, and examines the core. The core contains the pids that the
+    processes have outside of the container."""
     pid = max(processes.descendants())
     subprocess.run(["gcore", "-o", str(Path(folder, "core")), str(pid)], capture_output=True, timeout=LIMIT_S, check=True)
     argv = [forksight, "core", str(Path(folder, f"core.{pid}")), "--format", "json"]
@@ -135,7 +135,7 @@ def main():
         right = []
     # Only root can see the files of another mount namespace and the sockets of another network namespace.
     if right and way in ("rooted", "netted"):
-        print(f"skipped: {way}: from outside, only root can look into it")
+        print(f"skipped: {way}: from outside, only root can examine this namespace")
         return 77
     processes.become_reaper()
     with tempfile.TemporaryDirectory(prefix="forksight-why-") as folder:

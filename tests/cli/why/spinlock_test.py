@@ -1,6 +1,7 @@
-"""spinlock_test.py FORKSIGHT PROGRAM: `why` blames no lost thread for a spinlock without knowing better.
+"""spinlock_test.py FORKSIGHT PROGRAM: `why` does not claim that a lost thread holds a spinlock, because it cannot know that.
 
 A spinlock does not record which thread locked it. In each scene here, the hanging thread or the thread that forked has locked it.
+If the fork lost threads, `why` must say that one of them possibly holds the spinlock. If it lost none, `why` must report nothing.
 """
 import json
 import os
