@@ -67,7 +67,7 @@ class Explain(unittest.TestCase):
 
     def test_tables_and_code(self):
         text = piped("explain", "pipe-deadlock", COLUMNS="60")
-        self.assertIn("\n  - Read what the child writes before waiting for its end:\n    `communicate()`\n    cost: memory for it\n", text)
+        self.assertIn("\n  - Read what the child writes before waiting for its end:\n    `communicate()`\n    cost: memory for the output\n", text)
         self.assertNotIn("fix: ", text)
         self.assertIn("\n    child.wait()  # communicate() reads\n", text)
 

@@ -192,7 +192,11 @@ std::vector<Change> list_changes(const std::string& file) {
       {"poke of memory", [] { return ::ptrace(PTRACE_POKEDATA, ::getppid(), &value, 1L); }},
       {"poke of rip", [] { return ::ptrace(PTRACE_POKEUSER, ::getppid(), offsetof(user, regs.rip), -514L); }},
       {"poke of rax", [] { return ::ptrace(PTRACE_POKEUSER, ::getppid(), offsetof(user, regs.rax), 1L); }},
-      {"registers", [] { return ::ptrace(PTRACE_SETREGS, ::getppid(), nullptr, &value); }},
+      {"registers",
+       [] {
+         user_regs_struct registers{};
+         return ::ptrace(PTRACE_SETREGS, ::getppid(), nullptr, &registers);
+       }},
       {"mount", [] { return ::mount("none", "/absent", "tmpfs", 0, nullptr); }},
       {"user namespace", [] { return ::unshare(CLONE_NEWUSER); }},
       {"io_uring", [] { return ::syscall(SYS_io_uring_setup, 1, nullptr); }},
