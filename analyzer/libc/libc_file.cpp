@@ -137,7 +137,8 @@ class LibcReader {
     constexpr std::size_t kMostText = 16;
     const CodeBytes bytes = at(address, kMostText);
     char text[kMostText + 1] = {};
-    std::memcpy(text, bytes.data(), bytes.size());
+    // For no bytes, bytes.data() may be null, which memcpy() does not allow.
+    if (!bytes.empty()) std::memcpy(text, bytes.data(), bytes.size());
     return abi::parse_version(text);
   }
 

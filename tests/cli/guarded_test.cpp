@@ -118,12 +118,12 @@ TEST(Guarded, SaysThatTheReaderCrashed) {
   const Ended ended = run([](const files::Reader&) {
     std::printf("half of a rep");
     std::fflush(stdout);
-    std::raise(SIGSEGV);
+    std::raise(SIGTRAP);  // AddressSanitizer has no handler for it
     return 0;
   });
   ASSERT_TRUE(WIFEXITED(ended.status));
   EXPECT_EQ(WEXITSTATUS(ended.status), 3);
-  EXPECT_NE(ended.text.find("was ended by signal 11"), std::string::npos) << ended.text;
+  EXPECT_NE(ended.text.find("was ended by signal 5"), std::string::npos) << ended.text;
 }
 
 TEST(Guarded, PrintsTheMessageOfAnException) {
