@@ -179,6 +179,8 @@ std::string name_of_forked(const Evidence& evidence, const UnexplainedWait& wait
 std::size_t count_pools(const model::Fork& fork) { return count_conditions(fork, fork.lost_threads); }
 
 const model::ThreadPool* find_pool(const model::Model& model, const UnexplainedWait& wait) {
+  // It waits for a lock, and a thread that may hold the lock is known. The threads need not be a pool.
+  if (wait.wait != nullptr && !wait.wait->lock_references.empty()) return nullptr;
   const model::ThreadPool* const called =
       wait.wait == nullptr ? nullptr : find_called_pool(*wait.fork, wait.wait->stack);
   return called != nullptr ? called : find_only_pool(model, *wait.fork);

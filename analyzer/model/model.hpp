@@ -290,6 +290,14 @@ enum class TouchKind {
 enum class SyncOperation { kNone, kDestroy, kSignal, kBroadcast, kWait };
 enum class TouchAction { kNone, kAborted, kRecovered, kGiven };
 
+// A thread whose stack has the address of a lock that does not record its holder. The thread may hold the lock, or may
+// only know it.
+struct LockReference {
+  ThreadId thread = 0;
+  bool is_own = false;  // a thread of the waiting process itself; else one that its fork left behind
+  Stack stack;          // from the function that refers to the lock outwards
+};
+
 // A forked process operates on something that its fork broke.
 struct Touch {
   ForkId fork = 0;
@@ -316,6 +324,9 @@ struct Touch {
   std::string object_module;                       // path of the module that has it; "" for heap and stack
   std::uint32_t value = 0;                         // kFutexWait: of the word
   bool has_handlers = false;                       // kFutexWait: a signal handler might end it
+  // kFutexWait: the first few threads that refer to the lock that it waits for, and the number of all of them
+  std::vector<LockReference> lock_references;
+  std::uint32_t lock_referrers = 0;
   bool returned = false;
   int result = 0;        // valid if returned
   std::string function;  // kCudaCall, kMpiCall: the called function

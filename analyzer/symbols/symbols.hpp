@@ -52,6 +52,12 @@ struct CodeSymbol {
   std::string module;
 };
 
+// A place on a stack that refers to an address: a variable or a register of the frame has the address as its value.
+struct StackReference {
+  model::Stack inner;  // the frames further in than the one that refers to it, innermost first
+  model::Stack stack;  // from that frame outwards
+};
+
 class Symbolizer {
  public:
   explicit Symbolizer(std::vector<Module> modules);
@@ -65,6 +71,12 @@ class Symbolizer {
   // caller of a frame may depend on a register whose value is not known. Then the code is used to search the frames
   // behind it. These frames are approximate.
   model::Stack unwind_thread(const Registers& registers, const StackBytes& stack);
+  // The innermost frame of a stopped thread that refers to `address`.
+  std::optional<StackReference> find_reference(const Registers& registers, const StackBytes& stack,
+                                               std::uint64_t address);
+  // The same for a thread of which only the stack is left, up to where its first function was called: see
+  // last_calls.hpp. The innermost frames may have returned.
+  std::optional<StackReference> find_frozen_reference(const StackBytes& stack, std::uint64_t address);
   // The object that holds `address`, if it is in a module's symbol table (exported or not).
   bool find_data(std::uint64_t address, DataSymbol& out);
   // The function that holds `address`, an exact address (not a return address).
