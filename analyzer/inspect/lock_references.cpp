@@ -15,6 +15,12 @@ constexpr std::size_t kMostThreadsRead = 1000;  // a hostile process must not co
 constexpr std::uint64_t kMostStackBytes = 256U << 10U;
 constexpr std::uint64_t kWaitBytes = 4096;  // what the functions of a wait use of the stack of their thread
 
+// The word of an absl::Mutex that threads wait for: flags, and the address of what belongs to its last waiter.
+constexpr std::uint64_t kAbseilFlags = 0xff;
+constexpr std::uint64_t kAbseilReader = 1;
+constexpr std::uint64_t kAbseilWait = 4;
+constexpr std::uint64_t kAbseilWriter = 8;
+
 struct FamilyName {
   std::string_view part;
   LockFamily family;
@@ -38,15 +44,26 @@ bool is_abseil_lock(std::string_view function) {
   return false;
 }
 
-// True for functions by which a lock is implemented. Names of trait implementations may begin with "<".
+// True for functions by which a lock is implemented. Names of trait implementations begin with "<" or "_<".
 bool is_of_lock_library(std::string_view function) {
-  for (const std::string_view prefix : {"std::", "core::", "parking_lot", "lock_api::", "absl::", "<", "syscall"}) {
+  for (const std::string_view prefix :
+       {"std::", "core::", "parking_lot", "lock_api::", "absl::", "AbslInternal", "<", "_<", "syscall"}) {
     if (function.starts_with(prefix)) return true;
   }
   return false;
 }
 
 std::string_view without_parameters(std::string_view function) { return function.substr(0, function.find('(')); }
+
+// True if the mutex belongs to a ReentrantLock, the lock of Rust's standard output.
+bool is_in_reentrant_lock(const model::Stack& stack) {
+  constexpr std::size_t kInnermost = 5;
+  const std::size_t count = std::min(stack.frames.size(), kInnermost);
+  return std::any_of(stack.frames.begin(), stack.frames.begin() + static_cast<std::ptrdiff_t>(count),
+                     [](const model::Frame& frame) {
+                       return without_parameters(frame.function).find("ReentrantLock") != std::string_view::npos;
+                     });
+}
 
 // The lock that the innermost functions of the stack take. A thread that waits for a condition variable waits for no
 // lock.
@@ -99,44 +116,75 @@ std::optional<std::uint64_t> find_only_word(const std::vector<std::uint64_t>& ca
 // word: the address of the ThreadIdentity of the last waiter, which is a multiple of 256, and flags.
 std::optional<std::uint64_t> find_abseil_mutex(const image::Image& image, const image::Thread& thread,
                                                const StuckCall& call) {
-  constexpr std::uint64_t kFlags = 0xff;
-  constexpr std::uint64_t kReader = 1;
-  constexpr std::uint64_t kWait = 4;
-  constexpr std::uint64_t kWriter = 8;
   return find_only_word(words_of_wait(image, thread), [&](std::uint64_t word) {
     if (word % sizeof(std::uint64_t) != 0 || word == 0) return false;
     const auto state = image.memory->value<std::uint64_t>(word);
-    return state && (*state & ~kFlags) == (call.word & ~kFlags) && (*state & kWait) != 0 &&
-           (*state & (kWriter | kReader)) != 0;
+    return state && (*state & ~kAbseilFlags) == (call.word & ~kAbseilFlags) && (*state & kAbseilWait) != 0;
   });
+}
+
+// True if a thread with this stack waits for the absl::Mutex. The waiters of a mutex form a ring. The first word of
+// each is the address of the next one, and another word is the address of a variable on the stack of the waiting
+// thread.
+bool waits_for_abseil_mutex(const image::Image& image, std::uint64_t mutex, std::uint64_t start, std::uint64_t end) {
+  constexpr std::size_t kWaiterBytes = 128;
+  constexpr std::size_t kMostWaiters = 1000;
+  const std::uint64_t state = image.memory->value<std::uint64_t>(mutex).value_or(0);
+  const std::uint64_t last = (state & kAbseilWait) != 0 ? state & ~kAbseilFlags : 0;
+  std::uint64_t waiter = last;
+  for (std::size_t i = 0; waiter != 0 && i < kMostWaiters; ++i) {
+    const std::vector<std::uint64_t> words = words_of(image.memory->bytes(waiter, kWaiterBytes));
+    if (std::ranges::any_of(words, [&](std::uint64_t word) { return word >= start && word < end; })) return true;
+    waiter = words.empty() ? 0 : words.front();
+    if (waiter == last) break;
+  }
+  return false;
 }
 
 // A thread that waits for a lock of parking_lot sleeps on a word of its own, which is in its ThreadData. The ThreadData
 // has the address of the lock, too. For a writer that waits until the readers have gone, it is the address plus 1.
 std::optional<std::uint64_t> find_parking_lot(const image::Image& image, const image::Thread& thread,
-                                              const StuckCall& call, bool is_rwlock) {
+                                              const StuckCall& call, LockFamily family) {
   constexpr std::uint64_t kNear = 64;
-  constexpr std::uint64_t kRwlockParked = 3;  // bits that say that threads wait
+  constexpr std::uint64_t kRwlockAlignment = 8;
   const std::uint64_t start = (call.word & ~std::uint64_t{7}) - kNear;
   const std::vector<std::uint64_t> on_stack = words_of_wait(image, thread);
+  const auto lock_of = [&](std::uint64_t word) {
+    return family == LockFamily::kParkingLotRwlock ? word & ~std::uint64_t{1} : word;
+  };
   const auto found = find_only_word(words_of(image.memory->bytes(start, 2 * kNear)), [&](std::uint64_t word) {
-    if (word == 0 || (word >= start && word < start + 2 * kNear)) return false;
-    if (is_rwlock) {
-      const std::uint64_t lock = word & ~std::uint64_t{1};
-      if (lock % sizeof(std::uint64_t) != 0 || std::ranges::find(on_stack, lock) == on_stack.end()) return false;
-      const std::uint64_t state = image.memory->value<std::uint64_t>(lock).value_or(0);
-      return (state & ~kRwlockParked) != 0 && (state & kRwlockParked) != 0;
-    }
-    constexpr std::uint8_t kLockedAndParked = 3;
-    return std::ranges::find(on_stack, word) != on_stack.end() &&
-           image.memory->value<std::uint8_t>(word) == kLockedAndParked;
+    const std::uint64_t lock = lock_of(word);
+    if (family == LockFamily::kParkingLotRwlock && lock % kRwlockAlignment != 0) return false;
+    const bool is_of_thread = word >= start && word < start + 2 * kNear;
+    return !is_of_thread && image.mapping_of(lock) != nullptr && std::ranges::find(on_stack, lock) != on_stack.end();
   });
-  return found && is_rwlock ? std::optional(*found & ~std::uint64_t{1}) : found;
+  return found ? std::optional(lock_of(*found)) : std::nullopt;
+}
+
+// True if a thread holds the lock, or several threads do.
+bool is_held(const image::Memory& memory, const AwaitedLock& lock) {
+  switch (lock.family) {
+    case LockFamily::kNone: return false;
+    case LockFamily::kRustMutex: return memory.value<std::uint32_t>(lock.address).value_or(0) != 0;
+    case LockFamily::kRustRwlockRead:
+    case LockFamily::kRustRwlockWrite: {
+      constexpr std::uint32_t kHolders = (std::uint32_t{1} << 30U) - 1;  // the other bits say that threads wait
+      return (memory.value<std::uint32_t>(lock.address).value_or(0) & kHolders) != 0;
+    }
+    case LockFamily::kParkingLotMutex: return (memory.value<std::uint8_t>(lock.address).value_or(0) & 1U) != 0;
+    case LockFamily::kParkingLotRwlock: {
+      constexpr std::uint64_t kWaiting = 3;
+      return (memory.value<std::uint64_t>(lock.address).value_or(0) & ~kWaiting) != 0;
+    }
+    case LockFamily::kAbseil:
+      return (memory.value<std::uint64_t>(lock.address).value_or(0) & (kAbseilReader | kAbseilWriter)) != 0;
+  }
+  return false;
 }
 
 class ReferenceSearch {
  public:
-  ReferenceSearch(Scene& scene, std::size_t child, const model::Fork& fork, std::uint64_t lock)
+  ReferenceSearch(Scene& scene, std::size_t child, const model::Fork& fork, const AwaitedLock& lock)
       : scene_(scene),
         child_(child),
         image_(scene.subjects[child].image),
@@ -152,7 +200,7 @@ class ReferenceSearch {
     const std::uint64_t sp = *(*thread.registers)[symbols::kRsp];
     const std::vector<std::byte> bytes = thread.stack.empty() ? read(sp, end_of_mapping(sp)) : thread.stack;
     if (!may_refer(*thread.registers, bytes)) return std::nullopt;
-    return judge(symbols().find_reference(*thread.registers, {sp, bytes, &any_word_}, lock_),
+    return judge(symbols().find_reference(*thread.registers, {sp, bytes, &any_word_}, lock_.object), sp, bytes.size(),
                  find_awaited_lock(image_, thread, scene_.facts_of(child_, thread.tid).call));
   }
 
@@ -160,8 +208,10 @@ class ReferenceSearch {
   std::optional<model::Stack> find_lost(const model::Thread& thread) {
     if (const auto now = find_unmoved(thread)) {
       if (!may_refer(*now->thread->registers, now->bytes)) return std::nullopt;
-      return judge(symbols().find_reference(*now->thread->registers, {now->start, now->bytes, &any_word_}, lock_),
-                   find_awaited_lock(parent_, *now->thread, scene_.facts_of(parent_id_, thread.tid).call));
+      return judge(
+          symbols().find_reference(*now->thread->registers, {now->start, now->bytes, &any_word_}, lock_.object),
+          now->start, now->bytes.size(),
+          find_awaited_lock(parent_, *now->thread, scene_.facts_of(parent_id_, thread.tid).call));
     }
     const std::uint64_t end = end_of_stack(thread);
     if (end == 0) return std::nullopt;
@@ -170,7 +220,8 @@ class ReferenceSearch {
     const std::uint64_t start = std::max(mapping->start, end - std::min(end, kMostStackBytes));
     const std::vector<std::byte> bytes = read(start, end);
     if (!may_refer({}, bytes)) return std::nullopt;
-    return judge(symbols().find_frozen_reference({start, bytes, nullptr}, lock_), std::nullopt);
+    return judge(symbols().find_frozen_reference({start, bytes, nullptr}, lock_.object), start, bytes.size(),
+                 std::nullopt);
   }
 
  private:
@@ -219,17 +270,21 @@ class ReferenceSearch {
   // False: no frame of the stack can refer to the lock.
   bool may_refer(const symbols::Registers& registers, const std::vector<std::byte>& bytes) const {
     const std::vector<std::uint64_t> words = words_of(bytes);
-    return std::ranges::find(words, lock_) != words.end() ||
-           std::ranges::find(registers, std::optional(lock_)) != registers.end();
+    return std::ranges::find(words, lock_.object) != words.end() ||
+           std::ranges::find(registers, std::optional(lock_.object)) != registers.end();
   }
 
-  // The stack from the frame that refers to the lock outwards, unless the thread waits for the lock itself. A thread
-  // that takes a lock, and of which it is not known which one, may wait for this one.
-  std::optional<model::Stack> judge(std::optional<symbols::StackReference> found,
-                                    std::optional<std::uint64_t> awaited) {
-    if (!found || awaited == lock_) return std::nullopt;
-    if (!awaited && (is_taking_lock(found->inner) || find_family(found->stack) != LockFamily::kNone))
+  // The stack from the frame that refers to the lock outwards, unless the thread waits for the lock itself. `start` and
+  // `size`: of the whole stack. `awaited`: the lock that the thread waits for. If it takes a lock, and it is not known
+  // which one, it may wait for this one.
+  std::optional<model::Stack> judge(std::optional<symbols::StackReference> found, std::uint64_t start, std::size_t size,
+                                    const std::optional<AwaitedLock>& awaited) const {
+    if (!found || (awaited && awaited->address == lock_.address)) return std::nullopt;
+    if (lock_.family == LockFamily::kAbseil) {
+      if (waits_for_abseil_mutex(image_, lock_.address, start, start + size)) return std::nullopt;
+    } else if (!awaited && (is_taking_lock(found->inner) || find_family(found->stack) != LockFamily::kNone)) {
       return std::nullopt;
+    }
     return std::move(found->stack);
   }
 
@@ -239,7 +294,7 @@ class ReferenceSearch {
   const image::Image& parent_;
   bool is_parent_absent_;
   std::size_t parent_id_;
-  std::uint64_t lock_;
+  AwaitedLock lock_;
   symbols::WordReader any_word_;
 };
 
@@ -252,32 +307,32 @@ LockFamily family_of_function(std::string_view function) {
   return is_abseil_lock(function) ? LockFamily::kAbseil : LockFamily::kNone;
 }
 
-std::optional<std::uint64_t> find_awaited_lock(const image::Image& image, const image::Thread& thread,
-                                               const StuckCall& call) {
+std::optional<AwaitedLock> find_awaited_lock(const image::Image& image, const image::Thread& thread,
+                                             const StuckCall& call) {
   if (call.word == 0 || !thread.registers || !(*thread.registers)[symbols::kRsp]) return std::nullopt;
-  constexpr std::uint64_t kWord = sizeof(std::uint32_t);
   const LockFamily family = find_family(call.stack);
-  std::uint64_t lock = call.word;
+  std::optional<std::uint64_t> address = call.word;
   switch (family) {
     case LockFamily::kNone: return std::nullopt;
-    case LockFamily::kAbseil: return find_abseil_mutex(image, thread, call);
-    case LockFamily::kParkingLotMutex: return find_parking_lot(image, thread, call, false);
-    case LockFamily::kParkingLotRwlock: return find_parking_lot(image, thread, call, true);
     case LockFamily::kRustMutex:
     case LockFamily::kRustRwlockRead: break;
-    case LockFamily::kRustRwlockWrite: lock -= kWord; break;  // a writer sleeps on the second word
+    case LockFamily::kRustRwlockWrite: *address -= sizeof(std::uint32_t); break;  // a writer sleeps on the second word
+    case LockFamily::kParkingLotMutex:
+    case LockFamily::kParkingLotRwlock: address = find_parking_lot(image, thread, call, family); break;
+    case LockFamily::kAbseil: address = find_abseil_mutex(image, thread, call); break;
   }
-  // The upper two bits of a RwLock say only that threads wait.
-  const std::uint32_t held = family == LockFamily::kRustMutex ? ~std::uint32_t{0} : (std::uint32_t{1} << 30U) - 1;
-  const auto state = image.memory->value<std::uint32_t>(lock);
-  return state && (*state & held) != 0 ? std::optional(lock) : std::nullopt;
+  if (!address) return std::nullopt;
+  AwaitedLock lock{family, *address, *address};
+  // A ReentrantLock begins with a word for its owner, which is a number that Rust gives to threads.
+  if (family == LockFamily::kRustMutex && is_in_reentrant_lock(call.stack)) lock.object -= sizeof(std::uint64_t);
+  return lock;
 }
 
 void add_lock_references(Scene& scene, std::size_t child, const image::Thread& waiting, const model::Fork& fork,
                          model::Touch& touch) {
   const image::Image& image = scene.subjects[child].image;
   const auto lock = find_awaited_lock(image, waiting, scene.facts_of(child, waiting.tid).call);
-  if (!lock) return;
+  if (!lock || !is_held(*image.memory, *lock)) return;
   ReferenceSearch search(scene, child, fork, *lock);
   const auto note = [&](model::ThreadId id, bool is_own, std::optional<model::Stack> stack) {
     if (!stack) return;

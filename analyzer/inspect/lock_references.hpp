@@ -25,10 +25,15 @@ enum class LockFamily {
 // `function`: a name without the types of its parameters
 LockFamily family_of_function(std::string_view function);
 
-// The address of the lock that a thread sleeps for, according to its stack and the memory. nullopt: it waits for no
-// such lock, the lock is free, or the address is not known.
-std::optional<std::uint64_t> find_awaited_lock(const image::Image& image, const image::Thread& thread,
-                                               const StuckCall& call);
+struct AwaitedLock {
+  LockFamily family = LockFamily::kNone;
+  std::uint64_t address = 0;  // of the word that says whether the lock is held; it may differ from the futex word
+  std::uint64_t object = 0;   // of the lock, which the functions that use it know
+};
+// The lock that a thread sleeps for, according to its stack and the memory. nullopt: it waits for no such lock, or the
+// address is not known.
+std::optional<AwaitedLock> find_awaited_lock(const image::Image& image, const image::Thread& thread,
+                                             const StuckCall& call);
 
 // Fills the lock references of `touch`, for which the thread `waiting` of the process `child` sleeps. `fork`: the fork
 // that left the threads behind.

@@ -72,13 +72,18 @@ void tell_wait(const Evidence& evidence, const model::Touch& wait, Finding& find
 
 std::string name_referrer(const Evidence& evidence, const model::LockReference& reference) {
   const std::string where = words::place_with_function(reference.stack);
-  return fmt::format("{}{}{}", words::thread(evidence.model().threads[reference.thread]),
+  const model::Thread& thread = evidence.model().threads[reference.thread];
+  // The child's memory does not have the numbers of the lost threads.
+  const std::string start =
+      thread.start_routine.empty() ? "" : fmt::format(" that started with {}", thread.start_routine);
+  return fmt::format("{}{}{}", thread.tid == 0 ? fmt::format("a thread{}", start) : words::thread(thread),
                      reference.is_own ? " of the child itself" : "",
                      where.empty() ? where : fmt::format(", at {}", where));
 }
 
 // The sentence claims no more than what was seen. A thread may have an address on its stack because it holds the lock,
-// because it is about to take the lock, or because it passes the lock on. The thread that forked may hold the lock, too.
+// because it is about to take the lock, or because it passes the lock on. The thread that forked may hold the lock,
+// too.
 void tell_lock_references(const Evidence& evidence, const model::Touch& wait, Finding& finding) {
   const auto& references = wait.lock_references;
   if (references.empty()) return;
@@ -89,14 +94,15 @@ void tell_lock_references(const Evidence& evidence, const model::Touch& wait, Fi
   const std::size_t more = wait.lock_referrers - std::min<std::size_t>(wait.lock_referrers, references.size());
   if (more > 0) names += fmt::format("; and {} more", more);
   const bool is_one = references.size() == 1 && more == 0;
-  add_sentence(finding,
-               fmt::format("A lock of this kind does not record which thread holds it. The address of the lock is on the "
-                           "{}: {}. {}",
-                           is_one ? std::string("stack of one other thread")
-                                  : fmt::format("stacks of {} other threads", references.size() + more),
-                           names,
-                           is_one ? "This thread may hold the lock, or may only refer to it."
-                                  : "One of these threads may hold the lock. A thread may also only refer to it."));
+  add_sentence(
+      finding,
+      fmt::format("A lock of this kind does not record which thread holds it. The address of the lock is on the "
+                  "{}: {}. {}",
+                  is_one ? std::string("stack of another thread")
+                         : fmt::format("stacks of {} other threads", references.size() + more),
+                  names,
+                  is_one ? "This thread may hold the lock, or may only refer to it."
+                         : "One of these threads may hold the lock. A thread may also only refer to it."));
 }
 
 // The thread waits for a word that is no future, condition variable or the like. A signal handler of the program may
@@ -106,8 +112,8 @@ bool is_of_own_word(const pools::UnexplainedWait& suspect) {
 }
 
 bool is_for_lock(const pools::UnexplainedWait& suspect) {
-  return suspect.wait != nullptr && (!suspect.wait->lock_references.empty() ||
-                                     futex_waits::find_purpose(suspect.wait->stack).is_lock);
+  return suspect.wait != nullptr &&
+         (!suspect.wait->lock_references.empty() || futex_waits::find_purpose(suspect.wait->stack).is_lock);
 }
 
 // A core does not show which signals have handlers.
