@@ -333,6 +333,7 @@ void add_lock_references(Scene& scene, std::size_t child, const image::Thread& w
   const image::Image& image = scene.subjects[child].image;
   const auto lock = find_awaited_lock(image, waiting, scene.facts_of(child, waiting.tid).call);
   if (!lock || !is_held(*image.memory, *lock)) return;
+  touch.awaited_lock = lock->object;
   ReferenceSearch search(scene, child, fork, *lock);
   const auto note = [&](model::ThreadId id, bool is_own, std::optional<model::Stack> stack) {
     if (!stack) return;

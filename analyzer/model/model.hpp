@@ -324,7 +324,9 @@ struct Touch {
   std::string object_module;                       // path of the module that has it; "" for heap and stack
   std::uint32_t value = 0;                         // kFutexWait: of the word
   bool has_handlers = false;                       // kFutexWait: a signal handler might end it
-  // kFutexWait: the first few threads that refer to the lock that it waits for, and the number of all of them
+  // kFutexWait, for a lock that does not record its holder: the address of the lock, the first few threads that refer to
+  // it, and the number of all of them
+  std::uint64_t awaited_lock = 0;
   std::vector<LockReference> lock_references;
   std::uint32_t lock_referrers = 0;
   bool returned = false;
