@@ -1,11 +1,13 @@
 #include "inspect/lock_references.hpp"
 
 #include <algorithm>
-#include <array>
+#include <cctype>
 #include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "inspect/lost_pthreads.hpp"
 
 namespace forksight::inspect {
 namespace {
@@ -79,7 +81,15 @@ LockFamily find_family(const model::Stack& stack) {
   return LockFamily::kNone;
 }
 
-bool is_taking_lock(const model::Stack& stack) {
+// True if the thread may be taking a lock. `found`: a reference on its stack. The innermost frames of a frozen stack
+// may be missing, so that only the last call shows it.
+bool is_taking_lock(const symbols::StackReference& found) {
+  std::string last_call(without_parameters(found.last_call));
+  for (char& letter : last_call) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  const auto has = [&](std::string_view part) { return last_call.find(part) != std::string::npos; };
+  const bool takes = (has("lock") || has("mutex")) && !has("unlock") && !has("drop") && !has("~") && !has("wake");
+  if (takes || find_family(found.stack) != LockFamily::kNone) return true;
+  const model::Stack& stack = found.inner;
   return std::ranges::any_of(stack.frames, [](const model::Frame& frame) {
     return family_of_function(without_parameters(frame.function)) != LockFamily::kNone;
   });
@@ -214,7 +224,7 @@ class ReferenceSearch {
           find_awaited_lock(parent_, *now->thread, scene_.facts_of(parent_id_, thread.tid).call));
     }
     const std::uint64_t end = end_of_stack(thread);
-    if (end == 0) return std::nullopt;
+    if (end == 0 || has_new_user(thread)) return std::nullopt;
     const proc::Mapping* const mapping = image_.mapping_of(end - 1);
     if (mapping == nullptr) return std::nullopt;
     const std::uint64_t start = std::max(mapping->start, end - std::min(end, kMostStackBytes));
@@ -259,6 +269,13 @@ class ReferenceSearch {
     return Unmoved{&*now, sp, std::move(bytes)};
   }
 
+  // True if a thread that the child has started since uses the stack now, or used it and has ended.
+  bool has_new_user(const model::Thread& thread) const {
+    if (thread.is_main || thread.pointer == 0) return false;
+    return has_ended_since(image_, thread.pointer) ||
+           std::ranges::find(image_.threads, thread.pointer, &image::Thread::fs_base) != image_.threads.end();
+  }
+
   // The stack of a thread that glibc made ends below its struct pthread. The first thread's stack is a mapping of its
   // own. 0: not known.
   std::uint64_t end_of_stack(const model::Thread& thread) const {
@@ -282,7 +299,7 @@ class ReferenceSearch {
     if (!found || (awaited && awaited->address == lock_.address)) return std::nullopt;
     if (lock_.family == LockFamily::kAbseil) {
       if (waits_for_abseil_mutex(image_, lock_.address, start, start + size)) return std::nullopt;
-    } else if (!awaited && (is_taking_lock(found->inner) || find_family(found->stack) != LockFamily::kNone)) {
+    } else if (!awaited && is_taking_lock(*found)) {
       return std::nullopt;
     }
     return std::move(found->stack);

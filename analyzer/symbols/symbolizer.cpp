@@ -53,6 +53,7 @@ struct Symbolizer::State {
 
   std::vector<model::Frame> name(const RawFrame& raw);
   model::Stack name(const Walk& walk);
+  std::string callee_of(std::uint64_t return_address);
   std::optional<StackReference> find_reference(const KnownWalk& known, const StackBytes& stack, std::uint64_t address);
 
   AddressSpace space;
@@ -116,13 +117,25 @@ model::Stack Symbolizer::State::name(const Walk& walk) {
   return stack;
 }
 
+std::string Symbolizer::State::callee_of(std::uint64_t return_address) {
+  if (return_address == 0) return {};
+  const AddressSpace::Place place = space.locate(return_address - 1);
+  if (!place) return {};
+  const auto call = place.binary->code().call_before(place.address + 1);
+  if (!call) return {};
+  if (call->name != nullptr) return call->name;
+  const Symbol* const symbol = place.binary->symbols().find_function(call->target);
+  return symbol != nullptr && symbol->start == call->target ? symbol->name : std::string();
+}
+
 std::optional<StackReference> Symbolizer::State::find_reference(const KnownWalk& known, const StackBytes& stack,
                                                                 std::uint64_t address) {
   const auto frame = find_referring_frame(space, known, stack, address);
   if (!frame) return std::nullopt;
   const auto split = known.walk.frames.begin() + static_cast<std::ptrdiff_t>(*frame);
   return StackReference{name(Walk{{known.walk.frames.begin(), split}, WalkEnd::kThreadStart}),
-                        name(Walk{{split, known.walk.frames.end()}, known.walk.end})};
+                        name(Walk{{split, known.walk.frames.end()}, known.walk.end}),
+                        {}};
 }
 
 Symbolizer::Symbolizer(std::vector<Module> modules) : state_(std::make_unique<State>(std::move(modules))) {}
@@ -159,7 +172,9 @@ std::optional<StackReference> Symbolizer::find_reference(const Registers& regist
 std::optional<StackReference> Symbolizer::find_frozen_reference(const StackBytes& stack, std::uint64_t address) {
   const std::scoped_lock lock(binaries_mutex());
   const auto known = find_last_calls(state_->space, stack);
-  return known ? state_->find_reference(*known, stack, address) : std::nullopt;
+  auto found = known ? state_->find_reference(*known, stack, address) : std::nullopt;
+  if (found) found->last_call = readable_name(state_->callee_of(known->walk.frames.front().pc).c_str());
+  return found;
 }
 
 bool Symbolizer::find_data(std::uint64_t address, DataSymbol& out) {
@@ -212,14 +227,7 @@ bool Symbolizer::may_import(std::span<const std::string_view> names) {
 
 std::string Symbolizer::find_callee(std::uint64_t return_address) {
   const std::scoped_lock lock(binaries_mutex());
-  if (return_address == 0) return {};
-  const AddressSpace::Place place = state_->space.locate(return_address - 1);
-  if (!place) return {};
-  const auto call = place.binary->code().call_before(place.address + 1);
-  if (!call) return {};
-  if (call->name != nullptr) return call->name;
-  const Symbol* const symbol = place.binary->symbols().find_function(call->target);
-  return symbol != nullptr && symbol->start == call->target ? symbol->name : std::string();
+  return state_->callee_of(return_address);
 }
 
 const std::vector<std::string>& Symbolizer::limits() const { return state_->space.limits(); }

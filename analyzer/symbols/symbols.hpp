@@ -52,10 +52,11 @@ struct CodeSymbol {
   std::string module;
 };
 
-// A place on a stack that refers to an address: a variable or a register of the frame has the address as its value.
+// A place on a stack that refers to a lock: see stack_references.hpp.
 struct StackReference {
-  model::Stack inner;  // the frames further in than the one that refers to it, innermost first
-  model::Stack stack;  // from that frame outwards
+  model::Stack inner;     // the frames further in than the one that refers to it, innermost first
+  model::Stack stack;     // from that frame outwards
+  std::string last_call;  // of a frozen stack: the function that the innermost known frame called last; "": not known
 };
 
 class Symbolizer {
@@ -71,7 +72,7 @@ class Symbolizer {
   // caller of a frame may depend on a register whose value is not known. Then the code is used to search the frames
   // behind it. These frames are approximate.
   model::Stack unwind_thread(const Registers& registers, const StackBytes& stack);
-  // The innermost frame of a stopped thread that refers to `address`.
+  // The innermost frame of a stopped thread that refers to the lock at `address`.
   std::optional<StackReference> find_reference(const Registers& registers, const StackBytes& stack,
                                                std::uint64_t address);
   // The same for a thread of which only the stack is left, up to where its first function was called: see

@@ -101,8 +101,9 @@ void tell_lock_references(const Evidence& evidence, const model::Touch& wait, Fi
                   is_one ? std::string("stack of another thread")
                          : fmt::format("stacks of {} other threads", references.size() + more),
                   names,
-                  is_one ? "This thread may hold the lock, or may only refer to it."
-                         : "One of these threads may hold the lock. A thread may also only refer to it."));
+                  is_one ? "This thread may hold the lock. It may also only know the lock, or have used it before."
+                         : "One of these threads may hold the lock. A thread may also only know the lock, or have used "
+                           "it before."));
 }
 
 // The thread waits for a word that is no future, condition variable or the like. A signal handler of the program may
