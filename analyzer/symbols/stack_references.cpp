@@ -49,7 +49,9 @@ bool calls_lock_function(AddressSpace& space, const RawFrame& frame) {
 
 bool is_name_of_lock_function(std::string name) {
   for (char& letter : name) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  if (name.find("mutex") != std::string::npos) return true;
+  for (const char* const part : {"mutex", "guard"}) {
+    if (name.find(part) != std::string::npos) return true;
+  }
   for (std::size_t at = name.find("lock"); at != std::string::npos; at = name.find("lock", at + 1)) {
     if (at == 0 || (name[at - 1] != 'b' && name[at - 1] != 'c')) return true;
   }

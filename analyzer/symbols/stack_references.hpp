@@ -22,8 +22,8 @@ namespace forksight::symbols {
 std::optional<std::size_t> find_referring_frame(AddressSpace& space, const KnownWalk& known, const StackBytes& stack,
                                                 std::uint64_t address);
 
-// True for the readable names of functions that take or release locks: "pthread_mutex_lock", "absl::Mutex::Unlock". A
-// clock and a block are no lock.
+// True for the readable names of functions that take or release locks: "pthread_mutex_lock", "absl::Mutex::Unlock",
+// "Guard::~Guard". A clock and a block are no lock.
 bool is_name_of_lock_function(std::string name);
 
 }  // namespace forksight::symbols

@@ -65,7 +65,7 @@ class Guard {
   Mutex& mutex_;
 };
 
-[[gnu::noinline]] void hold_lock(Mutex& mutex) {
+[[gnu::noinline]] void fill_cache(Mutex& mutex) {
   const Guard guard(mutex);
   baton_pass(ready);
   sleep_for_ever();
@@ -77,12 +77,12 @@ class Guard {
   const Guard guard(mutex);
 }
 
-[[gnu::noinline]] void leak_lock(Mutex& mutex) {
+[[gnu::noinline]] void leave_taken(Mutex& mutex) {
   mutex.lock();
   baton_pass(ready);
 }
 
-[[gnu::noinline]] void wait_for_lock(Mutex& mutex) {
+[[gnu::noinline]] void read_cache(Mutex& mutex) {
   baton_pass(ready);
   const Guard guard(mutex);
 }
@@ -106,7 +106,7 @@ struct Shared {
 
 // The threads get the address of `Shared::first`, or of nothing that is on the stack of the thread for longer.
 void* holder_main(void* shared) {
-  hold_lock(static_cast<Shared*>(shared)->first);
+  fill_cache(static_cast<Shared*>(shared)->first);
   return nullptr;
 }
 void* pointer_main(void* shared) {
@@ -114,11 +114,11 @@ void* pointer_main(void* shared) {
   return nullptr;
 }
 void* leak_main(void* shared) {
-  leak_lock(static_cast<Shared*>(shared)->first);
+  leave_taken(static_cast<Shared*>(shared)->first);
   return nullptr;
 }
 void* waiter_main(void* shared) {
-  wait_for_lock(static_cast<Shared*>(shared)->first);
+  read_cache(static_cast<Shared*>(shared)->first);
   return nullptr;
 }
 std::atomic<Shared*> used_once{nullptr};
