@@ -20,6 +20,8 @@
 
 #include <atomic>
 #include <cstring>
+#include <fstream>
+#include <string>
 
 #include "../../repro/baton.h"
 
@@ -47,6 +49,11 @@ namespace {
 using std::sys::sync::mutex::futex::Mutex;
 
 baton ready = baton_make();
+std::atomic<pid_t> ready_tid{0};
+[[gnu::noinline]] void tell_ready() {
+  ready_tid = gettid();
+  baton_pass(ready);
+}
 
 // The compiler does not see that this never returns.
 std::atomic<int> is_over{0};
@@ -67,23 +74,23 @@ class Guard {
 
 [[gnu::noinline]] void fill_cache(Mutex& mutex) {
   const Guard guard(mutex);
-  baton_pass(ready);
+  tell_ready();
   sleep_for_ever();
 }
 
 [[gnu::noinline]] void use_later(Mutex& mutex) {
-  baton_pass(ready);
+  tell_ready();
   sleep_for_ever();
   const Guard guard(mutex);
 }
 
 [[gnu::noinline]] void leave_taken(Mutex& mutex) {
   mutex.lock();
-  baton_pass(ready);
+  tell_ready();
 }
 
 [[gnu::noinline]] void read_cache(Mutex& mutex) {
-  baton_pass(ready);
+  tell_ready();
   const Guard guard(mutex);
 }
 
@@ -95,7 +102,7 @@ class Guard {
 }
 
 [[gnu::noinline]] void rest() {
-  baton_pass(ready);
+  tell_ready();
   sleep_for_ever();
 }
 
@@ -129,7 +136,7 @@ void* finished_main(void*) {
 }
 [[gnu::noinline]] void hold_first_wait_for_second(Shared& shared) {
   const Guard guard(shared.first);
-  baton_pass(ready);
+  tell_ready();
   const Guard other(shared.second);
 }
 void* elsewhere_main(void* shared) {
@@ -137,17 +144,21 @@ void* elsewhere_main(void* shared) {
   return nullptr;
 }
 
+// True while the thread exists and has not begun to sleep in a futex.
+bool is_on_its_way(pid_t tid) {
+  const std::string path = "/proc/self/task/" + std::to_string(tid) + "/syscall";
+  std::string call;
+  return static_cast<bool>(std::getline(std::ifstream(path), call)) && !call.starts_with("202 ");
+}
+
+// Returns when the thread sleeps in a futex or has ended.
 pthread_t start(void* (*routine)(void*), Shared& shared, const char* name) {
   pthread_t thread;
   if (pthread_create(&thread, nullptr, routine, &shared) != 0) abort();
   pthread_setname_np(thread, name);
   baton_wait(ready);
+  while (is_on_its_way(ready_tid)) sched_yield();
   return thread;
-}
-
-// Returns when a thread has begun to wait for the lock.
-void await_waiter(const Mutex& mutex) {
-  while (mutex.word.load() != 2) sched_yield();
 }
 
 [[gnu::noinline]] int lock_in_child(Mutex& mutex) {
@@ -172,14 +183,10 @@ int main(int, char** argv) {
     start(finished_main, shared, "finished");
     shared.first.lock();
   }
-  if (is("waiter")) {
-    start(waiter_main, shared, "waiter");
-    await_waiter(shared.first);
-  }
+  if (is("waiter")) start(waiter_main, shared, "waiter");
   if (is("elsewhere")) {
     shared.second.lock();
     start(elsewhere_main, shared, "elsewhere");
-    await_waiter(shared.second);
   }
   if (is("free")) start(finished_main, shared, "finished");
   const pid_t child = fork();
