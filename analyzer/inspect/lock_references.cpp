@@ -81,16 +81,20 @@ LockFamily find_family(const model::Stack& stack) {
   return LockFamily::kNone;
 }
 
-// True if the thread may be taking a lock. `found`: a reference on its stack. The innermost frames of a frozen stack
-// may be missing, so that only the last call shows it.
+bool is_name_of_taking(std::string name) {
+  for (char& letter : name) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
+  return (has("lock") || has("mutex")) && !has("unlock") && !has("drop") && !has("~") && !has("wake");
+}
+
+// True if the thread may be waiting for a lock, and it is not known which one. `found`: a reference on its stack. The
+// innermost frames of a frozen stack may be missing. Then the last call shows it. A call from a frame further in is
+// probably about another lock, unless it is a call that waits.
 bool is_taking_lock(const symbols::StackReference& found) {
-  std::string last_call(without_parameters(found.last_call));
-  for (char& letter : last_call) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  const auto has = [&](std::string_view part) { return last_call.find(part) != std::string::npos; };
-  const bool takes = (has("lock") || has("mutex")) && !has("unlock") && !has("drop") && !has("~") && !has("wake");
-  if (takes || find_family(found.stack) != LockFamily::kNone) return true;
-  const model::Stack& stack = found.inner;
-  return std::ranges::any_of(stack.frames, [](const model::Frame& frame) {
+  const std::string last_call(without_parameters(found.last_call));
+  if (found.inner.frames.empty() && is_name_of_taking(last_call)) return true;
+  if (family_of_function(last_call) != LockFamily::kNone || find_family(found.stack) != LockFamily::kNone) return true;
+  return std::ranges::any_of(found.inner.frames, [](const model::Frame& frame) {
     return family_of_function(without_parameters(frame.function)) != LockFamily::kNone;
   });
 }
