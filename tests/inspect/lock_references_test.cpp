@@ -15,14 +15,14 @@ namespace {
 using test::kHeap;
 using test::MadeProcess;
 
-constexpr std::int32_t kPid = 4000;
-constexpr std::uint64_t kLock = kHeap + 0x100;
-constexpr std::uint64_t kOther = kHeap + 0x200;
-constexpr std::uint64_t kOwnWord = kHeap + 0x1140;  // a futex word of the thread itself
-constexpr std::uint64_t kStack = kHeap + 0x8000;
-
 class Awaited : public testing::Test {
  protected:
+  static constexpr std::int32_t kPid = 4000;
+  static constexpr std::uint64_t kLock = kHeap + 0x100;
+  static constexpr std::uint64_t kOther = kHeap + 0x200;
+  static constexpr std::uint64_t kOwnWord = kHeap + 0x1140;  // a futex word of the thread itself
+  static constexpr std::uint64_t kStack = kHeap + 0x8000;
+
   Awaited() : process_(kPid, 1) {
     thread_.registers.emplace();
     (*thread_.registers)[symbols::kRsp] = kStack;
