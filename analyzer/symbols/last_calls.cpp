@@ -52,6 +52,11 @@ class LastCalls {
       if (link == Link::kProved) proved.push_back(inner);
       if (link == Link::kPossible) possible.push_back(inner);
     }
+    // `outer` is a call by pointer here. A function that the same code also calls directly is left from that other
+    // call.
+    if (possible.size() > 1) {
+      std::erase_if(possible, [&](const Call& inner) { return is_called_directly(inner, outer); });
+    }
     const std::vector<Call>& fitting = proved.empty() ? possible : proved;
     return fitting.size() == 1 ? std::optional(fitting.front()) : std::nullopt;
   }
@@ -69,6 +74,17 @@ class LastCalls {
     const std::uint64_t expected = outer.slot + kSlotBytes - (slot + kSlotBytes);
     const std::vector<std::uint64_t> depths = frame_depths(*function, pc - function->module->bias);
     return std::ranges::find(depths, expected) != depths.end();
+  }
+
+  // True if the function that made the call `outer` calls the function of `inner` in another place.
+  bool is_called_directly(const Call& inner, const Call& outer) {
+    const auto callee = function_of(space_, inner.frame());
+    const auto caller = function_of(space_, outer.frame());
+    if (!callee || !caller) return false;
+    const auto& branches = caller->binary->code().facts(caller->range).branches;
+    return std::ranges::any_of(branches, [&](const Branch& branch) {
+      return branch.is_call && leads_into(*caller, branch, *callee) == Link::kProved;
+    });
   }
 
   AddressSpace& space_;
