@@ -16,7 +16,7 @@ struct Known {
 
 constexpr const char kSetter[] = "the promise, std::async or packaged task that sets it";
 constexpr const char kNotifier[] = "the thread that changes the value and calls notify";
-constexpr const char kRustUnlock[] = "the thread that holds it";
+constexpr const char kHolder[] = "the thread that holds it";
 
 // Functions of libstdc++, libc++, libc, libgomp, Rust's standard library and crates, abseil and folly. Some names of
 // libstdc++ are those of inlined frames, others are those that a stripped library still exports. The order matters: a
@@ -39,10 +39,10 @@ constexpr Known kKnown[] = {
     {"std::__detail::__platform_wait", "std::atomic::wait()", kNotifier},
     {"std::__1::__libcpp_atomic", "std::atomic::wait()", kNotifier},
     {"std::__1::__cxx_atomic", "std::atomic::wait()", kNotifier},
-    {"parking_lot", "a parking_lot lock", kRustUnlock},
-    {"Mutex::lock_contended", "a Rust std::sync::Mutex", kRustUnlock},
-    {"RwLock::read_contended", "a Rust std::sync::RwLock", kRustUnlock},
-    {"RwLock::write_contended", "a Rust std::sync::RwLock", kRustUnlock},
+    {"parking_lot", "a parking_lot lock", kHolder},
+    {"Mutex::lock_contended", "a Rust std::sync::Mutex", kHolder},
+    {"RwLock::read_contended", "a Rust std::sync::RwLock", kHolder},
+    {"RwLock::write_contended", "a Rust std::sync::RwLock", kHolder},
     {"Condvar::wait", "a Rust std::sync::Condvar", "the thread that notifies it"},
     {"std::condition_variable::wait", "std::condition_variable::wait()", "the thread that notifies it"},
     {"pthread_cond_wait", "pthread_cond_wait()", "the thread that signals it"},
@@ -89,7 +89,8 @@ const Known* find_known(const model::Stack& stack) {
 
 Purpose find_purpose(const model::Stack& stack) {
   const Known* const known = find_known(stack);
-  return known != nullptr ? Purpose{known->what, known->other_side} : Purpose{"a futex", "a thread that wakes it"};
+  if (known == nullptr) return {"a futex", "a thread that wakes it", false};
+  return {known->what, known->other_side, known->other_side == kHolder};
 }
 
 bool is_recognised(const model::Stack& stack) { return find_known(stack) != nullptr; }

@@ -10,6 +10,7 @@ namespace forksight::futex_waits {
 struct Purpose {
   std::string what;        // what it waits for: "std::future::get()"
   std::string other_side;  // who ends such a wait: "the promise or task that sets it"
+  bool is_lock = false;    // it is a lock, and nothing else: the thread that holds it ends the wait
 };
 
 // Always returns an answer: "a futex" if no function is recognised.

@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "diagnose/futex_waits.hpp"
 #include "diagnose/openmp.hpp"
 #include "diagnose/python_waits.hpp"
 #include "diagnose/words.hpp"
@@ -183,9 +184,13 @@ std::string name_of_forked(const Evidence& evidence, const UnexplainedWait& wait
 std::size_t count_pools(const model::Fork& fork) { return count_conditions(fork, fork.lost_threads); }
 
 const model::ThreadPool* find_pool(const model::Model& model, const UnexplainedWait& wait) {
+  // It waits for a lock, and a thread that may hold the lock is known. The threads need not be a pool.
+  if (wait.wait != nullptr && !wait.wait->lock_references.empty()) return nullptr;
   const model::ThreadPool* const called =
       wait.wait == nullptr ? nullptr : find_called_pool(*wait.fork, wait.wait->stack);
-  return called != nullptr ? called : find_only_pool(model, *wait.fork);
+  // A child that waits for a lock waits for no worker. Any lost thread may hold the lock.
+  const bool is_for_lock = wait.wait != nullptr && futex_waits::find_purpose(wait.wait->stack).is_lock;
+  return called != nullptr || is_for_lock ? called : find_only_pool(model, *wait.fork);
 }
 
 const model::ThreadPool* find_openmp_pool(const Evidence& evidence, const UnexplainedWait& wait) {

@@ -142,7 +142,8 @@ bool is_valid(const model::HandlerRun& run, const Sizes& of) {
 bool is_valid(const model::Touch& touch, const Sizes& of, const std::vector<model::Fork>& forks) {
   return is_index(touch.fork, of.forks) && is_index(touch.process, of.processes) && is_index(touch.pool, of.pools) &&
          is_index(touch.held, forks[touch.fork].held.size()) &&
-         is_index(touch.in_flight, forks[touch.fork].calls.size());
+         is_index(touch.in_flight, forks[touch.fork].calls.size()) &&
+         std::ranges::all_of(touch.lock_references, [&](const auto& one) { return is_index(one.thread, of.threads); });
 }
 
 bool is_valid(const model::ThreadLife& life, const Sizes& of) {

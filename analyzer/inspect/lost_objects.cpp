@@ -6,6 +6,7 @@
 
 #include "forksight/abi/stream_lock.hpp"
 #include "inspect/lineage.hpp"
+#include "inspect/lock_references.hpp"
 #include "inspect/lost_libc_calls.hpp"
 #include "inspect/lost_pools.hpp"
 #include "inspect/lost_python_locks.hpp"
@@ -345,6 +346,7 @@ void explain(Scene& scene, LostThreads& lost, std::size_t subject, const image::
   touch.value = call.value;
   touch.has_handlers = scene.subjects[subject].liveness == model::Liveness::kDeadButForSignal;
   scene.name_data(subject, call.object, touch.object_name, touch.object_module);
+  add_lock_references(scene, subject, thread, scene.model.forks[loss_id], touch);
   scene.model.touches.push_back(std::move(touch));
 }
 

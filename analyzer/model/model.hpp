@@ -296,6 +296,14 @@ enum class TouchKind {
 enum class SyncOperation { kNone, kDestroy, kSignal, kBroadcast, kWait };
 enum class TouchAction { kNone, kAborted, kRecovered, kGiven };
 
+// A thread whose stack has the address of a lock that does not record its holder. The thread may hold the lock, or may
+// only know it.
+struct LockReference {
+  ThreadId thread = 0;
+  bool is_own = false;  // a thread of the waiting process itself; else one that its fork left behind
+  Stack stack;          // from the function that refers to the lock outwards
+};
+
 // An operation of a forked process on something that the fork broke.
 struct Touch {
   ForkId fork = 0;
@@ -323,6 +331,11 @@ struct Touch {
   std::string object_module;                       // path of the module that has it; "" for heap and stack
   std::uint32_t value = 0;                         // kFutexWait: value of the word
   bool has_handlers = false;                       // kFutexWait: a signal handler may end the wait
+  // kFutexWait, for a lock that does not record its holder: the address of the lock, the first few threads that refer to
+  // it, and the number of all of them
+  std::uint64_t awaited_lock = 0;
+  std::vector<LockReference> lock_references;
+  std::uint32_t lock_referrers = 0;
   bool returned = false;
   int result = 0;        // valid if returned
   std::string function;  // kCudaCall, kMpiCall: the called function

@@ -32,6 +32,8 @@ int explanation_rank(const Finding& finding) {
   if (!is_guess(finding)) return 4;
   if (finding.rule == "deadlock") return 0;
   if (finding.rule == "atfork-bypassed") return 1;
+  // A trace does not have the stacks of the threads that may hold the lock.
+  if (finding.rule == "lost-wakeup" && finding.culprit.address != 0) return 3;
   return finding.rule == "lost-wakeup" || finding.rule == "orphaned-semaphore" ? 2 : 3;
 }
 

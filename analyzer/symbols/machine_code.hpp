@@ -19,7 +19,8 @@ struct CodeRange {
   bool contains(std::uint64_t address) const { return address >= start && address < end; }
 };
 
-// A call or a jump that leaves its function: to `target`, or through the linkage table to the function `name`.
+// A call or a jump that leaves its function: to `target`, directly or through the binary's own table of addresses, or
+// through the linkage table to the function `name`.
 struct Branch {
   std::uint64_t end = 0;       // the end of the instruction; for a call, this is the return address
   std::uint64_t target = 0;    // 0 if the branch goes to `name`
@@ -50,6 +51,7 @@ class MachineCode {
  private:
   void read_unwind_table();
   void read_linkage_table();
+  static CodeRange find_offset_table(Elf* elf);
   std::uint64_t table_entry(std::size_t index) const;
   bool is_function_start(std::uint64_t address) const;
   // The name of the function whose slot of the linkage table is at `address`; null if there is no slot there.
@@ -70,6 +72,8 @@ class MachineCode {
   std::uint64_t header_address_ = 0;
   std::size_t table_size_ = 0;
   std::unordered_map<std::uint64_t, const char*> slots_;
+  // by slot: the functions of this binary whose addresses are in its own table
+  std::unordered_map<std::uint64_t, std::uint64_t> slot_targets_;
   std::unordered_map<std::uint64_t, CodeFacts> facts_;  // by start
 };
 

@@ -53,6 +53,13 @@ struct CodeSymbol {
   std::string module;
 };
 
+// A place on a stack that refers to a lock: see stack_references.hpp.
+struct StackReference {
+  model::Stack inner;     // the frames further in than the one that refers to it, innermost first
+  model::Stack stack;     // from that frame outwards
+  std::string last_call;  // of a frozen stack: the function that the innermost known frame called last; "": not known
+};
+
 class Symbolizer {
  public:
   explicit Symbolizer(std::vector<Module> modules);
@@ -66,6 +73,12 @@ class Symbolizer {
   // exact, and any register may be known. The caller of a frame may depend on a register whose value is not known. Then
   // the caller and all outer frames are searched with the help of the machine code, and are approximate.
   model::Stack unwind_thread(const Registers& registers, const StackBytes& stack);
+  // Finds the innermost frame of a stopped thread that refers to the lock at `address`; nullopt: no frame does.
+  std::optional<StackReference> find_reference(const Registers& registers, const StackBytes& stack,
+                                               std::uint64_t address);
+  // Like find_reference(), but for a thread of which only the stack is left, up to the call of its first function: see
+  // last_calls.hpp. The innermost frames may have returned.
+  std::optional<StackReference> find_frozen_reference(const StackBytes& stack, std::uint64_t address);
   // Finds the object that contains `address`, if a symbol table of a module has it. The symbol need not be exported.
   bool find_data(std::uint64_t address, DataSymbol& out);
   // Finds the function that contains `address`. `address` is an exact address, not a return address.

@@ -36,7 +36,9 @@ class Unwinder {
 
   // `strict`: the pc of every caller must be a return address in a known module. Must be set if the bytes may be stale.
   // `is_exact`: the innermost pc is the place where the thread is, and no return address.
-  Walk walk(const Registers& innermost, const StackBytes& stack, bool strict, bool is_exact = false);
+  // `all_registers`: null, or a list that gets the registers of each frame.
+  Walk walk(const Registers& innermost, const StackBytes& stack, bool strict, bool is_exact = false,
+            std::vector<Registers>* all_registers = nullptr);
 
   // True if the instruction before `address` is a call in executable code of a module.
   bool is_return_address(std::uint64_t address);

@@ -17,15 +17,17 @@ extern const char code_test_caller[];
 extern const char code_test_after_constant[];
 extern const char code_test_after_call[];
 extern const char code_test_after_pointer_call[];
+extern const char code_test_after_call_through_table[];
 extern const char code_test_without_rules[];
 extern const char code_test_after_call_without_rules[];
 }
 
-// The bytes of the constant in the first instruction look like a call of code_test_callee.
+// The bytes of the constant in the first instruction look like a call of code_test_callee. The last call reads the
+// address of code_test_callee from the table of addresses. Compilers of Rust make such calls.
 asm(R"(
   .pushsection .text
   .globl code_test_caller, code_test_after_constant, code_test_after_call, code_test_after_pointer_call
-  .globl code_test_without_rules, code_test_after_call_without_rules
+  .globl code_test_after_call_through_table, code_test_without_rules, code_test_after_call_without_rules
 code_test_caller:
   .cfi_startproc
   .byte 0x48, 0xb8, 0xe8
@@ -36,6 +38,10 @@ code_test_after_constant:
 code_test_after_call:
   call *8(%rax,%rbx,4)
 code_test_after_pointer_call:
+  .byte 0xff, 0x15
+  .reloc ., R_X86_64_GOTPCREL, code_test_callee - 4
+  .long 0
+code_test_after_call_through_table:
   ret
   .cfi_endproc
 code_test_without_rules:
@@ -100,6 +106,14 @@ TEST_F(Code, ACallByPointerHasNoTarget) {
   const std::uint64_t end = address_of(code_test_after_pointer_call);
   EXPECT_TRUE(code().is_after_call(end));
   EXPECT_FALSE(code().call_before(end));
+}
+
+TEST_F(Code, ACallThroughTheBinarysOwnTableHasATarget) {
+  const auto call = code().call_before(address_of(code_test_after_call_through_table));
+  ASSERT_TRUE(call);
+  EXPECT_TRUE(call->is_call);
+  EXPECT_EQ(call->name, nullptr);
+  EXPECT_EQ(call->target, address_of(reinterpret_cast<const void*>(&code_test_callee)));
 }
 
 // The unwind tables do not list the function code_test_without_rules, which is written in assembly.

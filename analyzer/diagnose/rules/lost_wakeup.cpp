@@ -5,6 +5,8 @@
 // wait for a word of the program's own in a core, if the program may have signal handlers.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "diagnose/evidence.hpp"
 #include "diagnose/futex_waits.hpp"
 #include "diagnose/pools.hpp"
@@ -68,10 +70,51 @@ void tell_wait(const Evidence& evidence, const model::Touch& wait, Finding& find
                "signal had a handler: nothing could wake it.");
 }
 
+std::string name_referrer(const Evidence& evidence, const model::LockReference& reference) {
+  const std::string where = words::place_with_function(reference.stack);
+  const model::Thread& thread = evidence.model().threads[reference.thread];
+  // The child's memory does not have the numbers of the lost threads.
+  const std::string start =
+      thread.start_routine.empty() ? "" : fmt::format(" that started with {}", thread.start_routine);
+  return fmt::format("{}{}{}", thread.tid == 0 ? fmt::format("a thread{}", start) : words::thread(thread),
+                     reference.is_own ? " of the child itself" : "",
+                     where.empty() ? where : fmt::format(", at {}", where));
+}
+
+// The sentence claims no more than what was seen. A thread may have an address on its stack because it holds the lock,
+// because it is about to take the lock, or because it passes the lock on. The thread that forked may hold the lock,
+// too.
+void tell_lock_references(const Evidence& evidence, const model::Touch& wait, Finding& finding) {
+  const auto& references = wait.lock_references;
+  if (references.empty()) return;
+  std::string names;
+  for (const model::LockReference& reference : references) {
+    names += (names.empty() ? "" : "; ") + name_referrer(evidence, reference);
+  }
+  const std::size_t more = wait.lock_referrers - std::min<std::size_t>(wait.lock_referrers, references.size());
+  if (more > 0) names += fmt::format("; and {} more", more);
+  const bool is_one = references.size() == 1 && more == 0;
+  add_sentence(
+      finding,
+      fmt::format("A lock of this kind does not record which thread holds it. The address of the lock is on the "
+                  "{}: {}. {}",
+                  is_one ? std::string("stack of another thread")
+                         : fmt::format("stacks of {} other threads", references.size() + more),
+                  names,
+                  is_one ? "This thread may hold the lock. It may also only know the lock, or have used it before."
+                         : "One of these threads may hold the lock. A thread may also only know the lock, or have used "
+                           "it before."));
+}
+
 // True if the thread waits for a word that is no future, condition variable or the like. A signal handler of the
 // program may change such a word, and so end the wait.
 bool is_of_own_word(const pools::UnexplainedWait& suspect) {
   return suspect.wait != nullptr && !futex_waits::is_recognised(suspect.wait->stack);
+}
+
+bool is_for_lock(const pools::UnexplainedWait& suspect) {
+  return suspect.wait != nullptr &&
+         (!suspect.wait->lock_references.empty() || futex_waits::find_purpose(suspect.wait->stack).is_lock);
 }
 
 // True if forksight does not know which signals have handlers. A core does not show that.
@@ -95,6 +138,13 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect
   // little about such a wait.
   if (is_of_own_word(suspect) && lacks_handlers(child)) finding.harm = Certainty::kPossible;
   fill_culprit(evidence, fork, finding);
+  if (suspect.wait != nullptr && !suspect.wait->lock_references.empty()) {
+    const model::LockReference& first = suspect.wait->lock_references.front();
+    finding.culprit.address = suspect.wait->awaited_lock;
+    if (suspect.wait->lock_referrers == 1 && !first.is_own) {
+      finding.culprit.holder = evidence.holder(evidence.model().threads[first.thread]);
+    }
+  }
   finding.summary = summarise(evidence, suspect, finding);
   if (suspect.wait != nullptr) {
     tell_wait(evidence, *suspect.wait, finding);
@@ -112,6 +162,7 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect
         finding,
         fmt::format("The child has none of these. If {} is one of them, this is why the child hangs. It is not proven.",
                     futex_waits::find_purpose(suspect.wait->stack).other_side));
+    tell_lock_references(evidence, *suspect.wait, finding);
   } else {
     add_sentence(finding,
                  "The child has none of these. If one of them was to end this wait, this is why the child hangs. It is "
@@ -131,6 +182,10 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect
         {"In Python, start workers with multiprocessing.set_start_method(\"forkserver\") or \"spawn\"."});
   } else {
     finding.fixes.push_back({"Exec right after fork(), or use posix_spawn()."});
+  }
+  if (is_for_lock(suspect)) {
+    finding.fixes.push_back({"Fork before the threads that use this lock are started, or while none of them uses it."});
+    return finding;
   }
   finding.fixes.push_back(
       {"Fork before these threads are started, or start them again in the child (pthread_atfork() child handler)."});
