@@ -22,7 +22,7 @@ inline constexpr std::array<std::pair<model::Liveness, std::string_view>, 8> kLi
     {model::Liveness::kEnded, "ended"},
 }};
 
-inline constexpr std::array<std::pair<model::WaitKind, std::string_view>, 18> kWaitKindNames{{
+inline constexpr std::array<std::pair<model::WaitKind, std::string_view>, 19> kWaitKindNames{{
     {model::WaitKind::kUnknown, "unknown"},
     {model::WaitKind::kRunning, "running"},
     {model::WaitKind::kFutex, "futex"},
@@ -36,6 +36,7 @@ inline constexpr std::array<std::pair<model::WaitKind, std::string_view>, 18> kW
     {model::WaitKind::kSocketWrite, "socket-write"},
     {model::WaitKind::kFileLock, "file-lock"},
     {model::WaitKind::kEventfd, "eventfd"},
+    {model::WaitKind::kEventfdWrite, "eventfd-write"},
     {model::WaitKind::kVfork, "vfork"},
     {model::WaitKind::kTraced, "traced"},
     {model::WaitKind::kFifoOpen, "fifo-open"},

@@ -150,6 +150,9 @@ std::string tell_link(const Evidence& evidence, const Cycle& cycle, std::size_t 
                          by);
     case WaitKind::kEventfd:
       return fmt::format("{} waits for {}, which {} has open{}.", who, descriptor(wait), other, by);
+    case WaitKind::kEventfdWrite:
+      return fmt::format("{} writes to {}, whose count has no room for the number, and which {} has open{}.", who,
+                         descriptor(wait), other, by);
     case WaitKind::kPoll: return fmt::format("{} polls, and {} has the other end{}.", who, other, by);
     case WaitKind::kFileLock:
       return fmt::format("{} waits for a lock of {}, which {} holds{}.", who, descriptor(wait), other, by);

@@ -26,6 +26,7 @@
 
 #include "image/refusal.hpp"
 #include "image/user_registers.hpp"
+#include "proc/restarted_calls.hpp"
 
 namespace forksight::image {
 namespace {
@@ -159,6 +160,12 @@ struct Progress {
   int refused = 0;  // errno of the first refusal
 };
 
+// True if a stop leaves the thread in its call.
+bool would_stay_asleep(const Image& image, const Thread& thread) {
+  if (thread.state != 'S' || !thread.call || thread.call->number != SYS_futex) return true;
+  return proc::would_wait_again(*thread.call, image.memory->value<std::uint32_t>(thread.call->args[0]));
+}
+
 // Reads threads until all are done, one is late, or the kernel refuses one. The calling thread must then end: this
 // makes the kernel release a late thread.
 void read_some(Image& image, std::span<const std::int32_t> tids, Progress& progress) {
@@ -168,6 +175,7 @@ void read_some(Image& image, std::span<const std::int32_t> tids, Progress& progr
     const std::int32_t tid = tids[progress.next++];
     const auto thread = threads.find(tid);
     if (thread == threads.end() || !may_be_stopped(*thread->second)) continue;
+    if (!would_stay_asleep(image, *thread->second)) continue;
     const Outcome outcome = read_thread(image, *thread->second);
     if (outcome == Outcome::kRefused && progress.refused == 0) progress.refused = errno;
     if (outcome == Outcome::kRefused) return;

@@ -20,7 +20,7 @@ bool may_be_stopped(const Thread& thread);
 
 // Fills in `registers` and `fs_base` of the threads `tids` of `image`. Does nothing for a core. If a thread has moved
 // since `image` was read, also reads `stack` while the thread is stopped, and corrects or removes `call`. Stops no
-// thread that may not be stopped. If a thread does not stop within 200 ms, it is left as it is. Adds sentences about
+// thread that may not be stopped, and none whose futex wait would end by the stop. If a thread does not stop within 200 ms, it is left as it is. Adds sentences about
 // refused and late threads to `image.limits`.
 void stop_and_read_registers(Image& image, std::span<const std::int32_t> tids);
 

@@ -24,13 +24,14 @@ enum class WaitKind {
   kPipeWrite,
   kSocketRead,
   kSocketWrite,
-  kFileLock,  // flock, or fcntl with F_SETLKW
-  kEventfd,
-  kVfork,      // until its child calls exec or ends
-  kTraced,     // stopped by its tracer
-  kFifoOpen,   // in open(), until another process opens the other end
-  kSemaphore,  // of a System V set: semop()
-  kSignal,     // pause(), sigsuspend(), sigwait()
+  kFileLock,      // flock, or fcntl with F_SETLKW
+  kEventfd,       // until its count is no longer zero
+  kVfork,         // until its child calls exec or ends
+  kTraced,        // stopped by its tracer
+  kFifoOpen,      // in open(), until another process opens the other end
+  kSemaphore,     // of a System V set: semop()
+  kSignal,        // pause(), sigsuspend(), sigwait()
+  kEventfdWrite,  // until the count of the eventfd has room for the number that is written
 };
 
 // What a futex word is part of, judged by the bytes around it.

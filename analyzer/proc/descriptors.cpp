@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -40,19 +41,15 @@ std::optional<int> parse_flags(std::string_view fdinfo) {
   return static_cast<int>(flags);
 }
 
-std::int32_t find_descriptor_owner(std::int32_t pid, ListedNumbers& fds) {
-  const std::int32_t tid = find_living_thread(pid);
-  fds = list_numbers(proc_path(tid, "fd"));
-  return tid;
-}
-
 std::string eventfd_name(std::string_view fdinfo) {
   const auto id = find_field(fdinfo, "eventfd-id");
   return id ? std::string(kEventfdName) + std::string(*id) : std::string();
 }
 
+// `first`: the index of the first holder that belongs to the same process.
 void collect_holders(std::int32_t pid, std::int32_t tid, const std::vector<std::int32_t>& fds,
-                     const std::set<std::string>& objects, bool wants_eventfds, std::vector<Holder>& holders) {
+                     const std::set<std::string>& objects, bool wants_eventfds, std::size_t first,
+                     std::vector<Holder>& holders) {
   for (const std::int32_t fd : fds) {
     auto link = read_link(link_path(tid, fd));
     if (!link) continue;
@@ -69,7 +66,12 @@ void collect_holders(std::int32_t pid, std::int32_t tid, const std::vector<std::
     const int mode = parse_flags(fdinfo).value_or(O_RDWR) & O_ACCMODE;
     holder.reads = mode != O_WRONLY;
     holder.writes = mode != O_RDONLY;
-    holders.push_back(std::move(holder));
+    // A thread that gets a table of its own begins with a copy of the table that it had.
+    const auto is_copy = [&](const Holder& other) {
+      return other.pid == pid && other.fd == fd && other.object == holder.object &&
+             is_same_file(other.tid, fd, tid, fd).value_or(false);
+    };
+    if (std::ranges::none_of(std::span(holders).subspan(first), is_copy)) holders.push_back(std::move(holder));
   }
 }
 
@@ -100,6 +102,21 @@ std::optional<bool> is_same_file(std::int32_t tid, std::int32_t fd, std::int32_t
   return order == 0;
 }
 
+bool share_table(std::int32_t tid, std::int32_t other_tid) {
+  return tid == other_tid || ::syscall(SYS_kcmp, tid, other_tid, KCMP_FILES, 0, 0) <= 0;
+}
+
+std::vector<std::int32_t> find_tables(std::int32_t pid) {
+  std::vector<std::int32_t> tables{find_living_thread(pid)};
+  for (const std::int32_t tid : list_numbers(proc_path(pid, "task")).numbers) {
+    if (std::ranges::any_of(tables, [&](std::int32_t known) { return share_table(known, tid); })) continue;
+    // A thread that has ended has no table.
+    const auto stat = read_stat(tid);
+    if (stat && stat->state != 'Z' && stat->state != 'X') tables.push_back(tid);
+  }
+  return tables;
+}
+
 Object find_object(std::int32_t tid, std::int32_t fd) {
   auto link = read_link(link_path(tid, fd));
   if (!link) return {};
@@ -121,6 +138,14 @@ Object find_object(std::int32_t tid, std::int32_t fd) {
   return {is_fifo && status.st_nlink == 0 ? ObjectKind::kFifo : ObjectKind::kOther, std::move(*link), 0};
 }
 
+std::vector<Descriptor> list_descriptors(std::int32_t pid) {
+  std::vector<Descriptor> all;
+  for (const std::int32_t tid : find_tables(pid)) {
+    for (const std::int32_t fd : list_numbers(proc_path(tid, "fd")).numbers) all.push_back({tid, fd});
+  }
+  return all;
+}
+
 std::vector<Holder> find_holders(const std::set<std::string>& objects, const std::set<std::int32_t>& must_read,
                                  std::set<std::int32_t>& refused) {
   std::vector<Holder> holders;
@@ -128,10 +153,12 @@ std::vector<Holder> find_holders(const std::set<std::string>& objects, const std
   const auto first_eventfd = objects.lower_bound(std::string(kEventfdName));
   const bool wants_eventfds = first_eventfd != objects.end() && first_eventfd->starts_with(kEventfdName);
   for (const std::int32_t pid : list_numbers("/proc").numbers) {
-    ListedNumbers fds;
-    const std::int32_t tid = find_descriptor_owner(pid, fds);
-    if (fds.outcome == ReadOutcome::kRefused && must_read.contains(pid) && !has_ended(pid)) refused.insert(pid);
-    collect_holders(pid, tid, fds.numbers, objects, wants_eventfds, holders);
+    const std::size_t first = holders.size();
+    for (const std::int32_t tid : find_tables(pid)) {
+      const ListedNumbers fds = list_numbers(proc_path(tid, "fd"));
+      if (fds.outcome == ReadOutcome::kRefused && must_read.contains(pid) && !has_ended(pid)) refused.insert(pid);
+      collect_holders(pid, tid, fds.numbers, objects, wants_eventfds, first, holders);
+    }
   }
   return holders;
 }
@@ -139,9 +166,7 @@ std::vector<Holder> find_holders(const std::set<std::string>& objects, const std
 std::set<std::string> find_sockets_with_descriptors(const std::set<std::int32_t>& pids) {
   std::set<std::string> found;
   for (const std::int32_t pid : pids) {
-    ListedNumbers fds;
-    const std::int32_t tid = find_descriptor_owner(pid, fds);
-    for (const std::int32_t fd : fds.numbers) {
+    for (const auto& [tid, fd] : list_descriptors(pid)) {
       auto link = read_link(link_path(tid, fd));
       if (!link || !parse_socket_link(*link)) continue;
       const std::string fdinfo = read_fdinfo(tid, fd).text;
@@ -152,20 +177,21 @@ std::set<std::string> find_sockets_with_descriptors(const std::set<std::int32_t>
   return found;
 }
 
-bool has_signalling_descriptor(std::int32_t tid) {
-  return std::ranges::any_of(list_numbers(proc_path(tid, "fd")).numbers, [&](std::int32_t fd) {
-    return (parse_flags(read_fdinfo(tid, fd).text).value_or(0) & O_ASYNC) != 0;
+bool has_signalling_descriptor(std::int32_t pid) {
+  return std::ranges::any_of(list_descriptors(pid), [](const Descriptor& one) {
+    return (parse_flags(read_fdinfo(one.tid, one.fd).text).value_or(0) & O_ASYNC) != 0;
   });
 }
 
-bool may_be_signalled_by_kernel(std::int32_t tid) {
+bool may_be_signalled_by_kernel(std::int32_t pid) {
   constexpr unsigned kMemoryDevices = 1;  // null, zero, random ...
   constexpr unsigned kTerminals = 5;
   constexpr unsigned kFirstPty = 128;
   constexpr unsigned kLastPty = 143;
   constexpr std::size_t kMaxMaps = 16U << 20U;
-  if (read_file(proc_path(tid, "maps"), kMaxMaps).text.find("[aio]") != std::string::npos) return true;
-  for (const std::int32_t fd : list_numbers(proc_path(tid, "fd")).numbers) {
+  const std::string maps = read_file(proc_path(find_living_thread(pid), "maps"), kMaxMaps).text;
+  if (maps.find("[aio]") != std::string::npos) return true;
+  for (const auto& [tid, fd] : list_descriptors(pid)) {
     struct stat status {};
     if (files::stat_living(link_path(tid, fd), status) != 0 || !S_ISCHR(status.st_mode)) continue;
     const unsigned device = major(status.st_rdev);

@@ -30,7 +30,21 @@ struct Object {
   std::uint64_t inode = 0;  // pipes and sockets
 };
 
-// The object of descriptor `fd`. `tid`: a living thread of the process that has the descriptor.
+// The threads of a process share one table of descriptors, unless a thread has got a table of its own
+// (unshare(CLONE_FILES)). Then a number means another file in each table, and a file may be open in one table only.
+// Returns one living thread for each table of the process. `pid`: the process, or any of its threads.
+std::vector<std::int32_t> find_tables(std::int32_t pid);
+// True if two threads have one table (kcmp(2), KCMP_FILES). Also true if the kernel does not say.
+bool share_table(std::int32_t tid, std::int32_t other_tid);
+
+struct Descriptor {
+  std::int32_t tid = 0;  // a living thread that has it
+  std::int32_t fd = 0;
+};
+// The descriptors of all tables of the process.
+std::vector<Descriptor> list_descriptors(std::int32_t pid);
+
+// The object of descriptor `fd`. `tid`: a living thread that has the descriptor.
 Object find_object(std::int32_t tid, std::int32_t fd);
 
 // True if two descriptors refer to one open file (kcmp(2), KCMP_FILE). nullopt: the kernel does not say.
@@ -39,7 +53,7 @@ std::optional<bool> is_same_file(std::int32_t tid, std::int32_t fd, std::int32_t
 struct Holder {
   std::string object;  // Object::name, or a path
   std::int32_t pid = 0;
-  // a living thread of the process: its /proc/TID/fd is readable even if the first thread has ended
+  // a living thread that has the descriptor: its /proc/TID/fd is readable even if the first thread has ended
   std::int32_t tid = 0;
   std::int32_t fd = 0;
   bool reads = false;
@@ -57,10 +71,10 @@ std::vector<Holder> find_holders(const std::set<std::string>& objects, const std
 std::set<std::string> find_sockets_with_descriptors(const std::set<std::int32_t>& pids);
 
 // True if some descriptor of the process sends a signal when it becomes ready (O_ASYNC).
-bool has_signalling_descriptor(std::int32_t tid);
+bool has_signalling_descriptor(std::int32_t pid);
 
 // True if the process has a device, or queues for asynchronous I/O. Through these, the kernel may write to an eventfd.
-bool may_be_signalled_by_kernel(std::int32_t tid);
+bool may_be_signalled_by_kernel(std::int32_t pid);
 
 // One descriptor that an epoll instance watches, from a "tfd:" line of fdinfo. parse_epoll() returns nullopt if it does
 // not understand a line.

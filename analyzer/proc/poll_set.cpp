@@ -1,12 +1,15 @@
 #include "proc/poll_set.hpp"
 
+#include <linux/kcmp.h>
 #include <poll.h>
 #include <sys/select.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
 #include <unordered_set>
 
@@ -56,6 +59,20 @@ Descriptors read_select(const ThreadSample& thread) {
   return fds;
 }
 
+// The epoll instance watches the file as long as any process has it open, under any descriptor. The number under which
+// it was added may belong to another file now. True if the number still belongs to the watched file. `earlier`: how
+// many entries before this one have the same number.
+bool is_watched_file(std::int32_t tid, std::int32_t poller, const EpollEntry& entry, std::uint32_t earlier) {
+  kcmp_epoll_slot slot{static_cast<__u32>(poller), static_cast<__u32>(entry.fd), earlier};
+  const long order = ::syscall(SYS_kcmp, tid, tid, KCMP_EPOLL_TFD, entry.fd, &slot);
+  if (order >= 0) return order == 0;
+  // The kernel does not say. The inode identifies a socket. The two ends of a pipe have one inode, and so have all
+  // eventfds, timerfds and pidfds.
+  struct stat status {};
+  const bool is_open = files::stat_living(proc_path(tid, "fd/" + std::to_string(entry.fd)), status) == 0;
+  return is_open && S_ISSOCK(status.st_mode) && status.st_ino == entry.inode;
+}
+
 Descriptors read_epoll(const ThreadSample& thread) {
   constexpr std::size_t kMaxBytes = 4U << 20U;
   const auto poller = std::to_string(static_cast<std::int32_t>(thread.call.args[0]));
@@ -64,12 +81,9 @@ Descriptors read_epoll(const ThreadSample& thread) {
   const auto entries = parse_epoll(fdinfo.text);
   if (!entries || entries->size() > kMost) return std::nullopt;
   std::vector<std::int32_t> fds;
+  std::map<std::int32_t, std::uint32_t> seen;
   for (const EpollEntry& entry : *entries) {
-    // The epoll instance watches the file as long as any process has it open, under any descriptor. So this descriptor
-    // must still refer to the same inode.
-    struct stat status {};
-    if (files::stat_living(proc_path(thread.tid, "fd/" + std::to_string(entry.fd)), status) != 0) return std::nullopt;
-    if (status.st_ino != entry.inode) return std::nullopt;
+    if (!is_watched_file(thread.tid, as_int(thread.call.args[0]), entry, seen[entry.fd]++)) return std::nullopt;
     fds.push_back(entry.fd);
   }
   return fds;

@@ -15,6 +15,7 @@
 
 #include "files/dead_places.hpp"
 #include "files/open_file.hpp"
+#include "proc/descriptors.hpp"
 #include "proc/proc_fs.hpp"
 
 namespace forksight::proc {
@@ -39,11 +40,10 @@ bool has_io_uring(std::int32_t tid, const std::vector<Mapping>& mappings) {
   // An io_uring may be mapped while no descriptor is open, or open while it is not mapped.
   const auto is_ring = [](const Mapping& one) { return one.path.find("[io_uring]") != std::string::npos; };
   if (std::ranges::any_of(mappings, is_ring)) return true;
-  for (const std::int32_t fd : list_numbers(proc_path(tid, "fd")).numbers) {
-    const auto link = read_link(proc_path(tid, "fd/" + std::to_string(fd)));
-    if (link && link->find("[io_uring]") != std::string::npos) return true;
-  }
-  return false;
+  return std::ranges::any_of(list_descriptors(tid), [](const Descriptor& one) {
+    const auto link = read_link(proc_path(one.tid, "fd/" + std::to_string(one.fd)));
+    return link && link->find("[io_uring]") != std::string::npos;
+  });
 }
 
 bool has_libc(const std::vector<Mapping>& mappings) {

@@ -7,6 +7,7 @@
 #include <climits>
 
 #include "proc/descriptors.hpp"
+#include "proc/process_memory.hpp"
 #include "proc/wait_class.hpp"
 
 namespace forksight::proc {
@@ -27,12 +28,26 @@ bool is_pipe(std::int32_t pid, const Syscall& call) {
   return find_object(pid, as_int(call.args[0])).kind == ObjectKind::kPipe;
 }
 
+std::optional<std::uint32_t> read_word(std::int32_t pid, std::uint64_t address) {
+  const auto value = ProcessMemory(pid).read(address, sizeof(std::uint32_t));
+  return value ? std::optional(static_cast<std::uint32_t>(*value)) : std::nullopt;
+}
+
 }  // namespace
+
+bool would_wait_again(const Syscall& call, std::optional<std::uint32_t> word) {
+  if (call.number != SYS_futex) return true;
+  const std::uint32_t operation =
+      static_cast<std::uint32_t>(call.args[1]) & ~std::uint32_t{FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME};
+  // The word of a lock with priority inheritance contains its owner. The kernel maintains it.
+  if (operation != FUTEX_WAIT && operation != FUTEX_WAIT_BITSET) return true;
+  return word == static_cast<std::uint32_t>(call.args[2]);
+}
 
 bool is_restarted_after_handler(std::int32_t pid, const Syscall& call) {
   if (!call.in_syscall || has_timeout(call)) return false;
   switch (call.number) {
-    case SYS_futex: return is_restarted_futex(call.args[1]);
+    case SYS_futex: return is_restarted_futex(call.args[1]) && would_wait_again(call, read_word(pid, call.args[0]));
     case SYS_wait4:
     case SYS_waitid:
     case SYS_flock: return true;

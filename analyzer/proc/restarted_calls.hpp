@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "proc/proc_text.hpp"
 
@@ -11,5 +12,11 @@ namespace forksight::proc {
 // Then the call has no timeout, and cannot return a part of its result. `pid`: the process that makes the call, whose
 // descriptors are looked up. False for each call that is not known. Source: signal(7), "Interruption of system calls".
 bool is_restarted_after_handler(std::int32_t pid, const Syscall& call);
+
+// False if the call waits for a futex word that no longer has the value for which the thread went to sleep. When
+// anything makes the kernel restart such a call, it returns at once. For example, a condition variable of Rust counts its
+// notifications in the word, and a notification that wakes another thread changes the word. `word`: the value of the
+// word; nullopt if it cannot be read.
+bool would_wait_again(const Syscall& call, std::optional<std::uint32_t> word);
 
 }  // namespace forksight::proc

@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "proc/descriptors.hpp"
 #include "proc/proc_fs.hpp"
 
 namespace forksight::proc {
@@ -186,12 +187,13 @@ std::optional<Peer> find_peer(std::int32_t tid, std::uint64_t inode) {
                         read_file(proc_path(tid, "net/tcp6"), kMaxTable).text, inode);
 }
 
-std::optional<bool> is_bound_to_time(std::int32_t pid, std::int32_t fd) {
+std::optional<bool> is_bound_to_time(std::int32_t pid, std::int32_t tid, std::int32_t fd) {
   // A first thread that has ended while others go on has no descriptors. Since Linux 6.9, pidfd_open() accepts another
   // thread.
   constexpr unsigned kOfThread = O_EXCL;  // PIDFD_THREAD (linux/pidfd.h)
-  const std::int32_t tid = find_living_thread(pid);
-  const long process = ::syscall(SYS_pidfd_open, tid, tid == pid ? 0 : kOfThread);
+  const std::int32_t living = find_living_thread(pid);
+  const std::int32_t owner = share_table(living, tid) ? living : tid;
+  const long process = ::syscall(SYS_pidfd_open, owner, owner == pid ? 0 : kOfThread);
   if (process < 0) return std::nullopt;
   // A second descriptor of the same socket, open only while it is queried.
   const long copy = ::syscall(SYS_pidfd_getfd, process, fd, 0);

@@ -25,7 +25,8 @@ std::optional<Peer> find_peer(std::int32_t tid, std::uint64_t inode);
 
 // True if a wait for the socket may end by itself: the socket has a receive or send timeout, a timeout for
 // unacknowledged data, or a limited sending rate. nullopt: the kernel does not let forksight ask.
-std::optional<bool> is_bound_to_time(std::int32_t pid, std::int32_t fd);
+// `tid`: a thread of process `pid` that has the descriptor.
+std::optional<bool> is_bound_to_time(std::int32_t pid, std::int32_t tid, std::int32_t fd);
 
 // Parses the answer of NETLINK_SOCK_DIAG about one UNIX socket. A pure function.
 std::optional<std::uint64_t> parse_unix_peer(std::span<const std::byte> answer, std::uint64_t inode);

@@ -87,6 +87,7 @@ const char* name_of(model::WaitKind kind) {
     case model::WaitKind::kSocketWrite: return "socket-write";
     case model::WaitKind::kFileLock: return "file-lock";
     case model::WaitKind::kEventfd: return "eventfd";
+    case model::WaitKind::kEventfdWrite: return "eventfd-write";
     case model::WaitKind::kVfork: return "vfork";
     case model::WaitKind::kTraced: return "traced";
     case model::WaitKind::kFifoOpen: return "fifo-open";

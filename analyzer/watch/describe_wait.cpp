@@ -30,7 +30,7 @@ model::WaitKind wait_kind(const proc::Syscall& call) {
 // known.
 model::WaitKind kind_of_transfer(proc::WaitClass kind, const WaitFacts& facts) {
   const bool reads = kind == proc::WaitClass::kRead;
-  if (facts.object.starts_with("eventfd:")) return model::WaitKind::kEventfd;
+  if (facts.object.starts_with("eventfd:")) return reads ? model::WaitKind::kEventfd : model::WaitKind::kEventfdWrite;
   if (facts.object.starts_with("socket:")) return reads ? model::WaitKind::kSocketRead : model::WaitKind::kSocketWrite;
   if (facts.object.starts_with("pipe:") || facts.is_fifo)
     return reads ? model::WaitKind::kPipeRead : model::WaitKind::kPipeWrite;

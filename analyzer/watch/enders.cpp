@@ -315,14 +315,14 @@ class Search {
 
   void add_descriptor(const Waiter& waiter, std::int32_t fd, bool reads, bool writes, bool is_polled, Plan& plan) {
     const std::int32_t tid = waiter.thread.tid;
-    const auto [known, is_new] = objects_.try_emplace({waiter.pid, fd});
+    const auto [known, is_new] = objects_.try_emplace({tid, fd});
     if (is_new) known->second = proc::find_object(tid, fd);
     const proc::Object& object = known->second;
     switch (object.kind) {
       case proc::ObjectKind::kPipe:
       case proc::ObjectKind::kFifo: return add_end(plan, {fd, object.name, reads, writes, is_polled, "pipe"});
       case proc::ObjectKind::kEventfd: return add_end(plan, {fd, object.name, true, true, false, "eventfd"});
-      case proc::ObjectKind::kSocket: return add_socket(tid, fd, object, plan);
+      case proc::ObjectKind::kSocket: return add_socket(waiter.pid, tid, fd, object, plan);
       case proc::ObjectKind::kProcess:
         if (const auto process = proc::resolve_pidfd(tid, fd)) plan.others.push_back(of_process(*process, "wait4"));
         return;
@@ -359,11 +359,13 @@ class Search {
     }
     if (object.name.empty()) return;
     const bool is_terminal = object.name.starts_with("/dev/pts/") || object.name.starts_with("/dev/tty");
-    plan.others.push_back(anybody(is_terminal ? fmt::format("whoever types at {}", object.name)
-                                              : fmt::format("an event at {}", object.name)));
+    plan.others.push_back(anybody(is_terminal && writes && !reads
+                                      ? fmt::format("whoever reads what is written to {}", object.name)
+                                  : is_terminal ? fmt::format("whoever types at {}", object.name)
+                                                : fmt::format("an event at {}", object.name)));
   }
 
-  void add_socket(std::int32_t tid, std::int32_t fd, const proc::Object& object, Plan& plan) {
+  void add_socket(std::int32_t pid, std::int32_t tid, std::int32_t fd, const proc::Object& object, Plan& plan) {
     const auto [peer_entry, is_new] = peers_.try_emplace(object.inode);
     if (is_new) peer_entry->second = proc::find_peer(tid, object.inode);
     if (const auto& peer = peer_entry->second) {
@@ -375,7 +377,7 @@ class Search {
                                         ? fmt::format("whoever connects or sends to {} (descriptor {})", called, fd)
                                         : fmt::format("the other end of {} (descriptor {})", called, fd)));
     }
-    if (proc::is_bound_to_time(tid, fd).value_or(false))
+    if (proc::is_bound_to_time(pid, tid, fd).value_or(false))
       plan.others.push_back(of_timer({}, fmt::format("a time limit of descriptor {}", fd)));
   }
 
@@ -410,8 +412,9 @@ class Search {
     const auto held = holders_.find(end.object);
     if (held == holders_.end()) return found;
     const auto& holders = held->second;
-    const auto own = std::ranges::find_if(
-        holders, [&](const proc::Holder& one) { return one.pid == waiter.pid && one.fd == end.fd; });
+    const auto own = std::ranges::find_if(holders, [&](const proc::Holder& one) {
+      return one.pid == waiter.pid && one.fd == end.fd && proc::share_table(one.tid, waiter.thread.tid);
+    });
     const bool has_own = end.is_polled && own != holders.end();
     const bool by_writers = end.by_writers && (!has_own || own->reads);
     const bool by_readers = end.by_readers && (!has_own || own->writes);
@@ -519,7 +522,7 @@ class Search {
   std::map<std::int32_t, bool> threaded_;                         // whether the process has more than one thread
   std::map<std::pair<std::int32_t, std::int32_t>, char> states_;  // states of threads that are enders, by pid and tid
   std::map<std::int32_t, bool> interrupts_;                       // whether SIGINT has Python's own handler, by process
-  std::map<std::pair<std::int32_t, std::int32_t>, proc::Object> objects_;  // by process and descriptor
+  std::map<std::pair<std::int32_t, std::int32_t>, proc::Object> objects_;  // by thread and descriptor
   std::map<std::uint64_t, std::optional<proc::Peer>> peers_;               // by the inode of the socket
   std::size_t polled_left_ = kMostPolledOfAll;
   std::optional<proc::SharedMemory> shared_;

@@ -220,7 +220,7 @@ Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thre
 
 Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, proc::WaitClass kind,
                                     bool thorough, WaitFacts& facts) {
-  const proc::Object& object = object_of(pid, tid, fd);
+  const proc::Object& object = object_of(tid, fd);
   facts.object = object.name;
   facts.is_fifo = object.kind == proc::ObjectKind::kFifo;
   if (object.kind == proc::ObjectKind::kOther || object.kind == proc::ObjectKind::kEpoll ||
@@ -237,8 +237,9 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
   if (!refused_.empty()) return Answer::kUnknown;
   if (object.kind == proc::ObjectKind::kTimerfd) return find_armers(tid, fd, object, facts);
   const std::vector<proc::Holder>& holders = holders_[object.name];
-  const auto own = std::find_if(holders.begin(), holders.end(),
-                                [&](const proc::Holder& one) { return one.pid == pid && one.fd == fd; });
+  const auto own = std::find_if(holders.begin(), holders.end(), [&](const proc::Holder& one) {
+    return one.pid == pid && one.fd == fd && proc::share_table(one.tid, tid);
+  });
   const bool is_eventfd = object.kind == proc::ObjectKind::kEventfd;
   const bool reads =
       kind == proc::WaitClass::kRead || (kind == proc::WaitClass::kPoll && (own == holders.end() || own->reads));
@@ -252,7 +253,7 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
     facts.wakers.push_back({holder.pid, is_eventfd ? "eventfd" : "pipe", 0, holder.fd});
     if (!is_eventfd || !thorough) continue;
     const auto [signals, is_new] = kernel_signals_.try_emplace(holder.pid, false);
-    if (is_new) signals->second = proc::may_be_signalled_by_kernel(holder.tid);
+    if (is_new) signals->second = proc::may_be_signalled_by_kernel(holder.pid);
     if (signals->second) return Answer::kUnknown;
   }
   add_receivers(facts);
@@ -274,8 +275,8 @@ void WakerFinder::add_receivers(WaitFacts& facts) const {
   for (const proc::Holder& one : receivers_) facts.wakers.push_back({one.pid, model::kViaReceiving, 0, one.fd});
 }
 
-const proc::Object& WakerFinder::object_of(std::int32_t pid, std::int32_t tid, std::int32_t fd) {
-  const auto [object, is_new] = objects_.try_emplace({pid, fd});
+const proc::Object& WakerFinder::object_of(std::int32_t tid, std::int32_t fd) {
+  const auto [object, is_new] = objects_.try_emplace({tid, fd});
   if (is_new) object->second = proc::find_object(tid, fd);
   return object->second;
 }
@@ -291,7 +292,7 @@ Answer WakerFinder::find_socket_ends(std::int32_t pid, std::int32_t tid, std::in
   const auto peer = peer_of(tid, socket.inode);
   if (!peer) return Answer::kNotProvable;  // a listener, a socket for datagrams from anybody, or a remote peer
   const std::string other = proc::name_socket(peer->inode);
-  if (outside_.contains(other) || proc::is_bound_to_time(pid, fd).value_or(true)) return Answer::kNotProvable;
+  if (outside_.contains(other) || proc::is_bound_to_time(pid, tid, fd).value_or(true)) return Answer::kNotProvable;
   if (kind == proc::WaitClass::kWrite ? peer->has_our_bytes : peer->has_bytes_for_us) return Answer::kUnknown;
   const bool both = has_scanned(socket.name);
   if (!has_scanned(other) || !both) return Answer::kNeedsScan;

@@ -79,7 +79,7 @@ class WakerFinder {
   // False if the latest scan did not search for the object. Then the object is noted for the next scan.
   bool has_scanned(const std::string& object);
   const std::vector<proc::FileLock>& file_locks();
-  const proc::Object& object_of(std::int32_t pid, std::int32_t tid, std::int32_t fd);
+  const proc::Object& object_of(std::int32_t tid, std::int32_t fd);
   std::optional<proc::Peer> peer_of(std::int32_t tid, std::uint64_t inode);
 
   void find_outside();
@@ -102,7 +102,7 @@ class WakerFinder {
   std::map<std::string, std::vector<proc::Holder>> memory_holders_;  // holders of shared memory, by its path
   std::map<std::uint64_t, std::optional<proc::Peer>> peers_;
   std::map<std::int32_t, bool> kernel_signals_;
-  std::map<std::pair<std::int32_t, std::int32_t>, proc::Object> objects_;  // by process and descriptor
+  std::map<std::pair<std::int32_t, std::int32_t>, proc::Object> objects_;  // by thread and descriptor
   std::size_t polled_ = 0;                                                 // polled descriptors, counted for one look
 };
 

@@ -170,6 +170,9 @@ def programs(ways_out, no_libc):
         ("requeued", [ways_out, "requeued"], None, "in a futex"),
         ("remapped", [ways_out, "remapped"], None, "in a futex"),
         ("bytes_not_yet_sent", [ways_out, "bytes_not_yet_sent"], None, "in read: socket:"),
+        *[(name, [ways_out, name], None, "in read: pipe:") for name in ("thread_has_pipe", "number_means_two_files")],
+        ("thread_has_timer", [ways_out, "thread_has_timer"], None, "in read: anon_inode:.timerfd"),
+        ("number_used_again", [ways_out, "number_used_again"], None, "in epoll_wait"),
         *[(name, [ways_out, name], None, None) for name in JUMPS],
         ("cancelled_anywhere", [ways_out, "cancelled_anywhere"], None, None),
         ("slow_atfork", [ways_out, "slow_atfork"], None, None),
@@ -195,6 +198,11 @@ TWINS = [
     ("own_tcp", "pipe-held-open"),
     ("own_shared_word", "deadlock"),
     ("lost_poster", "lost-wakeup"),
+    ("thread_has_pipe_and_waits", "pipe-held-open"),
+    ("own_epoll", "pipe-deadlock"),
+    ("lock_made_anew", "deadlock"),
+    ("own_locked_mutex", "join-cycle"),
+    ("full_eventfd", "pipe-deadlock"),
 ]
 
 

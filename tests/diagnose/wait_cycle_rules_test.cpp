@@ -341,6 +341,32 @@ TEST(PipeDeadlock, IsReportedForAFullPipeAndForTwoReaders) {
   EXPECT_EQ(silent.processes.size(), 2U);
 }
 
+TEST(PipeDeadlock, SaysThatAThreadWritesToAFullEventfd) {
+  const Finding found = only_finding(
+      model_of({dead_process(100, {wait(100, WaitKind::kEventfdWrite, {{100, 0, 4, "eventfd"}}, "eventfd:7")})}));
+  EXPECT_EQ(found.rule, "pipe-deadlock");
+  EXPECT_NE(found.summary.find("writing to eventfd:7"), std::string::npos) << found.summary;
+  EXPECT_NE(found.chain[0].find("whose count has no room for the number"), std::string::npos) << found.chain[0];
+  EXPECT_TRUE(found.chain[2].starts_with("The count of an eventfd has a limit")) << found.chain[2];
+  const Finding reader = only_finding(
+      model_of({dead_process(100, {wait(100, WaitKind::kEventfd, {{100, 0, 4, "eventfd"}}, "eventfd:7")})}));
+  EXPECT_NE(reader.summary.find("reading from eventfd:7"), std::string::npos) << reader.summary;
+}
+
+// Where the ring has one process only, the sentences must not speak of another process.
+TEST(PipeDeadlock, NamesThreadsWhereTheRingIsInOneProcess) {
+  const Finding found =
+      only_finding(model_of({dead_process(100, {futex(100, FutexUse::kMutex, {100, 101, -1, "mutex"}),
+                                                wait(101, WaitKind::kPipeRead, {{100, 0, 4, "pipe"}}, "pipe:[7]")})}));
+  EXPECT_EQ(found.rule, "pipe-deadlock");
+  EXPECT_NE(found.summary.find("and thread 100 \"app\" of the same process acts only after another wait"),
+            std::string::npos)
+      << found.summary;
+  for (const std::string& sentence : found.chain)
+    EXPECT_EQ(sentence.find("another process"), std::string::npos) << sentence;
+  for (const Fix& fix : found.fixes) EXPECT_EQ(fix.text.find("another process"), std::string::npos) << fix.text;
+}
+
 TEST(PipeDeadlock, IsOnlyLikelyWhereAHandlerCouldEndIt) {
   model::Model model =
       model_of({dead_process(100, {wait(100, WaitKind::kPipeRead, {{100, 0, 4, "pipe"}}, "pipe:[7]")})});
@@ -381,13 +407,16 @@ model::Wait shared_semaphore(std::int32_t tid, std::vector<model::Waker> wakers,
   return semaphore;
 }
 
-TEST(QueueLockAbandoned, IsNeverMoreThanLikely) {
+TEST(QueueLockAbandoned, HangIsAsCertainAsTheSleepOfItsProcesses) {
   model::Wait semaphore =
       shared_semaphore(100, {{100, 0, -1, "shared memory"}}, model::SemaphoreUse::kLockWithoutHolder);
-  const Finding found = only_finding(model_of({dead_process(100, {semaphore})}));
+  model::Model model = model_of({dead_process(100, {semaphore})});
+  const Finding found = only_finding(model);
   EXPECT_EQ(found.rule, "queue-lock-abandoned");
-  EXPECT_EQ(found.harm, Certainty::kLikely);
+  EXPECT_EQ(found.harm, Certainty::kProven);
   EXPECT_EQ(found.cause, Certainty::kLikely);
+  model.processes[0].liveness = model::Liveness::kDeadButForSignal;
+  EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
   semaphore.path = "/dev/zero (deleted)";
   EXPECT_TRUE(diagnose(model_of({dead_process(100, {semaphore})})).empty());
 }

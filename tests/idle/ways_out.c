@@ -12,6 +12,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -20,6 +21,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -27,6 +30,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -680,6 +684,133 @@ static int fork_slowly(void (*handler)(void)) {
 static int slow_atfork(void) { return fork_slowly(sleep_in_handler); }
 static int busy_atfork(void) { return fork_slowly(compute_in_handler); }
 
+/* A thread with a table of descriptors of its own has the only writing end of the pipe that will be used. The child,
+ * which reads, has another one. */
+static void* write_later(void* unused) {
+  (void)unused;
+  if (unshare(CLONE_FILES) != 0) _exit(kBroken);
+  sem_post(&told);
+  sleep(kSeen);
+  if (write(ends[1], "x", 1) != 1) _exit(kBroken);
+  return NULL;
+}
+
+/* Starts a thread that gets a table of its own. Returns when the thread has it. */
+static void start_with_own_table(pthread_t* thread, void* (*run)(void*)) {
+  sem_init(&told, 0, 0);
+  pthread_create(thread, NULL, run, NULL);
+  sem_wait(&told);
+}
+
+static int wait_for_status(pid_t child) {
+  int status;
+  return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : kBroken;
+}
+
+static int child_reads_pipe(void* (*other)(void*)) {
+  pthread_t thread;
+  make_pipe();
+  start_with_own_table(&thread, other);
+  const pid_t child = fork();
+  if (child == 0) _exit(read_pipe() == 1 ? kWell : kBroken);
+  close(ends[1]);
+  say_ready();
+  return wait_for_status(child);
+}
+
+static int thread_has_pipe(void) { return child_reads_pipe(write_later); }
+
+static int timer;
+
+static void* arm_later(void* unused) {
+  const struct itimerspec soon = {.it_value = {.tv_nsec = 1}};
+  (void)unused;
+  if (unshare(CLONE_FILES) != 0) _exit(kBroken);
+  sem_post(&told);
+  sleep(kSeen);
+  if (timerfd_settime(timer, 0, &soon, NULL) != 0) _exit(kBroken);
+  return NULL;
+}
+
+/* A thread with a table of its own has the timer that the child reads, and arms it later. */
+static int thread_has_timer(void) {
+  pthread_t thread;
+  timer = timerfd_create(CLOCK_MONOTONIC, 0);
+  start_with_own_table(&thread, arm_later);
+  const pid_t child = fork();
+  if (child == 0) {
+    uint64_t count;
+    _exit(read(timer, &count, sizeof count) == sizeof count ? kWell : kBroken);
+  }
+  close(timer);
+  say_ready();
+  return wait_for_status(child);
+}
+
+static int from_child[2];
+
+/* In this thread's table, the number of the pipe's reading end means another pipe, into which the child writes. */
+static void* pass_on(void* unused) {
+  (void)unused;
+  if (unshare(CLONE_FILES) != 0 || dup2(from_child[0], ends[0]) < 0) _exit(kBroken);
+  sem_post(&told);
+  if (read_pipe() != 1 || write(ends[1], "x", 1) != 1) _exit(kBroken);
+  return NULL;
+}
+
+static int number_means_two_files(void) {
+  pthread_t thread;
+  make_pipe();
+  if (pipe(from_child) != 0) return kBroken;
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[0]);
+    close(ends[1]);
+    sleep(kSeen);
+    _exit(write(from_child[1], "x", 1) == 1 ? kWell : kBroken);
+  }
+  close(from_child[1]);
+  start_with_own_table(&thread, pass_on);
+  say_ready();
+  return read_pipe() == 1 ? wait_for_status(child) : kBroken;
+}
+
+static void wait_for_event(int poller) {
+  struct epoll_event event;
+  while (epoll_wait(poller, &event, 1, -1) != 1) {
+  }
+}
+
+static void add_to(int poller, int fd) {
+  struct epoll_event event = {.events = EPOLLIN};
+  if (epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event) != 0) _exit(kBroken);
+}
+
+/* The epoll instance watches an eventfd that only the child still has. Its number belongs to another eventfd now. */
+static int number_used_again(void) {
+  const int poller = epoll_create1(0);
+  const int watched = eventfd(0, 0);
+  int done[2];
+  add_to(poller, watched);
+  if (pipe(done) != 0) return kBroken;
+  const pid_t child = fork();
+  if (child == 0) {
+    const uint64_t one = 1;
+    char byte;
+    close(poller);
+    close(done[1]);
+    sleep(kSeen);
+    if (write(watched, &one, sizeof one) != sizeof one) _exit(kBroken);
+    _exit(read(done[0], &byte, 1) == 0 ? kWell : kBroken); /* closing the eventfd too early would undo the event */
+  }
+  close(watched);
+  if (eventfd(0, 0) != watched) return kBroken;
+  say_ready();
+  wait_for_event(poller);
+  close(done[1]);
+  return wait_for_status(child);
+}
+
 /* The twins begin here. Nothing can end their waits. */
 static int own_pipe(void) {
   make_pipe();
@@ -717,6 +848,67 @@ static int own_tcp(void) {
   connect_tcp(sockets);
   say_ready();
   return (int)read(sockets[0], &byte, 1);
+}
+
+static void* never_write(void* unused) {
+  if (unshare(CLONE_FILES) != 0) _exit(kBroken);
+  sem_post(&told);
+  pthread_mutex_lock(&mutex);
+  return unused;
+}
+
+/* The twin of thread_has_pipe: the thread never writes, because it waits for a mutex, which the first thread has. */
+static int thread_has_pipe_and_waits(void) {
+  pthread_mutex_lock(&mutex);
+  return child_reads_pipe(never_write);
+}
+
+/* The twin of number_used_again: only the process itself has the eventfd. */
+static int own_epoll(void) {
+  const int poller = epoll_create1(EPOLL_CLOEXEC);
+  add_to(poller, eventfd(0, EFD_CLOEXEC));
+  say_ready();
+  wait_for_event(poller);
+  return kWell;
+}
+
+static void* lock_once(void* unused) {
+  pthread_mutex_lock(&mutex);
+  pthread_mutex_unlock(&mutex);
+  return unused;
+}
+
+/* The mutex is initialised anew while a thread waits for it, and nobody wakes that thread. But if anything makes the
+ * thread look at the mutex again, it gets the mutex: a signal, a debugger, or an examination that stops the thread. */
+static int lock_made_anew(void) {
+  pthread_t thread;
+  pthread_mutex_lock(&mutex);
+  pthread_create(&thread, NULL, lock_once, NULL);
+  while (*(volatile int*)&mutex != 2) sched_yield(); /* until the thread waits */
+  usleep(100000);
+  pthread_mutex_init(&mutex, NULL);
+  say_ready();
+  pthread_join(thread, NULL);
+  return kWell;
+}
+
+/* Like lock_made_anew, but the mutex stays locked. */
+static int own_locked_mutex(void) {
+  pthread_t thread;
+  pthread_mutex_lock(&mutex);
+  pthread_create(&thread, NULL, lock_once, NULL);
+  say_ready();
+  pthread_join(thread, NULL);
+  return kWell;
+}
+
+static int full_eventfd(void) {
+  const uint64_t most = UINT64_MAX - 1;
+  const uint64_t one = 1;
+  const int counter = eventfd(0, EFD_CLOEXEC);
+  if (write(counter, &most, sizeof most) != sizeof most) return kBroken;
+  say_ready();
+  return write(counter, &one, sizeof one) == sizeof one ? kWell : kBroken;
 }
 
 static int lost_poster(void) {
@@ -764,6 +956,15 @@ static const struct {
     {"cancelled_anywhere", cancelled_anywhere},
     {"slow_atfork", slow_atfork},
     {"busy_atfork", busy_atfork},
+    {"thread_has_pipe", thread_has_pipe},
+    {"thread_has_timer", thread_has_timer},
+    {"number_means_two_files", number_means_two_files},
+    {"number_used_again", number_used_again},
+    {"lock_made_anew", lock_made_anew},
+    {"thread_has_pipe_and_waits", thread_has_pipe_and_waits},
+    {"own_epoll", own_epoll},
+    {"own_locked_mutex", own_locked_mutex},
+    {"full_eventfd", full_eventfd},
     {"own_pipe", own_pipe},
     {"own_pipe_with_fault_handlers", own_pipe_with_fault_handlers},
     {"own_pipe_with_blocked_signal", own_pipe_with_blocked_signal},

@@ -19,6 +19,7 @@
 #include <cerrno>
 #include <csignal>
 #include <functional>
+#include <optional>
 #include <thread>
 
 #include "proc/thread_sample.hpp"
@@ -83,6 +84,23 @@ void check(const Blocked& blocked) {
   if (blocked.is_restarted) {
     EXPECT_FALSE(was_interrupted);
   }
+}
+
+// A futex wait that is made again returns at once if the word has changed.
+TEST(RestartedCalls, AFutexWaitIsOverIfItsWordHasChanged) {
+  Syscall call;
+  call.in_syscall = true;
+  call.number = SYS_futex;
+  call.args = {0x1000, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 2, 0, 0, 0};
+  EXPECT_TRUE(would_wait_again(call, 2));
+  EXPECT_FALSE(would_wait_again(call, 0));
+  EXPECT_FALSE(would_wait_again(call, std::nullopt)) << "the word cannot be read";
+  call.args[1] = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME;
+  EXPECT_FALSE(would_wait_again(call, 3));
+  call.args[1] = FUTEX_LOCK_PI | FUTEX_PRIVATE_FLAG;
+  EXPECT_TRUE(would_wait_again(call, 17)) << "this word contains the owner";
+  call.number = SYS_read;
+  EXPECT_TRUE(would_wait_again(call, std::nullopt));
 }
 
 TEST(RestartedCalls, TheKernelRestartsEachCallOfWhichItIsSaid) {

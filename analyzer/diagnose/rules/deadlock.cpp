@@ -3,6 +3,7 @@
 // futures and locks of the program's own. Their memory does not say who should have ended the wait. The finding covers
 // several processes if they wait for each other in shared memory.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -306,6 +307,19 @@ std::string summarise(const Evidence& evidence, const std::vector<model::Process
                      sleepers.size(), who(evidence, first, false), in);
 }
 
+// Returns words such as "they wait", if the waits of all threads record no owner, or "thread 17 waits".
+std::string name_waiters_without_owner(const Evidence& evidence, const Sleepers& sleepers, bool names_process) {
+  constexpr std::size_t kMostNamed = 3;
+  std::vector<std::string> names;
+  for (const Sleeper& sleeper : sleepers) {
+    if (sleeper.wait->kind == model::WaitKind::kFutex && !has_owner(*sleeper.wait))
+      names.push_back(who(evidence, sleeper, names_process));
+  }
+  if (names.size() == sleepers.size()) return "they wait";
+  if (names.size() > kMostNamed) return fmt::format("{} of these threads wait", names.size());
+  return fmt::format("{} {}", fmt::join(names, " and "), names.size() == 1 ? "waits" : "wait");
+}
+
 Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& bound, const Sleepers& sleepers) {
   const auto first = std::ranges::find_if(sleepers, is_open_wait);
   Finding finding = Evidence::begin_finding("deadlock", first->process, *first->wait);
@@ -328,7 +342,9 @@ Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& 
                  : "The thread that should have woken it has ended, did so before the wait began, or never existed.");
   } else {
     add_sentence(finding,
-                 "What they wait for records no owner, so forksight cannot say which thread should have acted first.");
+                 fmt::format("What {} for records no owner, so forksight cannot say which thread should have acted "
+                             "first.",
+                             name_waiters_without_owner(evidence, sleepers, names_process)));
   }
   tell_story(story, evidence, sleepers, finding);
   add_fixes(story, sleepers, finding);

@@ -40,6 +40,12 @@ bool is_in_selector_of_asyncio(const model::Wait& wait) {
   return caller != python.end() && caller->file.find("/asyncio/") != std::string::npos;
 }
 
+// Returns words such as "in epoll_wait()".
+std::string name_poll(const model::Wait& wait) {
+  if (is_in_selector_of_asyncio(wait)) return "in the event loop of asyncio";
+  return wait.call.starts_with("in ") ? wait.call + "()" : "in poll()";
+}
+
 // Returns the fork that made the process, if that fork left threads behind; else null.
 const model::Fork* find_loss(const model::Model& model, model::ProcessId child) {
   const auto fork = std::ranges::find_if(model.forks, [&](const model::Fork& one) {
@@ -82,7 +88,8 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
     if (std::ranges::none_of(std::array{"pipe", "socket", "eventfd"}, carries_bytes)) continue;
     if (cycles::is_held_open(cycle)) continue;  // rule pipe-held-open
     const auto writes = [](const cycles::Link& link) {
-      return link.wait->kind == model::WaitKind::kPipeWrite || link.wait->kind == model::WaitKind::kSocketWrite;
+      return link.wait->kind == model::WaitKind::kPipeWrite || link.wait->kind == model::WaitKind::kSocketWrite ||
+             link.wait->kind == model::WaitKind::kEventfdWrite;
     };
     const auto transfers = [&](const cycles::Link& link) {
       return writes(link) || cycles::is_reader(*link.wait) || link.wait->kind == model::WaitKind::kEventfd;
@@ -95,18 +102,21 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
     const cycles::Link& first = cycle.front();
     const cycles::Link& second = cycle[1 % cycle.size()];
     const bool waits_for_end = second.waker->via == "wait4" && cycle.size() == 2;
+    const bool is_in_one = cycle.size() > 1 && cycles::is_of_one_process(cycle);
     const bool has_lock = !cycles::is_made_of(cycle, {"pipe", "socket", "eventfd", "wait4"});
     Finding finding = cycles::begin_finding("pipe-deadlock", evidence, cycle);
     const model::Process& process = evidence.process(finding.process);
     finding.culprit.kind = CulpritKind::kPipe;
     finding.culprit.name = cycles::object(*first.wait);
     const std::string what =
-        polls ? fmt::format("in {}{}", is_in_selector_of_asyncio(*first.wait) ? "the event loop of asyncio" : "poll()",
-                            words::at(" at ", first.wait->stack))
+        polls ? fmt::format("{}{}", name_poll(*first.wait), words::at(" at ", first.wait->stack))
               : fmt::format("{} {}", is_full ? "writing to" : "reading from", cycles::object(*first.wait));
     const std::string other =
-        cycle.size() == 1
-            ? tell_own_end(*first.wait, process.pid)
+        cycle.size() == 1 ? tell_own_end(*first.wait, process.pid)
+        : is_in_one
+            ? fmt::format(
+                  "{} of the same process {}", cycles::thread(evidence, second, false),
+                  has_lock ? "acts only after another wait, which only this thread could end" : "waits for this thread")
             : fmt::format("process {} {}", first.waker->pid,
                           waits_for_end ? fmt::format("waits for its end{}{}", words::at(" at ", second.wait->stack),
                                                       is_full ? " instead of reading" : "")
@@ -116,9 +126,11 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
                                   polls ? std::string() : words::at(" at ", first.wait->stack), other);
     cycles::tell(evidence, cycle, finding);
     if (is_full) {
-      add_sentence(finding,
-                   "A pipe or socket takes a limited number of bytes (a pipe 64 KiB): a writer sleeps until the other "
-                   "side reads.");
+      add_sentence(finding, first.wait->kind == model::WaitKind::kEventfdWrite
+                                ? "The count of an eventfd has a limit (2^64 - 2): a writer sleeps until the count is "
+                                  "read, which sets it to zero."
+                                : "A pipe or socket takes a limited number of bytes (a pipe 64 KiB): a writer sleeps "
+                                  "until the other side reads.");
       finding.fixes.push_back(
           {waits_for_end
                ? "Read all that the child writes before waiting for its end (Python: communicate(), not wait())."
@@ -127,12 +139,15 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
     } else if (cycle.size() == 1) {
       add_fixes_of_one(evidence, *first.wait, finding);
     } else if (has_lock) {
-      add_sentence(
-          finding,
-          "The process that should write first needs something that another process keeps until it has got the data.");
-      finding.fixes.push_back({"Release the lock before waiting for data from another process, or for its end."});
+      const char* const party = is_in_one ? "thread" : "process";
+      add_sentence(finding, fmt::format("The {} that should write first needs something that another {} keeps until it "
+                                        "has got the data.",
+                                        party, party));
+      finding.fixes.push_back(
+          {fmt::format("Release the lock before waiting for data from another {}, or for its end.", party)});
     } else {
-      add_sentence(finding, "Each process waits until another one of them writes first.");
+      add_sentence(finding, fmt::format("Each {} waits until another one of them writes first.",
+                                        is_in_one ? "thread" : "process"));
       finding.fixes.push_back(
           {"Define in the protocol which side writes when. Flush buffered output before waiting for an answer."});
       finding.fixes.push_back({"Wait for an answer with a time limit: poll() with a timeout, SO_RCVTIMEO."});

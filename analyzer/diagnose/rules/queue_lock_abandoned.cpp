@@ -110,7 +110,7 @@ void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findin
       const std::string name = words::shared_file_name(wait);
       const bool has_ended = wait.semaphore_use == SemaphoreUse::kLockWithoutHolder;
       Finding finding = Evidence::begin_finding("queue-lock-abandoned", id, wait);
-      finding.harm = Certainty::kLikely;
+      finding.harm = no_signal_can_wake(process) ? Certainty::kProven : Certainty::kLikely;
       finding.cause = has_ended ? Certainty::kLikely : Certainty::kPossible;
       finding.outcome = Outcome::kHang;
       if (has_way_out(process)) set_may_be_intended(finding);

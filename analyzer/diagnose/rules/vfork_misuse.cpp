@@ -87,6 +87,7 @@ std::string wait_words(const model::Wait& wait) {
     case model::WaitKind::kPipeRead:
     case model::WaitKind::kSocketRead: return "reading from " + cycles::object(wait);
     case model::WaitKind::kPipeWrite:
+    case model::WaitKind::kEventfdWrite:
     case model::WaitKind::kSocketWrite: return "writing to " + cycles::object(wait);
     case model::WaitKind::kFileLock: return "locking the file " + cycles::object(wait);
     case model::WaitKind::kPoll: return "in poll()";

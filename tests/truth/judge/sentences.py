@@ -526,6 +526,8 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
      + r" has(?: open for writing)?(?: \(descriptor (?P<e>\d+) there\))?", Reading.uses_descriptor),
     (WHO + r" (?P<verb>waits for) eventfd:\d+ \(its descriptor (?P<d>\d+)\), which " + OTHER + r" has open(?: \(descriptor (?P<e>\d+) there\))?",
      Reading.uses_descriptor),
+    (WHO + r" (?P<verb>writes) to eventfd:\d+ \(its descriptor (?P<d>\d+)\), whose count has no room for the number, and which " + OTHER
+     + r" has open(?: \(descriptor (?P<e>\d+) there\))?", Reading.uses_descriptor),
     (WHO + r" (?P<verb>writes|sends) to \S+ \(its descriptor (?P<d>\d+)\), which is full and (?:which|whose other end) " + OTHER
      + r" has(?: open for reading)?(?: \(descriptor (?P<e>\d+) there\))?", Reading.uses_descriptor),
     (r"A reader gets end of file when the last writing end is closed\. These are open: (?P<l>.+)", Reading.writers),
@@ -559,7 +561,7 @@ FORMS = [(re.compile(pattern + r"\.?$"), check) for pattern, check in (
 # judge checks the cause itself.
 PLAIN = tuple(re.compile(text) for text in (
     r"fork\(\)(?: at \S+)? copied the lock in its locked state", r"The holder is known from the lock's own memory", r"A semaphore has no owner",
-    r"The lock does not record which thread that was", r"The lost (?:writer|reader) ", r"What they wait for records no owner", r"The thread that should have woken it",
+    r"The lock does not record which thread that was", r"The lost (?:writer|reader) ", r"What (?:they wait|\d+ of these threads wait|(?:thread|process) .+ waits?) for records no owner", r"The thread that should have woken it",
     r"At the fork the lock was held by another thread", r"The child has none of these", r"That thread called fork\(\): ", r"It is not known which lock, condition or future this is", r"Each of them ",
     r"None of (?:these|those|them) ", r"Other threads of the process go on", r"A rwlock does not record who its readers are", r"A rwlock counts its readers", r"A semaphore does not record who took it",
     r"The lock names thread \d+ as its owner, which this process does not have", r"fork\(\)(?: at \S+)? copied the lock as it was",
@@ -571,7 +573,7 @@ PLAIN = tuple(re.compile(text) for text in (
     r"Its ancestor, process \d+, was forked", r"An ancestor of it was forked", r"The condition variables that these threads wait for show",
     r"The round still needs at least one more thread", r"libgomp has no atfork handler", r"fork\(\)(?: at \S+)? copied libgomp's note",
     r"fork\(\)(?: at \S+)? copied the count of waiters", r"fork\(\)(?: at \S+)? copied the guard variable", r"A pthread_once_t records no owner", r"A child handler may only do what is async-signal-safe",
-    r"The kernel finds a ring that consists of fcntl\(\) locks only", r"The process that should write first needs", r"It is a guess: anybody may still open the FIFO",
+    r"The kernel finds a ring that consists of fcntl\(\) locks only", r"The (?:process|thread) that should write first needs", r"The count of an eventfd has a limit", r"It is a guess: anybody may still open the FIFO",
     r"The signal went to one of these", r"A fork inside of a parallel region looks the same", r"Before a new group of waiters can be woken", r"pthread_cond_destroy\(\) waits until", r"At the fork another thread", r"fork\(\)(?: at \S+)? copied the count of arrivals", r"It is not known which lock that is",
 ))
 
