@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -97,8 +98,20 @@ void limit_memory() {
   ::setrlimit(RLIMIT_DATA, &now);
 }
 
-// Allows this process as many descriptors as it may allow itself. libdw keeps each program and library open, and a process
-// may have mapped more of them than the usual limit of 1024.
+// Threads get stacks of the size of the limit of the stack (`ulimit -s`). If that is some gigabytes, they would not fit
+// into the memory that limit_memory() allows.
+void limit_stacks_of_threads() {
+  constexpr std::size_t kStackBytes = std::size_t{8} << 20U;
+  pthread_attr_t attributes;
+  std::size_t size = 0;
+  if (::pthread_getattr_default_np(&attributes) != 0) return;
+  const bool is_large = ::pthread_attr_getstacksize(&attributes, &size) == 0 && size > kStackBytes;
+  if (is_large && ::pthread_attr_setstacksize(&attributes, kStackBytes) == 0) ::pthread_setattr_default_np(&attributes);
+  ::pthread_attr_destroy(&attributes);
+}
+
+// Allows this process as many descriptors as it may allow itself. libdw keeps each program and library open, and a
+// process may have mapped more of them than the usual limit of 1024.
 void raise_descriptor_limit() {
   struct rlimit now {};
   if (::getrlimit(RLIMIT_NOFILE, &now) != 0 || now.rlim_cur == now.rlim_max) return;
@@ -128,6 +141,7 @@ void fail_at_exit() {
   (void)proc::give_up_changing({.is_server_asked = symbols::may_ask_servers()});
   std::atexit(fail_at_exit);
   limit_memory();
+  limit_stacks_of_threads();
   raise_descriptor_limit();
   int status = kFailed;
   try {

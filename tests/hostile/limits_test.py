@@ -12,7 +12,7 @@ LIMITS = {
     "RLIMIT_NOFILE": [3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 64],
     "RLIMIT_AS": [20_000 * KILO, 60_000 * KILO, 100_000 * KILO, 300_000 * KILO],
     "RLIMIT_DATA": [1_000 * KILO, 2_000 * KILO, 4_000 * KILO, 10_000 * KILO, 30_000 * KILO],
-    "RLIMIT_STACK": [64 * KILO, 128 * KILO, 256 * KILO, resource.RLIM_INFINITY],
+    "RLIMIT_STACK": [64 * KILO, 128 * KILO, 256 * KILO, 16 << 30, resource.RLIM_INFINITY],
     "RLIMIT_FSIZE": [0, KILO],
     "RLIMIT_CORE": [0],
 }
@@ -40,6 +40,11 @@ class Limits(unittest.TestCase):
                     self.assertNotIn("bad_alloc", done.text)
                     found += is_found
         self.assertGreater(found, 15)
+
+    def test_threads_are_stopped_although_the_limit_of_the_stack_is_large(self):
+        done = run([FORKSIGHT, "why", self.program.pid], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (16 << 30, 16 << 30)))
+        self.assertEqual(done.status, 1, done.text)
+        self.assertNotIn("could not be stopped", done.out)
 
     def test_more_files_than_the_soft_limit_of_descriptors_can_be_read(self):
         """libdw keeps the files of a process open, here at least five."""
