@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <set>
 #include <string>
 #include <system_error>
@@ -15,6 +17,7 @@
 #include "collect/run_log.hpp"
 #include "collect/trace_file.hpp"
 #include "collect/trace_reader.hpp"
+#include "files/visit_files.hpp"
 
 namespace forksight::collect {
 
@@ -27,17 +30,12 @@ struct Evidence {
   std::vector<fs::path> run_logs;
 };
 
-// Never throws: a folder that cannot be read, or vanishes meanwhile, is reported and skipped.
 void search_folder(const fs::path& folder, Evidence& evidence, std::vector<std::string>& limits) {
-  std::error_code error;
-  fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, error);
-  while (!error && at != fs::recursive_directory_iterator()) {
-    const fs::path& path = at->path();
+  std::vector<std::string> unsearched = files::visit_files(folder, [&](const fs::path& path) {
     if (path.extension() == trace::kFileSuffix) evidence.traces.push_back(path);
     if (path.filename() == kRunLogFile) evidence.run_logs.push_back(path);
-    at.increment(error);
-  }
-  if (error) limits.push_back(fmt::format("{}: not searched to its end: {}", folder.string(), error.message()));
+  });
+  std::ranges::move(unsearched, std::back_inserter(limits));
 }
 
 // Sorts the files, so that the order is the same each time, and leaves one path for each file. The user may name a file
@@ -76,6 +74,7 @@ Result<model::Model> load_run(const files::Reader& reader, const std::vector<fs:
                                trace::kFileSuffix, kRunLogFile)};
     }
   }
+  if (evidence.traces.empty() && evidence.run_logs.empty() && !model.limits.empty()) return Error{model.limits.front()};
   keep_each_file_once(evidence.traces);
   keep_each_file_once(evidence.run_logs);
 
@@ -94,10 +93,12 @@ Result<model::Model> load_run(const files::Reader& reader, const std::vector<fs:
   }
   processes.end_earlier_images();
   if (options.progress) options.progress(evidence.traces.size(), evidence.traces.size());
-  if (unreadable > 0 && unreadable == evidence.traces.size()) return Error{first_error};
+  std::optional<files::Owner> owner;  // of all run logs
   for (const fs::path& path : evidence.run_logs) {
     auto log = read_run_log(path);
     if (log) {
+      if (owner && owner->uid != log->owner.uid) log->owner = {};
+      owner = log->owner;
       merge_run_log(model, std::move(log).value());
       continue;
     }
@@ -105,7 +106,7 @@ Result<model::Model> load_run(const files::Reader& reader, const std::vector<fs:
     model.limits.push_back(log.error());
   }
   if (unreadable > 0 && unreadable == evidence.traces.size() + evidence.run_logs.size()) return Error{first_error};
-  if (options.symbolize) name_waits(model);
+  if (options.symbolize) name_waits(owner.value_or(files::Owner{}), model);
   join_look(model);
   return model;
 }

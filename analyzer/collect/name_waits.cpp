@@ -9,7 +9,7 @@
 
 namespace forksight::collect {
 
-void name_waits(model::Model& model) {
+void name_waits(const files::Owner& owner, model::Model& model) {
   using symbols::Symbolizer;
   // One symbolizer for each module, because many threads wait for the same few locks.
   std::map<std::pair<std::string, std::uint64_t>, std::unique_ptr<Symbolizer>> by_module;
@@ -21,6 +21,7 @@ void name_waits(model::Model& model) {
         symbols::Module module;
         module.path = wait.object_module;
         module.bias = wait.module_bias;
+        module.owner = owner;
         module.start = wait.module_bias;
         // The range of addresses need not be checked: the look that noted the module found the address in it.
         module.end = UINT64_MAX;

@@ -1,11 +1,12 @@
 // Finds the names of variables for which threads wait. A look from outside noted the address and its module.
 #pragma once
 
+#include "files/open_file.hpp"
 #include "model/model.hpp"
 
 namespace forksight::collect {
 
-// Fills Wait::object_name if the word is a global of a module with symbols.
-void name_waits(model::Model& model);
+// Fills Wait::object_name if the word is a global of a module with symbols. `owner`: the user who names the modules.
+void name_waits(const files::Owner& owner, model::Model& model);
 
 }  // namespace forksight::collect

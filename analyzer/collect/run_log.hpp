@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "files/open_file.hpp"
 #include "model/model.hpp"
 #include "result.hpp"
 
@@ -50,6 +51,7 @@ struct LoggedEnd {
 };
 
 struct RunLog {
+  files::Owner owner;  // of the file from which the log was read
   std::vector<std::string> command;
   std::string started_at;  // ISO 8601 with the offset from UTC
   std::string host;

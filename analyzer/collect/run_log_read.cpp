@@ -415,8 +415,9 @@ Result<RunLog> parse_run_log(std::string_view text) {
 Result<RunLog> read_run_log(const std::filesystem::path& file) {
   const auto text = files::read_text(file.string(), files::kMaxRunLogBytes);
   if (!text) return Error{text.error()};
-  auto log = parse_run_log(text.value());
+  auto log = parse_run_log(text->text);
   if (!log) return Error{fmt::format("{}: {}", file.string(), log.error())};
+  log->owner = text->owner;
   return log;
 }
 

@@ -45,7 +45,7 @@ Result<TraceFile> TraceFile::read(const files::Reader& /*reader*/, const std::fi
   if (!file && errno == EINVAL) return Error{path.string() + ": not a regular file, so not a forksight trace"};
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0) {
-    return Error{fmt::format("{}: cannot be opened: {}", path.string(), std::strerror(errno))};
+    return Error{fmt::format("{}: cannot be opened: {}", path.string(), files::reason_of(errno))};
   }
   const auto size = std::min(static_cast<std::uint64_t>(status.st_size), trace::kMaxTraceBytes);
   std::vector<std::byte> bytes(size);
@@ -58,7 +58,9 @@ Result<TraceFile> TraceFile::read(const files::Reader& /*reader*/, const std::fi
     have += static_cast<std::size_t>(got);
   }
   bytes.resize(have);
-  return parse(path.string(), std::move(bytes));
+  Result<TraceFile> parsed = parse(path.string(), std::move(bytes));
+  if (parsed) parsed->owner_ = {status.st_uid, status.st_gid, {}};
+  return parsed;
 }
 
 Result<TraceFile> TraceFile::parse(std::string name, std::vector<std::byte> bytes) {

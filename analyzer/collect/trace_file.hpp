@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collect/chain.hpp"
+#include "files/open_file.hpp"
 #include "files/reader.hpp"
 #include "forksight/abi/glibc.hpp"
 #include "forksight/trace/format.hpp"
@@ -47,6 +48,7 @@ class TraceFile {
 
   const std::string& name() const { return name_; }
   const TraceInfo& info() const { return info_; }
+  const files::Owner& owner() const { return owner_; }  // of the file
   const std::vector<TraceRecord>& records() const { return records_; }
   // The bytes of the file. Empty if its writer has not finished creating it.
   std::span<const std::byte> bytes() const { return bytes_; }
@@ -64,6 +66,7 @@ class TraceFile {
 
   bool has_gaps_ = false;
   std::string name_;
+  files::Owner owner_;
   std::vector<std::byte> bytes_;
   TraceInfo info_;
   std::vector<TraceRecord> records_;

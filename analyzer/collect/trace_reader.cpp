@@ -125,6 +125,7 @@ void TraceReader::read_module(const TraceRecord& record) {
   module.end = fixed.end;
   const auto id_bytes = std::min<std::size_t>(fixed.build_id_bytes, sizeof fixed.build_id);
   module.build_id.assign(fixed.build_id, fixed.build_id + id_bytes);
+  module.owner = trace_.file().owner();
   const model::ProcessId process = trace_.process_of(record);
   if (module.path.empty()) has_module_without_path_ = true;
   if (module.path.ends_with("/libforksight.so")) trace_.model().processes[process].shim_start = module.start;

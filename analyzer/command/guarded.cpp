@@ -13,7 +13,9 @@
 #include "command/exit_status.hpp"
 #include "command/output.hpp"
 #include "files/dead_places.hpp"
+#include "proc/reader_rights.hpp"
 #include "render/terminal.hpp"
+#include "symbols/debug_files.hpp"
 
 namespace forksight {
 namespace {
@@ -84,9 +86,9 @@ class PassedSignal {
   bool is_over_ = false;
 };
 
-bool is_crash(int signal) {
-  return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL || signal == SIGABRT;
-}
+// True if this process got a signal that asks it to end, and the child has ended for that reason. Any other signal is a
+// failure of the child: it has crashed, or the kernel has ended it because there is no more memory.
+bool is_asked_to_end(int signal) { return g_received != 0 && (signal == g_received || signal == SIGKILL); }
 
 int finish(const guard::Answer& answer, const ForwardedSignals& signals) {
   if (answer.failure == guard::Failure::kUnending) {
@@ -102,7 +104,7 @@ int finish(const guard::Answer& answer, const ForwardedSignals& signals) {
   const bool is_written = answer.out.empty() || write_out(answer.out);
   if (WIFEXITED(answer.status)) return is_written ? WEXITSTATUS(answer.status) : as_int(ExitStatus::kUnreadable);
   const int signal = WTERMSIG(answer.status);
-  if (!is_crash(signal)) {
+  if (is_asked_to_end(signal)) {
     signals.restore();
     ::signal(signal, SIG_DFL);
     ::raise(signal);
@@ -115,6 +117,8 @@ int finish(const guard::Answer& answer, const ForwardedSignals& signals) {
 
 int run_guarded(const guard::Work& work, Output output) {
   render::remember_terminals();
+  // If the size of files is limited (ulimit -f), a write fails, and the command says so.
+  ::signal(SIGXFSZ, SIG_IGN);
   const ForwardedSignals signals;
   PassedSignal passed;
   const guard::Answer answer = guard::run_child(
@@ -124,6 +128,8 @@ int run_guarded(const guard::Work& work, Output output) {
              .limit = {}});
   if (answer.has_child) return finish(answer, signals);
   signals.restore();
+  // No child could be made. This process does nothing after the work, so it can give up the same rights.
+  (void)proc::give_up_changing({.is_server_asked = symbols::may_ask_servers()});
   return guard::run_here(work);
 }
 

@@ -1,5 +1,6 @@
 // forksight: the command. Exceptions of libraries end here, as one line and an exit status.
 #include <exception>
+#include <new>
 
 #include "command/command_line.hpp"
 #include "command/exit_status.hpp"
@@ -12,6 +13,8 @@ int main(int argc, char** argv) {
   forksight::guard::parse_only_in_children();
   try {
     return forksight::run_command_line(argc, argv);
+  } catch (const std::bad_alloc&) {
+    forksight::say_error("forksight has no more memory");
   } catch (const std::exception& error) {
     forksight::say_error(error.what());
   } catch (...) {

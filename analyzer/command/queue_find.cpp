@@ -31,6 +31,16 @@ ipc::result<ipc::snapshot> look_behind(const fs::path& link) {
   return ipc::inspect(file.get());
 }
 
+ipc::result<ipc::snapshot> look_at_name(const std::string& name) {
+  struct stat status {};
+  const bool is_there = ::lstat(("/dev/shm" + name).c_str(), &status) == 0;
+  // shm_open() does not wait for the other end of a FIFO, but its other end would notice that it was opened.
+  if (is_there && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode))) {
+    return failure(ipc::errc::untrusted, fmt::format("{}: {}", name, files::reason_of(EINVAL)));
+  }
+  return ipc::inspect(name);
+}
+
 bool is_pid(const std::string& what) {
   return !what.empty() && what.find_first_not_of("0123456789") == std::string::npos;
 }
@@ -111,7 +121,7 @@ ipc::result<std::vector<ipc::snapshot>> find_queues(const files::Reader& /*reade
     for (FoundQueue& one : *found) all.push_back(std::move(one.seen));
     return all;
   }
-  auto seen = what.starts_with("/proc/") ? look_behind(what) : ipc::inspect(queue_name(what));
+  auto seen = what.starts_with("/proc/") ? look_behind(what) : look_at_name(queue_name(what));
   if (!seen) return seen.error();
   all.push_back(std::move(seen).value());
   return all;

@@ -7,6 +7,10 @@
 
 namespace forksight::files {
 
+// The memory of the process that reads for a command. The limits below keep it far smaller. This one is for what nobody has
+// thought of.
+inline constexpr std::uint64_t kMaxReaderBytes = std::uint64_t{8} << 30U;
+
 // The size of run.json. The kernel reports this size, so the limit is applied before the file is read.
 inline constexpr std::uint64_t kMaxRunLogBytes = std::uint64_t{128} << 20U;
 // Objects, lists, numbers and texts of run.json. The first limit is for all of them. The second limit is for those that
@@ -23,6 +27,9 @@ inline constexpr std::size_t kMaxRunLogProcesses = 200'000;
 inline constexpr std::uint64_t kMaxOutsideBytes = std::uint64_t{64} << 20U;
 inline constexpr std::size_t kMaxOutsideItems = 1'000'000;
 
+// How deep the subfolders of a run's folder are nested. Honest folders have two or three levels.
+inline constexpr int kMaxFolderDepth = 32;
+
 // The size of a file with debug information. The files of the largest browsers have about 5 GB.
 inline constexpr std::uint64_t kMaxDebugFileBytes = std::uint64_t{16} << 30U;
 // The unpacked size of all compressed sections of one file, according to their headers. libdw keeps all unpacked
@@ -33,6 +40,8 @@ inline constexpr std::uint64_t kMaxUnpackedBytesOfRun = std::uint64_t{2} << 30U;
 // The unpacked size of the symbol table in .gnu_debugdata. In the files of distributions, it has at most a few
 // megabytes.
 inline constexpr std::uint64_t kMaxMiniDebugBytes = std::uint64_t{64} << 20U;
+// The sum of these unpacked sizes for all files in one run of the command.
+inline constexpr std::uint64_t kMaxMiniDebugBytesOfRun = std::uint64_t{256} << 20U;
 
 // The number of sections of an ELF file. Without extended numbering, a file cannot have more.
 inline constexpr std::uint64_t kMaxSections = 65'280;
@@ -54,6 +63,12 @@ inline constexpr std::size_t kMaxUnits = 500'000;
 inline constexpr std::size_t kMaxModules = 16'384;
 // Mapped pieces of files that a core lists. vm.max_map_count is 65,530, unless it was raised.
 inline constexpr std::size_t kMaxCoreMappings = 1'000'000;
+
+// The notes of a core that are visited, and the bytes that are read for this, of all its segments together. Segments
+// may overlap, and a note may have no content, so the size of the file limits neither. The kernel writes about 5 notes
+// and at most 16 KB for each thread.
+inline constexpr std::uint64_t kMaxCoreNotes = 10'000'000;
+inline constexpr std::uint64_t kMaxCoreNoteBytes = std::uint64_t{4} << 30U;
 
 // If a mapped file is gone, it is copied out of the memory of the process. These are the limits for one file, and for
 // all files of one process.

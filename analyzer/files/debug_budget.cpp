@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 #include "files/budgets.hpp"
 
@@ -48,7 +50,43 @@ DebugVerdict judge(const struct stat& status, const ElfTables& tables, const std
   return {true, ""};
 }
 
+DebugVerdict judge_mini_debug(int fd, const ElfSection& section, const std::string& shown, std::uint64_t& spent) {
+  const auto refuse_mini = [&](const std::string& why) {
+    return DebugVerdict{false, fmt::format("{}: the symbol table in its .gnu_debugdata would unpack to {}; some of its "
+                                           "functions have no names",
+                                           shown, why)};
+  };
+  const std::optional<std::uint64_t> unpacked = find_mini_debug_bytes(fd, section);
+  if (!unpacked) return refuse_mini(fmt::format("more than {}", size_words(kMaxMiniDebugBytes)));
+  if (*unpacked > kMaxMiniDebugBytesOfRun - spent) {
+    return refuse_mini(fmt::format("{}, and those of other files took the {} that forksight unpacks",
+                                   size_words(*unpacked), size_words(kMaxMiniDebugBytesOfRun)));
+  }
+  spent += *unpacked;
+  return {true, ""};
+}
+
+// Returns nullopt if the file cannot be identified.
+std::optional<FileKey> key_of(int fd, struct stat& status) {
+  if (::fstat(fd, &status) != 0) return std::nullopt;
+  return FileKey{status.st_dev, status.st_ino, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+}
+
 }  // namespace
+
+DebugVerdict charge_mini_debug(int fd, const ElfSection& section, const std::string& shown) {
+  static std::mutex mutex;
+  static std::uint64_t spent = 0;
+  // A file may have several sections of that name.
+  static std::map<std::pair<FileKey, std::uint64_t>, DebugVerdict> known;
+  struct stat status {};
+  const auto key = key_of(fd, status);
+  if (!key) return {};
+  const std::scoped_lock lock(mutex);
+  const auto [at, is_new] = known.try_emplace({*key, section.offset});
+  if (is_new) at->second = judge_mini_debug(fd, section, shown, spent);
+  return at->second;
+}
 
 std::string size_words(std::uint64_t bytes) {
   constexpr double kGiga = 1e9;
@@ -64,10 +102,10 @@ DebugVerdict charge_debug_file(int fd, const ElfTables& tables, const std::strin
   static std::uint64_t spent = 0;
   static std::map<FileKey, DebugVerdict> known;
   struct stat status {};
-  if (::fstat(fd, &status) != 0) return {};
-  const FileKey key{status.st_dev, status.st_ino, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+  const auto key = key_of(fd, status);
+  if (!key) return {};
   const std::scoped_lock lock(mutex);
-  const auto [at, is_new] = known.try_emplace(key);
+  const auto [at, is_new] = known.try_emplace(*key);
   if (is_new) at->second = judge(status, tables, shown, is_separate, spent);
   return at->second;
 }

@@ -187,12 +187,12 @@ std::vector<std::uint8_t> read_build_id(int fd, const ElfTables& tables) {
   return {};
 }
 
-bool is_mini_debug_too_large(int fd, const ElfSection& section) {
+std::optional<std::uint64_t> find_mini_debug_bytes(int fd, const ElfSection& section) {
   constexpr std::uint64_t kMostMemory = std::uint64_t{96} << 20U;
   constexpr std::size_t kPiece = 64U << 10U;
-  if (section.size > kMaxMiniDebugBytes) return true;
+  if (section.size > kMaxMiniDebugBytes) return std::nullopt;
   lzma_stream stream = LZMA_STREAM_INIT;
-  if (lzma_stream_decoder(&stream, kMostMemory, 0) != LZMA_OK) return true;
+  if (lzma_stream_decoder(&stream, kMostMemory, 0) != LZMA_OK) return std::nullopt;
   std::vector<std::byte> packed(kPiece);
   std::vector<std::uint8_t> unpacked(kPiece);
   std::uint64_t at = section.offset;
@@ -213,7 +213,7 @@ bool is_mini_debug_too_large(int fd, const ElfSection& section) {
     sum += unpacked.size() - stream.avail_out;
   }
   lzma_end(&stream);
-  return state != LZMA_STREAM_END || sum > kMaxMiniDebugBytes;
+  return state == LZMA_STREAM_END && sum <= kMaxMiniDebugBytes ? std::optional(sum) : std::nullopt;
 }
 
 }  // namespace forksight::files

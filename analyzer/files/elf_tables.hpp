@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,7 +45,8 @@ std::vector<std::uint8_t> read_build_id(int fd, const ElfTables& tables);
 // Finds the build-id in a segment or section of notes. Empty: there is none.
 std::vector<std::uint8_t> find_build_id(std::span<const std::byte> notes, std::uint64_t alignment);
 
-// True if .gnu_debugdata unpacks to more than kMaxMiniDebugBytes, or cannot be unpacked.
-bool is_mini_debug_too_large(int fd, const ElfSection& section);
+// Returns the unpacked size of .gnu_debugdata. nullopt: it is more than kMaxMiniDebugBytes, or the section cannot be
+// unpacked.
+std::optional<std::uint64_t> find_mini_debug_bytes(int fd, const ElfSection& section);
 
 }  // namespace forksight::files

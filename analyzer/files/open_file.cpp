@@ -56,54 +56,125 @@ std::string read_link_text(int link) {
   return size > 0 ? std::string(text.data(), static_cast<std::size_t>(size)) : std::string();
 }
 
-// Opens a reference to `path`, as a process with the root folder `root` sees this path: absolute links begin at `root`,
-// and ".." does not lead out of it. openat2() with RESOLVE_IN_ROOT does the same. But Linux before 5.6 lacks it, and
-// the process that reads files of strangers may not call it (proc/reader_rights.hpp). On failure, errno is that of
-// openat(), or ELOOP: more than 40 links (the limit of Linux), or a link in a file system of the kernel.
-Descriptor open_within(const Descriptor& root, std::string path) {
+// Knows the user for whom a path is resolved. Without a user, the rights of this process decide.
+class Walker {
+ public:
+  explicit Walker(const Owner* owner) : owner_(owner) {}
+
+  bool is_checked() const { return owner_ != nullptr || follows_link_of_stranger_; }
+  bool may_search(const struct stat& folder) const { return may(folder, S_IXOTH); }
+  bool may_read(const struct stat& file) const { return may(file, S_IROTH); }
+
+  // From a link of another user on, the path is resolved for that user.
+  void note_link(const struct stat& link) {
+    if (is_checked() || link.st_uid == 0 || link.st_uid == ::geteuid()) return;
+    follows_link_of_stranger_ = true;
+    stranger_ = {link.st_uid, link.st_gid, {}};
+  }
+
+ private:
+  // `bit`: S_IROTH or S_IXOTH. The permission bits of the group and of the owner are the same ones, 3 and 6 bits
+  // higher.
+  bool may(const struct stat& status, mode_t bit) const {
+    if (!is_checked()) return true;
+    const Owner& user = follows_link_of_stranger_ ? stranger_ : *owner_;
+    if (user.uid == 0) return true;
+    if (status.st_uid == user.uid) return (status.st_mode & (bit << 6U)) != 0;
+    const bool is_in_group =
+        status.st_gid == user.gid || std::ranges::find(user.groups, status.st_gid) != user.groups.end();
+    return (status.st_mode & (is_in_group ? bit << 3U : bit)) != 0;
+  }
+
+  const Owner* owner_;
+  bool follows_link_of_stranger_ = false;
+  Owner stranger_;
+};
+
+struct Place {
+  Descriptor file;
+  struct stat status {};
+};
+
+// Opens a reference to `path` in the way in which a process with the root folder `root` sees it: absolute links begin
+// at `root`, and ".." does not lead out of it. openat2() with RESOLVE_IN_ROOT does the same. But Linux before 5.6 lacks
+// it, and the process that reads files of strangers may not call it (proc/reader_rights.hpp). On failure, errno is that
+// of openat(), or EPERM: the walker's user may not search a folder; or ELOOP: more than 40 links (the limit of Linux),
+// or a link in a file system of the kernel.
+Descriptor open_within(Descriptor root, std::string path, Walker& walker) {
   constexpr int kMostLinks = 40;
-  // the folders from the one below `root` to the current one
-  std::vector<Descriptor> folders;
+  // the root, and then the folders from the one below it to the current one
+  std::vector<Place> folders(1);
+  folders.front().file = std::move(root);
+  if (::fstat(folders.front().file.get(), &folders.front().status) != 0) return {};
   int links = 0;
   for (std::size_t at = 0; at < path.size();) {
     const std::size_t end = std::min(path.find('/', at), path.size());
     const std::string name = path.substr(at, end - at);
     at = end + 1;
-    if (name.empty() || name == ".") continue;
+    if (name.empty()) continue;
+    if (S_ISDIR(folders.back().status.st_mode) && !walker.may_search(folders.back().status)) {
+      errno = EPERM;
+      return {};
+    }
+    if (name == ".") continue;
     if (name == "..") {
-      if (!folders.empty()) folders.pop_back();
+      if (folders.size() > 1) folders.pop_back();
       continue;
     }
-    const int current = folders.empty() ? root.get() : folders.back().get();
-    Descriptor next(::openat(current, name.c_str(), kPlace | O_NOFOLLOW));
-    struct stat status {};
-    if (!next || ::fstat(next.get(), &status) != 0) return {};
-    if (!S_ISLNK(status.st_mode)) {
+    Place next{Descriptor(::openat(folders.back().file.get(), name.c_str(), kPlace | O_NOFOLLOW))};
+    if (!next.file || ::fstat(next.file.get(), &next.status) != 0) return {};
+    if (!S_ISLNK(next.status.st_mode)) {
       folders.push_back(std::move(next));
       continue;
     }
-    if (++links > kMostLinks || is_of_kernel(next.get())) {
+    if (++links > kMostLinks || is_of_kernel(next.file.get())) {
       errno = ELOOP;
       return {};
     }
-    const std::string target = read_link_text(next.get());
+    walker.note_link(next.status);
+    const std::string target = read_link_text(next.file.get());
     if (target.empty()) return {};
-    if (target.front() == '/') folders.clear();
+    if (target.front() == '/') folders.resize(1);
     path = target + "/" + (at < path.size() ? path.substr(at) : "");
     at = 0;
   }
-  if (!folders.empty()) return std::move(folders.back());
-  return Descriptor(::openat(root.get(), ".", kPlace));
+  if (folders.size() > 1) return std::move(folders.back().file);
+  return Descriptor(::openat(folders.front().file.get(), ".", kPlace));
+}
+
+// Returns the path with which the kernel names the open file.
+std::string kernel_path(int fd) {
+  std::array<char, PATH_MAX> text;
+  const ssize_t size = ::readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), text.data(), text.size());
+  return size > 0 ? std::string(text.data(), static_cast<std::size_t>(size)) : std::string();
 }
 
 // Opens only a reference to the file (O_PATH), which has no effect on the file itself.
-Descriptor open_place(const std::string& path) {
+Descriptor open_place(const std::string& path, Walker& walker) {
   std::string root;
   std::string rest;
-  if (!split_at_root(path, root, rest)) return Descriptor(::open(path.c_str(), kPlace));
-  const Descriptor folder(::open(root.c_str(), kPlace | O_DIRECTORY));
-  if (!folder) return {};
-  return open_within(folder, rest);
+  if (split_at_root(path, root, rest)) {
+    Descriptor folder(::open(root.c_str(), kPlace | O_DIRECTORY));
+    if (!folder) return {};
+    return open_within(std::move(folder), rest, walker);
+  }
+  Descriptor direct(::open(path.c_str(), kPlace));
+  // A path such as /proc/17/exe leads to a file that a process has opened.
+  if (!direct || path.starts_with("/proc/")) return direct;
+  const std::string found = kernel_path(direct.get());
+  // If /proc is not mounted, this process cannot read the file of another one either.
+  if (found.empty() || (found == path && !walker.is_checked())) return direct;
+  std::array<char, PATH_MAX> here;
+  std::string whole = path;
+  if (!path.starts_with('/')) {
+    if (::getcwd(here.data(), here.size()) == nullptr || here[0] != '/') return direct;
+    whole = std::string(here.data()) + "/" + path;
+  }
+  Descriptor top(::open("/", kPlace | O_DIRECTORY));
+  if (!top) return {};
+  Descriptor walked = open_within(std::move(top), whole, walker);
+  // A link of root in /dev may lead to a link in /proc.
+  return walked || errno != ELOOP || walker.is_checked() ? std::move(walked) : std::move(direct);
 }
 
 bool is_same(const struct stat& one, const struct stat& other) {
@@ -124,22 +195,49 @@ int open_again(int place, const std::string& path, const struct stat& status) {
   return -1;
 }
 
-template <class MayRead>
-Descriptor open_checked(const std::string& path, const MayRead& may_read) {
+// True for /proc/17/exe and a path like /proc/17/map_files/7f00-7f10. They always lead to the mapped file. On overlayfs
+// and btrfs, the numbers in /proc/PID/maps do not show this.
+bool is_mapped_link(std::string_view path) {
+  constexpr std::string_view kProc = "/proc/";
+  if (!path.starts_with(kProc)) return false;
+  const std::size_t end = path.find_first_not_of("0123456789", kProc.size());
+  if (end == std::string_view::npos || end == kProc.size()) return false;
+  const std::string_view entry = path.substr(end);
+  constexpr std::string_view kMapped = "/map_files/";
+  return entry == "/exe" || (entry.starts_with(kMapped) && entry.find('/', kMapped.size()) == std::string_view::npos);
+}
+
+// `owner`: see open_for(); null: the rights of this process decide. `mapped`: a file that may be opened in any case.
+Descriptor open_checked(const std::string& path, const Owner* owner, const MappedFile* mapped) {
   if (is_dead_path(path)) {
     errno = ETIMEDOUT;
     return {};
   }
-  const Descriptor place = open_place(path);
-  if (!place) return {};
+  const bool is_limited = ::geteuid() == 0 && owner != nullptr && owner->uid != 0;
   struct stat status {};
-  if (::fstat(place.get(), &status) != 0) return {};
+  Walker walker(nullptr);
+  Descriptor place;
+  if (mapped != nullptr || !is_limited) {
+    place = open_place(path, walker);
+    if (place && ::fstat(place.get(), &status) != 0) return {};
+  }
+  const auto has_numbers = [&] {
+    return status.st_ino == mapped->inode && major(status.st_dev) == mapped->major &&
+           minor(status.st_dev) == mapped->minor;
+  };
+  const bool is_it = place && mapped != nullptr && (is_mapped_link(path) || has_numbers());
+  if (is_limited && !is_it) {
+    walker = Walker(owner);
+    place = open_place(path, walker);
+    if (place && ::fstat(place.get(), &status) != 0) return {};
+  }
+  if (!place) return {};
   if (!S_ISREG(status.st_mode) || is_of_kernel(place.get())) {
     errno = EINVAL;
     return {};
   }
-  if (!may_read(status)) {
-    errno = EACCES;
+  if (!is_it && !walker.may_read(status)) {
+    errno = EPERM;
     return {};
   }
   return Descriptor(open_again(place.get(), path, status));
@@ -147,27 +245,23 @@ Descriptor open_checked(const std::string& path, const MayRead& may_read) {
 
 }  // namespace
 
-Descriptor open_regular(const std::string& path) {
-  return open_checked(path, [](const struct stat&) { return true; });
-}
+Descriptor open_regular(const std::string& path) { return open_checked(path, nullptr, nullptr); }
 
-Descriptor open_mapped(const std::string& path, const std::optional<MappedFile>& mapped) {
+Descriptor open_for(const Owner& owner, const std::string& path) { return open_checked(path, &owner, nullptr); }
+
+Descriptor open_mapped(const Owner& owner, const std::string& path, const std::optional<MappedFile>& mapped) {
   if (mapped && is_dead_device(fmt::format("{:02x}:{:02x}", mapped->major, mapped->minor))) {
     errno = ETIMEDOUT;
     return {};
   }
-  return open_checked(path, [&](const struct stat& status) {
-    if (!mapped || ::geteuid() != 0) return true;
-    const bool is_it = status.st_ino == mapped->inode && major(status.st_dev) == mapped->major &&
-                       minor(status.st_dev) == mapped->minor;
-    return is_it || (status.st_mode & S_IROTH) != 0;
-  });
+  return open_checked(path, &owner, mapped ? &*mapped : nullptr);
 }
 
 std::string reason_of(int error) {
   switch (error) {
     case EINVAL: return "not a regular file";
     case ETIMEDOUT: return "its file system does not answer";
+    case EPERM: return "another user names this file, and may not read it";
     default: return std::strerror(error);
   }
 }
@@ -183,7 +277,7 @@ std::size_t read_at(int fd, std::uint64_t offset, std::span<std::byte> bytes) {
   return done;
 }
 
-Result<std::string> read_text(const std::string& path, std::uint64_t limit) {
+Result<OwnedText> read_text(const std::string& path, std::uint64_t limit) {
   const Descriptor file = open_regular(path);
   if (!file) return Error{fmt::format("{}: {}", path, reason_of(errno))};
   struct stat status {};
@@ -194,7 +288,7 @@ Result<std::string> read_text(const std::string& path, std::uint64_t limit) {
   }
   std::string text(size, '\0');
   text.resize(read_at(file.get(), 0, std::as_writable_bytes(std::span(text))));
-  return text;
+  return OwnedText{std::move(text), {status.st_uid, status.st_gid, {}}};
 }
 
 }  // namespace forksight::files

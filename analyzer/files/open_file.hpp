@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "files/descriptor.hpp"
 #include "result.hpp"
@@ -22,25 +23,44 @@ struct MappedFile {
   std::uint64_t inode = 0;
 };
 
+// A user whose process, core or trace names files. A report about them may contain only what this user may read.
+struct Owner {
+  uid_t uid = 65534;  // the user "nobody"
+  gid_t gid = 65534;
+  std::vector<gid_t> groups = {};  // further groups of the user
+};
+
+// The caller of the command, who may read everything that forksight may read.
+inline const Owner kCaller{0, 0, {}};
+
 // Opens a regular file for reading. Never opens a device, a FIFO, a socket or a folder, nor a file of /proc, /sys and
 // other file systems of the kernel, not even through a link. A path below /proc/PID/root is resolved within that root:
 // absolute links stay inside the root. On failure, the descriptor is empty and errno has the reason. EINVAL: this is
-// not a regular file. ETIMEDOUT: its file system does not answer.
+// not a regular file. ETIMEDOUT: its file system does not answer. EPERM: a link of another user leads to the file, and
+// that user may not read it. (A link of root or of the caller may lead to any file.)
 Descriptor open_regular(const std::string& path);
 
-// The same for the file of a mapping. If forksight runs as root, a file other than the mapped one is opened only if
-// everybody may read it (else EACCES). So a link that replaces a library cannot make root read a secret. Other files
-// must be accepted, because some file systems (overlayfs, btrfs) show other numbers in /proc/PID/maps than in `stat`.
-Descriptor open_mapped(const std::string& path, const std::optional<MappedFile>& mapped);
+// The same for a path that a process, core or trace of `owner` names. If forksight runs as root, the file is opened
+// only if `owner` may read it, and may search each folder of the path (else EPERM). So nobody can make root open a
+// secret. The permission bits decide. Access control lists are not read.
+Descriptor open_for(const Owner& owner, const std::string& path);
 
-// Returns the words for an errno of the functions above: "not a regular file" for EINVAL, and those of strerror() for
-// all other values.
+// The same for the file of a mapping. The mapped file itself may always be opened. Other files must be accepted, too,
+// because some file systems (overlayfs, btrfs) show other numbers in /proc/PID/maps than in `stat`.
+Descriptor open_mapped(const Owner& owner, const std::string& path, const std::optional<MappedFile>& mapped);
+
+// Returns the words for an errno of the functions above. For most values, they are those of strerror().
 std::string reason_of(int error);
 
 // Reads with pread until `bytes` is full or the file ends. Returns the number of bytes that were read.
 std::size_t read_at(int fd, std::uint64_t offset, std::span<std::byte> bytes);
 
+struct OwnedText {
+  std::string text;
+  Owner owner;  // of the file
+};
+
 // Reads a regular file of at most `limit` bytes. An error is one sentence.
-Result<std::string> read_text(const std::string& path, std::uint64_t limit);
+Result<OwnedText> read_text(const std::string& path, std::uint64_t limit);
 
 }  // namespace forksight::files

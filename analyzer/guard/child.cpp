@@ -3,29 +3,37 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <map>
+#include <new>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "files/budgets.hpp"
 #include "files/dead_places.hpp"
 #include "guard/find_libc.hpp"
 #include "proc/blocked_call.hpp"
 #include "proc/mappings.hpp"
 #include "proc/own_process.hpp"
 #include "proc/proc_fs.hpp"
+#include "proc/proc_text.hpp"
 #include "proc/reader_rights.hpp"
 #include "symbols/debug_files.hpp"
 
@@ -76,6 +84,50 @@ void close_pipe(const std::optional<Pipe>& pipe) {
 
 void say(const char* what) { fmt::print(stderr, "forksight: error: {}\n", what); }
 
+// Limits the memory of this process to kMaxReaderBytes more than it has now. With a sanitizer it has terabytes.
+void limit_memory() {
+  constexpr std::uint64_t kKilo = 1024;
+  const std::string status = proc::read_file("/proc/self/status").text;
+  const std::string_view field = proc::find_field(status, "VmData").value_or("");
+  const auto used = proc::parse_decimal(field.substr(0, field.find(' ')));
+  struct rlimit now {};
+  if (!used || *used < 0 || ::getrlimit(RLIMIT_DATA, &now) != 0) return;
+  const rlim_t most = static_cast<rlim_t>(*used) * kKilo + files::kMaxReaderBytes;
+  now.rlim_cur = std::min(now.rlim_cur, most);
+  now.rlim_max = std::min(now.rlim_max, most);
+  ::setrlimit(RLIMIT_DATA, &now);
+}
+
+// Threads get stacks of the size of the limit of the stack (`ulimit -s`). If that is some gigabytes, they would not fit
+// into the memory that limit_memory() allows.
+void limit_stacks_of_threads() {
+  constexpr std::size_t kStackBytes = std::size_t{8} << 20U;
+  pthread_attr_t attributes;
+  std::size_t size = 0;
+  if (::pthread_getattr_default_np(&attributes) != 0) return;
+  const bool is_large = ::pthread_attr_getstacksize(&attributes, &size) == 0 && size > kStackBytes;
+  if (is_large && ::pthread_attr_setstacksize(&attributes, kStackBytes) == 0) ::pthread_setattr_default_np(&attributes);
+  ::pthread_attr_destroy(&attributes);
+}
+
+// Allows this process as many descriptors as it may allow itself. libdw keeps each program and library open, and a
+// process may have mapped more of them than the usual limit of 1024.
+void raise_descriptor_limit() {
+  struct rlimit now {};
+  if (::getrlimit(RLIMIT_NOFILE, &now) != 0 || now.rlim_cur == now.rlim_max) return;
+  now.rlim_cur = now.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &now);
+}
+
+// A library that finds no more memory may call exit(1): libdw does. Without this function, the caller of the command
+// would take status 1 for "something found".
+void fail_at_exit() {
+  say("a library has ended the process that reads files and memory for forksight; libdw does so if there is no more "
+      "memory");
+  std::fflush(stderr);
+  ::_exit(kFailed);
+}
+
 [[noreturn]] void be_child(pid_t parent, const Pipe& out, const Pipe& error, const Work& work) {
   proc::set_guard(parent);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -87,9 +139,15 @@ void say(const char* what) { fmt::print(stderr, "forksight: error: {}\n", what);
   ::dup2(error.write, STDERR_FILENO);
   ::syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0);
   (void)proc::give_up_changing({.is_server_asked = symbols::may_ask_servers()});
+  std::atexit(fail_at_exit);
+  limit_memory();
+  limit_stacks_of_threads();
+  raise_descriptor_limit();
   int status = kFailed;
   try {
     status = ReaderMaker::call(work);
+  } catch (const std::bad_alloc&) {
+    say("the process that reads files and memory for forksight has no more memory");
   } catch (const std::exception& failure) {
     say(failure.what());
   } catch (...) {
@@ -102,7 +160,7 @@ void say(const char* what) { fmt::print(stderr, "forksight: error: {}\n", what);
 
 // Appends what can be read now. Returns false if there is nothing, or if the other end is closed.
 bool drain(int fd, std::string& text) {
-  std::array<char, 1U << 16U> piece;
+  std::array<char, 1U << 13U> piece;  // small, because the limit of the stack may be low
   const ssize_t got = ::read(fd, piece.data(), piece.size());
   if (got > 0) text.append(piece.data(), static_cast<std::size_t>(got));
   return got > 0 || (got < 0 && errno == EINTR);
@@ -289,8 +347,10 @@ std::string describe_failure(const Answer& answer) {
   }
   if (!WIFSIGNALED(answer.status)) return "";
   const int signal = WTERMSIG(answer.status);
-  return fmt::format("the process that reads files and memory for forksight was ended by signal {} ({})", signal,
-                     ::strsignal(signal));
+  return fmt::format(
+      "the process that reads files and memory for forksight was ended by signal {} ({}){}", signal,
+      ::strsignal(signal),
+      signal == SIGKILL ? "; the kernel sends it if the machine or the container has no more memory" : "");
 }
 
 }  // namespace forksight::guard

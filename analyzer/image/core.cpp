@@ -39,8 +39,8 @@ void for_each_piece(const Program& program, const std::vector<CoreMapping>& file
   }
 }
 
-std::vector<Program> find_programs(const CoreMemory& memory, const std::vector<CoreMapping>& files,
-                                   std::vector<std::string>& limits) {
+std::vector<Program> find_programs(const files::Owner& owner, const CoreMemory& memory,
+                                   const std::vector<CoreMapping>& files, std::vector<std::string>& limits) {
   std::vector<Program> programs;
   for (const CoreMapping& file : files) {
     if (file.offset != 0) continue;
@@ -51,7 +51,7 @@ std::vector<Program> find_programs(const CoreMemory& memory, const std::vector<C
     }
     auto head = read_mapped_head(memory, file.start);
     const bool is_in_core = memory.value<std::uint32_t>(file.start).has_value();
-    if (!is_in_core) head = read_file_head(without_deleted(file.path));
+    if (!is_in_core) head = read_file_head(owner, without_deleted(file.path));
     if (!head) continue;
     if (!is_in_core) {
       limits.push_back(fmt::format(
@@ -80,7 +80,7 @@ std::string hex(const std::vector<std::uint8_t>& id) {
 
 // Returns the reason why `exe` cannot be the program of this core; "" if it can.
 std::string find_mismatch(const std::string& core, const std::string& exe, const Program* main) {
-  const auto given = read_file_head(exe);
+  const auto given = read_file_head(files::kCaller, exe);
   if (!given) return fmt::format("{}: is not a readable x86-64 program", exe);
   if (main == nullptr || !main->is_in_core || given->is_same_file(main->head)) return "";
   return fmt::format("{}: is not a core of {}: the build-ids differ ({} and {})", core, exe, hex(main->head.build_id),
@@ -195,6 +195,12 @@ std::vector<std::string> find_cmdline(const Image& image, const CoreNotes& notes
   return arguments;
 }
 
+// Returns the user whose process was dumped. systemd-coredump stores cores as root. Such a core names the user.
+files::Owner owner_of(const CoreFile& file, const CoreNotes& notes) {
+  const files::Owner& of_file = file.owner();
+  return of_file.uid != 0 ? of_file : files::Owner{notes.uid, notes.gid, {}};
+}
+
 void add_threads(Image& image, const CoreNotes& notes) {
   image.pid = notes.pid;
   image.ppid = notes.ppid;
@@ -230,32 +236,34 @@ Result<Image> open_core(const std::string& path, const CoreOptions& options) {
   if (notes.files.empty()) {
     image.limits.push_back(fmt::format("{}: does not say which files were mapped, so its frames have no names", path));
   }
-  const std::vector<Program> programs = find_programs(*memory, notes.files, image.limits);
+  const files::Owner owner = owner_of(memory->file(), notes);
+  const std::vector<Program> programs = find_programs(owner, *memory, notes.files, image.limits);
   const Program* const main = find_main_program(programs, notes);
   if (!options.exe.empty()) {
     if (std::string mismatch = find_mismatch(path, options.exe, main); !mismatch.empty()) return Error{mismatch};
   }
   bool is_main_found = false;
   for (const Program& program : programs) {
-    std::vector<std::string> places{without_deleted(program.path)};
-    if (&program == main && !options.exe.empty()) places.insert(places.begin(), options.exe);
-    const auto place = std::find_if(places.begin(), places.end(), [&](const std::string& candidate) {
-      const auto head = read_file_head(candidate);
+    std::vector<FilePlace> places{{without_deleted(program.path), owner}};
+    if (&program == main && !options.exe.empty()) places.insert(places.begin(), {options.exe, files::kCaller});
+    const auto place = std::find_if(places.begin(), places.end(), [&](const FilePlace& candidate) {
+      const auto head = read_file_head(candidate.owner, candidate.path);
       return head && head->is_same_file(program.head);
     });
     if (place == places.end()) continue;
     is_main_found = is_main_found || &program == main;
-    for_each_piece(program, notes.files,
-                   [&](const CoreMapping& piece) { memory->add_file(piece.start, piece.end, piece.offset, *place); });
+    for_each_piece(program, notes.files, [&](const CoreMapping& piece) {
+      memory->add_file(piece.start, piece.end, piece.offset, place->owner, place->path);
+    });
   }
 
   image.memory = memory;
   image.mappings = merge_mappings(*memory, notes, programs);
   image.modules = find_modules(
-      *memory, image.mappings,
+      owner, *memory, image.mappings,
       [&](const proc::Mapping& mapping) {
         const bool is_main = main != nullptr && mapping.start == main->start && !options.exe.empty();
-        return is_main ? std::vector<std::string>{options.exe} : std::vector<std::string>{};
+        return is_main ? std::vector<FilePlace>{{options.exe, files::kCaller}} : std::vector<FilePlace>{};
       },
       image.limits);
   image.exe = main != nullptr ? without_deleted(main->path) : notes.name;

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "files/budgets.hpp"
+#include "files/debug_budget.hpp"
 #include "files/open_file.hpp"
 
 namespace forksight::image {
@@ -86,6 +88,7 @@ bool is_needed(std::uint32_t type) {
 CoreFile::CoreFile(CoreFile&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)),
       size_(other.size_),
+      owner_(std::move(other.owner_)),
       missing_bytes_(other.missing_bytes_),
       segments_(std::move(other.segments_)),
       notes_(std::move(other.notes_)) {}
@@ -136,6 +139,11 @@ void CoreFile::add_notes(std::uint64_t offset, std::uint64_t size) {
       start = at;
       there = read(offset + at, window);
       if (there < sizeof head) return;
+      note_bytes_read_ += there;
+    }
+    if (++notes_visited_ > files::kMaxCoreNotes || note_bytes_read_ > files::kMaxCoreNoteBytes) {
+      has_too_many_notes_ = true;
+      return;
     }
     std::memcpy(&head, window.data() + (at - start), sizeof head);
     const std::uint64_t bytes = std::min(sizeof head + padded(head.n_namesz) + padded(head.n_descsz), size - at);
@@ -164,7 +172,10 @@ Result<CoreFile> CoreFile::open(const std::string& path) {
   const int fd = opened.release();
   CoreFile file(fd);
   struct stat status {};
-  if (::fstat(fd, &status) == 0) file.size_ = static_cast<std::uint64_t>(status.st_size);
+  if (::fstat(fd, &status) == 0) {
+    file.size_ = static_cast<std::uint64_t>(status.st_size);
+    file.owner_ = {status.st_uid, status.st_gid, {}};
+  }
   Elf64_Ehdr header{};
   const std::size_t got = file.read(0, std::as_writable_bytes(std::span(&header, 1)));
   std::string head(got, '\0');
@@ -175,6 +186,10 @@ Result<CoreFile> CoreFile::open(const std::string& path) {
   const auto table = file.read_table(path, header);
   if (!table) return Error{table.error()};
   for (const Elf64_Phdr& entry : table.value()) file.add(entry);
+  if (file.has_too_many_notes_) {
+    return Error{fmt::format("{}: is damaged: it has more than {} notes, or more than {} of them", path,
+                             files::kMaxCoreNotes, files::size_words(files::kMaxCoreNoteBytes))};
+  }
   std::stable_sort(file.segments_.begin(), file.segments_.end(),
                    [](const Segment& a, const Segment& b) { return a.start < b.start; });
   std::uint64_t end = 0;

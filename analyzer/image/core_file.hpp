@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "files/open_file.hpp"
 #include "result.hpp"
 
 namespace forksight::image {
@@ -33,6 +34,7 @@ class CoreFile {
   const std::vector<Segment>& segments() const { return segments_; }  // ascending, without overlaps
   // The notes about threads, the process, its files and its auxiliary vector, one after the other.
   const std::vector<std::byte>& notes() const { return notes_; }
+  const files::Owner& owner() const { return owner_; }            // of the file
   std::uint64_t missing_bytes() const { return missing_bytes_; }  // bytes that the headers list and the file lacks
 
   // Returns the number of bytes read. Uses pread: if the file is truncated meanwhile, the read is short. A mapping
@@ -47,6 +49,10 @@ class CoreFile {
 
   int fd_;
   std::uint64_t size_ = 0;
+  files::Owner owner_;
+  std::uint64_t notes_visited_ = 0;
+  std::uint64_t note_bytes_read_ = 0;
+  bool has_too_many_notes_ = false;
   std::uint64_t missing_bytes_ = 0;
   std::vector<Segment> segments_;
   std::vector<std::byte> notes_;

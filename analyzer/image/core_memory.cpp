@@ -28,9 +28,10 @@ CoreMemory::~CoreMemory() {
   }
 }
 
-void CoreMemory::add_file(std::uint64_t start, std::uint64_t end, std::uint64_t offset, const std::string& path) {
+void CoreMemory::add_file(std::uint64_t start, std::uint64_t end, std::uint64_t offset, const files::Owner& owner,
+                          const std::string& path) {
   const auto [opened, is_new] = opened_.try_emplace(path, -1);
-  if (is_new) opened->second = files::open_regular(path).release();
+  if (is_new) opened->second = files::open_for(owner, path).release();
   if (opened->second < 0) return;
   const auto after =
       std::upper_bound(backings_.begin(), backings_.end(), start,

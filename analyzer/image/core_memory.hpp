@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "files/open_file.hpp"
 #include "image/core_file.hpp"
 #include "image/memory.hpp"
 
@@ -22,8 +23,10 @@ class CoreMemory final : public Memory {
 
   const CoreFile& file() const { return file_; }
   // After this call, pages between `start` and `end` that the core leaves out are read from the file at `path`, from
-  // `offset` on. The file must be the one that was mapped. No other thread may read meanwhile.
-  void add_file(std::uint64_t start, std::uint64_t end, std::uint64_t offset, const std::string& path);
+  // `offset` on. The file must be the one that was mapped. `owner`: see files::open_for(). No other thread may read
+  // meanwhile.
+  void add_file(std::uint64_t start, std::uint64_t end, std::uint64_t offset, const files::Owner& owner,
+                const std::string& path);
 
  private:
   struct Backing {

@@ -50,6 +50,8 @@ void decode_process(std::span<const std::byte> bytes, CoreNotes& notes) {
   notes.pid = std::max(info->pr_pid, 0);
   notes.ppid = std::max(info->pr_ppid, 0);
   notes.group = std::max(info->pr_pgrp, 0);
+  notes.uid = info->pr_uid;
+  notes.gid = info->pr_gid;
   notes.name = text_of(info->pr_fname, sizeof info->pr_fname);
   notes.arguments = text_of(info->pr_psargs, sizeof info->pr_psargs);
   while (notes.arguments.ends_with(' ')) notes.arguments.pop_back();

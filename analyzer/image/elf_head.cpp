@@ -75,8 +75,9 @@ std::optional<ElfHead> read_mapped_head(const Memory& memory, std::uint64_t star
       true);
 }
 
-std::optional<ElfHead> read_file_head(const std::string& path, const std::optional<files::MappedFile>& mapped) {
-  const files::Descriptor file = files::open_mapped(path, mapped);
+std::optional<ElfHead> read_file_head(const files::Owner& owner, const std::string& path,
+                                      const std::optional<files::MappedFile>& mapped) {
+  const files::Descriptor file = files::open_mapped(owner, path, mapped);
   if (!file) return std::nullopt;
   return read_head(
       [&](std::uint64_t offset, std::span<std::byte> bytes) { return files::read_at(file.get(), offset, bytes); },

@@ -31,9 +31,10 @@ struct ElfHead {
 
 // Reads the head of the file whose first byte is mapped at `start`. nullopt: this is not an x86-64 ELF file.
 std::optional<ElfHead> read_mapped_head(const Memory& memory, std::uint64_t start);
-// Reads the head of the file at `path`. `mapped`: the file that a process has mapped. If it is given, the file at
-// `path` must be that file, see files::open_mapped().
-std::optional<ElfHead> read_file_head(const std::string& path, const std::optional<files::MappedFile>& mapped = {});
+// Reads the head of the file at `path`, which a process or core of `owner` names. `mapped`: the file that a process has
+// mapped. See files::open_mapped().
+std::optional<ElfHead> read_file_head(const files::Owner& owner, const std::string& path,
+                                      const std::optional<files::MappedFile>& mapped = {});
 
 // Reconstructs the file from its mapped parts. The copy lacks what was not mapped, which is mostly its sections. Its
 // writable part has the changes that the process made. The copy is good enough for exported names and for unwinding.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <unordered_map>
 
 #include "image/live_memory.hpp"
@@ -101,7 +102,13 @@ Result<Image> open_live(std::int32_t pid, const LiveOptions& options) {
   if (!stat || guide == 0) return Error{gone(pid)};
   const auto memory = LiveMemory::open(guide);
   if (!memory) return Error{errno == ENOENT || errno == ESRCH ? gone(pid) : explain_refusal(pid)};
-  if (!proc::runs_x86_64(guide)) {
+  const std::optional<bool> is_known_code = proc::runs_x86_64(guide);
+  if (!is_known_code) {
+    const std::string failure = proc::find_resource_failure();
+    if (failure.empty()) return Error{gone(pid)};
+    return Error{fmt::format("process {}: neither its program nor its mappings can be read: {}", pid, failure)};
+  }
+  if (!*is_known_code) {
     return Error{fmt::format("process {}: its program is not x86-64 code; forksight reads only x86-64", pid)};
   }
 
@@ -113,14 +120,16 @@ Result<Image> open_live(std::int32_t pid, const LiveOptions& options) {
   image.cmdline = proc::read_cmdline(guide);
   image.memory = memory;
   image.mappings = read_mappings(guide);
+  const files::Owner owner = proc::owner_of(guide);
   image.modules = find_modules(
-      *memory, image.mappings,
+      owner, *memory, image.mappings,
       [&](const proc::Mapping& mapping) {
         const std::string path = without_deleted(mapping.path);
-        std::vector<std::string> places;
-        if (path == image.exe) places.push_back(proc::proc_path(guide, "exe"));
-        places.push_back(proc::proc_path(guide, "root") + path);
-        places.push_back(proc::proc_path(guide, fmt::format("map_files/{:x}-{:x}", mapping.start, mapping.end)));
+        std::vector<FilePlace> places;
+        if (path == image.exe) places.push_back({proc::proc_path(guide, "exe"), owner});
+        places.push_back({proc::proc_path(guide, "root") + path, owner});
+        places.push_back(
+            {proc::proc_path(guide, fmt::format("map_files/{:x}-{:x}", mapping.start, mapping.end)), owner});
         return places;
       },
       image.limits);

@@ -57,8 +57,9 @@ std::string without_deleted(const std::string& path) {
   return path.ends_with(kDeleted) ? path.substr(0, path.size() - kDeleted.size()) : path;
 }
 
-std::vector<symbols::Module> find_modules(const Memory& memory, const std::vector<proc::Mapping>& mappings,
-                                          const OtherPlaces& other_places, std::vector<std::string>& limits) {
+std::vector<symbols::Module> find_modules(const files::Owner& owner, const Memory& memory,
+                                          const std::vector<proc::Mapping>& mappings, const OtherPlaces& other_places,
+                                          std::vector<std::string>& limits) {
   std::vector<symbols::Module> modules;
   std::size_t copied = 0;
   std::size_t heads = 0;
@@ -83,12 +84,14 @@ std::vector<symbols::Module> find_modules(const Memory& memory, const std::vecto
     module.mapped = mapped_file(mapping);
 
     bool is_found = false;
-    std::vector<std::string> places = other_places(mapping);
-    if (!is_vdso) places.insert(places.begin(), module.path);
-    for (const std::string& place : places) {
-      const auto found = read_file_head(place, module.mapped);
+    module.owner = owner;
+    std::vector<FilePlace> places = other_places(mapping);
+    if (!is_vdso) places.insert(places.begin(), {module.path, owner});
+    for (const FilePlace& place : places) {
+      const auto found = read_file_head(place.owner, place.path, module.mapped);
       if (!found || !found->is_same_file(*head)) continue;
-      if (place != module.path) module.file = place;
+      if (place.path != module.path) module.file = place.path;
+      module.owner = place.owner;
       is_found = true;
       break;
     }
@@ -118,7 +121,7 @@ abi::Libc find_libc(const std::vector<symbols::Module>& modules, const std::stri
   const auto of = [](const symbols::Module& module) {
     if (module.bytes) return libc::read_libc(*module.bytes);
     const std::string& place = module.file.empty() ? module.path : module.file;
-    const auto head = read_file_head(place, module.mapped);
+    const auto head = read_file_head(module.owner, place, module.mapped);
     return head && head->build_id == module.build_id ? libc::read_libc_file(place) : abi::Libc{};
   };
   const auto shared = std::ranges::find_if(modules, libc::is_libc_name, &symbols::Module::path);

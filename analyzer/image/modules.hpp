@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "files/open_file.hpp"
 #include "forksight/abi/glibc.hpp"
 #include "image/memory.hpp"
 #include "proc/proc_text.hpp"
@@ -13,14 +14,20 @@
 
 namespace forksight::image {
 
+struct FilePlace {
+  std::string path;
+  files::Owner owner;  // the user who names the path
+};
+
 // Other places where the file of a mapping may be, besides its path. The best place comes first.
-using OtherPlaces = std::function<std::vector<std::string>(const proc::Mapping&)>;
+using OtherPlaces = std::function<std::vector<FilePlace>(const proc::Mapping&)>;
 
 // Returns a module for each ELF file whose code is mapped, in ascending order. For [vdso], and for each file that
 // cannot be found unchanged, the module contains the file's bytes, copied from memory. If they cannot be copied, the
-// symbolizer or a limit says that the frames have no names.
-std::vector<symbols::Module> find_modules(const Memory& memory, const std::vector<proc::Mapping>& mappings,
-                                          const OtherPlaces& other_places, std::vector<std::string>& limits);
+// symbolizer or a limit says that the frames have no names. `owner`: the user whose process or core this is.
+std::vector<symbols::Module> find_modules(const files::Owner& owner, const Memory& memory,
+                                          const std::vector<proc::Mapping>& mappings, const OtherPlaces& other_places,
+                                          std::vector<std::string>& limits);
 
 // Returns the version of the shared libc of a process or, if it has none, of the libc that is linked into the program.
 abi::Libc find_libc(const std::vector<symbols::Module>& modules, const std::string& exe);

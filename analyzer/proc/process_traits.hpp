@@ -5,14 +5,19 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
+#include "files/open_file.hpp"
 #include "proc/mappings.hpp"
 
 namespace forksight::proc {
 
-// True if the program is x86-64 code.
-bool runs_x86_64(std::int32_t tid);
+// True if the program is x86-64 code. nullopt: neither its file nor its mappings could be read.
+std::optional<bool> runs_x86_64(std::int32_t tid);
+
+// The user as whom the process opens files. If that cannot be read, "nobody".
+files::Owner owner_of(std::int32_t tid);
 
 // True if the process has an io_uring. `mappings`: the mappings of the process.
 bool has_io_uring(std::int32_t tid, const std::vector<Mapping>& mappings);

@@ -9,6 +9,7 @@
 #include "files/budgets.hpp"
 #include "files/open_file.hpp"
 #include "files/replace_file.hpp"
+#include "files/visit_files.hpp"
 #include "render/findings_json.hpp"
 
 namespace forksight {
@@ -62,7 +63,7 @@ std::vector<KeptFinding> read_outside(const files::Reader& /*reader*/, const std
       limits.push_back(content.error());
       return;
     }
-    auto kept = parse_outside(content.value());
+    auto kept = parse_outside(content->text);
     if (!kept) {
       limits.push_back(fmt::format("{}: {}", file.string(), kept.error()));
       return;
@@ -70,12 +71,10 @@ std::vector<KeptFinding> read_outside(const files::Reader& /*reader*/, const std
     std::move(kept->begin(), kept->end(), std::back_inserter(all));
   };
   for (const fs::path& folder : folders) {
-    std::error_code error;
-    const auto options = fs::directory_options::skip_permission_denied;
-    for (fs::recursive_directory_iterator entry(folder, options, error), end; !error && entry != end;
-         entry.increment(error)) {
-      if (entry->path().filename() == kOutsideFile) add(entry->path());
-    }
+    // load_run() has reported the folders that cannot be searched.
+    (void)files::visit_files(folder, [&](const fs::path& path) {
+      if (path.filename() == kOutsideFile) add(path);
+    });
   }
   return all;
 }

@@ -128,7 +128,7 @@ int find_debug_file(Dwfl_Module* module, void** userdata, const char*, Dwarf_Add
   std::vector<std::string> places = places_by_link(file_name, debuglink_file);
   if (std::string place = place_by_build_id(build_id); !place.empty()) places.insert(places.begin(), std::move(place));
   for (const std::string& place : places) {
-    files::Descriptor file = files::open_regular(place);
+    files::Descriptor file = files::open_for(self->owner(), place);
     if (!file || !self->accept_debug_file(file.get(), build_id)) continue;
     *debuginfo_file_name = strdup(place.c_str());
     return file.release();

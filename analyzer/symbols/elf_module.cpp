@@ -43,7 +43,7 @@ int open_bytes(const std::vector<std::byte>& bytes) {
 // Opens the file that was mapped. If its path now leads to another file, asks the debuginfod servers for the mapped
 // file, if that is allowed.
 int open_file(const std::string& file, const Module& module) {
-  files::Descriptor found = files::open_mapped(file, module.mapped);
+  files::Descriptor found = files::open_mapped(module.owner, file, module.mapped);
   const int error = errno;
   if (module.build_id.empty() || (found && has_build_id(found.get(), module.build_id))) return found.release();
   const int fetched = fetch_elf_file(module.build_id);
@@ -95,12 +95,11 @@ std::string ElfModule::find_fault(int fd) {
     const files::ElfSection& section = tables->sections[i];
     const bool is_mini = section.name == ".gnu_debugdata";
     if (section.unpacked_size > 0 && !may_read_debug_) hidden_sections_.push_back(i);
-    if (!is_mini || !files::is_mini_debug_too_large(fd, section)) continue;
+    if (!is_mini) continue;
+    const files::DebugVerdict mini = files::charge_mini_debug(fd, section, path_);
+    if (mini.may_read) continue;
     hidden_sections_.push_back(i);
-    add_limit(
-        fmt::format("{}: the symbol table in its .gnu_debugdata would unpack to more than {}; some of its "
-                    "functions have no names",
-                    path_, files::size_words(files::kMaxMiniDebugBytes)));
+    add_limit(mini.limit);
   }
   return "";
 }
@@ -169,7 +168,7 @@ bool ElfModule::accept_split_file(const char* name, const char* folder) {
   // checked before libdw opens it.
   bool is_some_good = false;
   for (const std::string& candidate : candidates) {
-    const files::Descriptor file = files::open_regular(candidate);
+    const files::Descriptor file = files::open_for(owner_, candidate);
     if (!file && errno == ENOENT) continue;
     const auto tables = file ? files::read_tables(file.get()) : Result<files::ElfTables>(Error{});
     if (!tables) {
@@ -191,11 +190,11 @@ Result<std::unique_ptr<ElfModule>> ElfModule::open(const Module& module) {
   const std::string& file = module.file.empty() ? path : module.file;
   const int fd = module.bytes ? open_bytes(*module.bytes) : open_file(file, module);
   if (fd < 0) {
-    return Error{fmt::format("{}: cannot be read ({}): its frames have no names", path,
-                             errno == EINVAL ? "not a regular file" : std::strerror(errno))};
+    return Error{fmt::format("{}: cannot be read ({}): its frames have no names", path, files::reason_of(errno))};
   }
   std::unique_ptr<ElfModule> self(new ElfModule);
   self->path_ = path;
+  self->owner_ = module.owner;
   if (const std::string fault = self->find_fault(fd); !fault.empty()) {
     close(fd);
     return Error{fmt::format("{}: cannot be read ({}): its frames have no names", path, fault)};

@@ -29,6 +29,7 @@ class ElfModule {
   ElfModule& operator=(const ElfModule&) = delete;
 
   const std::string& path() const { return path_; }
+  const files::Owner& owner() const { return owner_; }
   Dwfl_Module* dwfl() const { return module_; }
 
   // False if the file itself contains too much debug information, or debug information that costs too much to unpack.
@@ -73,6 +74,7 @@ class ElfModule {
   void hide_sections(Elf* elf) const;
 
   std::string path_;
+  files::Owner owner_;
   Dwfl* session_ = nullptr;
   Dwfl_Module* module_ = nullptr;
   std::span<const std::byte> image_;

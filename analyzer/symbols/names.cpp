@@ -1,14 +1,12 @@
 #include "symbols/names.hpp"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <memory>
+#include <cstring>
 #include <utility>
 
 #include "model/base_name.hpp"
+#include "symbols/demangle.hpp"
 
 namespace forksight::symbols {
 namespace {
@@ -190,14 +188,11 @@ std::string simplify_name(std::string_view demangled) {
 
 std::string readable_name(const char* linkage_name) {
   if (linkage_name == nullptr) return {};
-  std::string_view name(linkage_name);
+  std::string_view name(linkage_name, ::strnlen(linkage_name, kMaxNameBytes));
   if (name.starts_with("_Z")) {
-    int status = 0;
-    const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(linkage_name, nullptr, nullptr, &status),
-                                                           &std::free);
-    if (status == 0 && text) {
-      std::string rust = without_rust_hash(text.get());
-      return rust == text.get() ? simplify_name(rust) : rust;
+    if (const auto text = demangle(linkage_name)) {
+      std::string rust = without_rust_hash(*text);
+      return rust == *text ? simplify_name(rust) : rust;
     }
   }
   if (const std::size_t version = name.find('@'); version != std::string_view::npos && version > 0) {

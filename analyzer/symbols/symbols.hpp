@@ -31,6 +31,8 @@ struct Module {
   std::shared_ptr<const std::vector<std::byte>> bytes = {};  // the content, if no file is read; or null
   // for a live process: device and inode of the file that it maps
   std::optional<files::MappedFile> mapped = {};
+  // the user whose process, core or trace names the file
+  files::Owner owner = {};
 };
 
 // Registers of the innermost frame, and the bytes of the stack from `sp` upward.

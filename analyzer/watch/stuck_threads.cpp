@@ -144,7 +144,7 @@ StuckThreads find_stuck_threads(std::int32_t pid) {
     facts[index] = lookup.look_up(round->threads[index]);
     if (is_abandoned(lookup, round->threads[index], facts[index])) facts[index].wakers_known = true;
   }
-  if (std::ranges::none_of(facts, has_one_waker) || !proc::runs_x86_64(pid)) return stuck;
+  if (std::ranges::none_of(facts, has_one_waker) || !proc::runs_x86_64(pid).value_or(false)) return stuck;
   for (std::size_t index = 0; index < round->threads.size(); ++index) {
     if (proc::is_timed_private_wait(round->threads[index].call)) facts[index] = lookup.look_up(round->threads[index]);
   }

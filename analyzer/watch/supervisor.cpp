@@ -236,7 +236,7 @@ ProcessEvidence Supervisor::read_evidence(const Watched& watched, proc::MemorySh
   FutexLookup futexes(pid);
   for (const proc::ThreadSample& thread : watched.last.threads) {
     if (thread.ended()) continue;
-    evidence.is_x86_64 = proc::runs_x86_64(thread.tid);
+    evidence.is_x86_64 = proc::runs_x86_64(thread.tid).value_or(false);
     evidence.has_io_uring = proc::has_io_uring(thread.tid, futexes.mappings(thread.tid));
     evidence.sharing = memories.find(pid, thread.tid, evidence.sharers);
     evidence.has_libc = proc::has_libc(futexes.mappings(thread.tid));

@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/ipc.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -30,11 +31,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "files/budgets.hpp"
 
 namespace forksight {
 namespace {
@@ -124,6 +128,48 @@ TEST(Guarded, SaysThatTheReaderCrashed) {
   ASSERT_TRUE(WIFEXITED(ended.status));
   EXPECT_EQ(WEXITSTATUS(ended.status), 3);
   EXPECT_NE(ended.text.find("was ended by signal 5"), std::string::npos) << ended.text;
+}
+
+// The kernel sends SIGKILL to a process if there is no more memory. The process that called run_guarded() is not ended.
+TEST(Guarded, SaysThatTheReaderWasKilled) {
+  const Ended ended = run([](const files::Reader&) { return std::raise(SIGKILL); });
+  ASSERT_TRUE(WIFEXITED(ended.status));
+  EXPECT_EQ(WEXITSTATUS(ended.status), 3);
+  EXPECT_NE(ended.text.find("was ended by signal 9"), std::string::npos) << ended.text;
+}
+
+// libdw calls exit(1) if there is no more memory. Status 1 would mean that something was found.
+TEST(Guarded, AnExitInALibraryIsNoFinding) {
+  const Ended ended = run([](const files::Reader&) -> int {
+    std::printf("half of a rep");
+    std::exit(1);
+  });
+  ASSERT_TRUE(WIFEXITED(ended.status));
+  EXPECT_EQ(WEXITSTATUS(ended.status), 3);
+  EXPECT_NE(ended.text.find("a library has ended the process"), std::string::npos) << ended.text;
+  EXPECT_EQ(ended.text.find("half"), std::string::npos) << ended.text;
+}
+
+bool can_map(std::size_t bytes) {
+  void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) return false;
+  ::munmap(at, bytes);
+  return true;
+}
+
+TEST(Guarded, TheMemoryOfTheReaderIsLimited) {
+  constexpr std::size_t kGiga = std::size_t{1} << 30U;
+  constexpr std::size_t kMost = std::size_t{files::kMaxReaderBytes};
+  ASSERT_TRUE(can_map(kMost + kGiga)) << "a limit of this test forbids it";
+  const Ended ended = run([](const files::Reader&) { return can_map(kMost - kGiga) && !can_map(kMost + kGiga) ? 0 : 1; });
+  EXPECT_EQ(ended.status, 0) << ended.text;
+}
+
+TEST(Guarded, SaysThatTheReaderHasNoMoreMemory) {
+  const Ended ended = run([](const files::Reader&) -> int { throw std::bad_alloc(); });
+  ASSERT_TRUE(WIFEXITED(ended.status));
+  EXPECT_EQ(WEXITSTATUS(ended.status), 3);
+  EXPECT_NE(ended.text.find("has no more memory"), std::string::npos) << ended.text;
 }
 
 TEST(Guarded, PrintsTheMessageOfAnException) {

@@ -77,35 +77,47 @@ TEST_F(LoadRun, ReadsAFileOnceIfItIsNamedByDifferentPaths) {
   }
 }
 
-// While an object of this class exists, the process can open only `count` more descriptors.
-class FewDescriptors {
- public:
-  explicit FewDescriptors(rlim_t count) {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    const int lowest = ::dup(STDERR_FILENO);
-    ::close(lowest);
-    const rlimit few{static_cast<rlim_t>(lowest) + count, before_.rlim_max};
-    ::setrlimit(RLIMIT_NOFILE, &few);
+// Makes `folder` with 40 folders in it, one in the other. forksight searches 32 of them.
+void make_deep(fs::path folder) {
+  for (int i = 0; i < 40; ++i) folder /= "d";
+  fs::create_directories(folder);
+}
+
+TEST_F(LoadRun, AFolderThatIsNotSearchedToItsEndDoesNotHideTheOthers) {
+  make_deep(folder_ / "deep");
+  for (const char* const name : {"a", "z"}) {
+    fs::create_directories(folder_ / name);
+    test::LockTrace scene({});
+    scene.trace.write(folder_ / name / "a.fstrace");
   }
-  ~FewDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-  FewDescriptors(const FewDescriptors&) = delete;
-  FewDescriptors& operator=(const FewDescriptors&) = delete;
+  const auto model = load({folder_});
+  ASSERT_TRUE(model.ok());
+  EXPECT_EQ(model->forks.size(), 2U);
+  ASSERT_EQ(model->limits.size(), 1U);
+  EXPECT_NE(model->limits[0].find("its subfolders are not searched"), std::string::npos) << model->limits[0];
+}
 
- private:
-  rlimit before_{};
-};
-
-TEST_F(LoadRun, AFolderWithoutEvidenceIsAnErrorEvenIfAnotherFolderCannotBeSearchedToItsEnd) {
-  fs::create_directories(folder_ / "deep/1/2/3/4/5/6/7/8");
+TEST_F(LoadRun, AFolderWithoutEvidenceThatIsNotSearchedToItsEndIsAnError) {
+  make_deep(folder_ / "deep");
   fs::create_directories(folder_ / "empty");
-  const FewDescriptors few(4);
   const auto deep = load({folder_ / "deep"});
-  ASSERT_TRUE(deep.ok());
-  ASSERT_EQ(deep->limits.size(), 1U);
-  EXPECT_NE(deep->limits[0].find("deep: not searched to its end: "), std::string::npos) << deep->limits[0];
+  ASSERT_FALSE(deep.ok());
+  EXPECT_NE(deep.error().find("its subfolders are not searched"), std::string::npos) << deep.error();
   const auto both = load({folder_ / "deep", folder_ / "empty"});
   ASSERT_FALSE(both.ok());
   EXPECT_NE(both.error().find("empty: no *.fstrace and no run.json in it"), std::string::npos) << both.error();
+}
+
+TEST_F(LoadRun, UnreadableTracesDoNotHideARunLog) {
+  std::ofstream(folder_ / "bad.fstrace") << "something else";
+  RunLog log;
+  log.command = {"app"};
+  std::ofstream(folder_ / "run.json") << to_json(log);
+  const auto model = load({folder_});
+  ASSERT_TRUE(model.ok());
+  EXPECT_EQ(model->command, (std::vector<std::string>{"app"}));
+  ASSERT_EQ(model->limits.size(), 1U);
+  EXPECT_NE(model->limits[0].find("bad.fstrace: not a forksight trace"), std::string::npos) << model->limits[0];
 }
 
 TEST_F(LoadRun, AFolderWithoutEvidenceIsAnError) {

@@ -175,7 +175,7 @@ bool elf_head(std::span<const unsigned char> input) {
     (void)tables->frame_bytes();
     (void)tables->unpacked_bytes();
   }
-  (void)image::read_file_head(path);
+  (void)image::read_file_head(files::kCaller, path);
   return image::read_mapped_head(SpanMemory(input), 0).has_value() && tables.ok();
 }
 
@@ -185,6 +185,7 @@ bool dwarf(std::span<const unsigned char> input) {
   const auto all = std::as_bytes(input);
   bytes->assign(all.begin(), all.end());
   symbols::Module module;
+  module.owner = files::kCaller;
   module.path = "/fuzz/program";
   module.end = bytes->size();
   module.bytes = bytes;

@@ -1,5 +1,6 @@
 """Code that the tests of hostile files share. run() runs a command with a time limit, and measures its memory. Program starts a
-program that a test examines. Both signal only processes that they started, by pid."""
+program that a test examines. Opened observes whether a file is opened. Both signal only processes that they started, by pid."""
+import ctypes
 import os
 import signal
 import subprocess
@@ -13,6 +14,8 @@ import processes  # noqa: E402
 
 LIMIT_S = 120  # far more than any command takes on an idle machine, so only a command that hangs exceeds it
 NAMED = "forksight: error: "
+IN_OPEN = 0x20
+libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Done:
@@ -86,6 +89,24 @@ class Program:
         self.popen.wait()
         self.popen.stdin.close()
         self.popen.stdout.close()
+
+
+class Opened:
+    """Observes whether any process opens a file. stat() does not count."""
+
+    def __init__(self, path):
+        self.fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if libc.inotify_add_watch(self.fd, os.fsencode(path), IN_OPEN) < 0:
+            raise OSError(ctypes.get_errno(), "inotify_add_watch")
+
+    def was_opened(self):
+        try:
+            return bool(os.read(self.fd, 4096))
+        except BlockingIOError:
+            return False
+
+    def close(self):
+        os.close(self.fd)
 
 
 def settle(pid, limit_s=LIMIT_S):

@@ -66,6 +66,8 @@ class DeadMount(unittest.TestCase):
         done = run([FORKSIGHT, "why", program.pid, *options], limit_s=LIMIT_S)
         self.assertEqual(done.status, 1, done.text)
         self.assertIn(str(program.pid), done.out)
+        self.assertLess(done.peak_mb, 512)
+        self.assertLess(done.seconds, 10)
         return done
 
     def test_a_library_on_the_dead_mount_is_left_out(self):

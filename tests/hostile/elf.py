@@ -65,11 +65,17 @@ def thread_note(tid, rip, rsp):
     return note(1, bytes(body))
 
 
-def process_note():
+def process_note(uid=0):
     process = bytearray(136)
-    struct.pack_into("<iiii", process, 24, 1000, 1, 1000, 1000)
+    struct.pack_into("<IIiiii", process, 16, uid, uid, 1000, 1, 1000, 1000)
     process[40:44] = b"many"
     return note(3, bytes(process))
+
+
+def files_note(files):
+    """NT_FILE: the mapped files, each as (start, end, offset in pages, path)."""
+    rows = b"".join(struct.pack("<QQQ", *file[:3]) for file in files)
+    return note(0x46494C45, struct.pack("<QQ", len(files), 4096) + rows + b"".join(str(file[3]).encode() + b"\0" for file in files))
 
 
 def write_core_with_hole(path, hole_bytes):
@@ -89,10 +95,24 @@ def write_core_with_hole(path, hole_bytes):
         file.write(last)
 
 
-def core(threads):
-    """Returns the bytes of a core whose threads all sleep in futex(). All threads have the same page of stack."""
+def write_core_of_notes(path, places):
+    """Writes a core of one thread. `places`: the segments of its notes, each as (offset, bytes). The first begins with the notes of the thread.
+    All other bytes are a hole in the file. They read as notes without content."""
+    page, code = 4096, 0x400000
+    segments = [(PT_NOTE, 0, at, 0, 0, size, 0, 4) for at, size in places] + [(PT_LOAD, 5, 0, code, 0, page, page, page)]
+    head = EHDR.pack(b"\x7fELF\x02\x01\x01" + bytes(9), 4, 62, 1, 0, EHDR.size, 0, 0, EHDR.size, PHDR.size, len(segments), 0, 0, 0)
+    with open(path, "wb") as file:
+        file.write(head + b"".join(PHDR.pack(*segment) for segment in segments))
+        file.seek(places[0][0])
+        file.write(process_note() + thread_note(1000, code + 2, code))
+        file.truncate(max(at + size for at, size in places))
+
+
+def core(threads, files=(), uid=0):
+    """Returns the bytes of a core whose threads all sleep in futex(). All threads have the same page of stack. `files`: see files_note(). `uid`: the user of
+    the process."""
     page, code, stack = 4096, 0x400000, 0x7FFF00000000
-    notes = process_note() + b"".join(thread_note(1000 + i, code + 2, stack + 256) for i in range(threads))
+    notes = process_note(uid) + (files_note(files) if files else b"") + b"".join(thread_note(1000 + i, code + 2, stack + 256) for i in range(threads))
     head_bytes = page
     notes_at = head_bytes
     data_at = (notes_at + len(notes) + page - 1) // page * page

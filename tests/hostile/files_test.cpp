@@ -158,24 +158,93 @@ TEST_F(Files, FollowsNoRingOfLinksOfAContainer) {
   EXPECT_EQ(errno, ENOENT);
 }
 
-TEST_F(Files, OpensForRootOnlyTheMappedFileOrAPublicOne) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root may open every file";
+TEST_F(Files, OpensForRootOnlyTheMappedFileOrWhatItsOwnerMayRead) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root has rights that others have not";
+  const Owner nobody;
   const std::string path = make("file", "content");
   ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
   struct stat status {};
   ASSERT_EQ(::stat(path.c_str(), &status), 0);
   MappedFile mapped{static_cast<std::uint32_t>(status.st_dev >> 8U & 0xfffU),
                     static_cast<std::uint32_t>(status.st_dev & 0xffU), status.st_ino};
-  EXPECT_TRUE(open_mapped(path, mapped));
+  EXPECT_TRUE(open_mapped(nobody, path, mapped));
   ++mapped.inode;
-  EXPECT_FALSE(open_mapped(path, mapped));
+  errno = 0;
+  EXPECT_FALSE(open_mapped(nobody, path, mapped));
+  EXPECT_EQ(errno, EPERM);
+  EXPECT_TRUE(open_mapped(kCaller, path, mapped));
+  const std::string pid = std::to_string(::getpid());
+  EXPECT_TRUE(open_mapped(nobody, "/proc/" + pid + "/exe", mapped)) << "always the mapped file, on overlayfs, too";
+  const Descriptor file = open_regular(path);
+  EXPECT_FALSE(open_mapped(nobody, "/proc/" + pid + "/fd/" + std::to_string(file.get()), mapped));
   ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
-  EXPECT_TRUE(open_mapped(path, mapped));
+  EXPECT_FALSE(open_mapped(nobody, path, mapped)) << "nobody may not enter the folder";
+  ASSERT_EQ(::chmod(folder_.c_str(), 0711), 0);
+  EXPECT_TRUE(open_mapped(nobody, path, mapped));
+}
+
+TEST_F(Files, ChecksTheRightsOfOwnerAndGroups) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root has rights that others have not";
+  const std::string path = make("file", "content");
+  ASSERT_EQ(::chmod(folder_.c_str(), 0711), 0);
+  ASSERT_EQ(::chown(path.c_str(), 1001, 2001), 0);
+  const auto may_open = [&](const Owner& owner, mode_t mode) {
+    EXPECT_EQ(::chmod(path.c_str(), mode), 0);
+    return static_cast<bool>(open_for(owner, path));
+  };
+  EXPECT_TRUE(may_open({1001, 1, {}}, 0400));
+  EXPECT_FALSE(may_open({1001, 2001, {}}, 0044)) << "the bits of the owner decide, although others may read";
+  EXPECT_TRUE(may_open({1002, 2001, {}}, 0040));
+  EXPECT_TRUE(may_open({1002, 1, {5, 2001}}, 0040));
+  EXPECT_FALSE(may_open({1002, 1, {5, 2001}}, 0404));
+  EXPECT_FALSE(may_open({1002, 1, {5}}, 0440));
+  EXPECT_TRUE(may_open({1002, 1, {5}}, 0004));
+}
+
+TEST_F(Files, ALinkOfAnotherUserLeadsOnlyToWhatThatUserMayRead) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make a link of another user";
+  ASSERT_EQ(::chmod(folder_.c_str(), 0711), 0);
+  const std::string path = make("file", "content");
+  const std::string link = folder_ / "link";
+  const std::string outer = folder_ / "outer";
+  fs::create_symlink("file", link);
+  fs::create_symlink("link", outer);  // of root, to a link of the other user
+  ASSERT_EQ(::lchown(link.c_str(), 1001, 1001), 0);
+  for (const std::string& name : {link, outer}) {
+    ASSERT_EQ(::chmod(path.c_str(), 0640), 0);
+    errno = 0;
+    EXPECT_FALSE(open_regular(name));
+    EXPECT_EQ(errno, EPERM);
+    ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
+    EXPECT_EQ(content_of(open_regular(name)), "content");
+  }
+  ASSERT_EQ(::chmod(path.c_str(), 0640), 0);
+  ASSERT_EQ(::lchown(link.c_str(), 0, 0), 0);
+  EXPECT_EQ(content_of(open_regular(outer)), "content");
+  // A folder that is a link.
+  fs::create_directory(folder_ / "closed");
+  std::ofstream(folder_ / "closed" / "file") << "content";
+  ASSERT_EQ(::chmod((folder_ / "closed").c_str(), 0700), 0);
+  fs::create_symlink("closed", folder_ / "open");
+  EXPECT_EQ(content_of(open_regular(folder_ / "open" / "file")), "content");
+  ASSERT_EQ(::lchown((folder_ / "open").c_str(), 1001, 1001), 0);
+  EXPECT_FALSE(open_regular(folder_ / "open" / "file"));
+}
+
+TEST_F(Files, RelativePathsAndPathsWithDotsAreOpened) {
+  const std::string path = make("file", "content");
+  const fs::path before = fs::current_path();
+  fs::create_directory(folder_ / "inner");
+  fs::current_path(folder_ / "inner");
+  EXPECT_EQ(content_of(open_regular("../file")), "content");
+  EXPECT_EQ(content_of(open_regular("./.././inner/..//file")), "content");
+  EXPECT_EQ(content_of(open_for(kCaller, "../file")), "content");
+  fs::current_path(before);
 }
 
 TEST_F(Files, ReadsATextUpToALimit) {
   const std::string path = make("file", "content");
-  EXPECT_EQ(read_text(path, 7).value(), "content");
+  EXPECT_EQ(read_text(path, 7)->text, "content");
   EXPECT_NE(read_text(path, 6).error().find("has 7 bytes"), std::string::npos);
   EXPECT_NE(read_text("/dev/zero", 7).error().find("not a regular file"), std::string::npos);
 }

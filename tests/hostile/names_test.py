@@ -127,6 +127,8 @@ class Rings(unittest.TestCase):
         done = run([FORKSIGHT, "why", program.pid, "--full"], limit_s=LIMIT_S)
         self.assertEqual(done.status, 1, done.text)
         self.assertIn("innermost", done.out)
+        self.assertLess(done.peak_mb, 512)
+        self.assertLess(done.seconds, 10)
         return re.sub(r"\s+", " ", done.out)
 
     def test_a_ring_of_frames_is_cut_and_reported(self):

@@ -63,10 +63,11 @@ class Reader(unittest.TestCase):
         self.library = self.folder / "libstranger.so"
         shutil.copy(LIBRARY, self.library)
 
-    def trace(self, *argv, status, before=()):
-        """Runs forksight with the arguments `argv` under strace. If `before` is given, it is a command that executes forksight."""
+    def trace(self, *argv, status, before=(), options=()):
+        """Runs forksight with the arguments `argv` under strace. If `before` is given, it is a command that executes forksight.
+        `options`: further options of strace."""
         log = self.folder / "strace.log"
-        strace = [STRACE, "-f", "-qq", "-y", "-s", "8", "-e", f"trace={CALLS}", "-e", "signal=none", "-o", log]
+        strace = [STRACE, "-f", "-qq", "-y", "-s", "8", "-e", f"trace={CALLS}", "-e", "signal=none", *options, "-o", log]
         done = subprocess.run([*strace, *before, FORKSIGHT, *map(str, argv)],
                               cwd=self.folder, capture_output=True, text=True, timeout=LIMIT_S, check=False)
         self.assertIn(done.returncode, status, done.stdout + done.stderr)
@@ -90,6 +91,12 @@ class Reader(unittest.TestCase):
     def test_why(self):
         program = self.hang("load", self.library)
         self.check(self.trace("why", program.pid, status=[1]), r"libstranger\.so", r"PTRACE_SEIZE", r"/mem\"|process_vm_readv")
+
+    def test_a_command_without_a_child_gives_up_its_rights(self):
+        """fork() fails, as when the user has no process left."""
+        program = self.hang("load", self.library)
+        traced = self.trace("why", program.pid, status=[1], options=["-e", "inject=clone:error=EAGAIN"])
+        self.check(traced, r"libstranger\.so", r"PTRACE_SEIZE", r"/mem\"|process_vm_readv")
 
     def test_run_and_report(self):
         ended = self.trace("run", "--on-hang", "kill", "--out", "out", "--", HANGING, "load", self.library, status=[137])
@@ -187,9 +194,9 @@ class ReaderDies(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 
-    def run_without_reader(self, *argv, status):
+    def run_without_reader(self, *argv, status, signal="SIGSEGV"):
         """strace kills each process that installs a filter of system calls. Only readers install one."""
-        done = subprocess.run([STRACE, "-f", "-qq", "-o", "/dev/null", "-e", "trace=seccomp", "-e", "inject=seccomp:signal=SIGSEGV", FORKSIGHT, *argv],
+        done = subprocess.run([STRACE, "-f", "-qq", "-o", "/dev/null", "-e", "trace=seccomp", "-e", f"inject=seccomp:signal={signal}", FORKSIGHT, *argv],
                               cwd=self.folder, capture_output=True, text=True, timeout=LIMIT_S, check=False)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done.stderr
@@ -210,6 +217,9 @@ class ReaderDies(unittest.TestCase):
 
     def test_why_and_report(self):
         self.assertIn("was ended by signal 11", self.run_without_reader("report", ".", status=3))
+        # The kernel sends SIGKILL if there is no more memory.
+        for verb in (["report", "."], ["why", str(os.getpid())]):
+            self.assertIn("was ended by signal 9", self.run_without_reader(*verb, status=3, signal="SIGKILL"))
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ std::vector<symbols::Module> find_modules() {
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* data) {
         symbols::Module module;
+        module.owner = files::kCaller;
         module.path = info->dlpi_name;
         if (module.path.empty()) {
           std::array<char, 4096> path{};

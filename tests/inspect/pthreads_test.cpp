@@ -164,6 +164,7 @@ TEST(Layout, IsThatOfTheSameProgramAtTheSamePlaces) {
   EXPECT_TRUE(is_same_layout(fork.child.image, fork.parent.image));
   // The child has loaded a library since the fork.
   symbols::Module late;
+  late.owner = files::kCaller;
   late.path = "/usr/lib/late.so";
   late.bias = 0x1000;
   fork.child.image.modules.insert(fork.child.image.modules.begin(), late);

@@ -87,6 +87,7 @@ TEST_F(LibcInTwoFiles, OfACore) {
   const auto make_module = [](const std::string& path, const std::string& bytes) {
     const auto content = std::as_bytes(std::span(bytes));
     symbols::Module module;
+    module.owner = files::kCaller;
     module.path = path;
     module.bytes = std::make_shared<const std::vector<std::byte>>(content.begin(), content.end());
     return module;

@@ -42,6 +42,7 @@ void read_line(const std::string& line, Dump& dump) {
   fields >> kind >> std::hex;
   if (kind == "module") {
     Module module;
+    module.owner = files::kCaller;
     std::string build_id;
     fields >> module.bias >> module.start >> module.end >> build_id;
     std::getline(fields >> std::ws, module.path);

@@ -10,6 +10,7 @@ TEST(Names, LeavesCNamesAlone) {
   EXPECT_EQ(readable_name(nullptr), "");
   EXPECT_EQ(readable_name(""), "");
   EXPECT_EQ(readable_name("_Zthis is no mangled name"), "_Zthis is no mangled name");
+  EXPECT_EQ(readable_name(std::string(1U << 20U, 'x').c_str()), std::string(1U << 14U, 'x'));
 }
 
 TEST(Names, DropsSuffixesOfCompilersAndLinkers) {
