@@ -28,9 +28,10 @@ struct MappedFile {
 // not a regular file. ETIMEDOUT: its file system does not answer.
 Descriptor open_regular(const std::string& path);
 
-// The same for the file of a mapping. If forksight runs as root, a file other than the mapped one is opened only if
-// everybody may read it (else EACCES). So a link that replaces a library cannot make root read a secret. Other files
-// must be accepted, because some file systems (overlayfs, btrfs) show other numbers in /proc/PID/maps than in `stat`.
+// Like open_regular(), for a file that a process has mapped. The file at `path` may have other numbers than `mapped`.
+// If forksight runs as root, it opens such a file only if everybody may read it (else EACCES). So a link that replaces
+// a library cannot make root read a secret. Files with other numbers are not always refused, because some file systems
+// (overlayfs, btrfs) show other numbers in /proc/PID/maps than in `stat`.
 Descriptor open_mapped(const std::string& path, const std::optional<MappedFile>& mapped);
 
 // Returns the words for an errno of the functions above: "not a regular file" for EINVAL, and those of strerror() for
