@@ -57,8 +57,9 @@ VerbHelp read_help_tables(const CLI::App& app);
 // `root` and all verbs below it, parents first.
 std::vector<const VerbHelp*> list_verbs(const VerbHelp& root);
 
-// Lines that begin with two spaces form a list: a head, two spaces or more, and a text that may continue on further
-// lines.
+// Splits a text of the help into paragraphs. An empty line ends a paragraph. A line that begins with exactly two spaces
+// is an entry of a list: its head, then two or more spaces, then its text. A line after it that begins with more spaces
+// continues the text of the entry. All other lines are plain text.
 std::vector<HelpParagraph> read_paragraphs(const std::string& text);
 
 }  // namespace forksight

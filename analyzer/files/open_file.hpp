@@ -40,13 +40,14 @@ inline const Owner kCaller{0, 0, {}};
 // that user may not read it. (A link of root or of the caller may lead to any file.)
 Descriptor open_regular(const std::string& path);
 
-// The same for a path that a process, core or trace of `owner` names. If forksight runs as root, the file is opened
+// Like open_regular(), for a path that a process, core or trace of `owner` names. If forksight runs as root, the file is opened
 // only if `owner` may read it, and may search each folder of the path (else EPERM). So nobody can make root open a
 // secret. The permission bits decide. Access control lists are not read.
 Descriptor open_for(const Owner& owner, const std::string& path);
 
-// The same for the file of a mapping. The mapped file itself may always be opened. Other files must be accepted, too,
-// because some file systems (overlayfs, btrfs) show other numbers in /proc/PID/maps than in `stat`.
+// Like open_for(), for a file that a process has mapped. The mapped file itself may always be opened. A file with other
+// numbers than `mapped` may be the mapped file, too, because some file systems (overlayfs, btrfs) show other numbers in
+// /proc/PID/maps than in `stat`. Such a file is opened only if `owner` may read it.
 Descriptor open_mapped(const Owner& owner, const std::string& path, const std::optional<MappedFile>& mapped);
 
 // Returns the words for an errno of the functions above. For most values, they are those of strerror().

@@ -27,8 +27,8 @@ std::string describe_verdict(const std::vector<ExpectedFinding>& findings, const
 
 bool hangs(const Expectations& expected) { return expected.bare == "hang" || expected.bare == "spin"; }
 
-// Lists the options of each run that the case asks for, between two copies of `mark`. The outcome follows, unless it is
-// "cured".
+// Lists the runs that the case asks for. Each run is shown by its options, with `mark` before and after them. If the
+// expected outcome is not "cured", it follows in brackets.
 std::string describe_runs(const Expectations& expected, const char* mark) {
   std::vector<std::string> runs;
   for (const ExpectedRun& run : expected.runs) {

@@ -19,8 +19,9 @@ struct CodeRange {
   bool contains(std::uint64_t address) const { return address >= start && address < end; }
 };
 
-// A call or a jump that leaves its function: to `target`, directly or through the binary's own table of addresses, or
-// through the linkage table to the function `name`.
+// A call, or a jump that leaves its function. If it goes through a slot of the linkage table, `name` is the function
+// that the slot stands for. All others have a `target` in the same binary. The instruction contains this address, or
+// reads it from the binary's table of addresses (section .got).
 struct Branch {
   std::uint64_t end = 0;       // the end of the instruction; for a call, this is the return address
   std::uint64_t target = 0;    // 0 if the branch goes to `name`
@@ -72,7 +73,8 @@ class MachineCode {
   std::uint64_t header_address_ = 0;
   std::size_t table_size_ = 0;
   std::unordered_map<std::uint64_t, const char*> slots_;
-  // by slot: the functions of this binary whose addresses are in its own table
+  // Slots of the section .got that hold an address in this binary. The key is the address of the slot, and the value is
+  // the address in it.
   std::unordered_map<std::uint64_t, std::uint64_t> slot_targets_;
   std::unordered_map<std::uint64_t, CodeFacts> facts_;  // by start
 };
