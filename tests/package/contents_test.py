@@ -15,6 +15,8 @@ import check_contents  # noqa: E402
 STATIC = 'void _start(void) { for (;;) __asm__("pause"); }'
 # A library that imports one function of glibc 2.34.
 LATE = "int __libc_start_main(void); int late(void) { return __libc_start_main(); }"
+# A library that imports pthread_create() of glibc 2.2.5, as a program that was linked on an old system does.
+OLD = '__asm__(".symver pthread_create, pthread_create@GLIBC_2.2.5"); int pthread_create(void); int old(void) { return pthread_create(); }'
 
 
 class Contents(unittest.TestCase):
@@ -39,7 +41,7 @@ class Contents(unittest.TestCase):
         made = self.compile("forksight", STATIC, "-static", "-nostdlib")
         with open(made, "ab") as file:
             file.truncate(check_contents.MOST_BYTES + 1)
-        self.assertEqual(check_contents.check_command(made), ["forksight has 10000001 bytes, more than 10000000"])
+        self.assertEqual(check_contents.check_command(made), ["forksight has 8000001 bytes, more than 8000000"])
 
     def test_an_import_that_is_too_late_is_refused(self):
         made = self.compile("late.so", LATE, "-shared", "-fPIC", "-fno-builtin")
@@ -50,6 +52,17 @@ class Contents(unittest.TestCase):
     def test_the_shim_needs_no_later_libc_than_the_packages_say(self):
         self.assertEqual(check_contents.find_late_imports(Path(SHIM), "GLIBC", check_contents.LIBC), [])
         self.assertNotEqual(check_contents.find_late_imports(Path(SHIM), "GLIBC", "2.2.4"), [])
+
+    def test_an_import_that_an_old_libc_has_in_another_library_is_refused(self):
+        flags = ("-shared", "-fPIC", "-fno-builtin")
+        made = self.compile("old.so", OLD, *flags)
+        self.assertEqual(check_contents.find_late_imports(made, "GLIBC", check_contents.LIBC), [])
+        self.assertEqual(check_contents.find_moved_imports(made), ["old.so imports pthread_create, which glibc 2.28 does not have in libc.so.6"])
+        pthread = self.compile("libpthread.so.0", "int unused;", *flags, "-Wl,-soname,libpthread.so.0")
+        self.assertEqual(check_contents.find_moved_imports(self.compile("with_pthread.so", OLD, *flags, f"-Wl,--no-as-needed,{pthread}")), [])
+
+    def test_the_shim_imports_nothing_that_moved_into_libc(self):
+        self.assertEqual(check_contents.find_moved_imports(Path(SHIM)), [])
 
     def test_debug_information_must_be_there_and_belong_to_the_program(self):
         one, other = self.compile("one", STATIC, "-static", "-nostdlib"), self.compile("other", STATIC + "int x;", "-static", "-nostdlib")
