@@ -33,13 +33,16 @@ def find_moved():
 
 
 def find_moved_imports(path):
-    """Returns an error for each import that an old glibc has in another library than libc.so.6, unless `path` needs that library.
-    A link on a new system does not show this fault, because the new libc.so.6 has the function."""
-    symbols = readelf("--dyn-syms", path)
-    moved = set(re.findall(r" UND (\w+)@GLIBC_", symbols)) & find_moved()
-    if "[libpthread.so.0]" in readelf("--dynamic", path):
-        moved = {name for name in moved if not name.startswith(("pthread_", "sem_"))}
-    return [f"{path.name} imports {name}, which glibc {LIBC} does not have in libc.so.6" for name in sorted(moved)]
+    """Returns an error for each import that an old glibc has in another library than libc.so.6, although `path` notes that libc.so.6
+    has it. A link on a new system makes this note, because the new libc.so.6 has the function. The loaders of glibc 2.28 and 2.29
+    refuse such a library, even if the right library is loaded."""
+    versions = readelf("--version-info", path)
+    sources = re.split(r"File: (\S+)", versions[versions.find("Version needs section"):])
+    library = {number: name for name, rows in zip(sources[1::2], sources[2::2]) for number in re.findall(r"Version: (\d+)", rows)}
+    imports = re.findall(r" UND (\w+)@GLIBC_\S+ \((\d+)\)", readelf("--dyn-syms", path))
+    moved = find_moved()
+    return [f"{path.name} imports {name} from libc.so.6, where glibc {LIBC} does not have it" for name, number in sorted(imports)
+            if name in moved and library[number] == "libc.so.6"]
 
 
 def check_command(path):

@@ -57,9 +57,17 @@ class Contents(unittest.TestCase):
         flags = ("-shared", "-fPIC", "-fno-builtin")
         made = self.compile("old.so", OLD, *flags)
         self.assertEqual(check_contents.find_late_imports(made, "GLIBC", check_contents.LIBC), [])
-        self.assertEqual(check_contents.find_moved_imports(made), ["old.so imports pthread_create, which glibc 2.28 does not have in libc.so.6"])
-        pthread = self.compile("libpthread.so.0", "int unused;", *flags, "-Wl,-soname,libpthread.so.0")
-        self.assertEqual(check_contents.find_moved_imports(self.compile("with_pthread.so", OLD, *flags, f"-Wl,--no-as-needed,{pthread}")), [])
+        refused = "imports pthread_create from libc.so.6, where glibc 2.28 does not have it"
+        self.assertEqual(check_contents.find_moved_imports(made), [f"old.so {refused}"])
+        # It is not enough that libpthread.so.0 is loaded, too. The library must also note that this is where the function is.
+        made = self.compile("both.so", OLD, *flags, "-Wl,--no-as-needed", "-l:libpthread.so.0")
+        self.assertEqual(check_contents.find_moved_imports(made), [f"both.so {refused}"])
+        script = self.folder / "map"
+        script.write_text("GLIBC_2.2.5 { global: pthread_create; };")
+        pthread = self.compile("libpthread.so.0", "void pthread_create(void) {}", *flags, "-Wl,-soname,libpthread.so.0", f"-Wl,--version-script={script}")
+        made = self.compile("good.so", OLD, *flags, f"-Wl,{pthread}")
+        self.assertIn("pthread_create@GLIBC_2.2.5", check_contents.readelf("--dyn-syms", made))
+        self.assertEqual(check_contents.find_moved_imports(made), [])
 
     def test_the_shim_imports_nothing_that_moved_into_libc(self):
         self.assertEqual(check_contents.find_moved_imports(Path(SHIM)), [])
