@@ -54,6 +54,14 @@ endfunction()
 function(forksight_link_portably target)
   target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/packaging/old_glibc.cpp)
   target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc LINKER:--exclude-libs,ALL)
-  # Before glibc 2.34 the functions for threads are in a library of their own, libpthread.
-  target_link_libraries(${target} PRIVATE -Wl,--no-as-needed -l:libpthread.so.0 -Wl,--as-needed)
+  # Before glibc 2.34 the functions for threads are in a library of their own, libpthread. The stand-in for this library is
+  # given as an option. If it were a library of the target, CMake would let the build's library load it.
+  set(pthread forksight_old_libpthread)
+  set(map ${PROJECT_SOURCE_DIR}/packaging/old_libpthread.map)
+  add_library(${pthread} SHARED ${PROJECT_SOURCE_DIR}/packaging/old_libpthread.c)
+  target_compile_options(${pthread} PRIVATE -fno-builtin)
+  target_link_options(${pthread} PRIVATE -nostdlib LINKER:-soname,libpthread.so.0 LINKER:--version-script=${map})
+  set_target_properties(${pthread} PROPERTIES NO_SONAME ON LINK_DEPENDS ${map} LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/old_glibc)
+  target_link_options(${target} PRIVATE LINKER:--no-as-needed $<TARGET_FILE:${pthread}> LINKER:--as-needed)
+  add_dependencies(${target} ${pthread})
 endfunction()

@@ -20,52 +20,7 @@
 #include <cstring>
 #include <ctime>
 
-// Functions that glibc 2.34 moved from libpthread to libc under a new version name. Both old and new versions of glibc
-// also have these functions under the old version name.
-#define FORKSIGHT_OLD(name) __asm__(".symver forksight_old_" #name ", " #name "@GLIBC_2.2.5")
-
 extern "C" {
-
-FORKSIGHT_OLD(pthread_create);
-FORKSIGHT_OLD(pthread_detach);
-FORKSIGHT_OLD(pthread_getspecific);
-FORKSIGHT_OLD(pthread_join);
-FORKSIGHT_OLD(pthread_key_create);
-FORKSIGHT_OLD(pthread_key_delete);
-FORKSIGHT_OLD(pthread_once);
-FORKSIGHT_OLD(pthread_setspecific);
-FORKSIGHT_OLD(pthread_testcancel);
-
-int forksight_old_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
-int forksight_old_pthread_detach(pthread_t);
-void* forksight_old_pthread_getspecific(pthread_key_t);
-int forksight_old_pthread_join(pthread_t, void**);
-int forksight_old_pthread_key_create(pthread_key_t*, void (*)(void*));
-int forksight_old_pthread_key_delete(pthread_key_t);
-int forksight_old_pthread_once(pthread_once_t*, void (*)(void));
-int forksight_old_pthread_setspecific(pthread_key_t, const void*) __attr_access_none(2);
-void forksight_old_pthread_testcancel(void);
-
-int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*), void* argument) noexcept {
-  return forksight_old_pthread_create(thread, attributes, start, argument);
-}
-int pthread_detach(pthread_t thread) noexcept { return forksight_old_pthread_detach(thread); }
-void* pthread_getspecific(pthread_key_t key) noexcept { return forksight_old_pthread_getspecific(key); }
-// Cancellation and exceptions pass through these three functions, so they are not noexcept.
-int pthread_join(pthread_t thread, void** result) { return forksight_old_pthread_join(thread, result); }
-int pthread_once(pthread_once_t* control, void (*routine)(void)) { return forksight_old_pthread_once(control, routine); }
-void pthread_testcancel() { forksight_old_pthread_testcancel(); }
-int pthread_key_create(pthread_key_t* key, void (*destructor)(void*)) noexcept {
-  return forksight_old_pthread_key_create(key, destructor);
-}
-// libgcc looks for this function to find out whether the program can have threads.
-int __pthread_key_create(pthread_key_t* key, void (*destructor)(void*)) noexcept {
-  return forksight_old_pthread_key_create(key, destructor);
-}
-int pthread_key_delete(pthread_key_t key) noexcept { return forksight_old_pthread_key_delete(key); }
-int pthread_setspecific(pthread_key_t key, const void* value) noexcept {
-  return forksight_old_pthread_setspecific(key, value);
-}
 
 // In this library a thread gives a name only to itself.
 int pthread_setname_np(pthread_t thread, const char* name) noexcept {

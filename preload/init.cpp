@@ -86,5 +86,6 @@ void initialise_slow() {
 
 __attribute__((constructor)) static void forksight_constructor() {
   forksight::initialise();
+  forksight::use_clock_of_libc();
   forksight::watch_startup_calls();
 }

@@ -63,11 +63,14 @@ std::string suggest_option(const CLI::App& verb, int argc, char** argv) {
 }
 
 std::string describe(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  const auto chosen = app.get_subcommands();
-  if (!chosen.empty()) {
-    const std::string suggestion = suggest_option(*chosen.front(), argc, argv);
-    return error.what() + suggestion + "; try `forksight " + chosen.front()->get_name() + " --help`";
+  // The error belongs to the innermost verb of the line: in `suite run --bad`, the help of `suite` does not list the options.
+  const CLI::App* chosen = &app;
+  std::string words = "forksight";
+  while (!chosen->get_subcommands().empty()) {
+    chosen = chosen->get_subcommands().front();
+    words += " " + chosen->get_name();
   }
+  if (chosen != &app) return error.what() + suggest_option(*chosen, argc, argv) + "; try `" + words + " --help`";
   if (argc < 2) return "no verb given; try `forksight --help`";
   if (argv[1][0] == '-') return std::string(argv[1]) + ": no such option before the verb; try `forksight --help`";
   std::vector<std::string> verbs;

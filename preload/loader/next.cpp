@@ -20,6 +20,9 @@ constinit bool g_may_read_clock = true;
 
 namespace {
 
+// libc's clock_gettime(); null if it was not found.
+constinit ReadClock g_clock_of_libc = nullptr;
+
 // The shim in the loader's list; null if it is not there.
 const link_map* find_self() {
   const link_map* self = _r_debug.r_map;
@@ -191,6 +194,8 @@ bool has_earlier_shim() {
   return false;
 }
 
+void use_clock_of_libc() { g_read_clock = g_clock_of_libc; }
+
 bool resolve_next() {
   // This code runs in the shim's constructor, or in a hook that an earlier constructor calls. The loader has then built
   // the list of start-up objects in the order of the global scope. There is normally no second thread that could change
@@ -215,7 +220,7 @@ bool resolve_next() {
       threads = map;
     }
     if (is_libc) {
-      g_read_clock = reinterpret_cast<ReadClock>(view.find_function("clock_gettime"));
+      g_clock_of_libc = reinterpret_cast<ReadClock>(view.find_function("clock_gettime"));
       libc = map;
       g_libc_is_whole = view.find_function("pthread_create") != 0;
       if (g_libc_is_whole) {

@@ -62,6 +62,10 @@ bool has_earlier_shim();
 // Finds the functions behind the hooks. False if a required function is missing: then the shim stays off. The hook of a
 // missing function traps if it is called.
 bool resolve_next();
+// From now on now_ns() calls libc's clock_gettime(). Before glibc 2.31, that function crashes until libc's own
+// initialiser has run, so the shim's constructor calls this: it runs later. Hooks can be called earlier, by
+// .preinit_array.
+void use_clock_of_libc();
 
 // Starts the shim. Called by the constructor or by the first hook, whichever comes first; later calls cost one load.
 void initialise_slow();

@@ -132,7 +132,7 @@ TEST_F(Cli, TheStatusOfTraceDumpSaysWhetherItCouldRead) {
   expect_error(run_forksight({"trace", "dump", at("none")}), 3,
                at("none") + ": cannot be opened: No such file or directory");
   expect_error(run_forksight({"trace", "dump", "--format", "json", at("hang/a.fstrace")}), 2,
-               "--format: json is neither text nor jsonl; try `forksight trace --help`");
+               "--format: json is neither text nor jsonl; try `forksight trace dump --help`");
 }
 
 TEST_F(Cli, AFullDiskIsAnError) {
@@ -177,6 +177,10 @@ TEST_F(Cli, UsageErrorsGiveStatusTwo) {
   const Finished near = run_forksight({"run", "--on-hng=kill", "--", "true"});
   EXPECT_EQ(near.status, 2);
   EXPECT_TRUE(has(near.err, "did you mean --on-hang?; try `forksight run --help`")) << near.err;
+  const Finished near_nested = run_forksight({"suite", "run", "--strct"});
+  EXPECT_EQ(near_nested.status, 2);
+  EXPECT_TRUE(has(near_nested.err, "did you mean --strict?; try `forksight suite run --help`")) << near_nested.err;
+  expect_error(run_forksight({"queue", "inspect"}), 2, "QUEUE is required; try `forksight queue inspect --help`");
   for (const Finished& run : {verb, option}) {
     EXPECT_TRUE(run.err.starts_with("forksight: error: ")) << run.err;
     EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << run.err;

@@ -9,7 +9,7 @@ import unittest
 FORKSIGHT, CASE, VERSION = sys.argv[1:]
 del sys.argv[1:]
 LIMIT_S = 20
-MOST_BYTES = 10_000_000
+MOST_BYTES = 8_000_000
 
 
 def output_of(*argv):

@@ -13,6 +13,8 @@ import sys
 import time
 from pathlib import Path
 
+from queue_programs import PROGRAMS
+
 HERE = Path("/mnt")
 COMPILERS = ("cc", "c89", "c99", "gcc", "g++", "c++", "clang", "clang++", "tcc", "as", "ld")
 LIMIT_S = 60
@@ -109,6 +111,17 @@ def try_version(forksight, _):
     output_of(forksight, "--version")
 
 
+def try_libraries(_, prefix):
+    """The loader must find all functions that the two libraries import. Without LD_BIND_NOW, it looks for a function only when it is
+    called. The queue's library must also work."""
+    for name in ("libforksight.so", "libforksight-ipc.so"):
+        path = next(prefix.rglob(name))
+        if printed := output_of("/bin/true", env={**os.environ, "LD_PRELOAD": str(path), "LD_BIND_NOW": "1"}):
+            raise Failed(f"the loader says about {name}: {printed.strip()}")
+    for program in PROGRAMS:
+        output_of("/usr/bin/python3", "-c", program, path, env={**os.environ, "LD_BIND_NOW": "1"})
+
+
 def try_demo(_, prefix):
     output_of("bash", "repro/demo.sh", prefix, HERE / "suite/bin/lost_openmp_pool", cwd=HERE / "forksight")
 
@@ -176,8 +189,8 @@ def try_probes(_, prefix):
         raise Failed("; ".join(wrong))
 
 
-STEPS = {"version": try_version, "demo": try_demo, "why": try_why, "why python": try_why_python, "why numpy": try_why_numpy,
-         "run numpy": try_run, "core": try_core, "suite": try_suite, "probes": try_probes}
+STEPS = {"version": try_version, "libraries": try_libraries, "demo": try_demo, "why": try_why, "why python": try_why_python,
+         "why numpy": try_why_numpy, "run numpy": try_run, "core": try_core, "suite": try_suite, "probes": try_probes}
 
 
 def main(package):

@@ -25,8 +25,8 @@ import transparency  # noqa: E402
 RELEASES = {"bullseye": "Debian 11", "bookworm": "Debian 12", "trixie": "Debian 13", "sid": "Debian sid"}
 OLDEST = "bullseye"
 PACKAGES = {"deb": "`.deb`", "tar": "`.tar.zst`", "wheel": "wheel"}
-COLUMNS = {"install": "installs", "version": "`--version`", "demo": "demo", "why": "`why`", "why python": "`why`, Python", "why numpy": "`why`, numpy",
-           "run numpy": "`run`, numpy", "core": "`core`", "suite": "`suite run`", "probes": "probes"}
+COLUMNS = {"install": "installs", "version": "`--version`", "libraries": "libraries", "demo": "demo", "why": "`why`", "why python": "`why`, Python",
+           "why numpy": "`why`, numpy", "run numpy": "`run`, numpy", "core": "`core`", "suite": "`suite run`", "probes": "probes"}
 # Cases of the hazard suite: several kinds of locks, some with repaired twins, and the pool of libgomp.
 CASES = ("orphaned_mutex.O2", "orphaned_mutex.O0", "orphaned_mutex.repaired", "orphaned_mutex_kinds.robust", "orphaned_mutex_kinds.pi",
          "orphaned_recursive_mutex", "orphaned_rwlock_writer", "orphaned_rwlock_writer.repaired", "orphaned_semaphore", "orphaned_condvar",
@@ -112,7 +112,7 @@ def try_package(release, package, arguments, programs, logs):
         for part in ("demo.sh", "openmp/lost_openmp_pool.c"):
             (folder / "forksight/repro" / part).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / "repro" / part, folder / "forksight/repro" / part)
-        for path in HERE.glob("*.py"):
+        for path in (*HERE.glob("*.py"), ROOT / "tests/package/queue_programs.py"):
             shutil.copy2(path, folder)
         with open(logs / f"{release}-{package}.log", "w", encoding="utf-8") as log:
             run(HERE / "enter.sh", root, folder, "/usr/bin/python3", "-B", "/mnt/inside.py", package, check=True, stdout=log, stderr=subprocess.STDOUT)
