@@ -180,11 +180,31 @@ TEST_F(Errors, NoAddressSpace) {
                       "smaller buffers)");
 }
 
+// Gives this process the control group "/group/leaf". Its files are in a folder that the test can write. `line` is the
+// line of /proc/self/cgroup, and `mount` the folder of the root group.
+class fake_group {
+ public:
+  fake_group(const std::string& line, const std::string& mount) {
+    if (!test::mount_memory("/sys/fs/cgroup", "size=1m")) return;
+    std::filesystem::create_directories(mount + "/group/leaf");
+    test::write_file("/sys/fs/cgroup/of", line + "\n");
+    is_there_ = ::mount("/sys/fs/cgroup/of", "/proc/self/cgroup", nullptr, MS_BIND, nullptr) == 0;
+  }
+  fake_group(const fake_group&) = delete;
+  fake_group& operator=(const fake_group&) = delete;
+  ~fake_group() {
+    umount("/proc/self/cgroup");
+    umount("/sys/fs/cgroup");
+  }
+  bool is_there() const { return is_there_; }
+
+ private:
+  bool is_there_ = false;
+};
+
 TEST_F(Errors, TheControlGroupHasNoRoom) {
-  ASSERT_TRUE(test::mount_memory("/sys/fs/cgroup", "size=1m"));
-  std::filesystem::create_directories("/sys/fs/cgroup/group/leaf");
-  test::write_file("/sys/fs/cgroup/of", "0::/group/leaf\n");
-  ASSERT_EQ(mount("/sys/fs/cgroup/of", "/proc/self/cgroup", nullptr, MS_BIND, nullptr), 0) << std::strerror(errno);
+  const fake_group here("0::/group/leaf", "/sys/fs/cgroup");
+  ASSERT_TRUE(here.is_there()) << std::strerror(errno);
   const options wanted = large(strategy::memfd);
   const auto limit = [](const std::string& folder, const std::string& most) {
     test::write_file(folder + "/memory.max", most + "\n");
@@ -202,7 +222,50 @@ TEST_F(Errors, TheControlGroupHasNoRoom) {
     limit(folder, "9000000");
     EXPECT_TRUE(queue::create(wanted));
   }
-  umount("/proc/self/cgroup");
+}
+
+// The group has used 8,000,000 of 9,000,000 bytes, but the kernel can take back 6,500,000 of them: page cache and
+// caches of the kernel. Shared memory is a part of the line `file`, and cannot be taken back.
+TEST_F(Errors, MemoryThatTheKernelCanTakeBackIsRoom) {
+  const options wanted = large(strategy::memfd);  // about 4,200,000 bytes
+  const std::string folder = "/sys/fs/cgroup/group";
+  const fake_group here("0::/group/leaf", "/sys/fs/cgroup");
+  ASSERT_TRUE(here.is_there()) << std::strerror(errno);
+  test::write_file(folder + "/memory.max", "9000000\n");
+  test::write_file(folder + "/memory.current", "8000000\n");
+  test::write_file(folder + "/memory.stat",
+                   "anon 500000\nfile 7000000\nshmem 1000000\ninactive_file 4000000\nactive_file 2000000\n"
+                   "slab_reclaimable 500000\nslab_unreclaimable 1000\n");
+  EXPECT_TRUE(queue::create(wanted));
+  test::write_file(folder + "/memory.stat", "anon 500000\nfile 7000000\nshmem 6000000\ninactive_file 1000000\n");
+  expect_error(queue::create(wanted), errc::cgroup_limit,
+               "segment: needs " + bytes_of(wanted) + " bytes, control group " + folder +
+                   " has 2000000 left of 9000000 (memory.max): raise the limit or ask for fewer or smaller buffers");
+}
+
+TEST_F(Errors, AControlGroupOfVersion1HasNoRoom) {
+  const options wanted = large(strategy::memfd);
+  const fake_group here("7:cpu,cpuacct:/other\n5:memory:/group/leaf\n1:name=systemd:/memory\n0::/memory",
+                        "/sys/fs/cgroup/memory");
+  ASSERT_TRUE(here.is_there()) << std::strerror(errno);
+  const std::string group = "/sys/fs/cgroup/memory/group";
+  for (const std::string& folder : {group + "/leaf", group, "/sys/fs/cgroup/memory"s}) {
+    test::write_file(folder + "/memory.usage_in_bytes", "8000000\n");
+    test::write_file(folder + "/memory.limit_in_bytes", "9000000\n");
+    expect_error(
+        queue::create(wanted), errc::cgroup_limit,
+        "segment: needs " + bytes_of(wanted) + " bytes, control group " + folder +
+            " has 1000000 left of 9000000 (memory.limit_in_bytes): raise the limit or ask for fewer or smaller "
+            "buffers");
+    // The lines that begin with total_ include the groups below.
+    test::write_file(folder + "/memory.stat",
+                     "cache 7000000\ninactive_file 0\ntotal_inactive_file 3000000\ntotal_active_file 3000000\n");
+    EXPECT_TRUE(queue::create(wanted));
+    // This is the limit of a group whose limit was never set.
+    test::write_file(folder + "/memory.stat", "");
+    test::write_file(folder + "/memory.limit_in_bytes", "9223372036854771712\n");
+    EXPECT_TRUE(queue::create(wanted));
+  }
 }
 
 TEST_F(Errors, NoDescriptorLeft) {
