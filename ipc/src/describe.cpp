@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdio>
 #include <map>
 
@@ -287,14 +286,8 @@ bool is_queue_file(std::string_view path) {
   return path.starts_with("/memfd:forksight-queue") || path.starts_with("/dev/shm/forksight-");
 }
 
-result<snapshot> inspect(int fd) {
-  const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-  if (own < 0) return detail::failed_call(errno, "descriptor %d", fd);
-  return inspect_file(detail::descriptor(own));
-}
+result<snapshot> inspect(int fd) { return inspect_file(detail::segment::copy_of(fd)); }
 
-result<snapshot> inspect(const std::string& name) {
-  return inspect_file(detail::segment::find_named(name, O_RDONLY));
-}
+result<snapshot> inspect(const std::string& name) { return inspect_file(detail::segment::find_named(name, O_RDONLY)); }
 
 }  // namespace forksight::ipc

@@ -187,6 +187,23 @@ result<segment> segment::create(const options& wanted) {
   return made;
 }
 
+result<void> segment::check_descriptor(int fd) {
+  struct stat about {};
+  if (fstat(fd, &about) != 0) {
+    return errno == EBADF ? failure(errc::not_found, "descriptor %d: is not open", fd)
+                          : failed_call(errno, "descriptor %d: fstat", fd);
+  }
+  if (!S_ISREG(about.st_mode)) return failure(errc::untrusted, "descriptor %d: is not a regular file", fd);
+  return {};
+}
+
+result<descriptor> segment::copy_of(int fd) {
+  if (auto good = check_descriptor(fd); !good) return good.error();
+  const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (own < 0) return failed_call(errno, "descriptor %d: a copy of it", fd);
+  return descriptor(own);
+}
+
 result<segment> segment::open(descriptor fd, descriptor payload) {
   return open(std::move(fd), std::move(payload), access::all);
 }
@@ -196,8 +213,7 @@ result<segment> segment::open_to_read(descriptor fd) { return open(std::move(fd)
 result<segment> segment::open(descriptor fd, descriptor payload, access how) {
   struct stat about {};
   if (fstat(fd.get(), &about) != 0) {
-    return errno == EBADF ? failure(errc::not_found, "descriptor %d: is not open", fd.get())
-                          : failed_call(errno, "descriptor %d", fd.get());
+    return failed_call(errno, "segment: fstat");
   }
   if (auto good = check_file(fd.get(), about); !good) return good.error();
   if (about.st_size < static_cast<off_t>(kPage)) {

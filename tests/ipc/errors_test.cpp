@@ -16,6 +16,7 @@
 #include "forksight/ipc/handover.hpp"
 #include "injector.hpp"
 #include "invariants.hpp"
+#include "letter.hpp"
 #include "made_queue.hpp"
 #include "recovery.hpp"
 #include "sandbox.hpp"
@@ -291,6 +292,51 @@ TEST_F(Errors, NoDescriptorLeft) {
   EXPECT_EQ(said.substr(0, said.find(" (")),
             "fd_limit: socket " + std::to_string(sockets[0]) + ": sending a queue: Too many references: cannot splice");
   for (const int fd : sockets) close(fd);
+}
+
+// ENFILE is the limit of the whole system. The limit of the process does not help then.
+TEST_F(Errors, NoDescriptorLeftInTheWholeSystem) {
+  std::string said;
+  for (unsigned long at = 0; said.find("memfd_create") == std::string::npos; ++at) {
+    ASSERT_LT(at, 200u) << said;
+    said = said_by([] {}, {test::fault::kind::fails, at, ENFILE}, [] { return text_of(queue::create(small())); });
+  }
+  EXPECT_EQ(said,
+            "fd_limit: segment: memfd_create: Too many open files in system (the limit of the whole system; raise it "
+            "with sysctl fs.file-max)");
+}
+
+// attach() and inspect() work on a copy of the descriptor. The error must name the caller's number, not that of the
+// copy.
+TEST_F(Errors, ADescriptorThatIsNoQueueIsNamedByTheCallersNumber) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const std::string name = "descriptor " + std::to_string(ends[0]);
+  expect_error(queue::attach(ends[0]), errc::untrusted, name + ": is not a regular file");
+  expect_error(inspect(ends[0]), errc::untrusted, name + ": is not a regular file");
+  options wanted = small();
+  wanted.readonly_payload = true;
+  const queue q = make(wanted);
+  expect_error(queue::attach(q.fd(), role::any, ends[0]), errc::untrusted, name + ": is not a regular file");
+  for (const int fd : ends) close(fd);
+  expect_error(queue::attach(ends[0]), errc::not_found, name + ": is not open");
+  expect_error(inspect(ends[0]), errc::not_found, name + ": is not open");
+  expect_error(queue::attach(q.fd(), role::any, ends[0]), errc::not_found, name + ": is not open");
+}
+
+// Another process has sent a pipe in the place of a queue. The caller of receive_queue() does not know the number of
+// that descriptor.
+TEST_F(Errors, WhatIsSentInPlaceOfAQueueIsNamedByTheSocket) {
+  int sockets[2], ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+  ASSERT_EQ(pipe(ends), 0);
+  (void)holdings::now();
+  const holdings before = holdings::now();
+  ASSERT_TRUE(detail::send_descriptors(sockets[0], {0x6f686b66, "queue"}, {ends, 1}, deadline::now()));
+  expect_error(receive_queue(sockets[1]), errc::untrusted,
+               "socket " + std::to_string(sockets[1]) + ": what was sent as a queue is not a regular file");
+  EXPECT_EQ(holdings::now(), before);
+  for (const int fd : {sockets[0], sockets[1], ends[0], ends[1]}) close(fd);
 }
 
 TEST_F(Errors, MoreDescriptorsThanAQueueHas) {
