@@ -30,7 +30,9 @@
 namespace forksight::ipc::detail {
 namespace {
 
+constexpr int kAttempts = 100;  // how many files a call makes at most, if gc() interferes with each of them
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+constexpr mode_t kRootsMode = 0666;  // the mode of a memfd that root makes
 
 std::string name_for(const geometry& shape) {
   std::array<char, 64> text{};
@@ -50,7 +52,9 @@ result<descriptor> make_memfd(const char* name, std::uint64_t bytes) {
   if (fd < 0 && errno == EINVAL) fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return failed_call(errno, "segment: memfd_create");
   descriptor file(fd);
-  if (fchmod(fd, 0600) != 0) return failed_call(errno, "segment: fchmod");
+  // A process that gives up root's rights must still be able to open the file a second time (life.hpp). The file has no
+  // name, so only a process that got its descriptor can open it, whatever its mode is.
+  if (fchmod(fd, geteuid() == 0 ? kRootsMode : 0600) != 0) return failed_call(errno, "segment: fchmod");
   if (auto done = allocate(fd, bytes, "memory"); !done) return done.error();
   return file;
 }
@@ -94,11 +98,20 @@ result<descriptor> make_named(const std::string& name, std::uint64_t bytes) {
   return file;
 }
 
+// True if root has made the file with make_memfd(). Nobody else can make such a file, and root can change the memory of
+// all processes anyway. So a process of any user that has the descriptor may use the file.
+bool is_roots_memfd(int fd, const struct stat& about) {
+  const int seals = fcntl(fd, F_GET_SEALS);
+  return about.st_uid == 0 && (about.st_mode & 0777) == kRootsMode && seals >= 0 && (seals & kSeals) == kSeals;
+}
+
 result<void> check_file(int fd, const struct stat& about) {
-  if (!S_ISREG(about.st_mode)) return failure(errc::untrusted, "descriptor %d: is not a regular file", fd);
+  if (!S_ISREG(about.st_mode)) return failure(errc::untrusted, "segment: is not a regular file");
+  if (is_roots_memfd(fd, about)) return {};
   if (about.st_uid != geteuid()) {
-    return failure(errc::untrusted, "segment: belongs to user %u, we are %u: a queue is for one user's processes",
-                   about.st_uid, geteuid());
+    return failure(errc::untrusted, "segment: belongs to user %u, we are %u: a queue is for one user's processes%s",
+                   about.st_uid, geteuid(),
+                   about.st_uid == 0 ? ". Attach before you give up root's rights, or use strategy::memfd" : "");
   }
   if ((about.st_mode & 077) != 0) {
     return failure(errc::untrusted, "segment: its mode is %03o, others than its owner may use it: it must be 600",
