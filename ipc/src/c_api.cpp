@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <new>
 
@@ -59,6 +60,9 @@ template <class Body>
 int guarded(forksight_queue_error* error, Body body) {
   try {
     return body();
+  } catch (const std::bad_alloc&) {
+    return tell({ipc::errc::no_space, ENOMEM, 0, "queue: this process cannot allocate the memory that the call needs"},
+                error);
   } catch (const std::exception& thrown) {
     return tell({ipc::errc::system, 0, 0, thrown.what()}, error);
   }

@@ -46,9 +46,10 @@ result<void> wait_for(int socket, short events, const letter_kind& kind, deadlin
   for (;;) {
     int milliseconds = -1;
     if (!until.is_never()) {
-      const auto left = until.is_now()
-                            ? std::chrono::milliseconds(0)
-                            : std::chrono::ceil<std::chrono::milliseconds>(until.at() - deadline::clock::now());
+      // A difference from a time that has long passed could overflow.
+      const auto now = deadline::clock::now();
+      const auto left = until.at() <= now ? std::chrono::milliseconds(0)
+                                          : std::chrono::ceil<std::chrono::milliseconds>(until.at() - now);
       milliseconds = static_cast<int>(std::clamp<long long>(left.count(), 0, 3'600'000));
     }
     pollfd ask{socket, events, 0};

@@ -47,6 +47,16 @@ std::string name_of(int fd, const geometry& shape) {
   return chosen.empty() ? name_for(shape) : chosen;
 }
 
+// Chooses the random id of a new queue.
+result<void> choose_id(geometry& shape) {
+  ssize_t random = -1;
+  do {
+    random = getrandom(shape.id, sizeof shape.id, 0);
+  } while (random < 0 && errno == EINTR);
+  if (random != sizeof shape.id) return failed_call(errno, "segment: getrandom");
+  return {};
+}
+
 result<descriptor> make_memfd(const char* name, std::uint64_t bytes) {
   int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
   if (fd < 0 && errno == EINVAL) fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -89,7 +99,9 @@ result<descriptor> make_named(const std::string& name, std::uint64_t bytes) {
   }
   if (!is_locked || !has_name(fd)) {
     shm_unlink(name.c_str());  // with dry_run, gc() has locked the file but not removed it
-    return failure(errc::not_found, "segment: %s was removed by gc() while it was made: try again", name.c_str());
+    return failure(errc::not_found,
+                   "segment: gc() has locked or removed %s, as each of %d files that this call has made", name.c_str(),
+                   kAttempts);
   }
   if (auto done = allocate(fd, bytes, "/dev/shm" + name); !done) {
     shm_unlink(name.c_str());
@@ -158,11 +170,7 @@ result<segment> segment::create(const options& wanted) {
   segment made;
   made.shape_ = *planned;
   geometry& shape = made.shape_;
-  ssize_t random = -1;
-  do {
-    random = getrandom(shape.id, sizeof shape.id, 0);
-  } while (random < 0 && errno == EINTR);
-  if (random != sizeof shape.id) return failed_call(errno, "segment: getrandom");
+  if (auto chosen = choose_id(shape); !chosen) return chosen.error();
   shape.creator_namespace = own_pid_namespace();
   shape.creator_uid = geteuid();
   const std::uint64_t payload_bytes = shape.readonly_payload != 0 ? shape.buffers * shape.buffer_bytes : 0;
@@ -171,6 +179,12 @@ result<segment> segment::create(const options& wanted) {
   const bool is_named = wanted.backing == strategy::named;
   if (is_named) made.name_ = name_for(shape);
   auto file = is_named ? make_named(made.name_, shape.bytes) : make_memfd("forksight-queue", shape.bytes);
+  // gc() may examine or remove the file before it is locked. Then a file with another name is made.
+  for (int attempt = 1; !file && file.error().code == errc::not_found && attempt < kAttempts; ++attempt) {
+    if (auto chosen = choose_id(shape); !chosen) return chosen.error();
+    made.name_ = name_for(shape);
+    file = make_named(made.name_, shape.bytes);
+  }
   if (!file) return file.error();
   made.fd_ = std::move(file).value();
   // From here on, a failure must remove the name.

@@ -368,6 +368,26 @@ TEST_F(Errors, MoreDescriptorsThanAQueueHas) {
   for (const int fd : sockets) close(fd);
 }
 
+// gc() examines the file of a new named queue before create() has locked it. create() then makes another file.
+TEST_F(Errors, GcThatLocksANewFileDoesNotMakeCreateFail) {
+  int locks = 0;
+  for (unsigned long at = 0; at < 200; ++at) {
+    const test::faulted found = test::injector::run(
+        {test::fault::kind::fails, at, EWOULDBLOCK}, [] {},
+        [] {
+          auto made = queue::create(small(strategy::named));
+          if (!made) _exit(1);
+          shm_unlink(made->name().c_str());
+        },
+        [] { return test::names_in("/dev/shm").empty() ? 0 : 2; });
+    if (found.hit < 0) break;  // the call makes fewer system calls
+    if (found.hit != SYS_flock) continue;
+    ++locks;
+    EXPECT_EQ(found.status, 0) << "call " << at;
+  }
+  EXPECT_GE(locks, 2);
+}
+
 // The letter (the message with the queue's descriptors) comes too late, without its descriptors, or only in part.
 TEST_F(Errors, ALetterThatIsLateOrIncomplete) {
   const queue q = make();
@@ -409,6 +429,21 @@ TEST_F(Errors, AnotherVersionOrKindOfBuild) {
   expect_layout(4, "layout 4 does not count the producers and consumers that have ended, ours does");
   expect_layout(6, "this version does not know that layout");
   shape.major = detail::kMajor;
+  // A later minor version has given a meaning to a field that this version ignores.
+  shape.minor = detail::kMinor + 1;
+  memory.make_crc_good();
+  expect_error(
+      queue::attach(q.fd()), errc::abi_mismatch,
+      "segment: its layout is 5.1, ours is 5.0: it may have options that this version does not know. Build all "
+      "programs with one version");
+  shape.minor = detail::kMinor;
+  for (const bool first : {true, false}) {
+    shape.reserved = first ? 1 : 0;
+    shape.unused = first ? 0 : 1;
+    memory.make_crc_good();
+    expect_error(queue::attach(q.fd()), errc::corrupt, "segment: a field in its header that has no meaning is not 0");
+  }
+  shape.unused = 0;
   // This is the ABI hash of a 32-bit process, whose pointers have 4 bytes.
   shape.abi = detail::abi_hash(4);
   memory.make_crc_good();
