@@ -1,5 +1,6 @@
 """Tests of Queue: put() and get(), their limits, signals, killed processes, and how other processes get the queue."""
 import gc
+import math
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -73,6 +74,8 @@ class Basics(Case):
         self.assertRegex(str(told.exception), "4 QUEUED")
         with self.assertRaises(Empty):
             Queue().get(timeout=-1)
+        self.assertEqual(self.queue.get(timeout=math.inf), 0)
+        self.queue.put(4, timeout=math.inf)
 
     def test_too_large(self):
         small = self.sharedClosing(Queue(2, item_bytes=1000))

@@ -173,7 +173,7 @@ class _Patience:
         """Returns how many milliseconds the next call may wait. That is 0 if the deadline has passed."""
         self.started = time.monotonic()
         left = SLICE_MS if self.deadline is None else (self.deadline - self.started) * 1000
-        self.ms = 0 if left <= 0 else min(SLICE_MS, int(left) + 1)
+        self.ms = 0 if left <= 0 else min(SLICE_MS, int(min(left, SLICE_MS)) + 1)
         return self.ms
 
     def is_over(self):
