@@ -92,6 +92,11 @@ result<void> message::requeue() {
   return done;
 }
 
+error detail::not_whole(std::size_t message_bytes, std::size_t element_bytes) {
+  return failure(errc::bad_option, "queue: a message of %zu bytes is not a whole number of elements of %zu bytes",
+                 message_bytes, element_bytes);
+}
+
 queue::~queue() = default;
 
 void detail::at_each_look(const queue& of, std::function<void()> look) { of.core_->at_each_look(std::move(look)); }
