@@ -1,6 +1,7 @@
 #include "room.hpp"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 
 #include <algorithm>
@@ -118,6 +119,15 @@ result<void> check_control_group(std::uint64_t bytes) {
 }
 
 result<void> allocate(int fd, std::uint64_t bytes, const std::string& where) {
+  // Beyond this limit, the kernel would send SIGXFSZ, which ends the process.
+  rlimit most{};
+  if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && bytes > most.rlim_cur) {
+    return failure(
+        errc::no_space,
+        "segment: needs %llu bytes, but this process may make files of at most %llu bytes (RLIMIT_FSIZE): raise "
+        "it with ulimit -f, or ask for fewer or smaller buffers",
+        number(bytes), number(most.rlim_cur));
+  }
   int outcome = 0;
   // posix_fallocate() returns the error number, and does not set errno.
   do {

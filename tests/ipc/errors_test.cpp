@@ -181,6 +181,22 @@ TEST_F(Errors, NoAddressSpace) {
                       "smaller buffers)");
 }
 
+// Without a check, the kernel sends SIGXFSZ, which ends the process.
+TEST_F(Errors, ALimitForTheSizeOfFiles) {
+  const auto limit = [] {
+    const rlimit most{1 << 20, RLIM_INFINITY};
+    setrlimit(RLIMIT_FSIZE, &most);
+  };
+  for (const strategy how : {strategy::memfd, strategy::named}) {
+    const options wanted = large(how);
+    EXPECT_EQ(
+        said_by(limit, {}, [&] { return text_of(queue::create(wanted)); }),
+        "no_space: segment: needs " + bytes_of(wanted) +
+            " bytes, but this process may make files of at most 1048576 bytes (RLIMIT_FSIZE): raise it with ulimit "
+            "-f, or ask for fewer or smaller buffers");
+  }
+}
+
 // Gives this process the control group "/group/leaf". Its files are in a folder that the test can write. `line` is the
 // line of /proc/self/cgroup, and `mount` the folder of the root group.
 class fake_group {
