@@ -22,7 +22,7 @@ namespace {
 // The offset of the lock byte of the first member. It is beyond the end of any possible segment.
 constexpr std::int64_t kLifeAt = std::int64_t{1} << 50;
 // The lock of this byte belongs to no member. It is taken only to find out whether the kernel grants such locks.
-constexpr std::uint32_t kTrialIndex = kMaxParticipants;
+constexpr std::uint32_t kTrialIndex = ~std::uint32_t{0};
 
 struct flock byte_of(std::uint32_t index, short type) {
   struct flock byte {};
