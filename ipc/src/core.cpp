@@ -157,6 +157,8 @@ result<void> core::check_usable() const {
 result<void> core::begin(std::uint32_t wanted) {
   if (auto usable = check_usable(); !usable) return usable;
   if (is_cancelled()) return cancelled();
+  // What a handle takes after its entry was given to another participant cannot be recovered if its process dies.
+  if (who_.is_evicted()) return evicted();
   if (as_ == role::caretaker) {
     return failure(errc::role, "queue: this handle is attached as a caretaker, it can neither send nor receive");
   }

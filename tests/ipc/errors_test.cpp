@@ -562,6 +562,13 @@ TEST_F(Errors, AHandleThatMayNotMakeTheCall) {
       "queue: another participant took process " + std::to_string(getpid()) +
       " for dead, and gave its entry and its buffers to the others; no data is damaged: attach again";
   expect_error(q.send(std::move(*lent), 1, deadline::now()), errc::evicted, evicted);
+  // A loan or a message that the handle took now would be lost if its process died.
+  auto other = queue::attach(q.fd());
+  ASSERT_TRUE(other->send_copy("x", 1, deadline::now()));
+  expect_error(q.acquire(deadline::now()), errc::evicted, evicted);
+  expect_error(q.receive(deadline::now()), errc::evicted, evicted);
+  expect_error(q.message_fd(), errc::evicted, evicted);
+  EXPECT_TRUE(other->receive(deadline::now()));
   expect_error(q.receive_parked(), errc::evicted, evicted);
   expect_error(q.requeue(), errc::evicted, evicted);
   q.shutdown(false);
