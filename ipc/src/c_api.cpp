@@ -231,6 +231,7 @@ const void* forksight_message_data(const forksight_message* message) { return me
 uint64_t forksight_message_size(const forksight_message* message) { return message->held.size(); }
 uint32_t forksight_message_producer(const forksight_message* message) { return message->held.producer(); }
 uint32_t forksight_message_deliveries(const forksight_message* message) { return message->held.deliveries(); }
+uint32_t forksight_message_number(const forksight_message* message) { return message->held.number(); }
 void forksight_message_release(forksight_message* message) {
   // Without release(), the destructor would park a message of receive_parked() again.
   if (message != nullptr) (void)message->held.release();
