@@ -13,6 +13,7 @@
 #include <string>
 
 #include "crc32c.hpp"
+#include "forksight/ipc.h"
 #include "forksight/ipc/handover.hpp"
 #include "injector.hpp"
 #include "invariants.hpp"
@@ -109,6 +110,15 @@ std::string text_of(const result<T>& got) {
   return got.has_value() ? "no error"s : name_of(got.error().code) + ": "s + got.error().text;
 }
 
+// Limits the address space to what the process uses now, and one MiB more.
+void limit_memory() {
+  std::ifstream file("/proc/self/statm");
+  rlim_t pages = 0;
+  file >> pages;
+  const rlimit most{(pages + 256) * 4096, RLIM_INFINITY};
+  setrlimit(RLIMIT_AS, &most);
+}
+
 void take_all_descriptors() {
   const rlimit sixteen{16, 64};
   setrlimit(RLIMIT_NOFILE, &sixteen);
@@ -160,15 +170,7 @@ TEST_F(Errors, NoMemory) {
 
 TEST_F(Errors, NoAddressSpace) {
   const options wanted = large(strategy::memfd);
-  const auto limit = [] {
-    // The limit is what the process uses now, and one MiB more.
-    std::ifstream file("/proc/self/statm");
-    rlim_t pages = 0;
-    file >> pages;
-    const rlimit most{(pages + 256) * 4096, RLIM_INFINITY};
-    setrlimit(RLIMIT_AS, &most);
-  };
-  const std::string said = said_by(limit, {}, [&] {
+  const std::string said = said_by(limit_memory, {}, [&] {
     rlimit most{};
     getrlimit(RLIMIT_AS, &most);
     std::string text = text_of(queue::create(wanted));
@@ -179,6 +181,30 @@ TEST_F(Errors, NoAddressSpace) {
   EXPECT_EQ(said, "no_space: segment: mmap of " + bytes_of(wanted) +
                       " bytes: Cannot allocate memory (RLIMIT_AS is N; raise it with ulimit -v, or ask for fewer or "
                       "smaller buffers)");
+}
+
+// With feed::thread, send_copy() makes a copy of the message. The memory for it is lacking.
+TEST_F(Errors, InCALackOfMemoryIsNoSpace) {
+  constexpr std::size_t kBytes = 8 << 20;
+  forksight_queue* q = nullptr;
+  std::string bytes(kBytes, 'x');
+  const auto limit = [&] {
+    forksight_queue_options wanted{};
+    wanted.slots = wanted.buffers = 2;
+    wanted.buffer_bytes = kBytes;
+    wanted.thread = 1;
+    if (forksight_queue_create(&wanted, &q, nullptr) != FORKSIGHT_QUEUE_OK) std::abort();
+    // This starts the feeder thread, which needs memory for its stack.
+    if (forksight_queue_send_copy(q, "x", 1, -1, nullptr) != FORKSIGHT_QUEUE_OK) std::abort();
+    limit_memory();
+  };
+  EXPECT_EQ(said_by(limit, {},
+                    [&] {
+                      forksight_queue_error why{};
+                      const int code = forksight_queue_send_copy(q, bytes.data(), bytes.size(), -1, &why);
+                      return (code == FORKSIGHT_QUEUE_NO_SPACE ? "no_space: "s : "another code: "s) + why.text;
+                    }),
+            "no_space: queue: this process cannot allocate the memory that the call needs");
 }
 
 // Without a check, the kernel sends SIGXFSZ, which ends the process.
