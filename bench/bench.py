@@ -28,7 +28,7 @@ VALGRIND = {"helgrind": ["valgrind", "-q", "--tool=helgrind"], "drd": ["valgrind
 
 def environment_of(library, folder, asks=()):
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("FORKSIGHT_", "LD_PRELOAD"))}
-    # An OpenMP team that spins would measure the load of the machine, not the library.
+    # If the threads of an OpenMP team spun, the figure would depend mainly on the load of the machine.
     environment["OMP_WAIT_POLICY"] = "passive"
     environment["TSAN_OPTIONS"] = "report_bugs=0"
     if library:
@@ -49,7 +49,8 @@ def run_program(command, benchmark, min_time, environment):
 
 
 def by_benchmark(measures):
-    """Groups measures whose figures come from the same run of a program: returns ((program, benchmark, asks), measures)."""
+    """Groups the measures whose figures come from the same run of a program. Returns pairs of (program, benchmark, asks) and
+    the measures."""
     benchmarks = {}
     for measure in measures:
         benchmarks.setdefault((measure.program, measure.benchmark, measure.asks), []).append(measure)
@@ -99,8 +100,8 @@ def measure_others(options, measures, results):
 
 
 def measure_commands(options, measures, results):
-    """Measures the whole commands in one round of many turns. The shortest turn counts, because other work on the machine
-    can make a turn a fifth longer, but not shorter."""
+    """Measures the whole commands in one round of many turns. Only the shortest turn counts: other work on the machine can
+    make a turn a fifth longer, but cannot make it shorter."""
     if not measures:
         return
     with tempfile.TemporaryDirectory() as scratch:
@@ -154,8 +155,8 @@ def parse():
 
 
 def name_for_preload(path, links):
-    """Returns the path, or that of a link to it if the path has a blank, a colon or "$". LD_PRELOAD ends a path at a blank
-    and at a colon, and the loader replaces "$LIB"."""
+    """Returns the path. If the path has a blank, a colon or "$", returns the path of a link to it instead: in LD_PRELOAD, a
+    blank and a colon end a path, and the loader replaces "$LIB"."""
     if path is None or not set(path) & set(" :$"):
         return path
     link = Path(links, f"{len(os.listdir(links))}-{os.path.basename(path)}")

@@ -31,8 +31,8 @@ ANNOTATIONS = [
     Measure("annotate", "spin_lock/annotated", "a spin lock of the program's own, annotated", None),
 ]
 _ORDER, _PREDICT = ("FORKSIGHT_LOCK_ORDER",), ("FORKSIGHT_PREDICT",)
-# These measures show what the options --lock-order and --predict cost. The measures with neither option run at the same time,
-# and have limits, because the options must cost nothing unless they are given.
+# These measures show what the options --lock-order and --predict cost. The measures with neither option are taken in the same
+# rounds. They have limits, because an option that is not given must cost nothing.
 FORESIGHT = [
     Measure("locks", "mutex/threads", "`pthread_mutex_t`, with neither option", 1.20),
     Measure("locks", "mutex/threads", "`pthread_mutex_t`, with `--lock-order`", None, asks=_ORDER),
@@ -62,5 +62,5 @@ COMMANDS = [
 GROUPS = {"locks": LOCKS, "annotations": ANNOTATIONS, "foresight": FORESIGHT, "threads": THREADS, "forks": FORKS, "libraries": LIBRARIES,
           "starts": STARTS, "commands": COMMANDS}
 
-# The measures whose programs also run under other tools that watch locks. Only two of the measures of forks are among them.
+# The measures whose programs also run under other tools that watch locks. They include only two of the measures of forks.
 COMPARED = [*LOCKS, *THREADS, _fork("call", 1, 0), _fork("call", 64, 0)]

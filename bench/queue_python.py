@@ -88,7 +88,8 @@ def train(name, size, loaders, kill_every):
 
 
 def measure(arguments, name, kill_every):
-    """Runs one trainer. Returns (batches per second, counted after the first batch; a text that says how it failed, or None)."""
+    """Runs one trainer. Returns two values: the batches per second, counted after the first batch, and a text that says how
+    the trainer failed, or None."""
     command = [sys.executable, "-B", __file__, "--inner", name, "--bytes", str(arguments.bytes), "--loaders", str(arguments.loaders), "--kill-every",
                str(kill_every)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

@@ -67,8 +67,9 @@ std::uint64_t find_in_startup(const char* name) {
   return 0;
 }
 
-// With lazy binding, a slot points into the object itself until the first call. For such a slot, `find` returns the
-// function that it will be bound to. If that is 0, the slot stays unchanged. A null slot stays unchanged, too.
+// Puts the address of a wrapper into each PLT slot of the object through which it calls a watched function. With lazy
+// binding, a slot points into the object itself until the first call. For such a slot, `find(name)` returns the
+// function to which the slot will be bound. A slot stays unchanged if `find` returns 0, or if the slot is null.
 template <class Find>
 void watch_calls(const link_map* map, Find find) {
   const LoadedObject object = find_object(reinterpret_cast<std::uint64_t>(map->l_ld));
@@ -85,7 +86,7 @@ void watch_calls(const link_map* map, Find find) {
   });
 }
 
-// Each watched library is recognised by a name that the others do not have.
+// True if the object is MPI, UCX or the CUDA driver. Each of them exports a function that the others do not have.
 bool is_provider(const ElfView& view) {
   return view.find_function("PMPI_Initialized") != 0 || view.find_function("ucp_init_version") != 0 ||
          view.find_function("cuDriverGetVersion") != 0;
@@ -134,7 +135,8 @@ bool is_at_startup(const link_map* map) {
   return false;
 }
 
-// True if the object is not in another namespace (dlmopen), which has another global scope.
+// True if the object is in the loader's first namespace. An object that dlmopen loaded is in another namespace, which
+// has its own global scope.
 bool is_in_first_namespace(const link_map* map) {
   refresh_modules();
   const Module* const module = find_module(reinterpret_cast<std::uint64_t>(map->l_ld));

@@ -1,8 +1,8 @@
-// Watches calls of MPI, UCX and the CUDA driver that are bound by symbol. The shim exports none of their names: these
-// have no versions, so an export would also receive calls that are meant for other functions
-// (docs/decisions/0014-calls-watched-at-their-slots.md). Instead, the shim changes the PLT slots through which a loaded
-// object calls these functions. Each slot then has the address of a wrapper, which calls the function that the loader
-// had bound the slot to.
+// Watches calls of MPI, UCX and the CUDA driver that are bound by symbol. The shim exports none of these functions:
+// their names have no versions, so an export would also receive calls that are meant for other functions of the same
+// name (docs/decisions/0014-calls-watched-at-their-slots.md). Instead, the shim changes the PLT slots through which a
+// loaded object calls these functions. Each slot then has the address of a wrapper. The wrapper calls the function to
+// which the loader had bound the slot.
 #pragma once
 
 namespace forksight {

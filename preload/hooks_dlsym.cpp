@@ -49,7 +49,7 @@ std::uint64_t find_hook_for(void* handle, const char* name, std::uint64_t caller
   if (handle == RTLD_NEXT) {
     const link_map* const object = find_object(caller).map;
     while (from != nullptr && from != object && from->l_ld != _DYNAMIC) from = from->l_next;
-    if (from == nullptr || from != object) return 0;  // behind the shim, or loaded later
+    if (from == nullptr || from != object) return 0;  // the caller comes after the shim, or was loaded later
     from = from->l_next;
   }
   return leads_to_libc(name, from) ? hook : 0;
@@ -60,8 +60,8 @@ std::uint64_t find_hook_for(void* handle, const char* name, std::uint64_t caller
 DlsymAnswer forksight_answer_dlsym(void* handle, const char* name, std::uint64_t caller) {
   if (!g_dlsym_stays) {
     initialise();
-    // The caller is linked with dlsym, so it exists. If its address has changed, the library that had the old one was
-    // closed, and nothing calls the old address any more.
+    // The caller is linked with dlsym, so dlsym exists. If its address has changed, the library that had the old one
+    // was closed, and nothing calls the old address any more.
     forksight_real_dlsym = reinterpret_cast<void*>(find_next("dlsym", g_dlsym_stays));
     if (forksight_real_dlsym == nullptr) __builtin_trap();
   }
@@ -70,7 +70,8 @@ DlsymAnswer forksight_answer_dlsym(void* handle, const char* name, std::uint64_t
   if (is_handle) watch_opened_calls(handle, real);
   if (name == nullptr) return {nullptr, 0};
   if (name[0] == 'c' && name[1] == 'u' && is_cuda_name(name)) {
-    // A search of the global scope returns the function itself: programs compare it with what a reference is bound to.
+    // A search of the global scope returns the function itself, because programs compare the result with the address to
+    // which a reference is bound.
     if (!is_handle) return {nullptr, 0};
     const auto found = reinterpret_cast<std::uint64_t>(real(handle, name));
     return {found == 0 ? nullptr : reinterpret_cast<void*>(wrap_cuda(name, found, trace::CudaWay::kDlsym)), 1};

@@ -79,7 +79,7 @@ function, with its result. At the fork the shim asks the library itself whether 
 
 
 def libc_table(definition):
-    """Functions by the set of locks that they may take, in the order of the list."""
+    """Returns the rows of the table of libc functions: one row for each set of locks, in the order of the list."""
     text = open(os.path.join(os.path.dirname(definition), "../trace/include/forksight/trace/libc_calls.def"), encoding="utf-8").read()
     by_locks = {}
     for name, locks in re.findall(r"^FORKSIGHT_(?:LIBC|VARIADIC)_HOOK\((\w+), \w+, \"[^\"]*\", ([\w| ]+),", text, re.M):

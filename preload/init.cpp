@@ -37,7 +37,7 @@ char** find_environment() {
   return arguments == nullptr ? nullptr : reinterpret_cast<char**>(__libc_stack_end) + 1 + arguments[0] + 1;
 }
 
-// libc's own functions. If a sanitizer interposes them, its functions may not be ready yet.
+// These are libc's own functions: those of a sanitizer that interposes them may not be ready yet.
 using MutexFunction = int (*)(pthread_mutex_t*);
 constinit MutexFunction g_lock = nullptr;
 constinit MutexFunction g_unlock = nullptr;

@@ -56,7 +56,8 @@ inline Answer ask([[maybe_unused]] Function function, Arguments&... arguments) {
   return Answer{};
 }
 
-// The first answer that is not 0.
+// Calls the receivers of the event until one answers something other than 0 or false, and returns that answer; 0 or
+// false if none does.
 template <Event event, class Answer, class... Arguments>
 inline Answer ask_all(Arguments&... arguments) {
   Answer answer{};

@@ -1,5 +1,5 @@
-// Handovers that force an order of events, for all cases. They use pipes and raw futexes, but never a lock. So nothing
-// here is a part of a case's defect, or looks like a defect to forksight. No handover waits for a fixed time.
+// A case uses batons to force an order of events: one thread waits for a baton, and another one passes it. A baton is a
+// pipe. Nothing here uses a lock, which could be a part of a case's defect, or look like a defect to forksight.
 #pragma once
 
 #include <linux/futex.h>

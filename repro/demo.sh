@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Shows the typical hang of a program that uses OpenMP, its diagnosis and its cures: repro/demo.sh PREFIX [PROGRAM]. Run it
-# from the root of the repository. PREFIX is a build or an installation. PROGRAM is the compiled program, for a machine
-# without a compiler. Each step shows the command that a user would type, then the command's real output. The demo checks
-# the output. The first step whose output or status is wrong ends the demo with status 1.
+# from the root of the repository. PREFIX is a build or an installation. PROGRAM is the compiled program. Only a machine without a
+# compiler needs it. Each step shows the command that a user would type, then the command's real output. The demo checks the
+# output. The first step whose output or status is wrong ends the demo with status 1.
 set -euo pipefail
 run=$1/bin/forksight
 source=lost_openmp_pool.c

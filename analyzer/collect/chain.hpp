@@ -19,7 +19,7 @@ struct TraceRecord {
   std::int32_t pid = 0;
   std::int32_t tid = 0;
   std::uint64_t time_ns = 0;
-  std::span<const std::byte> payload;  // at least the fixed part of its type
+  std::span<const std::byte> payload;  // a kWhole record of a known type has at least the fixed part of that type
 
   template <class T>
   T fixed() const {
@@ -28,12 +28,12 @@ struct TraceRecord {
     std::memcpy(&value, payload.data(), sizeof value);
     return value;
   }
-  // The variable part after a fixed part of type T.
+  // Returns the variable part, which follows a fixed part of type T.
   template <class T>
   std::span<const std::byte> tail() const {
     return payload.subspan(sizeof(T));
   }
-  // An element of an array in such a tail. The caller has checked that there is such an element.
+  // Returns an element of an array in a tail. The caller has checked that the tail has this element.
   template <class T>
   static T element_at(std::span<const std::byte> tail, std::size_t index) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -45,10 +45,11 @@ struct TraceRecord {
 
 enum class LinkKind {
   kWhole,
-  kUnfinished,  // begun and not committed: its payload may be anything
-  kShort,       // committed, but shorter than its fixed part and the tails whose sizes that part gives
-  kDamaged,     // begins with a word that no writer writes: the chain ends here
-  kCut,         // longer than the rest of the file: the chain ends here
+  kUnfinished,  // begun but not committed: its payload may be anything
+  // committed, but it lacks bytes of its fixed part or of its tails; the fixed part gives the sizes of the tails
+  kShort,
+  kDamaged,  // begins with a word that no writer writes: the chain ends here
+  kCut,      // longer than the rest of the file: the chain ends here
 };
 
 struct Link {
@@ -61,8 +62,8 @@ class Chain {
  public:
   Chain(std::span<const std::byte> trace, std::uint64_t at) : trace_(trace), at_(at) {}
 
-  // nullopt: the chain ends here, because zeros follow or the file ends. After kDamaged and kCut the same link is
-  // returned again.
+  // Returns the next link. nullopt: the chain ends here, because zeros follow or the file ends. After a link of kind
+  // kDamaged or kCut, the same link is returned again.
   std::optional<Link> next();
   void go_on_at(std::uint64_t offset) { at_ = offset; }
   std::uint64_t at() const { return at_; }

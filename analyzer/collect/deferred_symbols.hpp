@@ -17,7 +17,8 @@ namespace forksight::collect {
 class DeferredSymbols {
  public:
   template <class T>
-  using Place = std::function<T&(model::Model&)>;  // no reference, because the model's vectors still grow
+  // A place is a function, because a reference would become invalid when the model's vectors grow.
+  using Place = std::function<T&(model::Model&)>;
 
   // `record` is a kStack record of a file that outlives this object.
   void add_stack(ImagePtr image, const TraceRecord& record, Place<model::Stack> place);

@@ -7,7 +7,7 @@ namespace {
 
 using model::TouchKind;
 
-constexpr std::uint64_t kLockBytes = 64;  // no lock of glibc is larger (pthread_rwlock_t has 56)
+constexpr std::uint64_t kLockBytes = 64;  // no lock of glibc is larger (pthread_rwlock_t has 56 bytes)
 
 const model::Wait* find_wait(const model::Model& model, model::ProcessId process, std::int32_t tid) {
   const auto& waits = model.processes[process].waits;
@@ -15,7 +15,7 @@ const model::Wait* find_wait(const model::Model& model, model::ProcessId process
   return found == waits.end() ? nullptr : &*found;
 }
 
-// The address of the touched object; 0 if it has none.
+// Returns the address of the touched object; 0 if the touch has no object with an address.
 std::uint64_t object_of(const model::Model& model, const model::Touch& touch) {
   if (touch.kind == TouchKind::kFutexWait) return touch.object;
   const bool is_of_lock =
@@ -39,7 +39,8 @@ void join_look(model::Model& model) {
                           wait->object < object + kLockBytes && wait->stack.known() && !wait->stack.cut;
     if (is_there) touch.stack = wait->stack;
     if (!touch.held) continue;
-    // Also joins the thread that waited at the condition variable or barrier at the fork, if it still does.
+    // If the thread that waited at the condition variable or barrier at the fork still waits there, its present stack
+    // is noted, too.
     model::Held& held = model.forks[touch.fork].held[*touch.held];
     const model::LockKind kind = model.locks[held.lock].kind;
     if (kind != model::LockKind::kCondition && kind != model::LockKind::kBarrier) continue;

@@ -47,7 +47,7 @@ void keep_each_file_once(std::vector<fs::path>& files) {
   std::set<std::pair<dev_t, ino_t>> seen;
   std::erase_if(files, [&](const fs::path& file) {
     struct stat status = {};
-    // A file that cannot be looked at stays in the list: reading it says why.
+    // A file that cannot be looked at stays in the list, because the attempt to read it reports why.
     return ::stat(file.c_str(), &status) == 0 && !seen.emplace(status.st_dev, status.st_ino).second;
   });
 }

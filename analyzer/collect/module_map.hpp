@@ -13,11 +13,12 @@
 
 namespace forksight::collect {
 
-// Grows while the trace is read; no two modules overlap.
+// The list of modules grows while the trace is read. No two modules overlap.
 struct Image {
   std::vector<symbols::Module> modules;
 
-  // The path of the module that contains an address, or that is mapped at a bias; "" for none.
+  // Returns the path of the module that contains an address. find_path_by_bias() returns the path of the module with
+  // this bias. "": there is no such module.
   std::string find_path(std::uint64_t address) const;
   std::string find_path_by_bias(std::uint64_t bias) const;
 };
@@ -26,9 +27,9 @@ using ImagePtr = std::shared_ptr<Image>;
 class ModuleMap {
  public:
   const ImagePtr& image_of(model::ProcessId process);
-  // From here on `child` has the modules of `parent`.
+  // From here on, `child` has the modules that `parent` has now.
   void inherit(model::ProcessId child, model::ProcessId parent);
-  // False: the module was left out, because the trace names more than any process can have.
+  // Returns false if the module was left out, because the trace names more modules than any process can have.
   bool add(model::ProcessId process, symbols::Module module);
 
  private:

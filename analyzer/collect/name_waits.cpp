@@ -22,7 +22,8 @@ void name_waits(model::Model& model) {
         module.path = wait.object_module;
         module.bias = wait.module_bias;
         module.start = wait.module_bias;
-        module.end = UINT64_MAX;  // no check: the look that noted the module has found the address in it
+        // The range of addresses need not be checked: the look that noted the module found the address in it.
+        module.end = UINT64_MAX;
         symbolizer = std::make_unique<Symbolizer>(std::vector{std::move(module)});
       }
       symbols::DataSymbol symbol;

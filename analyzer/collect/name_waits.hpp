@@ -1,4 +1,4 @@
-// The names of variables that threads wait for, found from what was seen from outside: an address and its module.
+// Finds the names of variables for which threads wait. A look from outside noted the address and its module.
 #pragma once
 
 #include "model/model.hpp"

@@ -30,15 +30,15 @@ model::ProcessId ProcessTable::enter_creator(const TraceInfo& info) {
     const bool is_same = entry.is_creator ? known.start_ticks == info.start_ticks
                                           : entry.seen_ns <= info.monotonic_ns && may_be_parent(known.ppid, info.ppid);
     if (!is_same) continue;
-    // This trace is from a later program of the process, so its facts replace those of the earlier program.
+    // If this trace is from a later program of the process, its facts replace those of the earlier program.
     if (entry.seen_ns <= info.monotonic_ns) {
       known.exe = info.exe;
       known.cmdline = info.cmdline;
       known.python_signal = 0;
       known.shim_start = 0;
     }
-    // A forked child writes to its parent's trace until it calls exec. It has a trace of its own, so it has called
-    // exec.
+    // A forked child writes to its parent's trace until it calls exec. This child has a trace of its own, so it has
+    // called exec.
     if (entry.is_child) known.has_execed = true;
     known.start_ticks = info.start_ticks;
     known.ppid = info.ppid;
@@ -56,7 +56,7 @@ model::ProcessId ProcessTable::enter_child(const TraceInfo& info, std::int32_t p
                                            std::uint64_t time_ns) {
   for (Entry& entry : entries_[{info.host, pid}]) {
     model::Process& known = model_.processes[entry.process];
-    // If the child has called exec, it has a trace of its own, which began later than its fork.
+    // If the child has called exec, the table may have it already: from its own trace, which began later than its fork.
     if (entry.is_child || entry.seen_ns < time_ns || !may_be_parent(known.ppid, pid_of_parent)) continue;
     entry.is_child = true;
     if (entry.is_creator) known.has_execed = true;

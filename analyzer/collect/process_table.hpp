@@ -1,7 +1,7 @@
 // Finds out which process a record is about. Traces name pids, but a pid does not identify a process: later processes
 // may have the same pid, and a process that calls exec has several traces. Within a host, the pid and the start time
-// together identify a process. The start time is not known of forked children, which share their parent's trace. For
-// these the pid, the parent and the order in time decide.
+// together identify a process. The start time of a forked child is not known, because the child shares its parent's
+// trace. A forked child is identified by its pid, its parent and the order in time.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,10 @@ class ProcessTable {
  public:
   explicit ProcessTable(model::Model& model) : model_(model) {}
 
-  // The process that created a trace.
+  // Enters the process that created a trace.
   model::ProcessId enter_creator(const TraceInfo& info);
-  // A forked child of `parent`, seen first at `time_ns`; pid_of_parent 0: not known which process forked it.
+  // Enters a forked child that was first seen at `time_ns`. `pid_of_parent`: the pid of the process that forked it; 0:
+  // not known.
   model::ProcessId enter_child(const TraceInfo& info, std::int32_t pid, std::int32_t pid_of_parent,
                                std::uint64_t time_ns);
 
@@ -33,13 +34,14 @@ class ProcessTable {
   struct Entry {
     model::ProcessId process = 0;
     std::uint64_t seen_ns = 0;
-    bool is_creator = false;  // of a trace: its start time is known
-    bool is_child = false;    // appeared in a fork
+    bool is_creator = false;  // it created a trace, so its start time is known
+    bool is_child = false;    // some process forked it
   };
   model::ProcessId add(const TraceInfo& info, std::int32_t pid, std::int32_t ppid, const Entry& entry);
 
   model::Model& model_;
-  std::map<model::ProcessId, std::uint64_t> image_ns_;  // when the latest image began its trace: CLOCK_MONOTONIC
+  // For each process, when the trace of its latest program began (CLOCK_MONOTONIC).
+  std::map<model::ProcessId, std::uint64_t> image_ns_;
   std::map<std::pair<std::string, std::int32_t>, std::vector<Entry>> entries_;
 };
 

@@ -9,7 +9,7 @@ namespace forksight::collect {
 namespace {
 
 constexpr std::size_t kMostThreads = 256;
-constexpr std::size_t kMostFrames = 128;  // of a thread; the dumper stops at 100
+constexpr std::size_t kMostFrames = 128;  // for one thread; the dumper writes at most 100
 
 constexpr std::string_view kFile = "  File \"";
 constexpr std::string_view kLine = "\", line ";
@@ -27,7 +27,7 @@ bool parse_frame(std::string_view line, model::Frame& frame) {
   if (function == std::string_view::npos) return false;
   frame.file = line.substr(kFile.size(), number - kFile.size());
   frame.function = rest.substr(function + kFunction.size());
-  // "???" where the interpreter does not know.
+  // If the interpreter does not know the number of the line, the dumper writes "???".
   std::from_chars(rest.data(), rest.data() + function, frame.line);
   frame.line = std::max(frame.line, 0);
   if (frame.file == "???") frame.file.clear();
@@ -35,7 +35,8 @@ bool parse_frame(std::string_view line, model::Frame& frame) {
   return true;
 }
 
-// "Thread 0x00007f01c2ffd700 [name] (most recent call first):", "Current thread 0x...", "Stack ...".
+// Parses a line such as "Thread 0x00007f01c2ffd700 [name] (most recent call first):", "Current thread 0x..." or "Stack
+// ...".
 bool parse_head(std::string_view line, std::uint64_t writer, std::uint64_t& pointer) {
   if (!line.ends_with(kHead)) return false;
   if (line.starts_with("Stack ")) {
@@ -52,7 +53,7 @@ bool parse_head(std::string_view line, std::uint64_t writer, std::uint64_t& poin
 
 std::vector<model::PythonThread> parse_python_stacks(std::string_view text, std::uint64_t writer) {
   std::vector<model::PythonThread> threads;
-  bool follows = false;  // the frames belong to threads.back()
+  bool follows = false;  // the next frames belong to threads.back()
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);

@@ -9,8 +9,9 @@
 
 namespace forksight::collect {
 
-// One entry for each thread with frames. A stack for which the text names no thread is that of `writer`. If a thread
-// occurs twice, its first entry counts. The text is hostile input: lines that the dumper does not write are skipped.
+// Returns one entry for each thread with frames. If the text names no thread for a stack, the stack belongs to
+// `writer`. If a thread occurs twice, its first entry counts. The text is hostile input: lines that the dumper does not
+// write are skipped.
 std::vector<model::PythonThread> parse_python_stacks(std::string_view text, std::uint64_t writer);
 
 }  // namespace forksight::collect

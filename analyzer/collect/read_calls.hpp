@@ -1,4 +1,4 @@
-// Libc functions that threads were inside of at a fork.
+// Reads inside of which libc functions threads were at a fork.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@ class CallReader {
   void read_in_flight(const TraceRecord& record);
   void read_stream(const TraceRecord& record);
   void read_quiesced(const TraceRecord& record);
-  // The call with this index in `libc_calls_`: a kLibcCall record became that index.
+  // Returns the call with this index in `libc_calls_`. The TraceContext has this index for a kLibcCall record.
   const model::LibcCall& call(std::size_t index) const { return libc_calls_[index]; }
 
  private:

@@ -9,7 +9,7 @@ using trace::RecordType;
 
 namespace {
 
-constexpr std::size_t kMostTimers = 64;  // of one fork
+constexpr std::size_t kMostTimers = 64;  // at one fork
 constexpr int kMostSignals = 64;
 
 std::optional<model::TimerKind> kind_of(trace::TimerKind kind) {

@@ -1,4 +1,4 @@
-// The CUDA driver, MPI and UCX at a fork, and which of their functions a forked child called.
+// Reads the CUDA driver, MPI and UCX at a fork, and which of their functions a forked child called.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ class CudaReader {
   void read_cuda_ipc(const TraceRecord& record);
   void read_mpi(const TraceRecord& record);
   void read_cuda_function(const TraceRecord& record);
-  // The name with this index in `cuda_functions_`: a kCudaFunction record became that index.
+  // Returns the name with this index in `cuda_functions_`. The TraceContext has this index for a kCudaFunction record.
   const std::string& function(std::size_t index) const { return cuda_functions_[index]; }
 
  private:

@@ -11,7 +11,7 @@ using trace::RecordType;
 
 namespace {
 
-constexpr std::size_t kMaxGates = 64;  // the shim's array of held locks has fewer
+constexpr std::size_t kMaxGates = 64;  // the shim's array of held locks has fewer entries
 
 bool is_followed(trace::LockKind kind) {
   return kind == trace::LockKind::kMutex || kind == trace::LockKind::kRwlockRead ||
@@ -22,7 +22,7 @@ model::OrderedLock ordered(std::uint64_t number, trace::LockKind kind) {
   return {number, kind == trace::LockKind::kRwlockRead};
 }
 
-// A lock of which only the address and the kind are known.
+// Makes a lock of which only the address and the kind are known.
 trace::HeldRecord lock_at(std::uint64_t address, trace::LockKind kind) {
   trace::HeldRecord held{};
   held.lock = address;
@@ -60,8 +60,8 @@ void ForesightReader::read_thread_life(const TraceRecord& record) {
   model_.lives.push_back(life);
 }
 
-// Only remembers the record. attach_lock_orders() reads it after the whole trace, because the libraries that contain
-// its locks may be in later records.
+// Only remembers the record. attach_lock_orders() reads it after the whole trace, because later records may name the
+// libraries that contain its locks.
 void ForesightReader::read_lock_order(const TraceRecord& record) {
   lock_orders_.emplace_back(&record, trace_.process_of(record));
 }
@@ -100,9 +100,10 @@ void ForesightReader::attach_lock_order(const TraceRecord& record, model::Proces
     const auto gate = TraceRecord::element_at<trace::OrderGate>(tail, i);
     // A gate is another lock that the thread already held when it took the second lock. Two threads with the same gate
     // cannot take their second locks at the same time, unless both hold the gate to read. `inner` marks a lock that the
-    // thread took after the first lock, and for which no orders are recorded. It is no gate: two threads may both hold
-    // their first locks when they come to it. A lock with recorded orders is a gate even there, because a deadlock at
-    // it shows in its own orders.
+    // thread took after the first lock, and for which no orders are recorded. Such a lock is no gate: one thread may
+    // hold it and wait for the first lock of the other thread, while the other thread waits for it. A lock that was
+    // also taken after the first one, but for which orders are recorded, is a gate: the same deadlock is found from its
+    // own orders.
     if (gate.number != 0 && gate.inner == 0) order.gates.push_back({gate.number, gate.shared != 0});
   }
   const auto used = std::min<std::size_t>(fixed.used, trace::kOrderMoments);

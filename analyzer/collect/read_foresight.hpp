@@ -1,4 +1,5 @@
-// Orders in which threads took locks, and locks that a child took by luck.
+// Reads the orders in which threads took locks, and the locks that a child took only by luck: they were free at its
+// fork.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ class ForesightReader {
   void read_thread_life(const TraceRecord& record);
   void read_lock_order(const TraceRecord& record);
   void read_racy_touch(const TraceRecord& record);
-  // Called after the whole trace was read: all libraries are known then, and which thread joined which.
+  // Called after the whole trace was read. Then it is known which libraries there are, and which thread joined which.
   void attach_lock_orders();
 
  private:
@@ -26,7 +27,7 @@ class ForesightReader {
   TraceContext& trace_;
   model::Model& model_;
   std::vector<std::pair<const TraceRecord*, model::ProcessId>> lock_orders_;
-  std::vector<std::pair<model::LifeId, std::uint64_t>> joiners_;  // with references to the records of the joiners
+  std::vector<std::pair<model::LifeId, std::uint64_t>> joiners_;  // a thread's life, and the reference to its joiner
   LockTable& locks_;
 };
 

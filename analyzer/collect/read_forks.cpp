@@ -100,8 +100,8 @@ void ForkReader::read_vfork_call(const TraceRecord& record) {
       process, fixed.stack, [id](model::Model & m) -> auto& { return m.vfork_exits[id].stack; });
 }
 
-// Notes how a child ended, if its fork was recorded. If several children had this pid, the record counts for the last
-// one. No rule asks about other children.
+// Notes how a child ended. If several children had this pid until then, the record counts for the last of them. A child
+// whose fork was not recorded is ignored.
 void ForkReader::read_child_end(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::ChildEndRecord>();
   const auto child = trace_.find_process(fixed.child);

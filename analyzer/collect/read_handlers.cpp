@@ -11,9 +11,9 @@ using trace::RecordType;
 
 namespace {
 
-constexpr std::size_t kMaxHandlers = 1024;  // of one list; the shim keeps fewer
-constexpr std::size_t kMaxWaits = 16;       // of one handler: a wait may contain further waits
-constexpr std::size_t kMaxHolds = 64;       // of one thread; the shim keeps as many
+constexpr std::size_t kMaxHandlers = 1024;  // in one list; the shim keeps fewer
+constexpr std::size_t kMaxWaits = 16;       // in one handler: a wait may contain further waits
+constexpr std::size_t kMaxHolds = 64;       // by one thread; the shim keeps as many
 constexpr std::uint32_t kPlaceMask = (1U << 24U) - 1;
 
 }  // namespace
@@ -84,7 +84,7 @@ void HandlerReader::attach_run(const TraceRecord& record, model::ProcessId proce
   const auto fixed = record.fixed<trace::HandlerRunRecord>();
   const auto fork = trace_.find(fixed.fork, RecordType::kFork);
   if (fork) {
-    // The record is from the child of that fork. It may be the only record of that child.
+    // The child of that fork wrote the record. This may be the only record of that child.
     if (record.pid != model_.processes[model_.forks[fork->index].process].pid)
       process = trace_.child_of(fork->index, record.pid, record.time_ns);
     attach_times(record, fork->index, process);
@@ -124,7 +124,7 @@ void HandlerReader::attach_run(const TraceRecord& record, model::ProcessId proce
       process, fixed.stack, [id](model::Model & m) -> auto& { return m.handler_runs[id].fork_stack; });
 }
 
-// Adds a wait to `run`, which will be the next element of model_.handler_runs.
+// Adds a wait to `run`, which is not in model_.handler_runs yet, but will be its next element.
 void HandlerReader::attach_wait(const TraceRecord& record, model::HandlerRun& run) {
   const auto fixed = record.fixed<trace::HandlerWaitRecord>();
   const std::size_t id = model_.handler_runs.size();
@@ -146,7 +146,7 @@ void HandlerReader::attach_wait(const TraceRecord& record, model::HandlerRun& ru
       [ id, at ](model::Model & m) -> auto& { return m.handler_runs[id].waits[at].object_module; });
 }
 
-// Adds a lock that the thread holds to `run`. Called after the waits of the run were added.
+// Adds to `run` a lock that its thread holds. Called after the waits of the run were added.
 void HandlerReader::attach_hold(const TraceRecord& record, model::HandlerRun& run) {
   const auto fixed = record.fixed<trace::HandlerHeldRecord>();
   const std::size_t id = model_.handler_runs.size();

@@ -1,5 +1,5 @@
-// Reads the records of atfork handlers: their list, how long each took, which one is running, the waits of that one,
-// and the locks that its thread holds.
+// Reads the records of atfork handlers: their list, how long each took, which one is running, the waits of the running
+// one, and the locks that its thread holds.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +31,13 @@ class HandlerReader {
 
   TraceContext& trace_;
   model::Model& model_;
-  // For each kHandlers record, its first handler in the model, and how many handlers it has. The index in this vector
-  // is what `trace_` remembers for the record.
+  // For each kHandlers record: the id of its first handler in the model, and the number of its handlers. `trace_`
+  // remembers the index in this vector for each such record.
   std::vector<std::pair<model::HandlerId, std::size_t>> handler_lists_;
   std::vector<std::pair<const TraceRecord*, model::ProcessId>> handler_runs_;
-  // By the reference to a kHandlerRun: its waits that have not ended.
+  // For each reference to a kHandlerRun: its waits that have not ended.
   std::unordered_map<std::uint64_t, std::vector<const TraceRecord*>> handler_waits_;
-  // By the reference to a kHandlerWait: the locks that the thread holds meanwhile.
+  // For each reference to a kHandlerWait: the locks that the thread holds meanwhile.
   std::unordered_map<std::uint64_t, std::vector<const TraceRecord*>> handler_holds_;
 };
 

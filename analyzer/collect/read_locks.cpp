@@ -13,7 +13,7 @@ using trace::RecordType;
 namespace {
 
 constexpr std::size_t kNotHeld = static_cast<std::size_t>(-1);
-constexpr std::size_t kMostLabelBytes = 128;  // as the shim writes it
+constexpr std::size_t kMostLabelBytes = 128;  // the most that the shim writes
 
 }  // namespace
 
@@ -27,7 +27,8 @@ void LockReader::read_held(const TraceRecord& record) {
   const auto bytes = std::min<std::size_t>(fixed.memory_bytes, sizeof fixed.memory);
   const auto state =
       libc::decode_lock(to_model(fixed.kind), std::span(fixed.memory).first(bytes), trace_.file().info().libc);
-  // The fork came after the thread had released the lock and before the shim noted that. So no thread holds the lock.
+  // The fork came after the thread released the lock, but before the shim noted the release. So no thread holds the
+  // lock.
   if (state && !state->held) return trace_.bind(record, kNotHeld, fork_id);
   // The child wrote this record, but only its parent has the thread.
   model::Fork& about = model_.forks[fork_id];
@@ -71,7 +72,7 @@ void LockReader::read_touch(const TraceRecord& record) {
     if (!pool) return;
     touch.pool = pool->index;
   } else if (fixed.kind == trace::TouchKind::kExit) {
-    // An exit touches no object. The fork alone identifies it.
+    // An exit touches no object: the touch has only its fork.
   } else if (fixed.kind == trace::TouchKind::kTimerWait) {
     touch.object = fixed.object;
   } else if (fixed.kind == trace::TouchKind::kLibcCall) {

@@ -16,7 +16,7 @@ class ThreadReader {
   void read_thread(const TraceRecord& record);
   void read_gone(const TraceRecord& record);
   void sort_threads_by_owner();
-  // Returns the id of the stack that created the thread; 0 if the trace does not say.
+  // Returns the id of the stack on which the thread was created; 0 if the trace does not have it.
   std::uint64_t creation_stack(model::ThreadId thread) const;
 
  private:

@@ -1,5 +1,5 @@
-// The payload that each record type must have, from records.def. Records of unknown types, from newer writers, count as
-// complete.
+// The size of the payload that each record type must have, from records.def. Records of unknown types, from newer
+// writers, count as complete.
 #pragma once
 
 #include <cstddef>

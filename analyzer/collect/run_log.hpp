@@ -34,15 +34,15 @@ struct LoggedProcess {
   std::uint64_t unheard_signals = 0;  // as in model::Process
   std::uint64_t unheard_for_ms = 0;
   std::vector<std::string> ways_out;     // as in model::Process
-  bool may_be_timed_out = false;         // the same
-  bool never_had_other_threads = false;  // the same
+  bool may_be_timed_out = false;         // as in model::Process
+  bool never_had_other_threads = false;  // as in model::Process
   bool killed_by_run = false;
   bool is_unreadable = false;               // as in model::Process
   std::vector<std::int32_t> went_on;        // tids of threads that seemed stuck and have gone on since
   std::optional<std::uint64_t> shim_start;  // where the shim was mapped; 0: nowhere; nullopt: not read
 };
 
-// A process that `run` saw to have ended. `gone_ns`: when it saw that (CLOCK_MONOTONIC).
+// The end of a process. `gone_ns`: when `run` noticed it (CLOCK_MONOTONIC).
 struct LoggedEnd {
   std::int32_t pid = 0;
   std::uint64_t start_ticks = 0;  // 0: not known
@@ -54,7 +54,7 @@ struct RunLog {
   std::string started_at;  // ISO 8601 with the offset from UTC
   std::string host;
   std::vector<LoggedProcess> processes;
-  std::vector<LoggedEnd> ends;  // of processes for which a rule compares the time of the end
+  std::vector<LoggedEnd> ends;  // only the ends whose time a rule compares
   std::vector<std::string> limits;
 };
 

@@ -12,7 +12,7 @@ bool is_same_host(const model::Process& process, const RunLog& log) {
   return process.host.empty() || log.host.empty() || process.host == log.host;
 }
 
-// The processes of each pid, so that a run of many thousands merges in linear time.
+// The processes by pid. With this index, the log of a run of many thousands of processes is merged in linear time.
 using ByPid = std::multimap<std::int32_t, model::ProcessId>;
 
 // Returns the process with this pid and start time. If there is none, returns a process with this pid, provided that
@@ -30,7 +30,7 @@ std::optional<model::ProcessId> find_process(const model::Model& model, const By
   return found;
 }
 
-// True if the process has called exec since its trace began. The log was written later than the trace, and shows
+// True if the process has called exec since its trace began: the log, which was written later than the trace, shows
 // another program, or the shim at another address. Only the file names of programs are compared, because after a
 // chroot() the paths differ. The trace may have only the beginning of a long path.
 bool is_other_image(const model::Process& process, const LoggedProcess& logged) {
@@ -42,8 +42,8 @@ bool is_other_image(const model::Process& process, const LoggedProcess& logged) 
   return process.shim_start != 0 && logged.shim_start && *logged.shim_start != process.shim_start;
 }
 
-// Marks touches as returned if their threads have gone on since. A signal handler may jump out of a call. Then no
-// record says that the call returned.
+// Marks touches as returned if their threads have gone on since. If a signal handler jumped out of the call, no record
+// says that the call returned.
 void end_calls(model::Model& model, model::ProcessId id, const LoggedProcess& logged) {
   if (logged.went_on.empty()) return;
   for (model::Touch& touch : model.touches) {

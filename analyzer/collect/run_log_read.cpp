@@ -22,7 +22,7 @@ constexpr std::size_t kMaxDepth = 8;
 
 struct Problem {
   std::string text;      // the first error; "": none
-  std::size_t rows = 0;  // items of all lists that were read so far
+  std::size_t rows = 0;  // the number of list items that were read so far
 };
 
 // Reads members of one object. `problem` keeps the first error.
@@ -317,14 +317,14 @@ class RunLogParser : public nlohmann::json_sax<Json> {
   }
 
  private:
-  // The size of `open_` at a key of the log, at an item of a list in the log, at a key of such an item, and at an item
-  // of a list in such an item.
+  // How many lists and objects are open, which is the size of `open_`: at a key of the log, at an item of a list in the
+  // log, at a key of such an item, and at an item of a list in such an item.
   static constexpr std::size_t kKeyOfLog = 1;
   static constexpr std::size_t kRow = 2;
   static constexpr std::size_t kKeyOfProcess = 3;
   static constexpr std::size_t kWait = 4;
 
-  // Puts the value into the tree. Null if that is one item too many.
+  // Puts the value into the tree. Returns null if the log has too many items.
   Json* place(Json value) {
     if (++items_ > files::kMaxRunLogItems)
       problem_.text = fmt::format("has more than {} items", files::kMaxRunLogItems);
@@ -345,8 +345,8 @@ class RunLogParser : public nlohmann::json_sax<Json> {
     return at != nullptr;
   }
 
-  // `depth`: the number of lists and objects around `object`. True if the RunLog has the object now, so that the tree
-  // may drop it.
+  // Moves an object from the tree to the RunLog if it is a process, a wait or an end. `depth`: the number of lists and
+  // objects around `object`. Returns true if the tree may drop the object.
   bool take(std::size_t depth, const Json& object) {
     if ((depth != kRow && depth != kWait) || !open_.back()->is_array()) return false;
     const bool is_process = depth == kRow && of_log_ == "processes";
@@ -375,12 +375,12 @@ class RunLogParser : public nlohmann::json_sax<Json> {
 
   RunLog& log_;
   Problem& problem_;
-  Json rest_;                       // what the RunLog did not take
+  Json rest_;                       // the values that were not moved to the RunLog
   std::vector<Json*> open_;         // lists and objects that are not complete yet, the outermost first
-  std::string key_;                 // of the next value
-  std::string of_log_;              // the member of the log that is read
-  std::string of_process_;          // the member of a process
-  std::vector<model::Wait> waits_;  // of the process that is read
+  std::string key_;                 // the key of the next value
+  std::string of_log_;              // the member of the log that is being read
+  std::string of_process_;          // the member of a process that is being read
+  std::vector<model::Wait> waits_;  // the waits of the process that is being read
   std::size_t all_waits_ = 0;
   std::size_t items_ = 0;
   std::size_t items_in_tree_ = 0;  // items that are in the tree now

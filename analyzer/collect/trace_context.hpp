@@ -14,8 +14,9 @@
 
 namespace forksight::collect {
 
-// What a record became: its index in the model (kStack: in the file; kHeld, kInFlight: in its fork's list; kLibcCall,
-// kCudaFunction, kHandlers: with their reader).
+// What a record became. `index` is an index in the model, except for some types: for kStack it is an index in the file,
+// for kHeld and kInFlight in a list of their fork, and for kLibcCall, kCudaFunction and kHandlers in a list of their
+// reader.
 struct Target {
   trace::RecordType type{};
   std::size_t index = 0;
@@ -32,11 +33,11 @@ class TraceContext {
   ModuleMap& modules() { return modules_; }
   DeferredSymbols& deferred() { return deferred_; }
   bool symbolizes() const { return symbolize_; }
-  model::ForkId first_fork() const { return first_fork_; }  // of this file
+  model::ForkId first_fork() const { return first_fork_; }  // the first fork of this file
   model::ThreadId first_thread() const { return first_thread_; }
 
-  // The object that the record at `reference` became. nullopt for 0, which means no reference. Also nullopt if there is
-  // no committed record of this type before the present one; such a reference is counted.
+  // Returns what the record at `reference` became. nullopt: `reference` is 0, which means no reference, or no earlier
+  // committed record of this type is at that place. bad_references() counts references of the second kind.
   std::optional<Target> find(std::uint64_t reference, trace::RecordType type);
   bool is_of_type(std::uint64_t reference, trace::RecordType type) const;
   std::uint64_t bad_references() const { return bad_references_; }
@@ -48,9 +49,9 @@ class TraceContext {
   model::ProcessId process_of(const TraceRecord& record);
   // Returns the latest process with this pid, if one is known.
   std::optional<model::ProcessId> find_process(std::int32_t pid) const;
-  // Returns the child of the fork. If it is not known yet, enters the process with this pid as the child.
+  // Returns the child of the fork. If the child is not known yet, enters the process with this pid as the child.
   model::ProcessId child_of(model::ForkId fork, std::int32_t pid, std::uint64_t time_ns);
-  // True if the fork that made the process is known, or if the process made the file.
+  // True if the fork that made the process is known, or if the process itself made the file.
   bool has_fork(model::ProcessId process) const;
   void mark_missing_records();
 

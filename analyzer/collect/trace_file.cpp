@@ -20,7 +20,7 @@ namespace {
 using trace::RecordType;
 using trace::TraceHeader;
 
-// A text field of fixed width: up to its NUL, or all of it.
+// Reads a text field of fixed width: up to its NUL, or all of it.
 std::string read_text(std::span<const std::byte> bytes, std::size_t offset, std::size_t width) {
   const char* const text = reinterpret_cast<const char*>(bytes.data() + offset);
   return {text, ::strnlen(text, width)};

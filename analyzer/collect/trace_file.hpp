@@ -50,10 +50,10 @@ class TraceFile {
   const std::vector<TraceRecord>& records() const { return records_; }
   // The bytes of the file. Empty if its writer has not finished creating it.
   std::span<const std::byte> bytes() const { return bytes_; }
-  // True if records may be missing that matter: for example, without the end of a touch it seems that a call has not
-  // returned.
+  // True if records that matter may be missing. For example, if the record of the end of a touch is missing, the call
+  // seems not to have returned.
   bool has_gaps() const { return has_gaps_; }
-  // What is missing or strange: one sentence each, which starts with the file name.
+  // What is missing or strange. Each is one sentence, which starts with the file name.
   const std::vector<std::string>& limits() const { return limits_; }
 
  private:

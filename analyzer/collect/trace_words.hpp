@@ -14,7 +14,8 @@
 
 namespace forksight::collect {
 
-// False for a value that comes from a newer writer: its meaning must not be guessed.
+// False for a value that this build does not know. Such a value comes from a newer writer, and its meaning must not be
+// guessed.
 bool is_known(trace::LockKind kind);
 bool is_known(trace::TouchKind kind);
 bool is_known(trace::CureMethod method);

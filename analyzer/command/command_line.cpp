@@ -46,8 +46,8 @@ std::string join(const std::vector<std::string>& words, const char* between) {
   return text;
 }
 
-// "; did you mean --on-hang?", if some word of the line begins with "--", is not an option of this verb, and resembles
-// one; else "".
+// Returns a suggestion such as "; did you mean --on-hang?" for the first word of the line that begins with "--" and is
+// not an option of this verb, but resembles an option. Returns "" if there is no such word.
 std::string suggest_option(const CLI::App& verb, int argc, char** argv) {
   std::vector<std::string> known;
   for (const CLI::Option* option : verb.get_options()) {
@@ -86,7 +86,7 @@ std::vector<char*> read_help_verb(const CLI::App& app, int argc, char** argv) {
   if (argc >= 2 && std::string_view(argv[1]) == "help") {
     words.erase(words.begin() + 1);
     words.resize(std::min<std::size_t>(words.size(), 2));
-    // A word that is not a verb is an error.
+    // If the word is not a verb, --help is not added, so that the word is reported as an error.
     const auto is_it = [&](const CLI::App* verb) { return verb->get_name() == words.back(); };
     if (words.size() < 2 || !app.get_subcommands(is_it).empty()) words.push_back(help);
   }
@@ -118,7 +118,7 @@ int run_command_line(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    // Help and version also arrive here.
+    // CLI11 also throws for --help and --version, with exit code 0.
     if (error.get_exit_code() == 0) return app.exit(error);
     say_error(describe(app, error, argc, argv));
     return as_int(ExitStatus::kUsage);

@@ -16,7 +16,7 @@ _forksight_pids() {
   for folder in /proc/[0-9]*; do echo "${folder##*/}"; done
 }
 
-# WORDS or an option of compgen, and the word that is to be completed.
+# Completes the word $1. The other arguments are options of compgen: they say which words are possible.
 _forksight_reply() {
   mapfile -t COMPREPLY < <(compgen "${@:2}" -- "$1")
 }
@@ -50,7 +50,7 @@ _forksight() {
 complete -F _forksight forksight
 )SH";
 
-// The options of compgen that complete a value of this kind. "": the kind of value is not known.
+// Returns the options of compgen that complete a value of this kind; "" if no completion is known for this kind.
 std::string generator(const OptionHelp& option) {
   switch (option.kind) {
     case ValueKind::kFile: return "-f";
@@ -79,7 +79,7 @@ std::string verb_test(const std::vector<const VerbHelp*>& verbs) {
   return fmt::format("_forksight_is_verb() {{\n  case $1 in\n    {}) return 0 ;;\n  esac\n  return 1\n}}\n", known);
 }
 
-// The options of each verb, one line for each verb.
+// Returns a shell function that prints the options of a verb.
 std::string option_lists(const std::vector<const VerbHelp*>& verbs) {
   std::string text = "\n_forksight_options() {\n  case $1 in\n";
   for (const VerbHelp* verb : verbs) {
@@ -90,7 +90,8 @@ std::string option_lists(const std::vector<const VerbHelp*>& verbs) {
   return text + "  esac\n}\n";
 }
 
-// A shell function that completes the value of an option. It returns 1 if the option takes no value.
+// Returns a shell function that completes the value of an option. The shell function returns 1 if the word before is
+// not an option that takes a value.
 std::string value_lists(const std::vector<const VerbHelp*>& verbs) {
   std::string text = "\n_forksight_value() {\n  case $1 in\n";
   for (const VerbHelp* verb : verbs) {
@@ -105,7 +106,8 @@ std::string value_lists(const std::vector<const VerbHelp*>& verbs) {
   return text + "    *) return 1 ;;\n  esac\n  return 0\n}\n";
 }
 
-// A shell function that completes a word that is neither an option nor its value: a verb, or a positional argument.
+// Returns a shell function that completes a word that is neither an option nor its value: a verb, or a positional
+// argument.
 std::string word_lists(const std::vector<const VerbHelp*>& verbs) {
   std::string text = "\n_forksight_words() {\n  case $1 in\n";
   for (const VerbHelp* verb : verbs) {
@@ -121,8 +123,8 @@ std::string word_lists(const std::vector<const VerbHelp*>& verbs) {
   return text + "  esac\n}\n";
 }
 
-// After the "--" of a verb that runs a command, completes the words of that command as if they were a line of their
-// own.
+// Returns a shell function for the words after the "--" of a verb that runs a command. It completes these words as if
+// they were a line of their own.
 std::string command_lines(const std::vector<const VerbHelp*>& verbs) {
   std::string keys;
   for (const VerbHelp* verb : verbs) {

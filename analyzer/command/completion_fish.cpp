@@ -17,8 +17,8 @@ std::string quote_for_fish(const std::string& text) {
   return quoted + "'";
 }
 
-// The shell function `__forksight_at`. `__forksight_at 'suite run'` is true if these are the verbs of the line so far,
-// and no "--" comes after them.
+// Defines the shell function `__forksight_at`. For example, `__forksight_at 'suite run'` is true if the verbs on the
+// line so far are `suite run` and no "--" comes after them.
 std::string at_function(const std::vector<const VerbHelp*>& verbs) {
   std::string known;
   for (const VerbHelp* verb : verbs) {
@@ -42,7 +42,7 @@ end
                      known);
 }
 
-// The arguments of `complete` for the words of a value. "-x": only these words, no files.
+// Returns the arguments of `complete` for the words of a value. "-x": only these words, no files.
 std::string words(const OptionHelp& option) {
   switch (option.kind) {
     case ValueKind::kNone: return "";

@@ -37,7 +37,7 @@ std::string action(const OptionHelp& option) {
   return option.choices.empty() ? " " : fmt::format("({})", fmt::join(option.choices, " "));
 }
 
-// "'*--slug=[Where ...]:SLUG:(a b c)'"; a line for each name of the option.
+// Returns a line such as "'*--slug=[Where ...]:SLUG:(a b c)'" for each name of the option.
 std::string option_lines(const OptionHelp& option) {
   std::string lines;
   for (const std::string& name : option.names) {

@@ -54,7 +54,7 @@ std::string list_all() {
 
 std::string lay_out(std::string_view page) { return render::render_markdown(page, render::options_for(STDOUT_FILENO)); }
 
-// The text of the best page, and the titles of the others.
+// Returns the text of the best section of docs/symptoms.md, the titles of the other sections, and the hazards.
 std::string tell(const Found& found) {
   constexpr std::size_t kMostInFull = 1;
   constexpr std::size_t kMostHazards = 8;
@@ -75,7 +75,8 @@ std::string tell(const Found& found) {
   return text;
 }
 
-// Searches for each argument as it is. If no page has them all, searches for the single words: "a b" is then two words.
+// Searches for each argument as it is. If no page has all arguments, searches for their single words: then the argument
+// "a b" counts as two words.
 Found find_pages(const std::vector<std::string>& words) {
   Found found = search_pages(words);
   if (!found.symptoms.empty() || !found.hazards.empty()) return found;

@@ -63,7 +63,8 @@ std::string write_file(const std::filesystem::path& file, const std::string& tex
 ExitStatus generate(const CommandLine& line, const VerbHelp& root) {
   const std::vector<MadeFile> files = make_files(line.what, root);
   if (line.folder.empty()) return write_out(files.front().text) ? ExitStatus::kNothingFound : ExitStatus::kUnreadable;
-  std::error_code ignored;  // an error here occurs again with the first file
+  // An error here needs no message: writing the first file then fails for the same reason.
+  std::error_code ignored;
   std::filesystem::create_directories(line.folder, ignored);
   for (const MadeFile& file : files) {
     const std::string problem = write_file(line.folder / file.name, file.text);

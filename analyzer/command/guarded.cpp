@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kPatience{200};  // for a child that was sent a signal
+constexpr std::chrono::milliseconds kPatience{200};  // how long a child may go on after a signal
 constexpr std::array kForwarded = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 volatile std::sig_atomic_t g_received = 0;
@@ -64,7 +64,7 @@ class ForwardedSignals {
   struct sigaction child_before_ {};
 };
 
-// Passes the signal that this process gets on to the child, and a moment later SIGKILL.
+// Chooses the signals for the child: first the signal that this process got, then, after kPatience, SIGKILL.
 class PassedSignal {
  public:
   int next() {

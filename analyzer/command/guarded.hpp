@@ -7,14 +7,18 @@
 namespace forksight {
 
 enum class Output {
-  kAtTheEnd,  // when `work` has ended, because a child that is replaced by another may have written half a report
-  kAtOnce,    // as it comes: for an output that may be too large for the memory
+  // Standard output appears when `work` has ended. Before that, the child may have written half a report, and may then
+  // be replaced by another child.
+  kAtTheEnd,
+  // Standard output appears as soon as `work` writes it. This serves for an output that may be too large for the
+  // memory.
+  kAtOnce,
 };
 
-// `work` returns an exit status and writes to standard output and standard error; it does not read standard input. Its
-// standard error appears at once. Returns the exit status of `work`; kUnreadable if it
-// crashed, if too many file systems do not answer, or if its output cannot be written. If a signal ends the child, the
-// same signal ends this process. If no process can be made, `work` runs in this one.
+// Runs `work` in a child process. `work` returns an exit status, and writes to standard output and standard error. It
+// does not read standard input. Its standard error appears at once. Returns the exit status of `work`, or kUnreadable
+// if `work` crashed, if too many file systems do not answer, or if its output cannot be written. If a signal ends the
+// child, the same signal ends this process. If no process can be made, `work` runs in this process.
 int run_guarded(const guard::Work& work, Output output = Output::kAtTheEnd);
 
 }  // namespace forksight

@@ -26,7 +26,7 @@ struct OptionHelp {
   bool is_positional() const { return names.empty(); }
 };
 
-// "forksight why 4242" and what it does. The second part may be empty.
+// An example or a term of the help, such as "forksight why 4242", and what it means. The meaning may be empty.
 struct HelpEntry {
   std::string head;
   std::string text;

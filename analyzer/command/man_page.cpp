@@ -88,7 +88,8 @@ std::string verbs(const VerbHelp& verb) {
 
 std::string options(const VerbHelp& verb) {
   std::string text;
-  std::string group = "Options";  // the name of this section
+  // The name of this section. The options of the group with the same name need no heading of their own.
+  std::string group = "Options";
   for (const OptionHelp& option : verb.options) {
     if (option.group != group) text += ".SS " + escape_roff(option.group) + "\n";
     group = option.group;
@@ -97,7 +98,7 @@ std::string options(const VerbHelp& verb) {
   return text;
 }
 
-// References to related pages, as "forksight(1)", in roff: the verbs above this one, and the verbs directly below it.
+// Returns references such as "forksight(1)" in roff, to the pages of the verbs above this one and directly below it.
 std::string see_also(const VerbHelp& verb) {
   std::vector<std::string> names;
   for (std::string name = page_name(verb); name.find('-') != std::string::npos;) {

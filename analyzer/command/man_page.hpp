@@ -7,7 +7,7 @@
 
 namespace forksight {
 
-// "forksight-suite-run"
+// Returns a name such as "forksight-suite-run".
 std::string page_name(const VerbHelp& verb);
 
 std::string render_man_page(const VerbHelp& verb);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMostSuggestions = 3;
 
-// Insertions, deletions and replacements that turn one word into the other.
+// Returns the smallest number of insertions, deletions and replacements that turn one word into the other.
 std::size_t edit_distance(std::string_view one, std::string_view other) {
   std::vector<std::size_t> row(other.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -28,7 +28,8 @@ std::size_t edit_distance(std::string_view one, std::string_view other) {
 }  // namespace
 
 std::vector<std::string> find_nearest(std::string_view word, const std::vector<std::string>& known) {
-  constexpr std::size_t kLongest = 64;  // longer words are not typing errors
+  // Only the beginning of a longer word is compared, because so long a word is no typing error.
+  constexpr std::size_t kLongest = 64;
   std::vector<std::pair<std::size_t, std::string>> ranked;
   for (const std::string& candidate : known) {
     const bool is_part = word.size() >= 3 && candidate.find(word) != std::string::npos;

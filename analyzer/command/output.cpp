@@ -17,7 +17,7 @@ bool write_out(std::string_view text) {
 }
 
 void say_error(std::string_view sentence) {
-  // Not fmt::print(), which throws if standard error cannot be written.
+  // fmt::print() is not used here, because it throws if standard error cannot be written.
   std::fputs(fmt::format("forksight: error: {}\n", render::printable(sentence)).c_str(), stderr);
 }
 

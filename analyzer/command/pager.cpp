@@ -32,7 +32,7 @@ bool is_installed(std::string_view program) {
   return false;
 }
 
-// A command for the shell; "": no pager.
+// Returns the pager as a command for the shell; "" if no pager is to be used.
 std::string find_pager() {
   if (const char* const wanted = std::getenv("PAGER"); wanted != nullptr) return std::strcmp(wanted, "cat") == 0 ? "" : wanted;
   return is_installed("less") ? "less" : "";
@@ -41,11 +41,12 @@ std::string find_pager() {
 bool fits_on_terminal(std::string_view text) {
   winsize size{};
   if (::isatty(STDOUT_FILENO) != 1 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0) return true;
-  return std::ranges::count(text, '\n') < size.ws_row;  // the prompt takes one line
+  // One line of the terminal is left for the prompt.
+  return std::ranges::count(text, '\n') < size.ws_row;
 }
 
-// As long as an object of this class lives, forksight ignores Ctrl-C, which is meant for the pager, and does not end
-// when the pager ends early.
+// As long as an object of this class exists, forksight ignores Ctrl-C, because Ctrl-C is meant for the pager. forksight
+// also does not end when the pager ends early (SIGPIPE).
 class IgnoredSignals {
  public:
   IgnoredSignals() {

@@ -24,7 +24,7 @@ constexpr int kRounds = 2000;
 constexpr int kSeries = 9;
 constexpr std::size_t kSmall = 64;
 
-// Its destructor restores the processors on which the calling thread may run.
+// Remembers the processors on which the calling thread may run. The destructor restores them.
 class Affinity {
  public:
   Affinity() { sched_getaffinity(0, sizeof before_, &before_); }
@@ -32,7 +32,7 @@ class Affinity {
   Affinity& operator=(const Affinity&) = delete;
   ~Affinity() { sched_setaffinity(0, sizeof before_, &before_); }
   int count() const { return CPU_COUNT(&before_); }
-  // Moves the calling thread to the nth of these processors.
+  // Moves the calling thread to the nth of the remembered processors.
   void pin(int nth) const {
     cpu_set_t one;
     CPU_ZERO(&one);
@@ -46,7 +46,7 @@ class Affinity {
   cpu_set_t before_{};
 };
 
-// The median of the series, in microseconds for one round trip; negative: it failed.
+// Returns the median of the series, in microseconds for one round trip. Negative: a round trip failed.
 double measure(const std::function<bool()>& round_trip) {
   std::vector<double> series;
   for (int i = 0; i < kSeries; ++i) {

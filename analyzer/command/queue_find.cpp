@@ -24,7 +24,8 @@ ipc::error not_opened(const fs::path& link) {
 }
 
 ipc::result<ipc::snapshot> look_behind(const fs::path& link) {
-  // A queue's name may be that of a FIFO, which would wait for a writer.
+  // open_regular() refuses files that are not regular. The path may name a FIFO, and open() would wait there for a
+  // writer.
   const files::Descriptor file = files::open_regular(link.string());
   if (!file) return not_opened(link);
   return ipc::inspect(file.get());
@@ -39,7 +40,7 @@ struct FoundQueue {
   ipc::snapshot seen;
 };
 
-// The descriptors of a process that lead to queues, one for each queue.
+// Returns the descriptors of a process that lead to queues, one for each queue.
 ipc::result<std::vector<FoundQueue>> queues_of(const std::string& pid) {
   std::error_code refused;
   std::vector<fs::path> links;
@@ -69,7 +70,8 @@ ipc::result<std::vector<FoundQueue>> queues_of(const std::string& pid) {
                  why.empty() ? fmt::format("{}: has no queue open", pid) : fmt::format("{}: {}", pid, why));
 }
 
-// Returns the path of the file of a read-only payload, among the descriptors beside `link`; empty if it is not there.
+// Returns the path of the descriptor of the read-only payload with this inode, among the descriptors in the folder of
+// `link`; empty if there is none.
 fs::path payload_beside(const fs::path& link, std::uint64_t inode) {
   std::error_code refused;
   for (const auto& entry : fs::directory_iterator(link.parent_path(), refused)) {

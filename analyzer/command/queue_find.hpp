@@ -9,14 +9,16 @@
 
 namespace forksight {
 
-// The name of a queue as the library wants it: "jobs", "forksight-jobs" and "/forksight-jobs" are "/forksight-jobs".
+// Returns the name of a queue as the library needs it: "/forksight-jobs" for "jobs", "forksight-jobs" and
+// "/forksight-jobs".
 std::string queue_name(const std::string& name);
 
 // `what`: a pid, a name that queue_name() takes, or /proc/PID/fd/N. Returns at least one queue, or the reason why
 // there is none.
 ipc::result<std::vector<ipc::snapshot>> find_queues(const files::Reader& reader, const std::string& what);
 
-// Attaches to the same queues as a caretaker. Returns all of them, or the reason why this failed for one of them.
+// Attaches as a caretaker to the queues that `what` names. Returns all of them, or the reason why this failed for one
+// of them.
 ipc::result<std::vector<ipc::queue>> attach_queues(const std::string& what);
 
 }  // namespace forksight

@@ -59,8 +59,8 @@ std::string seconds(std::uint64_t milliseconds) {
   return fmt::format("{:.1f} s", static_cast<double>(milliseconds) / 1000);
 }
 
-// "  producers: 3 expected, 1 there, 1 closed, 0 died, 1 has not come\n"; empty if the queue expects no number and has
-// no grace time.
+// Returns a line such as "  producers: 3 expected, 1 there, 1 closed, 0 died, 1 has not come\n". Returns "" if the
+// queue expects no number of producers or consumers and has no grace time.
 std::string lifetimes_of(const snapshot& seen) {
   std::string text;
   const auto tell = [&](const char* name, const snapshot::role_counts& counts, bool snapshot::participant::*role) {
@@ -85,7 +85,7 @@ struct Holding {
   std::uint64_t oldest_ms = 0;
 };
 
-// What each process holds, the longest held first.
+// Lists what each process holds. What has been held for the longest time comes first.
 std::string holdings_of(const snapshot& seen) {
   std::map<std::pair<std::uint32_t, snapshot::buffer_state>, Holding> all;
   for (const snapshot::buffer& buffer : seen.in_use) {
@@ -143,8 +143,8 @@ std::string parked_text(const std::vector<snapshot>& queues) {
                         count_messages(seen.parked + seen.withdrawn));
     std::vector<snapshot::buffer> parked;
     std::ranges::copy_if(seen.in_use, std::back_inserter(parked), is_parked);
-    // Message numbers wrap around. So they are sorted by their distance from `least`, which is half the range below the
-    // number of the first message.
+    // Message numbers wrap around. So the messages are sorted by the distance of their numbers from `least`. That is
+    // the number of the first message minus half of the range.
     const std::uint32_t least = parked.empty() ? 0 : parked.front().number - 0x8000'0000;
     std::ranges::sort(parked, {}, [&](const snapshot::buffer& one) { return one.number - least; });
     for (const snapshot::buffer& one : parked) text += message_text(one);

@@ -17,10 +17,10 @@ nlohmann::json queue_json(const ipc::snapshot& seen);
 std::string parked_text(const std::vector<ipc::snapshot>& queues);
 nlohmann::json parked_json(const ipc::snapshot& seen);
 
-// "1 message", "2 messages"; "1 byte", "2 bytes".
+// Returns words such as "1 message" or "2 messages"; "1 byte" or "2 bytes".
 std::string count_messages(std::size_t count);
 std::string count_bytes(std::uint64_t count);
-// "delivered once", "delivered 4 times".
+// Returns words such as "delivered once" or "delivered 4 times".
 std::string count_deliveries(std::uint32_t count);
 
 }  // namespace forksight

@@ -56,11 +56,11 @@ struct RunLine {
 const std::map<std::string, OnHang> kOnHang{{"report", OnHang::kReport}, {"kill", OnHang::kKill}};
 const std::map<std::string, ReportFormat> kFormats{{"text", ReportFormat::kText}, {"json", ReportFormat::kJson}};
 const std::map<std::string, Certainty> kCertainties{
-    {"proven", Certainty::kProven}, {"certain", Certainty::kProven},  // an earlier name of this choice
+    {"proven", Certainty::kProven}, {"certain", Certainty::kProven},  // an earlier name of "proven"
     {"likely", Certainty::kLikely}, {"possible", Certainty::kPossible}};
 const std::map<std::string, Certainty> kKillOn{{"proven", Certainty::kProven}, {"likely", Certainty::kLikely}};
 
-// The type name shows the choices already.
+// The validator has no description, because the type name of the option already shows the choices.
 CLI::Validator one_of(std::vector<std::string> words) { return CLI::IsMember(std::move(words)).description(""); }
 
 std::string check_keep(const std::string& text) {

@@ -31,9 +31,9 @@ std::string check_cures(const std::string& list) {
   const std::string_view name = word.substr(0, word.find('='));
   for (const trace::CureTerms& cure : trace::kCures) {
     if (name != cure.name) continue;
-    return cure.value == 0
-               ? fmt::format("{} takes no value", cure.name)
-               : fmt::format("{}: write {}={} with a number of {} above 0", word, cure.name, cure.value, cure.unit);
+    return cure.value == 0 ? fmt::format("{} takes no value", cure.name)
+                           : fmt::format("{}: the value must be a number of {} above 0, for example {}={}", word,
+                                         cure.unit, cure.name, cure.value);
   }
   std::string names = "auto, none";
   for (const trace::CureTerms& cure : trace::kCures) names += fmt::format(", {}", cure.name);

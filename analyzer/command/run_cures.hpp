@@ -7,7 +7,7 @@
 
 namespace forksight {
 
-// "" if the list is valid, else the error.
+// Returns "" if the list is valid, else the error.
 std::string check_cures(const std::string& list);
 
 // One line for each cure, for the help.

@@ -28,7 +28,7 @@ struct ReportStyle {
 };
 
 struct ReportContents {
-  OutsideFindings outside = {};  // what a run found and its traces do not show
+  OutsideFindings outside = {};  // findings that a run made from outside, and that its traces do not show
   ShownWaits waits = ShownWaits::kUnexplained;
   std::vector<std::string> locals = {};  // lines about the variables of Python frames; only a text shows them
 };
@@ -41,9 +41,9 @@ program ends well where the advice is followed.
 )";
 
 inline constexpr char kFullHelp[] = "Every frame of each stack; else those of libraries and runtimes are folded";
-// The options --format and --full of these verbs.
+// Adds the options --format and --full.
 void add_style_options(CLI::App& verb, ReportStyle& style);
-// Only --format.
+// Adds only --format.
 void add_format_option(CLI::App& verb, std::string& format);
 
 }  // namespace forksight

@@ -109,7 +109,8 @@ int refuse(ExitStatus status, const std::string& why) {
   return as_int(status);
 }
 
-// The scenes that were asked for, or all; an error for a name that the program does not have.
+// Returns the scenes that --scene names; without --scene, all scenes. The error names a scene that the program does not
+// have.
 Result<std::vector<Scene>> choose(const std::vector<Scene>& all, const CheckLine& line) {
   std::vector<Scene> chosen;
   for (const std::vector<std::string>* names : {&line.scenes, &line.known}) {

@@ -63,7 +63,7 @@ struct WhyLine {
 
 constexpr std::chrono::seconds kWatchPace{1};
 
-// One line for each thread.
+// Makes one line for each thread.
 std::vector<std::string> describe_locals(const std::vector<inspect::PythonLocals>& locals) {
   std::vector<std::string> lines;
   for (const inspect::PythonLocals& one : locals) {
@@ -76,7 +76,7 @@ std::vector<std::string> describe_locals(const std::vector<inspect::PythonLocals
   return lines;
 }
 
-// Also true for a zombie.
+// True if the process has ended, even if it is still a zombie.
 bool has_ended(const proc::ProcessKey& key) {
   const auto stat = proc::read_stat(key.pid);
   return !stat || stat->start_ticks != key.start_ticks || image::find_obstacle(key.pid).has_value();
@@ -101,7 +101,7 @@ ExitStatus explain(const files::Reader& reader, const WhyLine& line) {
     say_error("--all: there is no process to look at, except for forksight itself and its ancestors");
     return ExitStatus::kUnreadable;
   }
-  std::vector<std::string> skipped;  // a sentence for each process that cannot be looked at
+  std::vector<std::string> skipped;  // a sentence for each process that cannot be examined
   for (bool is_first = true;; is_first = false) {
     if (!is_first) std::erase_if(keys, has_ended);
     if (keys.empty()) {
@@ -114,7 +114,8 @@ ExitStatus explain(const files::Reader& reader, const WhyLine& line) {
     inspect::LiveTreeOptions options = line.options;
     options.others.assign(keys.begin() + 1, keys.end());
     options.stop = !line.no_stop;
-    options.of_idle = !line.all;  // with --all too many processes are idle and healthy to show their stacks
+    // With --all, most processes are idle and healthy, and their stacks would be too many. So they are not shown.
+    options.of_idle = !line.all;
     options.progress = [&](std::size_t done, std::size_t total) { progress.show(done, total); };
     auto tree = inspect::look_at_tree(reader, keys.front().pid, options);
     progress.clear();
@@ -141,7 +142,7 @@ ExitStatus explain(const files::Reader& reader, const WhyLine& line) {
       const ShownWaits waits = line.all ? ShownWaits::kUnexplained : ShownWaits::kAll;
       const ExitStatus shown = show_report(model, line.style, {.waits = waits, .locals = describe_locals(locals)});
       if (failure.empty() || shown != ExitStatus::kNothingFound) return shown;
-      say_error(failure);  // because of this failure, a hang may have been missed
+      say_error(failure);  // forksight may have missed a hang because of this failure
       return ExitStatus::kUnreadable;
     }
     std::this_thread::sleep_for(kWatchPace);

@@ -26,7 +26,7 @@ std::optional<std::int32_t> parse_id(const std::string& word) {
   return id;
 }
 
-// This process and its ancestors: a user who asks for "all" does not mean these.
+// Finds this process and its ancestors. A user who asks for "all" does not mean these.
 std::set<std::int32_t> find_self_and_ancestors() {
   std::set<std::int32_t> found{::getpid()};
   for (auto stat = proc::read_stat(::getpid()); stat && stat->ppid > 0 && found.insert(stat->ppid).second;)
@@ -62,8 +62,8 @@ std::vector<proc::ProcessKey> find_processes(const std::function<bool(std::int32
   return found;
 }
 
-// Leaves out each process that descends from another one of `keys`, because both are examined together, and each
-// repeated process.
+// Leaves out each process that descends from another one of `keys`, because both are examined together. Also leaves out
+// each process that occurs a second time.
 std::vector<proc::ProcessKey> find_roots(const std::vector<proc::ProcessKey>& keys) {
   std::set<std::int32_t> chosen;
   for (const proc::ProcessKey& key : keys) chosen.insert(key.pid);

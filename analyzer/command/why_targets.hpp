@@ -10,13 +10,15 @@
 
 namespace forksight {
 
-// The processes that these words mean, in the order of the words and of their ids, without those that descend from
-// another one of them. A number is the id of a process, or of a thread of one. Any other word is the name of a program,
-// or of the script that an interpreter runs: it means all such processes of the user; for root, of all users. The error
-// is one sentence about the first word for which there is no process.
+// Finds the processes that these words mean, in the order of the words, and for one word in the order of pids. Leaves
+// out processes that descend from another process of the result. A number means the process with this id, or the
+// process that has the thread with this id. Any other word is the name of a program, or of the script that an
+// interpreter runs: it means all such processes of the user; for root, of all users. The error is one sentence about
+// the first word for which there is no process.
 Result<std::vector<proc::ProcessKey>> find_targets(const std::vector<std::string>& words);
 
-// The same for every process of the user; for root, of the machine. Never includes this process and its ancestors.
+// Finds every process of the user; for root, of the machine. Leaves out the same descendants, and also this process and
+// its ancestors.
 std::vector<proc::ProcessKey> find_all_targets();
 
 }  // namespace forksight

@@ -18,21 +18,21 @@
 namespace forksight {
 namespace {
 
-// What in a stack shows that it belongs to this context.
+// A context is a framework or language, and the advice for it. A mark is what shows the context on a stack.
 enum class Mark {
   kPythonFile,  // the text is in the file of a Python frame
   kFunction,    // a native function begins with the text
   kModule,      // the text is in the file name of a native module
 };
 
-// What the finding is about. Each remedy is for one of these.
+// What a finding is about. Each remedy is for one kind of trouble.
 enum class Trouble {
   kCopiedState,  // a forked child hangs on state that its fork broke
-  kLostTask,     // the same in a program without an interpreter, which waits for threads that its fork did not copy
+  kLostTask,     // as above, but without an interpreter: the child waits for threads that its fork did not copy
   kFullPipe,     // a child writes to a pipe, and its parent waits for the child to end
 };
 
-// A case of the hazard suite that follows the remedy and ends well. Without the remedy this rule reports the case.
+// A case of the hazard suite that follows the remedy and ends well. Without the remedy, `rule` reports the case.
 struct Test {
   std::string_view rule;
   std::string_view by;
@@ -42,13 +42,13 @@ struct Context {
   Trouble trouble;
   Mark mark;
   std::string_view text;
-  std::string_view then;    // what happens to the other processes and to the work once the worker is ended; "{}": its parent
+  std::string_view then;    // what the parent does, and what is lost, when the user ends the worker; "{}": parent's pid
   std::string_view remedy;  // how to start workers without the broken state
   std::array<Test, 2> tests = {};
 };
 
-// The first context that fits is taken. So a framework is listed before the one that it is built on. The suite's test
-// reads `tests`.
+// The first context that fits is used. So a framework comes before the framework that it is built on. The test
+// suite.tested_fixes reads `tests`.
 constexpr std::array kContexts{
     Context{Trouble::kCopiedState, Mark::kPythonFile, "/torch/utils/data/",
             "the DataLoader in process {} then raises a RuntimeError, and the batches that are not delivered are lost.",
@@ -117,7 +117,7 @@ bool is_of_lost_task(const model::Process& process, std::string_view rule) {
   return (rule == "lost-thread-pool" || rule == "lost-wakeup") && !words::is_python(process);
 }
 
-// Rules about state that a child meets only if it begins as a copy of its parent.
+// True if the rule is about state that a child meets only because it begins as a copy of its parent.
 bool is_of_copied_state(std::string_view rule) {
   static constexpr std::array<std::string_view, 8> kOthers{
       "interrupted-static-init", "libc-lock-in-flight", "loader-lock-orphaned", "lost-blas-pool",
@@ -136,7 +136,8 @@ bool shows(const model::Stack& stack, const Context& context) {
   });
 }
 
-// The stacks that may show the context: those of the finding's processes, and that of the fork.
+// Returns the stacks that may show the context. For kFullPipe these are the stacks of all threads that wait in the
+// finding's processes; else the stack of the hanging thread and the stack of the fork.
 std::vector<const model::Stack*> find_stacks(const model::Model& model, const Finding& finding, Trouble trouble) {
   std::vector<const model::Stack*> stacks;
   if (trouble != Trouble::kFullPipe) {
@@ -181,12 +182,12 @@ const Context* find_context(const model::Model& model, const Finding& finding, T
   return context == kContexts.end() ? nullptr : &*context;
 }
 
-// The process still exists, will never go on, and can be ended by the user.
+// True if the process still exists, will never go on, and can be ended by the user.
 bool can_be_ended(const model::Process& process) {
   return is_proven_dead(process) && !has_ended(process) && !process.is_core && !process.killed_by_run;
 }
 
-// Returns the process that started the hanging one; null if it has ended, or is no longer the parent. When the user
+// Returns the process that started the hanging process; null if it has ended, or is no longer the parent. When the user
 // ends the hanging process, the framework's code in this parent reacts.
 const model::Process* find_starter(const model::Model& model, const Finding& finding, Trouble trouble) {
   const model::Process& process = model.processes[finding.process];
@@ -208,7 +209,8 @@ std::string tell_whom_to_end(const model::Model& model, const Finding& finding) 
   return fmt::format("Now: end processes {} (kill -9 {})", fmt::join(pids, ", "), fmt::join(pids, " "));
 }
 
-// Names a process that waits for the finding's process to end, and so goes on when that process is ended.
+// Returns a sentence about a process that waits in wait4() for the end of the finding's process; "" if there is none.
+// The waiting process goes on when the user ends the finding's process.
 std::string tell_who_goes_on(const model::Model& model, const Finding& finding) {
   for (const model::Process& process : model.processes) {
     if (process.waits_for == finding.process && process.waits_via == "wait4" && !has_ended(process))

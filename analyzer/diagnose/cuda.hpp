@@ -9,17 +9,17 @@
 
 namespace forksight::cuda {
 
-// "CUDA_ERROR_NOT_INITIALIZED (3)"
+// Returns the name and number of the result, such as "CUDA_ERROR_NOT_INITIALIZED (3)".
 std::string answer(int result);
-// The name as users write it: cuMemAlloc, not cuMemAlloc_v2.
+// Returns the name of the function as users write it: cuMemAlloc, not cuMemAlloc_v2.
 std::string plain_name(const model::Touch& touch);
 // True for a call that only queries or waits. Exit handlers make such calls, too, and do no harm if the calls fail.
 bool only_queries(const model::Touch& touch);
 
 Culprit describe_driver(const Evidence& evidence, const model::Fork& fork);
-// "cuInit was called at app.c:12"; "CUDA was initialised" if that call was not seen.
+// Returns text such as "cuInit was called at app.c:12"; "CUDA was initialised" if that call was not seen.
 std::string describe_init(const model::Cuda& cuda);
-// Adds who initialised the driver, how, and which contexts were active.
+// Adds sentences that say who initialised the driver, how, and which contexts were active.
 void tell_init(const Evidence& evidence, const model::Fork& fork, Finding& finding);
 void add_fixes(const model::Process& process, const model::Cuda& cuda, Finding& finding);
 

@@ -11,7 +11,7 @@ using model::CudaIpcKind;
 
 bool has_succeeded(const IpcCall& call) { return call.ended_ns != 0 && call.result == 0; }
 
-// A call that never returned may have done its work all the same.
+// A call that never returned may have done its work nevertheless.
 bool may_have_succeeded(const IpcCall& call) { return call.ended_ns == 0 || call.result == 0; }
 
 }  // namespace
@@ -20,7 +20,7 @@ Sharing::Sharing(const Evidence& evidence) : evidence_(evidence) {
   std::vector<const IpcCall*> calls;
   for (const IpcCall& call : evidence.model().cuda_ipc) calls.push_back(&call);
   std::ranges::stable_sort(calls, {}, &IpcCall::began_ns);
-  using Place = std::pair<model::ProcessId, std::uint64_t>;  // with the address
+  using Place = std::pair<model::ProcessId, std::uint64_t>;  // a process, and an address in its memory
   struct Opened {
     std::size_t import;
     std::uint64_t times;
@@ -59,8 +59,8 @@ Sharing::Sharing(const Evidence& evidence) : evidence_(evidence) {
         }
         break;
       case CudaIpcKind::kContextGone:
-        // All open memory of the process counts as closed. Some of it may still be open; forksight then reports nothing
-        // about it.
+        // A context of the process is gone. So all memory that the process had open counts as closed. Some of it may
+        // still be open; forksight then reports nothing about it.
         for (auto entry = opened.begin(); entry != opened.end();) {
           if (entry->first.first != call->process) {
             ++entry;

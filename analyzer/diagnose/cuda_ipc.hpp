@@ -1,4 +1,4 @@
-// Device memory that processes share by CUDA IPC. The calls of all processes are joined by the handle of the memory.
+// Device memory that processes share by CUDA IPC. The handle of the memory connects the calls of the processes.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ using IpcCall = model::CudaIpcCall;
 // An allocation that was exported.
 struct Export {
   const IpcCall* call = nullptr;
-  const IpcCall* freed = nullptr;  // null: the memory was not freed, or the driver refused to free it
+  const IpcCall* freed = nullptr;  // null: no process freed the memory, or the driver refused to free it
 };
 
 // Exported memory that a process opened. The process itself or another one exported it.
@@ -35,17 +35,18 @@ class Sharing {
   const std::vector<Import>& imports() const { return imports_; }
   // Calls of cuIpcOpenMemHandle that the driver refused.
   const std::vector<const IpcCall*>& refused() const { return refused_; }
-  // The export of that handle on the same host, if the memory was not freed before `opened` began. Null: none was seen.
+  // Returns the export of the handle that `opened` opens: a call on the same host that began before `opened` returned,
+  // and whose memory was not freed before `opened` began. Null: no such export was seen.
   const Export* find_export(const IpcCall& opened) const;
-  // The memory that the process had opened by that handle and not closed at `at_ns`. Null: none.
+  // The memory that the process had opened by this handle and had not closed at `at_ns`. Null: there is none.
   const Import* find_open(model::ProcessId process, std::uint64_t handle, std::uint64_t at_ns) const;
 
-  // True if the process was seen alive after that instant: a call of it began or returned, or it used the memory.
+  // True if the process was seen alive after that instant: one of its calls began or returned, or it used the memory.
   bool was_alive_after(model::ProcessId process, std::uint64_t at_ns) const;
   // The time at which the process ended, or was seen to have ended. 0: not known.
   std::uint64_t end_of(model::ProcessId process) const;
   bool ended_by_itself(model::ProcessId process) const { return own_end_.contains(process); }
-  // The trace has all calls of the process on shared device memory.
+  // True if the trace has all calls of the process on shared device memory.
   bool is_whole(model::ProcessId process) const { return !evidence_.process(process).has_gaps; }
 
  private:
@@ -58,10 +59,10 @@ class Sharing {
   std::map<model::ProcessId, std::uint64_t> own_end_;
 };
 
-// The memory was open before the instant and stayed open after it.
+// True if the memory was open before the instant and stayed open after it.
 bool is_open_at(const Import& import, std::uint64_t at_ns);
 
-// Names the exporter, and where it exported the memory.
+// Names the process that exported the memory, and where it did so.
 Culprit describe_memory(const Evidence& evidence, const Export& exported);
 // Begins the finding about `call`.
 Finding begin_finding(const char* slug, const IpcCall& call);

@@ -52,9 +52,10 @@ std::vector<Finding> merge_equal(std::vector<Finding> all) {
   return merged;
 }
 
-// Applies to every rule and every kind of wait. A signal handler may jump out of the wait for a lock, unlock the lock,
-// or cancel its thread. In a process with may_be_timed_out, a timer or the end of a child may run a handler although
-// nobody sends a signal.
+// Lowers each proven hang to a likely one if one of its processes has `may_be_timed_out`: there a timer or the end of a
+// child may run a signal handler, although no process sends a signal. This applies to every rule and to every kind of
+// wait, because a handler may jump out of the wait for a lock, unlock the lock, or cancel the thread that it
+// interrupted.
 void heed_timers(const model::Model& model, std::vector<Finding>& findings) {
   for (Finding& finding : findings) {
     const auto has_timer = [&](model::ProcessId id) { return model.processes[id].may_be_timed_out; };
@@ -67,7 +68,7 @@ void heed_timers(const model::Model& model, std::vector<Finding>& findings) {
   }
 }
 
-// The process at the end of the chain of waits. nullopt if the chain runs in a circle.
+// Returns the process at the end of the chain of waits; nullopt if the chain is a circle.
 std::optional<model::ProcessId> find_root(const model::Model& model, model::ProcessId id) {
   std::unordered_set<model::ProcessId> seen;
   while (model.processes[id].liveness == model::Liveness::kVictim && model.processes[id].waits_for) {
@@ -77,9 +78,10 @@ std::optional<model::ProcessId> find_root(const model::Model& model, model::Proc
   return id;
 }
 
-// Processes that can never go on and that no finding is about, but that wait for the end of a process, or for a lock of
-// a process, that one is about. They count as stuck themselves, because that process also waits for something that they
-// share, for example a semaphore that they have mapped.
+// Adds victims to the findings: processes that are proven dead, that no finding is about, and that wait for the end of
+// a process of a finding, or for a lock of multiprocessing that this process holds. attach_victims() does not find
+// them, because their liveness is "dead", not "victim". That is so if the process of the finding also waits for
+// something that both processes share, for example a semaphore that both have mapped.
 void attach_bound_processes(const model::Model& model, std::vector<Finding>& findings) {
   std::map<std::pair<std::string, std::int32_t>, Finding*> by_process;
   for (Finding& finding : findings) {
@@ -157,16 +159,16 @@ std::vector<Finding> diagnose(const model::Model& model) {
   return findings;
 }
 
-// Some rules need names to tell whose lock or pool it is. For most of them another rule reports the same process if the
-// names are not known. The others, like the rule for a child that was forked in a signal handler, report only processes
-// that are stuck or wait.
+// Some rules need names to see to whom a lock or pool belongs. Without names, another rule reports the same process for
+// most of these rules, so `nameless` already has a finding. The other rules that need names, for example the rule for a
+// child that was forked in a signal handler, report only processes that are stuck or wait.
 bool may_find_with_names(const model::Model& nameless) {
   const bool has_stuck = std::ranges::any_of(nameless.processes, [](const model::Process& process) {
     if (!process.waits.empty()) return true;
     return process.liveness != model::Liveness::kUnknown && process.liveness != model::Liveness::kAwake &&
            process.liveness != model::Liveness::kEnded;
   });
-  // A semaphore may prove to be a lock of Python, about which more is known.
+  // With names, a semaphore may turn out to be a lock of Python, about which forksight can say more.
   const bool has_semaphore = std::ranges::any_of(nameless.touches, [&](const model::Touch& touch) {
     return touch.held &&
            nameless.locks[nameless.forks[touch.fork].held[*touch.held].lock].kind == model::LockKind::kSemaphore;
@@ -203,7 +205,7 @@ std::vector<std::string> find_unexplained(const model::Model& model, const std::
     const char* const proof =
         process.liveness == model::Liveness::kDead ? "no task can wake it" : "only a signal handler could wake it";
     const std::string where = process.is_core ? std::string("CORE") : fmt::format("-p {}", process.pid);
-    // A run does not guess; a user who asks with `why` gets an answer.
+    // `run` reports no guesses, but `forksight why` does. So the sentence tells the user to ask `forksight why`.
     const bool can_be_asked = !model.command.empty() && process.liveness == model::Liveness::kDeadButForSignal;
     const std::string next = can_be_asked ? fmt::format("ask: forksight why {}", process.pid)
                                           : fmt::format("see where: gdb {} -batch -ex 'thread apply all bt'", where);

@@ -1,4 +1,4 @@
-// From the model to the findings.
+// Makes the findings from the model.
 #pragma once
 
 #include <string>
@@ -9,23 +9,25 @@
 
 namespace forksight {
 
-// Evaluates all rules, merges equal findings and attaches victims. Proven findings come first, and hangs come before
-// the rest.
+// Evaluates all rules, merges equal findings and attaches victims. The findings are sorted by the certainty of their
+// harm, proven harm first; then by outcome, hangs first; then by the certainty of their cause.
 std::vector<Finding> diagnose(const model::Model& model);
 
-// `nameless` is a model that was loaded without symbols. False: with symbols no rule would find anything either. True:
-// a rule finds something without symbols, or a rule that needs names might.
+// `nameless` is a model that was loaded without symbols. Returns false if no rule would find anything in the model with
+// symbols either. Returns true if a rule finds something without symbols, or if a rule that needs names might find
+// something.
 bool may_find_with_names(const model::Model& nameless);
 
-// Processes that are proven dead and that none of `findings` explains. Leaves out processes that something named could
-// wake.
+// Returns the processes that are proven dead and that none of `findings` explains. Leaves out a process if forksight
+// can name something that could wake it.
 std::vector<model::ProcessId> find_unexplained_processes(const model::Model& model,
                                                          const std::vector<Finding>& findings);
 
-// One sentence for each such process, for Model::limits.
+// Returns one sentence for each process that find_unexplained_processes() returns. conclude() puts these sentences into
+// Model::limits.
 std::vector<std::string> find_unexplained(const model::Model& model, const std::vector<Finding>& findings);
 
-// Calls diagnose() and find_unexplained(). Appends to model.limits.
+// Returns the findings of diagnose(), and appends the sentences of find_unexplained() to model.limits.
 std::vector<Finding> conclude(model::Model& model);
 
 }  // namespace forksight

@@ -1,4 +1,5 @@
-// The first thread of a process may have ended by pthread_exit(). The kernel lists it until the last one has ended.
+// Recognises a thread that has ended although the kernel still lists it. The first thread of a process may end by
+// pthread_exit(). The kernel then lists it as a zombie until the last thread has ended.
 #pragma once
 
 #include "model/model.hpp"

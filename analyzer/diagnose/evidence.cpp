@@ -24,7 +24,7 @@ std::string describe_waits(const model::Process& process) {
                            return wait.kind == model::WaitKind::kFutex || has_thread_ended(wait);
                          });
   const char* const where = all_futex ? " in a futex" : "";
-  // A core shows one instant only, so it says nothing about durations.
+  // A core shows only one instant, so it says nothing about durations.
   if (alive > 1)
     return fmt::format("all its {} threads {}{} without a timeout", alive, process.is_core ? "sleep" : "have slept",
                        where);
@@ -100,7 +100,7 @@ Evidence::Evidence(const model::Model& model)
     if (outermost == nullptr || run.since_ns < outermost->since_ns) outermost = &run;
   }
   for (const model::Touch& touch : model.touches) {
-    // A futex wait may be the wait for the lock itself, so it does not show that the thread went on.
+    // The thread may wait for the lock itself in this futex wait, so the wait does not show that the thread went on.
     if (touch.kind != model::TouchKind::kFutexWait) saw(touch.process, touch.tid, touch.time_ns);
   }
 }
@@ -125,7 +125,7 @@ const model::HandlerRun* Evidence::find_handler(const model::Touch& touch) const
 }
 
 bool Evidence::did_return(const model::Touch& touch) const {
-  // The program's own code runs inside of a region. Calls that it made there and returned from do not show that the
+  // Inside of a region the program's own code runs. Calls that this code made and that returned do not show that the
   // region ended.
   if (touch.kind == model::TouchKind::kParallel) {
     const auto open = last_open_.find({touch.process, touch.tid});
@@ -135,13 +135,13 @@ bool Evidence::did_return(const model::Touch& touch) const {
   return last != last_act_.end() && last->second > touch.time_ns;
 }
 
-// A spin that was only seen from outside is a sample, not a proof.
+// True if forksight saw only from outside that the process spins. That is a sample, not a proof.
 bool Evidence::is_guess(const model::Touch& touch) const {
   return fork(touch).is_inferred && process(touch.process).liveness == model::Liveness::kSpinning;
 }
 
-// For an inferred fork: it is known that no thread is left to release what the child waits for, but not which thread
-// had it.
+// True if no thread is left that could release what the child waits for, but it is not known which thread held it. This
+// is possible only for an inferred fork.
 bool Evidence::has_unknown_holder(const model::Touch& touch) const {
   if (!fork(touch).is_inferred) return false;
   const auto is_known = [&](model::ThreadId id) {
@@ -153,9 +153,9 @@ bool Evidence::has_unknown_holder(const model::Touch& touch) const {
   return model_.locks[held.lock].kind == model::LockKind::kGuard && !is_known(held.holder);
 }
 
-// A wait for a semaphore, or in the program's own code, returns after a signal handler. The handler may raise an
-// exception, as Python's do, or post, or unlock. A core does not show which handlers exist. Waits for other locks go on
-// after a handler.
+// True if a signal handler may end the wait of the touch. A wait for a semaphore or for a lock of the program's own may
+// return after a handler. The handler may also raise an exception, as Python's handlers do, or post the semaphore, or
+// unlock the lock. Waits for other locks go on after a handler. A core does not show which handlers exist.
 bool Evidence::may_be_interrupted(const model::Touch& touch) const {
   const model::Process& about = process(touch.process);
   const bool has_handler = has_way_out(about) || (about.is_core && !no_signal_can_wake(about));
@@ -164,17 +164,18 @@ bool Evidence::may_be_interrupted(const model::Touch& touch) const {
   return kind == model::LockKind::kSemaphore || kind == model::LockKind::kPython || kind == model::LockKind::kCustom;
 }
 
-// A process that waits for a timer that its fork lost may be meant to be ended from outside. The lost timer is reported
-// all the same.
+// A process that waits for a lost timer may be meant to be ended from outside. forksight reports the lost timer
+// nevertheless.
 bool Evidence::ended_unseen(const model::Touch& touch) const {
   const bool is_timer = touch.kind == model::TouchKind::kTimerWait || touch.kind == model::TouchKind::kLibcCall;
   // libc immediately aborts a process that locks an orphan with priority inheritance.
   const bool ends_it = touch.held && model_.locks[fork(touch).held[*touch.held].lock].priority_inherit;
-  // For a wait with a deadline the finding claims no hang: the wait is in vain.
+  // If the wait has a deadline, the finding does not claim a hang. It only claims that the wait is in vain.
   return !is_timer && !ends_it && !touch.timed && ended_unseen(touch.process);
 }
 
-// Somebody ended the process, which does not show that it waited in vain: it may be meant to sleep until it is killed.
+// A process that somebody else ended before `run` saw it hang did not necessarily wait in vain, because a process may
+// be meant to sleep until it is killed.
 bool Evidence::ended_unseen(model::ProcessId id) const {
   const model::Process& about = process(id);
   const bool was_watched = !model_.command.empty() && !about.is_unreadable;
@@ -184,26 +185,26 @@ bool Evidence::ended_unseen(model::ProcessId id) const {
 std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {
   if (touch.returned || touch.cured || did_return(touch)) return std::nullopt;
   const model::Process& about = process(touch.process);
-  // An exec ends all other threads, so no thread is still in a call that it made before.
+  // An exec ends all other threads, and the calls that they made before the exec.
   if (about.has_execed) return std::nullopt;
   if (is_proven_dead(about)) return may_be_interrupted(touch) ? Certainty::kLikely : Certainty::kProven;
   // The record of the call's return may be among the missing records.
   if (about.has_gaps) return Certainty::kLikely;
-  // A region that runs long and alone looks like one that spins for its team.
+  // A region that runs for long on one thread looks like a region that spins because it waits for its team.
   if (touch.is_team_guess || is_guess(touch)) return Certainty::kLikely;
   if (about.stuck_for_ms > 0) return Certainty::kProven;
   if (ended_unseen(touch)) return std::nullopt;
-  // Other threads of the process go on, and may be about to end the wait.
+  // Other threads of the process go on, and one of them may still end the wait.
   if (about.liveness == model::Liveness::kAwake && !about.exit_status) return Certainty::kLikely;
   if (!about.exit_status || !WIFEXITED(*about.exit_status)) return Certainty::kProven;
-  // The process exited by itself. A handler or another thread may have done that while this thread hung; or the call
-  // returned and only its record is missing.
+  // The process exited by itself. A handler or another thread may have called exit() while this thread hung. Or the
+  // call returned, and only the record of its return is missing.
   if (WEXITSTATUS(*about.exit_status) == 0 && touch.tid == about.pid) return std::nullopt;
   return Certainty::kLikely;
 }
 
-// True if the lock has readers beside those that the fork lost: it counts more readers, or the forking thread held it,
-// too.
+// True if the lock has readers beside the readers that the fork lost. That is so if the lock counts more readers, or if
+// the forking thread held it, too.
 bool Evidence::has_other_readers(const model::Touch& touch) const {
   const std::vector<model::Held>& held = fork(touch).held;
   const model::Held& of_touch = held[*touch.held];
@@ -219,8 +220,8 @@ bool Evidence::has_other_readers(const model::Touch& touch) const {
 }
 
 // True if the holder may be a copy of the thread that took the lock. The first thread of a forked process is a copy of
-// the thread that forked it, and that thread may have taken the lock before. Forks of a process with one thread are not
-// recorded.
+// the thread that forked it, and that thread may have taken the lock before the fork. The trace has no record of a fork
+// in a process with one thread.
 bool Evidence::may_be_copied_holder(const model::Fork& at, const model::Held& held) const {
   const model::Process& forker = process(at.process);
   if (held.by_forking_thread || model_.threads[held.holder].tid != forker.pid || forker.has_execed) return false;
@@ -230,9 +231,11 @@ bool Evidence::may_be_copied_holder(const model::Fork& at, const model::Held& he
   return std::ranges::any_of(model_.processes, is_its_parent);
 }
 
-// It is not known whether the thread that took the semaphore was to post it: that thread forked and lives on in its
-// copy; or it waits for the semaphore itself; or it never goes on in the process that forked; or it took the semaphore
-// before an earlier fork, and the fork in question lost a copy of it.
+// True if the thread that took the semaphore is possibly not the thread that should post it. There are four cases:
+// - The thread that took it forked, so the child has a copy of that thread.
+// - The thread that took it waits for the semaphore itself.
+// - The process that forked never goes on, so no thread posts the semaphore there either.
+// - A thread took the semaphore before an earlier fork, and the fork of this touch lost only a copy of that thread.
 bool Evidence::may_have_no_poster(const model::Touch& touch) const {
   const model::Fork& at = fork(touch);
   const model::Held& held = at.held[*touch.held];
@@ -251,19 +254,21 @@ Certainty Evidence::find_cause(const model::Touch& touch) const {
   if (!touch.held) return is_likely ? Certainty::kLikely : Certainty::kProven;
   const model::Held& held = fork(touch).held[*touch.held];
   const model::LockKind kind = model_.locks[held.lock].kind;
-  // A count of readers, or a count of zero, names nobody. The holder may be a thread of the child or a thread that has
-  // ended. A semaphore may have no holder at all, because it may be a signal.
+  // A rwlock only counts its readers. A spinlock, and a semaphore whose count is zero, record no thread. So the holder
+  // may be a thread of the child, the thread that forked, or a thread that has ended. A semaphore may have no holder at
+  // all, because it may serve as a signal.
   const bool is_signal = kind == model::LockKind::kSemaphore && !words::is_python_semaphore(touch.stack);
-  const bool is_doubtful = is_signal || kind == model::LockKind::kRwlockRead;
+  const bool is_doubtful = is_signal || kind == model::LockKind::kRwlockRead || kind == model::LockKind::kSpinlock;
   if (fork(touch).is_inferred && (is_doubtful || held.may_be_own)) return Certainty::kPossible;
   if (kind == model::LockKind::kRwlockRead && has_other_readers(touch)) return Certainty::kPossible;
   if (is_signal && may_have_no_poster(touch)) return Certainty::kPossible;
-  // A lock of Python is never a signal, but without the shim nobody knows who took it.
+  // A lock of Python never serves as a signal. But without the shim nobody knows which thread took it.
   const bool is_of_python = kind == model::LockKind::kSemaphore || kind == model::LockKind::kPython;
   const bool is_unnamed = fork(touch).is_inferred && is_of_python && model_.threads[held.holder].tid == 0;
-  // `is_signal`: a thread was seen to take the semaphore, and the fork lost that thread. Still, the semaphore may serve
-  // as a signal. `is_supposed`: the lock's owner is known only by its thread id, which a thread of the supposed parent
-  // has. The core names that process as the parent, but the real parent may have ended before.
+  // `is_signal`: the shim saw a thread take the semaphore, and the fork lost that thread. But the semaphore may still
+  // serve as a signal. `is_supposed`: the lock's owner is known only by its thread id. A thread of the supposed parent
+  // has this id. The core names that process as the parent, but the real parent may have ended before the core was
+  // made.
   const bool is_supposed =
       fork(touch).is_parent_supposed && !held.by_forking_thread && model_.threads[held.holder].tid != 0;
   return is_likely || is_signal || is_unnamed || is_supposed ? Certainty::kLikely : Certainty::kProven;
@@ -299,8 +304,9 @@ Finding Evidence::begin_finding(const char* slug, const model::Touch& touch) con
   const auto& waits = process(touch.process).waits;
   const auto seen = std::ranges::find(waits, touch.tid, &model::Wait::tid);
   const bool is_open = !touch.returned && !touch.cured && touch.action == model::TouchAction::kNone;
-  // An open call is shown at the place where its thread was seen, which is inside of that call. A region is shown at
-  // the place where it began, because its thread may be deep in the region's own code.
+  // For a call that has not returned, the finding shows the place where its thread was seen, which is inside of that
+  // call. For a region, it shows the place where the region began, because the thread may be deep in the region's own
+  // code.
   const auto is_of_python = [](const model::Frame& frame) { return frame.python; };
   const bool may_be_inside = touch.kind != model::TouchKind::kParallel ||
                              (seen != waits.end() && std::ranges::any_of(seen->stack.frames, is_of_python));
@@ -344,8 +350,9 @@ std::string_view hangs(const model::Process& process) { return has_ended(process
 
 namespace {
 
-// The end of another process ends a wait for that process, for its end of a pipe or socket, or for its lock on a file.
-// /proc does not show an alarm() without a handler, which would end the process.
+// Returns the one exception to the proof: a signal that ends another process; "" if no such process matters. A wait for
+// the end of that process, for its end of a pipe or socket, or for its lock on a file then ends, too. An alarm()
+// without a handler could end the process in this way, and /proc does not show such an alarm.
 std::string describe_outside_help(const model::Process& process) {
   std::set<std::int32_t> others;
   for (const model::Wait& wait : process.waits) {

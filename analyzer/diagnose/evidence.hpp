@@ -22,39 +22,41 @@ class Evidence {
   const model::Model& model() const { return model_; }
   const model::Process& process(model::ProcessId id) const { return model_.processes[id]; }
   const model::Fork& fork(const model::Touch& touch) const { return model_.forks[touch.fork]; }
-  // "child 4242"
+  // Returns the name of the process in sentences, such as "child 4242".
   std::string name(model::ProcessId id) const;
 
-  // How certain it is that the call of this touch never returns. nullopt: it returned or was cured, or nothing shows
-  // that it hung. Assumes that a call of this kind always hangs.
+  // How certain it is that the call of this touch never returns. nullopt: the call returned or was cured, or nothing
+  // shows that it hung. Assumes that a call of this kind always hangs.
   std::optional<Certainty> find_hang(const model::Touch& touch) const;
-  // `run` watched this process, and the process ended before it was seen to hang. False without a run, and where the
-  // kernel did not let forksight look at the process at all.
+  // True if `run` watched this process, and the process ended before `run` saw it hang, but `run` did not end it. False
+  // without a run, and also if the kernel did not let forksight look at the process at all.
   bool ended_unseen(model::ProcessId id) const;
-  // The same for the process of this touch. False if the call is evidence enough by itself: it has a deadline, it waits
-  // for a lost timer, it is a libc call that takes a lock which a lost thread may have held, or libc ends the process
-  // in it.
+  // The same for the process of this touch. False if the call is evidence enough by itself. That is so if the call has
+  // a deadline, if it waits for a lost timer, if it is a libc call that takes a lock which a lost thread may have held,
+  // or if libc ends the process in the call.
   bool ended_unseen(const model::Touch& touch) const;
-  // How certain it is that this touch is the cause. Who held the object may be a guess.
+  // How certain it is that the object of this touch, with its holder, is the cause. Less than proven if the holder is a
+  // guess, or if the object may serve another purpose.
   Certainty find_cause(const model::Touch& touch) const;
 
-  // The child of this fork, if it went on without exec and is not stuck in a recorded touch; else null.
+  // Returns the child of this fork, if the child went on without exec and is not stuck in a recorded touch; else null.
   const model::Process* find_untouched_child(const model::Fork& fork) const;
-  // The last futex wait of the process that did not return; null if there is none.
+  // Returns the last futex wait of the process that did not return; null if there is none.
   const model::Touch* find_open_wait(model::ProcessId id) const;
   bool has_open_hazard(model::ProcessId id) const { return has_open_hazard_[id]; }
 
-  // The atfork handler that the touching thread was inside of when it blocked. Then the finding about the handler
-  // reports the touch. Null if the thread was inside of no handler, or if the touch ended.
+  // Returns the outermost atfork handler in which the touching thread blocks. The finding about that handler then
+  // reports the touch. Null if the thread is in no handler. Also null if the call returned, was cured, has a deadline,
+  // or was changed by --on-orphan.
   const model::HandlerRun* find_handler(const model::Touch& touch) const;
-  // True if a thread of the process is inside of a handler. The finding about the handler then reports the hang.
+  // True if a thread of the process is in an atfork handler. The finding about the handler then reports the hang.
   bool is_in_handler(model::ProcessId id) const { return is_in_handler_[id]; }
 
-  // Fills in what all findings about a touch have in common: process, thread, stack, fork.
+  // Returns a finding that has only what all findings about a touch have in common: process, thread, stack, fork.
   Finding begin_finding(const char* slug, const model::Touch& touch) const;
   // The same for a child without a recorded touch. The fork must have a child.
   Finding begin_finding(const char* slug, const model::Fork& fork) const;
-  // The same for a thread that was seen to wait, from outside.
+  // The same for a thread that forksight saw waiting from outside. This finding has no fork.
   static Finding begin_finding(const char* slug, model::ProcessId id, const model::Wait& wait);
   ForkSite fork_site(const model::Fork& fork) const;
   Holder holder(const model::Thread& thread) const;
@@ -66,40 +68,41 @@ class Evidence {
   bool may_be_copied_holder(const model::Fork& at, const model::Held& held) const;
   bool may_have_no_poster(const model::Touch& touch) const;
   bool may_be_interrupted(const model::Touch& touch) const;
-  // The thread was seen to do something later, so the call returned although no record says so.
+  // True if the thread was seen to do something later. Then the call returned although no record says so.
   bool did_return(const model::Touch& touch) const;
 
   const model::Model& model_;
   using ThreadKey = std::pair<model::ProcessId, std::int32_t>;  // the number is the tid
-  std::vector<bool> is_forked_;                                 // by process, as are the next two
+  std::vector<bool> is_forked_;                                 // indexed by process, like the next two
   std::vector<bool> has_open_hazard_;
   std::vector<bool> is_in_handler_;
   std::map<ThreadKey, std::uint64_t> last_act_;
   std::map<ThreadKey, std::uint64_t> last_open_;            // when the last open hazard began
-  std::map<ThreadKey, const model::HandlerRun*> handlers_;  // the outermost
+  std::map<ThreadKey, const model::HandlerRun*> handlers_;  // the outermost handler that the thread is in
   std::map<model::ProcessId, const model::Touch*> open_waits_;
 };
 
-// The call did not return and is harmful itself. If its process is stuck, it is stuck in this call.
+// True if the call did not return and is harmful itself. If its process is stuck, it is stuck in this call.
 bool is_open_hazard(const model::Touch& touch);
-// Looking at the process from outside has proved that no task can wake it.
+// True if a look at the process from outside has proved that no task can wake it.
 bool is_proven_dead(const model::Process& process);
-// The process is proven dead, and one of its threads waits in a futex.
+// True if the process is proven dead, and one of its threads waits in a futex.
 bool is_dead_in_futex(const model::Process& process);
-// Something that is named could still end the wait of the process, or the wait of a process that it waits for.
+// True if something that forksight can name could still end the wait of the process, or the wait of a process for which
+// it waits.
 bool has_way_out(const model::Process& process);
-// Sets the verdict on a hang of a process with a way out, for which nothing but the wait is evidence: an idle program
-// looks the same.
+// Sets the verdict "a possible hang that may be intended". It is for a process that has a way out, and of which only
+// the wait suggests a hang. diagnose() drops such a finding, because an idle program looks the same.
 void set_may_be_intended(Finding& finding);
-// Proven dead, and no signal handler could wake it either.
+// True if the process is proven dead, and no signal handler could wake it either.
 bool no_signal_can_wake(const model::Process& process);
 bool has_ended(const model::Process& process);
 
-// "hangs"; "hung" for a process that has ended.
+// Returns "hangs", or "hung" for a process that has ended.
 std::string_view hangs(const model::Process& process);
-// One sentence about what was seen from outside; "" if nothing was.
+// Returns one sentence about what was seen from outside; "" if nothing was seen.
 std::string describe_liveness(const model::Process& process);
-// How the process ended, if that is informative: "It was ended by signal 9 (SIGKILL)."; else "".
+// Says how the process ended: "It was ended by signal 9 (SIGKILL)."; "" if it has not ended, or exited with status 0.
 std::string describe_end(const model::Process& process);
 
 // Appends the sentence unless it is empty.

@@ -7,9 +7,9 @@
 
 namespace forksight::file_locks {
 
-// "/var/lib/app/queue"; "file descriptor 7" if its path is not known.
+// Returns the path of the file, such as "/var/lib/app/queue"; "file descriptor 7" if the path is not known.
 std::string name_file(const model::FileLockUse& use);
-// "bytes 0 to 99", "all bytes", "all bytes from 100"
+// Returns the locked range: "bytes 0 to 99", "all bytes", "all bytes from 100".
 std::string name_range(const model::FileLockUse& use);
 
 // Begins a finding about the process that used the lock, with the outcome kCorruption.

@@ -10,7 +10,7 @@
 
 namespace forksight {
 
-enum class Certainty { kUnknown, kPossible, kLikely, kProven };  // in rising order: --fail-on compares
+enum class Certainty { kUnknown, kPossible, kLikely, kProven };  // in rising order, because --fail-on compares them
 enum class Outcome { kHang, kMayHang, kError, kCorruption, kCured };
 
 // How a call of the program ended, and how certain the harm is.
@@ -40,7 +40,7 @@ struct Holder {
   std::string library;  // the library of the start routine
   std::string start_routine;
   std::string owner;   // named as in owners.def: "openblas", "unknown"
-  bool alive = false;  // it lives in the process that suffers
+  bool alive = false;  // false for a lost thread; true for a thread that still exists, in any process
 };
 
 struct Culprit {
@@ -49,10 +49,10 @@ struct Culprit {
   std::string library;
   std::uint64_t address = 0;
   std::optional<Holder> holder;
-  bool is_waited_for = false;  // the holder does not hold it, but waits there: condition variables, barriers
-  model::Stack stack;          // where it was acquired or made; with one of the next two flags:
-  bool is_at_fork = false;     // where its holder was at the fork, because more is not known
-  bool is_now = false;         // where its holder, who still has it, is now
+  bool is_waited_for = false;  // the holder does not hold the object, but waits on it: condition variables, barriers
+  model::Stack stack;          // where the object was acquired or made, if neither of the next two flags is set
+  bool is_at_fork = false;     // `stack` is where the holder was at the fork, because nothing better is known
+  bool is_now = false;         // `stack` is where the holder is now; it still holds the object
 };
 
 struct Fix {
@@ -71,7 +71,7 @@ struct ForkSite {
   model::Stack stack;
 };
 
-// How probable the outcome is at one fork: a range of probabilities, from 0 to 1.
+// How probable the outcome is at one fork, as a range of probabilities from 0 to 1.
 struct Chance {
   double low = 0;
   double high = 1;
@@ -79,27 +79,28 @@ struct Chance {
 
 struct Finding {
   std::string rule;  // its slug in the catalogue
-  // Two claims, each proven or not. `harm`: what `outcome` names has happened, or will happen; never kUnknown. `cause`:
-  // it happened because of `culprit`, as the rule says; kUnknown: the rule only says what the process waits for.
+  // A finding makes two claims, and each has its own certainty. `harm`: what `outcome` says has happened or will
+  // happen; never kUnknown. `cause`: the reason is `culprit`, as the rule says. kUnknown: the rule only says what the
+  // process waits for.
   Certainty harm = Certainty::kPossible;
   Certainty cause = Certainty::kUnknown;
   Outcome outcome = Outcome::kMayHang;
-  std::optional<Chance> odds;  // for kMayHang: per fork, if it was measured
-  std::string fingerprint;     // 16 hex digits, made of rule, library and symbols; no addresses, no pids
+  std::optional<Chance> odds;  // for kMayHang: the probability at one fork, if it was measured
+  std::string fingerprint;     // 16 hex digits, see fingerprint.hpp
   std::string summary;         // one line that can be understood alone in a log
   model::ProcessId process = 0;
-  // all processes with this finding, once equal findings are merged; `process` is the first
+  // all processes with this finding, because equal findings are merged; `process` is the first of them
   std::vector<model::ProcessId> processes;
   std::int32_t tid = 0;
   std::string thread_name;
   Culprit culprit;
-  model::Stack stack;  // the stack of the thread that suffers
+  model::Stack stack;  // the stack of the thread that hangs or fails
   std::optional<ForkSite> fork;
   std::vector<std::string> chain;  // from the symptom to the cause, one sentence each
   std::vector<Victim> victims;
   std::vector<Fix> fixes;   // verified ones first
-  std::uint64_t count = 1;  // equal findings merged
-  // Nothing but the wait is evidence of a hang, and something may still end the wait: an idle program looks the same.
+  std::uint64_t count = 1;  // the number of equal findings that were merged into this one
+  // Only the wait suggests a hang, and something may still end the wait. An idle program looks the same.
   bool may_be_intended = false;
 };
 

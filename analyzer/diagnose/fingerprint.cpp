@@ -29,15 +29,15 @@ class Fnv1a {
   std::uint64_t value_ = 0xcbf29ce484222325;
 };
 
-// The loader names a library by its soname, the kernel by its file.
+// The loader names a library by its soname, and the kernel names it by its file. So only the part before ".so" counts.
 std::string_view without_version(std::string_view path) {
   const std::string_view name = words::base_name(path);
   const std::size_t end = name.find(".so");
   return end == std::string_view::npos ? name : name.substr(0, end);
 }
 
-// A stack may go through functions without names, in a library whose file name differs from its soname. How many of
-// these frames are known depends on the kind of evidence.
+// A library whose file name differs from its soname may have functions without names on the stack. The kind of evidence
+// decides how many of these frames are known. So frames without names are left out if any frame has a name.
 void add_stack(Fnv1a& hash, const model::Stack& stack) {
   const std::vector<const model::Frame*> frames = words::find_user_frames(stack);
   const auto is_named = [](const model::Frame* frame) { return !frame->function.empty(); };
@@ -50,7 +50,7 @@ void add_stack(Fnv1a& hash, const model::Stack& stack) {
   hash.add("|");
 }
 
-// Not every kind of evidence shows which lock of libc it is, or which code made a C++ thread. So these libraries are
+// Not every kind of evidence shows which lock of libc is meant, or which code made a C++ thread. So these libraries are
 // left out.
 bool is_runtime(std::string_view library) {
   return library == "libc" || library.starts_with("libc-2") || library == "libstdc++";
@@ -63,7 +63,8 @@ std::string_view stable_name(const Culprit& culprit) {
   return name.substr(0, name.find(" ("));
 }
 
-// What an interpreter runs: the name of the script, or its text if it was given on the command line.
+// Returns the script that an interpreter runs: its name, or its text if it was given on the command line. Returns ""
+// for a process that is no interpreter.
 std::string_view script_of(const model::Process& process) {
   constexpr std::string_view kInterpreters[] = {"node", "perl", "php", "python", "ruby"};
   const std::string_view program = words::base_name(process.exe);
@@ -92,7 +93,8 @@ std::string fingerprint(const model::Model& model, const Finding& finding) {
   hash.add(is_known_to_all && library != without_version(program) ? library : std::string_view());
   hash.add(is_known_to_all ? stable_name(finding.culprit) : std::string_view());
   add_stack(hash, finding.stack);
-  // A prediction has no wait. A core shows only waits.
+  // A prediction is about no wait. It is recognised by its harm, which is only possible. In a core, a finding whose
+  // harm is only possible is about a wait nevertheless, because a core shows nothing but waits.
   const bool is_of_wait = finding.harm != Certainty::kPossible || process.is_core;
   if (!is_of_wait || finding.outcome == Outcome::kCorruption) add_stack(hash, finding.culprit.stack);
   return fmt::format("{:016x}", hash.value());

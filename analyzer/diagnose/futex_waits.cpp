@@ -16,10 +16,11 @@ struct Known {
 
 constexpr const char kSetter[] = "the promise, std::async or packaged task that sets it";
 constexpr const char kNotifier[] = "the thread that changes the value and calls notify";
-constexpr const char kRustUnlock[] = "the thread that holds it";
+constexpr const char kHolder[] = "the thread that holds it";
 
-// libstdc++ (its inlined frames, and what a stripped library still exports), libc, libgomp, libc++, Rust's standard
-// library and crates, abseil, folly. The order matters: a function that is built on another one comes before it.
+// Functions of libstdc++, libc++, libc, libgomp, Rust's standard library and crates, abseil and folly. Some names of
+// libstdc++ are those of inlined frames, others are those that a stripped library still exports. The order matters: a
+// function comes before the functions that it is built on.
 constexpr Known kKnown[] = {
     {"std::future<", "std::future::get()", kSetter},
     {"std::shared_future<", "std::shared_future::get()", kSetter},
@@ -38,10 +39,10 @@ constexpr Known kKnown[] = {
     {"std::__detail::__platform_wait", "std::atomic::wait()", kNotifier},
     {"std::__1::__libcpp_atomic", "std::atomic::wait()", kNotifier},
     {"std::__1::__cxx_atomic", "std::atomic::wait()", kNotifier},
-    {"parking_lot", "a parking_lot lock", kRustUnlock},
-    {"Mutex::lock_contended", "a Rust std::sync::Mutex", kRustUnlock},
-    {"RwLock::read_contended", "a Rust std::sync::RwLock", kRustUnlock},
-    {"RwLock::write_contended", "a Rust std::sync::RwLock", kRustUnlock},
+    {"parking_lot", "a parking_lot lock", kHolder},
+    {"Mutex::lock_contended", "a Rust std::sync::Mutex", kHolder},
+    {"RwLock::read_contended", "a Rust std::sync::RwLock", kHolder},
+    {"RwLock::write_contended", "a Rust std::sync::RwLock", kHolder},
     {"Condvar::wait", "a Rust std::sync::Condvar", "the thread that notifies it"},
     {"std::condition_variable::wait", "std::condition_variable::wait()", "the thread that notifies it"},
     {"pthread_cond_wait", "pthread_cond_wait()", "the thread that signals it"},
@@ -59,7 +60,8 @@ constexpr Known kKnown[] = {
     {"folly::", "a folly lock or baton", "the thread that holds it, or that posts it"},
 };
 
-// The types of a function's parameters do not say what the function is.
+// Returns the first entry whose part the function's name contains; null if there is none. The types of the parameters
+// do not count, because they do not say what the function is.
 const Known* find_known(std::string_view function) {
   function = function.substr(0, function.find('('));
   for (const Known& known : kKnown) {
@@ -69,12 +71,13 @@ const Known* find_known(std::string_view function) {
 }
 
 const Known* find_known(const model::Stack& stack) {
-  // Searched from the user's frame inwards: what the user called comes before the functions that implement it.
+  // The search goes from the user's frame inwards. So it finds the function that the user called before it reaches the
+  // functions that implement that function.
   const std::size_t user = words::find_user_part(stack).first;
   for (std::size_t i = user; i-- > 0;) {
     if (const Known* const known = find_known(stack.frames[i].function)) return known;
   }
-  // Libraries that are not part of a language: their frames count as the user's.
+  // These libraries are not part of a language, so their frames count as frames of the user.
   for (const char* const library : {"absl::", "folly::", "parking_lot"}) {
     if (user == stack.frames.size() || !stack.frames[user].function.starts_with(library)) continue;
     if (const Known* const known = find_known(library)) return known;
@@ -86,7 +89,8 @@ const Known* find_known(const model::Stack& stack) {
 
 Purpose find_purpose(const model::Stack& stack) {
   const Known* const known = find_known(stack);
-  return known != nullptr ? Purpose{known->what, known->other_side} : Purpose{"a futex", "a thread that wakes it"};
+  if (known == nullptr) return {"a futex", "a thread that wakes it", false};
+  return {known->what, known->other_side, known->other_side == kHolder};
 }
 
 bool is_recognised(const model::Stack& stack) { return find_known(stack) != nullptr; }

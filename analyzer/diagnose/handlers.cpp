@@ -32,7 +32,7 @@ std::string plain_name(const model::Model& model, model::HandlerId id, model::Ha
   return name;
 }
 
-// "prepare handler shutdown_pool of libfoo.so (1st of 2)"
+// Returns a name such as "prepare handler shutdown_pool of libfoo.so (1st of 2)".
 std::string handler_name(const model::Model& model, const model::HandlerRun& run, bool with_library) {
   const std::string name = plain_name(model, run.handlers, run.phase, with_library);
   return run.place == 0 ? name : name + fmt::format(" ({} of {})", ordinal(run.place), run.of);
@@ -46,14 +46,14 @@ std::string object_name(const model::HandlerWait& wait, const char* kind) {
   return wait.object_name.empty() ? fmt::format("the {} at {:#x}", kind, wait.object) : wait.object_name;
 }
 
-// "thread 12 "worker", a worker of OpenBLAS"; "itself" for the thread itself.
+// Names the owner: "thread 12 "worker" (a worker of OpenBLAS)", or "the forking thread itself".
 std::string owner_words(const model::Model& model, const model::HandlerRun& run, const model::HandlerWait& wait) {
   const model::Thread& owner = model.threads[*wait.owner];
   const bool is_self = run.thread ? *run.thread == *wait.owner : owner.tid == run.tid;
   return is_self ? "the forking thread itself" : words::thread(owner) + words::worker_of(owner);
 }
 
-// "locks cache_mu (app.c:31), which thread 12 took at app.c:20"
+// Says what the handler does: "locks cache_mu (app.c:31), which thread 12 took at app.c:20".
 std::string wait_words(const model::Model& model, const model::HandlerRun& run, const model::HandlerWait& wait) {
   std::string place = words::place(wait.stack);
   if (!place.empty()) place = fmt::format(" ({})", place);
@@ -83,7 +83,8 @@ std::string touch_words(const model::Model& model, const model::Touch& touch) {
   const model::Fork& fork = model.forks[touch.fork];
   const model::Held& held = fork.held[*touch.held];
   const std::string taken = words::at(" at ", held.acquired_at);
-  // If the lock was already held at the fork of an ancestor, it was the ancestor's forking thread that held it.
+  // If the lock was already held at the fork of an ancestor, its holder is the forking thread of that ancestor, and not
+  // the forking thread of this process.
   const bool is_forking_thread = held.by_forking_thread && fork.child == touch.process;
   const std::string holder =
       is_forking_thread ? "the forking thread itself" : words::thread(model.threads[held.holder]);
@@ -106,7 +107,8 @@ std::string order_sentence(const model::Model& model, const model::HandlerRun& r
       run.of, library.empty() ? std::string() : fmt::format(", registered by {}", words::base_name(library)));
 }
 
-// The handlers that were called before this one: prepare handlers are called last registered first.
+// Returns the handlers that were called before this one. Prepare handlers are called in the reverse order of their
+// registration.
 std::vector<model::HandlerId> find_earlier(const model::Model& model, const model::HandlerRun& run) {
   std::vector<model::HandlerId> earlier;
   for (model::HandlerId id = run.handlers + 1; id < model.handlers.size() && earlier.size() + 1 < run.place; ++id) {
@@ -115,8 +117,8 @@ std::vector<model::HandlerId> find_earlier(const model::Model& model, const mode
   return earlier;
 }
 
-// The earlier handler that took the lock: the one whose function is on the stack that took it; or the only one of the
-// library that took it.
+// Returns the earlier handler that took the lock: the handler whose function is on the stack that took the lock. If
+// there is none, returns the handler of the library that took the lock, if that library has only one.
 std::optional<model::HandlerId> find_taker(const model::Model& model, const model::HandlerRun& run,
                                            const model::HandlerHold& hold) {
   std::vector<model::HandlerId> of_library;
@@ -159,8 +161,9 @@ std::optional<Inversion> find_inversion(const Evidence& evidence, const model::H
   return std::nullopt;
 }
 
-// True if a signal handler may wake the thread that has the lock, or that is to be joined. False if that thread itself
-// waits for a lock or for the end of a thread, because no handler can end such a wait.
+// True if a signal handler may wake the thread for which the atfork handler waits: the owner of a lock, or a thread to
+// join. False if that thread itself waits for a lock or for the end of a thread, because no signal handler can end such
+// a wait.
 bool may_other_be_woken(const Evidence& evidence, const model::HandlerRun& run) {
   const model::Process& process = evidence.process(run.process);
   const model::HandlerWait* const wait = innermost_wait(run);
@@ -220,7 +223,7 @@ Finding describe(const char* slug, const Evidence& evidence, const model::Handle
     finding.culprit.holder->alive = model.threads[*wait->owner].process == run.process;
     finding.culprit.stack = wait->owner_stack.known() ? wait->owner_stack : model.threads[*wait->owner].created_at;
   }
-  finding.culprit.is_now = run.place == 0 && finding.culprit.stack.known();  // only seen from outside
+  finding.culprit.is_now = run.place == 0 && finding.culprit.stack.known();  // `place` is 0: seen only from outside
   if (wait != nullptr) finding.stack = wait->stack;
   if (touch != nullptr) finding.stack = touch->stack;
   if (seen != process.waits.end() && seen->stack.known() && !seen->stack.cut) finding.stack = seen->stack;

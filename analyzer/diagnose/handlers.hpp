@@ -1,4 +1,4 @@
-// What the rules about atfork handlers share: a handler was called and has not returned.
+// What the rules about atfork handlers share. These rules are about a handler that was called and has not returned.
 #pragma once
 
 #include <optional>
@@ -8,27 +8,27 @@
 
 namespace forksight::handlers {
 
-// How certain it is that the handler never returns; nullopt: it may still be at work.
+// How certain it is that the handler never returns; nullopt: the handler may still return.
 std::optional<CallEnd> find_end(const Evidence& evidence, const model::HandlerRun& run);
 
 // A prepare handler waits for a lock. The holder of that lock waits, directly or through others, for a lock that an
 // earlier prepare handler of the same fork has taken. So the order of the handlers closes the ring.
 struct Inversion {
-  const model::HandlerHold* hold = nullptr;  // what the earlier handler took, and ...
-  const model::Wait* wait = nullptr;         // ... who waits for it
-  std::optional<model::HandlerId> taken_by;  // nullopt: it is not known which of the earlier handlers
-  // the whole ring consists of locks, so no signal handler ends any of its waits
+  const model::HandlerHold* hold = nullptr;  // the lock that the earlier handler took
+  const model::Wait* wait = nullptr;         // the wait for that lock, by a thread of the ring
+  std::optional<model::HandlerId> taken_by;  // nullopt: it is not known which earlier handler took it
+  // True if the whole ring consists of locks. Then no signal handler can end a wait of the ring.
   bool is_of_locks = false;
 };
 std::optional<Inversion> find_inversion(const Evidence& evidence, const model::HandlerRun& run);
 
-// "prepare handler lock_registry of libfoo.so"
+// Returns a name such as "prepare handler lock_registry of libfoo.so".
 std::string name(const model::Model& model, model::HandlerId handlers, model::HandlerPhase phase);
-// "queue_mutex", "the lock at 0x55d0c0"
+// Returns the name of the lock, such as "queue_mutex"; "the lock at 0x55d0c0" if the lock has no name.
 std::string name(const model::HandlerHold& hold);
 
-// Makes the whole finding, except its fixes and the sentences that only one of the rules adds. `touch` is what the
-// handler touched, or null.
+// Makes the whole finding, except its fixes and the sentences that only one of the rules adds. `touch` is the recorded
+// touch in which the handler hangs; null if there is none.
 Finding describe(const char* slug, const Evidence& evidence, const model::HandlerRun& run, const CallEnd& end,
                  const model::Touch* touch);
 

@@ -10,25 +10,24 @@
 
 namespace forksight::libc_calls {
 
-// A child calls a function that takes a lock of libc. At the fork a thread was inside of a function that takes the same
-// lock.
+// A child calls a function that takes a lock of libc. At the fork a thread was in a function that takes the same lock.
 struct Lost {
   const model::CallInFlight& in_flight;
   const model::Thread& holder;
-  trace::LibcLock lock;  // the most particular lock that both functions take
+  trace::LibcLock lock;  // the most specific lock that both functions take
   std::size_t common;    // how many locks both functions take
 };
 std::optional<Lost> find_lost(const model::Model& model, const model::Touch& touch);
 
-// True if the forking thread itself was inside of the function when a signal came, and the handler of that signal
-// forked.
+// True if the forking thread itself was in the function when a signal came, and the handler of that signal forked.
 bool is_in_handler(const model::Model& model, const model::Touch& touch, const Lost& lost);
 
-std::string_view name(trace::LibcLock lock);  // "tzset_lock"
-std::string_view what(trace::LibcLock lock);  // "libc's lock of the time zone"
+std::string_view name(trace::LibcLock lock);  // such as "tzset_lock"
+std::string_view what(trace::LibcLock lock);  // such as "libc's lock of the time zone"
 
-// What became of the call; nullopt: it returned, or it may still return. A thread that was inside of a function did not
-// necessarily hold the lock: only a child that never moves again proves that it did.
+// How the call of the child ended or will end; nullopt: it returned, or it may still return. The thread that was in a
+// function with the same lock did not necessarily hold that lock at the fork. Only a child that can never go on proves
+// that it did.
 std::optional<CallEnd> find_end(const Evidence& evidence, const model::Touch& touch);
 
 // Makes the whole finding, except its fixes. `slug` is the slug of the calling rule.

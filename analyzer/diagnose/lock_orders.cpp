@@ -31,11 +31,11 @@ bool has_gate(const LockOrder& one, const LockOrder& other) {
   return (holds_any(one) && is_out(one.held_as)) || std::ranges::any_of(one.gates, is_out);
 }
 
-// A link of a ring that is being searched for.
+// A link of a ring that the search is building.
 struct Step {
   const LockOrder* order;
   Point point;
-  bool is_queued = false;  // a queued writer: the reader before it waits behind it, and the writer waits for readers
+  bool is_queued = false;  // a writer that waits for readers; the link before it is a reader that waits behind it
 };
 
 class Search {
@@ -69,7 +69,7 @@ class Search {
   model::ProcessId process_of(const LockOrder& order) const { return model_.lives[order.life].process; }
 
   void extend(std::size_t length) {
-    const Step last = path_.back();  // the path grows below
+    const Step last = path_.back();  // a copy, because the path grows below
     const LockOrder& first = *path_.front().order;
     if (path_.size() == length) {
       if (exclude(last.order->taken_as, first.held_as)) keep();
@@ -78,7 +78,7 @@ class Search {
     const Key awaited{process_of(*last.order), last.order->taken_as.number};
     if (const auto next = by_held_.find(awaited); next != by_held_.end()) {
       for (const LockOrder* order : next->second) {
-        // The first link has the lowest number, so that each ring is found once.
+        // The first link holds the lock with the lowest number, so that the search finds each ring once.
         if (order->held_as.number <= first.held_as.number || !exclude(last.order->taken_as, order->held_as)) continue;
         append(length, order, false);
       }

@@ -1,4 +1,4 @@
-// Rings of locks that threads have taken in opposite orders without blocking each other.
+// Rings of locks that threads have taken in opposite orders, although the threads did not block each other.
 #pragma once
 
 #include <vector>
@@ -7,23 +7,28 @@
 
 namespace forksight::orders {
 
-// A thread that holds a lock and takes the lock that the next link holds. The last link takes what the first one holds.
-// A queued link is a writer that waits for the readers of a rwlock, and for which the reader before it waits.
+// A link of a ring: a thread that holds a lock and takes the lock that the next link holds. The last link takes the
+// lock that the first link holds. A queued link is a writer that waits for the readers of a rwlock. The link before a
+// queued link is a reader that waits for this writer.
 struct Link {
   const model::LockOrder* order = nullptr;
   bool is_queued = false;
 };
 using Ring = std::vector<Link>;
 
-// The rings that could close. Each link is a different thread. No two links hold a common lock that keeps one of them
-// out while the other is in. No link is known to be over before another one begins (precedence.hpp). Each link waits
-// for a hold that excludes it: a reader does not wait for a reader, unless a writer is queued between them. For each
-// set of locks, only the shortest ring is listed. A ring is left out if its locks contain all locks of another ring.
-// The rings are in the order of their locks' numbers, and the first link of each holds the lowest. Rings of more than
-// six links are left out.
+// The rings of waits that could have come about in the run. Of each ring these things are true:
+// - Each link is a different thread.
+// - No two links hold a common lock (a gate) by which one keeps the other out.
+// - No link is known to have ended before another link began (precedence.hpp).
+// - Each link waits for a lock that is held in a way that excludes it. A reader does not wait for a reader, unless a
+//   writer is queued between them.
+// For each set of locks, only the shortest ring is listed. A ring is left out if its locks contain all locks of another
+// ring. Rings of more than six links are left out. Shorter rings come first. The first link of a ring holds the lock
+// with the lowest number; queued links do not count here. Rings of equal length are in the order of their processes,
+// and then of these numbers.
 struct Rings {
   std::vector<Ring> found;
-  // false: there were too many orders, and the search was given up; the shortest rings are found first
+  // False if there were too many orders to search completely. The search finds the shortest rings first.
   bool is_complete = true;
 };
 Rings find_rings(const model::Model& model);

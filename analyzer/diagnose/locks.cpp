@@ -20,8 +20,9 @@ std::optional<Orphan> find_held(const model::Model& model, const model::Touch& t
 }
 
 // For a lock that the forking thread held across the fork of this touch. The forked process has a copy of that thread:
-// its first thread, whose tid is the pid. Later forks may lie between that fork and the touching process. Returns the
-// first of these that another thread called, so that it lost the copy. Null: the copy itself called each of them.
+// its first thread, whose tid is the pid. The touching process may descend from the forked process by further forks.
+// Returns the first of these forks that a thread other than the copy called, because that fork lost the copy. Null: the
+// copy called all of them, or one of them is not known.
 const model::Fork* find_fork_that_lost_it(const model::Model& model, const model::Touch& touch) {
   const model::Fork* lost_by = nullptr;
   model::ProcessId at = touch.process;
@@ -35,7 +36,7 @@ const model::Fork* find_fork_that_lost_it(const model::Model& model, const model
   return lost_by;
 }
 
-// The copy of the thread, as the fork lists it; else the thread itself.
+// Returns the copy of the thread, if the list of threads that the fork lost has it; else the thread itself.
 const model::Thread& find_first_thread(const model::Model& model, const model::Fork& fork, const Orphan& own) {
   for (const model::ThreadId lost : fork.lost_threads) {
     if (model.threads[lost].tid == model.processes[fork.process].pid) return model.threads[lost];
@@ -43,7 +44,7 @@ const model::Thread& find_first_thread(const model::Model& model, const model::F
   return own.holder;
 }
 
-// For a lock that some thread held at the fork: the orphan, if this fork or a later one lost the holder.
+// For a lock that some thread held at the fork: returns the orphan, if this fork or a later one lost the holder.
 std::optional<Orphan> find_lost(const model::Model& model, const model::Touch& touch) {
   auto found = find_held(model, touch);
   if (!found || !found->held.by_forking_thread) return found;
@@ -52,7 +53,7 @@ std::optional<Orphan> find_lost(const model::Model& model, const model::Touch& t
   return Orphan{found->held, found->lock, find_first_thread(model, *lost_by, *found), *lost_by, &found->holder};
 }
 
-// It is not known who holds the lock.
+// Describes the cause if it is not known who holds the lock.
 std::string doubtful_cause(const Orphan& orphan, const std::string& where) {
   switch (orphan.lock.kind) {
     case model::LockKind::kSemaphore:
@@ -61,6 +62,8 @@ std::string doubtful_cause(const Orphan& orphan, const std::string& where) {
           where);
     case model::LockKind::kRwlockRead:
       return fmt::format("it has a reader, possibly one that fork(){} left behind", where);
+    case model::LockKind::kSpinlock:
+      return fmt::format("it is locked, possibly by a thread that fork(){} left behind", where);
     case model::LockKind::kGuard:
       return fmt::format("another thread initialises it, possibly one that fork(){} left behind", where);
     default:
@@ -69,9 +72,9 @@ std::string doubtful_cause(const Orphan& orphan, const std::string& where) {
   }
 }
 
-// True if the hazard suite tests a child that execs, for this kind of lock. is_tested_on_orphan() says the same about
-// --on-orphan=recover and --on-orphan=abort. It distinguishes kinds of mutexes, because a test of one kind says nothing
-// about another.
+// True if the hazard suite tests the advice to exec for this kind of lock. is_tested_on_orphan() says the same about
+// the advice to use --on-orphan=recover or --on-orphan=abort. is_tested_on_orphan() distinguishes kinds of mutexes,
+// because a test with one kind of mutex says nothing about another kind.
 bool is_tested_with_exec(const model::Lock& lock) {
   switch (lock.kind) {
     case model::LockKind::kMutex:
@@ -129,7 +132,7 @@ std::optional<CallEnd> find_end(const Evidence& evidence, const model::Touch& to
   if (is_cured) return CallEnd{Certainty::kProven, Outcome::kCured};
   if (touch.action == model::TouchAction::kAborted) return CallEnd{Certainty::kProven, Outcome::kError};
   if (touch.returned) {
-    // EOWNERDEAD: the thread got the lock, as robust mutexes are meant to report.
+    // EOWNERDEAD: the thread got the lock. A robust mutex is meant to return this value.
     if (touch.result == 0 || touch.result == EOWNERDEAD) return std::nullopt;
     return CallEnd{Certainty::kProven, Outcome::kError};
   }
@@ -217,6 +220,10 @@ std::string reason_for_doubt(const Orphan& orphan) {
     case model::LockKind::kRwlockRead:
       return "A rwlock counts its readers but does not name them. One of them may be a lost thread, a thread that has "
              "ended, or a thread of this process.";
+    case model::LockKind::kSpinlock:
+      return "A spinlock does not record which thread locked it. That may be a lost thread, the thread that forked, or "
+             "a "
+             "thread of this process.";
     case model::LockKind::kGuard:
       return "A guard variable does not record which thread initialises the variable. That may be a lost thread, or "
              "another thread of this process.";
@@ -241,9 +248,10 @@ void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orp
   if (evidence.find_cause(touch) == Certainty::kPossible) {
     const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
     add_sentence(finding, reason_for_doubt(orphan));
-    add_sentence(finding, fmt::format("fork(){} copied the lock as it was, but none of the other {} of {}.",
-                                      words::at(" at ", fork.stack), words::count(lost, "thread", "threads"),
-                                      words::parent(evidence.process(fork.process))));
+    const std::string others = lost == 1 ? "not the other thread" : fmt::format("none of the other {} threads", lost);
+    add_sentence(finding,
+                 fmt::format("fork(){} copied the lock as it was, but {} of {}.", words::at(" at ", fork.stack), others,
+                             words::parent(evidence.process(fork.process))));
     add_sentence(finding, std::move(nature));
     add_sentence(finding, describe_end(child));
     return;

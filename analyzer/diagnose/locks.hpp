@@ -11,44 +11,45 @@ struct Orphan {
   const model::Held& held;
   const model::Lock& lock;
   const model::Thread& holder;
-  const model::Fork& fork;  // the fork that lost the holder, or that the holder called
-  // The thread that took the lock, if that thread then forked. Then `holder` is its copy in the forked process. Else
-  // null.
+  const model::Fork& fork;  // the fork that lost the holder; if the forking thread held the lock: that thread's fork
+  // Null in most cases. Not null if the thread that took the lock later forked: then this is that thread, and `holder`
+  // is its copy in the forked process.
   const model::Thread* taker = nullptr;
 };
 
-// The lock of a touch, if a thread that the child does not have held it at the fork. nullopt where another rule reports
-// it: the rule for the atfork handler that the child is inside of, or the rule for the BLAS library or the queue that
-// owns the lock.
+// Returns the lock of a touch, if a thread that the child does not have held the lock at the fork. nullopt if another
+// rule reports the lock: the rule for the atfork handler in which the child is, or the rule for the BLAS library or the
+// queue that owns the lock.
 std::optional<Orphan> find_orphan(const Evidence& evidence, const model::Touch& touch);
-// The condition variable or barrier of a touch, with the first of the threads that waited there at the fork.
+// Returns the condition variable or barrier of a touch, with the first of the threads that waited there at the fork.
 std::optional<Orphan> find_awaited(const Evidence& evidence, const model::Touch& touch);
 // Like find_orphan(), but does not leave out the locks of a BLAS library or a queue.
 std::optional<Orphan> find_any_orphan(const Evidence& evidence, const model::Touch& touch);
-// The lock of a touch, if the forking thread held it at the fork.
+// Returns the lock of a touch, if the forking thread held the lock at the fork, and the child still has the copy of
+// that thread. nullopt if the finding about an atfork handler reports the lock.
 std::optional<Orphan> find_own(const Evidence& evidence, const model::Touch& touch);
 
-// What became of the call; nullopt: nothing harmful.
+// How the call ended or will end; nullopt: it did no harm.
 std::optional<CallEnd> find_end(const Evidence& evidence, const model::Touch& touch);
 
 Culprit describe_lock(const Evidence& evidence, const Orphan& orphan);
 
-// "cache_mu", "a Python lock (semaphore at 0x55d0c0)"
+// Returns the name of the lock, such as "cache_mu" or "a Python lock (semaphore at 0x55d0c0)".
 std::string name(const model::Touch& touch, const model::Lock& lock);
-// "child 4242 hangs locking cache_mu (app.c:31)". `verb` is "locking". `end` decides whether this says "hangs",
-// "failed", or something else.
+// Returns the beginning of a summary, such as "child 4242 hangs locking cache_mu (app.c:31)". `verb` is "locking" here.
+// `end` decides whether the text says "hangs", "failed", or something else.
 std::string head(const Evidence& evidence, const model::Touch& touch, const model::Lock& lock, const CallEnd& end,
                  const char* verb);
-// "thread 4240 "worker" took it at app.c:12 and was left behind by fork() at app.c:20"
+// Returns the cause, such as "thread 4240 "worker" took it at app.c:12 and was left behind by fork() at app.c:20".
 std::string cause(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan);
 
-// The reason why it is not known who has the lock.
+// Returns sentences that say why it is not known who holds the lock.
 std::string reason_for_doubt(const Orphan& orphan);
 
 // Adds the sentences about an orphaned lock. `nature` says why this kind of lock does not become free by itself.
 void tell(const Evidence& evidence, const model::Touch& touch, const Orphan& orphan, const CallEnd& end,
           const char* verb, std::string nature, Finding& finding);
-// The holders of a barrier or condition variable, the first by name: "thread 4240 \"worker\" and 3 more".
+// Names the threads that wait at a barrier or on a condition variable: "thread 4240 \"worker\" and 3 more".
 std::string name_waiters(const Orphan& orphan);
 
 void add_fixes(const model::Process& process, const model::Touch& touch, const Orphan& orphan, const char* reset,

@@ -11,15 +11,16 @@ namespace {
 using model::RacyTouch;
 using Touches = std::vector<const RacyTouch*>;
 
-// If this many forks came after the last hold of the lock, in a time in which this many holds would have been expected,
-// nobody holds it any more when the process forks.
+// If at least kEnoughForks forks came after the last hold of the lock, and at least kEnoughHolds holds would have been
+// expected in that time, forksight assumes that no thread holds the lock any more when the process forks.
 constexpr std::size_t kEnoughForks = 8;
 constexpr double kEnoughHolds = 5;
 constexpr std::size_t kMostIndependent = 16;
 constexpr std::size_t kAll = static_cast<std::size_t>(-1);
 constexpr double kRounding = 1e-9;
 
-// Time during which the lock was held, and the whole time, as parts of the window.
+// How long the lock was held, and the time in which this was measured. Both are fractions of the window, which lasts
+// from the moment when the process made its second thread until the fork.
 struct Part {
   double held = 0;
   double time = 0;
@@ -27,7 +28,8 @@ struct Part {
   double share() const { return time > 0 ? std::min(1.0, held / time) : 0; }
 };
 
-// The last slices that begin at `from` or later, at most `most` of them.
+// Adds up the last slices of the window that begin at `from` or later, but at most `most` slices. Without slices,
+// returns the whole window.
 Part last_slices(const RacyTouch& touch, double from, std::size_t most) {
   if (touch.slices.empty()) return {touch.share, 1};
   Part part;
@@ -41,14 +43,16 @@ Part last_slices(const RacyTouch& touch, double from, std::size_t most) {
   return part;
 }
 
-// The last two slices and not only the last one, because that one may be very short.
+// Returns the part of the window that is nearest to its fork. It consists of the last two slices, because the last
+// slice alone may be very short.
 Part around_fork(const RacyTouch& touch, double from = 0) { return last_slices(touch, from, 2); }
 
 double window_ratio(const RacyTouch& fork, const RacyTouch& in) {
   return in.window_ns > 0 ? static_cast<double>(fork.window_ns) / static_cast<double>(in.window_ns) : 0;
 }
 
-// The share around each fork except the first one. If there is none, the share around the last fork alone.
+// Returns, for each fork except the first, the share of the time around it in which the lock was held. If there is no
+// such share, returns only the share around the last fork.
 std::vector<double> shares_at_forks(const Touches& touches) {
   std::vector<double> shares;
   for (const RacyTouch* touch : touches) {
@@ -73,16 +77,16 @@ double error_of_mean(const std::vector<double>& values, double mean) {
   return std::sqrt(variance / static_cast<double>(std::min(values.size(), kMostIndependent)));
 }
 
-// Multiplies the odds p / (1 - p) of a probability p, and returns the new probability. For a small p this is p times
-// `by`. The result is never above 1.
+// Multiplies the odds p / (1 - p) of a probability p by `by`, and returns the new probability. For a small p the result
+// is close to p times `by`. It is never above 1.
 double stretch(double chance, double by) { return chance * by / (1 - chance + chance * by); }
 
-// `touches` in the order of their forks.
+// Computes the odds from how long the lock was held. `touches` must be in the order of their forks.
 void judge_time(const Touches& touches, Odds& odds) {
   const RacyTouch& last = *touches.back();
   const std::vector<double> shares = shares_at_forks(touches);
   const double mean = mean_of(shares);
-  // From the first fork to the last. With a single fork: its whole window.
+  // The time that counts goes from the first fork to the last. With a single fork it is the whole window of that fork.
   const double first = touches.size() > 1 ? window_ratio(*touches.front(), last) : 0;
   Part since_first = last_slices(last, first, kAll);
   if (since_first.time == 0) since_first = around_fork(last);
@@ -136,7 +140,7 @@ Table::Table(const model::Model& model) : model_(model) {
   std::map<model::ProcessId, std::vector<const model::Fork*>> forks;
   for (const model::Fork& fork : model.forks) {
     const bool has_threads = !fork.lost_threads.empty() || fork.unknown_threads != 0;
-    // Where records are missing, records of taken locks may be missing, too.
+    // If a process has missing records, records of taken locks may be missing, too. So its forks are not counted.
     if (has_threads && fork.error == 0 && !model.processes[fork.process].has_gaps) forks[fork.process].push_back(&fork);
   }
   for (auto& [key, of_lock] : touches) {

@@ -11,24 +11,24 @@
 
 namespace forksight::odds {
 
-// An estimate for all forks like those that were seen. Two things are known, and the second outranks the first:
+// An estimate for all forks that are like the observed ones. It uses two measurements. If they contradict each other,
+// the second one decides:
 // - How long other threads held the lock during the time in which forks happen. That share is the probability if the
-//   moment of a fork does not depend on what those threads do. The range allows for few holds, for parts of that time
-//   that differ, and for an extra factor of kSlack.
-// - How many of the observed forks found the lock taken. If the true probability were at an end of this range, 95 % of
-//   programs would have shown less, or more.
+//   moment of a fork does not depend on what those threads do. The range is wider if there were few holds, and if parts
+//   of that time have different shares. It is also wider by a factor of kSlack.
+// - How many of the observed forks found the lock taken. The range is the 95 % interval of wilson_interval().
 struct Odds {
   Chance range;
-  double share = 0;          // of the time in which forks happen
-  std::uint64_t forks = 0;   // observed forks, with other threads
+  double share = 0;          // how much of the time in which forks happen other threads held the lock
+  std::uint64_t forks = 0;   // observed forks of a process with other threads
   std::uint64_t taken = 0;   // observed forks that found the lock taken
-  bool is_by_forks = false;  // the forks contradict the share, so the range comes from the forks
-  bool is_over = false;      // nobody held the lock any more when the forks began, and there were enough forks
+  bool is_by_forks = false;  // the forks contradict the share, so the range is computed from the forks
+  bool is_over = false;      // nobody held the lock any more around these forks, and there were enough of them
 };
 
 inline constexpr double kSlack = 1.5;
 
-// For each lock of a process, the touches of all its children.
+// The odds for each lock of a process. Each is computed from the touches by all children of the process.
 class Table {
  public:
   explicit Table(const model::Model& model);
@@ -43,7 +43,8 @@ class Table {
   std::map<Key, Odds> odds_;
 };
 
-// The range of probabilities for which `taken` of `tries` is no surprise (Wilson, 95 %).
+// Returns the confidence interval (Wilson's interval, 95 %) of a probability: an event was observed in `taken` of
+// `tries` trials.
 Chance wilson_interval(std::uint64_t taken, std::uint64_t tries);
 
 }  // namespace forksight::odds

@@ -8,33 +8,33 @@
 
 namespace forksight::openmp {
 
-// The libgomp pool of a touch, if the child has lost it, was forked inside of one of its regions, or passed only thanks
-// to a cure; else null.
+// Returns the libgomp pool of a touch, if the child has lost the pool, was forked inside of one of the pool's regions,
+// or got past the touch only thanks to a cure; else null.
 const model::Pool* find_lost_pool(const model::Model& model, const model::Touch& touch);
 
-// Another runtime of the same process, which makes its pool anew in the child; null if there is none.
+// Returns another OpenMP runtime of the same process that makes its pool anew in the child; null if there is none.
 const model::Pool* find_other_runtime(const model::Model& model, const model::Fork& fork);
 
-// The fork happened inside of a region whose team really has other threads.
+// True if the fork happened inside of a region whose team really has other threads.
 bool is_team_in_region(const model::Pool& pool);
 
 Culprit describe_pool(const Evidence& evidence, const model::Pool& pool);
 
-// "#pragma omp parallel (app.c:31)"
+// Names the parallel region of the touch: "#pragma omp parallel (app.c:31)".
 std::string region(const model::Touch& touch);
-// "a parallel region for 4 threads"; without the number where it is not known.
+// Returns "a parallel region for 4 threads"; without the number if it is not known.
 std::string size(const model::Touch& touch);
-// The number of threads of the pool without the forking one, before any cure.
+// The number of threads that the pool had before any cure, without the forking thread.
 std::uint32_t workers(const model::Pool& pool);
-// "libgomp pool of 4 threads"
+// Returns a name such as "libgomp pool of 4 threads". The number includes the forking thread.
 std::string pool_name(const model::Pool& pool);
-// "--omp=rebuild"
+// Returns the option that selects this cure, such as "--omp=rebuild".
 std::string_view option(model::CureMethod method);
 std::string_view method_name(model::CureMethod method);
 
 // Adds ways to avoid the fork or the pool in this process.
 void add_general_fixes(Finding& finding, const model::Process& process);
-// Adds the advice to use the runtime that notices a fork. For a process that hangs in libgomp.
+// Adds the advice to use an OpenMP runtime that notices a fork. For a process that hangs in libgomp.
 void add_other_runtime(Finding& finding);
 
 }  // namespace forksight::openmp

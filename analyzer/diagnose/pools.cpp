@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "diagnose/futex_waits.hpp"
 #include "diagnose/openmp.hpp"
 #include "diagnose/python_waits.hpp"
 #include "diagnose/words.hpp"
@@ -19,11 +20,12 @@ constexpr std::size_t kSmallestPool = 2;  // for pools of the program itself: on
 
 bool is_of_table(model::Owner owner) { return owner != model::Owner::kUnknown && owner != model::Owner::kStdThread; }
 
-// Regions that wait for a lost libgomp pool are recorded as touches, and Python has rules of its own.
+// True if other rules report a lost pool of this owner. A region that waits for a lost libgomp pool is recorded as a
+// touch, and Python has rules of its own.
 bool has_other_finding(model::Owner owner) { return owner == model::Owner::kLibgomp || owner == model::Owner::kPython; }
 
-// True if all threads run the same function of the program. Such threads count as one pool where no record shows at
-// which place they were created.
+// True if all threads run the same function of the program. Such threads count as one pool, even if no record shows
+// that they were created at one place.
 bool have_one_body(const model::Model& model, const model::ThreadPool& pool) {
   const std::string& body = model.threads[pool.threads.front()].body;
   return !body.empty() &&
@@ -37,7 +39,7 @@ bool was_made_at_one_place(const model::Model& model, const model::ThreadPool& p
   });
 }
 
-// Workers of one pool wait for the same condition variable.
+// Counts the condition variables for which the threads wait. All workers of one pool wait for the same one.
 std::size_t count_conditions(const model::Fork& fork, const std::vector<model::ThreadId>& threads) {
   std::set<std::uint64_t> conditions;
   for (const model::LostWait& wait : fork.lost_waits) {
@@ -51,18 +53,20 @@ bool is_blas(model::Owner owner) {
   return owner == model::Owner::kOpenblas || owner == model::Owner::kBlis || owner == model::Owner::kMkl;
 }
 
-// Nobody looked at the process from outside: only the shim's own conditions count (see touch_futex).
+// True if nobody looked at the process from outside, and the process had no signal handlers when it began the wait. The
+// shim records the wait only if the other conditions of touch_futex() (preload/threads/unending_waits.cpp) are met.
 bool is_stuck_by_itself(const Evidence& evidence, const model::Touch& wait) {
   const model::Process& process = evidence.process(wait.process);
   return !wait.has_handlers && process.liveness == model::Liveness::kUnknown && !process.exit_status &&
          evidence.find_hang(wait).has_value();
 }
 
-bool is_in_region(const model::Model& model, const model::Fork& fork) {  // fork-inside-parallel-region
+bool is_in_region(const model::Model& model, const model::Fork& fork) {  // fork-inside-parallel-region reports it
   return std::ranges::any_of(fork.pools, [&](model::PoolId id) { return openmp::is_team_in_region(model.pools[id]); });
 }
 
-// The only pool that the child can be waiting for. Null if there are several, or threads that are not a pool.
+// Returns the only pool for which the child can be waiting. Null if there are several pools, or lost threads that are
+// not a pool.
 const model::ThreadPool* find_only_pool(const model::Model& model, const model::Fork& fork) {
   if (fork.unknown_threads > 0) return nullptr;
   const model::ThreadPool* only = nullptr;
@@ -79,7 +83,8 @@ const model::ThreadPool* find_only_pool(const model::Model& model, const model::
              : nullptr;
 }
 
-// The pool of the library that called the wait.
+// Returns the lost pool of the library that waits: the innermost library on the stack that has a row in owners.def.
+// Python and libgomp have rules of their own, so they are skipped.
 const model::ThreadPool* find_called_pool(const model::Fork& fork, const model::Stack& stack) {
   for (const model::Frame& frame : stack.frames) {
     const model::Owner owner = model::find_owner_of_library(frame.module);
@@ -92,11 +97,11 @@ const model::ThreadPool* find_called_pool(const model::Fork& fork, const model::
   return nullptr;
 }
 
-// Workers of GNU OpenMP run only the regions of the thread that they belong to. Outside of a region they wake nobody,
-// and another rule reports a region without its workers.
+// True if the fork lost only workers of libgomp (GNU OpenMP). Such workers run only the parallel regions of the thread
+// that they belong to. Outside of a region they wake no thread. Another rule reports a region without its workers.
 bool has_lost_idle_workers_only(const model::Model& model, const model::Fork& fork) {
-  // Only for a libgomp that is a shared library. If it is linked into the program, its regions cannot be told from the
-  // program's own code.
+  // Only a libgomp that is a shared library counts. If it is linked into the program, its regions cannot be told from
+  // the program's own code.
   const auto is_worker = [&](model::ThreadId id) {
     const model::Thread& thread = model.threads[id];
     return thread.owner == model::Owner::kLibgomp && words::base_name(thread.start_library).starts_with("libgomp.so");
@@ -105,7 +110,7 @@ bool has_lost_idle_workers_only(const model::Model& model, const model::Fork& fo
          std::ranges::all_of(fork.lost_threads, is_worker);
 }
 
-// The frame is of libc, or of the shim, which passes a call on to libc.
+// True if the frame is in libc, or in the shim, which passes a call on to libc.
 bool is_below_libraries(const model::Frame& frame) {
   const std::string_view name = words::base_name(frame.module);
   return name.starts_with("libc.so") || name.starts_with("libc-2") || name.starts_with("libpthread") ||
@@ -123,8 +128,8 @@ bool is_in_openmp(const model::Touch* wait) {
 std::vector<UnexplainedWait> find_unexplained_waits(const Evidence& evidence, const std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   std::unordered_set<model::ProcessId> explained;
-  // Processes that earlier rules explain. Some of these have no open touch: pthread_cond_signal() returns even if its
-  // signal went to a lost thread.
+  // `explained`: the processes that earlier rules explain. Some of these have no open touch, because
+  // pthread_cond_signal() returns even if its signal went to a lost thread.
   for (const Finding& finding : findings) {
     if (finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang)
       explained.insert(finding.processes.begin(), finding.processes.end());
@@ -137,7 +142,7 @@ std::vector<UnexplainedWait> find_unexplained_waits(const Evidence& evidence, co
     // For an inferred fork, all threads of the child were examined. If no open wait was found, the fork does not
     // explain the hang: the threads wait for each other, or another finding explains it.
     if (wait.wait == nullptr && wait.fork->is_inferred) return;
-    // Other rules that explain a child without a touch.
+    // Other rules explain such a child: atfork-bypassed and fork-in-signal-handler.
     if (wait.wait == nullptr && (wait.fork->bypassed || words::is_in_signal_handler(wait.fork->stack))) return;
     if (has_lost_idle_workers_only(model, *wait.fork) && !is_in_openmp(wait.wait)) return;
     if (lost == 0 || is_in_region(model, *wait.fork) || evidence.is_in_handler(wait.child)) return;
@@ -149,7 +154,7 @@ std::vector<UnexplainedWait> find_unexplained_waits(const Evidence& evidence, co
   for (const model::Fork& fork : model.forks) {
     if (fork.child) consider({&fork, *fork.child, evidence.find_open_wait(*fork.child)});
   }
-  // Grandchildren: the fork that made the process lost no thread, but an earlier fork did.
+  // Considers grandchildren, too: there the fork that made the process lost no thread, but an earlier fork did.
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Touch* const wait = evidence.find_open_wait(id);
     if (wait != nullptr) consider({&model.forks[wait->fork], id, wait});
@@ -164,7 +169,7 @@ void set_certainty(const model::Process& child, Finding& finding) {
   } else if (has_way_out(child)) {
     set_may_be_intended(finding);
   } else {
-    // A handler may legally post a semaphore to end the wait. Many daemons end in this way.
+    // A handler may legally post a semaphore and so end the wait. Many daemons end in this way.
     finding.harm = Certainty::kLikely;
     finding.outcome = is_proven_dead(child) ? Outcome::kMayHang : Outcome::kHang;
   }
@@ -179,19 +184,24 @@ std::string name_of_forked(const Evidence& evidence, const UnexplainedWait& wait
 std::size_t count_pools(const model::Fork& fork) { return count_conditions(fork, fork.lost_threads); }
 
 const model::ThreadPool* find_pool(const model::Model& model, const UnexplainedWait& wait) {
+  // It waits for a lock, and a thread that may hold the lock is known. The threads need not be a pool.
+  if (wait.wait != nullptr && !wait.wait->lock_references.empty()) return nullptr;
   const model::ThreadPool* const called =
       wait.wait == nullptr ? nullptr : find_called_pool(*wait.fork, wait.wait->stack);
-  return called != nullptr ? called : find_only_pool(model, *wait.fork);
+  // A child that waits for a lock waits for no worker. Any lost thread may hold the lock.
+  const bool is_for_lock = wait.wait != nullptr && futex_waits::find_purpose(wait.wait->stack).is_lock;
+  return called != nullptr || is_for_lock ? called : find_only_pool(model, *wait.fork);
 }
 
 const model::ThreadPool* find_openmp_pool(const Evidence& evidence, const UnexplainedWait& wait) {
   const std::vector<model::Wait>& waits = evidence.process(wait.child).waits;
-  if (waits.size() > 1) return nullptr;  // some of its threads may be workers
+  if (waits.size() > 1) return nullptr;  // the child has a second thread, which may be a worker of the pool
   const model::Stack* const stack = wait.wait != nullptr ? &wait.wait->stack
                                     : waits.empty()      ? nullptr
                                                          : &waits[0].stack;
   if (stack == nullptr) return nullptr;
-  // A function that the region calls may sleep, too. Then the innermost library on the stack is another one.
+  // A function that the region calls may sleep, too. In that case the innermost library on the stack is not the OpenMP
+  // runtime, and the pool does not explain the sleep.
   const auto caller = std::ranges::find_if_not(stack->frames, is_below_libraries);
   if (caller == stack->frames.end()) return nullptr;
   const model::Owner owner = model::find_owner_of_library(caller->module);
@@ -219,7 +229,7 @@ std::string name_threads(const model::Model& model, const model::Fork& fork) {
     names += created.empty() && !thread.start_routine.empty() ? fmt::format(" started with {}", thread.start_routine)
                                                               : created;
     const auto wait = std::ranges::find(fork.lost_waits, threads[i], &model::LostWait::thread);
-    // From outside forksight sees what they wait for now, not at the fork.
+    // From outside, forksight sees what these threads wait for now, and not what they waited for at the fork.
     if (wait != fork.lost_waits.end() && !fork.is_inferred)
       names += fmt::format(", which waited for {}", words::awaited(model, *wait));
   }
@@ -235,8 +245,8 @@ std::string describe_lost_threads(const Evidence& evidence, const UnexplainedWai
   const std::size_t lost = fork.lost_threads.size() + fork.unknown_threads;
   const std::string least = fork.may_have_lost_more ? "at least " : "";
   const std::string threads = name_threads(evidence.model(), fork);
-  // The lost threads are known from the child's memory only. _Fork() leaves the threads of its parent in that memory.
-  // So after the next fork, the memory lists the lost threads of several forks.
+  // In these cases the lost threads are known only from the child's memory. _Fork() leaves the threads of its parent in
+  // that memory. So after the next fork, the memory lists the lost threads of several forks.
   const bool has_no_number =
       std::ranges::all_of(fork.lost_threads, [&](model::ThreadId id) { return evidence.model().threads[id].tid == 0; });
   const bool is_of_core = evidence.process(wait.child).is_core;
@@ -254,7 +264,7 @@ std::string_view find_blas_library(const model::Model& model, const model::Touch
   if (!touch.held) return {};
   const model::Lock& lock = model.locks[model.forks[touch.fork].held[*touch.held].lock];
   const model::Frame* const frame = words::find_user_frame(touch.stack);
-  // A lock without a symbol has no module: then it is in the caller's memory or on the heap.
+  // A lock on the heap or on a stack has no module. The library of the code that uses it is then taken as its owner.
   const std::string_view library = !lock.module.empty() ? std::string_view(lock.module)
                                    : frame != nullptr   ? std::string_view(frame->module)
                                                         : std::string_view();

@@ -9,7 +9,7 @@ namespace forksight::orders {
 namespace {
 
 constexpr std::size_t kMostKept = 2'000'000;
-constexpr std::size_t kMostWork = 5'000'000;  // threads that may be looked up
+constexpr std::size_t kMostWork = 5'000'000;  // how many threads the searches may look up altogether
 
 }  // namespace
 
@@ -40,7 +40,8 @@ bool Precedence::is_before(const Point& one, const Point& other) {
   return since != after.end() && other.moment >= since->second;
 }
 
-// The search takes the lowest moment first, so it reaches each thread at that thread's earliest moment.
+// Finds what comes after the point. The search takes the lowest moment first, so it reaches each thread at the earliest
+// moment of that thread that comes after the point.
 const Precedence::Since& Precedence::follow(const Point& from) {
   if (kept_ > kMostKept) {
     known_.clear();

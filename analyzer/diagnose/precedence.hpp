@@ -1,5 +1,5 @@
-// Tells which acts of one thread came before the acts of another thread. The order follows from creations and joins of
-// threads alone: one thread made or joined the other one, directly or through further threads.
+// Tells whether an act of one thread came before an act of another thread. This order is known only if one thread
+// created or joined the other, directly or through further threads.
 #pragma once
 
 #include <cstdint>
@@ -24,22 +24,24 @@ class Precedence {
  public:
   explicit Precedence(const model::Model& model);
 
-  // True if both threads belong to one process, enough is known about both, and neither point comes before the other.
+  // True if the points are of two threads of one process, enough is known about both threads, and neither point comes
+  // before the other.
   bool may_meet(const Point& one, const Point& other);
-  // There were too many threads to search: from now on may_meet() answers false.
+  // True if there were too many threads to search. From then on may_meet() returns false.
   bool has_given_up() const { return work_left_ == 0; }
 
  private:
-  // For one point: maps each thread that has moments after the point to the first of these moments.
+  // Describes what comes after one point: maps each thread that has moments after the point to the first of these
+  // moments.
   using Since = std::unordered_map<model::LifeId, std::uint64_t>;
 
   bool is_before(const Point& one, const Point& other);
   const Since& follow(const Point& from);
 
   const model::Model& model_;
-  std::vector<std::vector<model::LifeId>> children_;  // by creator, in the order of their births
+  std::vector<std::vector<model::LifeId>> children_;  // indexed by creator; threads are in the order of their births
   std::map<Point, Since> known_;
-  std::size_t kept_ = 0;  // the number of entries in known_
+  std::size_t kept_ = 0;  // the number of entries in known_ and in its maps
   std::size_t work_left_;
 };
 

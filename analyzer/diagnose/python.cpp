@@ -20,8 +20,8 @@ const model::Stack* find(const model::Model& model, std::optional<model::PythonI
   return found == threads.end() ? nullptr : &found->stack;
 }
 
-// Modules of the standard library with a function that only one class of the module has. The interpreter tells only the
-// name of the function.
+// Functions of the standard library that only one class of their module has. The interpreter gives only the name of the
+// function; this table adds the class.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kClasses{{
     {"queue.put", "queue.Queue.put"},
     {"queue.get", "queue.Queue.get"},
@@ -39,8 +39,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kClasses
     {"importlib._bootstrap._lock_unlock_module", "import"},
 }};
 
-// "/usr/lib/python3.11/concurrent/futures/thread.py" -> "concurrent.futures.thread", "<frozen importlib._bootstrap>" ->
-// "importlib._bootstrap".
+// Returns the name of the module in a file: "concurrent.futures.thread" for the file
+// "/usr/lib/python3.11/concurrent/futures/thread.py", "importlib._bootstrap" for "<frozen importlib._bootstrap>".
 std::string module_name(std::string_view file) {
   constexpr std::string_view kFrozen = "<frozen ";
   if (file.starts_with(kFrozen)) return std::string(file.substr(kFrozen.size(), file.size() - kFrozen.size() - 1));
@@ -87,7 +87,7 @@ std::string place(const model::Stack& stack) {
   }
   if (!frame->python) return words::place_with_function(stack);
   const std::string where = fmt::format("{}:{}, {}", words::base_name(frame->file), frame->line, frame->function);
-  // The place is inside of a package: name first the line of the program itself that led there.
+  // If the place is inside of a package, the result begins with the line of the program itself that led there.
   const model::Frame& line = stack.frames[words::find_user_line(stack)];
   const bool is_led_to = &line != frame && words::whose(*frame) == words::Whose::kLibrary;
   return is_led_to ? fmt::format("{}:{}, {}", words::base_name(line.file), line.line, where) : where;

@@ -34,7 +34,8 @@ bool runs_import(const model::Stack& stack) {
 
 using Predicate = bool (*)(const model::Stack&);
 
-// A lost thread that did the matching thing at the fork, if no thread of the child does it now.
+// Returns a wait whose partner is the lost thread that was in the matching function (`is_at_it`) at the fork. nullopt
+// if no lost thread was there, or if another thread of the child is in that function now.
 std::optional<Wait> find_partner(const Evidence& evidence, const model::Fork& fork, Need need, Predicate is_at_it) {
   const model::Model& model = evidence.model();
   const std::uint64_t own = model.threads[fork.forking_thread].pointer;
@@ -100,9 +101,9 @@ bool rewrite_for_python(const Evidence& evidence, const model::Fork& fork, Findi
   add_sentence(finding, describe_liveness(child));
   finding.fixes.clear();
   if (wait) {
-    // A handler that raises an exception may end the wait.
+    // A handler may raise an exception, and so end the wait.
     finding.harm = has_way_out(child) ? Certainty::kLikely : Certainty::kProven;
-    // The stacks do not show from which executor the result should come.
+    // The stacks do not show which executor should deliver the result.
     finding.cause = Certainty::kLikely;
     finding.outcome = Outcome::kHang;
     finding.may_be_intended = false;

@@ -1,4 +1,4 @@
-// Sentences about forksight's own shared-memory queues (ipc/) with a feeder thread.
+// Finds the lost feeder thread of a shared-memory queue of forksight itself (ipc/).
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@ struct Feeder {
   std::string queue;  // the first eight digits of the queue's id
 };
 
-// The child of a fork touched this lock inside of send_copy() or close_producer() of a queue whose feeder was left
-// behind. nullopt: it is another lock, the queue had no feeder yet, or it is not known which queue it is.
+// Returns the lost feeder of a queue, if the child touched this lock inside of send_copy() or close_producer() of that
+// queue. nullopt: it is another lock, the queue had no feeder yet, or it is not known which queue it is.
 std::optional<Feeder> find_feeder(const Evidence& evidence, const model::Touch& touch);
 
 }  // namespace forksight::queues

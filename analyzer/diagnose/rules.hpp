@@ -1,4 +1,4 @@
-// The rules, made from one table: rules.def.
+// The rules. They are generated from one table, rules.def.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Readers that let a waiting writer go first, while that writer waits for a reader.
+// Finds readers of a rwlock that let a waiting writer go first, while that writer waits for a reader.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,8 @@
 
 namespace forksight::rwlocks {
 
-// A thread that waits to read behind `writer`, which waits for the readers to leave. Null if there is none.
+// Returns a thread that waits to read and lets `writer` go first, while `writer` waits until the readers leave. Null if
+// there is none.
 inline const model::Wait* find_reader_behind(const model::Process& process, const model::Wait& writer) {
   const auto reader = std::ranges::find_if(process.waits, [&](const model::Wait& one) {
     return one.is_stuck && one.use == model::FutexUse::kRwlockRead && one.object == writer.object && one.owner == 0 &&

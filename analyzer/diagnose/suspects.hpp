@@ -1,4 +1,4 @@
-// For rules that guess: they name a suspect, and only for a process that no better finding explains.
+// Shared by the rules that guess. Such a rule names a suspect, and only for a process that no better finding explains.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,8 @@
 
 namespace forksight::suspects {
 
-// A finding is about this process, or about a child that it forked: that finding tells what its threads wait for.
+// True if a finding is about this process, or about a child that it forked. That finding tells what the threads of this
+// process wait for.
 inline bool has_finding(const Evidence& evidence, model::ProcessId id, const std::vector<Finding>& findings) {
   return std::ranges::any_of(findings, [&](const Finding& finding) {
     const bool is_parent = finding.fork && finding.fork->pid == evidence.process(id).pid;

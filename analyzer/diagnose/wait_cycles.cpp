@@ -31,8 +31,8 @@ struct Graph {
   std::vector<std::vector<Edge>> edges;
 };
 
-// False if it is only known that some thread of the process, or some process with the same memory or timer, could end
-// the wait.
+// True if it is known which thread or process the waker is. False if it is only known that some thread of the process,
+// or some process with the same memory or timer, could end the wait.
 bool is_understood(const model::Waker& waker) {
   return waker.via != "futex" && waker.via != "shared memory" && waker.via != "timerfd" &&
          model::is_waited_for(waker.via);
@@ -43,7 +43,7 @@ Graph build(const model::Model& model) {
   std::map<std::pair<std::string, std::int32_t>, std::vector<std::size_t>> by_process;
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
-    if (process.liveness == model::Liveness::kVictim) continue;  // what the process waits for is the cause
+    if (process.liveness == model::Liveness::kVictim) continue;  // the process for which it waits is the cause
     for (const model::Wait& wait : process.waits) {
       if (!wait.is_stuck) continue;
       by_process[{process.host, process.pid}].push_back(graph.nodes.size());
@@ -56,7 +56,8 @@ Graph build(const model::Model& model) {
     for (const model::Waker& waker : graph.nodes[from].wait->wakers) {
       const auto threads = by_process.find({host, waker.pid});
       if (!is_understood(waker) || threads == by_process.end()) continue;
-      // A rwlock does not record its readers. The only ring that can be recognised is that of the writer itself.
+      // A rwlock does not record its readers. So the only ring that forksight can recognise is a writer that waits for
+      // itself.
       if (waker.via == "rwlock" && waker.tid == 0) {
         graph.edges[from].push_back({from, &waker});
         continue;
@@ -69,9 +70,10 @@ Graph build(const model::Model& model) {
   return graph;
 }
 
-// The shortest way from a node back to it; empty if there is none. `may_be_itself`: an edge from the thread to itself
-// counts as a ring. `without`: edges that are left out. find_cycles() searches without such edges first, because an
-// edge that stands for all threads of a process also leads to the waiting thread itself.
+// Returns the shortest ring through the node `start`; empty if there is none. `may_be_itself`: an edge from a thread to
+// itself counts as a ring. find_cycles() searches without such rings first, because a waker that names only a process
+// gives an edge to each of its threads, also to the waiting thread itself. `without`: the kind of edge that is left
+// out.
 Cycle find_shortest(const Graph& graph, std::size_t start, bool may_be_itself, std::string_view without) {
   struct Step {
     std::size_t from;
@@ -101,10 +103,11 @@ Cycle find_shortest(const Graph& graph, std::size_t start, bool may_be_itself, s
   return {};
 }
 
-// For a process that goes on. True if its other threads cannot end the wait of this link. They can cancel a thread that
-// joins, or whose wait has `may_be_cancelled`. If the ring has a GIL, the process has no other threads: it only seems
-// to go on, because of the waits for the GIL. A plain mutex that its owner locks again may serve as a semaphore, which
-// another thread unlocks: that is not a valid program, but it works.
+// For a link whose process goes on: true if the other threads of the process cannot end the wait of this link. They can
+// cancel a thread that joins, or a thread whose wait has `may_be_cancelled`. If the ring contains the GIL, no other
+// thread goes on: the process only seems to, because threads that wait for the GIL wake up again and again. A plain
+// mutex that its owner locks again may serve as a semaphore, which another thread unlocks. Such a program is not valid,
+// but it works.
 bool is_beyond_others(const Cycle& cycle, const Link& link) {
   if ((link.waker->via == "join" && !has_via(cycle, "GIL")) || link.wait->may_be_cancelled) return false;
   const model::MutexType type = link.wait->mutex_type;
@@ -163,8 +166,8 @@ std::vector<Cycle> find_cycles(const model::Model& model) {
   const Graph graph = build(model);
   std::map<const model::Wait*, bool> has_finding;
   std::vector<Cycle> cycles;
-  // Idle workers of a pool wait for a lock that one of them holds while it reads. They are no part of the ring that
-  // this one is in. So rings without such locks are searched first.
+  // In a pool, idle workers wait for a lock that one worker holds while it reads. The idle workers are no part of the
+  // ring that this one worker is in. So the search looks first for rings without such locks.
   for (const std::string_view without : {std::string_view(model::kViaSemaphoreLock), std::string_view()}) {
     for (std::size_t start = 0; start < graph.nodes.size(); ++start) {
       if (has_finding.contains(graph.nodes[start].wait)) continue;
@@ -259,7 +262,7 @@ void advise_on_gil(Finding& finding) {
 Culprit culprit_lock(const model::Wait& wait) {
   Culprit culprit;
   culprit.kind = CulpritKind::kLock;
-  // The name of such a semaphore is a random one, another one in each run.
+  // The semaphore of such a lock has a random name, which differs from run to run.
   culprit.name =
       wait.semaphore_use == model::SemaphoreUse::kLockHeld ? std::string("a lock of multiprocessing") : object(wait);
   if (!wait.object_name.empty()) culprit.name += fmt::format(" ({})", own_word(wait));
@@ -269,7 +272,7 @@ Culprit culprit_lock(const model::Wait& wait) {
 }
 
 Culprit culprit_lock(const Evidence& evidence, const Cycle& cycle) {
-  // A lock of the program is named rather than the GIL, and a lock rather than the end of a thread or process.
+  // A lock of the program is blamed rather than the GIL, and a lock rather than the end of a thread or process.
   const auto find_first = [&](std::set<std::string_view> others) {
     const auto is_other = [&](const Link& link) { return others.contains(link.waker->via); };
     return static_cast<std::size_t>(std::ranges::find_if_not(cycle, is_other) - cycle.begin());
@@ -297,8 +300,8 @@ bool is_held_open(const Cycle& cycle) {
 }
 
 void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& finding) {
-  // A handler cannot end the wait for a mutex or for a thread: these calls go on after the handler. Other calls return
-  // to their caller.
+  // A signal handler cannot end the wait for a mutex or for the end of a thread: these calls go on after the handler.
+  // Other calls return to their caller.
   const auto is_lock = [](const Link& link) {
     const std::string& via = link.waker->via;
     return via == "mutex" || via == "rwlock" || via == "join" || via == "GIL";
@@ -312,8 +315,9 @@ void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& findin
   });
   finding.harm = is_beyond ? Certainty::kProven : Certainty::kLikely;
   finding.outcome = is_beyond ? Outcome::kHang : Outcome::kMayHang;
-  // The counts of living processes show the holder. A process that has ended may have released the lock in the place of
-  // that holder, and another one may have acquired it and ended.
+  // The holder of a lock of multiprocessing is known from the counts of the living processes. But a process that has
+  // ended may have released the lock in place of that holder, and another process may have acquired the lock and then
+  // ended.
   finding.cause = has_via(cycle, model::kViaSemaphoreLock) ? Certainty::kLikely : Certainty::kProven;
 }
 

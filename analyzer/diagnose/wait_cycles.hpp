@@ -1,6 +1,6 @@
-// Rings of threads that wait for each other, as seen from outside: each thread waits for something that only the next
-// one can give, and the last waits for the first. Edges are lock owners, joins, pipes, sockets, file locks and
-// children.
+// Rings of threads that wait for each other, as seen from outside. Each thread waits for something that only the next
+// thread can give, and the last thread waits for the first. A thread may wait for the owner of a lock or file lock, for
+// the other end of a pipe or socket, or for the end of a thread or child.
 #pragma once
 
 #include <cstdint>
@@ -16,52 +16,55 @@ namespace forksight::cycles {
 struct Link {
   model::ProcessId process = 0;
   const model::Wait* wait = nullptr;
-  const model::Waker* waker = nullptr;  // the waker, one of those of `wait`, that leads to the next link
+  const model::Waker* waker = nullptr;  // the waker among those of `wait` that leads to the next link
 };
 using Cycle = std::vector<Link>;
 
-// All rings of threads that are proven stuck. Each thread is in at most one ring, the shortest through it. Waits whose
-// object is not understood are no edges. A ring of one thread waits for itself.
+// Finds rings of threads that are proven stuck. Each thread is in at most one ring: if the shortest ring through a
+// thread contains a thread of a ring that was found before, the new ring is left out. A wait counts only if it is known
+// which thread or process could end it. In a ring of one link, a thread waits for itself.
 std::vector<Cycle> find_cycles(const model::Model& model);
 
 bool has_via(const Cycle& cycle, std::string_view via);
-// All links have one of these kinds of waker.
+// True if each link has a waker of one of these kinds.
 bool is_made_of(const Cycle& cycle, const std::set<std::string_view>& vias);
-// True if another rule reports the cause of the ring. The cause may be a hazard of a fork: a process is inside of an
-// atfork handler, a thread is in a call on something that its fork broke, or one of `findings` explains one of the
-// processes by its fork. Or it may be a task that was lost with its worker.
+// True if another rule reports the cause of the ring. The cause may be a hazard of a fork: a process is in an atfork
+// handler, a thread is in a call on something that its fork broke, or one of `findings` explains one of the processes
+// by its fork. Or the cause may be a task that was lost with its worker.
 bool has_other_finding(const Evidence& evidence, const Cycle& cycle, const std::vector<Finding>& findings);
 
-// Begins the finding of a ring with what all kinds share: process, thread, certainty, processes.
+// Begins the finding about a ring with what all rules share: process, thread, certainty, processes.
 Finding begin_finding(const char* slug, const Evidence& evidence, const Cycle& cycle);
 // True if the process of the link goes on, so that only some of its threads are stuck.
 bool process_goes_on(const Evidence& evidence, const Link& link);
-// "process 12 (app) hangs", or "a thread of process 12 (app) hangs".
+// Returns "process 12 hangs", or "a thread of process 12 hangs" if other threads of the process go on.
 std::string hanging(const Evidence& evidence, const Cycle& cycle);
-// One sentence a link: "Thread 12 "a" of process 5 waits for mutex_b, which thread 13 "b" holds."
+// Adds a sentence for each link, such as "Thread 12 "a" of process 5 waits for mutex_b, which thread 13 "b" holds."
 void tell(const Evidence& evidence, const Cycle& cycle, Finding& finding);
-// Sets how certain it is that nothing ever ends the ring: a signal handler might.
+// Sets the outcome, and how certain it is that nothing ever ends the waits of the ring. A signal handler may end one.
 void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& finding);
 
-// Advises how a thread of a ring gives back Python's GIL.
+// Advises to give back Python's GIL before a wait.
 void advise_on_gil(Finding& finding);
 
-// The lock that a finding about the ring blames, with its holder: the first lock of the ring that is not Python's GIL,
-// or else the GIL. The second function names the lock that one wait is for, without a holder.
+// Returns the lock that a finding about the ring blames, with its holder: the first lock of the ring that is not
+// Python's GIL, or else the GIL. The second function returns the lock that a thread waits for in `wait`, without a
+// holder.
 Culprit culprit_lock(const Evidence& evidence, const Cycle& cycle);
 Culprit culprit_lock(const model::Wait& wait);
-// The thread of the next link, which holds what the link at `index` waits for.
+// Returns the thread of the next link. It holds what the link at `index` waits for.
 Holder holder(const Evidence& evidence, const Cycle& cycle, std::size_t index);
 
-// True for a ring without a writer in which a reader waits for the end of a pipe or connection. The next process of the
-// ring has the other end open; in a ring of one, that is the reader itself. A longer ring must also contain a wait for
-// the end of a child.
+// True for a ring in which a reader waits for the end of a pipe or connection, and nobody writes. The next process of
+// the ring has the other end open; in a ring of one link, that is the reader itself. A longer ring must also contain a
+// wait for the end of a child.
 bool is_held_open(const Cycle& cycle);
 bool is_reader(const model::Wait& wait);
 
-// "queue_mutex", "the mutex at 0x55d0c0", "/run/a.lock", "pipe:[17]"
+// Names the object that the thread waits for: "queue_mutex", "the mutex at 0x55d0c0", "/run/a.lock", "pipe:[17]".
 std::string object(const model::Wait& wait);
-// "thread 12 "a"", with "of process 5" if several processes are in the ring.
+// Names the thread of the link: "thread 12 "a"". With `names_process`: "thread 12 "a" of process 5", or "process 5 "a""
+// for the first thread of a process.
 std::string thread(const Evidence& evidence, const Link& link, bool names_process);
 bool is_of_one_process(const Cycle& cycle);
 

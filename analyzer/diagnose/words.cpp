@@ -22,9 +22,10 @@ bool is_of_runtime(const model::Frame& frame) {
                                                 "libcuda.so", "libcudart", "linux-vdso", "[vdso]"})) {
     return true;
   }
-  // Frames of the interpreter's own C code say nothing about the script that it runs.
+  // Frames of the interpreter's own C code do not show what the script does.
   if (starts_with_any(base_name(frame.module), {"python", "libpython"})) return true;
-  // Rust's standard library is compiled into the program, with paths of the compiler's build.
+  // Rust's standard library is compiled into the program. Its file names are paths on the machine that built the
+  // compiler.
   if (frame.file.starts_with("/rustc/")) return true;
   // Code from headers of the C++ library, such as std::lock_guard, is compiled into the program, but is not the user's.
   // The same is true of a libgomp that is linked statically.
@@ -34,7 +35,8 @@ bool is_of_runtime(const model::Frame& frame) {
 
 bool is_of_user(const model::Frame& frame) { return whose(frame) != Whose::kRuntime; }
 
-// Folders where packages put shared libraries: the distribution, pip and conda, and CPython's own modules.
+// Folders where packages put shared libraries: packages of the distribution, of pip and conda, and CPython's own
+// modules.
 bool is_installed(std::string_view path) {
   if (base_name(path).find(".so") == std::string_view::npos) return false;
   return starts_with_any(path, {"/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"}) ||
@@ -46,12 +48,12 @@ bool is_of_library(const model::Frame& frame) {
   return is_installed(frame.module) || model::find_owner_of_library(frame.module) != model::Owner::kUnknown;
 }
 
-// A line in a file that the user can open.
+// True for a line in a file that the user can open.
 bool is_own_line(const model::Frame& frame) {
   return whose(frame) == Whose::kUser && !frame.file.empty() && frame.line > 0;
 }
 
-// "torch" of ".../site-packages/torch/nn/functional.py", "threading" of "/usr/lib/python3.11/threading.py".
+// Returns "torch" for ".../site-packages/torch/nn/functional.py", "threading" for "/usr/lib/python3.11/threading.py".
 std::string_view python_package(std::string_view file) {
   constexpr std::string_view kFrozen = "<frozen ";
   if (file.starts_with(kFrozen)) {
@@ -186,7 +188,7 @@ std::string process(const model::Process& process, bool is_forked) {
 }
 
 std::string parent(const model::Process& process) {
-  // If the pid is not known, the process may be a more distant ancestor: _Fork() leaves no trace in memory.
+  // A process whose pid is not known may be a more distant ancestor, because _Fork() leaves no trace in memory.
   const bool is_unknown = process.is_some_ancestor || process.pid == 0;
   return is_unknown ? std::string("an ancestor") : fmt::format("process {}", process.pid);
 }

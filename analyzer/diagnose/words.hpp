@@ -1,5 +1,5 @@
-// The words for places, processes, threads, locks and times in sentences. Short forms: base names, and no addresses
-// where there is a name.
+// The words for places, processes, threads, locks and times in sentences. They are short: base names, and no addresses
+// if there is a name.
 #pragma once
 
 #include <cstdint>
@@ -20,30 +20,32 @@ using model::base_name;
 // code.
 enum class Whose { kUser, kLibrary, kRuntime };
 Whose whose(const model::Frame& frame);
-// What a frame that is left out belongs to: "libtorch_cpu.so.1.13", "multiprocessing", "the C++ library".
+// Says to which code a frame belongs, for frames that a report leaves out: "libtorch_cpu.so.1.13", "multiprocessing",
+// "the C++ library".
 std::string code_of(const model::Frame& frame);
 
-// The first frame of the user, or of a library that the user chose: not of libc, libstdc++, an OpenMP runtime, the
-// loader or forksight, nor of a standard header. Null if there is none.
+// The first frame of the user's code, or of a library that the user chose. Frames of libc, libstdc++, an OpenMP
+// runtime, the loader, forksight or a standard header do not count. Null if there is none.
 const model::Frame* find_user_frame(const model::Stack& stack);
-// The user's frames and those between them, as indices [first, last); empty if there is none.
+// The user's frames and the frames between them, as indices [first, last); empty if there is none.
 std::pair<std::size_t, std::size_t> find_user_part(const model::Stack& stack);
 
 // All of the user's frames, innermost first, without guessed ones.
 std::vector<const model::Frame*> find_user_frames(const model::Stack& stack);
 
-// The index of the first frame at a line of the program itself: users who called into a library recognise that line. If
-// there is none, the index of the frame that find_user_frame returns.
+// The index of the first frame at a line of the program itself. Users who called into a library recognise that line. If
+// there is no such frame, the index of the frame that find_user_frame() returns.
 std::size_t find_user_line(const model::Stack& stack);
 
-// The stack from the user's first frame on that is not an operation of a lock ("SpinLock::lock"); the whole stack if
-// there is no such frame. For locks that the user implemented: the places that use them say more than the lock
-// functions.
+// Returns the stack from the user's first frame that is not an operation of a lock ("SpinLock::lock"). Returns the
+// whole stack if there is no such frame. This serves for locks that the user implemented: the places that use such a
+// lock say more than the functions of the lock.
 model::Stack without_lock_functions(const model::Stack& stack);
 
-// "app.c:31", "work in libfoo.so", "libfoo.so+0x12f0", "train.py:7, work in libfoo.so"; "" if nothing is known.
+// Returns the place of the user's code on the stack: "app.c:31", "work in libfoo.so", "libfoo.so+0x12f0", "train.py:7,
+// work in libfoo.so"; "" if nothing is known.
 std::string place(const model::Stack& stack);
-// place() with a word before it, or "": at(" at ", stack).
+// Returns `before` and place(), such as " at app.c:31" for at(" at ", stack); "" if place() is "".
 std::string at(std::string_view before, const model::Stack& stack);
 // The user's first place outside of the library of `owner`.
 std::string place_outside_of(const model::Stack& stack, model::Owner owner);
@@ -53,47 +55,50 @@ std::string place_with_function(const model::Stack& stack);
 // The name of the file in shared memory that holds a futex word: "sem.mp-x7q2".
 std::string shared_file_name(const model::Wait& wait);
 
-// "child 4242", "child 4242 of rank 3"; "process 4242" if no fork of it is known.
+// Returns "child 4242", or "child 4242 of rank 3"; "process 4242" if it is not known that a fork made the process.
 std::string process(const model::Process& process, bool is_forked);
-// "process 4242"; "an ancestor" if it is not certain which process called the fork.
+// Names the process that called a fork: "process 4242"; "an ancestor" if it is not certain which process that was.
 std::string parent(const model::Process& process);
-// "thread 4240 \"worker\"".
+// Returns "thread 4240 \"worker\""; "another thread" if the tid is not known.
 std::string thread(const model::Thread& thread);
-// " (a worker of FFTW)"; "" for a thread of the program's own.
+// Returns text such as " (a worker of FFTW)"; "" for a thread of the program's own.
 std::string worker_of(const model::Thread& thread);
-std::string quoted(std::string_view name);  // "" for ""
+std::string quoted(std::string_view name);  // " \"name\""; "" if the name is empty
 
-// "cache_mu", "the mutex at 0x55d0c0", "the mutex at 0x7f40 (/dev/shm/queue+0x40)"
+// Names a lock: "cache_mu", "the mutex at 0x55d0c0", "the mutex at 0x7f40 (/dev/shm/queue+0x40)".
 std::string lock(const model::Lock& lock);
 // What a guard variable guards: "static table of shop::prices" for "guard variable for shop::prices::table".
 std::string static_variable(std::string_view guard);
-// "mutex", "recursive robust mutex", "rwlock"
+// Returns the kind of the lock: "mutex", "recursive robust mutex", "rwlock".
 std::string lock_kind(const model::Lock& lock);
 
-// "SIGINT, SIGTERM, signal 34"; bit 0 is signal 1.
+// Lists the signals of a set: "SIGINT, SIGTERM, signal 34". Bit 0 of the set is signal 1.
 std::string signals(std::uint64_t set);
 
-// "condition variable queue_cv", "the barrier at 0x55d0c0", "the end of thread 4240 \"worker\"".
+// Names what a thread waited for: "condition variable queue_cv", "the barrier at 0x55d0c0", "the end of thread 4240
+// \"worker\"".
 std::string awaited(const model::Model& model, const model::LostWait& wait);
 
-// "1.4 s", "3 min 20 s", "2 h 5 min"
+// Returns the duration in words: "1.4 s", "3 min 20 s", "2 h 5 min".
 std::string duration(std::uint64_t ms);
 inline constexpr std::uint64_t kNsPerMs = 1'000'000;
-// "1 thread", "3 threads"
+// Returns the number and the word that fits: "1 thread", "3 threads".
 std::string count(std::uint64_t number, std::string_view one, std::string_view many);
 
-// The frame belongs to Python's standard library, and not to an installed package.
+// True if the frame belongs to Python's standard library, and not to an installed package.
 bool is_python_library(const model::Frame& frame);
-// The kernel called a signal handler somewhere on this stack.
+// True if the kernel called a signal handler somewhere on this stack.
 bool is_in_signal_handler(const model::Stack& stack);
 
 bool is_python(const model::Process& process);
-// "a handler of SIGTERM", or "a signal handler" where none is named.
+// Names what could still end the wait of a process: "a handler of SIGTERM"; "a signal handler" if forksight can name
+// nothing.
 std::string ways_out(const model::Process& process);
-// The stack waits for a lock object of CPython.
+// True if the stack shows a wait for a lock object of CPython.
 bool is_python_lock(const model::Stack& stack);
-// The same for a wait on a semaphore: the interpreter uses semaphores only inside its locks. If the interpreter's
-// functions have no names, it is enough that the interpreter called sem_wait() itself.
+// True if the semaphore for which this stack waits belongs to a lock object of CPython. The interpreter uses semaphores
+// only inside of its locks. If the interpreter's functions have no names, it is enough that the interpreter called
+// sem_wait() itself.
 bool is_python_semaphore(const model::Stack& stack);
 
 }  // namespace forksight::words

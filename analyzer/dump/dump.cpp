@@ -60,7 +60,7 @@ class Dump {
     show(Json{{"offset", hex(offset)}, {"record", "BAD"}, {"says", what}});
   }
 
-  // Shows the next record, or the place where the chain breaks. False: there is nothing after it.
+  // Shows the next record, or the place where the chain breaks. Returns false if nothing follows.
   bool show_next() {
     const std::uint64_t at = chain_.at();
     const std::optional<Link> link = chain_.next();

@@ -15,11 +15,12 @@ enum class Format { kText, kJsonLines };
 
 struct Totals {
   std::uint64_t records = 0;     // all except the bad ones
-  std::uint64_t unfinished = 0;  // the part of `records` that was begun and not committed
+  std::uint64_t unfinished = 0;  // those of `records` that were begun but not committed
   std::uint64_t bad = 0;         // places where no record could be read
 };
 
-// Passes the text to `write` in pieces. nullopt: `write` returned false, and the dump stopped there.
+// Dumps the trace, and passes the text to `write` in pieces. nullopt: `write` returned false, and the dump stopped
+// there.
 std::optional<Totals> dump_trace(const collect::TraceFile& file, Format format,
                                  const std::function<bool(std::string_view)>& write);
 

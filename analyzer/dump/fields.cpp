@@ -114,7 +114,7 @@ std::int64_t sign_extended(std::uint64_t value, std::size_t width) {
   return static_cast<std::int64_t>(value << unused) >> unused;
 }
 
-// The names of the bits that are set. Bits without a name form one number at the end.
+// Returns the names of the bits that are set. If some of these bits have no name, they form one number at the end.
 Json bits(std::uint64_t value, std::string_view (*name_of)(std::uint64_t)) {
   Json names = Json::array();
   std::uint64_t unnamed = 0;
@@ -238,7 +238,7 @@ Json read_payload(const RecordTerms& terms, std::span<const std::byte> payload) 
     object[tail.name] = tail_of(tail.element, tail.element_bytes, bytes);
     rest = rest.subspan(bytes.size());
   }
-  // More bytes are left than the alignment of the next record needs: a newer writer has added fields.
+  // More bytes are left than the padding before the next record: a newer writer has added fields.
   if (rest.size() >= kRecordAlign) object["more"] = hex_digits(rest);
   return object;
 }

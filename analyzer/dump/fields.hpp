@@ -12,7 +12,7 @@
 
 namespace forksight::dump {
 
-// Keeps the order in which members are written.
+// A kind of JSON that keeps the order in which members are written.
 using Json = nlohmann::ordered_json;
 
 // Offsets, addresses and similar numbers become strings, because a JSON number does not hold all of their bits.

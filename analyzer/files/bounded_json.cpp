@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Counts the items of a text and keeps none of them. Stops at the first item that is too many.
+// Counts the items of a text without keeping them. Stops when there are too many.
 class Counter : public nlohmann::json_sax<Json> {
  public:
   explicit Counter(const JsonLimits& limits) : limits_(limits) {}

@@ -9,11 +9,12 @@
 namespace forksight::files {
 
 struct JsonLimits {
-  std::size_t items = 0;  // objects, lists, numbers, texts ... together
-  int depth = 0;          // of objects and lists that are nested
+  std::size_t items = 0;  // all objects, lists, numbers and texts together
+  int depth = 0;          // how deep objects and lists are nested
 };
 
-// Returns "" if `text` is JSON within the limits. Else returns what is wrong, as the end of a sentence about the file.
+// Returns "" if `text` is JSON within the limits. Otherwise returns what is wrong, as the end of a sentence about the
+// file.
 std::string find_json_fault(std::string_view text, const JsonLimits& limits);
 
 }  // namespace forksight::files

@@ -7,10 +7,10 @@
 
 namespace forksight::files {
 
-// The size of run.json, which the kernel reports before the file is read.
+// The size of run.json. The kernel reports this size, so the limit is applied before the file is read.
 inline constexpr std::uint64_t kMaxRunLogBytes = std::uint64_t{128} << 20U;
 // Objects, lists, numbers and texts of run.json. The first limit is for all of them. The second limit is for those that
-// are in memory at once: the items of one thread, or of one process without its threads.
+// are in memory at the same time: the items of one thread, or of one process without its threads.
 inline constexpr std::size_t kMaxRunLogItems = 8'000'000;
 inline constexpr std::size_t kMaxRunLogLooseItems = 400'000;
 // Processes, waits, frames and other rows of lists of run.json.
@@ -28,7 +28,7 @@ inline constexpr std::uint64_t kMaxDebugFileBytes = std::uint64_t{16} << 30U;
 // The unpacked size of all compressed sections of one file, according to their headers. libdw keeps all unpacked
 // sections in memory.
 inline constexpr std::uint64_t kMaxUnpackedBytes = std::uint64_t{512} << 20U;
-// The sum of these unpacked sizes for all files in one run of the command.
+// The unpacked size of the compressed sections of all files together, in one run of the command.
 inline constexpr std::uint64_t kMaxUnpackedBytesOfRun = std::uint64_t{2} << 30U;
 // The unpacked size of the symbol table in .gnu_debugdata. In the files of distributions, it has at most a few
 // megabytes.
@@ -64,7 +64,8 @@ inline constexpr std::size_t kMaxCopiesBytes = std::size_t{512} << 20U;
 // process has some 100 MB of small Python objects.
 inline constexpr std::uint64_t kMaxSemaphoreSearchBytes = std::uint64_t{512} << 20U;
 
-// Descriptors that the threads of one process poll: each costs a look into /proc.
+// Descriptors that the threads of one process poll. The limit is needed because each descriptor costs a look into
+// /proc.
 inline constexpr std::size_t kMaxPolledDescriptors = 65'536;
 
 }  // namespace forksight::files

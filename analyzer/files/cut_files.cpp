@@ -14,7 +14,7 @@ namespace {
 std::atomic<bool> g_was_cut = false;
 std::atomic<std::uintptr_t> g_page_bytes = 4096;
 
-// async-signal-safe: mmap is one system call.
+// This handler is async-signal-safe: mmap is one system call.
 void replace_page(int signal, siginfo_t* info, void*) {
   const int error = errno;
   const std::uintptr_t size = g_page_bytes;
@@ -26,7 +26,7 @@ void replace_page(int signal, siginfo_t* info, void*) {
   if (is_cut) {
     g_was_cut = true;
   } else {
-    // the instruction is tried again, and SIGBUS ends the process as it would have without this handler
+    // The instruction is tried again. Then SIGBUS ends the process, as without this handler.
     ::signal(signal, SIG_DFL);
   }
   errno = error;

@@ -5,8 +5,8 @@
 
 namespace forksight::files {
 
-// After this call, a page that a file has lost reads as zeros. Every reader of hostile files copes with that. Does
-// nothing if the program has a handler of its own. Call it before threads exist.
+// After this call, a page that a file has lost reads as zeros. Every reader of hostile files copes with such zeros.
+// This function does nothing if the program has a SIGBUS handler of its own. Call it before threads exist.
 void read_lost_pages_as_zeros();
 
 // True if forksight has read a page that its file had lost.

@@ -12,7 +12,7 @@
 namespace forksight::files {
 namespace {
 
-// Filled before threads and children are started.
+// The list is filled before threads and children are started.
 std::vector<DeadPlace>& dead_places() {
   static std::vector<DeadPlace> places;
   return places;
@@ -29,7 +29,7 @@ bool is_below(std::string_view path, std::string_view folder) {
   return path.size() == folder.size() || folder == "/" || path[folder.size()] == '/';
 }
 
-// The end of the component that begins at `start`.
+// Returns the end of the component that begins at `start`.
 std::size_t end_of_component(std::string_view path, std::size_t start) {
   return std::min(path.find('/', start), path.size());
 }

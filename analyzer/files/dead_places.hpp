@@ -1,7 +1,7 @@
 // File systems that do not answer: a network mount whose server is gone, or a FUSE mount whose process is stuck. A call
 // for a file there may block for ever, and the kernel has no way to make such a call with a time limit. So a child
-// process makes these calls (guard/child.hpp). If one blocks, its place is noted here, and the next child leaves it
-// out.
+// process makes these calls (guard/child.hpp). If a call blocks, the file system is noted here, and the next child
+// makes no calls for its files.
 #pragma once
 
 #include <sys/stat.h>
@@ -12,25 +12,25 @@
 
 namespace forksight::files {
 
-// A mounted file system, by the folder at which it is mounted and by its device number.
+// A mounted file system. The folder at which it is mounted and its device number identify it.
 struct DeadPlace {
   std::string folder;  // "": not known
   std::string device;  // as in /proc/PID/maps: "fe:01"; "": not known
 };
 
-bool add_dead_place(DeadPlace place);  // false if it is known already
+bool add_dead_place(DeadPlace place);  // false if the place is known already
 bool has_dead_places();
-// A sentence for each place: that it does not answer, and what a report lacks for that reason.
+// Returns a sentence for each place. It says that the place does not answer, and what a report lacks for that reason.
 std::vector<std::string> describe_dead_places();
 bool is_dead_device(std::string_view device);  // as in /proc/PID/maps
 // True if the path leads to a dead place. A path like /proc/17/fd/3, .../exe, .../cwd/x or .../root/usr/x counts as the
 // path that it stands for. Makes no call that could block.
 bool is_dead_path(std::string_view path);
 
-// The path that a path below /proc/PID stands for; other paths as they are.
+// Returns the path for which a path below /proc/PID stands. Returns other paths as they are.
 std::string resolve_proc_path(std::string_view path);
 
-// stat(2). errno is ETIMEDOUT if the path leads to a dead place.
+// Calls stat(2). If the path leads to a dead place, fails with errno ETIMEDOUT.
 int stat_living(const std::string& path, struct stat& status);
 
 }  // namespace forksight::files

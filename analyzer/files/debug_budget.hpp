@@ -9,14 +9,15 @@ namespace forksight::files {
 
 struct DebugVerdict {
   bool may_read = false;
-  std::string limit;  // a sentence for the report, if the file may not be read because of a budget; "" otherwise
+  // If the file may not be read because of a budget: a sentence for the report. Otherwise "".
+  std::string limit;
 };
 
-// `shown`: how the report calls the file. A file is charged only once, even if others ask for it, or ask for it under
-// another name. `is_separate`: the file contains only debug information, so the size of the file is limited too.
+// `shown`: the name of the file in the report. A file is charged only once, even if it is needed again, or under
+// another name. `is_separate`: the file contains only debug information, so the size of the whole file is limited, too.
 DebugVerdict charge_debug_file(int fd, const ElfTables& tables, const std::string& shown, bool is_separate);
 
-// "6.4 GB"
+// Returns the size in words, such as "6.4 GB".
 std::string size_words(std::uint64_t bytes);
 
 }  // namespace forksight::files

@@ -6,7 +6,7 @@
 
 namespace forksight::files {
 
-// Keeps errno, so the reason of an earlier failure is not lost.
+// Keeps errno, so that the reason of an earlier failure is not lost.
 Descriptor::~Descriptor() {
   if (fd_ < 0) return;
   const int error = errno;

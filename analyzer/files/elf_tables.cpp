@@ -27,15 +27,15 @@ std::uint64_t capped_sum(std::uint64_t one, std::uint64_t other) {
   return other > UINT64_MAX - one ? UINT64_MAX : one + other;
 }
 
-// The unpacked size of the section, as the section's own head claims it. libelf believes this number. 0: the section is
-// not compressed.
+// Returns the unpacked size that the section's own header claims. libelf believes this number. 0: the section is not
+// compressed.
 std::uint64_t read_unpacked_size(int fd, const ElfSection& section, std::uint64_t flags) {
   if ((flags & SHF_COMPRESSED) != 0) {
     Elf64_Chdr head{};
     return read_value(fd, section.offset, head) ? head.ch_size : 0;
   }
   if (!section.name.starts_with(".zdebug")) return 0;
-  // "ZLIB", and the size with the most significant byte first.
+  // The section begins with "ZLIB", followed by the size with the most significant byte first.
   std::array<unsigned char, 12> head{};
   if (!read_value(fd, section.offset, head) || std::memcmp(head.data(), "ZLIB", 4) != 0) return 0;
   std::uint64_t size = 0;
@@ -49,7 +49,7 @@ std::string read_sections(int fd, ElfTables& tables) {
   if (header.e_shoff == 0) return "";
   if (header.e_shentsize != sizeof(Elf64_Shdr)) return "its sections have no size";
   Elf64_Shdr first{};
-  if (!read_value(fd, header.e_shoff, first)) return "";  // the table is cut off: libelf sees no sections either
+  if (!read_value(fd, header.e_shoff, first)) return "";  // the table is missing; libelf sees no sections either
   const std::uint64_t count = header.e_shnum != 0 ? header.e_shnum : first.sh_size;
   if (count > kMaxSections) return fmt::format("it has {} sections", count);
   std::vector<Elf64_Shdr> headers(count);
@@ -62,8 +62,7 @@ std::string read_sections(int fd, ElfTables& tables) {
     if (headers[names_at].sh_size > kMaxSectionNameBytes) return "the names of its sections are too large";
     names.resize(headers[names_at].sh_size);
     names.resize(read_at(fd, headers[names_at].sh_offset, std::as_writable_bytes(std::span(names))));
-    // For each name, libelf would search the table backwards for a final NUL. In a table without one, that would take
-    // too long.
+    // For each name, libelf searches the table backwards for a final NUL. In a table without a NUL this takes too long.
     if (!names.empty() && names.back() != '\0') return "the names of its sections do not end";
   }
   std::uint64_t notes = 0;
@@ -171,7 +170,7 @@ std::vector<std::uint8_t> find_build_id(std::span<const std::byte> notes, std::u
 }
 
 std::vector<std::uint8_t> read_build_id(int fd, const ElfTables& tables) {
-  // The sum of all notes is within the budget: read_tables() has checked that.
+  // read_tables() has checked that all notes together are within the budget.
   const auto read = [&](std::uint64_t offset, std::uint64_t size, std::uint64_t alignment) {
     std::vector<std::byte> notes(size);
     notes.resize(read_at(fd, offset, notes));

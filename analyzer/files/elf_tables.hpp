@@ -19,28 +19,29 @@ struct ElfSection {
   std::uint32_t type = 0;
   std::uint64_t offset = 0;
   std::uint64_t size = 0;           // in the file; 0 for SHT_NOBITS
-  std::uint64_t unpacked_size = 0;  // what a compressed section claims to unpack to; 0: it is not compressed
+  std::uint64_t unpacked_size = 0;  // the size to which a compressed section claims to unpack; 0: it is not compressed
 };
 
 struct ElfTables {
   Elf64_Ehdr header{};
   std::vector<Elf64_Phdr> segments;
-  std::vector<ElfSection> sections;  // by number; empty: the file has none
+  std::vector<ElfSection> sections;  // by number; empty: the file has no sections
 
   const ElfSection* find(std::string_view name) const;  // null: no section has this name
   std::uint64_t unpacked_bytes() const;                 // the sum of all unpacked_size
-  // size of the call frame information, by the sections or by the program headers
+  // the size of the call frame information, according to the section headers or the program headers
   std::uint64_t frame_bytes() const;
 };
 
-// An error says why the file cannot be read within the budgets, as the end of a sentence about the file. Anything but a
-// 64-bit ELF file of this byte order is an error: libdw would also accept an archive, and unpack it.
+// Reads the tables of the file. An error says why the file cannot be read within the budgets, as the end of a sentence
+// about the file. Only a 64-bit ELF file of this byte order is accepted. libdw would also accept an archive, and unpack
+// it.
 Result<ElfTables> read_tables(int fd);
 
-// Reads the build-id from the notes of the file; empty: the file has none.
+// Reads the build-id from the notes of the file. Empty: the file has no build-id.
 std::vector<std::uint8_t> read_build_id(int fd, const ElfTables& tables);
 
-// Finds the build-id in a segment or section of notes; empty: it has none.
+// Finds the build-id in a segment or section of notes. Empty: there is none.
 std::vector<std::uint8_t> find_build_id(std::span<const std::byte> notes, std::uint64_t alignment);
 
 // True if .gnu_debugdata unpacks to more than kMaxMiniDebugBytes, or cannot be unpacked.

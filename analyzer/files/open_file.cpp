@@ -22,7 +22,7 @@
 namespace forksight::files {
 namespace {
 
-// File systems of the kernel. Their files have no size. To read such a file can have an effect, wait, or never end.
+// File systems of the kernel. Their files have no size. A read of such a file can have an effect, wait, or never end.
 constexpr std::array<std::uint32_t, 14> kKernelFileSystems = {
     PROC_SUPER_MAGIC, SYSFS_MAGIC,   CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, BPF_FS_MAGIC,
     DEBUGFS_MAGIC,    TRACEFS_MAGIC, SECURITYFS_MAGIC,   PSTOREFS_MAGIC,      EFIVARFS_MAGIC,
@@ -49,21 +49,21 @@ bool split_at_root(std::string_view path, std::string& root, std::string& rest) 
 
 constexpr int kPlace = O_PATH | O_CLOEXEC;
 
-// The text of the symbolic link that `link` (O_PATH) refers to; "" on failure, with errno.
+// Returns the text of the symbolic link that `link` (O_PATH) refers to. On failure, returns "" and sets errno.
 std::string read_link_text(int link) {
   std::array<char, PATH_MAX> text;
   const ssize_t size = ::readlinkat(link, "", text.data(), text.size());
   return size > 0 ? std::string(text.data(), static_cast<std::size_t>(size)) : std::string();
 }
 
-// Opens a reference to `path` as a process with the root folder `root` would see it: absolute links begin at `root`,
-// and
-// ".." does not lead out of it. openat2() with RESOLVE_IN_ROOT does the same, but it is missing before Linux 5.6, and
-// the process that reads files of strangers may not call it (proc/reader_rights.hpp). On failure, errno is as of
-// openat(); ELOOP: more than 40 links (the limit of Linux), or a link in a file system of the kernel.
+// Opens a reference to `path`, as a process with the root folder `root` sees this path: absolute links begin at `root`,
+// and ".." does not lead out of it. openat2() with RESOLVE_IN_ROOT does the same. But Linux before 5.6 lacks it, and
+// the process that reads files of strangers may not call it (proc/reader_rights.hpp). On failure, errno is that of
+// openat(), or ELOOP: more than 40 links (the limit of Linux), or a link in a file system of the kernel.
 Descriptor open_within(const Descriptor& root, std::string path) {
   constexpr int kMostLinks = 40;
-  std::vector<Descriptor> folders;  // from the one below `root` to the current one
+  // the folders from the one below `root` to the current one
+  std::vector<Descriptor> folders;
   int links = 0;
   for (std::size_t at = 0; at < path.size();) {
     const std::size_t end = std::min(path.find('/', at), path.size());
@@ -96,7 +96,7 @@ Descriptor open_within(const Descriptor& root, std::string path) {
   return Descriptor(::openat(root.get(), ".", kPlace));
 }
 
-// Opens only a reference to the file (O_PATH), which does not touch the file itself.
+// Opens only a reference to the file (O_PATH), which has no effect on the file itself.
 Descriptor open_place(const std::string& path) {
   std::string root;
   std::string rest;
@@ -110,12 +110,12 @@ bool is_same(const struct stat& one, const struct stat& other) {
   return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-// Opens the file that `place` refers to for reading.
+// Opens for reading the file to which the O_PATH descriptor `place` refers. `status`: the stat(2) of this file.
 int open_again(int place, const std::string& path, const struct stat& status) {
   constexpr int kRead = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   int fd = ::open(fmt::format("/proc/self/fd/{}", place).c_str(), kRead);
   if (fd >= 0 || errno != ENOENT) return fd;
-  // There is no /proc. So this opens the path again, and checks that it still leads to the same file.
+  // /proc is not mounted. So this function opens the path again, and checks that it still leads to the same file.
   fd = ::open(path.c_str(), kRead);
   struct stat now {};
   if (fd < 0 || (::fstat(fd, &now) == 0 && is_same(now, status))) return fd;

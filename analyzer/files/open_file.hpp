@@ -33,7 +33,8 @@ Descriptor open_regular(const std::string& path);
 // must be accepted, because some file systems (overlayfs, btrfs) show other numbers in /proc/PID/maps than in `stat`.
 Descriptor open_mapped(const std::string& path, const std::optional<MappedFile>& mapped);
 
-// The words for the errno of the functions above, for a message: "not a regular file" for EINVAL, else as strerror().
+// Returns the words for an errno of the functions above: "not a regular file" for EINVAL, and those of strerror() for
+// all other values.
 std::string reason_of(int error);
 
 // Reads with pread until `bytes` is full or the file ends. Returns the number of bytes that were read.

@@ -1,4 +1,4 @@
-// The right to read what strangers control: traces, cores, ELF files, the memory of processes, queues.
+// The right to read what strangers (other users) control: traces, cores, ELF files, the memory of processes, queues.
 #pragma once
 
 namespace forksight {
@@ -10,8 +10,8 @@ class ReaderMaker;
 namespace files {
 
 // A function that begins to parse data of strangers takes a `const Reader&`. Only the code that makes a child process
-// without rights (guard/child.cpp) can make a Reader, and passes it to the work of that child. So a new verb cannot
-// parse such data in the process that the user started: it does not compile.
+// without rights (guard/child.cpp) can make a Reader. It passes the Reader to the work of that child. So a new verb
+// that parses such data in the process that the user started does not compile.
 class Reader {
  public:
   Reader(const Reader&) = delete;
@@ -20,7 +20,8 @@ class Reader {
  private:
   Reader() = default;
   friend class guard::ReaderMaker;
-  friend struct ReaderOfTest;  // tests/support/reader.hpp: a test is its own stranger
+  // Defined in tests/support/reader.hpp. A test may make a Reader, because it parses only data that it has made itself.
+  friend struct ReaderOfTest;
 };
 
 }  // namespace files

@@ -33,7 +33,7 @@ Descriptor make_draft(const std::string& path, unsigned mode, std::string& name)
     std::uint64_t random = 0;
     if (::getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
       random = static_cast<std::uint64_t>(::getpid());
-    const std::size_t slash = path.rfind('/') + 1;  // without a slash, npos + 1 is 0
+    const std::size_t slash = path.rfind('/') + 1;  // if there is no slash, npos + 1 is 0
     name = fmt::format("{}.{}.{:016x}", path.substr(0, slash), path.substr(slash, 200),
                        random + static_cast<std::uint64_t>(i));
     Descriptor file(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
@@ -63,7 +63,7 @@ Result<OutputFile> empty_in_place(const std::string& path, const struct stat& se
 }
 
 Result<OutputFile> replace_existing(const std::string& path, const struct stat& seen) {
-  constexpr unsigned kPrivate = 0600;  // until the new file has the owner of the old one
+  constexpr unsigned kPrivate = 0600;  // the mode until the new file has the owner of the old one
   std::string draft;
   Descriptor file = make_draft(path, kPrivate, draft);
   if (!file) return empty_in_place(path, seen);
@@ -93,7 +93,7 @@ Result<OutputFile> open_stream(const std::string& path) {
   return OutputFile{std::move(file), S_ISREG(status.st_mode)};
 }
 
-// The path that the link leads to. A relative target is made relative to the folder of the link.
+// Returns the path to which the link leads. If its target is relative, the path begins with the folder of the link.
 std::string target_of(const std::string& path) {
   std::array<char, 4096> target{};
   const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
@@ -116,7 +116,7 @@ Result<OutputFile> open_from(const std::string& path, int links) {
   struct stat behind {};
   if (::stat(path.c_str(), &behind) == 0) {
     if (S_ISDIR(behind.st_mode)) return failure(EISDIR);
-    // A link in /proc leads to a file that is already open, and that may have no other name. /dev/stdout leads to such
+    // A link in /proc leads to a file that is already open. That file may have no other name. /dev/stdout leads to such
     // a link.
     struct statfs folder {};
     const bool is_open_file =

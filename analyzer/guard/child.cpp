@@ -33,7 +33,7 @@ namespace forksight::guard {
 
 class ReaderMaker {
  public:
-  // The files of processes are parsed where the reader is.
+  // Calls `work` with a Reader. Meanwhile, this process itself parses the libc files of other processes.
   static int call(const Work& work) {
     proc::set_libc_parser({});
     return work(files::Reader());
@@ -47,9 +47,10 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kMostDeadPlaces = 4;
 constexpr auto kPace = 200ms;
-// A call for a file that has blocked for so long does not return soon.
+// A call for a file that has blocked for this long is not expected to return soon.
 constexpr auto kLongestCall = 2s;
-// The exit status of a child whose work has thrown an exception: that of a command that could not read.
+// The exit status of a child whose work has thrown an exception. A command that could not read its evidence has the
+// same status.
 constexpr int kFailed = 3;
 
 bool g_has_abandoned = false;
@@ -62,7 +63,7 @@ struct Pipe {
 std::optional<Pipe> make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
-  // What the child leaves behind may keep the pipe open. So this process never waits in read().
+  // A process that the child started may keep the pipe open. So this process never waits in read().
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   return Pipe{ends[0], ends[1]};
 }
@@ -79,7 +80,7 @@ void say(const char* what) { fmt::print(stderr, "forksight: error: {}\n", what);
   proc::set_guard(parent);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(kFailed);
-  // A child that is blocked for ever must not hold the caller's files open.
+  // The child closes the caller's files, because a child that is blocked for ever would keep them open for ever.
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::dup2(nothing, STDIN_FILENO);
   ::dup2(out.write, STDOUT_FILENO);
@@ -99,7 +100,7 @@ void say(const char* what) { fmt::print(stderr, "forksight: error: {}\n", what);
   ::_exit(status);
 }
 
-// Appends what can be read now. False: there is nothing, or the other end is closed.
+// Appends what can be read now. Returns false if there is nothing, or if the other end is closed.
 bool drain(int fd, std::string& text) {
   std::array<char, 1U << 16U> piece;
   const ssize_t got = ::read(fd, piece.data(), piece.size());
@@ -112,8 +113,8 @@ class Watcher {
   Watcher(pid_t child, const Options& options) : child_(child), options_(options) {}
 
   struct End {
-    std::optional<int> status;                  // as of wait(2); nullopt: the child has not ended
-    std::vector<files::DeadPlace> dead_places;  // where it is blocked
+    std::optional<int> status;                  // as wait(2) returns it; nullopt: the child has not ended
+    std::vector<files::DeadPlace> dead_places;  // the places at which calls for files block the child
     Failure failure = Failure::kNone;
     std::string out;
     bool is_output_refused = false;
@@ -174,7 +175,7 @@ class Watcher {
     return is_open;
   }
 
-  // False: not even SIGKILL has ended the child.
+  // Sends the child the signal that it is to get now. Returns false if not even SIGKILL has ended the child.
   bool send_signal(Clock::time_point now) {
     if (killed_at_) return now - *killed_at_ < kPace;
     const int signal = options_.next_signal ? options_.next_signal() : 0;
@@ -183,7 +184,8 @@ class Watcher {
     return true;
   }
 
-  // Looks for a thread of the child that has been in one call for a file for too long.
+  // Looks for threads of the child that have been in one call for a file for too long. Returns the places of these
+  // files.
   std::vector<files::DeadPlace> look() {
     const Clock::time_point now = Clock::now();
     std::map<std::int32_t, std::pair<std::string, Clock::time_point>> calls;
@@ -207,11 +209,11 @@ class Watcher {
   const Options& options_;
   Clock::time_point began_ = Clock::now();
   std::optional<Clock::time_point> killed_at_;
-  std::map<std::int32_t, std::pair<std::string, Clock::time_point>> calls_;  // by thread: the call, and since when
+  std::map<std::int32_t, std::pair<std::string, Clock::time_point>> calls_;  // by thread: its call, and since when
 };
 
-// Sends SIGKILL. If a call for a file blocks the child, it ends only when the file system answers or is unmounted. Then
-// it counts as a process of forksight from now on.
+// Sends SIGKILL. If a call for a file blocks the child, the child ends only when the file system answers or is
+// unmounted. Until then it counts as a process of forksight.
 void abandon(pid_t child) {
   ::kill(child, SIGKILL);
   constexpr int kTries = 100;
@@ -260,7 +262,8 @@ Answer run_child(const Work& work, const Options& options) {
     answer.failure = end.failure == Failure::kNone ? Failure::kDeadPlace : end.failure;
     bool is_new = false;
     for (files::DeadPlace& place : end.dead_places) is_new = files::add_dead_place(std::move(place)) || is_new;
-    if (!is_new) return answer;  // the blocked call ignores the list of dead places, so another try would block, too
+    // The blocked call did not use the list of dead places, so another try would block, too.
+    if (!is_new) return answer;
     if (known < kMostDeadPlaces) answer.failure = Failure::kNone;
   }
   return answer;

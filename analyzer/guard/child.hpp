@@ -2,8 +2,8 @@
 // another user may be on a file system that does not answer. A call for such a file blocks in the kernel, and not even
 // SIGKILL can end it. If that happens, this process abandons the child, notes the file system as dead
 // (files/dead_places.hpp), and starts another child: its answer then lacks only that file system. The child gives up
-// the rights to change anything (proc/reader_rights.hpp). Nothing else can make a files::Reader, without which nothing
-// can be parsed.
+// the rights to change anything (proc/reader_rights.hpp). Only this code can make a files::Reader, and nothing can be
+// parsed without a files::Reader.
 #pragma once
 
 #include <sys/types.h>
@@ -19,48 +19,51 @@
 
 namespace forksight::guard {
 
-// Runs in the child. Returns an exit status. Writes to standard output and standard error, and reads no standard input.
+// Work that runs in the child. It returns an exit status, writes to standard output and standard error, and does not
+// read standard input.
 using Work = std::function<int(const files::Reader&)>;
 
 struct Options {
   // Returns a signal that the child is to get, or 0. It is called at least five times a second, until it has returned
   // SIGKILL. May be empty.
   std::function<int()> next_signal;
-  std::function<void()> in_child;  // called first of all in the child; may be empty
-  // Gets each piece of the child's standard output at once. If it returns false, the child is ended. Empty: the answer
-  // has the whole output.
+  std::function<void()> in_child;  // the child calls it first of all; may be empty
+  // Gets each piece of the child's standard output at once. If it returns false, the child is ended. Empty: Answer::out
+  // gets the whole output.
   std::function<bool(std::string_view)> on_output;
-  std::optional<std::chrono::steady_clock::duration> limit;  // the child is ended when it has taken so long
-  // Without on_output: the child is ended when its standard output has more bytes. A report has some megabytes at most.
+  std::optional<std::chrono::steady_clock::duration> limit;  // the child is ended after this time
+  // Without on_output, the child is ended if its standard output has more bytes than this. A report has some megabytes
+  // at most.
   std::size_t most_output = std::size_t{512} << 20U;
 };
 
 enum class Failure {
   kNone,
-  kUnending,   // a signal was to end the child, and did not
-  kLate,       // the limit has passed
-  kTooMuch,    // the standard output has more than Options::most_output bytes
-  kDeadPlace,  // file systems do not answer, and leaving them out did not help, or there are too many
+  kUnending,  // a signal should have ended the child, but did not
+  kLate,      // the limit has passed
+  kTooMuch,   // the standard output has more than Options::most_output bytes
+  // File systems do not answer. Either a child was blocked although it left them out, or there are too many of them.
+  kDeadPlace,
 };
 
 struct Answer {
-  int status = 0;                  // of the child, as of wait(2), if it has ended
-  std::string out;                 // its standard output
+  int status = 0;                  // of the child, as wait(2) returns it, if the child has ended
+  std::string out;                 // the standard output of the child
   bool is_output_refused = false;  // on_output() has returned false
   Failure failure = Failure::kNone;
-  bool has_child = true;  // false: no process could be made. Nothing was done
+  bool has_child = true;  // false: no process could be made, and nothing was done
 };
 
-// The standard error of the child appears at once on that of this process.
+// Runs `work` in a child process. The standard error of the child appears at once on that of this process.
 Answer run_child(const Work& work, const Options& options);
 
-// For a process that may not be replaced by a child: runs `work` here, with the rights of this process.
+// Runs `work` in this process, with the rights of this process. For work that a child cannot do.
 int run_here(const Work& work);
 
-// True if a child is left that no signal can end, because its call for a file does not return.
+// True if there still is a child that no signal can end, because its call for a file does not return.
 bool has_abandoned_child();
 
-// The sentence about a child that has not ended by itself; "" if it has.
+// Returns the sentence about a child that did not end by itself; "" if the child did.
 std::string describe_failure(const Answer& answer);
 
 }  // namespace forksight::guard

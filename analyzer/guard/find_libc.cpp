@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::chrono::seconds kLimit{10};
 
-// The answer is these three bytes. The child may run foreign code, so any bytes may come.
+// The answer is three bytes. The child may run foreign code, so the bytes may have any values.
 constexpr std::size_t kBytes = 3;
 constexpr abi::ConditionKind kLastKind = abi::ConditionKind::kWithoutReferences;
 

@@ -1,5 +1,5 @@
 // Finds out in a child process which libc another process has. The proofs of `run` and `ci` need this four times a
-// second, and the file of that libc may be one that the owner of the process has made.
+// second. The file of that libc is not to be trusted, because the owner of the process may have made it.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace forksight::guard {
 
-// Starts a child for the question. If the child gives no valid answer, all members of the result are unknown.
+// Starts a child that finds the libc. If the child gives no valid answer, all members of the result are unknown.
 abi::Libc find_libc(std::int32_t tid);
 
-// From now on, this process does not parse the files of other processes. It starts a child for it. main() calls this
-// first of all. In a child that has a files::Reader it has no effect.
+// From now on, this process does not parse the files of other processes, but starts a child that does. main() calls
+// this function first of all. It has no effect in a child that has a files::Reader.
 void parse_only_in_children();
 
 }  // namespace forksight::guard

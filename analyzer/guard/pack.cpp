@@ -61,7 +61,7 @@ class Unpacker {
     if constexpr (std::is_same_v<T, std::string>) {
       value = take(get_count());
     } else if constexpr (kIsList<T>) {
-      // Grows only as far as there are bytes, whatever the count claims.
+      // The list grows only as long as there are bytes, whatever the count claims.
       for (std::size_t left = get_count(); left > 0 && is_well_; --left) get(value.emplace_back());
     } else if constexpr (kIsOptional<T>) {
       bool has_value = false;
@@ -113,7 +113,7 @@ bool is_index(const std::vector<std::size_t>& ids, std::size_t size) {
   return std::ranges::all_of(ids, [&](std::size_t id) { return id < size; });
 }
 
-// The sizes of the lists that ids point into.
+// The sizes of the lists for which ids are indices.
 struct Sizes {
   std::size_t processes, threads, locks, pools, forks, python, handlers, lives;
 };
@@ -142,7 +142,8 @@ bool is_valid(const model::HandlerRun& run, const Sizes& of) {
 bool is_valid(const model::Touch& touch, const Sizes& of, const std::vector<model::Fork>& forks) {
   return is_index(touch.fork, of.forks) && is_index(touch.process, of.processes) && is_index(touch.pool, of.pools) &&
          is_index(touch.held, forks[touch.fork].held.size()) &&
-         is_index(touch.in_flight, forks[touch.fork].calls.size());
+         is_index(touch.in_flight, forks[touch.fork].calls.size()) &&
+         std::ranges::all_of(touch.lock_references, [&](const auto& one) { return is_index(one.thread, of.threads); });
 }
 
 bool is_valid(const model::ThreadLife& life, const Sizes& of) {
@@ -159,7 +160,7 @@ bool is_valid(const model::RacyTouch& touch, const Sizes& of) {
          is_index(touch.holder, of.threads);
 }
 
-// A use of something inherited: by a process that a fork may have made.
+// Checks the ids of a Flush, ShareUse, Draw or FileLockUse: its process and, if there is one, its fork.
 template <class Use>
 bool is_use_valid(const Use& use, const Sizes& of) {
   return is_index(use.process, of.processes) && is_index(use.fork, of.forks);

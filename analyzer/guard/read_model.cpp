@@ -27,8 +27,8 @@ bool has_right_to_trace() {
   return (data[0].effective & (1U << CAP_SYS_PTRACE)) != 0;
 }
 
-// Yama (Documentation/admin-guide/LSM/Yama.rst of Linux): from 1 on, a process without CAP_SYS_PTRACE may examine only
-// its descendants.
+// If Yama's ptrace_scope is 1 or more, a process without CAP_SYS_PTRACE may examine only its descendants
+// (Documentation/admin-guide/LSM/Yama.rst of Linux).
 bool may_only_ancestors_look() {
   std::ifstream file("/proc/sys/kernel/yama/ptrace_scope");
   int scope = 0;

@@ -1,4 +1,4 @@
-// A model that a child process reads, for a command that goes on afterwards: `run` and `ci`.
+// Reads a model in a child process. For commands that go on afterwards: `run` and `ci`.
 #pragma once
 
 #include <chrono>
@@ -16,15 +16,16 @@ using ReadModel = std::function<Result<model::Model>(const files::Reader&)>;
 
 struct ReadOptions {
   std::chrono::steady_clock::duration limit = std::chrono::minutes(5);
-  std::size_t most_bytes = std::size_t{512} << 20U;  // of the answer
-  // The work needs to be done by an ancestor of the processes that it examines. It is done in this process if the
-  // kernel lets only an ancestor examine them, and this process has no rights that their owner lacks.
+  std::size_t most_bytes = std::size_t{512} << 20U;  // the most bytes that the answer may have
+  // The work examines descendants of this process. If the kernel lets only an ancestor examine them, a child cannot do
+  // the work. Then this process does the work itself, but only if it lacks CAP_SYS_PTRACE. So it has no rights that the
+  // owner of the descendants lacks.
   bool needs_ancestor = false;
 };
 
 struct ModelRead {
   Result<model::Model> model;
-  // The child has crashed, or did not end. Then the error of `model` says so.
+  // The child crashed, did not end, or gave no valid answer. The error of `model` says which.
   bool has_failed = false;
 };
 

@@ -25,7 +25,7 @@ struct Program {
   std::uint64_t start = 0;
   std::string path;
   ElfHead head;
-  bool is_in_core = false;  // the core contains the head. Otherwise the head comes from the file that is at `path` now
+  bool is_in_core = false;  // false: the head comes from the file that is at `path` now
 };
 
 // Visits the entries of NT_FILE that belong to the program. An entry belongs to it if it has the program's path and
@@ -63,7 +63,8 @@ std::vector<Program> find_programs(const CoreMemory& memory, const std::vector<C
   return programs;
 }
 
-// Finds the program whose program headers are at AT_PHDR: the kernel told the process this address.
+// Finds the main program. Its program headers are at the address that the kernel passed to the process (AT_PHDR). Null:
+// none of `programs` is the main program.
 const Program* find_main_program(const std::vector<Program>& programs, const CoreNotes& notes) {
   const auto headers = notes.auxiliary.find(AT_PHDR);
   if (headers == notes.auxiliary.end()) return nullptr;
@@ -77,7 +78,7 @@ std::string hex(const std::vector<std::uint8_t>& id) {
   return id.empty() ? "none" : fmt::format("{:02x}", fmt::join(id, ""));
 }
 
-// The reason why `exe` cannot be the program of this core; "" if it can.
+// Returns the reason why `exe` cannot be the program of this core; "" if it can.
 std::string find_mismatch(const std::string& core, const std::string& exe, const Program* main) {
   const auto given = read_file_head(exe);
   if (!given) return fmt::format("{}: is not a readable x86-64 program", exe);
@@ -119,7 +120,7 @@ std::vector<proc::Mapping> merge_mappings(const CoreMemory& memory, const CoreNo
     mapping.executable = (segment.flags & PF_X) != 0;
     mappings.push_back(std::move(mapping));
   }
-  // gcore writes no segment for memory that it did not dump. Such memory is taken from NT_FILE.
+  // gcore writes no segment for memory that it did not dump. The addresses of such memory are taken from NT_FILE.
   const std::size_t segments = mappings.size();
   std::size_t at = 0;
   for (const CoreMapping& file : notes.files) {
@@ -172,7 +173,7 @@ Thread make_thread(const CoreThread& from, const Memory& memory) {
   thread.registers = by_dwarf_number(from.registers);
   thread.fs_base = from.registers.fs_base;
   const auto before = memory.value<std::uint16_t>(from.registers.rip - 2);
-  constexpr std::uint16_t kSyscallInstruction = 0x050f;  // 0f 05
+  constexpr std::uint16_t kSyscallInstruction = 0x050f;  // the bytes 0f 05
   const bool is_behind_syscall = !before || *before == kSyscallInstruction;
   if (is_in_call(from.registers) && is_behind_syscall) thread.call = call_of(from.registers);
   thread.state = thread.call ? 'S' : 'R';

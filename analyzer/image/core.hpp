@@ -9,7 +9,7 @@
 namespace forksight::image {
 
 struct CoreOptions {
-  std::string exe;  // the program's file, if it is no longer at its old path
+  std::string exe;  // the program's file, if it is no longer at the path that it had
 };
 
 // The core may leave out pages of mapped files. These pages are read from the files, if the files are unchanged. The

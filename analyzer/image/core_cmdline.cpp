@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::uint64_t kMaxSearched = 4U << 20U;      // arguments and environment are seldom larger than this
 constexpr std::size_t kMaxArgumentBytes = 16U << 10U;  // the same limit as for a live process
-constexpr std::size_t kKeyBytes = 64;                  // first bytes of the auxiliary vector: enough to recognise it
+// the first bytes of the auxiliary vector suffice to recognise it
+constexpr std::size_t kKeyBytes = 64;
 
 }  // namespace
 
@@ -22,7 +23,7 @@ std::vector<std::string> find_arguments(const Memory& memory, std::uint64_t star
     std::memcpy(&value, top.data() + at, sizeof value);
     return value;
   };
-  // Takes the last match. The frames of calls lie below the vector, and they may contain copies of it.
+  // Takes the last match. The frames of calls lie at lower addresses than the vector, and may contain copies of it.
   const auto key = auxiliary.first(kKeyBytes);
   const auto found = std::find_end(top.begin(), top.end(), key.begin(), key.end());
   if (found == top.end()) return {};

@@ -10,9 +10,9 @@
 
 namespace forksight::image {
 
-// The main thread's stack lies from `start` to `end`. `auxiliary` is the auxiliary vector: it lies on that stack, above
-// the pointers of the environment. Returns nothing if the vector is not found there, or if the arguments are not
-// complete.
+// Returns the arguments of the program. The main thread's stack lies from `start` to `end`. `auxiliary` is the
+// auxiliary vector, which lies on that stack, above the pointers to the environment. Returns nothing if the vector is
+// not found there, or if the arguments are not complete.
 std::vector<std::string> find_arguments(const Memory& memory, std::uint64_t start, std::uint64_t end,
                                         std::span<const std::byte> auxiliary);
 

@@ -44,7 +44,7 @@ std::string machine_name(std::uint16_t machine) {
   }
 }
 
-// The reason why this is not a core that forksight reads; "" if it is one.
+// Returns the reason why forksight cannot read this file as a core; "" if it can.
 std::string find_fault(const std::string& path, std::string_view head) {
   for (const Packing& packing : kPackings) {
     if (!head.starts_with(packing.magic)) continue;
@@ -75,7 +75,8 @@ std::string find_fault(const std::string& path, std::string_view head) {
 
 std::uint64_t padded(std::uint64_t size) { return (size + 3) & ~std::uint64_t{3}; }
 
-// The notes that decode_notes() reads. The others have up to 12 KiB for each thread: vector registers, for example.
+// True for the notes that decode_notes() reads. The others have up to 12 KiB for each thread, for example vector
+// registers.
 bool is_needed(std::uint32_t type) {
   return type == NT_PRSTATUS || type == NT_PRPSINFO || type == NT_AUXV || type == NT_FILE;
 }

@@ -30,10 +30,10 @@ class CoreFile {
   ~CoreFile();
   CoreFile& operator=(CoreFile&&) = delete;
 
-  const std::vector<Segment>& segments() const { return segments_; }  // ascending, none overlaps
+  const std::vector<Segment>& segments() const { return segments_; }  // ascending, without overlaps
   // The notes about threads, the process, its files and its auxiliary vector, one after the other.
   const std::vector<std::byte>& notes() const { return notes_; }
-  std::uint64_t missing_bytes() const { return missing_bytes_; }  // bytes that the headers promise and the file lacks
+  std::uint64_t missing_bytes() const { return missing_bytes_; }  // bytes that the headers list and the file lacks
 
   // Returns the number of bytes read. Uses pread: if the file is truncated meanwhile, the read is short. A mapping
   // would raise SIGBUS instead.

@@ -9,7 +9,7 @@
 namespace forksight::image {
 namespace {
 
-// The range that holds `address`, or null. `next`: where the first range behind `address` starts.
+// Returns the range that contains `address`, or null. `next`: where the first range behind `address` starts.
 template <class T>
 const T* find_range(const std::vector<T>& ranges, std::uint64_t address, std::uint64_t& next) {
   const auto after = std::upper_bound(ranges.begin(), ranges.end(), address,

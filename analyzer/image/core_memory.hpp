@@ -32,7 +32,8 @@ class CoreMemory final : public Memory {
     std::uint64_t offset = 0;
     int fd = -1;
   };
-  // Reads some bytes from `address` on. Returns how many; 0 if there are none.
+  // Reads from `address` on, but only within one segment of the core or one file. Returns the number of bytes read; 0:
+  // nothing can be read at `address`.
   std::size_t read_piece(std::uint64_t address, std::span<std::byte> bytes) const;
 
   CoreFile file_;

@@ -31,7 +31,7 @@ std::optional<T> value_at(std::span<const std::byte> bytes, std::uint64_t offset
   return value;
 }
 
-// Up to the first NUL, or all.
+// Returns the text up to the first NUL, or all of it.
 std::string text_of(const char* text, std::size_t size) { return std::string(text, strnlen(text, size)); }
 
 void decode_thread(std::span<const std::byte> bytes, CoreNotes& notes) {

@@ -19,7 +19,7 @@ struct CoreThread {
   user_regs_struct registers{};
 };
 
-// A piece of a file that was mapped.
+// A mapped piece of a file.
 struct CoreMapping {
   std::uint64_t start = 0;
   std::uint64_t end = 0;
@@ -28,12 +28,12 @@ struct CoreMapping {
 };
 
 struct CoreNotes {
-  std::vector<CoreThread> threads;  // in the order of the file: the first one got the signal
+  std::vector<CoreThread> threads;  // in the order of the file: the first one got the signal that caused the core
   std::int32_t pid = 0;             // 0: the core does not say it
   std::int32_t ppid = 0;
-  std::int32_t group = 0;                            // process group
-  std::string name;                                  // of the program, up to 15 bytes
-  std::string arguments;                             // up to 79 bytes of them, separated by blanks
+  std::int32_t group = 0;                            // the process group
+  std::string name;                                  // of the program; at most 15 bytes
+  std::string arguments;                             // at most 79 bytes of the arguments, separated by blanks
   std::vector<CoreMapping> files;                    // ascending
   std::map<std::uint64_t, std::uint64_t> auxiliary;  // AT_... of <elf.h>
   std::vector<std::byte> auxiliary_bytes;

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::size_t kMaxSegmentsOfModule = 256;
-constexpr std::size_t kMaxBuildNoteBytes = 64U << 10U;    // read from one segment
-constexpr std::size_t kMaxBuildNotesBytes = 256U << 10U;  // read from all segments together
+constexpr std::size_t kMaxBuildNoteBytes = 64U << 10U;    // the most that is read from one segment
+constexpr std::size_t kMaxBuildNotesBytes = 256U << 10U;  // the most that is read from all segments together
 
 using ReadAt = std::function<std::size_t(std::uint64_t offset, std::span<std::byte>)>;
 
@@ -24,8 +24,8 @@ bool is_x86_64(const Elf64_Ehdr& header) {
          (header.e_type == ET_EXEC || header.e_type == ET_DYN) && header.e_phentsize == sizeof(Elf64_Phdr);
 }
 
-// `is_mapped`: `read` takes distances from the mapped header, so a segment is found by its address and not by its
-// offset in the file.
+// `read` takes offsets in the file. If `is_mapped`, it takes distances from the mapped header instead: in memory, a
+// segment lies at its address, and not at its offset in the file.
 std::optional<ElfHead> read_head(const ReadAt& read, bool is_mapped) {
   ElfHead head;
   const auto header = std::as_writable_bytes(std::span(&head.header, 1));
@@ -87,7 +87,8 @@ std::vector<std::byte> copy_mapped_file(const Memory& memory, std::uint64_t star
                                         std::size_t limit, std::size_t& spent) {
   std::vector<std::byte> file;
   const std::uint64_t bias = start - head.first_address;
-  std::size_t left = limit;  // counts the bytes that are read, not the file's size: segments may overlap in the file
+  // The limit is for the bytes that are read, and not for the file's size, because segments may overlap in the file.
+  std::size_t left = limit;
   for (const Elf64_Phdr& segment : head.segments) {
     if (segment.p_type != PT_LOAD || segment.p_filesz == 0) continue;
     if (segment.p_offset > limit || segment.p_filesz > limit - segment.p_offset) return {};
@@ -109,7 +110,8 @@ std::vector<std::byte> copy_mapped_file(const Memory& memory, std::uint64_t star
   }
   std::memcpy(file.data(), &header, sizeof header);
 
-  // The loader has replaced pointers in the dynamic section by run-time addresses. This turns them back.
+  // The loader has replaced pointers in the dynamic section by run-time addresses. This loop restores the original
+  // values.
   for (const Elf64_Phdr& segment : head.segments) {
     if (segment.p_type != PT_DYNAMIC || bias == 0) continue;
     if (segment.p_offset > file.size() || segment.p_filesz > file.size() - segment.p_offset) continue;

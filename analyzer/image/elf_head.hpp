@@ -31,13 +31,14 @@ struct ElfHead {
 
 // Reads the head of the file whose first byte is mapped at `start`. nullopt: this is not an x86-64 ELF file.
 std::optional<ElfHead> read_mapped_head(const Memory& memory, std::uint64_t start);
-// `mapped`: the file that a process has mapped. The file at `path` must be this one. See files::open_mapped().
+// Reads the head of the file at `path`. `mapped`: the file that a process has mapped. If it is given, the file at
+// `path` must be that file, see files::open_mapped().
 std::optional<ElfHead> read_file_head(const std::string& path, const std::optional<files::MappedFile>& mapped = {});
 
-// Reconstructs the file from its mapped parts. The copy lacks what was not mapped, mostly its sections, and its
-// writable part is as the process changed it. The copy is good for exported names and for unwinding. Returns nothing if
-// the file is larger than `limit`, or if its code or tables cannot be read. Adds to `spent` the number of bytes that
-// were read.
+// Reconstructs the file from its mapped parts. The copy lacks what was not mapped, which is mostly its sections. Its
+// writable part has the changes that the process made. The copy is good enough for exported names and for unwinding.
+// Returns nothing if the file is larger than `limit`, or if its code or tables cannot be read. Adds to `spent` the
+// number of bytes that were read.
 std::vector<std::byte> copy_mapped_file(const Memory& memory, std::uint64_t start, const ElfHead& head,
                                         std::size_t limit, std::size_t& spent);
 

@@ -10,7 +10,7 @@
 namespace forksight::image {
 namespace {
 
-// libelf reads notes only from an ELF file. So this makes one: an ELF header, followed by the notes.
+// Makes an ELF file, because libelf reads notes only from such a file: an ELF header, followed by the notes.
 std::vector<char> as_file(std::span<const std::byte> notes) {
   Elf64_Ehdr header{};
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);

@@ -19,20 +19,20 @@ namespace forksight::image {
 
 struct Thread {
   std::int32_t tid = 0;
-  // its tid in its own pid namespace: the process's memory has this number. 0: the same as `tid`
+  // its tid in its own pid namespace: the memory of the process has this value. 0: the same as `tid`
   std::int32_t own_tid = 0;
   std::string name;               // "": the core does not have it
-  char state = '?';               // as in /proc/PID/stat; in a core S in a system call, else R
+  char state = '?';               // as in /proc/PID/stat; in a core: S if the thread is in a system call, else R
   std::uint64_t start_ticks = 0;  // 0: unknown
   bool has_ended = false;         // a zombie: it has no stack and no call
-  // By DWARF number; kReturnAddress is the exact pc. Without a stop, only rsp and pc are known. Of an ended thread, no
-  // register is known.
+  // By DWARF number; kReturnAddress is the exact pc. If the thread was not stopped, only rsp and pc are known. If it
+  // has ended, no register is known.
   std::optional<symbols::Registers> registers;
   std::uint64_t fs_base = 0;  // pthread_self() on x86-64; 0: unknown
-  // The system call that the thread is blocked in. In a core, it is read out of the registers, if pc is right behind a
-  // syscall instruction.
+  // The system call in which the thread is blocked. In a core, the call is decoded from the registers, if pc is right
+  // behind a syscall instruction.
   std::optional<proc::Syscall> call;
-  // The stack from rsp upward, for a thread that moved between the first look and its stop: read while it was stopped.
+  // The stack from rsp upward. It was read while the thread was stopped, if the thread had moved since the first look.
   // Empty: the thread had not moved, and the image's memory has its stack.
   std::vector<std::byte> stack;
 };
@@ -42,11 +42,11 @@ inline std::int32_t own_number(const Thread& thread) { return thread.own_tid != 
 struct Image {
   std::int32_t pid = 0;
   std::int32_t ppid = 0;
-  // For a core: the process `ppid` leads the process group of this process. So `ppid` is an ancestor that did not adopt
-  // this process as an orphan.
+  // Only for a core: the process `ppid` leads the process group of this process. So `ppid` is an ancestor, and not a
+  // process that adopted this one as an orphan.
   bool is_parent_of_group = false;
-  // For a live process: `ppid` runs another program, or the same program at other addresses. So `ppid` adopted this
-  // process as an orphan, or one of the two has called exec since the fork.
+  // Only for a live process: `ppid` runs another program, or the same program at other addresses. So `ppid` adopted
+  // this process as an orphan, or one of the two has called exec since the fork.
   bool has_other_parent = false;
   std::uint64_t start_ticks = 0;  // 0: unknown
   std::string exe;
@@ -54,20 +54,22 @@ struct Image {
   std::vector<proc::Mapping> mappings;   // ascending
   std::vector<symbols::Module> modules;  // the ELF files among `mappings`
   std::vector<Thread> threads;           // main thread first, then ascending
-  std::shared_ptr<const Memory> memory;  // never null
-  std::vector<std::string> limits;       // what could not be seen: a sentence for each
-  abi::Libc libc;                        // which libc the process uses, as far as that is known
-  bool is_core = false;                  // a core has no kernel state: no descriptors, no other processes
-  std::int32_t signal = 0;               // of a core: the signal that caused it; 0: none, the core was made on request
-  std::int32_t signal_tid = 0;           // the thread that got this signal
+  std::shared_ptr<const Memory> memory;  // null: the process was not opened (live.hpp, core.hpp)
+  std::vector<std::string> limits;       // what could not be seen; one sentence for each
+  abi::Libc libc;                        // the libc that the process uses, as far as it is known
+  // The image comes from a core. So the state of the kernel is not known: descriptors, other processes.
+  bool is_core = false;
+  // only for a core: the signal that caused it; 0: none, somebody asked for the core
+  std::int32_t signal = 0;
+  std::int32_t signal_tid = 0;  // the thread that got this signal
 
-  // The thread whose tid in its own pid namespace is `own`; null if there is none.
+  // Returns the thread whose tid in its own pid namespace is `own`; null if there is none.
   const Thread* find_own(std::int32_t own) const;
-  // The tid of that thread as forksight sees it; `own` itself if that thread no longer exists.
+  // Returns the tid that this thread has for forksight; `own` itself if there is no such thread any more.
   std::int32_t tid_of(std::int32_t own) const;
-  // The pid of the process in its own pid namespace.
+  // Returns the pid that the process has in its own pid namespace.
   std::int32_t own_pid() const;
-  // The mapping that holds `address`; null if none does.
+  // Returns the mapping that contains `address`; null if none does.
   const proc::Mapping* mapping_of(std::uint64_t address) const;
 };
 

@@ -52,7 +52,8 @@ Thread make_thread(const proc::ThreadSample& sample) {
   return thread;
 }
 
-// A thread that another process traces is left out of `stoppable`.
+// Adds all threads to the image, the main thread first. `stoppable` gets the threads that forksight may stop. No other
+// process traces them, and may_be_stopped() is true for them.
 void read_threads(Image& image, std::vector<std::int32_t>& stoppable) {
   std::int32_t tracer = 0;
   std::size_t stopped = 0;
@@ -74,13 +75,13 @@ void read_threads(Image& image, std::vector<std::int32_t>& stoppable) {
                     image.pid, pid_and_name(tracer)));
   } else if (stopped > 0) {
     image.limits.push_back(
-        fmt::format("{} thread{} of process {} {} stopped by a signal and stays stopped: fewer registers are known",
+        fmt::format("{} thread{} of process {} {} stopped by a signal and must stay stopped: fewer registers are known",
                     stopped, stopped == 1 ? "" : "s", image.pid, stopped == 1 ? "is" : "are"));
   }
 }
 
-// A main thread that has ended shows neither memory nor mappings. So this finds any thread that has not ended. 0: there
-// is none.
+// Finds any thread that has not ended, because a main thread that has ended shows neither memory nor mappings. Returns
+// 0 if there is none.
 std::int32_t find_live_thread(std::int32_t pid) {
   for (const std::int32_t tid : proc::list_numbers(proc::proc_path(pid, "task")).numbers) {
     const auto stat = proc::parse_stat(proc::read_file(proc::task_path(pid, tid, "stat")).text);

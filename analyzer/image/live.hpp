@@ -10,12 +10,13 @@
 namespace forksight::image {
 
 struct LiveOptions {
-  bool stop = true;                              // stop threads to read all their registers: see stop.hpp
-  std::function<bool(const Thread&)> stop_only;  // true for threads to stop; empty: stop all that may be stopped
+  bool stop = true;  // stop threads in order to read all their registers: see stop.hpp
+  // Returns true for each thread that is to be stopped. Empty: all threads that may be stopped are stopped.
+  std::function<bool(const Thread&)> stop_only;
 };
 
-// An error is one sentence: there is no such process, it has ended, forksight may not read it (with what would help),
-// or its program is not x86-64 code.
+// Reads the process. An error is one sentence: there is no such process, it has ended, forksight may not read it (with
+// advice), or its program is not x86-64 code.
 Result<Image> open_live(std::int32_t pid, const LiveOptions& options = {});
 
 }  // namespace forksight::image

@@ -10,8 +10,8 @@
 
 namespace forksight::image {
 
-// Uses /proc/PID/mem and not process_vm_readv. process_vm_readv finds the process by its pid: if the process ends and
-// another gets its pid, it would read the other's memory.
+// Uses /proc/PID/mem and not process_vm_readv, which finds the process by its pid: if the process ends and another one
+// gets its pid, that call would read the memory of the other process.
 std::shared_ptr<const LiveMemory> LiveMemory::open(std::int32_t tid) {
   const int fd = ::open(proc::proc_path(tid, "mem").c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return nullptr;

@@ -1,5 +1,6 @@
-// The memory of a live process. The descriptor refers to the address space that the process had when it was opened.
-// After an exec, or when another process has the pid, nothing can be read any more.
+// The memory of a live process. The descriptor refers to the address space that the process had when the descriptor was
+// opened. Once the process has called exec or ended, nothing can be read any more, even if another process has the same
+// pid.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@ namespace forksight::image {
 
 class LiveMemory final : public Memory {
  public:
-  // `tid`: a thread that has not ended. A main thread that has ended no longer shows the memory. Returns null and sets
-  // errno on failure.
+  // `tid`: a thread that has not ended, because the main thread does not show the memory any more once it has ended. On
+  // failure, returns null and sets errno.
   static std::shared_ptr<const LiveMemory> open(std::int32_t tid);
   ~LiveMemory() override;
   LiveMemory(const LiveMemory&) = delete;

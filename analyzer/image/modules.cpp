@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::string_view kDeleted = " (deleted)";
 
-// True if the code of the file is mapped at the address where it would run. A debugger maps an ELF file only to read
-// it. Such a file is no module.
+// True if the code of the file is mapped at the address where it would run. This is false for an ELF file that a
+// debugger maps only to read it: such a file is no module.
 bool is_code_mapped(const ElfHead& head, const proc::Mapping& first, const std::vector<proc::Mapping>& mappings) {
   const std::uint64_t bias = first.start - head.first_address;
   for (const Elf64_Phdr& segment : head.segments) {
@@ -31,13 +31,13 @@ bool is_code_mapped(const ElfHead& head, const proc::Mapping& first, const std::
                          [](std::uint64_t value, const proc::Mapping& mapping) { return value < mapping.start; });
     if (after == mappings.begin()) return false;
     const proc::Mapping& mapping = *std::prev(after);
-    // Code that was moved to huge pages has lost its path.
+    // Code that was moved to huge pages has no path any more.
     return code < mapping.end && mapping.executable && (mapping.path.empty() || mapping.path == first.path);
   }
   return false;
 }
 
-// Decodes the device of the mapping, such as "fe:00", and takes its inode. A core has neither of them.
+// Returns the device of the mapping, which is text such as "fe:00", and its inode. nullopt: it has none, as in a core.
 std::optional<files::MappedFile> mapped_file(const proc::Mapping& mapping) {
   const std::string_view device = mapping.device;
   const std::size_t colon = device.find(':');

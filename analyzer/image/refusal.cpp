@@ -49,8 +49,8 @@ std::optional<std::int64_t> read_yama() {
   return parse_decimal(proc::read_file("/proc/sys/kernel/yama/ptrace_scope").text);
 }
 
-// Describes what anybody may see, for example ". Without that right, only thread states are visible: 13 asleep, 0
-// running".
+// Describes what everybody may see of the process, for example ". Without that right, only thread states are visible:
+// 13 asleep, 0 running".
 std::string describe_seen(std::int32_t pid) {
   std::size_t asleep = 0;
   std::size_t running = 0;
@@ -78,8 +78,7 @@ bool has_live_thread(std::int32_t pid) {
 // forksight's container.
 std::string explain_absence(std::int32_t pid) {
   if (const std::int32_t here = pid > 0 ? proc::find_called(pid) : 0; here != 0) {
-    return fmt::format("there is none here; that is its number inside of a container: it is {} here",
-                       pid_and_name(here));
+    return fmt::format("does not exist here; inside of a container, process {} has this pid", pid_and_name(here));
   }
   if (proc::is_in_initial_pid_namespace()) return "there is none";
   return "there is none in this pid namespace (container): processes outside of it can be seen only from there";
@@ -143,7 +142,8 @@ Place find_place(bool has_dockerenv, bool has_containerenv, const char* kubernet
 
 namespace {
 
-// If forksight is already root and was refused, the container as a whole lacks the capability.
+// Names the command that helps. If forksight is already root and was refused, the container as a whole lacks the
+// capability.
 std::string name_remedy(const TraceRights& rights) {
   const bool root_has_it = rights.can_have_capability && !rights.is_root;
   switch (rights.place) {

@@ -17,10 +17,11 @@ class Stacks {
   Stacks(const Stacks&) = delete;
   Stacks& operator=(const Stacks&) = delete;
 
-  // The stack of the thread. Empty if it has ended, or if its registers are not known.
+  // Returns the stack of the thread. It is empty if the thread has ended, or if its registers are not known.
   model::Stack of(const Thread& thread);
-  // The stack that starts at return address `pc`, with rsp and rbp as they were right behind the call. The shim records
-  // these, for example when a thread takes a lock. `is_frozen`: functions may have returned since then.
+  // Returns the stack that starts at return address `pc`, with the values that rsp and rbp had right behind the call.
+  // The shim records these three values, for example when a thread takes a lock. `is_frozen`: functions may have
+  // returned since then.
   model::Stack at(std::uint64_t pc, std::uint64_t sp, std::uint64_t fp, bool is_frozen);
 
   symbols::Symbolizer& symbols() { return symbolizer_; }

@@ -1,7 +1,7 @@
-// A helper thread of forksight stops the threads of the process. When a tracing thread ends, the kernel releases all
-// its tracees, whatever happened before. A thread that is stopped by PTRACE_SEIZE sees no signal. But the stop takes it
-// out of its system call, and the kernel then restarts the call. The kernel does not restart some calls: signal(7),
-// "Interruption of system calls and library functions by stop signals".
+// A helper thread of forksight stops the threads of the process. When this helper thread ends, the kernel releases all
+// threads that it traces, whatever happened before. A thread that is stopped by PTRACE_SEIZE sees no signal. But the
+// stop takes the thread out of its system call, and the kernel then restarts the call. The kernel does not restart some
+// calls: signal(7), "Interruption of system calls and library functions by stop signals".
 #include "image/stop.hpp"
 
 #include <elf.h>
@@ -33,7 +33,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kStopLimit = std::chrono::milliseconds(200);
-constexpr std::size_t kMaxLate = 5;  // after so many late threads, the whole process is taken as not answering
+constexpr std::size_t kMaxLate = 5;  // after so many late threads, the process counts as not answering
 constexpr std::size_t kStackBytes = 64U << 10U;
 constexpr std::int64_t kRestartNoHand = 514;  // the kernel's ERESTARTNOHAND: restart, unless a handler runs
 
@@ -51,7 +51,7 @@ bool is_restarted_futex(std::uint64_t operation) {
   }
 }
 
-// When one of these calls fails with EINTR, it has not done anything yet. So it can be made again.
+// True for calls that have not done anything yet when they fail with EINTR. So they can be made again.
 bool may_be_repeated(std::uint64_t number) {
   switch (number) {
     case SYS_read:
@@ -78,7 +78,7 @@ bool may_be_repeated(std::uint64_t number) {
 
 enum class Outcome { kDone, kGone, kRefused, kLate };
 
-// Holds the thread `tid` still, from stop() until this object is destroyed.
+// Keeps the thread `tid` stopped, from stop() until this object is destroyed.
 class Held {
  public:
   explicit Held(std::int32_t tid) : tid_(tid) {}
@@ -89,8 +89,8 @@ class Held {
   Held& operator=(const Held&) = delete;
 
   Outcome stop();
-  // Reads the registers. If the stop made a system call fail with EINTR, and the call can be repeated, the kernel is
-  // told to restart it.
+  // Reads the registers. If the stop made a system call fail with EINTR, and the call can be repeated, changes the
+  // registers so that the kernel restarts the call.
   bool read(user_regs_struct& registers);
 
  private:
@@ -159,8 +159,8 @@ struct Progress {
   int refused = 0;  // errno of the first refusal
 };
 
-// Returns when all threads are done, when one is late, or when the kernel refuses one. The calling thread must then
-// end: this makes the kernel release a late thread.
+// Reads threads until all are done, one is late, or the kernel refuses one. The calling thread must then end: this
+// makes the kernel release a late thread.
 void read_some(Image& image, std::span<const std::int32_t> tids, Progress& progress) {
   std::unordered_map<std::int32_t, Thread*> threads;
   for (Thread& thread : image.threads) threads.try_emplace(thread.tid, &thread);
@@ -184,7 +184,7 @@ bool may_be_stopped(const proc::Syscall& call) {
   switch (call.number) {
     case SYS_futex: return is_restarted_futex(call.args[1]);
     // If a write is interrupted when it is half done, it returns a short count. Many programs do not expect that from a
-    // pipe. POSIX: up to PIPE_BUF bytes are written at once or not at all.
+    // pipe. According to POSIX, a write of up to PIPE_BUF bytes is never half done.
     case SYS_write:
     case SYS_sendto: return call.args[2] <= PIPE_BUF;
     case kSysFutexWaitv:
@@ -228,7 +228,7 @@ void stop_and_read_registers(Image& image, std::span<const std::int32_t> tids) {
     try {
       std::thread(read_some, std::ref(image), tids, std::ref(progress)).join();
     } catch (const std::system_error&) {
-      progress.refused = EAGAIN;  // the limit on threads is reached
+      progress.refused = EAGAIN;  // the limit on threads was reached
     }
   }
   if (progress.refused != 0) {

@@ -9,19 +9,19 @@
 
 namespace forksight::image {
 
-// True if the system call goes on unchanged after its thread was stopped. This holds only for calls that
+// True if the system call continues unchanged after its thread was stopped. This holds only for calls that
 // tests/image/stop_test.cpp tries, and for calls that wait in the same kernel code as these. Others, such as
 // epoll_wait, semop and sigtimedwait, fail with EINTR instead.
 bool may_be_stopped(const proc::Syscall& call);
 
-// The same for a thread, judged by its last sample. False for a thread that is already stopped or traced, or waits for
-// the kernel (state D).
+// The same for a thread, according to its last sample. False for a thread that is already stopped or traced, or that
+// waits for the kernel (state D).
 bool may_be_stopped(const Thread& thread);
 
 // Fills in `registers` and `fs_base` of the threads `tids` of `image`. Does nothing for a core. If a thread has moved
-// since `image` was read, also fills in `stack`, read while the thread is stopped, and corrects or removes `call`.
-// Stops no thread that may not be stopped. Leaves a thread alone if it does not stop within 200 ms. Adds sentences to
-// `image.limits` about refused and late threads.
+// since `image` was read, also reads `stack` while the thread is stopped, and corrects or removes `call`. Stops no
+// thread that may not be stopped. If a thread does not stop within 200 ms, it is left as it is. Adds sentences about
+// refused and late threads to `image.limits`.
 void stop_and_read_registers(Image& image, std::span<const std::int32_t> tids);
 
 }  // namespace forksight::image

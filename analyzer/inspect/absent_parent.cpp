@@ -1,5 +1,5 @@
-// A forked process whose parent cannot be looked at: the parent has ended, or only the child's core exists. The child's
-// own memory is used instead.
+// Adds an absent parent for a forked process whose parent cannot be looked at, because it has ended, or because only
+// the child's core exists. What is known about such a parent comes from the child's own memory.
 #include <algorithm>
 
 #include "inspect/build_model.hpp"

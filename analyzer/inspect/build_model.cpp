@@ -37,8 +37,8 @@ void find_start(const model::Stack& stack, model::Thread& thread) {
     if (is_thread_start(*frame)) continue;
     thread.start_routine = frame->function;
     thread.start_library = frame->module;
-    // A std::thread runs templates of the library around the program's own function. `body` is the outermost frame of
-    // the program itself, which has a line.
+    // A std::thread calls the program's own function through templates of libstdc++. `body` is the outermost frame that
+    // belongs to the program itself.
     const auto body = std::find_if(frame, stack.frames.rend(), [](const model::Frame& one) {
       return !one.function.empty() && !one.function.starts_with("std::") &&
              one.function.find("std::thread::") == std::string::npos &&
@@ -49,8 +49,8 @@ void find_start(const model::Stack& stack, model::Thread& thread) {
   }
 }
 
-// True if the thread began after the child was forked. If both began in the same clock tick, the greater number is
-// taken as the later one.
+// True if the thread began after the child was forked. If both began in the same clock tick, the thread counts as later
+// if its tid is greater than the child's pid.
 bool began_after(const image::Thread& thread, const image::Image& child) {
   if (thread.start_ticks == 0 || child.start_ticks == 0) return false;
   if (thread.start_ticks != child.start_ticks) return thread.start_ticks > child.start_ticks;
@@ -91,7 +91,7 @@ class Builder {
   bool is_of_interest(std::size_t subject) const;
   model::ForkId find_fork_of_loss(model::ForkId fork) const;
   void add_threads(std::size_t subject);
-  // One fork for each child, inferred.
+  // Infers the fork that made the child.
   std::optional<model::ForkId> add_fork(std::size_t child);
   void note_signal_handler(model::Fork& fork) const;
   void note_conditions(model::Fork& fork) const;
@@ -101,7 +101,7 @@ class Builder {
   Scene scene_;
   PythonStacks python_;
   LostThreads lost_;
-  std::map<std::size_t, std::unordered_set<std::int32_t>> stuck_tids_;  // by subject that goes on
+  std::map<std::size_t, std::unordered_set<std::int32_t>> stuck_tids_;  // by subject, if the subject goes on
 };
 
 void Builder::add_process(std::size_t subject) {
@@ -144,7 +144,8 @@ bool Builder::is_of_interest(std::size_t subject) const {
   return false;
 }
 
-// The fork that made the process; if that one left no thread behind, the latest earlier fork that did.
+// `fork`: the fork that made a process. Returns the latest fork that left threads behind: `fork` itself, or a fork that
+// made an ancestor of the process. If no fork left threads behind, returns `fork`.
 model::ForkId Builder::find_fork_of_loss(model::ForkId fork) const {
   model::ForkId at = fork;
   for (std::size_t steps = 0; steps < scene_.subjects.size(); ++steps) {
@@ -157,7 +158,7 @@ model::ForkId Builder::find_fork_of_loss(model::ForkId fork) const {
   return fork;
 }
 
-// The thread is stuck while other threads of its process go on.
+// True if the thread is stuck while other threads of its process go on.
 bool Builder::is_stuck_alone(std::size_t subject, std::int32_t tid) {
   const Subject& own = scene_.subjects[subject];
   if (own.liveness != model::Liveness::kAwake) return false;
@@ -170,7 +171,7 @@ bool Builder::is_stuck_alone(std::size_t subject, std::int32_t tid) {
   return stuck->second.contains(tid);
 }
 
-// Another thread may cancel this thread at any instruction.
+// True if another thread may cancel this thread at any instruction.
 bool Builder::may_be_cancelled(std::size_t subject, std::int32_t tid) const {
   const image::Image& image = scene_.subjects[subject].image;
   const auto thread = std::ranges::find(image.threads, tid, &image::Thread::tid);
@@ -209,8 +210,8 @@ void Builder::add_threads(std::size_t subject) {
     const ThreadFacts* const facts = scene_.find_facts(subject, wait.tid);
     if (facts != nullptr) wait.stack = facts->stack;
     // Inside of pthread_join() and pthread_cond_timedwait() glibc makes the thread cancellable at any instruction while
-    // it sleeps. That says nothing about the program, so it does not count for a join, or for a GIL, for which a thread
-    // waits in pthread_cond_timedwait().
+    // it sleeps, whatever the program has chosen. So cancellation is not looked at for a join, nor for a GIL, for which
+    // a thread waits in pthread_cond_timedwait().
     const bool is_of_call = wait.use == model::FutexUse::kGil || wait.use == model::FutexUse::kJoin;
     if (!is_of_call && is_stuck_alone(subject, wait.tid)) wait.may_be_cancelled = may_be_cancelled(subject, wait.tid);
     python_.splice_lines(subject, wait);
@@ -227,8 +228,8 @@ void Builder::add_threads(std::size_t subject) {
   }
 }
 
-// Notes the condition variables for which the lost threads wait. An idle worker waits for the condition variable of its
-// pool now, and is assumed to have waited for it at the fork.
+// Notes the condition variables for which the lost threads wait in the parent now. It is assumed that each thread
+// already waited for the same one at the fork, as the idle workers of a pool do.
 void Builder::note_conditions(model::Fork& fork) const {
   for (const model::ThreadId id : fork.lost_threads) {
     const StuckCall& call = scene_.facts_of(fork.process, scene_.model.threads[id].tid).call;
@@ -237,8 +238,8 @@ void Builder::note_conditions(model::Fork& fork) const {
   }
 }
 
-// Adds the fork that made this process. The threads that the parent has now are taken for those that it had at the
-// fork.
+// Adds the fork that made the process `child`. Its lost threads are the threads that the parent has now, except those
+// that began after the fork. nullopt: the process was not forked, or its parent is not known.
 std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
   const Subject& subject = scene_.subjects[child];
   if (!subject.parent || subject.is_forked == false || subject.is_in_vfork) return std::nullopt;
@@ -252,7 +253,7 @@ std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
   if (is_absent) lost_.add_of_absent_parent(fork);
   const std::uint64_t pointer = find_first_pointer(subject.image);
   const std::int32_t known = find_forking_thread(subject.image, pointer, parent);
-  // The parent's thread that forked, which had this struct pthread, no longer exists.
+  // The thread of the parent that forked had this struct pthread. True if that thread no longer exists.
   const bool has_gone = known == 0 && !is_absent && pointer != 0 && has_ended_since(parent, pointer);
   const bool is_unseen = known == 0 && !is_absent && !has_gone && parent.threads.size() > 1;
   const std::int32_t forking = known != 0 ? known : has_gone || is_unseen ? 0 : parent.pid;
@@ -266,7 +267,8 @@ std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
       fork.lost_threads.push_back(id);
     }
   }
-  // One of these threads called fork(), and it is not known which.
+  // One of the threads in `lost_threads` called fork(), but it is not known which one. So the list is replaced by the
+  // number of threads in it, less the one that called fork().
   if (is_unseen && !fork.lost_threads.empty()) {
     fork.unknown_threads = static_cast<std::uint32_t>(fork.lost_threads.size() - 1);
     fork.lost_threads.clear();
@@ -283,9 +285,9 @@ std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
   return scene_.model.forks.size() - 1;
 }
 
-// Notes that fork() was called in a signal handler. The child continues at the place where fork() was called. If the
-// parent's thread is still in the same signal handler, the outer frames of both stacks are equal, from the handler on.
-// Only then the place of the fork is known.
+// If fork() was called in a signal handler, notes in `fork` where. That place is known only if the parent's thread is
+// still in the same handler. The child continues at the place where fork() was called, so then the outer frames of both
+// stacks are equal, from the handler on.
 void Builder::note_signal_handler(model::Fork& fork) const {
   const auto& child = scene_.facts_of(*fork.child, scene_.model.processes[*fork.child].pid).stack.frames;
   const auto& parent = scene_.facts_of(fork.process, scene_.model.threads[fork.forking_thread].tid).stack.frames;

@@ -15,7 +15,7 @@ namespace forksight::inspect {
 
 struct Subject {
   image::Image image;
-  std::optional<std::size_t> parent;  // index of the subject whose pid is `ppid`
+  std::optional<std::size_t> parent;  // index of the subject whose pid is `image.ppid`
   // it shares its parent's memory, and a thread of the parent waits for it in vfork()
   bool is_in_vfork = false;
   std::optional<bool> is_forked;  // it is a copy of its parent and has not called exec; nullopt: not known
@@ -26,16 +26,17 @@ struct Subject {
   bool has_reaped = false;
   // The process, or some thread of it, is not stuck. The stacks of its threads are read all the same.
   bool is_idle = false;
-  std::optional<std::size_t> waits_for;  // index of a subject, for kVictim
+  std::optional<std::size_t> waits_for;  // for kVictim: the index of the subject for which it waits
   std::string waits_via;
-  // signals that are pending and that all threads of the process, which are stuck, block; bit 0 is signal 1
+  // The signals that are pending and that all threads of the process block, while all of these threads are stuck. Bit 0
+  // is signal 1.
   std::uint64_t unheard_signals = 0;
   std::vector<std::string> ways_out;  // as in model::Process
-  bool may_be_timed_out = false;      // the same
-  bool sets_no_handlers = false;      // the same
-  bool is_absent = false;             // a parent that cannot be looked at: it is only known from its child
-  // With is_absent: the pid was taken from the child's ppid in a core. If the parent had ended before, this is the pid
-  // of another process.
+  bool may_be_timed_out = false;      // as in model::Process
+  bool sets_no_handlers = false;      // as in model::Process
+  bool is_absent = false;             // a parent that cannot be looked at: only its child shows that it existed
+  // Only for an absent parent: its pid is the child's ppid in a core. If the real parent had ended before the core was
+  // made, this is the pid of another process.
   bool is_supposed = false;
 };
 
@@ -52,8 +53,8 @@ struct PythonLocals {
   std::vector<std::string> names;  // arguments first
 };
 
-// The processes of the model are the subjects, in the same order. `locals`: variables of the threads whose stacks are
-// read.
+// The subjects become the processes of the model, in the same order. `locals` gets the names of the variables of the
+// threads whose stacks are read.
 model::Model build_model(const std::vector<Subject>& subjects, std::vector<PythonLocals>* locals = nullptr);
 
 }  // namespace forksight::inspect

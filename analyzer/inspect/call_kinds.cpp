@@ -70,7 +70,7 @@ std::string_view public_name(std::string_view function) {
     function.remove_prefix(3);
     drop_underscores();
   }
-  // "pthread_cond_wait@@GLIBC_2.3.2"
+  // Removes the symbol version, as in "pthread_cond_wait@@GLIBC_2.3.2".
   return function.substr(0, function.find('@'));
 }
 

@@ -21,24 +21,24 @@ enum class CallKind {
   kGuard,  // __cxa_guard_acquire
   kJoin,
   kFutex,       // syscall(), or a futex of the program itself
-  kLibcCall,    // a lock inside of libc that fork() does not reset
+  kLibcCall,    // a function that waits for a lock inside of libc, which fork() does not reset
   kParallel,    // an OpenMP runtime
   kPythonLock,  // a lock of CPython 3.13 or later
 };
 
-// The name without the prefix that glibc's own debug information has: "__GI___pthread_mutex_lock" is
-// "pthread_mutex_lock".
+// Returns the name without leading underscores, without the "GI_" of glibc's debug information, and without a symbol
+// version: "pthread_mutex_lock" for "__GI___pthread_mutex_lock".
 std::string_view public_name(std::string_view function);
 
-// kUnknown for a function that shows nothing by itself.
+// Returns kUnknown for a function that by itself does not show the kind of call.
 CallKind kind_of_function(std::string_view public_name);
 
-// A function of libgomp that waits for a lock of the program: a critical section, omp_set_lock() and the like.
+// True for a function of libgomp that waits for a lock of the program: a critical section, omp_set_lock() and the like.
 bool is_lock_of_openmp(std::string_view function);
 
 // True for libc, the loader, libpthread and the vDSO: their frames are not code of the program.
 bool is_libc(std::string_view module);
-// libgomp under any file name.
+// True for libgomp under any file name.
 bool is_libgomp(std::string_view module);
 
 }  // namespace forksight::inspect

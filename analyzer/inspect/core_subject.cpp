@@ -15,15 +15,16 @@
 namespace forksight::inspect {
 namespace {
 
-// The thread is in sched_yield() called by OpenBLAS. OpenBLAS calls it only while it waits for another thread.
+// True if the thread is in sched_yield(), called by OpenBLAS. OpenBLAS calls it only while it waits for another thread.
 bool is_yielding_in_blas(const model::Stack& stack, const StuckCall& call) {
   return !stack.frames.empty() && is_libc(stack.frames.front().module) &&
          public_name(stack.frames.front().function) == "sched_yield" && !call.stack.frames.empty() &&
          model::find_owner_of_library(call.stack.frames.front().module) == model::Owner::kOpenblas;
 }
 
-// A core is only one sample, which does not prove that a thread spins. But in a forked process with a single thread, no
-// other thread could end what it waits for.
+// True if the process is forked, and its only thread waits in a spinlock, in a parallel region or in OpenBLAS. A core
+// is only one sample, which does not prove that the thread spins for ever. But no other thread exists that could end
+// what it waits for.
 bool is_spinning(const Subject& subject) {
   const image::Image& image = subject.image;
   if (subject.is_forked != true || image.threads.size() != 1 || image.threads.front().state != 'R') return false;
@@ -35,9 +36,9 @@ bool is_spinning(const Subject& subject) {
   return call.kind == CallKind::kSpinlock || call.kind == CallKind::kParallel || is_yielding_in_blas(stack, call);
 }
 
-// True if the memory still has the tids of the parent's threads: that of the thread that forked, and those of the
-// others. fork() replaces the first and erases the others. So the process was made by vfork() or by the bare system
-// call, and this memory may belong to the parent, which goes on.
+// True if the memory still has tids of the parent. fork() would have removed them: it replaces the tid of the thread
+// that forked, and erases those of the other threads. So the process was made by vfork() or by the bare system call,
+// and this memory may belong to the parent, which goes on.
 bool has_number_of_parent(const image::Image& image) {
   const image::Thread& thread = image.threads.front();
   if (image.threads.size() != 1 || thread.own_tid == 0) return false;
@@ -67,7 +68,7 @@ Subject make_subject(image::Image image) {
   CoreWaits waits = find_core_waits(from);
   subject.waits = std::move(waits.waits);
   if (waits.all_for_good) {
-    // Only the kernel knew whether a signal has a handler, and a core does not have that.
+    // Only the kernel knew whether a signal has a handler. A core does not show that.
     subject.liveness = model::Liveness::kDeadButForSignal;
     subject.sets_no_handlers = !image::Stacks(from).symbols().may_import(kHandlerSetters);
   } else if (is_spinning(subject)) {
@@ -78,7 +79,8 @@ Subject make_subject(image::Image image) {
   return subject;
 }
 
-// Adds a sentence for each awaited lock in shared memory: its owner may be a thread of any process that maps the lock.
+// Adds a sentence for each awaited lock in shared memory that names an owner: the owner may be a thread of another
+// process.
 void add_shared_locks(const Subject& subject, const std::string& core, std::vector<std::string>& limits) {
   for (const model::Wait& wait : subject.waits) {
     const bool is_lock = wait.use != model::FutexUse::kUnknown && wait.use != model::FutexUse::kJoin;

@@ -1,5 +1,5 @@
-// A core file as a process to be explained. A core shows one instant of all threads together, which the proof of a hang
-// needs. It lacks what only the kernel knows: signal handlers, descriptors, other processes.
+// Opens a core file as a subject. A core shows all threads at one instant, which the proof of a hang needs. It lacks
+// what only the kernel knows: signal handlers, descriptors, other processes.
 #pragma once
 
 #include <string>
@@ -16,8 +16,9 @@ struct CoreSubjectOptions {
   std::string parent_core;  // a core of the process that forked it; "": there is none
 };
 
-// If the process is forked and there is no core of its parent, adds an absent parent. The error is one sentence: the
-// file is no core, `exe` is another program, or the second core is not one of the parent.
+// Returns the process of `core` and, after it, its parent. If there is no core of the parent, an absent parent is
+// added, but only if the process is forked and hangs. The error is one sentence: the file is no core, `exe` is another
+// program, or the second core is not one of the parent.
 Result<std::vector<Subject>> open_core_subjects(const files::Reader& reader, const std::string& core,
                                                 const CoreSubjectOptions& options = {});
 

@@ -34,8 +34,9 @@ bool is_futex(const proc::WaitTarget& target) {
   return target.kind == WaitClass::kPrivateFutex || target.kind == WaitClass::kPlainFutex;
 }
 
-// A core does not show for every mapping whether it is shared. Anonymous memory, the heap and stacks are private. So is
-// the data of a program or library, which is mapped from its own file: the kernel copies a page when it is written.
+// A core does not show for every mapping whether it is shared. Anonymous memory, the heap and stacks are private. The
+// data of a program or library is private, too: it is mapped from its file, but the kernel copies a page when the page
+// is written.
 WordMapping kind_of_mapping(const image::Image& core, std::uint64_t word) {
   const proc::Mapping* const mapping = core.mapping_of(word);
   if (mapping == nullptr) return WordMapping::kUnknown;
@@ -52,8 +53,8 @@ std::optional<std::uint64_t> read_word(const image::Image& core, std::uint64_t a
   return value ? std::optional<std::uint64_t>(*value) : std::nullopt;
 }
 
-// An index of the threads by the thread numbers in their memory: a core may have very many threads, and each wait needs
-// some look-ups.
+// Finds threads by the thread ids in their memory. An index is needed because a core may have very many threads, and
+// each wait needs several look-ups.
 class Numbers {
  public:
   explicit Numbers(const image::Image& core) {
@@ -64,7 +65,7 @@ class Numbers {
   }
   bool has_own(std::int32_t own) const { return own != 0 && by_own_.contains(own); }
   bool has(std::int32_t tid) const { return tids_.contains(tid); }
-  // `own` itself if there is no such thread.
+  // Returns `own` if no thread has that id.
   std::int32_t tid_of(std::int32_t own) const {
     const auto found = own == 0 ? by_own_.end() : by_own_.find(own);
     return found == by_own_.end() ? own : found->second;
@@ -83,7 +84,8 @@ watch::WaitFacts look_up(const image::Image& core, const Numbers& numbers, const
   facts.mapping = is_private ? WordMapping::kPrivate : kind_of_mapping(core, target.word);
   const auto read = [&](std::uint64_t at, std::size_t size) { return read_word(core, at, size); };
   const auto lives_here = [&](std::int32_t own) { return numbers.has_own(own); };
-  // A lock that may be shared may belong to another process. A core does not show which other processes there were.
+  // The owner of a lock in shared memory may be a thread of another process. A core does not show which other processes
+  // there were. So every thread id counts as that of a living thread.
   const auto may_live = [](std::int32_t) { return true; };
   const bool is_own = facts.mapping == WordMapping::kPrivate;
   facts.word = proc::identify_word(thread.call, core.libc.version, read, lives_here,
@@ -100,12 +102,12 @@ watch::WaitFacts look_up(const image::Image& core, const Numbers& numbers, const
   return facts;
 }
 
-// The rules of watch/proof.hpp, as far as memory and registers suffice for them.
+// Applies the rules of watch/proof.hpp that need only memory and registers.
 bool is_asleep_for_good(const Numbers& numbers, const proc::ThreadSample& thread, const watch::WaitFacts& facts) {
   const proc::WaitTarget target = proc::classify(thread);
   if (target.kind == WaitClass::kEnded) return true;
   if (!is_futex(target) || facts.mapping != WordMapping::kPrivate) return false;
-  // The end of an owner in another process wakes the waiter.
+  // If a thread of another process owns a priority-inheritance lock, the end of that thread wakes the waiter.
   return !target.priority_inherit || (facts.pi_owner && numbers.has(*facts.pi_owner));
 }
 

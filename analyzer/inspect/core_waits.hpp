@@ -11,8 +11,10 @@
 namespace forksight::inspect {
 
 struct CoreWaits {
-  std::vector<model::Wait> waits;  // of all threads. is_stuck: the wait never ends, whatever other threads do
-  bool all_for_good = false;       // no thread of the process can wake another one; a signal handler might
+  // The waits of all threads. Wait::is_stuck is set if the wait never ends, whatever other threads do.
+  std::vector<model::Wait> waits;
+  // True if no thread of the process can wake another one. A signal handler still could.
+  bool all_for_good = false;
 };
 
 CoreWaits find_core_waits(const image::Image& core);

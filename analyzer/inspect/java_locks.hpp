@@ -1,4 +1,4 @@
-// Locks of Java, which HotSpot keeps in its own structures.
+// Waits for locks of Java, which HotSpot keeps in its own structures.
 #pragma once
 
 #include <string>

@@ -6,7 +6,7 @@
 
 namespace forksight::inspect {
 
-// A set of trace::LibcLock; 0 for functions that take none.
+// Returns a set of trace::LibcLock: the locks that the function takes. 0: it takes none of them.
 std::uint64_t libc_locks_of(std::string_view function);
 
 }  // namespace forksight::inspect

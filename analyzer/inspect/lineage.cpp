@@ -9,9 +9,9 @@
 namespace forksight::inspect {
 
 Namesake find_namesake(const Scene& scene, std::size_t subject, std::int32_t number) {
-  // In each ancestor, the first thread either forked the next process or was lost at that fork. `first_lost` is for the
-  // first fork on the way up that another thread than the first one called: that fork lost the first thread. nullopt:
-  // first threads called all forks so far.
+  // The loop goes from the process to its eldest ancestor. At each fork, the parent's first thread either called fork()
+  // or was lost. `first_lost` is the lost first thread of the nearest ancestor that lost its first thread. nullopt: in
+  // all ancestors so far, the first thread called fork().
   std::optional<Namesake> first_lost;
   std::size_t at = subject;
   for (auto found = scene.forks.find(at); found != scene.forks.end() && number > 0; found = scene.forks.find(at)) {
@@ -68,14 +68,14 @@ bool has_lost_none(const Scene& scene, std::size_t subject) {
 
 bool may_be_own(Scene& scene, std::size_t child, std::int32_t owner, const model::Fork& fork) {
   const image::Image& image = scene.subjects[child].image;
-  // Thread numbers grow, unless they have wrapped around. So a number above the child's own belongs to a thread that
-  // the child has had. A number between the parent's and the child's belongs to a thread of the parent.
+  // Thread ids grow, unless they have wrapped around. So an id above the child's own belongs to a thread that the child
+  // has had. An id between the parent's and the child's belongs to a thread of the parent.
   if (owner > image.own_pid() || scene.model.threads[fork.forking_thread].tid == 0) return true;
   const bool is_contained = image.own_pid() != image.pid;
   const std::int32_t parent = scene.subjects[fork.process].image.pid;
   if (!is_contained && parent > 0 && owner > parent) return false;
-  // A lower number belongs to the parent or to an earlier ancestor. The child's first thread may be a copy of that
-  // owner. To rule that out, it must be known for each ancestor which thread forked.
+  // A lower id belongs to the parent or to an earlier ancestor. The child's first thread may be a copy of that owner.
+  // To rule that out, it must be known for each ancestor which thread forked.
   std::uint64_t known = 0;
   std::int32_t eldest = image.own_pid();
   for (auto at = scene.forks.find(child); at != scene.forks.end(); ++known) {
@@ -84,8 +84,8 @@ bool may_be_own(Scene& scene, std::size_t child, std::int32_t owner, const model
     eldest = scene.subjects[link.process].image.own_pid();
     at = scene.forks.find(link.process);
   }
-  // A number below that of the eldest known ancestor belongs to an ancestor that is not known. glibc does not count
-  // calls of _Fork().
+  // An id below that of the eldest known ancestor belongs to an ancestor that is not known. The number of forks that is
+  // compared below may lack that ancestor, because glibc does not count calls of _Fork().
   if (owner < eldest) return true;
   const auto forks = count_forks(image, scene.stacks_of(child).symbols());
   return !forks || known < *forks;

@@ -1,4 +1,4 @@
-// Finds out which thread a thread number in the memory of a forked process means. A lock keeps the number of the thread
+// Finds the thread to which a thread id in the memory of a forked process refers. A lock keeps the id of the thread
 // that took it. That may be a thread of the parent or of an earlier ancestor. The first thread of the process itself
 // may be a copy of that thread.
 #pragma once
@@ -11,29 +11,29 @@ namespace forksight::inspect {
 
 enum class Ancestry {
   kUnknown,  // the thread has ended, or is one of an ancestor that cannot be looked at
-  kSelf,     // the first thread of the process: a copy, or the copy of a copy, of the thread with that number
-  kLost,     // a thread of an ancestor, which a fork left behind
+  kSelf,     // the first thread of the process: a copy, or the copy of a copy, of the thread with that id
+  kLost,     // a thread of an ancestor; a fork left that thread behind
 };
 struct Namesake {
   Ancestry ancestry = Ancestry::kUnknown;
   model::ThreadId thread = 0;  // the ancestor's
-  model::ForkId fork = 0;      // for kLost: the fork that left it behind
+  model::ForkId fork = 0;      // kSelf: the fork that it called; kLost: the fork that left it behind
 };
 
-// Finds the thread of an ancestor that had `number`. Precondition: no thread of the process itself has that number, and
-// all forks of the scene have been added.
+// Finds the thread of an ancestor that had the thread id `number`. Precondition: no thread of the process itself has
+// that id, and all forks of the scene have been added.
 Namesake find_namesake(const Scene& scene, std::size_t subject, std::int32_t number);
 
-// Corrects the waits of a process: a plain mutex that its first thread has held since before the fork belongs to that
-// thread.
+// Corrects the waits of a process for plain mutexes. If its first thread has held such a mutex since before the fork,
+// the mutex names an ancestor's thread; the corrected wait names the first thread as the owner.
 void name_inherited_owners(Scene& scene, std::size_t subject);
 
 // True if neither the fork that made the process nor an earlier one lost a thread, as far as the parents and the memory
 // of the process show.
 bool has_lost_none(const Scene& scene, std::size_t subject);
 
-// True if the owner of a lock, of whom only the number is known, may be a thread of the child itself: its first thread,
-// which had that number before the fork, or a thread that has ended.
+// `owner`: the thread id that a lock records; nothing else is known about the owner. True if the owner may be a thread
+// of the child itself: its first thread, which had this id before the fork, or a thread that has ended.
 bool may_be_own(Scene& scene, std::size_t child, std::int32_t owner, const model::Fork& fork);
 
 // Sets model::Process::never_had_other_threads if the memory of the process shows that it never had another thread.

@@ -37,14 +37,16 @@ constexpr std::size_t kMostLooked = 256;       // processes whose waits are show
 constexpr std::size_t kMostSeenThreads = 256;  // threads of each of these
 constexpr std::size_t kMostIdle = 16;          // processes that are not stuck but whose stacks are read
 constexpr std::size_t kMostBeside = 8;         // processes outside of the tree that hold the other end of a pipe
-// A thread that runs, or is ready to run, at this many looks in a row, with this time between them, may be spinning.
+// A thread may be spinning if it runs, or is ready to run, at this many looks in a row. kSpinPace is the time between
+// two looks.
 constexpr int kSpinLooks = 6;
 constexpr int kStopAttempts = 4;
-// So often the tree is looked at again if a look decided nothing about some process.
+// How often the tree is looked at again if the looks so far decided nothing about some process.
 constexpr int kFurtherLooks = 3;
 constexpr std::chrono::milliseconds kSpinPace{80};
 
-// The ancestors in the same session. Ancestors outside of the session have started the job and are not part of it.
+// Finds the ancestors in the same session. Ancestors outside of the session have started the job and are not part of
+// it.
 std::vector<std::int32_t> find_ancestors(std::int32_t pid) {
   std::vector<std::int32_t> found;
   const pid_t session = ::getsid(pid);
@@ -57,8 +59,8 @@ std::vector<std::int32_t> find_ancestors(std::int32_t pid) {
   return found;
 }
 
-// The address at which the program of the process is mapped; 0: not known. Usually it differs each time that a program
-// is started. A forked child has the same address as its parent.
+// Returns the address at which the program of the process is mapped; 0: not known. This address usually differs each
+// time that a program is started. A forked child has the same address as its parent.
 std::uint64_t find_program(std::int32_t pid, const std::string& exe) {
   const std::vector<proc::Mapping> mappings = proc::read_mappings(proc::find_living_thread(pid));
   const auto first = std::ranges::find(mappings, exe, &proc::Mapping::path);
@@ -107,7 +109,8 @@ class Look {
       std::this_thread::sleep_for(kSpinPace);
       supervisor_.poll_at_any_age(Clock::now());
     }
-    // A thread that ran at each look of the search may have come to rest since.
+    // A thread that ran at each look of the search may have come to rest since. If its process has a verdict by now,
+    // that process does not count as spinning.
     for (const auto& [key, verdict] : supervisor_.verdicts()) spinning_.erase(key.pid);
     choose();
     find_all_waits();
@@ -131,7 +134,7 @@ class Look {
     }
   }
 
-  // For how long no thread of the process has run. nullopt: this was not read for all threads.
+  // Returns for how long no thread of the process has run. nullopt: this time is not known for all threads.
   std::optional<std::chrono::milliseconds> least_wait_of(std::int32_t pid) const {
     const auto round = rounds_.find(pid);
     const auto waits = waits_.find(pid);
@@ -145,8 +148,8 @@ class Look {
     return least ? std::optional(std::chrono::milliseconds(*least)) : std::nullopt;
   }
 
-  // Finds threads that are running at each of several looks. Such a thread may spin, or it may be at work. That depends
-  // on the code that it runs, which is known when the images are open.
+  // Finds threads that are running at each of several looks. Such a thread may spin, or it may do work. The code that
+  // it runs shows which, but that code is known only when the images are open.
   void look_for_spinning() {
     std::map<std::int32_t, std::set<std::int32_t>> busy;
     const auto running = [&](std::int32_t pid) {
@@ -173,9 +176,9 @@ class Look {
     spinning_ = std::move(busy);
   }
 
-  // True if another look may decide more about some process that was asked about, or about its descendants. It may hang
-  // from now on. An earlier command may have stopped its threads, too: such a thread runs for a moment to begin its
-  // call again, and a busy machine makes this moment long.
+  // True if another look is needed: the looks so far decided nothing about a process that was asked about, or about a
+  // descendant of such a process. It may have begun to hang only now. Or an earlier command has stopped its threads:
+  // then each of them runs for a moment to begin its call again, and on a busy machine this moment is long.
   bool is_undecided() const {
     return std::ranges::any_of(supervisor_.tree().living(), [this](const auto& entry) {
       const ProcessKey& key = entry.second.key;
@@ -217,7 +220,7 @@ class Look {
   }
 
   // Chooses the processes to examine: the process itself, its descendants, ancestors that are stuck or have a stuck
-  // descendant, and processes that wait for one of these or that one of these waits for.
+  // descendant, processes that wait for one of these, and processes for which one of these waits.
   void choose() {
     std::set<std::int32_t> pids;
     for (const auto& [pid, member] : supervisor_.tree().living()) {
@@ -253,8 +256,8 @@ class Look {
     }
     find_waits_of(pids_with_waits_);
     if (!options_.of_idle) return;
-    // A process that has the other end of an awaited pipe and never wrote may be the reason for the wait. So the report
-    // also shows what that process waits for.
+    // A process that has the other end of an awaited pipe, and never wrote to it, may be the reason for the wait. So
+    // the report also shows what that process waits for.
     std::set<std::int32_t> beside;
     for (const auto& [pid, waits] : waits_) {
       for (const model::Wait& wait : waits) {
@@ -298,7 +301,8 @@ class Look {
     return true;
   }
 
-  // Adds what was seen of the waits to `waits`, but keeps what was proved about a wait.
+  // `waits` has the waits of the verdict. Adds those of the latest look. What the verdict has proved about a wait
+  // stays.
   static void add_look(const std::vector<model::Wait>& looked, std::vector<model::Wait>& waits) {
     for (const model::Wait& look : looked) {
       const auto known = std::ranges::find(waits, look.tid, &model::Wait::tid);
@@ -306,7 +310,7 @@ class Look {
         waits.push_back(look);
         continue;
       }
-      if (look.kind != known->kind && known->is_stuck) continue;  // the thread has gone on in between
+      if (look.kind != known->kind && known->is_stuck) continue;  // the thread has gone on since the verdict
       model::Wait both = known->is_stuck ? std::move(*known) : look;
       both.call = look.call;
       both.target = look.target;
@@ -324,7 +328,7 @@ class Look {
     return supervisor_.verdicts().contains(member.key) || spinning_.contains(member.key.pid);
   }
 
-  // The process goes on, although some of its threads are stuck for ever. Its other threads must not be stopped.
+  // True if the process goes on although some of its threads are stuck for ever. Its other threads must not be stopped.
   bool goes_on(const watch::Member& member) const {
     const auto verdict = supervisor_.verdicts().find(member.key);
     return verdict != supervisor_.verdicts().end() && verdict->second.liveness == model::Liveness::kAwake;
@@ -336,8 +340,9 @@ class Look {
     return !is_idle || !options_.may_stop_idle || options_.may_stop_idle(member.key.pid);
   }
 
-  // True if the image of the process is needed: it is stuck, it was asked about, or a descendant of it is stuck. Of any
-  // other process only the names are read.
+  // True if the image of the process is needed: the process is stuck, it was asked about, or a descendant of it is
+  // stuck. Among the other processes, at most kMostIdle have an image. Of the rest, forksight uses only what /proc
+  // shows.
   bool is_needed(const watch::Member& member) const {
     return is_stuck(member) || is_asked_about(member.key.pid) || has_stuck_child(member.key.pid);
   }
@@ -440,7 +445,8 @@ class Look {
     return round ? watch::find_unheard(*round, kAll) : 0;
   }
 
-  // True if a running thread stays inside of fork(), a spinlock, a call of libc with a lock, or a runtime with threads.
+  // True if a running thread stays inside of fork(), a spinlock, a libc call that takes a lock, or a runtime with
+  // threads.
   bool is_in_hazard(const Subject& subject) const {
     image::Stacks stacks(subject.image);
     std::vector<Spinner> spinners;
@@ -468,8 +474,8 @@ class Look {
       subject.image.has_other_parent =
           !is_copy && is_stuck(chosen_[i]) && !runs_the_same(subject.image.pid, subject.image.ppid);
     }
-    // A parent learns the pointer of its first thread from its child. Repeated, because the child may learn its own
-    // pointer from its own child first.
+    // A parent learns the value of pthread_self() of its first thread from its child. The loop is repeated, because the
+    // child may first have to learn its own value from its own child.
     bool learns = true;
     for (std::size_t round = 0; learns && round < kMostAncestors; ++round) {
       learns = false;

@@ -20,11 +20,12 @@ namespace forksight::inspect {
 
 struct LiveTreeOptions {
   bool stop = true;  // false: no thread is stopped; stacks are found without registers, as far as that is possible
-  // Whether a process may be stopped although its wait has a way out, and so may be intended; empty: each process may.
+  // Tells whether a process may be stopped although its wait has a way out. Such a wait may be intended. Empty: each
+  // process may be stopped.
   std::function<bool(std::int32_t pid)> may_stop_idle;
   // Processes of the same job that do not descend from `pid`. They are examined like `pid` itself.
   std::vector<proc::ProcessKey> others;
-  // By pid: signals that the shim handles there, which are no way out of a wait.
+  // By pid: the signals that the shim handles in that process. They are no way out of a wait.
   std::map<std::int32_t, watch::OwnSignal> own_signals;
   int depth = -1;        // generations of descendants, -1: all
   bool of_idle = false;  // also find the stacks of processes that are not stuck, as far as possible without a stop

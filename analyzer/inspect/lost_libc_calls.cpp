@@ -6,8 +6,8 @@ namespace forksight::inspect {
 
 namespace {
 
-// Finds a libc call of the thread that takes one of the locks of `waiting`. Finds nothing if the thread itself waits
-// for the same futex word.
+// Finds a call by which the thread has taken one of the locks for which `waiting` waits. Finds nothing if the thread
+// itself waits for the same futex word.
 StuckCall find_call_in_flight(Scene& scene, std::size_t subject, std::int32_t tid, const StuckCall& waiting) {
   const ThreadFacts& facts = scene.facts_of(subject, tid);
   if (waiting.word != 0 && facts.call.word == waiting.word) return {};
@@ -18,7 +18,8 @@ StuckCall find_call_in_flight(Scene& scene, std::size_t subject, std::int32_t ti
 }  // namespace
 
 void touch_libc_call(Scene& scene, LostThreads& lost, model::Touch touch, const StuckCall& call, model::Fork& fork) {
-  // If another thread of the child itself is inside of such a function, it has the lock, and the fork is not the cause.
+  // If another thread of the child itself is inside of a function that takes the lock, that thread has it, and the fork
+  // is not the cause.
   const bool is_own =
       std::ranges::any_of(scene.subjects[touch.process].image.threads, [&](const image::Thread& thread) {
         return thread.tid != touch.tid &&
@@ -27,8 +28,8 @@ void touch_libc_call(Scene& scene, LostThreads& lost, model::Touch touch, const 
   if (is_own) return;
   model::CallInFlight flight;
   flight.call = call.libc_call;
-  // The thread itself may have the lock: a signal handler interrupted it inside of such a function. The frames below
-  // the handler show that.
+  // The thread itself may have the lock: a signal handler may have interrupted it inside of a function that takes the
+  // lock. The frames below the handler show that.
   const auto& frames = scene.facts_of(touch.process, touch.tid).stack.frames;
   const auto handler = std::ranges::find(frames, model::kSignalFrame, &model::Frame::function);
   model::Stack interrupted;

@@ -1,5 +1,5 @@
-// A child waits in a libc function for a lock of libc. Which thread held it at the fork is inferred from the thread
-// that is inside of a function with the same lock now.
+// Explains a child that waits in a libc function for a lock of libc. The thread that held the lock at the fork is
+// inferred: it is the thread of the parent that is now inside of a function that takes the same lock.
 #pragma once
 
 #include "inspect/lost_threads.hpp"

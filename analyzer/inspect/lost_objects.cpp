@@ -6,6 +6,7 @@
 
 #include "forksight/abi/stream_lock.hpp"
 #include "inspect/lineage.hpp"
+#include "inspect/lock_references.hpp"
 #include "inspect/lost_libc_calls.hpp"
 #include "inspect/lost_pools.hpp"
 #include "inspect/lost_python_locks.hpp"
@@ -61,9 +62,9 @@ struct Lost {
   model::ForkId fork = 0;
 };
 
-// The fork that left the owner of a lock behind. Thread numbers grow. So if `owner` is below the pid of the process
-// that forked, it is a thread of an ancestor of that process, and an earlier fork left it behind. Returns the latest
-// fork by a process that may have had such a thread.
+// Returns the fork that left the owner of a lock behind. Thread ids grow. So if `owner` is below the pid of the process
+// that forked, the owner is a thread of an ancestor of that process, and an earlier fork left it behind. The result is
+// the latest fork by a process that may have had such a thread.
 model::ForkId find_fork_of_owner(const Scene& scene, std::size_t child, std::int32_t owner, model::ForkId fork) {
   const image::Image& image = scene.subjects[child].image;
   if (image.own_pid() != image.pid) return fork;  // the process is in a pid namespace of its own
@@ -81,8 +82,8 @@ model::ForkId find_fork_of_owner(const Scene& scene, std::size_t child, std::int
 bool name_lost_owner(Scene& scene, LostThreads& threads, std::size_t child, const StuckCall& call,
                      const libc::LockState& state, LockKind kind, Lost& lost) {
   const image::Image& image = scene.subjects[child].image;
-  // The owner is a thread of the child: the child's threads deadlock by themselves, or its first thread ended with the
-  // lock held.
+  // If the owner is a thread of the child, no fork is the cause: the child's threads deadlock by themselves, or the
+  // child's first thread ended while it held the lock.
   if (has_thread(image, state.owner) || lists_as_ended(image, state.owner)) return false;
   const Namesake owner = find_namesake(scene, child, state.owner);
   if (owner.ancestry == Ancestry::kUnknown) {
@@ -101,7 +102,7 @@ bool name_lost_owner(Scene& scene, LostThreads& threads, std::size_t child, cons
   lost.fork = owner.fork;
   lost.held.holder = owner.thread;
   lost.held.by_forking_thread = is_own;
-  // If this thread still holds the parent's copy of the lock, its present stack shows what it does with the lock.
+  // If the holder still holds the parent's copy of the lock, its present stack shows what it does with the lock.
   const model::ProcessId parent = scene.model.forks[owner.fork].process;
   const auto in_parent = read_lock(scene.subjects[parent].image, kind, call.object);
   const std::int32_t tid = scene.model.threads[owner.thread].tid;
@@ -109,8 +110,8 @@ bool name_lost_owner(Scene& scene, LostThreads& threads, std::size_t child, cons
   return true;
 }
 
-// A reader does not wait for other readers. But if the lock prefers writers, a reader waits for a writer that waits,
-// too. True if that writer is a thread of the child itself.
+// True if a thread of the child itself waits as a writer, and so keeps this reader waiting. Readers do not wait for
+// other readers, but if the lock prefers writers, they also wait for a writer that waits.
 bool waits_behind_own_writer(const Scene& scene, std::size_t child, const StuckCall& call) {
   return call.kind == CallKind::kRwlockRead &&
          std::ranges::any_of(scene.subjects[child].image.threads, [&](const image::Thread& thread) {
@@ -142,9 +143,9 @@ std::optional<Lost> lost_lock(Scene& scene, LostThreads& threads, std::size_t ch
   if (state->owner != 0) {
     if (!name_lost_owner(scene, threads, child, call, *state, kind, lost)) return std::nullopt;
   } else {
-    // The lock names no owner: it has a count of readers, or of a semaphore. If no fork lost a thread, no lost thread
-    // is the owner.
-    if (kind != LockKind::kSpinlock && has_lost_none(scene, child)) return std::nullopt;
+    // The lock names no owner: a spinlock is only locked or not, a rwlock counts its readers, and a semaphore counts
+    // units. If no fork lost a thread, no lost thread is the owner.
+    if (has_lost_none(scene, child)) return std::nullopt;
     if (kind == LockKind::kRwlockRead && waits_behind_own_writer(scene, child, call)) return std::nullopt;
     lost.held.holder = threads.other_thread(scene.model.forks[fork]);
   }
@@ -153,7 +154,8 @@ std::optional<Lost> lost_lock(Scene& scene, LostThreads& threads, std::size_t ch
 }
 
 // Condition variables and barriers count their waiters. If the count is greater than the number of the child's own
-// waiters, lost threads are counted, too. A thread of the parent that still waits there is taken for one of these.
+// waiters, it includes lost threads. A thread of the parent that still waits there is taken for one of these lost
+// threads.
 std::optional<model::Held> lost_waiters(Scene& scene, LostThreads& lost, std::size_t child, const StuckCall& call,
                                         const model::Fork& fork) {
   const image::Image& image = scene.subjects[child].image;
@@ -175,8 +177,8 @@ std::optional<model::Held> lost_waiters(Scene& scene, LostThreads& lost, std::si
     const bool waits = other.kind == (is_barrier ? CallKind::kBarrierWait : CallKind::kConditionWait);
     return waits && other.object == call.object;
   };
-  // If more threads of the parent wait there now than were counted at the fork, it is not known which of them waited
-  // then.
+  // If more threads of the parent wait there now than the object counted at the fork, it is not known which of them
+  // waited at the fork.
   const auto waiter = std::ranges::find_if(fork.lost_threads, is_waiting);
   const auto waiting = static_cast<std::uint32_t>(std::ranges::count_if(fork.lost_threads, is_waiting));
   if (waiter != fork.lost_threads.end() && waiting <= held.waiters) {
@@ -205,7 +207,7 @@ std::optional<model::Held> lost_initialiser(Scene& scene, LostThreads& lost, std
     return !function.empty() &&
            std::ranges::count(facts.stack.frames, function, &model::Frame::function) > (waits_for_it ? 1 : 0);
   };
-  // A thread of the child itself initialises the static: the fork is not the cause.
+  // If a thread of the child itself initialises the variable, the fork is not the cause.
   const bool is_own = std::ranges::any_of(scene.subjects[child].image.threads, [&](const image::Thread& thread) {
     return is_initialising(child, thread.tid);
   });
@@ -233,8 +235,8 @@ std::optional<Lost> lost_object(Scene& scene, LostThreads& threads, std::size_t 
   return held ? std::optional(Lost{std::move(*held), fork}) : std::nullopt;
 }
 
-// Notes that a child waits for the lock of stdin, stdout or stderr. fork() resets these locks in the child. So the
-// child was not made by fork(), but by a call that runs no atfork handler.
+// If a child waits for the lock of stdin, stdout or stderr, notes this in `fork` and returns true. fork() resets these
+// locks in the child. So the child was made by a call that runs no atfork handler.
 bool note_stream(Scene& scene, std::size_t child, const StuckCall& call, model::Fork& fork) {
   constexpr std::string_view kPrefix = "_IO_stdfile_";
   std::string name;
@@ -269,11 +271,11 @@ void find_ended_owner(Scene& scene, std::size_t subject, const image::Thread& th
   const LockKind kind = is_rwlock ? LockKind::kRwlockWrite : LockKind::kMutex;
   const auto state = read_lock(image, kind, call.object);
   if (!state || !state->held || state->process_shared || state->owner <= 0 || has_thread(image, state->owner)) return;
-  // If the process is forked, its fork may have left the owner behind, which explain() reports. Only the first thread
-  // is known to have been a thread of the process itself.
+  // If the process is forked, its fork may have left the owner behind. explain() reports that case. Of the threads that
+  // have ended, only the first one is known to have been a thread of the process itself.
   if (scene.forks.contains(subject) && !lists_as_ended(image, state->owner)) return;
-  // A number below the pid belongs to an ancestor. In a core that means that _Fork() or clone() made this process,
-  // which glibc does not count as a fork.
+  // An id below the pid belongs to a thread of an ancestor. In a core this happens if _Fork() or clone() made the
+  // process, because glibc does not count these calls as forks.
   if (image.is_core && state->owner < image.pid) return;
   model::Held held;
   held.holder = scene.unknown_thread(subject);
@@ -306,8 +308,8 @@ void explain(Scene& scene, LostThreads& lost, std::size_t subject, const image::
     scene.model.touches.push_back(std::move(exit));
   }
   if (call.kind == CallKind::kLibcCall) return touch_libc_call(scene, lost, std::move(touch), call, fork);
-  // A pool belongs to the thread that made it. Only the first thread of a child is a copy of a thread that had a pool;
-  // other threads have pools of their own and rest in them.
+  // A pool belongs to the thread that made it. Only the first thread of a child is a copy of a thread that had a pool.
+  // The other threads of the child use pools that were made after the fork.
   if (call.kind == CallKind::kParallel && thread.tid != scene.subjects[subject].image.pid) return;
   if (call.kind == CallKind::kParallel || !blas_runtime.empty()) {
     StuckCall region = call;
@@ -344,6 +346,7 @@ void explain(Scene& scene, LostThreads& lost, std::size_t subject, const image::
   touch.value = call.value;
   touch.has_handlers = scene.subjects[subject].liveness == model::Liveness::kDeadButForSignal;
   scene.name_data(subject, call.object, touch.object_name, touch.object_module);
+  add_lock_references(scene, subject, thread, scene.model.forks[loss_id], touch);
   scene.model.touches.push_back(std::move(touch));
 }
 

@@ -1,6 +1,6 @@
 // Finds out whether a child waits for an object that its fork broke. The shim records such a wait as a touch. Without
-// the shim, the wait is found afterwards in the child's memory. The lock itself, or what the parent's threads do now,
-// shows which thread holds it.
+// the shim, the wait is found afterwards in the child's memory. Some locks store the id of the thread that holds them.
+// For other objects, the present stacks of the parent's threads may show which thread it is.
 #pragma once
 
 #include "inspect/lost_threads.hpp"
@@ -9,14 +9,16 @@
 namespace forksight::inspect {
 
 // If a fork is the reason why this thread of a forked process waits, adds a touch to the model. `fork`: the fork that
-// made the process. `loss`: the latest fork, of the process or of an ancestor, that left threads behind.
+// made the process. `loss`: the latest fork that left threads behind. It is `fork`, or a fork that made an ancestor of
+// the process. If no fork left threads behind, `loss` is `fork`.
 void explain(Scene& scene, LostThreads& lost, std::size_t subject, const image::Thread& thread, model::ForkId fork,
              model::ForkId loss);
 
-// Finds an awaited lock that a thread of the process held when that thread ended. If the process is not forked, that is
-// any lock whose owner is none of its threads. If it is forked, the owner must be its first thread, because no other
-// owner is known to have been a thread of the process. Adds the lock to a fork without a child: a future child would
-// inherit it locked.
+// Finds out whether `thread` waits for a mutex or rwlock whose owner has ended. The owner must have been a thread of
+// the process itself. In a process that is not forked, every owner was such a thread. In a forked process, the owner
+// may also be a thread that the fork left behind. So in a forked process, the owner counts only if it is the first
+// thread, which the kernel lists even after its end. If there is such a lock, adds to the model a fork that has no
+// child, and at which the lock was held. A child that the process forks later would inherit the locked lock.
 void find_ended_owner(Scene& scene, std::size_t subject, const image::Thread& thread);
 
 }  // namespace forksight::inspect

@@ -67,8 +67,8 @@ bool is_made_by_forking_thread(const Scene& scene, std::size_t child, const mode
   return argument && *argument >= stack->start && *argument < stack->end;
 }
 
-// Finds the workers of the forking thread's pool: each thread that starts regions has a pool of its own. Empty: these
-// workers cannot be distinguished from those of other threads.
+// Finds the workers of the forking thread's pool. Each thread that starts regions has a pool of its own. Returns
+// nothing if the workers of this pool cannot be distinguished from those of other threads.
 std::vector<model::ThreadId> find_workers(const Scene& scene, std::size_t child, const model::Fork& fork,
                                           const std::string& library) {
   std::vector<model::ThreadId> all;
@@ -81,7 +81,9 @@ std::vector<model::ThreadId> find_workers(const Scene& scene, std::size_t child,
   }
   const bool are_makers_known = !own.empty();
   std::vector<model::ThreadId> living;
-  std::vector<model::ThreadId> ended;  // perhaps some ended before the fork: an ended pool leaves their memory behind
+  // Threads that have ended. Some of them may have ended before the fork: if a pool ends, the memory of its threads
+  // remains.
+  std::vector<model::ThreadId> ended;
   std::set<std::uint64_t> words;
   const image::Image& parent = scene.subjects[fork.process].image;
   for (const model::ThreadId id : are_makers_known ? own : all) {
@@ -115,7 +117,7 @@ std::string find_runtime_of_blas(const Scene& scene, std::size_t child, const St
   if (!model::spins_for_team(owner)) return {};
   const bool is_in_openmp =
       std::ranges::any_of(call.stack.frames, [](const model::Frame& frame) { return is_libgomp(frame.module); });
-  if (owner == model::Owner::kBlis && !is_in_openmp) return {};  // its build on pthreads has no pool
+  if (owner == model::Owner::kBlis && !is_in_openmp) return {};  // BLIS that is built on pthreads has no pool
   const auto pool = std::ranges::find(fork.thread_pools, model::Owner::kLibgomp, &model::ThreadPool::owner);
   return pool == fork.thread_pools.end() ? std::string() : pool->library;
 }

@@ -7,12 +7,14 @@
 
 namespace forksight::inspect {
 
-// True if the child waits inside of a library whose own thread pool the fork left behind. Such a wait looks like the
-// wait for a lock, a condition variable or a semaphore, whichever the pool is built on.
+// True if the child waits inside of a library whose own thread pool the fork left behind. Depending on how the pool is
+// built, such a wait looks like a wait for a condition variable, a semaphore or a lock. A wait for a mutex does not
+// count.
 bool is_in_lost_pool(const StuckCall& call, const model::Fork& fork);
 
-// OpenBLAS, if it is built with OpenMP, starts a region and spins in its own code until the other threads of the team
-// come. Returns the path of the OpenMP runtime; "" if the child does not spin like this.
+// Finds out whether the child spins for a team: a BLAS library that is built with OpenMP starts a region, and spins in
+// its own code until the other threads of the team come. Returns the path of the OpenMP runtime; "" if the child does
+// not spin like this.
 std::string find_runtime_of_blas(const Scene& scene, std::size_t child, const StuckCall& call, const model::Fork& fork);
 
 // Adds the touch of a child that waits for the libgomp team that `call` names.

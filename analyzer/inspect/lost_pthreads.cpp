@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::uint64_t kAlignment = 64;
 constexpr std::size_t kMostThreads = 100'000;
-// The versions of glibc whose source was read: what fork() does to the lists of stacks, and which code erases a tid.
-// Before glibc 2.34, a fork handler of libpthread does this.
+// The versions of glibc whose source was read to learn what fork() does to the lists of stacks, and which code erases a
+// tid. Before glibc 2.34, a fork handler of libpthread does both.
 constexpr abi::Versions kForksKnown{{2, 28}, {2, 43}};
 
 // How much of the end of each mapping is searched. A struct pthread is at the end of its thread's stack, and the kernel
@@ -37,8 +37,8 @@ bool is_code(const image::Image& image, std::uint64_t address) {
   return mapping != nullptr && mapping->executable;
 }
 
-// Before glibc 2.34, fork() reads the address of the counter of forks from a pointer, which libpthread sets when it is
-// loaded:
+// Finds the counter of forks of a glibc before 2.34. There, fork() reads the address of the counter from a pointer,
+// which libpthread sets when it is loaded:
 //   movq disp32(%rip), %REG; testq %REG, %REG; je ...; addq $4, (%REG)
 // nullopt: there is no such pointer, or it is null.
 std::optional<std::uint64_t> find_counter_of_libpthread(std::uint64_t function, const std::vector<std::byte>& code,
@@ -95,8 +95,8 @@ class Search {
   }
 
   // Follows the ring that links the struct pthreads of the lost threads. fork() moves them to the ring of unused
-  // stacks, GL (dl_stack_cache). _Fork() leaves them in the ring of living threads. The head of a ring is its only
-  // element that belongs to no thread. True if the whole ring was followed, so that all lost threads are known.
+  // stacks, GL (dl_stack_cache). _Fork() leaves them in the ring of living threads. Only one element of a ring belongs
+  // to no thread: its head. Returns true if the whole ring was followed, so that all lost threads are known.
   bool follow_list() {
     if (any_ring_member_ == 0) return false;
     const std::uint64_t begin = any_ring_member_ + layout_.list;
@@ -120,7 +120,7 @@ class Search {
   std::vector<LostThread> take() { return std::move(threads_); }
 
  private:
-  // False: there is no struct pthread at this address.
+  // Returns false if there is no struct pthread at this address.
   bool add(std::uint64_t pointer) {
     if (known_.contains(pointer)) return true;
     const std::vector<std::byte> bytes = child_.memory->bytes(pointer, abi::kThreadBytes);

@@ -1,4 +1,4 @@
-// Locks of Python that another thread held at the fork, as far as the memory of the lock shows it.
+// Finds locks of Python that another thread held at the fork, as far as the memory of the lock shows that.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,8 @@
 
 namespace forksight::inspect {
 
-// `call` must have the kind kPythonLock. nullopt: the fork is not the cause.
+// `call` must have the kind kPythonLock. Returns the lock and its holder; nullopt if the fork is not the cause of the
+// wait.
 std::optional<model::Held> find_lost_python_lock(Scene& scene, LostThreads& lost, std::size_t child,
                                                  const StuckCall& call, const model::Fork& fork);
 

@@ -19,7 +19,7 @@ model::ThreadId LostThreads::add(const model::Fork& fork, const LostThread& from
   const auto module = std::ranges::find_if(image.modules, [&](const symbols::Module& one) {
     return from.start_routine >= one.start && from.start_routine < one.end;
   });
-  // Under the shim, threads start in a function of the shim, so it is not known what they were to run.
+  // Under the shim, threads start in a function of the shim. So it is not known which function the program gave them.
   const bool is_of_shim = module != image.modules.end() && module->path.find("/libforksight.so") != std::string::npos;
   if (module != image.modules.end() && !is_of_shim) thread.start_library = module->path;
   symbols::Symbolizer& symbolizer = scene_.stacks_of(child).symbols();
@@ -41,9 +41,9 @@ model::ThreadId LostThreads::add(const model::Fork& fork, const LostThread& from
 void LostThreads::add_ended_since(model::Fork& fork) {
   const image::Image& parent = scene_.subjects[fork.process].image;
   const LostPthreads found = find_lost_pthreads(scene_.subjects[*fork.child].image);
-  // A lost thread in the child's memory may have been left behind by an earlier fork. Then it was never a thread of the
-  // parent, and the parent may use its stack for another thread. So this looks only at the first fork since the start
-  // of the program.
+  // An earlier fork may have left behind a lost thread that is in the child's memory. Then it was never a thread of the
+  // parent, and the parent may use its stack for another thread. So this function looks only at the first fork since
+  // the start of the program.
   const bool is_first = has_only_one_fork(*fork.child, found) || has_only_one_bypass(fork, found);
   fork.may_have_lost_more = !is_first || !found.is_complete;
   if (!is_first) return;
@@ -56,8 +56,8 @@ bool LostThreads::has_only_one_fork(std::size_t child, const LostPthreads& lost)
   return !lost.bypassed && count_forks(scene_.subjects[child].image, scene_.stacks_of(child).symbols()) == 1U;
 }
 
-// The parent is not a forked process, or has called exec since it was forked. So the parent's memory had no lost
-// threads.
+// True if libc counted no fork, and the parent is not a forked process or has called exec since it was forked. Then the
+// parent's memory had no lost threads.
 bool LostThreads::has_only_one_bypass(const model::Fork& fork, const LostPthreads& lost) {
   const std::size_t child = *fork.child;
   return lost.bypassed && scene_.subjects[fork.process].is_forked == false &&
@@ -67,8 +67,8 @@ bool LostThreads::has_only_one_bypass(const model::Fork& fork, const LostPthread
 void LostThreads::add_of_absent_parent(model::Fork& fork) {
   const std::size_t child = *fork.child;
   const LostPthreads lost = find_lost_pthreads(scene_.subjects[child].image);
-  // The tid of the parent's first thread is the parent's pid. It is not known if the child is in a pid namespace of its
-  // own.
+  // The tid of the parent's first thread is the parent's pid. If the child is in a pid namespace of its own, that pid
+  // is not known there.
   const bool is_contained = scene_.subjects[child].image.own_pid() != scene_.subjects[child].image.pid;
   ThreadFacts forking;
   forking.id = scene_.unknown_thread(fork.process);
@@ -96,7 +96,7 @@ model::ThreadId LostThreads::other_thread(const model::Fork& fork) {
 
 model::ThreadId LostThreads::add_lost_owner(std::int32_t tid, const model::Fork& fork) {
   const auto only = only_lost_.find(fork.process);
-  // Thread numbers grow: a number above the parent's own belongs to a thread of the parent.
+  // Thread ids grow: an id above the parent's own belongs to a thread of the parent.
   const bool is_of_parent =
       !scene_.model.processes[fork.process].is_some_ancestor || tid > scene_.subjects[fork.process].image.pid;
   const bool is_only = only != only_lost_.end() && is_of_parent && scene_.model.threads[fork.forking_thread].tid != 0;

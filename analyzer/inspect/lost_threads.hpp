@@ -1,4 +1,4 @@
-// The threads that a fork left behind and that are only known from the child's memory.
+// Finds the threads that a fork left behind and that are only known from the child's memory.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,11 @@ class LostThreads {
   void add_of_absent_parent(model::Fork& fork);
   // Adds threads that the parent had at the fork and no longer has: the child's memory still has them.
   void add_ended_since(model::Fork& fork);
-  // The only lost thread for which the condition holds; nullopt if it holds for none, or for several.
+  // Returns the only lost thread for which the condition holds; nullopt if it holds for none, or for several.
   std::optional<model::ThreadId> find_only(const model::Fork& fork,
                                            const std::function<bool(const model::Thread&)>& is_it) const;
-  // The lost thread, if only one thread was lost; otherwise a new thread about which nothing is known.
+  // If the parent is absent, and the child's memory shows one fork and one lost thread, returns that thread. Otherwise
+  // adds a thread about which nothing is known, and returns the new thread.
   model::ThreadId other_thread(const model::Fork& fork);
   model::ThreadId add_lost_owner(std::int32_t tid, const model::Fork& fork);
 
@@ -31,7 +32,7 @@ class LostThreads {
   // True if there was only one fork since the start of the program. Then all lost threads in the child's memory were
   // lost at that fork.
   bool has_only_one_fork(std::size_t child, const LostPthreads& lost);
-  // The same for a fork by _Fork() or clone(), which libc does not count.
+  // The same for a fork by _Fork() or clone(). libc does not count these forks.
   bool has_only_one_bypass(const model::Fork& fork, const LostPthreads& lost);
 
   Scene& scene_;

@@ -31,7 +31,7 @@ std::int32_t find_own_holder(const Scene& scene, std::size_t subject, const Stuc
 
 namespace {
 
-// Threads that wait for each other in a ring, or one that waits for itself.
+// True if threads of the process wait for each other in a ring, or if a thread waits for itself.
 bool has_own_deadlock(const Scene& scene, std::size_t subject) {
   return std::ranges::any_of(scene.subjects[subject].image.threads, [&](const image::Thread& thread) {
     std::set<std::int32_t> passed;
@@ -42,8 +42,8 @@ bool has_own_deadlock(const Scene& scene, std::size_t subject) {
   });
 }
 
-// True if neither the wait nor the object shows which thread should have ended the wait. It may be the wait of an idle
-// worker.
+// True if neither the wait nor the object shows which thread should have ended the wait. The waiting thread may be an
+// idle worker.
 bool is_guess(const Scene& scene, const model::Touch& touch) {
   if (touch.kind == model::TouchKind::kFutexWait) return true;
   if (touch.kind != model::TouchKind::kLock || !touch.held) return false;
@@ -76,7 +76,7 @@ void drop_weaker_guesses(Scene& scene, std::size_t subject, std::size_t first_to
   drop_repeated(scene, first_touch);
   auto& touches = scene.model.touches;
   const auto begin = touches.begin() + static_cast<std::ptrdiff_t>(first_touch);
-  // That a process is inside of exit() does not show why it hangs, so such a touch proves nothing.
+  // The fact that a process is inside of exit() does not show why it hangs. So such a touch proves nothing.
   const bool is_proved = std::any_of(begin, touches.end(), [&](const model::Touch& touch) {
     return touch.kind != model::TouchKind::kExit && !is_guess(scene, touch);
   });

@@ -8,8 +8,8 @@
 
 namespace forksight::inspect {
 
-// "heap", "stack of thread 4240", "/dev/shm/queue+0x40" (shared memory and files: offset in the file); "" if it is in
-// no mapping, or in one that shows nothing.
+// Returns a text such as "heap", "stack of thread 4240", or "/dev/shm/queue+0x40" (for shared memory and files: with
+// the offset in the file). Returns "" if the address is in no mapping, or in a mapping that shows nothing.
 std::string describe_place(const image::Image& image, std::uint64_t address);
 
 }  // namespace forksight::inspect

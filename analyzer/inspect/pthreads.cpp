@@ -59,8 +59,8 @@ bool may_be_cancelled_anywhere(const image::Image& image, const image::Thread& t
 std::int32_t find_forking_thread(const image::Image& child, std::uint64_t pointer, const image::Image& parent) {
   auto offset = find_tid_offset(child);
   const abi::ThreadLayout* const layout = abi::thread_layout(child.libc.version);
-  // In a child that clone() made without libc, no offset is found, because its memory still has the tid of the parent's
-  // thread.
+  // For a child that clone() made without libc, no offset is found, because its memory still has the tid of the
+  // parent's thread.
   if (!offset && layout != nullptr) offset = layout->tid;
   if (pointer == 0 || !offset) return 0;
   const auto tid = parent.memory->value<std::int32_t>(pointer + *offset);
@@ -80,8 +80,8 @@ void find_pointer_by_child(image::Image& process, const image::Image& child) {
 
 bool is_same_layout(const image::Image& one, const image::Image& other) {
   if (one.exe.empty() || one.exe != other.exe || one.modules.empty() || other.modules.empty()) return false;
-  // More than half of the modules must be equal. Not all, because either process may have loaded libraries since the
-  // fork.
+  // More than half of the modules must be equal, but not all of them, because both processes may have loaded libraries
+  // since the fork.
   const auto has = [&](const symbols::Module& module) {
     return std::ranges::any_of(other.modules, [&](const symbols::Module& candidate) {
       return candidate.bias == module.bias && candidate.path == module.path;

@@ -8,25 +8,28 @@
 
 namespace forksight::inspect {
 
-// The offset of the tid in struct pthread (forksight/abi/thread.hpp). For an unknown libc it is found by search: the
-// offset at which all threads of the process have their tid. nullopt: pthread_self() of no thread is known.
+// Returns the offset of the tid in struct pthread (forksight/abi/thread.hpp). If the libc is not known, searches for
+// the offset at which all threads of the process have their tid. nullopt: there is no such offset, or pthread_self() of
+// no thread is known.
 std::optional<std::uint64_t> find_tid_offset(const image::Image& image);
 
-// Sets Thread::own_tid for a core that was made from outside of its pid namespace: each thread has another tid in its
-// struct pthread. A single thread may have its parent's tid there, if it was made by the bare system call; fork()
-// corrects the tid.
+// Sets Thread::own_tid for a core that was made from outside of the pid namespace of its process. In such a core, the
+// tid in each struct pthread differs from Thread::tid. If the process has a single thread and is not forked, does
+// nothing: the bare system call may have made the process, and then the struct pthread has the tid of the parent's
+// thread. (fork() writes the new tid there.)
 void find_own_numbers(image::Image& core, bool is_forked);
 
-// The thread allows cancellation at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS). False if that is not known.
+// True if the thread allows cancellation at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS). False if that is not known.
 bool may_be_cancelled_anywhere(const image::Image& image, const image::Thread& thread);
 
-// The tid of the thread of `parent` that forked `child`. It has its struct pthread at the same address as the child's
-// first thread: `pointer` (0: not known). Returns 0 if it is not known, or if `child` is not a copy of `parent`.
+// Returns the tid of the thread of `parent` that forked `child`. Its struct pthread has the same address as that of the
+// child's first thread: `pointer` (0: not known). Returns 0 if the tid is not known, or if `child` is not a copy of
+// `parent`.
 std::int32_t find_forking_thread(const image::Image& child, std::uint64_t pointer, const image::Image& parent);
 
-// Sets `fs_base` of the first thread of `process`, if it is not known because the thread was not stopped. It is learned
-// from a forked child: the struct pthread of the child's first thread is that of the thread that forked. Does nothing
-// if that was not the first thread of `process`.
+// Sets `fs_base` of the first thread of `process`, if it is not known because the thread was not stopped. The value is
+// learned from a forked child: the child's first thread has the struct pthread of the thread that forked. Does nothing
+// if another thread than the first one of `process` forked.
 void find_pointer_by_child(image::Image& process, const image::Image& child);
 
 // True if both run the same program, and most of their modules are mapped at the same addresses. Then one is a forked

@@ -41,9 +41,10 @@ bool has_name_of_sem_lock(const image::Memory& memory, std::uint64_t type, std::
   return end != std::string_view::npos && text.substr(0, end).ends_with(kTypeName);
 }
 
-// A freed object keeps its other fields, and its semaphore's address may be that of another semaphore now. But its
-// first word, the number of references, is null or the address of another free object. From 3.14 on, the upper half of
-// that word has flags in its upper 16 bits.
+// True if the object was not freed. A freed object keeps its other fields, and another semaphore may have the address
+// of its semaphore now. Only the first word shows the difference: in a living object it is the number of references,
+// and in a freed object it is null or the address of another free object. From 3.14 on, this word also has flags in its
+// upper 16 bits.
 bool is_alive(const image::Memory& memory, std::uint64_t object) {
   constexpr std::uint64_t kMostReferences = std::uint64_t{1} << 20U;
   const auto word = memory.value<std::uint64_t>(object);
@@ -51,8 +52,8 @@ bool is_alive(const image::Memory& memory, std::uint64_t object) {
   return references != 0 && references <= kMostReferences;
 }
 
-// An object whose field `handle` is at `address`, and whether it can only be this one. In a build without the GIL a
-// freed object looks like a living one.
+// A SemLock object that was found in memory. `is_certain` is false in a build without the GIL, where a freed object
+// looks like a living one.
 struct Found {
   SemLock object;
   bool is_certain = false;
@@ -96,8 +97,8 @@ bool is_named_semaphore(const model::Wait& wait) {
          wait.use == model::FutexUse::kUnknown && wait.path.find("/sem.") != std::string::npos;
 }
 
-// The thread is in put() of a multiprocessing.Queue. It waits for a free place in the queue: the semaphore for that
-// looks like a lock if the queue has one place. (billiard has the same file.)
+// True if the thread is in put() of a multiprocessing.Queue, and waits there for a free place in the queue. If the
+// queue has only one place, the semaphore that counts the free places looks like a lock. (billiard has the same file.)
 bool waits_for_place_in_queue(const model::Wait& wait) {
   return std::ranges::any_of(wait.stack.frames, [](const model::Frame& frame) {
     return frame.function == "put" &&
@@ -119,14 +120,15 @@ class HolderSearch {
     for (std::size_t other = 0; other < scene_.subjects.size(); ++other) {
       const auto object = find(other, *file, wait.object - file->start);
       if (!object) {
-        if (find_semaphore(scene_.subjects[other].image, *file) != nullptr) return;  // its part is not known
+        // The process uses the semaphore, but its object was not found. So it is not known whether it has the lock.
+        if (find_semaphore(scene_.subjects[other].image, *file) != nullptr) return;
         continue;
       }
       if (object->count < 0) is_released_elsewhere = true;
       if (object->count > 0) holders.push_back(other);
       objects.push_back(*object);
     }
-    // A process that is no subject may have acquired it.
+    // A process that is not among the subjects may have acquired the lock.
     const bool sees_all = std::ranges::all_of(wait.wakers, [&](const model::Waker& waker) {
       return std::ranges::any_of(scene_.subjects, [&](const Subject& one) { return one.image.pid == waker.pid; });
     });
@@ -135,7 +137,7 @@ class HolderSearch {
       wait.semaphore_use = model::SemaphoreUse::kCounts;
       return;
     }
-    // A lock may be released by a process that did not acquire it. Then the counts do not show who has it.
+    // A process may release a lock that it did not acquire. Then the counts do not show which process has the lock.
     if (is_released_elsewhere || holders.size() > 1) return;
     if (holders.empty()) {
       wait.semaphore_use = model::SemaphoreUse::kLockWithoutHolder;
@@ -160,7 +162,8 @@ class HolderSearch {
   }
 
   Scene& scene_;
-  std::uint64_t hint_ = 0;  // where the process that was looked at last has the object: a fork has it there, too
+  // SemLock::handle_address in the process that was looked at last. In a forked child it is the same as in its parent.
+  std::uint64_t hint_ = 0;
   std::uint64_t budget_ = files::kMaxSemaphoreSearchBytes;
 };
 
@@ -168,7 +171,7 @@ class HolderSearch {
 
 std::optional<SemLock> find_sem_lock(const image::Image& image, std::uint64_t semaphore, std::uint64_t hint,
                                      std::uint64_t& budget) {
-  // A fork has the object where its parent has it.
+  // In a forked child the object has the same address as in its parent.
   if (hint != 0) {
     if (const auto found = read_at(*image.memory, hint, semaphore)) return found->object;
   }

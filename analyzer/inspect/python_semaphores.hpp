@@ -16,19 +16,20 @@ namespace forksight::inspect {
 struct SemLock {
   std::uint64_t handle_address = 0;  // where the field `handle` is, in the process
   std::uint64_t thread = 0;          // pthread_self() of the thread that acquired it last
-  std::int32_t count = 0;            // acquired minus released, by this process, since it was forked
-  // It is an RLock, or a semaphore with at most one unit, so one process at most can have it.
+  // How often this process acquired the semaphore since it was forked, minus how often it released it.
+  std::int32_t count = 0;
+  // The object is an RLock, or a semaphore with at most one unit, so at most one process can have it.
   bool is_lock = false;
 };
 
-// The object for the semaphore at address `semaphore` of the process. `hint`: where the parent or a child has it, or 0.
-// `budget`: bytes of memory that may still be searched. nullopt: there is none, it was not found, or several objects
-// look alike.
+// Finds the object for the semaphore at address `semaphore` of the process. `hint`: SemLock::handle_address in the
+// parent or in a child, or 0. `budget`: bytes of memory that may still be searched. nullopt: there is no such object,
+// the budget was too small, or several objects look alike.
 std::optional<SemLock> find_sem_lock(const image::Image& image, std::uint64_t semaphore, std::uint64_t hint,
                                      std::uint64_t& budget);
 
-// Sets `semaphore_use` of each wait for a semaphore of multiprocessing that no process can end, and adds the holder to
-// its wakers.
+// For each wait for a semaphore of multiprocessing that is proven never to end: sets `semaphore_use`, if the objects of
+// the processes show it. If one process holds the semaphore as a lock, adds the holder to the wakers of the wait.
 void find_semaphore_holders(Scene& scene);
 
 }  // namespace forksight::inspect

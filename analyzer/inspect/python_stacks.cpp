@@ -47,8 +47,8 @@ void PythonStacks::splice_lines(std::size_t subject, model::Wait& wait) const {
   if (own != nullptr) model::splice_python(wait.stack, own->stack);
 }
 
-// A parked thread sleeps in a semaphore of its own, which shows nothing. The entry beside the semaphore shows what the
-// thread waits for, so `call` gets that instead.
+// A parked thread sleeps in a semaphore of its own. The semaphore does not show what the thread waits for, but the
+// entry beside it does. So `call` gets the object from that entry.
 void PythonStacks::note_parked_place(std::size_t subject, StuckCall& call) const {
   const auto layout = layouts_.find(subject);
   if (layout == layouts_.end() || call.kind != CallKind::kSemaphore) return;
@@ -60,7 +60,7 @@ void PythonStacks::note_parked_place(std::size_t subject, StuckCall& call) const
 }
 
 // A thread in Condition.wait and similar functions sleeps on a lock that it made for that wait, and that no other
-// thread ever held.
+// thread ever held. So this wait is not treated as a wait for a lock.
 void PythonStacks::note(std::size_t subject, const image::Thread& thread, StuckCall& call) const {
   note_parked_place(subject, call);
   const auto threads = threads_.find(subject);

@@ -15,9 +15,9 @@ class PythonStacks {
   PythonStacks(Scene& scene, std::vector<PythonLocals>* locals) : scene_(scene), locals_(locals) {}
 
   void read(std::size_t subject);
-  // Puts the Python lines in the place of the interpreter's own frames.
+  // Inserts the Python lines into the stack of the wait, before the interpreter's own frames.
   void splice_lines(std::size_t subject, model::Wait& wait) const;
-  // The same for a call. Also notes which lock of Python the call is for.
+  // The same for the stack of a call. Also notes for which lock of Python the call waits.
   void note(std::size_t subject, const image::Thread& thread, StuckCall& call) const;
 
  private:

@@ -71,7 +71,7 @@ model::LockId Scene::add_lock(std::size_t subject, std::uint64_t address, model:
 
 void Scene::tell_limits() {
   for (const auto& [subject, stacks] : stacks_) {
-    if (subjects[subject].is_idle) continue;  // no finding depends on its names
+    if (subjects[subject].is_idle) continue;  // no finding depends on the names of this process
     for (const std::string& limit : stacks->symbols().limits()) {
       if (std::ranges::find(model.limits, limit) == model.limits.end()) model.limits.push_back(limit);
     }

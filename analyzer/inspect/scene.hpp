@@ -15,7 +15,7 @@
 
 namespace forksight::inspect {
 
-// The facts about one thread, as far as it was looked at.
+// What is known about one thread.
 struct ThreadFacts {
   model::ThreadId id = 0;
   model::Stack stack;  // the whole stack; empty: not known
@@ -39,17 +39,17 @@ class Scene {
   const ThreadFacts* find_facts(std::size_t subject, std::int32_t tid) const;
   // Empty facts for a thread that the process does not have.
   const ThreadFacts& facts_of(std::size_t subject, std::int32_t tid) const;
-  // Does nothing if facts about the thread are known already.
+  // Does nothing if the facts about the thread are already known.
   void add_facts(std::size_t subject, std::int32_t tid, ThreadFacts facts);
 
   // True if the process is stuck itself; false if it only waits for another stuck process.
   bool is_stuck(std::size_t subject) const;
 
-  // A thread that is only known to have existed.
+  // Adds a thread of which it is only known that it existed.
   model::ThreadId unknown_thread(model::ProcessId process);
-  // The lock as the memory of the process shows it.
+  // Adds the lock, in the state that the memory of the process shows.
   model::LockId add_lock(std::size_t subject, std::uint64_t address, model::LockKind kind);
-  // Adds to the limits of the model which names could not be read, each sentence once.
+  // Adds to the limits of the model the sentences that say which names could not be read. Adds no sentence twice.
   void tell_limits();
 
  private:

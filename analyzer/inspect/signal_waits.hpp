@@ -1,4 +1,5 @@
-// Notes lost threads that wait for signals: threads of the parent that are in sigwait() or a similar call now.
+// Notes which lost threads wait for signals. These are threads of the parent that are in sigwait() or a similar call
+// now.
 #pragma once
 
 #include "inspect/scene.hpp"

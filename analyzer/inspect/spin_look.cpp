@@ -25,14 +25,15 @@ constexpr int kMostLooks = 120;
 constexpr std::chrono::seconds kLongest{6};
 constexpr std::uint64_t kTurn_ns = 5'000'000;
 constexpr std::uint64_t kProgress_ns = 500'000;
-// Between two looks, the words are read this often, with this time between two reads.
+// Between two looks, the words of the locks are read this often. kPace is the time between two reads.
 constexpr int kReadsALook = 25;
 constexpr std::chrono::milliseconds kPace{1};
-constexpr int kReadsInARow = 40;  // a lock that threads compete for is free only for moments
+// The words are read so often because a lock for which threads compete is free only for moments.
+constexpr int kReadsInARow = 40;
 constexpr std::size_t kMostSpinners = 16;
 // a loop that waits is small; a loop that computes is unrolled, or calls functions
 constexpr std::uint64_t kMostCode = 512;
-constexpr std::uint64_t kMostStack = 256;  // the loop may call pause or sched_yield
+constexpr std::uint64_t kMostStack = 256;  // a call in the loop, of pause or sched_yield, moves the stack pointer
 
 struct Range {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
@@ -50,12 +51,12 @@ struct Seen {
   Range code;
   Range stack;
   bool has_left = false;
-  int looks = 0;  // looks that count: the thread had run since the one before
+  int looks = 0;  // looks that count: the thread had run since the look before
   std::uint64_t ran_ns = 0;
 };
 
-// The processor time of a thread; in steps of a clock tick if the kernel does not count it exactly. 0: the thread has
-// ended.
+// Returns the processor time of a thread. It is a multiple of a clock tick if the kernel does not count it exactly. 0:
+// the thread has ended.
 std::uint64_t read_runtime_ns(std::int32_t pid, std::int32_t tid) {
   constexpr std::uint64_t kTick_ns = 10'000'000;  // USER_HZ is 100
   const std::string text = proc::read_file(proc::task_path(pid, tid, "schedstat")).text;
@@ -121,8 +122,8 @@ class Looks {
     }
   }
 
-  // All threads that wait for the same lock must have stayed in place. If one of them gets the lock, the lock is not
-  // lost.
+  // True if there is a lock for which all waiting threads have stayed in place. (If one of these threads gets the lock,
+  // the lock is not lost.) Also true if a thread for which no lock is known has stayed in place.
   bool any_stayed() const {
     return std::ranges::any_of(seen_, [&](const Seen& seen) {
       if (seen.spinner.word == 0) return has_stayed(seen);
@@ -131,8 +132,8 @@ class Looks {
     });
   }
 
-  // A lock may never be seen free although it is not lost: a thread may release it and always take it again before the
-  // others get it. So the lock counts as lost only if every running thread of the process waits for it.
+  // The looks may never see a lock free although it is not lost: a thread may release it and always take it again
+  // before the others get it. So the lock counts as lost only if every running thread of the process waits for it.
   bool any_is_lost(const std::vector<std::int32_t>& running) const {
     return std::ranges::any_of(seen_, [&](const Seen& seen) {
       if (seen.spinner.word == 0) return has_stayed(seen);
@@ -157,8 +158,8 @@ class Looks {
     return spinner.word == 0 ? std::nullopt : memory_.value<std::uint32_t>(spinner.word);
   }
 
-  // Stops the thread for a moment and notes where it is. A thread that has hardly run since the last look is still in
-  // the same place for that reason alone. So then the look does not count.
+  // Stops the thread for a moment and notes where it is. If the thread has hardly run since the last look, it could not
+  // have left its place, so the look does not count.
   void stop(Seen& seen) {
     const std::uint64_t ran = read_runtime_ns(copy_.pid, seen.spinner.tid);
     if (ran < seen.ran_ns + kProgress_ns) return;

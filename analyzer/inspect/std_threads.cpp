@@ -10,8 +10,9 @@ namespace {
 
 constexpr std::uint64_t kHeapWord = 8;
 
-// From "vtable for std::thread::_State_impl<std::thread::_Invoker<std::tuple<CALLABLE, ARGUMENTS...>>>+0x10" returns
-// "CALLABLE, ARGUMENTS...". Returns "" for any other symbol.
+// Returns the part "CALLABLE, ARGUMENTS..." of the symbol
+// "vtable for std::thread::_State_impl<std::thread::_Invoker<std::tuple<CALLABLE, ARGUMENTS...>>>+0x10".
+// Returns "" for any other symbol.
 std::string_view find_callable(std::string_view vtable) {
   constexpr std::string_view kBefore = "vtable for std::thread::_State_impl<std::thread::_Invoker<std::tuple<";
   constexpr std::string_view kAfter = ">>>";
@@ -20,9 +21,9 @@ std::string_view find_callable(std::string_view vtable) {
   return vtable.substr(kBefore.size(), end - kBefore.size());
 }
 
-// Returns how many bytes a piece of glibc's heap has for the program. The word before the piece tells its size. The
-// word before the next piece tells whether this piece is in use. Returns 0 for a piece that is not in use, and for
-// memory that is not of glibc's heap.
+// Returns how many bytes a piece of glibc's heap has for the program. The word before the piece has its size. The word
+// before the next piece shows whether this piece is in use. Returns 0 for a piece that is not in use or is larger than
+// 256 bytes, and for memory that is not of glibc's heap.
 std::uint64_t size_of_piece(const image::Image& image, std::uint64_t piece) {
   constexpr std::uint64_t kFlags = 7;
   constexpr std::uint64_t kInUse = 1;
@@ -34,8 +35,9 @@ std::uint64_t size_of_piece(const image::Image& image, std::uint64_t piece) {
   return next && (*next & kInUse) != 0 ? size - kHeapWord : 0;
 }
 
-// Finds the function whose address is in the tuple. The pointer to the vtable is at `state`, and the tuple follows it.
-// False if the tuple has no address of a function, or addresses of several functions.
+// A std::thread::_State begins with the pointer to its vtable, at `state`. A tuple of the callable and its arguments
+// follows. Finds the function whose address is in this tuple. False if the tuple has no address of a function, or
+// addresses of several functions.
 bool find_function(const image::Image& image, symbols::Symbolizer& symbolizer, std::uint64_t state,
                    symbols::CodeSymbol& out) {
   const std::uint64_t bytes = size_of_piece(image, state);

@@ -1,4 +1,4 @@
-// What a std::thread was to run, from the memory of a process that no longer has the thread.
+// Finds what a std::thread was to run, in the memory of a process that no longer has the thread.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace forksight::inspect {
 
-// libstdc++'s start routine gets a std::thread::_State, which is on the heap as long as the thread runs. Its type names
-// a lambda or functor; for a function or member function it contains the address. False: not known, as for most objects
-// of type std::function.
+// Finds the start function of a std::thread. libstdc++'s start routine gets a std::thread::_State, which is on the heap
+// as long as the thread runs. Its type names a lambda or functor. For a function or member function, it contains the
+// address. False: the function is not known, as for most objects of type std::function.
 bool find_std_thread_start(const image::Image& image, symbols::Symbolizer& symbolizer, std::uint64_t state,
                            symbols::CodeSymbol& out);
 

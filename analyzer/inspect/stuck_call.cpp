@@ -28,7 +28,7 @@ bool is_of_runtime(const model::Frame& frame) {
          name.starts_with("futex_abstimed_wait") || name == "syscall";
 }
 
-// Counts the innermost frames, up to the program's own code.
+// Counts the innermost frames that are not the program's own code.
 std::size_t count_runtime_frames(const model::Stack& stack) {
   const auto end = std::find_if_not(stack.frames.begin(), stack.frames.end(), is_of_runtime);
   return static_cast<std::size_t>(end - stack.frames.begin());
@@ -46,8 +46,8 @@ std::uint64_t object_of(CallKind kind, std::uint64_t word, std::uint32_t value, 
   constexpr std::uint64_t kWord = sizeof(std::uint32_t);
   const std::uint64_t second = word % 8 == 0 ? 0 : kWord;  // the second of two words
   const abi::ConditionLayout* const condition = abi::layout_of(libc.condition);
-  // A reader of a rwlock that lets a writer go first sleeps on the count of readers, which is the first word of the
-  // rwlock.
+  // A reader sleeps on the count of readers, the first word of the rwlock, if it waits behind a writer because the
+  // rwlock prefers writers.
   constexpr std::uint32_t kBehindWriter = abi::Rwlock::kWriteLocked | abi::Rwlock::kReadersWait;
   const bool is_count =
       (value & (kBehindWriter | abi::Rwlock::kWritePhase)) == kBehindWriter && value >> abi::Rwlock::kReaderShift != 0;
@@ -69,7 +69,7 @@ std::uint64_t object_of(CallKind kind, std::uint64_t word, std::uint32_t value, 
 }
 
 // The kind of the innermost call. Inside of pthread_cond_signal() and similar functions a thread may sleep on an inner
-// lock; then the innermost call shows that.
+// lock. Then the innermost call is the one for the inner lock.
 CallKind innermost_kind(const model::Stack& stack, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const CallKind kind = kind_of_function(public_name(stack.frames[i].function));
@@ -105,16 +105,16 @@ auto find_call(const model::Stack& stack, std::initializer_list<std::string_view
   });
 }
 
-// True if an atfork handler runs: code that is not libc's is on the stack further in than fork(). What fork() itself
-// does always ends.
+// True if an atfork handler runs: then the stack has a frame inside of fork() that is not of libc. If only frames of
+// libc are there, the result is false, because fork() itself always ends.
 bool is_in_fork_handler(const model::Stack& stack) {
   const auto fork = find_call(stack, {"fork", "libc_fork", "run_prefork_handlers", "run_postfork_handlers"});
   if (fork == stack.frames.end()) return false;
   return std::any_of(stack.frames.begin(), fork, [](const model::Frame& frame) { return !is_libc(frame.module); });
 }
 
-// Drops the frames inside of a parallel region, so that the stack begins where the program entered the region. Used for
-// a barrier, which the code of the region itself calls.
+// Drops the frames inside of a parallel region, so that the stack begins where the program entered the region. This
+// matters for a barrier, which the code of the region itself calls.
 void drop_region_body(model::Stack& stack) {
   auto& frames = stack.frames;
   if (frames.empty() || frames.front().function.find("._omp_fn.") == std::string::npos) return;
@@ -162,7 +162,8 @@ StuckCall recognise(const image::Thread& thread, const model::Stack& stack, cons
     drop_region_body(found.stack);
     return found;
   }
-  // libc has locks of several kinds and takes them by the same functions.
+  // libc waits for its inner locks in the same functions in which it waits for the locks of the program. So if the
+  // program called a libc function that takes such an inner lock, that function decides the kind.
   const bool waits_for_no_lock = found.word == 0 && thread.call && thread.call->in_syscall;
   if (count > 0 && !waits_for_no_lock) found.libc_call = called_function(stack, 0, count, callee);
   if (found.libc_call.locks != 0) found.kind = CallKind::kLibcCall;

@@ -1,5 +1,5 @@
-// Which call of libc or of a runtime a blocked thread is in, and the object of that call. Found from the stack and the
-// system call of the thread, with the layouts of glibc on x86-64 that forksight/abi/ describes.
+// Finds out which call of libc or of a runtime a blocked thread is in, and the object of that call. This is found from
+// the stack and the system call of the thread, with the layouts of glibc on x86-64 that forksight/abi/ describes.
 #pragma once
 
 #include <cstdint>
@@ -15,33 +15,34 @@ namespace forksight::inspect {
 
 struct StuckCall {
   CallKind kind = CallKind::kUnknown;
-  std::uint64_t word = 0;           // the futex word that it sleeps in; 0: none
+  std::uint64_t word = 0;           // the futex word in which it sleeps; 0: none
   std::uint32_t value = 0;          // the value that the word has while it sleeps
   std::uint64_t object = 0;         // address of the lock, condition variable...; 0: unknown, or none
   std::uint64_t owner_pointer = 0;  // kPythonLock: pthread_self() of the holder, if the lock records it; else 0
   std::string library;              // kParallel: path of the runtime
   model::LibcCall libc_call;        // kLibcCall
-  model::Stack stack;               // from the caller of that call outwards
+  model::Stack stack;               // begins with the caller of that call
   bool is_timed = false;
   bool is_private = false;  // according to the futex operation
-  bool is_in_fork = false;  // it called fork(), which has not returned: an atfork handler runs
-  bool is_in_exit = false;  // it called exit(), and an exit handler runs
+  bool is_in_fork = false;  // the thread called fork(), which has not returned, because an atfork handler runs
+  bool is_in_exit = false;  // the thread called exit(), and an exit handler runs
 };
 
-// The function that a frame calls, read from the code of the call. A function of libc may end by a jump to another
-// function, and then it is not on the stack itself.
+// Returns the name of the function that a frame calls, read from the code of the call. A function of libc may end by a
+// jump to another function, and then it is not on the stack itself.
 using CalleeOf = std::function<std::string(const model::Frame& caller)>;
 
 // Both arguments must outlive the result.
 CalleeOf make_callee_of(const image::Image& image, symbols::Symbolizer& symbolizer);
 
-// Finds the call of a thread with a stack. For a spinning thread, which is in no system call, it needs the registers.
+// Finds the call that a thread is in, from its stack and its system call. A spinning thread is in no system call. For
+// such a thread the registers are needed, too. If no call is recognised, the kind is kUnknown.
 StuckCall recognise(const image::Thread& thread, const model::Stack& stack, const CalleeOf& callee_of,
                     const abi::Libc& libc);
 
-// Finds only calls of libc functions that take locks which fork() does not reset, anywhere on the stack. If there are
-// several, returns the outermost one, because it holds its locks during the calls that it makes. If there is none, the
-// locks are 0.
+// Finds calls of libc functions that take locks which fork() does not reset, anywhere on the stack, and no other calls.
+// If there are several, returns the outermost one, because it holds its locks during the calls that it makes. If there
+// is none, the locks are 0.
 StuckCall recognise_outer_libc_call(const model::Stack& stack, const CalleeOf& callee_of);
 
 }  // namespace forksight::inspect

@@ -69,7 +69,7 @@ void add_stuck_handler(Scene& scene, std::size_t subject, const image::Thread& t
     wait.kind = wait_kind(call.kind);
     wait.object = call.object;
     wait.timed = call.is_timed;
-    // The first frame is the caller of that call. The frames of fork() and of its callers follow.
+    // `call.stack` begins with the caller of the call. The frames of fork() and of its callers follow.
     wait.stack = call.stack;
     scene.name_data(subject, call.object, wait.object_name, wait.object_module);
     std::int32_t owner = 0;

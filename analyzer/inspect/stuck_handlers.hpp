@@ -1,5 +1,5 @@
-// Adds an atfork handler that has not returned to the scene. Such a handler is recognised by the thread's stack: the
-// frame of fork() is on it, below the frames of the handler.
+// Adds to the scene an atfork handler that has not returned. The stack of its thread shows such a handler: the frames
+// of the handler are further in than the frame of fork().
 #pragma once
 
 #include <optional>

@@ -20,13 +20,14 @@ namespace forksight::libc {
 namespace {
 
 constexpr std::size_t kMostFileBytes = std::size_t{256} << 20U;
-constexpr std::size_t kMostCode = 64;  // bytes of a function that are searched, from its beginning
+constexpr std::size_t kMostCode = 64;  // the bytes at the beginning of a function that are searched
 
 using CodeBytes = std::span<const std::byte>;
 
 std::uint8_t byte_at(CodeBytes code, std::size_t at) { return static_cast<std::uint8_t>(code[at]); }
 
-// The address of the text that a function of this form returns: lea disp32(%rip), %rax; ret.
+// Returns the address of the text that a function returns. The function must have the form: lea disp32(%rip), %rax;
+// ret.
 std::optional<std::uint64_t> decode_returned_address(CodeBytes code, std::uint64_t address) {
   constexpr std::uint8_t kEndbr[] = {0xf3, 0x0f, 0x1e, 0xfa};
   const bool has_endbr = code.size() >= sizeof kEndbr && std::memcmp(code.data(), kEndbr, sizeof kEndbr) == 0;
@@ -51,8 +52,8 @@ bool has_test_for_waiters(CodeBytes code) {
   return false;
 }
 
-// The kind of condition variable, from the first word of its argument that the function reads by mov disp8(%rdi), %reg.
-// That word is __wrefs.
+// Returns the kind of condition variable that the function works on. The first word of the condition variable that the
+// function reads is __wrefs. The offset in that instruction, mov disp8(%rdi), %reg, shows the kind.
 abi::ConditionKind decode_first_word(CodeBytes code) {
   constexpr std::size_t kNear = 16;
   for (std::size_t i = 0; i + 3 <= code.size(); ++i) {
@@ -110,7 +111,7 @@ class LibcReader {
   }
 
   void note(std::string_view name, std::uint64_t address) {
-    // In a symbol table for debuggers the version is part of the name.
+    // In a symbol table for debuggers, the name contains the version.
     const std::string_view plain = name.substr(0, name.find('@'));
     if (plain == "gnu_get_libc_version") {
       const auto text = decode_returned_address(at(address, kMostCode), address);
@@ -124,8 +125,9 @@ class LibcReader {
     }
   }
 
-  // There are two versions of each of these functions. The older one, for programs from before 2003, first reads a
-  // pointer, which is not __wrefs, so the older version is not mistaken for the newer one.
+  // glibc has two versions of pthread_cond_signal() and of pthread_cond_broadcast(). The older one, for programs from
+  // before 2003, first reads a pointer. That pointer is not __wrefs, so the older version is not mistaken for the newer
+  // one.
   void note_kind(abi::ConditionKind& kind, std::uint64_t address) const {
     const abi::ConditionKind found = decode_first_word(at(address, kMostCode));
     if (found != abi::ConditionKind::kUnknown) kind = found;
@@ -135,11 +137,12 @@ class LibcReader {
     constexpr std::size_t kMostText = 16;
     const CodeBytes bytes = at(address, kMostText);
     char text[kMostText + 1] = {};
-    std::memcpy(text, bytes.data(), bytes.size());
+    // For no bytes, bytes.data() may be null, which memcpy() does not allow.
+    if (!bytes.empty()) std::memcpy(text, bytes.data(), bytes.size());
     return abi::parse_version(text);
   }
 
-  // Up to `count` bytes of the file that are mapped at `address`.
+  // Returns up to `count` bytes of the file that are mapped at `address`.
   CodeBytes at(std::uint64_t address, std::size_t count) const {
     std::size_t segments = 0;
     if (elf_getphdrnum(elf_, &segments) != 0) return {};

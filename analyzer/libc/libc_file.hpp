@@ -1,4 +1,5 @@
-// Which glibc an ELF file is, or was linked with, read from the file's own code. Nothing is run and nothing is guessed.
+// Finds out which glibc an ELF file is, or was linked with. This is read from the file's own code. Nothing is run and
+// nothing is guessed.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +16,10 @@ bool is_libc_name(std::string_view path);
 // The same for the library that has glibc's functions for threads up to 2.33: libpthread.so.0, or libpthread-2.31.so.
 bool is_libpthread_name(std::string_view path);
 
-// `elf`: the whole file, untrusted. The version is the text that gnu_get_libc_version() returns; in a statically linked
-// program it is nptl_version. The kind of condition variables is what pthread_cond_signal() and
-// pthread_cond_broadcast() read first. Up to glibc 2.33, these functions of libc only call those of libpthread. Then
-// libc does not show the kind, and libpthread shows the kind but not the version.
+// `elf`: the whole file, untrusted. The version is the text that gnu_get_libc_version() returns. In a statically linked
+// program it is nptl_version. The kind of condition variables is known from what pthread_cond_signal() and
+// pthread_cond_broadcast() read first. Up to glibc 2.33, these functions of libc only call those of libpthread. So libc
+// does not show the kind, and libpthread shows the kind but not the version.
 abi::Libc read_libc(std::span<const std::byte> elf);
 // The same for the file at `path`. If the file cannot be read, all members of the result are unknown. Results are
 // cached.

@@ -92,7 +92,7 @@ std::optional<LockState> decode_lock(model::LockKind kind, LockBytes memory, con
     case model::LockKind::kGuard:
       if (memory.size() < sizeof(std::uint64_t)) break;
       return held(abi::is_initialising(abi::load<std::uint64_t>(memory.data())));
-    case model::LockKind::kCustom: return held(true);  // only its annotations are known
+    case model::LockKind::kCustom: return held(true);  // known from the program's annotations, not from the bytes
     case model::LockKind::kPython: break;              // not a lock of libc
   }
   return std::nullopt;

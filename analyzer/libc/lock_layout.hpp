@@ -16,9 +16,9 @@ struct LockState {
   model::MutexType type = model::MutexType::kUnknown;
   bool robust = false;
   bool priority_inherit = false;
-  bool process_shared = false;  // false for robust mutexes, whose memory does not show it
-  std::int32_t owner = 0;       // tid; 0: the memory does not show it
-  std::uint32_t waiters = 0;    // for condition variables and barriers
+  bool process_shared = false;  // false for robust mutexes, because their memory does not show this
+  std::int32_t owner = 0;       // the tid of the owner; 0: the memory does not show it
+  std::uint32_t waiters = 0;    // how many threads wait at a condition variable or barrier
 
   // True if only a thread with the owner's tid can unlock the lock.
   bool checks_owner() const {
@@ -26,7 +26,8 @@ struct LockState {
   }
 };
 
-// nullopt: too few bytes, or a libc that is not known.
+// Decodes the bytes of a lock of this kind. nullopt: there are too few bytes, the libc is not known, or the lock is not
+// one of libc (kPython).
 std::optional<LockState> decode_lock(model::LockKind kind, std::span<const std::uint8_t> memory, const abi::Libc& libc);
 
 }  // namespace forksight::libc

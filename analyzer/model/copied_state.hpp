@@ -15,19 +15,19 @@ struct ArmedTimer {
   TimerKind kind = TimerKind::kReal;
   int signal = 0;
   std::uint64_t remaining_ns = 0;
-  std::uint64_t interval_ns = 0;  // 0: it would have expired once
+  std::uint64_t interval_ns = 0;  // 0: in the parent it expires only once
 };
 
 // kPosix: locks of fcntl() and lockf(), which belong to a process. The others belong to an open file, which a fork
 // shares.
 enum class FileLockKind { kPosix, kFlock, kOfd };
 enum class FileLockEvent {
-  kForeignUnlock,  // kPosix: a child, which has no such lock, unlocked what its parent has locked
+  kForeignUnlock,  // kPosix: a child unlocked what its parent has locked; the child has no such lock
   kReleased,       // a child released the lock, which its parent had until then
   kMissed,         // the process that took the lock releases it, but has already lost it
 };
 
-// What became of a file lock that was held at a fork.
+// What happened to a file lock that was held at a fork.
 struct FileLockUse {
   ForkId fork = 0;
   ProcessId process = 0;
@@ -37,12 +37,12 @@ struct FileLockUse {
   FileLockEvent event = FileLockEvent::kForeignUnlock;
   int fd = -1;
   std::string path;           // "" if it is not known
-  std::uint64_t start = 0;    // of the range
+  std::uint64_t start = 0;    // the first byte of the range
   std::uint64_t bytes = 0;    // 0: to the end of the file
   std::int32_t owner = 0;     // pid of the process that took the lock
   std::int32_t other = 0;     // kMissed: pid of a process with a lock that excludes this one; 0: none
   bool file_changed = false;  // kForeignUnlock: the file was written to after the fork
-  bool writer_known = false;  // the next two members are known: who has written to any file since the fork
+  bool writer_known = false;  // true: the next two members show who has written to any file since the fork
   bool child_wrote = false;
   bool parent_wrote = false;
   Stack stack;

@@ -9,7 +9,7 @@
 namespace forksight::model {
 
 enum class CudaIpcKind {
-  kExport,       // cuIpcGetMemHandle, successful
+  kExport,       // cuIpcGetMemHandle succeeded
   kOpen,         // cuIpcOpenMemHandle
   kClose,        // cuIpcCloseMemHandle
   kFree,         // cuMemFree of exported memory
@@ -23,12 +23,12 @@ struct CudaIpcCall {
   std::int32_t tid = 0;
   CudaIpcKind kind = CudaIpcKind::kExport;
   std::uint64_t handle = 0;   // a hash of the bytes of the handle; 0: not known
-  std::uint64_t address = 0;  // in the process
-  std::uint64_t bytes = 0;    // kOpen; 0: not known
+  std::uint64_t address = 0;  // of the memory, in the process
+  std::uint64_t bytes = 0;    // kOpen: the size of the memory; 0: not known
   std::uint64_t began_ns = 0;
   std::uint64_t ended_ns = 0;  // 0: the call has not returned
   std::uint64_t used_ns = 0;   // kOpen: when the memory was last copied from or to; 0: never
-  int result = 0;              // if the call returned
+  int result = 0;              // valid if the call has returned
   Stack stack;
 };
 

@@ -1,5 +1,5 @@
-// What has not happened but may: orders in which threads take locks, and locks that a child took by luck. Part of the
-// model: see model.hpp.
+// Hangs that have not happened but may: orders in which threads take locks, and locks that a child took only by luck,
+// because they were free at its fork. Part of the model: see model.hpp.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +11,30 @@
 
 namespace forksight::model {
 
-// When a thread lived, by a clock of its process that advances by one whenever a thread is made or joined. The moment
-// of a thread is the time of this clock when the thread began, or last made or joined another one. Moments of two
-// threads are comparable only through the births and joins between them (diagnose/precedence.hpp).
+// When a thread lived, by a clock of its process. The clock advances by one whenever a thread is made or joined. The
+// moment of a thread is the time of this clock when the thread began, or last made or joined another thread. Moments of
+// two threads are comparable only through the births and joins between them (diagnose/precedence.hpp).
 struct ThreadLife {
   ProcessId process = 0;
   std::optional<LifeId> creator;
-  std::uint64_t born = 0;        // the creator's moment, after it made this thread
-  std::optional<LifeId> joiner;  // none: not joined, or the joiner is not known
-  std::uint64_t joined = 0;      // the joiner's moment, after it joined this thread
-  bool is_followed = true;       // false: it may have been joined without a record
+  std::uint64_t born = 0;        // the creator's moment just after it made this thread
+  std::optional<LifeId> joiner;  // none: the thread was not joined, or the joiner is not known
+  std::uint64_t joined = 0;      // the joiner's moment just after it joined this thread
+  bool is_followed = true;       // false: the thread may have been joined without a record
 };
 
-// One of several locks that a thread holds. The number distinguishes it from another lock at the same address.
+// A lock in a LockOrder. Its number distinguishes it from a lock that is at the same address at another time.
 struct OrderedLock {
   std::uint64_t number = 0;
-  bool shared = false;  // to read
+  bool shared = false;  // held only to read
 };
 
 // A thread held one lock, waited for another one, and got it.
 struct LockOrder {
   LifeId life = 0;
   ThreadId thread = 0;
-  OrderedLock held_as;  // number 0: it held none, and took `taken`, which `queues`, to write
+  // Number 0: the thread held no lock. Then `queues` is set, and the thread took `taken` to write.
+  OrderedLock held_as;
   OrderedLock taken_as;
   LockId held = 0;
   LockId taken = 0;
@@ -59,14 +60,15 @@ struct RacyTouch {
   ProcessId process = 0;
   std::int32_t tid = 0;
   LockId lock = 0;
-  ThreadId holder = 0;  // of the parent's other threads, the one that held it longest
+  ThreadId holder = 0;  // the one of the parent's other threads that held the lock for the longest time
   Stack stack;
   Stack held_at;
-  double share = 0;               // the part of the window in which the parent's other threads held it: 0 to 1
-  std::vector<TimeSlice> slices;  // of that window, in the order of time
-  std::uint64_t window_ns = 0;    // from the time when the parent made its second thread to the fork
-  std::uint64_t times = 0;        // how often they took it
-  std::uint32_t threads = 0;      // the threads that took it and lived at the fork
+  double share = 0;               // the part of the window in which the parent's other threads held the lock: 0 to 1
+  std::vector<TimeSlice> slices;  // of that window, in order of time
+  // The window lasts from the moment when the parent made its second thread until the fork.
+  std::uint64_t window_ns = 0;
+  std::uint64_t times = 0;    // how often the parent's other threads took the lock in the window
+  std::uint32_t threads = 0;  // the number of threads that took the lock and lived at the fork
 };
 
 }  // namespace forksight::model

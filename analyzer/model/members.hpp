@@ -1,5 +1,5 @@
-// The members of a plain struct, for code that treats all structs of the model alike. No list of members is kept
-// anywhere, so a new member cannot be forgotten.
+// Visits the members of a plain struct, for code that treats all structs of the model alike. There is no list of
+// members that somebody would have to maintain, so a new member cannot be forgotten.
 #pragma once
 
 #include <cstddef>
@@ -157,8 +157,9 @@ void visit_all(Visit& visit, Members&... members) {
 
 }  // namespace detail
 
-// Calls visit(member) for each member of `value`, in the order of their declaration. A struct that has as many members
-// as the longest row takes n initialisers, but not n + 1. So the longest row that fits has the number of its members.
+// Calls visit(member) for each member of `value`, in the order of their declaration. The rows below are for structs
+// with 64 members, 63, and so on. A struct can be initialised with n values of {} only if it has at least n members. So
+// the first row that can initialise the struct is for its number of members.
 template <class T, class Visit>
 void for_each_member(T& value, Visit visit) {
   using Struct = std::remove_const_t<T>;

@@ -26,25 +26,26 @@ struct Thread {
   std::string name;
   std::int32_t creator_tid = 0;  // 0: unknown
   std::string start_routine;     // symbol of the function given to pthread_create, "" if unknown
-  std::string start_library;     // path of its module
-  std::string body;              // the outermost function of the program itself that it is in now; "" if unknown
+  std::string start_library;     // path of the module that contains this function
+  // the outermost function of the program itself in which the thread is now; "" if unknown
+  std::string body;
   Stack created_at;
   Owner owner = Owner::kUnknown;
   bool is_main = false;
-  bool has_ended = false;     // before a fork, while it held locks
+  bool has_ended = false;     // it ended before a fork, while it held locks
   std::uint64_t pointer = 0;  // pthread_self(), 0: unknown
 };
 
 // What a Python interpreter reports about one thread.
 struct PythonThread {
-  std::uint64_t pointer = 0;  // pthread_self(), which is that of the native Thread
+  std::uint64_t pointer = 0;  // pthread_self(); the native Thread has the same value
   Stack stack;
 };
 using PythonThreads = std::vector<PythonThread>;  // all at the same moment
 using PythonId = std::size_t;
 
-// Condition variables and barriers count as "held" by the threads that wait there. kPython: a PyMutex of CPython 3.13
-// or later, or what is built on it.
+// The threads that wait at a condition variable or barrier count as its holders. kPython: a PyMutex of CPython 3.13 or
+// later, or a lock that is built on one.
 enum class LockKind {
   kMutex,
   kRwlockRead,
@@ -66,7 +67,7 @@ struct Lock {
   bool priority_inherit = false;
   bool process_shared = false;
   std::string name;    // "cache_mu", "queue+0x40", "" if it is not in a module
-  std::string module;  // path of the module that holds it; "" for heap and stack
+  std::string module;  // path of the module that contains it; "" for heap and stack
   std::string place;   // for a lock without a name: "heap", "/dev/shm/queue+0x40"; "" if nothing is known
   std::string label;   // kCustom: what its annotations call this kind of lock; "" if nothing
 };
@@ -75,8 +76,8 @@ struct Lock {
 struct Held {
   LockId lock = 0;
   ThreadId holder = 0;
-  Stack acquired_at;  // may be empty, if the fork came between the lock and its record
-  Stack holder_now;   // where the holder is, if it is known to hold it still
+  Stack acquired_at;  // may be empty, if the fork came after the thread took the lock and before the shim recorded that
+  Stack holder_now;   // where the holder is now; empty: it is not known whether it still holds the lock
   bool by_forking_thread = false;
   // It is not known whether the fork lost the holder: a thread of the process itself may hold the lock, or a thread
   // that has ended may have left it locked.
@@ -91,14 +92,15 @@ enum class AwaitedKind { kCondition, kBarrier, kThread, kSemaphore, kFutex, kSig
 struct LostWait {
   ThreadId thread = 0;
   AwaitedKind kind = AwaitedKind::kCondition;
-  std::uint64_t object = 0;  // address; for a thread its tid, 0: unknown; for signals their set, bit 0 is signal 1
-  std::string name;          // "queue_cv"; "" if it is not in a module
+  // address; kThread: the tid, 0: unknown; kSignals: the set of signals, bit 0 is signal 1
+  std::uint64_t object = 0;
+  std::string name;  // "queue_cv"; "" if it is not in a module
 };
 
 // A libc function that takes locks which fork() does not reset in the child.
 struct LibcCall {
   std::string function;
-  std::uint64_t locks = 0;  // set of trace::LibcLock that it may take
+  std::uint64_t locks = 0;  // the set of trace::LibcLock that the function may take
 };
 
 // A thread was inside of the function of a LibcCall at a fork.
@@ -107,7 +109,7 @@ struct CallInFlight {
   ThreadId thread = 0;
   Stack called_at;
   bool by_forking_thread = false;
-  bool ended = false;  // the fork waited for it, so the child lost nothing of it
+  bool ended = false;  // the fork waited until the call ended, so the call did the child no harm
 };
 
 // A standard stream that another thread had locked at a fork.
@@ -120,8 +122,8 @@ struct LockedStream {
 // A fork waited for libc calls of other threads (--cure=quiesce-libc).
 struct Quiesced {
   std::uint64_t waited_ns = 0;
-  std::uint32_t waited_for = 0;  // threads
-  std::uint32_t left = 0;        // calls that had not returned when the time was up
+  std::uint32_t waited_for = 0;  // the number of threads
+  std::uint32_t left = 0;        // the number of calls that had not returned when the time was up
 };
 
 enum class RuntimeKind { kUnknown, kLibgomp, kLibomp, kLibiomp5 };
@@ -135,11 +137,12 @@ struct Pool {
   bool in_region = false;  // the fork happened inside of a parallel region, active or serialised
   bool rebuilds_itself = false;
   std::int32_t max_threads = -1;
-  std::uint32_t workers_before = 0;  // at the beginning of the fork, of the forking thread
-  std::uint32_t workers_lost = 0;    // after the prepare handlers: these do not exist in the child
-  std::uint64_t workers_total = 0;   // of all threads that started regions
-  std::vector<ThreadId> workers;     // those of workers_lost that are known
-  Stack made_at;                     // the region that made the pool
+  std::uint32_t workers_before = 0;  // workers of the forking thread's pool when the fork began
+  // those of them that existed after the prepare handlers: they do not exist in the child
+  std::uint32_t workers_lost = 0;
+  std::uint64_t workers_total = 0;  // workers of all threads that started regions
+  std::vector<ThreadId> workers;    // those of the lost workers that are known
+  Stack made_at;                    // where a worker of the pool was created
   std::optional<CureMethod> cure;
   CureResult cure_result = CureResult::kApplied;
 };
@@ -149,9 +152,10 @@ enum class CudaWay { kUnknown, kSymbol, kDlsym, kGetProcAddress };
 
 // The CUDA driver of a process, as it was at one fork.
 struct Cuda {
-  std::string library;               // path
-  bool is_initialised = false;       // by this process; with `was_lost`, by an ancestor of it
-  bool was_lost = false;             // before an earlier fork, so the forking process could not use it either
+  std::string library;          // path
+  bool is_initialised = false;  // by this process; if `was_lost`, by an ancestor of it
+  // initialised before an earlier fork, so the forking process could not use it either
+  bool was_lost = false;
   bool asked = false;                // devices and contexts are the driver's own answers at this fork
   int version = 0;                   // 12020 is 12.2, 0: unknown
   int devices = -1;                  // -1: unknown
@@ -159,7 +163,7 @@ struct Cuda {
   CudaWay init_way = CudaWay::kUnknown;
   std::int32_t init_tid = 0;  // 0: the first cuInit was not seen
   std::string init_thread;
-  Stack init_stack;  // its caller
+  Stack init_stack;  // of the caller of that cuInit
 };
 
 // MPI or UCX that was initialised when its process forked.
@@ -167,20 +171,21 @@ enum class MpiKind { kMpi, kUcx };
 struct Mpi {
   MpiKind kind = MpiKind::kMpi;
   std::string library;    // path, "" if it is not known
-  bool was_lost = false;  // initialised before an earlier fork, by an ancestor of the forking process
+  bool was_lost = false;  // initialised by an ancestor, before an earlier fork
 };
 
 // What became of the threads of one owner at one fork.
 enum class PoolState {
-  kLost,      // not in the child, and nothing in the child notices
-  kHandled,   // ended by its library's prepare handler, or never needed in the child
-  kRebuilds,  // not in the child; its library makes them anew there
+  kLost,      // they are not in the child, but their library counts on them there
+  kHandled,   // the prepare handler of their library ended them, or the child never needs them
+  kRebuilds,  // they are not in the child, but their library makes new ones there
 };
 struct ThreadPool {
   Owner owner = Owner::kUnknown;
-  std::string library;            // path; for std::thread and unknown owners: of the library that made them
-  std::vector<ThreadId> threads;  // after all prepare handlers, without the forking thread
-  std::uint32_t before = 0;       // when fork() was entered
+  // path; for std::thread and unknown owners: path of the library that made the threads
+  std::string library;
+  std::vector<ThreadId> threads;  // those that existed after all prepare handlers, without the forking thread
+  std::uint32_t before = 0;       // the number of threads when fork() was entered
   PoolState state = PoolState::kLost;
 };
 
@@ -189,7 +194,7 @@ enum class HandlerPhase { kPrepare, kParent, kChild };
 // What one call of pthread_atfork() registered.
 struct AtforkHandlers {
   std::string library;       // path of the library of the first handler
-  std::string functions[3];  // by phase; "" for none, or for one without a symbol
+  std::string functions[3];  // by phase; "" if there is none, or if it has no symbol
   bool has[3] = {};
 };
 
@@ -204,9 +209,9 @@ enum class HandlerWaitKind { kLock, kJoin, kCondition };
 struct HandlerWait {
   HandlerWaitKind kind = HandlerWaitKind::kLock;
   std::uint64_t object = 0;       // address
-  std::string object_name;        // of a lock or condition variable that is a global
-  std::string object_module;      // path of the module that holds it
-  std::optional<ThreadId> owner;  // holds the lock, or is to be joined
+  std::string object_name;        // only for a lock or condition variable that is a global
+  std::string object_module;      // path of the module that contains it
+  std::optional<ThreadId> owner;  // the thread that holds the lock, or that is to be joined
   Stack owner_stack;              // where it took the lock
   Stack stack;
   bool timed = false;
@@ -216,25 +221,25 @@ struct HandlerWait {
 // waits.
 struct HandlerHold {
   std::uint64_t object = 0;   // address
-  std::string object_name;    // of a lock that is a global
-  std::string object_module;  // path of the module that holds it
-  Stack taken_at;             // its first frame is right; the others may be missing
+  std::string object_name;    // only for a lock that is a global
+  std::string object_module;  // path of the module that contains it
+  Stack taken_at;             // the first frame is right; the others may be missing
 };
 
 // A handler that had been called and had not returned when the trace was read.
 struct HandlerRun {
   ProcessId process = 0;
   std::int32_t tid = 0;
-  std::optional<ForkId> fork;      // none while its prepare handlers run
-  std::optional<ThreadId> thread;  // the forking thread; none in a child
+  std::optional<ForkId> fork;      // none: a prepare handler runs, and no child exists yet
+  std::optional<ThreadId> thread;  // the forking thread; none if the handler runs in a child
   HandlerPhase phase = HandlerPhase::kPrepare;
   HandlerId handlers = 0;
-  std::uint32_t place = 0;     // 1: the first one that is called in this phase
-  std::uint32_t of = 0;        // the number of those with a function for this phase
+  std::uint32_t place = 0;     // 1: the handler is the first one that is called in this phase
+  std::uint32_t of = 0;        // the number of handlers that have a function for this phase
   std::uint64_t since_ns = 0;  // CLOCK_MONOTONIC
   Stack fork_stack;
   std::vector<HandlerWait> waits;  // waits that have not ended, oldest first
-  std::vector<HandlerHold> holds;  // kPrepare: at the time of the innermost of `waits`
+  std::vector<HandlerHold> holds;  // kPrepare: the locks that the thread held when the innermost of `waits` began
 };
 
 struct Fork {
@@ -247,33 +252,34 @@ struct Fork {
   std::vector<ThreadId> lost_threads;  // all threads of the parent except the forking one
   std::uint32_t unknown_threads = 0;   // lost threads about which nothing is known
   std::vector<LostWait> lost_waits;
-  // lived at the beginning of fork(), and ended before the last prepare handler returned
+  // threads that lived when fork() was entered, and ended before the last prepare handler returned
   std::vector<ThreadId> ended_in_prepare;
-  std::vector<ThreadPool> thread_pools;  // lost_threads and ended_in_prepare by owner
+  std::vector<ThreadPool> thread_pools;  // the threads of lost_threads and ended_in_prepare, by owner
   std::vector<HandlerTime> handlers;     // in order of registration
   std::vector<Held> held;
   std::vector<CallInFlight> calls;
-  std::vector<LockedStream> streams;  // of forks that bypassed the handlers
+  std::vector<LockedStream> streams;  // only for forks that bypassed the handlers
   std::optional<Quiesced> quiesced;
   std::vector<PoolId> pools;
-  std::optional<PythonId> python;  // where Python's threads were
+  std::optional<PythonId> python;  // the stacks of Python's threads at the fork
   std::optional<Cuda> cuda;        // none: no driver is loaded
-  std::vector<Mpi> mpi;            // one of each kind
+  std::vector<Mpi> mpi;            // at most one of each kind
   std::vector<ArmedTimer> timers;
   std::uint64_t prepare_ns = 0;
   std::uint64_t total_ns = 0;
   int error = 0;          // errno of a failed fork
-  bool bypassed = false;  // by _Fork() or clone(): no handler ran
+  bool bypassed = false;  // made by _Fork() or clone(): no handler ran
   bool by_clone = false;
-  bool by_syscall = false;   // by syscall(), with the number of fork or clone
-  bool is_inferred = false;  // from processes as they are now: the threads are the parent's present ones
+  bool by_syscall = false;  // made by syscall(), with the number of fork or clone
+  // The fork was inferred from processes as they are now. Its threads are the threads that the parent has now.
+  bool is_inferred = false;
   // The fork may have lost more than lost_threads and unknown_threads, because some threads may have ended since.
   bool may_have_lost_more = false;
-  bool is_parent_supposed = false;  // `process` is named by a core, which is wrong if the real parent had ended
+  bool is_parent_supposed = false;  // a core names `process` as the parent; this is wrong if the real parent had ended
 };
 
-// kFutexWait is no fault by itself. It shows what a child waits for, if only a signal handler or nothing at all can end
-// the wait.
+// kFutexWait is no fault by itself. It shows what a child waits for, if nothing can end the wait, or only a signal
+// handler.
 enum class TouchKind {
   kLock,
   kUnlockRefused,
@@ -290,7 +296,15 @@ enum class TouchKind {
 enum class SyncOperation { kNone, kDestroy, kSignal, kBroadcast, kWait };
 enum class TouchAction { kNone, kAborted, kRecovered, kGiven };
 
-// A forked process operates on something that its fork broke.
+// A thread whose stack has the address of a lock that does not record its holder. The thread may hold the lock, or may
+// only know it.
+struct LockReference {
+  ThreadId thread = 0;
+  bool is_own = false;  // a thread of the waiting process itself; else one that its fork left behind
+  Stack stack;          // from the function that refers to the lock outwards
+};
+
+// An operation of a forked process on something that the fork broke.
 struct Touch {
   ForkId fork = 0;
   ProcessId process = 0;
@@ -303,19 +317,25 @@ struct Touch {
   std::optional<std::size_t> in_flight;  // kLibcCall: index into Fork::calls
   LibcCall call;                         // kLibcCall: the function that the child called
   Stack stack;
-  std::uint32_t team = 0;                          // kParallel: the number of threads that the region would get
-  std::uint32_t clause = 0;                        // kParallel: its num_threads clause; 0: none
-  bool timed = false;                              // the call has a deadline
-  bool is_team_guess = false;                      // kParallel: the runtime may have chosen fewer threads (OMP_DYNAMIC)
-  bool by_owner = false;                           // matched only by the owner in the lock's memory
+  std::uint32_t team = 0;      // kParallel: the number of threads that the region would get
+  std::uint32_t clause = 0;    // kParallel: its num_threads clause; 0: none
+  bool timed = false;          // the call has a deadline
+  bool is_team_guess = false;  // kParallel: the runtime may have chosen fewer threads (OMP_DYNAMIC)
+  // no record of the fork names the holder, but the lock's memory names a lost thread as its owner
+  bool by_owner = false;
   SyncOperation operation = SyncOperation::kNone;  // kCondition, kBarrier
   bool is_stolen = false;                          // kCondition: the signal went to a waiter of the parent
-  bool cured = false;                              // a cure let it pass (kParallel, kLibcCall)
+  bool cured = false;                              // kParallel, kLibcCall: because of a cure, the operation did no harm
   std::uint64_t object = 0;                        // kFutexWait: address of the word; kTimerWait: the set of signals
   std::string object_name;                         // "ready", "queue+0x40"; "" if it is not in a module
   std::string object_module;                       // path of the module that has it; "" for heap and stack
-  std::uint32_t value = 0;                         // kFutexWait: of the word
-  bool has_handlers = false;                       // kFutexWait: a signal handler might end it
+  std::uint32_t value = 0;                         // kFutexWait: value of the word
+  bool has_handlers = false;                       // kFutexWait: a signal handler may end the wait
+  // kFutexWait, for a lock that does not record its holder: the address of the lock, the first few threads that refer to
+  // it, and the number of all of them
+  std::uint64_t awaited_lock = 0;
+  std::vector<LockReference> lock_references;
+  std::uint32_t lock_referrers = 0;
   bool returned = false;
   int result = 0;        // valid if returned
   std::string function;  // kCudaCall, kMpiCall: the called function
@@ -323,17 +343,17 @@ struct Touch {
 
 enum class Liveness {
   kUnknown,
-  kAwake,  // could go on
+  kAwake,  // it may continue
   kDead,   // proven: no task can wake any of its threads
-  // no task can wake it; only a signal handler could, its own or one of a process that it waits for
+  // no task can wake it, only a signal handler: one of the process itself, or one of a process for which it waits
   kDeadButForSignal,
   kSpinning,  // ran all the time without leaving the touch that it was in
-  kStalled,   // has been in an atfork handler, or in a wait for a timer, for long; not proven
+  kStalled,   // in an atfork handler, or in a wait for a timer, for long; it is not proven that this never ends
   kVictim,    // waits only for dead processes
   kEnded,
 };
 
-// A child that has ended, and that nobody has waited for yet.
+// A child that has ended, but whose parent has not waited for its end yet.
 struct Zombie {
   std::int32_t pid = 0;
   std::string name;
@@ -343,7 +363,7 @@ struct Zombie {
 struct Process {
   std::int32_t pid = 0;
   std::int32_t ppid = 0;
-  std::uint64_t start_ticks = 0;  // with pid: the identity. 0: unknown
+  std::uint64_t start_ticks = 0;  // identifies the process together with `pid`; 0: unknown
   std::string exe;
   std::vector<std::string> cmdline;
   std::string host;
@@ -352,34 +372,35 @@ struct Process {
   Liveness liveness = Liveness::kUnknown;
   std::uint64_t stuck_for_ms = 0;  // with kDead.., kSpinning, kVictim: how long this state has been seen
   std::vector<Wait> waits;
-  std::vector<Zombie> zombies;         // children of the process
+  std::vector<Zombie> zombies;         // among the children of the process
   bool has_reaped = false;             // it has waited for the end of a child
   std::optional<ProcessId> waits_for;  // kVictim: the process that it waits for
   std::string waits_via;               // kVictim: "wait4", "pipe" ...
-  std::optional<int> exit_status;      // as of wait(2)
-  bool killed_by_run = false;          // by `run`, because it hung
-  bool is_unreadable = false;          // `run` could not look at it, because the kernel refused
+  std::optional<int> exit_status;      // as wait(2) returns it
+  bool killed_by_run = false;          // `run` killed it because it hung
+  bool is_unreadable = false;          // `run` could not examine it, because the kernel refused
   std::uint64_t seen_ended_ns = 0;     // CLOCK_MONOTONIC when it was seen to have ended; 0: it was not
-  // pending signals that all its threads block and that lost threads took; bit 0 is signal 1
+  // pending signals that all its threads block, and for which only lost threads waited; bit 0 is signal 1
   std::uint64_t unheard_signals = 0;
-  // kDeadButForSignal: what could still end it: "a handler of SIGTERM". Empty: handlers that a core does not show, or
-  // Python's handler for Ctrl-C.
+  // kDeadButForSignal: what may still end its wait, for example "a handler of SIGTERM". Empty: it may be a handler that
+  // a core does not show, or Python's handler for Ctrl-C.
   std::vector<std::string> ways_out;
-  // A handler that could end its wait, or the wait of a process that it waits for, may run without a sender: because of
-  // a timer, or of a child that ends.
+  // A handler that could end its wait, or the wait of a process for which it waits, may run although nobody sends a
+  // signal: because of a timer, or because a child ends.
   bool may_be_timed_out = false;
-  std::uint64_t unheard_for_ms = 0;  // how long the first of `unheard_signals` has been pending, as far as was seen
-  std::optional<PythonId> python;    // its Python stacks, for which `run` asked when it was stuck
-  int python_signal = 0;             // signal by which it may be asked for them; 0: none
+  std::uint64_t unheard_for_ms = 0;  // how long the first of `unheard_signals` was seen to be pending
+  std::optional<PythonId> python;    // its Python stacks: read from its memory, or written because `run` asked for them
+  int python_signal = 0;             // the signal by which the process can be asked for its Python stacks; 0: none
   std::uint64_t shim_start = 0;      // where the shim is mapped according to its traces; 0: not known
-  bool has_execed = false;           // after its fork, so that it has lost what it had inherited
+  bool has_execed = false;           // it called exec after its fork, and so lost what it had inherited
   bool is_core = false;              // seen in a core file: it may no longer exist
-  // is_core: no file that it maps imports a function that sets a signal handler, such as sigaction(). False: it may
-  // have handlers, or that is not known.
+  // is_core: no file that the process maps imports a function that sets a signal handler, such as sigaction(). False:
+  // the process may have handlers, or this is not known.
   bool sets_no_handlers = false;
-  bool has_gaps = false;                 // records about it may be missing: no space, or a cut file
-  bool never_had_other_threads = false;  // its memory shows that it never had another thread: none ended, none was lost
-  // it stands for all ancestors of a forked process, none of which could be looked at
+  bool has_gaps = false;  // records about it may be missing: there was no space, or the file is cut
+  // Its memory shows that it never had another thread: none has ended, and none was lost.
+  bool never_had_other_threads = false;
+  // It stands for all ancestors of a forked process. None of them could be examined.
   bool is_some_ancestor = false;
 };
 
@@ -387,8 +408,8 @@ struct Process {
 struct VforkExit {
   ProcessId process = 0;  // the parent
   std::int32_t child = 0;
-  std::int32_t tid = 0;  // of the parent's thread that called vfork()
-  Stack stack;           // the child's
+  std::int32_t tid = 0;  // the parent's thread that called vfork()
+  Stack stack;           // of the child
 };
 
 struct Model {
@@ -406,7 +427,7 @@ struct Model {
   std::vector<Share> shares;
   std::vector<Draw> draws;
   std::vector<CudaIpcCall> cuda_ipc;
-  std::vector<FileLockUse> file_lock_uses;  // in the order of time
+  std::vector<FileLockUse> file_lock_uses;  // in order of time
   std::vector<ThreadLife> lives;
   std::vector<LockOrder> lock_orders;
   std::vector<RacyTouch> racy_touches;

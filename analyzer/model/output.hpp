@@ -15,8 +15,8 @@ namespace forksight::model {
 enum class FlushKind {
   kFlush,   // fflush()
   kClose,   // fclose()
-  kAtExit,  // the process ended by exit() or by returning from main, which flushes the rest
-  kGone,    // they were no longer in the stream when it was looked at
+  kAtExit,  // the process ended by exit() or by returning from main; both flush the stream
+  kGone,    // they were no longer in the stream when the shim looked at it
 };
 
 // A process wrote the bytes of an UnflushedOutput.
@@ -30,12 +30,12 @@ struct Flush {
 
 // Bytes that were in a stdio stream at a fork, and therefore in both processes after it.
 struct UnflushedOutput {
-  ForkId fork = 0;  // the first one
+  ForkId fork = 0;  // the first fork at which the stream had these bytes
   int fd = -1;
   int number = -1;             // 0, 1 or 2: stdin, stdout, stderr; -1: another stream
-  std::uint64_t bytes = 0;     // at that fork; the stream may have had more at later ones
-  std::string text;            // the first bytes
-  std::vector<Flush> flushes;  // in the order of time
+  std::uint64_t bytes = 0;     // at that fork; at later forks the stream may have had more
+  std::string text;            // the first of these bytes
+  std::vector<Flush> flushes;  // in order of time
 };
 
 }  // namespace forksight::model

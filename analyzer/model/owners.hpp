@@ -33,8 +33,8 @@ struct OwnerInfo {
   const char* fix;
 };
 
-std::span<const OwnerInfo> all_owners();  // without kUnknown
-const OwnerInfo& info_of(Owner owner);    // also for kUnknown
+std::span<const OwnerInfo> all_owners();  // without the row of kUnknown
+const OwnerInfo& info_of(Owner owner);    // kUnknown has a row, too
 
 // Finds the owner by the start routine, its library, and the stack that made the thread.
 Owner find_owner(const Thread& thread);
@@ -48,11 +48,12 @@ bool spins_for_team(Owner owner);
 // the innermost other library on the stack that made the thread.
 std::string_view find_owning_library(const Thread& thread);
 
-// What became of one pool of the fork. A trace lists the threads that existed after all prepare handlers. If a
-// library's prepare handler should have ended its pool, and the pool's threads are in that list, the pool is lost. An
-// inferred fork lists the parent's present threads instead. A library with such a handler has started its pool again
-// since the fork, so these threads do not show that the pool was lost. `handlers`: all handlers that a trace lists. If a
-// library needs a child handler to make its pool anew, and has none in that list, the pool is lost.
+// Returns what became of one pool of the fork, according to the fate that owners.def gives for its owner.
+// `pool.threads`: the threads that existed after all prepare handlers or, if the fork is inferred, that the parent has
+// now. `handlers`: all handlers that a trace lists. A pool without threads is handled. If a library's prepare handler
+// should have ended its pool, but the pool still had threads, the pool is lost. In an inferred fork, such a pool is
+// handled: the library has started the threads again since the fork. If a library needs a child handler to make its
+// pool anew, and a trace lists no such handler, the pool is lost.
 PoolState find_pool_state(const ThreadPool& pool, const Fork& fork, std::span<const AtforkHandlers> handlers);
 
 }  // namespace forksight::model

@@ -1,5 +1,5 @@
-// Open files that both sides of a fork use as if each side had them alone, and random numbers that both draw from one
-// state. Part of the model: see model.hpp.
+// Open files that both sides of a fork use as if each side alone had them, and random numbers that both sides draw from
+// the same state. Part of the model: see model.hpp.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,12 @@ namespace forksight::model {
 enum class ShareKind { kEpoll, kConnection };
 
 enum class ShareUseKind {
-  kRemoved,   // kEpoll: a descriptor that this process had not added
-  kMissed,    // kEpoll: the owner waits, has the file open, and gets no events of it any more
-  kSent,      // kConnection: by another process than the one that used it last
-  kReceived,  // kConnection: as kSent
+  kRemoved,  // kEpoll: the process removed a descriptor that it had not added
+  // kEpoll: the owner waits and still has the file open, but gets no events of the file any more
+  kMissed,
+  // kConnection: a process sent, but another process had used the connection last
+  kSent,
+  kReceived,  // kConnection: the same for receiving
 };
 
 struct ShareUse {
@@ -26,21 +28,21 @@ struct ShareUse {
   std::int32_t tid = 0;
   std::optional<ForkId> fork;  // the fork that made the process; none: the first process of its trace
   ShareUseKind kind = ShareUseKind::kRemoved;
-  bool owner_waits = false;  // kRemoved: the owner is in a wait at this instant, with the file open
-  bool under_lock = false;   // kSent, kReceived: while it held a lock that processes share
-  int target = -1;           // kRemoved, kMissed
+  bool owner_waits = false;  // kRemoved: at this moment the owner was in a wait, and had the file open
+  bool under_lock = false;   // kSent, kReceived: the process held a lock that processes share
+  int target = -1;           // kRemoved, kMissed: the descriptor
   std::string target_kind;   // "socket", "pipe", "file", "descriptor"
   Stack stack;
 };
 
-// An open file that a process had at a fork, so that all its forked children have it, too.
+// An open file that a process had at a fork. So all forked children of the process have it, too.
 struct Share {
-  ForkId fork = 0;  // the first one
+  ForkId fork = 0;  // the first fork at which the process had it
   ProcessId owner = 0;
   ShareKind kind = ShareKind::kEpoll;
   int fd = -1;
   std::string peer;            // kConnection: "10.0.0.7:5432", "/run/db.sock"; "" if unknown
-  std::vector<ShareUse> uses;  // in the order of time
+  std::vector<ShareUse> uses;  // in order of time
 };
 
 enum class Generator { kRandom, kDrand48 };

@@ -7,8 +7,8 @@
 
 namespace forksight::model {
 
-// Frame::function of a frame that the kernel made to call a signal handler. The frames outside of it were interrupted
-// by the signal.
+// The Frame::function of a frame that the kernel made in order to call a signal handler. The signal interrupted the
+// frames outside of it.
 inline constexpr char kSignalFrame[] = "<signal handler called>";
 
 struct Frame {
@@ -17,7 +17,7 @@ struct Frame {
   int line = 0;              // 0: unknown
   std::string module;        // path of the library or executable; "" if the address is in none
   std::uint64_t offset = 0;  // link-time address in the module
-  bool approximate = false;  // found by scanning, not by unwinding
+  bool approximate = false;  // found by scanning the stack, not by unwinding
   bool inlined = false;
   bool python = false;
 };

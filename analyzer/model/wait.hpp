@@ -26,10 +26,10 @@ enum class WaitKind {
   kSocketWrite,
   kFileLock,  // flock, or fcntl with F_SETLKW
   kEventfd,
-  kVfork,      // for its child to exec or to end
+  kVfork,      // until its child calls exec or ends
   kTraced,     // stopped by its tracer
   kFifoOpen,   // in open(), until another process opens the other end
-  kSemaphore,  // of System V: semop()
+  kSemaphore,  // of a System V set: semop()
   kSignal,     // pause(), sigsuspend(), sigwait()
 };
 
@@ -47,45 +47,50 @@ enum class FutexUse {
 struct Waker {
   std::int32_t pid = 0;
   std::int32_t tid = 0;  // 0: any thread of that process
-  std::int32_t fd = -1;  // the descriptor by which it could
+  std::int32_t fd = -1;  // the descriptor by which it could end the wait
   std::string via;       // "mutex", "join", "GIL", "wait4", "pipe", "socket", "flock" ...
 };
 
-// Two kinds of waker that could end a wait although the thread does not wait for them. As long as such a process can
-// run, the wait is not proven to last. Such a process is neither a cause of the wait nor a member of a ring.
+// Two values of Waker::via. Such a waker could end a wait although the thread does not wait for it. As long as such a
+// process can run, the wait is not proven to last. Such a process is neither a cause of the wait nor a member of a
+// ring.
 inline constexpr const char* kViaShutdown = "shutdown";     // it has the waiter's own end of the socket
 inline constexpr const char* kViaReceiving = "SCM_RIGHTS";  // it could take a descriptor out of a socket's queue
 
-// The process that holds a lock of Python's multiprocessing, as the counts of its own Python object say.
+// Waker::via of the process that holds a lock of Python's multiprocessing, according to the counts in its Python
+// object.
 inline constexpr const char* kViaSemaphoreLock = "semaphore lock";
 
 inline bool is_waited_for(const std::string& via) { return via != kViaShutdown && via != kViaReceiving; }
 
 enum class EnderKind {
-  kProcess,   // a process that has the other end, the lock or the memory, or that is awaited itself
+  // a process that has the other end, the lock or the memory, or whose end the thread waits for
+  kProcess,
   kTimer,     // time
   kSignal,    // a signal
   kAnybody,   // anybody, known or not, who opens the FIFO, types at the terminal ...
-  kContinue,  // whoever continues the thread, which is not asleep but was stopped or frozen
+  kContinue,  // whoever continues the thread: it is not asleep, but was stopped or frozen
 };
 
-// Who or what could end a wait, for people, and for rules that point at a suspect. It includes more than `wakers`, on
-// which proofs are based: time, signals, processes outside of the run. No proof uses it.
+// Who or what could end a wait. Reports show it, and rules use it to name a suspect. It includes more than `wakers`:
+// also time, signals, and processes outside of the run. Proofs use only `wakers`.
 struct Ender {
   EnderKind kind = EnderKind::kProcess;
   std::int32_t pid = 0;
   std::int32_t tid = 0;          // 0: any thread of that process
-  std::int32_t fd = -1;          // the descriptor by which it could
+  std::int32_t fd = -1;          // the descriptor by which it could end the wait
   std::string via;               // kProcess: as in Waker
   std::string command;           // kProcess: its command line, cut; "" if it cannot be read
   char state = '?';              // kProcess: state of that process or thread, as in /proc/PID/stat
-  bool is_frozen = false;        // kProcess: by its control group
+  bool is_frozen = false;        // kProcess: its control group is frozen
   bool may_have_written = true;  // kProcess: false: it has written nothing since it began
-  std::string what;  // the others: "a handler of SIGTERM", "whoever opens it for writing"; kContinue: the command
+  // all kinds except kProcess: "a handler of SIGTERM", "whoever opens it for writing"; kContinue: the command that
+  // continues the thread
+  std::string what;
   std::optional<std::uint64_t> in_ms;  // kTimer: the remaining time, if it is known
 };
 
-// The semaphore of a System V set that a thread waits for.
+// The semaphore of a System V set for which a thread waits.
 struct SemaphoreWait {
   std::int32_t set = 0;
   std::uint32_t number = 0;
@@ -96,12 +101,13 @@ struct SemaphoreWait {
   bool last_is_gone = false;  // that process no longer exists
 };
 
-// How a semaphore of Python's multiprocessing is used, as far as the Python objects for it show.
+// How processes use a semaphore of Python's multiprocessing, as far as their Python objects for it show.
 enum class SemaphoreUse {
   kUnknown,
-  kLockHeld,           // it is a lock, and one of the processes holds it: the waker by kViaSemaphoreLock
-  kLockWithoutHolder,  // it is a lock that is taken, and none of the processes holds it
-  kCounts,             // it counts units or events: no process holds it
+  // It is a lock, and one of the processes holds it. The waker with kViaSemaphoreLock is that process.
+  kLockHeld,
+  kLockWithoutHolder,  // it is a lock that is taken, but none of the processes holds it
+  kCounts,             // it counts units or events, so no process holds it
 };
 
 // What one thread of a process was seen to do, from outside.
@@ -110,39 +116,43 @@ struct Wait {
   std::string name;
   WaitKind kind = WaitKind::kUnknown;
   std::uint64_t object = 0;     // kFutex: address of the word; for a rwlock, address of the lock
-  std::int64_t target_pid = 0;  // kWaitChild: >0: that child, -1: any child
+  std::int64_t target_pid = 0;  // kWaitChild: >0: the pid of that child, -1: any child
   bool has_timeout = false;
   bool is_shared = false;             // kFutex: the word is in a shared mapping, or the operation is not private
   char state = '?';                   // /proc/PID/stat field 3
   FutexUse use = FutexUse::kUnknown;  // kFutex
-  // of a mutex, a GIL, or a rwlock held for writing: the tid of its owner; for a join: of the thread to be joined
+  // mutex, GIL, or rwlock that is held for writing: the tid of the owner; join: the tid of the thread to be joined
   std::int32_t owner = 0;
-  std::uint32_t readers = 0;  // of a rwlock
+  std::uint32_t readers = 0;  // for a rwlock: the number of readers that hold it
   MutexType mutex_type = MutexType::kUnknown;
-  bool owner_is_gone = false;  // no task has that tid any more
-  // of a mutex: `owner`, the first thread of a forked process, has held it since before the fork
+  bool owner_is_gone = false;  // no task has the tid `owner` any more
+  // mutex: `owner` is the first thread of a forked process, and has held the mutex since before the fork
   bool is_inherited = false;
-  std::int32_t fd = -1;           // if it waits for a descriptor
+  std::int32_t fd = -1;           // the descriptor for which the thread waits; -1: none
   std::string path;               // "pipe:[17]", "/run/a.lock"; for a shared word, the file that is mapped there
-  std::string object_name;        // of a word that is a global: "queue_mutex"
-  std::string object_module;      // path of the module that holds the word
+  std::string object_name;        // for a word that is a global: "queue_mutex"
+  std::string object_module;      // path of the module that contains the word
   std::uint64_t module_bias = 0;  // load address of that module
-  bool wakers_known = false;      // `wakers` are all that could end this wait, apart from signal handlers
+  bool wakers_known = false;      // `wakers` has all that could end this wait, except signal handlers
   std::vector<Waker> wakers;
-  bool is_stuck = false;                // proven: none of `wakers` will ever end it
-  bool may_be_cancelled = false;        // a running thread of the process may cancel it at any time, asynchronously
-  std::string call;                     // in words: "read", "a sleep"; "" if it was not looked up
-  std::string target;                   // the object that the call waits for, in words; "" if only the call is known
-  std::optional<std::uint64_t> for_ms;  // since the thread ran last
-  // who could end it; empty: nobody that forksight can see, or it was not looked up
+  bool is_stuck = false;  // proven: none of `wakers` will ever end this wait
+  // A running thread of the process may cancel this thread at any instruction.
+  bool may_be_cancelled = false;
+  std::string call;  // the call, in words: "read", "a sleep"; "" if it was not looked up
+  // the object for which the call waits, in words; "" if only the call is known
+  std::string target;
+  std::optional<std::uint64_t> for_ms;  // the time since the thread ran last
+  // who could end this wait; empty: nobody that forksight can see, or this was not looked up
   std::vector<Ender> enders;
   bool are_enders_known = false;  // `enders` were looked up
-  // signals that end it: waited for, or not blocked and with a handler; bit 0 is signal 1
+  // signals that end this wait: the thread waits for them, or does not block them and they have a handler; bit 0 is
+  // signal 1
   std::uint64_t woken_by = 0;
-  bool is_unlinked = false;                // kFifoOpen: the name is removed, so nobody can open it any more
+  bool is_unlinked = false;                // kFifoOpen: the name was removed, so nobody can open the FIFO any more
   std::optional<SemaphoreWait> semaphore;  // kSemaphore
-  SemaphoreUse semaphore_use = SemaphoreUse::kUnknown;  // kFutex: of a POSIX semaphore in shared memory
-  Stack stack;                                          // where the thread is, if that could be read
+  // kFutex: for a POSIX semaphore in shared memory
+  SemaphoreUse semaphore_use = SemaphoreUse::kUnknown;
+  Stack stack;  // where the thread is; empty if that could not be read
 };
 
 }  // namespace forksight::model

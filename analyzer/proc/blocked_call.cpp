@@ -21,7 +21,7 @@ namespace {
 
 enum class Names { kNothing, kPath, kPathAt, kDescriptor };
 
-// How the call names its file.
+// Returns how the call names its file.
 Names names_of(std::int64_t number) {
   switch (number) {
     case SYS_open:
@@ -54,7 +54,7 @@ std::string link_of(std::int32_t pid, std::int32_t fd) {
 
 bool is_of_mem(std::string_view path) { return path.starts_with("/proc/") && path.ends_with("/mem"); }
 
-// A file that may lie on any file system, and no pipe, socket or device.
+// True for a file that may lie on any file system. False for pipes, sockets and devices.
 bool is_file(std::string_view path) {
   if (is_of_mem(path)) return true;
   return path.starts_with('/') && !path.starts_with("/dev/") && !path.starts_with("/proc/") &&
@@ -71,7 +71,7 @@ std::string named_path(const Syscall& call, std::int32_t pid, std::int32_t tid) 
   return base == "/" ? base + name : base + "/" + name;
 }
 
-// The N of "/proc/N/..."; `otherwise` if the path is another one.
+// Returns the N of "/proc/N/..."; `otherwise` if the path does not have this form.
 std::int32_t process_of_path(std::string_view path, std::int32_t otherwise) {
   constexpr std::string_view kProc = "/proc/";
   std::int32_t number = 0;
@@ -93,7 +93,8 @@ files::DeadPlace place_of_mapping(const Mapping& mapping, std::int32_t pid) {
   return place;
 }
 
-// The call reads the memory of a process, and the page must come from a file.
+// For a call that reads /proc/PID/mem (`path`): returns the place of the file from which the page at `address` comes;
+// empty if the page comes from no file.
 std::vector<files::DeadPlace> places_of_memory(const std::string& path, std::uint64_t address) {
   const std::int32_t pid = process_of_path(path, 0);
   const std::vector<Mapping> mappings = read_mappings(pid);
@@ -103,8 +104,8 @@ std::vector<files::DeadPlace> places_of_memory(const std::string& path, std::uin
   return {place_of_mapping(*found, pid)};
 }
 
-// The thread waits for a page of a file that its process has mapped. forksight cannot see which file that is. The
-// candidates are all mapped files whose file system forksight itself has not mapped.
+// Returns the candidates for a thread that waits for a page of a mapped file. forksight cannot see which file that is.
+// The candidates are the mapped files on all file systems from which forksight itself has mapped nothing.
 std::vector<files::DeadPlace> places_of_page(std::int32_t pid) {
   std::set<std::string> known;
   for (const Mapping& mapping : read_mappings(::getpid())) known.insert(mapping.device);
@@ -139,7 +140,7 @@ std::string unescape(std::string_view text) {
   return plain;
 }
 
-// "0:53" to "00:35", as /proc/PID/maps has it.
+// Converts "0:53" to "00:35", the form that /proc/PID/maps uses.
 std::string device_of(std::string_view text) {
   unsigned major = 0;
   unsigned minor = 0;
@@ -197,8 +198,8 @@ std::vector<files::DeadPlace> find_places(const BlockedCall& blocked, std::int32
   } else {
     places.push_back(place_of_path(path, pid));
   }
-  // forksight itself needs the root file system, and could say nothing if it did not answer. If a call on it takes
-  // long, the disk is slow.
+  // The root file system is left out. forksight itself needs it, and could report nothing if it did not answer. If a
+  // call on it takes long, the disk is slow.
   std::erase_if(places, [](const files::DeadPlace& place) {
     return place.folder == "/" || (place.folder.empty() && place.device.empty());
   });

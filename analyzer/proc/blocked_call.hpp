@@ -1,5 +1,5 @@
-// Which call for a file a thread is blocked in, and on which file system. A call on a network mount whose server is
-// gone does not return. Everything here is read from /proc, which still answers then.
+// Tells in which call for a file a thread is blocked, and on which file system the file lies. A call on a network mount
+// whose server is gone does not return. Everything here is read from /proc, which still answers in that case.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,16 @@
 namespace forksight::proc {
 
 struct BlockedCall {
-  Syscall call;          // not in_syscall: the thread waits for a page of a mapped file
-  std::string identity;  // the same text as long as the thread has not left this call
+  Syscall call;          // if not in_syscall: the thread waits for a page of a mapped file
+  std::string identity;  // this text stays the same until the thread has left the call
 };
 
-// nullopt: the thread runs, or sleeps in a call that is not for a file.
+// Returns the call in which the thread is blocked. nullopt: the thread runs, or sleeps in a call that is not for a
+// file.
 std::optional<BlockedCall> find_blocked_call(std::int32_t pid, std::int32_t tid);
 
-// Finds the file systems that may be the reason. Leaves out the root file system, and those that cannot be identified.
+// Finds the file systems that may be the reason why the call does not return. Leaves out the root file system, and file
+// systems that forksight cannot identify.
 std::vector<files::DeadPlace> find_places(const BlockedCall& blocked, std::int32_t pid, std::int32_t tid);
 
 // The mount in `mountinfo` (the text of /proc/PID/mountinfo, see proc(5)) on which `path` lies. The folder of the

@@ -1,7 +1,7 @@
 // Tells which object a descriptor refers to (an end of a pipe, a socket, an eventfd, an open file), and which processes
 // have other descriptors of that object. A scan reads the descriptors of every process that forksight may read. It is
-// expensive: it needs a readlink for each descriptor. So it is made only if everything else about a process says that
-// the process is stuck, and only once for all objects in question.
+// expensive: it needs a readlink for each descriptor. So forksight makes a scan only if everything else about a process
+// says that the process is stuck, and makes only one scan for all objects in question.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace forksight::proc {
 
 enum class ObjectKind {
-  kOther,    // another object: something besides a process may end a wait for it. A terminal, a timer, a device ...
+  kOther,    // another object (a terminal, a timer, a device ...): not only processes may end a wait for it
   kPipe,     // "pipe:[17]"
   kSocket,   // "socket:[18]"
   kEventfd,  // "eventfd:3", with the number in fdinfo

@@ -31,7 +31,7 @@ std::optional<FileLock> parse_file_lock(std::string_view line);
 // Parses all lines of /proc/locks. Skips lines that it does not understand.
 std::vector<FileLock> parse_file_locks(std::string_view text);
 // Parses the "lock:" lines in the fdinfo of a descriptor. These are the locks on the file that belong to the open file
-// or to its process.
+// or to the process that has the descriptor.
 std::vector<FileLock> parse_held_locks(std::string_view fdinfo);
 
 // The lock that a thread asks for.

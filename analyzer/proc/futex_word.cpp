@@ -59,9 +59,9 @@ bool is_join(const ReadWord& read, const abi::ThreadLayout& layout, std::uint64_
   return true;
 }
 
-// The lock of a FILE is a recursive mutex with another layout. It names its owner by the address of that thread's
-// struct pthread, which contains its own address. The two halves of that address would look like the owner and the user
-// count of a mutex.
+// The lock of a FILE is a recursive mutex with another layout. It names its owner by the address of the struct pthread
+// of that thread. That struct contains its own address. The two halves of the address would look like the owner and the
+// user count of a mutex.
 bool is_stream(const ReadWord& read, const abi::ThreadLayout& layout, std::uint64_t word, std::uint32_t expected,
                FutexWord& found) {
   constexpr std::uint32_t kContended = 2;
@@ -71,8 +71,8 @@ bool is_stream(const ReadWord& read, const abi::ThreadLayout& layout, std::uint6
   if (read(lock->owner, 8) != lock->owner || read(lock->owner + abi::kSelfInThread, 8) != lock->owner) return false;
   const auto tid = read(lock->owner + layout.tid, 4);
   if (!tid) return false;
-  // The kernel clears this number when the thread ends, and pthread_join() sets it to -1. So the owner can no longer be
-  // named.
+  // The kernel clears the tid in the struct pthread when the thread ends, and pthread_join() sets it to -1. So the tid
+  // of an owner that has ended is not known.
   if (static_cast<std::int32_t>(*tid) <= 0) return true;
   found.use = model::FutexUse::kMutex;
   found.owner = static_cast<std::int32_t>(*tid);

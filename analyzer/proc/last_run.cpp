@@ -102,7 +102,8 @@ std::optional<std::chrono::milliseconds> time_since_run(std::int32_t pid, std::i
   const auto stat = parse_stat(read_file(task_path(pid, tid, "stat")).text);
   const auto now = ran && stat && stat->processor ? read_clock_of(*stat->processor) : std::nullopt;
   if (!now || *now < *ran) return std::nullopt;
-  // A thread that was never taken off a processor has `ran` 0. No thread can rest longer than it exists.
+  // A thread that was never taken off a processor has `ran` 0, so its `rest` means nothing. No thread can rest longer
+  // than it exists.
   const std::chrono::milliseconds age = find_age(stat->start_ticks);
   const std::chrono::milliseconds rest(static_cast<std::int64_t>(*now - *ran));
   if (*ran == 0 && rest > age) return std::nullopt;

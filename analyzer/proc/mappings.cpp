@@ -39,8 +39,8 @@ bool is_at_fixed_address(const ProcessMemory& memory, std::uint64_t start) {
          std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_type == ET_EXEC;
 }
 
-// The folder of the mapped file; "" if it cannot be found. If the process has its own mount namespace, the folder is
-// searched below the root of the process. It must then be in the file system of the mapped file.
+// Returns the folder of the mapped file; "" if it cannot be found. If the process has its own mount namespace, the
+// folder is searched below the root of the process. Then the folder must be in the file system of the mapped file.
 std::string folder_of(std::int32_t tid, const SharedPlace& place) {
   const std::string folder = place.path.substr(0, place.path.rfind('/'));
   if (read_link("/proc/self/ns/mnt") == read_link(proc_path(tid, "ns/mnt"))) return folder;
@@ -51,7 +51,7 @@ std::string folder_of(std::int32_t tid, const SharedPlace& place) {
                                                                                                   : std::string();
 }
 
-// The mappings of libc and of libpthread; null if there are none.
+// Returns the mappings of libc and of libpthread; null for a library that is not mapped.
 std::pair<const Mapping*, const Mapping*> find_libc_mappings(const std::vector<Mapping>& mappings) {
   const auto find_file = [&](bool (*has_the_name)(std::string_view)) -> const Mapping* {
     const auto found = std::ranges::find_if(mappings, [&](const Mapping& mapping) {
@@ -86,7 +86,8 @@ std::string name_of(const Mapping* mapping) {
   return mapping == nullptr ? "" : fmt::format("{} {} {}\n", mapping->device, mapping->inode, mapping->path);
 }
 
-// Two threads with the same files have the same libc. A static program is its own libc, so its own file counts.
+// Identifies the files that contain a process's libc: threads with the same files have the same libc. A static program
+// contains its libc, so its own file counts.
 std::string name_files(const std::vector<Mapping>& mappings) {
   const auto [shared, threads] = find_libc_mappings(mappings);
   if (shared != nullptr) return name_of(shared) + name_of(threads);
@@ -94,8 +95,8 @@ std::string name_files(const std::vector<Mapping>& mappings) {
   return first == mappings.end() ? "" : name_of(&*first);
 }
 
-// The other process may end before its file is read, or the parser may fail for a moment. If the file system does not
-// answer, each question takes ten seconds.
+// The other process may end before its file is read, or the parser may fail for a moment. But if the file system does
+// not answer, each attempt takes ten seconds.
 constexpr int kMostAttempts = 3;
 
 struct Asked {
@@ -104,7 +105,7 @@ struct Asked {
 };
 
 ParseLibc g_parser;
-std::map<std::string, Asked> g_asked;  // by the files
+std::map<std::string, Asked> g_asked;  // indexed by name_files()
 
 }  // namespace
 
@@ -150,8 +151,8 @@ std::optional<SharedPlace> find_shared_place(const std::vector<Mapping>& mapping
 
 bool is_closed_to_others(std::int32_t tid, const SharedPlace& place) {
   if (place.path == "/dev/zero (deleted)") return true;  // MAP_ANONYMOUS
-  // System V memory has a key, which the path does not show, so other processes may find it. Other processes may have a
-  // descriptor of a memfd.
+  // System V memory has a key, which the path does not show. So other processes may find the memory. And other
+  // processes may have a descriptor of a memfd.
   if (!place.path.ends_with(kDeleted) || place.path.starts_with("/SYSV") || place.path.starts_with("/memfd:"))
     return false;
   // sem_open() maps a file under a temporary name, links it to the final name, and removes the temporary name. So the

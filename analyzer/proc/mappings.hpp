@@ -14,13 +14,14 @@
 
 namespace forksight::proc {
 
-// All lines of /proc/TID/maps that are understood, in ascending order. `tid`: any living thread of the process.
+// Returns all lines of /proc/TID/maps that forksight understands, in ascending order. `tid`: any living thread of the
+// process.
 std::vector<Mapping> read_mappings(std::int32_t tid);
 
 const Mapping* find_mapping(const std::vector<Mapping>& mappings, std::uint64_t address);
 
-// The ELF file that contains the variable at `address`, found from the mappings around it. Its path is "" if there is
-// none. `memory` is the memory of the process that `mappings` come from.
+// The ELF file that contains the variable at `address`. It is found from the mappings around the address. `path` is ""
+// if there is no such file. `memory` is the memory of the process that `mappings` come from.
 struct WordModule {
   std::string path;
   std::uint64_t bias = 0;
@@ -29,9 +30,10 @@ WordModule find_module(const ProcessMemory& memory, const std::vector<Mapping>& 
 
 // The libc of the process of `tid`: the shared libc that it has mapped, or the libc that is linked into its program.
 abi::Libc libc_of(std::int32_t tid, const std::vector<Mapping>& mappings);
-// Lets another process parse these files: `parser` returns what libc_of() would return there. A process with rights
-// that the owner of the files lacks must not parse them itself. Empty: this process parses them. The answer of `parser`
-// is kept, by the files. If it does not know the version, it is asked again the next times, but three times in all.
+// Lets another process parse the files that contain a libc: `parser` returns what libc_of() would return in that
+// process. A process with rights that the owner of the files lacks must not parse them itself. If `parser` is empty,
+// this process parses them. libc_of() keeps the answer of `parser` for each set of files. If the answer has no version,
+// libc_of() asks again at later calls, but at most three times in all.
 using ParseLibc = std::function<abi::Libc(std::int32_t tid)>;
 void set_libc_parser(ParseLibc parser);
 
@@ -45,16 +47,16 @@ struct SharedPlace {
     return one.inode == other.inode && one.offset == other.offset && one.device == other.device;
   }
 };
-// nullopt: `address` is not in shared memory that can be identified.
+// Returns the place of the byte at `address`. nullopt: the byte is not in shared memory that can be identified.
 std::optional<SharedPlace> find_shared_place(const std::vector<Mapping>& mappings, std::uint64_t address);
-// True if no other process can map this memory, except a fork of a process that has it: the memory has no name, or its
-// name was removed. `tid`: a thread of a process that has it mapped.
+// True if no other process can map this memory, except a forked child of a process that has it. That is so if the
+// memory has no name, or if its name was removed. `tid`: a thread of a process that has it mapped.
 bool is_closed_to_others(std::int32_t tid, const SharedPlace& place);
 
 // The shared mappings of all processes that may be read, from one pass over them.
 class SharedMemory {
  public:
-  // If one of `must_read` cannot be read, every answer is unknown.
+  // If the mappings of one of `must_read` cannot be read, mappers() always returns nullopt.
   static SharedMemory read(const std::set<std::int32_t>& must_read);
   // The processes that have this byte mapped; nullopt if that is not known.
   std::optional<std::vector<std::int32_t>> mappers(const SharedPlace& place) const;

@@ -43,8 +43,8 @@ std::optional<std::int32_t> find_in_namespace_of(std::int32_t tid, std::int32_t 
 // that contains it.
 bool is_called(std::int32_t pid, std::int32_t own, std::uint32_t depth);
 
-// The process that has the number `own` in another pid namespace; 0: there is none, or there are several. For a user
-// who took a number from inside a container for a number of this namespace.
+// Returns the process that has the number `own` in another pid namespace; 0: there is none, or there are several. This
+// helps a user who gives a number from inside a container as if it belonged to this namespace.
 std::int32_t find_called(std::int32_t own);
 
 }  // namespace forksight::proc

@@ -1,6 +1,6 @@
-// Tells which processes are forksight's own. A verb that reads what other users control does so in a child process, and
-// the process that the user started waits for that child (guard/child.hpp). forksight must not count either of them
-// among the processes that it examines.
+// Tells which processes are forksight's own. A verb that reads data of other users does so in a child process, and the
+// process that the user started waits for that child (guard/child.hpp). forksight must not count either of them among
+// the processes that it examines.
 #pragma once
 
 #include <sys/types.h>

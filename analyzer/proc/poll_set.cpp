@@ -65,8 +65,8 @@ Descriptors read_epoll(const ThreadSample& thread) {
   if (!entries || entries->size() > kMost) return std::nullopt;
   std::vector<std::int32_t> fds;
   for (const EpollEntry& entry : *entries) {
-    // The file stays in the set as long as any process has it open, under any number. So the descriptor must still
-    // refer to the same inode.
+    // The epoll instance watches the file as long as any process has it open, under any descriptor. So this descriptor
+    // must still refer to the same inode.
     struct stat status {};
     if (files::stat_living(proc_path(thread.tid, "fd/" + std::to_string(entry.fd)), status) != 0) return std::nullopt;
     if (status.st_ino != entry.inode) return std::nullopt;

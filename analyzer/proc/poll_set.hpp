@@ -9,8 +9,8 @@
 
 namespace forksight::proc {
 
-// nullopt: the thread is in another call, or the descriptors cannot be read or are too many. With epoll_wait() also:
-// one of them no longer refers to the file that the epoll instance watches.
+// Returns these descriptors. nullopt: the thread is in another call, or the descriptors cannot be read or are too many.
+// For epoll_wait() also nullopt: one of the descriptors no longer refers to the file that the epoll instance watches.
 std::optional<std::vector<std::int32_t>> read_poll_set(const ThreadSample& thread);
 
 }  // namespace forksight::proc

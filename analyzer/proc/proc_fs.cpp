@@ -17,10 +17,11 @@ namespace forksight::proc {
 namespace {
 
 std::mutex g_failure_mutex;
-std::string g_failure;  // the first one
+std::string g_failure;  // the first failure
 std::uint64_t g_failures = 0;
 
-// Every user may list the processes. So if /proc itself cannot be listed, this is not for lack of rights.
+// True if the error shows a lack of resources or a failure of the device, and not a lack of rights. Every user may list
+// the processes, so each error from /proc itself counts.
 bool is_failure(const std::string& path, int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO || (error != 0 && path == "/proc");
 }

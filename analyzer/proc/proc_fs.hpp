@@ -59,8 +59,8 @@ std::string host_name();  // "" if the kernel does not show it
 // thread has ended while others go on. Then it is another thread, because the first thread's entries show neither.
 std::int32_t find_living_thread(std::int32_t pid);
 // True if no thread of the process lives. /proc still shows such a process until its parent has waited for it. The
-// process has no memory and no descriptors, but the kernel refuses users without privileges even the empty list of
-// them.
+// process has no memory and no descriptors. But if a user without privileges asks for them, the kernel refuses the
+// request instead of showing an empty list.
 bool has_ended(std::int32_t pid);
 std::string read_exe(std::int32_t pid);  // "" if it cannot be read; without " (deleted)"
 std::vector<std::string> read_cmdline(std::int32_t pid);

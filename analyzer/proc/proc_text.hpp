@@ -40,7 +40,7 @@ struct Stat {
   std::uint64_t start_ticks = 0;
   std::optional<std::uint32_t> processor;  // the processor that it last ran on
 };
-// PF_FORKNOEXEC: the process is a copy of its parent's memory.
+// PF_FORKNOEXEC: the process has not called exec, so its memory is a copy of its parent's memory.
 inline constexpr std::uint64_t kForkedWithoutExec = 0x40;
 inline constexpr std::uint64_t kExiting = 0x4;  // PF_EXITING
 std::optional<Stat> parse_stat(std::string_view text);
@@ -57,10 +57,10 @@ struct Status {
   std::uint64_t voluntary = 0;  // context switches
   std::uint64_t nonvoluntary = 0;
   std::int32_t own_tid = 0;  // the thread's number in its own pid namespace, which is the innermost one
-  // number of nested pid namespaces, from the one of /proc to the thread's own, both counted; 1: they are the same
+  // the number of nested pid namespaces, from that of /proc to that of the thread, both counted; 1: both are the same
   std::uint32_t ns_depth = 1;
 };
-// nullopt if one of the fields above is missing, because a proof needs them all. Only the last two may be missing.
+// nullopt if the text lacks a field, because a proof needs all fields. Only `own_tid` and `ns_depth` may be missing.
 std::optional<Status> parse_status(std::string_view text);
 // True if the thread has ended, is ending, or has a pending SIGKILL.
 bool is_ending(const Stat& stat, const Status& status);
@@ -73,7 +73,7 @@ struct Mapping {
   bool writable = false;
   bool executable = false;
   bool shared = false;
-  std::uint64_t offset = 0;  // of the mapping's start in the file
+  std::uint64_t offset = 0;  // the position of the mapping's start in the file
   std::string device;        // "fe:00"
   std::uint64_t inode = 0;   // 0: no file
   std::string path;
@@ -86,10 +86,10 @@ std::vector<std::int32_t> parse_pids(std::string_view text);
 // Parses /proc/PID/timers. Returns the signals that POSIX timers send; bit 0 is signal 1.
 std::uint64_t parse_timer_signals(std::string_view text);
 
-// "pipe:[123]" -> 123, "socket:[123]" -> 123
+// Returns the inode number in a link such as "pipe:[123]" or "socket:[123]".
 std::optional<std::uint64_t> parse_pipe_link(std::string_view link);
 std::optional<std::uint64_t> parse_socket_link(std::string_view link);
-// 123 -> "socket:[123]"
+// Returns the name of a socket in links, such as "socket:[123]" for inode 123.
 std::string name_socket(std::uint64_t inode);
 
 // Parses a decimal number; nullopt if there is other text.

@@ -27,7 +27,7 @@ bool runs_x86_64(std::int32_t tid) {
   const bool is_read =
       program && files::read_at(program.get(), 0, std::as_writable_bytes(std::span(&header, 1))) == sizeof header;
   if (!is_read) {
-    // The file cannot be read. Only a 64-bit program has memory above 4 GiB.
+    // If the file cannot be read, the mappings decide: only a 64-bit program has memory above 4 GiB.
     const std::vector<Mapping> mappings = read_mappings(tid);
     return std::ranges::any_of(mappings, [](const Mapping& one) { return one.start >> 32U != 0; });
   }
@@ -54,7 +54,7 @@ bool has_libc(const std::vector<Mapping>& mappings) {
 
 namespace {
 
-// The most memory that a process has ever had mapped at once, as /proc shows it to every user.
+// The largest size that the mapped memory of a process has ever had. /proc shows it to every user.
 struct Peak {
   bool is_readable = false;
   std::uint64_t kilobytes = 0;  // 0: the process has no memory
@@ -68,8 +68,9 @@ Peak read_peak(std::int32_t tid) {
   return {true, static_cast<std::uint64_t>(parse_decimal(field).value_or(0))};
 }
 
-// For a process whose memory the kernel does not compare. The peak belongs to the memory and never shrinks. So two
-// processes with one memory cannot have a different peak at the same moment. nullopt: the peak cannot be read.
+// For two processes whose memory the kernel refuses to compare: false if their peaks show that they do not share it.
+// The peak belongs to the memory and never shrinks. So two processes that share their memory cannot have different
+// peaks at the same moment. nullopt: a peak cannot be read.
 std::optional<bool> may_share(std::int32_t tid, std::int32_t other) {
   const Peak before = read_peak(tid);
   const Peak peak = read_peak(other);
@@ -83,7 +84,7 @@ std::optional<bool> may_share(std::int32_t tid, std::int32_t other) {
 MemorySharers::MemorySharers() {
   for (const std::int32_t pid : list_numbers("/proc").numbers) {
     char name = 0;
-    // A kernel thread has no memory and no program. The same is true for a first thread that has ended.
+    // Leaves out kernel threads, which have no memory and no program. A first thread that has ended no longer has them.
     const bool has_no_program = ::readlink(proc_path(pid, "exe").c_str(), &name, 1) < 0 && errno == ENOENT;
     if (!has_no_program) all_.push_back(pid);
   }
@@ -91,11 +92,11 @@ MemorySharers::MemorySharers() {
 
 Sharing MemorySharers::find(std::int32_t pid, std::int32_t tid, std::vector<std::int32_t>& sharers) {
   std::vector<std::int32_t> found;
-  bool is_hidden = false;  // of some process it is not known
+  bool is_hidden = false;  // for some process it is not known whether it shares the memory
   for (const std::int32_t other : all_) {
     if (other == pid) continue;
-    // The other process was compared with the first thread of this process. If that thread has ended (tid != pid), it
-    // had no memory, and the comparison is worthless.
+    // An earlier call compared the other process with the first thread of this process. If that thread has ended (tid
+    // != pid), it had no memory, and the comparison is worthless.
     const auto known = tid == pid ? found_.find(other) : found_.end();
     if (known != found_.end()) {
       if (std::ranges::find(known->second, pid) != known->second.end()) found.push_back(other);
@@ -103,8 +104,8 @@ Sharing MemorySharers::find(std::int32_t pid, std::int32_t tid, std::vector<std:
     }
     const long order = ::syscall(SYS_kcmp, tid, other, KCMP_VM, 0, 0);
     if (order == 0) found.push_back(other);
-    // EPERM: the other process has other rights. It may have got the memory first, and have changed its rights then.
-    // ESRCH: the other process has ended, or is a kernel thread.
+    // EPERM: the other process has other rights. It may share the memory and have changed its rights later. ESRCH: the
+    // other process has ended, or is a kernel thread.
     if (order < 0 && errno != EPERM && errno != ESRCH && errno != EACCES) return Sharing::kUnknown;
     if (order < 0 && errno != ESRCH) {
       const auto perhaps = may_share(tid, other);

@@ -34,7 +34,7 @@ class MemorySharers {
 
  private:
   std::vector<std::int32_t> all_;
-  // by pid: the sharers of each process whose answer is known
+  // maps the pid of each process whose answer is known to the processes that share its memory
   std::map<std::int32_t, std::vector<std::int32_t>> found_;
 };
 

@@ -13,15 +13,16 @@
 namespace forksight::proc {
 namespace {
 
-// Offsets in struct _gil_runtime_state. Its members are: the interval in microseconds, the last holder's thread state,
-// whether the GIL is taken, and how often it changed its thread. The condition variable and its mutex follow.
+// Offsets in struct _gil_runtime_state. The members of the struct are: the interval in microseconds, the thread state
+// of the last holder, whether the GIL is taken, and how often it went to another thread. The condition variable and its
+// mutex follow.
 constexpr std::uint64_t kHolder = 8;
 constexpr std::uint64_t kIsTaken = 16;
 constexpr std::uint64_t kCondition = 32;
 constexpr std::uint64_t kMutex = kCondition + abi::kConditionBytes;
 constexpr std::uint64_t kLongestInterval = 1ULL << 40U;
-// This many words of a PyThreadState are searched for its thread_id, which is pthread_self(). In the known versions,
-// thread_id has an offset from 136 to 176 bytes.
+// The number of words of a PyThreadState that are searched for its thread_id, which is pthread_self(). In the known
+// versions, thread_id has an offset from 136 to 176 bytes.
 constexpr std::uint64_t kSearchedWords = 64;
 
 bool is_taken_gil(const ReadWord& read, const abi::ConditionLayout& layout, std::uint64_t gil) {

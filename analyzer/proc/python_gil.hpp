@@ -19,7 +19,7 @@ namespace forksight::proc {
 
 struct GilWait {
   std::uint64_t gil = 0;    // address of its struct _gil_runtime_state
-  std::int32_t holder = 0;  // the tid of the thread that has it, as in that thread's struct pthread
+  std::int32_t holder = 0;  // the tid of the holder, as its struct pthread has it
 };
 
 // True if the system call may be one sleep of such a wait.
@@ -29,7 +29,7 @@ bool is_timed_private_wait(const Syscall& call);
 // GIL, or its layout is not the one of CPython 3.9 to 3.15. A pure function.
 std::optional<GilWait> find_gil_wait(const Syscall& call, abi::Version libc, const ReadWord& read);
 
-// True if the file name is that of a Python program or of libpython.
+// True if the file name is the name of a Python program or of libpython.
 bool is_python_file(std::string_view path);
 
 // True if `address` is in the variables of a CPython interpreter: in the data of a Python program or of libpython.

@@ -13,11 +13,11 @@
 namespace forksight::proc {
 namespace {
 
-// The table that is searched: struct { int tripped; PyObject *func; } Handlers[NSIG]
+// The table for which the memory is searched: struct { int tripped; PyObject *func; } Handlers[NSIG]
 constexpr std::size_t kEntryWords = 2;
 constexpr std::size_t kFunction = 1;
-constexpr std::size_t kTableWords = 32 * kEntryWords;  // the part that is examined
-constexpr std::uint64_t kMaxBytes = 16U << 20U;        // largest mapping that is searched
+constexpr std::size_t kTableWords = 32 * kEntryWords;  // the part of the table that is examined
+constexpr std::uint64_t kMaxBytes = 16U << 20U;        // the largest mapping that is searched
 constexpr std::uint64_t kMaxOfAll = 64U << 20U;        // a process may map the interpreter many thousand times
 
 std::uint64_t function_at(std::span<const std::uint64_t> table, int signal) {
@@ -57,9 +57,10 @@ bool is_default_handler(const ReadMemory& read, std::uint64_t object) {
   });
 }
 
-// A program may have begun with ignored signals, and a script may set a handler for each signal. Nobody can change
-// SIGKILL and SIGSTOP: both have the object for SIG_DFL, which is the number 0. There is no signal 0, so the function
-// of the first entry is null.
+// True if the words have what every table of handlers has in common: entries for SIGKILL and SIGSTOP that are the same
+// number, and a first entry without a function. The other entries may differ, because a program may have begun with
+// ignored signals, and a script may set a handler for each signal. But nobody can change SIGKILL and SIGSTOP: both have
+// the object for SIG_DFL, which is the number 0. There is no signal 0, so the function of the first entry is null.
 bool is_table(std::span<const std::uint64_t> table, const ReadMemory& read) {
   const std::uint64_t common = function_at(table, SIGKILL);
   if (common == 0 || common % kWord != 0 || function_at(table, SIGSTOP) != common || function_at(table, 0) != 0)
@@ -92,7 +93,8 @@ std::optional<bool> has_default_interrupt(std::int32_t tid) {
   std::uint64_t left = kMaxOfAll;
   for (std::size_t i = 0; i < mappings.size(); ++i) {
     const Mapping& mapping = mappings[i];
-    // Takes the data of the module. Its zeroed part (.bss) may be an anonymous mapping behind the file's mapping.
+    // Searches the data of the interpreter. The zeroed part of the data (.bss) may be an anonymous mapping behind the
+    // file's mapping.
     const bool follows =
         i > 0 && mapping.path.empty() && mappings[i - 1].end == mapping.start && is_interpreter(mappings[i - 1].path);
     const bool is_data = mapping.writable && !mapping.shared && (follows || is_interpreter(mapping.path));

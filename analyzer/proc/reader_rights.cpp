@@ -27,7 +27,8 @@
 namespace forksight::proc {
 namespace {
 
-// Numbers of system calls that the oldest supported headers lack (Linux 4.19). They are the same on all architectures.
+// Numbers of system calls that are missing in the oldest supported headers (Linux 4.19). They are the same on all
+// architectures.
 constexpr std::uint32_t kPidfdSendSignal = 424;
 constexpr std::uint32_t kIoUringSetup = 425;
 constexpr std::uint32_t kOpenTree = 428;
@@ -92,8 +93,8 @@ constexpr std::array kOfServer = {std::uint32_t{SYS_unlink}, std::uint32_t{SYS_m
 
 constexpr std::uint32_t kChanges = O_ACCMODE | O_CREAT | O_TRUNC;
 
-// The classic BPF program of the filter. Of an int argument it compares the low 32 bits, because the kernel uses no
-// others. Of a pointer or long it compares both halves.
+// The classic BPF program of the filter. It compares only the low 32 bits of an int argument, because the kernel uses
+// no others. It compares both halves of a pointer or long.
 class Filter {
  public:
   Filter() {

@@ -5,7 +5,7 @@
 namespace forksight::proc {
 
 struct ReaderNeeds {
-  // A debuginfod server is asked. This needs the network, and a cache of files.
+  // True if this process asks a debuginfod server. This needs the network, and a cache of files.
   bool is_server_asked = false;
 };
 
@@ -22,7 +22,7 @@ struct ReaderNeeds {
 // - ptrace() stops a thread, reads its registers, and lets it go on, also with a signal;
 // - pidfd_getfd() copies a descriptor of another process, which may be open for writing;
 // - setns() enters the network namespace of another process;
-// - the socket also closes connections of others, if the caller has the right to do that (CAP_NET_ADMIN).
+// - the NETLINK_SOCK_DIAG socket can also close connections of other processes, if the caller has CAP_NET_ADMIN.
 // Returns false if the kernel or an outer filter refuses the filter. Then the process keeps its rights.
 bool give_up_changing(const ReaderNeeds& needs);
 

@@ -19,12 +19,12 @@ struct SocketName {
 // namespace.
 std::optional<SocketName> find_socket_name(std::int32_t tid, std::uint64_t inode);
 
-// "TCP 127.0.0.1:80, listening", "TCP 10.0.0.1:4040 to 10.0.0.2:80", "UNIX /run/app.sock"
+// Returns text such as "TCP 127.0.0.1:80, listening", "TCP 10.0.0.1:4040 to 10.0.0.2:80" or "UNIX /run/app.sock".
 std::string describe_socket(const SocketName& name);
 
-// Parses the texts of /proc/net/tcp, udp, tcp6, udp6. Pure.
+// Parses the texts of /proc/net/tcp, udp, tcp6, udp6. A pure function.
 std::optional<SocketName> parse_inet_name(std::string_view table, std::string_view kind, std::uint64_t inode);
-// Parses the text of /proc/net/unix. Pure.
+// Parses the text of /proc/net/unix. A pure function.
 std::optional<SocketName> parse_unix_name(std::string_view table, std::uint64_t inode);
 
 }  // namespace forksight::proc

@@ -90,7 +90,7 @@ struct TcpLine {
   std::string local;  // address:port; an IPv4 address that the table has as IPv6 is written as IPv4
   std::string remote;
   std::string_view state;
-  bool has_unsent = false;     // it has bytes that were not sent, or not acknowledged
+  bool has_unsent = false;     // the socket has bytes that were not sent, or not acknowledged
   bool is_sent_again = false;  // the timer runs that will send unacknowledged bytes again
   std::uint64_t inode = 0;
 };

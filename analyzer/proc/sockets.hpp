@@ -27,9 +27,9 @@ std::optional<Peer> find_peer(std::int32_t tid, std::uint64_t inode);
 // unacknowledged data, or a limited sending rate. nullopt: the kernel does not let forksight ask.
 std::optional<bool> is_bound_to_time(std::int32_t pid, std::int32_t fd);
 
-// Parses the answer of NETLINK_SOCK_DIAG about one UNIX socket. Pure.
+// Parses the answer of NETLINK_SOCK_DIAG about one UNIX socket. A pure function.
 std::optional<std::uint64_t> parse_unix_peer(std::span<const std::byte> answer, std::uint64_t inode);
-// Parses the texts of /proc/net/tcp and tcp6. Pure.
+// Parses the texts of /proc/net/tcp and tcp6. A pure function.
 std::optional<Peer> parse_tcp_peer(std::string_view tcp, std::string_view tcp6, std::uint64_t inode);
 
 }  // namespace forksight::proc

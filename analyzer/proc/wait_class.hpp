@@ -8,18 +8,18 @@
 namespace forksight::proc {
 
 enum class WaitClass {
-  kAwakable,  // it runs, or time may wake it, or something that is not examined may wake it
+  kAwakable,  // the thread runs, or time may wake it, or something that is not examined may wake it
   // a futex wait without a timeout, with the PRIVATE flag: only threads of its own address space can wake it
   kPrivateFutex,
-  kPlainFutex,  // a futex wait without a timeout and without the flag: the same, if the word is in a private mapping
+  kPlainFutex,  // as above, but without the flag: the same holds if the word is in a private mapping
   kChild,       // wait4, waitid
   kRead,        // read(), recv() and similar calls on a descriptor
   kWrite,       // write(), send() and similar calls on a descriptor
   kPoll,        // poll, select, epoll_wait without a timeout
   kFileLock,    // flock(), fcntl(F_SETLKW)
-  kVfork,       // it waits for a vfork child, which shares its memory
+  kVfork,       // the thread waits for a vfork child, which shares its memory
   kTraced,      // stopped until its tracer lets it go on
-  kEnded,       // it has ended: it wakes nobody and waits for nothing
+  kEnded,       // the thread has ended: it wakes nobody and waits for nothing
 };
 
 struct WaitTarget {
@@ -32,7 +32,7 @@ struct WaitTarget {
 };
 
 WaitTarget classify(const ThreadSample& thread);
-// poll, select, epoll_wait and their variants, with or without a timeout.
+// True for poll, select, epoll_wait and their variants, with or without a timeout.
 bool is_poll(const Syscall& call);
 // True if the call ends at a set time, whatever others do.
 bool has_timeout(const Syscall& call);

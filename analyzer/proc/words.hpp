@@ -1,4 +1,4 @@
-// Splits the texts of /proc into lines, words and numbers. For the files of this folder.
+// Splits the texts of /proc into lines, words and numbers. Only the files of this folder use these functions.
 #pragma once
 
 #include <algorithm>

@@ -19,7 +19,7 @@
 namespace forksight::render {
 namespace {
 
-// Keeps the order in which members are written: people read the first members first.
+// Keeps the order in which members are written, because people read the first members first.
 using Written = nlohmann::ordered_json;
 using Read = nlohmann::json;
 
@@ -32,8 +32,8 @@ constexpr int kMaxEnumerators = 64;
 template <class Object, class Struct>
 concept Of = std::same_as<std::remove_const_t<Object>, Struct>;
 
-// The members of each structure. A function here calls its visitor with each member and the member's name, for writing
-// and for reading.
+// These functions list the members of each structure, for writing and for reading. They call the visitor with each
+// member and its name.
 
 template <class Visitor, Of<model::Frame> Frame>
 void visit_members(Visitor& visit, Frame& frame) {
@@ -47,7 +47,7 @@ void visit_members(Visitor& visit, Frame& frame) {
   visit("python", frame.python);
 }
 
-// What distinguishes one process from another.
+// The members that distinguish a process from others.
 template <class Visitor, Of<model::Process> Process>
 void visit_identity(Visitor& visit, Process& process) {
   visit("pid", process.pid);
@@ -321,7 +321,7 @@ ToldFindings read_document(const Read& json, std::string_view schema) {
   for (const Read& item : Reader::list_of(document.member("findings"), "findings")) {
     Finding& finding = told.findings.emplace_back();
     Reader reader(item, ids);
-    reader("outcome", finding.outcome);  // the outcome says what the member for `harm` is called
+    reader("outcome", finding.outcome);  // the name of the member for `harm` depends on the outcome
     visit_members(reader, finding);
     if (finding.harm == Certainty::kUnknown) throw Malformed{"a finding that claims nothing"};
   }
@@ -339,7 +339,7 @@ Written finding_to_json(const Finding& finding, const std::vector<model::Process
 }
 
 std::string document_text(const Written& document) {
-  // Names may be any bytes. Bytes that are not UTF-8 are replaced and cause no error.
+  // Names may contain any bytes. Bytes that are not UTF-8 are replaced and cause no error.
   return escape_json_controls(document.dump(2, ' ', false, Written::error_handler_t::replace)) + '\n';
 }
 

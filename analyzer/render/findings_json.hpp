@@ -1,5 +1,5 @@
-// Findings as JSON, and JSON as findings. Only this file knows the members; docs/report.schema.json describes them for
-// others.
+// Writes findings as JSON, and reads them from JSON. Only this file contains the names of the members.
+// docs/report.schema.json describes the members for users.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -23,15 +23,15 @@ nlohmann::ordered_json process_to_json(const model::Process& process);
 nlohmann::ordered_json stack_to_json(const model::Stack& stack);
 nlohmann::ordered_json finding_to_json(const Finding& finding, const std::vector<model::Process>& processes);
 
-// A document that has only findings and their processes.
+// Returns a document that has only findings and their processes.
 std::string tell_findings(std::string_view schema, const ToldFindings& told);
 
-// Always UTF-8, whatever bytes the names had; ends with a newline.
+// Returns the document as text. The text is UTF-8, no matter which bytes the names contain, and ends with a newline.
 std::string document_text(const nlohmann::ordered_json& document);
 
-// Reads findings, also out of a report. The text is hostile input: sizes, types and words are checked. Other members of
-// the document are ignored. Finding::may_be_intended is not in the text: the program that wrote the findings has left
-// such findings out.
+// Reads findings, also from a report. The text is hostile input: sizes, types and words are checked. Other members of
+// the document are ignored. The text has no member for Finding::may_be_intended: the program that wrote the text has
+// left out such findings.
 Result<ToldFindings> read_findings(std::string_view schema, std::string_view text);
 
 }  // namespace forksight::render

@@ -10,7 +10,7 @@
 namespace forksight::render {
 namespace {
 
-// Escapes the characters that the runner would take for the end of a value or of a line.
+// Escapes the characters that have a meaning for the runner: "%", and in a property also ":" and ",".
 std::string escape(std::string_view text, bool is_property) {
   std::string escaped;
   for (const char one : printable(text)) {
@@ -22,8 +22,8 @@ std::string escape(std::string_view text, bool is_property) {
 
 namespace fs = std::filesystem;
 
-// Finds a file with a relative name in the working directory or the workspace. Empty if it is in neither: it may be the
-// source of a library that was compiled elsewhere.
+// Finds a file with a relative name in the working directory or the workspace. Empty if it is in neither of them: the
+// file may be the source of a library that was compiled elsewhere.
 fs::path find_file(const std::string& file, const Sources& sources) {
   if (fs::path(file).is_absolute()) return file;
   std::error_code ignored;
@@ -33,7 +33,7 @@ fs::path find_file(const std::string& file, const Sources& sources) {
   return {};
 }
 
-// The file's name in the workspace; "" if it is outside of it.
+// Returns the file's name relative to the workspace; "" if the file is outside of the workspace.
 std::string find_source(const std::string& file, const Sources& sources) {
   if (file.empty()) return {};
   const fs::path inside = find_file(file, sources).lexically_normal().lexically_relative(sources.workspace);
@@ -74,7 +74,7 @@ std::string render_step_summary(std::string_view headline, std::string_view text
   std::string section = fmt::format("### forksight: {}\n", printable(headline));
   const bool is_cut = text.size() > kMostSummary;
   if (is_cut) text = text.substr(0, text.rfind('\n', kMostSummary) + 1);
-  // Four blanks begin a block of code in Markdown, whatever the text contains.
+  // In Markdown, a line that begins with four blanks is code, no matter what it contains.
   for (std::size_t start = 0; start < text.size();) {
     const std::size_t end = std::min(text.find('\n', start), text.size());
     section += fmt::format("{}    {}\n", start == 0 ? "\n" : "", printable(text.substr(start, end - start)));

@@ -11,23 +11,24 @@
 
 namespace forksight::render {
 
-// Absolute folders. GitHub shows an annotation only for files of the workspace. File names may be relative to either
-// folder.
+// Absolute folders with sources. GitHub shows an annotation only for files of the workspace. File names may be relative
+// to either folder.
 struct Sources {
   std::filesystem::path workspace;
   std::filesystem::path cwd;
 };
 
-// A workflow command of GitHub for each finding. Its place is the innermost line of the finding's stack whose file is
-// in the workspace, or else such a line of the culprit's stack. Without such a line the annotation has no place.
+// Returns a workflow command of GitHub for each finding. The annotation gets the place of the innermost frame of the
+// finding's stack whose file is in the workspace. If there is no such frame, the culprit's stack is searched in the
+// same way. If it has none either, the annotation has no place.
 std::string render_annotations(const std::vector<Finding>& findings, const Sources& sources);
-// An error without a place.
+// Returns a workflow command for an error without a place.
 std::string render_annotation(std::string_view sentence);
 
 // GitHub drops the summaries of a step if they are longer than 1024 KiB together.
 inline constexpr std::size_t kMostSummary = std::size_t{256} * 1024;
 
-// A section for a step summary, in Markdown. `text` is shown unchanged, and cut at kMostSummary.
+// A section for a step summary, in Markdown. `text` is shown as code, and cut at kMostSummary.
 std::string render_step_summary(std::string_view headline, std::string_view text);
 
 enum class JobState {

@@ -1,4 +1,4 @@
-// The report for machines: docs/report.schema.json describes it.
+// Writes the report for machines. docs/report.schema.json describes it.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace forksight::render {
 
 inline constexpr char kReportSchema[] = "forksight-report/2";
 
-// Always UTF-8, whatever bytes the names had; ends with a newline.
+// Returns the report as JSON. The text is UTF-8, no matter which bytes the names contain, and ends with a newline.
 std::string render_json(const model::Model& model, const std::vector<Finding>& findings);
 
 }  // namespace forksight::render

@@ -1,4 +1,4 @@
-// Links from text to files, as terminals understand them (OSC 8).
+// Writes links from text to files, in the form that terminals understand (OSC 8).
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace forksight::render {
 
-// "file://host/a/b%20c": every byte but letters, digits and "-._~/" is encoded, so that no path can end the escape
-// sequence that contains it. "" if the path is not absolute.
+// Returns a URI like "file://host/a/b%20c". Every byte except letters, digits and "-._~/" is encoded, so that no path
+// can end the escape sequence that contains it. "" if the path is not absolute.
 std::string file_uri(std::string_view host, std::string_view path);
 
 std::string link_start(std::string_view uri);

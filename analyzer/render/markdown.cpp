@@ -12,7 +12,7 @@ constexpr std::size_t kBulletIndent = 2;
 constexpr std::size_t kCellIndent = 4;
 constexpr std::size_t kCodeIndent = 4;
 
-// "[name](address)" becomes "name"; "**" goes away.
+// Replaces "[name](address)" by "name", and removes "**".
 std::string strip_inline(std::string_view text) {
   std::string result;
   bool is_code = false;
@@ -41,7 +41,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(' ') + 1 - first);
 }
 
-// "| a | b |" has two cells.
+// Splits a row of a table into its cells. "| a | b |" has two cells.
 std::vector<std::string> read_cells(std::string_view line) {
   std::vector<std::string> cells;
   std::string cell;
@@ -132,7 +132,7 @@ class Layout {
   bool is_code_ = false;
   bool is_item_ = false;
   std::string block_;
-  std::optional<std::vector<std::string>> columns_;  // of the table that is being read
+  std::optional<std::vector<std::string>> columns_;  // headings of the table that is being read
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A page of the documentation, laid out for a terminal.
+// Lays out a page of the documentation for a terminal.
 #pragma once
 
 #include <string>
@@ -9,8 +9,9 @@
 namespace forksight::render {
 
 // Reads the parts of Markdown that the pages use: headings, paragraphs, lists, blocks of code, tables, bold words and
-// links. Text is wrapped, and code is not. A row of a table becomes an item: its first cell, then a paragraph for each
-// further cell that is not empty, with the name of its column. A link becomes its text.
+// links. Text is wrapped; code is not wrapped. A row of a table becomes an item. The item begins with the first cell.
+// Each further cell that is not empty becomes a paragraph, which begins with the name of the cell's column. A link
+// becomes its text.
 std::string render_markdown(std::string_view text, const Paper& paper);
 
 }  // namespace forksight::render

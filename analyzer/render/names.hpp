@@ -1,4 +1,4 @@
-// The enumerations of findings, as reports spell them.
+// The words with which reports name the values of enumerations.
 #pragma once
 
 #include "diagnose/finding.hpp"

@@ -9,13 +9,13 @@ namespace forksight::render {
 
 namespace {
 
-constexpr std::size_t kColumns = 100;  // if the width is not known
-constexpr std::size_t kNarrow = 60;    // on narrower pages, labels have lines of their own
+constexpr std::size_t kColumns = 100;  // used if the width is not known
+constexpr std::size_t kNarrow = 60;    // on narrower pages, each label has a separate line
 constexpr std::size_t kLabelColumn = 16;
 constexpr std::size_t kItemIndent = 4;
 constexpr std::size_t kListIndent = 8;
 constexpr std::size_t kRowIndent = 6;
-constexpr std::size_t kPlaceIndent = 10;  // for a place on a line of its own
+constexpr std::size_t kPlaceIndent = 10;  // the indent of a place on a separate line
 constexpr std::size_t kMostPlaceColumn = 40;
 
 std::string_view escape_of(Style style) {
@@ -59,7 +59,7 @@ void Page::end_line() {
 }
 
 void Page::flow(Style style, std::string_view text, std::size_t indent) {
-  std::string line;  // written at once, in one style
+  std::string line;  // words that are written together, in one style
   std::size_t end = column_;
   while (!text.empty()) {
     const std::size_t length = std::min(text.find(' '), text.size());

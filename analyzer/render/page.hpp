@@ -1,5 +1,5 @@
-// Lines of a text report: wrapped with a hanging indent, coloured if asked for. Control characters in names are shown
-// as \xNN.
+// Lays out the lines of a text report. They are wrapped with a hanging indent, and coloured if the user wants that.
+// Control characters in names are shown as \xNN.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,11 @@ enum class Style { kPlain, kBold, kBad, kWarn, kGood, kFaint };
 // Properties of the output that the text is written for.
 struct Paper {
   bool colour = false;
-  // The columns of the terminal, or as COLUMNS says. None: text wraps at 100 columns, and the first lines of a finding
-  // are not wrapped, so that each can be understood alone in a log.
+  // The number of columns, from the terminal or from COLUMNS. If there is none, text wraps at 100 columns, and
+  // headlines are not wrapped, so that each headline can be understood alone in a log.
   std::optional<std::size_t> columns = {};
-  // The name of this host, for links to files; none: no links. Links are only made together with colour.
+  // The name of this host, for links to files. If there is none, there are no links. There are no links without colour
+  // either.
   std::optional<std::string> link_host = {};
 };
 
@@ -35,23 +36,23 @@ class Page {
  public:
   explicit Page(const Paper& paper);
 
-  // A line that is not wrapped if the width of the page is not known.
+  // Adds a line that is not wrapped if the width of the page is not known.
   void headline(Style style, std::string_view text);
-  // Text that begins at column `indent`; further lines begin there, too.
+  // Adds text. Its first line and all further lines begin at column `indent`.
   void paragraph(Style style, std::string_view text, std::size_t indent = 0);
   void blank() { out_ += '\n'; }
-  // A line of code: it is never wrapped, and keeps its blanks.
+  // Adds a line of code. It is never wrapped, and keeps its blanks.
   void literal(std::string_view text, std::size_t indent);
-  // "  Label       text", wrapped; further lines are indented under the text. `label` and `mark` are texts of
+  // Adds "  Label       text", wrapped; further lines begin under the text. `label` here and `mark` below are texts of
   // forksight, in ASCII.
   void labelled(std::string_view label, std::string_view text);
-  // "    mark text", wrapped under the text.
+  // Adds "    mark text", wrapped; further lines begin under the text.
   void item(Style mark_style, std::string_view mark, std::string_view text);
-  // "        label item", further items under the first.
+  // Adds "        label item"; further items are below the first item.
   void list(std::string_view label, const std::vector<std::string>& items);
-  // "      name            place note": two columns, or two lines where there is no room.
+  // Adds "      name            place note": in two columns, or in two lines if one line has no room.
   void row(const Row& row);
-  // "      (text)", faint, in place of rows.
+  // Adds "      (text)", faint, in place of rows that are left out.
   void aside(std::string_view text);
 
   std::string take() { return std::move(out_); }

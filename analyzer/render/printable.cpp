@@ -12,8 +12,8 @@ namespace {
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xc0U) == 0x80U; }
 
-// The length of the well-formed sequence at the beginning of `text` (RFC 3629: no overlong forms, no surrogates); 0 if
-// there is none.
+// Returns the length of the well-formed UTF-8 sequence at the beginning of `text`; 0 if there is none. Overlong forms
+// and surrogates are not well-formed (RFC 3629).
 std::size_t sequence_length(std::string_view text, std::uint32_t& code_point) {
   const auto first = static_cast<unsigned char>(text.front());
   if (first < 0x80) {
@@ -40,7 +40,7 @@ std::size_t sequence_length(std::string_view text, std::uint32_t& code_point) {
   return code_point < smallest || code_point > 0x10ffff || is_surrogate ? 0 : length;
 }
 
-// C0, DEL, C1, and characters that change the direction of the line.
+// True for C0, DEL, C1, separators of lines, and characters that change the direction of a line.
 bool is_control(std::uint32_t code_point) {
   return code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0) ||
          (code_point >= 0x202a && code_point <= 0x202e) || (code_point >= 0x2066 && code_point <= 0x2069) ||

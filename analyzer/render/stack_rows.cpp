@@ -27,7 +27,7 @@ constexpr std::size_t kMostNames = 4;
 
 using Frames = std::span<const model::Frame>;
 
-// Makes a path below the working directory relative to it: users can click it and open it.
+// Makes a path below the working directory relative to that directory, so that users can click the path and open it.
 std::string shorten(const std::string& file, const std::filesystem::path& cwd) {
   std::string base = cwd.string();
   if (base.empty() || base == "/") return file;
@@ -35,7 +35,7 @@ std::string shorten(const std::string& file, const std::filesystem::path& cwd) {
   return file.starts_with(base) ? file.substr(base.size()) : file;
 }
 
-// Only an absolute path means the same file for everybody who opens it.
+// Only an absolute path means the same file for each program that opens it.
 bool can_link(const std::string& file) {
   std::error_code ignored;
   return file.starts_with('/') && std::filesystem::is_regular_file(file, ignored);
@@ -58,7 +58,7 @@ void add_frame(Page& page, const model::Frame& frame, const TextOptions& options
             .path = is_linked ? std::string_view(frame.file) : std::string_view()});
 }
 
-// "(10 frames of libtorch_cpu.so, libgomp.so.1)": the library with most frames first.
+// Adds a line such as "(10 frames of libtorch_cpu.so, libgomp.so.1)". The library with most frames comes first.
 void fold(Page& page, Frames frames) {
   std::vector<std::pair<std::string, std::size_t>> counts;
   for (const model::Frame& frame : frames) {
@@ -81,7 +81,7 @@ bool is_own(const model::Frame& frame) {
   return words::whose(frame) == Whose::kUser || frame.function == model::kSignalFrame;
 }
 
-// Which frames have rows of their own.
+// Chooses the frames that get a row.
 std::vector<bool> choose(Frames frames) {
   std::vector<bool> is_shown(frames.size());
   const auto own = static_cast<std::size_t>(std::ranges::count_if(frames, is_own));
@@ -89,7 +89,7 @@ std::vector<bool> choose(Frames frames) {
       std::ranges::any_of(frames, [](const auto& frame) { return words::whose(frame) == Whose::kUser; });
   const bool has_library =
       std::ranges::any_of(frames, [](const auto& frame) { return words::whose(frame) == Whose::kLibrary; });
-  // Without a frame of the user, Python's lines say more than the functions of the interpreter.
+  // If no frame is the user's, the lines of Python code say more than the functions of the interpreter.
   const bool has_python = std::ranges::any_of(frames, &model::Frame::python);
   const auto is_telling = [&](const model::Frame& frame) {
     return has_python ? frame.python : !has_library || words::whose(frame) == Whose::kLibrary;
@@ -105,8 +105,8 @@ std::vector<bool> choose(Frames frames) {
       ++seen;
     }
   }
-  // A line that folds a single frame is no shorter than the frame itself. A single frame of a runtime is folded all the
-  // same, because the runtime's name says enough.
+  // A line that folds a single frame is no shorter than the row of that frame, so a single frame of a library gets its
+  // row. A single frame of a runtime is folded, because the name of the runtime says enough.
   for (std::size_t i = 0; i < frames.size(); ++i) {
     const bool is_alone = (i == 0 || is_shown[i - 1]) && (i + 1 == frames.size() || is_shown[i + 1]);
     const bool has_name = words::whose(frames[i]) == Whose::kLibrary && !frames[i].function.empty();

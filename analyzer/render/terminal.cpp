@@ -30,7 +30,7 @@ std::optional<std::size_t> read_number(std::string_view text) {
   return is_whole && number > 0 ? std::optional(number) : std::nullopt;
 }
 
-// The Linux console shows the codes of links as text.
+// Returns no host on the Linux console, because the console shows the codes of links as text.
 std::optional<std::string> find_link_host() {
   if (environment("TERM") == "linux") return std::nullopt;
   std::array<char, 256> name{};

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMostPids = 8;
 constexpr std::size_t kMostLimits = 12;
-constexpr std::size_t kMostFiles = 8;  // in one sentence
+constexpr std::size_t kMostFiles = 8;  // the most files that one sentence names
 
 std::string upper(std::string text) {
   for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -55,14 +55,14 @@ class TextReport {
 
  private:
   void head() {
-    // A fork of a process with one thread is recorded because of output that it had not written, or because of files
-    // that it shares.
+    // A fork of a process with one thread is recorded only for one of these reasons: output that it had not written,
+    // files that it shares, or random numbers that its child draws.
     const bool only_threads = model_.unflushed.empty() && model_.shares.empty() && model_.draws.empty();
     const bool had_threads = only_threads || std::ranges::all_of(model_.forks, [](const model::Fork& fork) {
                                return fork.lost_threads.size() + fork.unknown_threads > 0;
                              });
-    // Without traces a fork may be inferred that lost no thread: it only carries a lock that an ended thread still
-    // held. Such a fork is not counted.
+    // An inferred fork that lost no thread is not counted. It is in the model only because of a lock that an ended
+    // thread still held.
     const auto count = static_cast<std::size_t>(std::ranges::count_if(model_.forks, [](const model::Fork& fork) {
       return !fork.is_inferred || fork.lost_threads.size() + fork.unknown_threads > 0;
     }));
@@ -118,7 +118,7 @@ class TextReport {
       if (finding.stack.known()) page_.labelled("Where", "");
       stack(finding.stack);
       if (finding.processes.size() > 1) page_.labelled("Found in", places(finding));
-      // From the chain: what forksight did, and what that risks.
+      // Shows only those sentences of the chain that say what forksight did, and what that risks.
       page_.labelled("How", "");
       for (const std::string& sentence : finding.chain) {
         if (sentence.starts_with("forksight ")) page_.item(Style::kFaint, "-", sentence);
@@ -143,7 +143,7 @@ class TextReport {
     std::string text = is_first ? fmt::format("process {}", process.pid)
                                 : fmt::format("thread {}{} of process {}", finding.tid,
                                               words::quoted(finding.thread_name), process.pid);
-    // The kernel cuts the name of a program after 15 bytes.
+    // The kernel cuts the name of a program after 15 bytes, so the thread's name may be the beginning of `program`.
     if (is_first && !program.starts_with(finding.thread_name)) text += words::quoted(finding.thread_name);
     if (!program.empty()) text += fmt::format(" ({})", program);
     if (process.rank >= 0) text += fmt::format(", rank {}", process.rank);
@@ -193,7 +193,7 @@ class TextReport {
                                 : culprit.is_at_fork   ? std::string("; at the fork it was here:")
                                 : culprit.is_now       ? std::string("; it is now here:")
                                                        : fmt::format("; it {} here:", verb);
-      // The rule guesses the holder of a lock that does not record one, for example a reader of a rwlock.
+      // If a lock does not record its holder, for example a reader of a rwlock, the rule guesses the holder.
       const char* const guess = finding.cause == Certainty::kPossible ? "possibly " : "";
       page_.labelled(culprit.is_waited_for ? "Waited for by" : "Held by", guess + held + where);
     } else if (culprit.stack.known()) {
@@ -216,7 +216,7 @@ class TextReport {
                                                                   : " wait for this: victims, not causes"));
   }
 
-  // "64 processes: ranks 0-63 of 64, on 8 hosts, first on node3"
+  // Returns a text like "64 processes: ranks 0-63 of 64, on 8 hosts, first on node3".
   std::string places(const Finding& finding) const {
     std::set<int> ranks;
     std::set<std::string> hosts;
@@ -263,7 +263,7 @@ class TextReport {
   Page page_;
 };
 
-// "/usr/lib/libfoo.so: is stripped: ...": the file, and what the sentence says about it.
+// Splits a sentence like "/usr/lib/libfoo.so: is stripped: ..." into the file and what the sentence says about it.
 std::pair<std::string_view, std::string_view> split_limit(std::string_view limit) {
   const std::size_t end = limit.find(": ");
   if (!limit.starts_with('/') || end == std::string_view::npos) return {{}, limit};

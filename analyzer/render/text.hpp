@@ -14,22 +14,23 @@
 namespace forksight::render {
 
 struct TextOptions : Paper {
-  bool full = false;          // every frame of every stack
-  std::filesystem::path cwd;  // sources below it are shown relative to it; empty: unchanged
+  bool full = false;          // shows every frame of every stack
+  std::filesystem::path cwd;  // paths below this folder are shown relative to it; empty: no change
 };
 
-// Ends with a newline. Bytes out of traces never reach the terminal as control characters. `unexplained`: a sentence
-// for each process that hangs and that no finding explains.
+// Returns the report as text. The text ends with a newline, and contains no control characters from traces.
+// `unexplained`: a sentence for each process that hangs and that no finding explains.
 std::string render_text(const model::Model& model, const std::vector<Finding>& findings,
                         const TextOptions& options = {}, const std::vector<std::string>& unexplained = {});
 
-// Renders one line of forksight's own. It is wrapped only if the width of the page is known.
+// Renders one line from forksight itself. It is wrapped only if the width of the page is known.
 std::string render_line(std::string_view text, const TextOptions& options = {});
 
 // Renders a title, and an item for each of `lines`.
 std::string render_list(std::string_view title, const std::vector<std::string>& lines, const TextOptions& options = {});
 
-// Merges sentences about what could not be seen: the same statement about several files becomes one sentence.
+// Merges sentences about what could not be seen. If several sentences make the same statement about different files,
+// they become one sentence.
 std::vector<std::string> merge_limits(const std::vector<std::string>& limits);
 
 // Merges these sentences and renders them for the end of a report; "" if there are none.

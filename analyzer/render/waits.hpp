@@ -1,4 +1,5 @@
-// For processes that no finding explains: what their threads wait for, since when, where, and who could end the waits.
+// Shows, for processes that no finding explains, what their threads wait for, since when, where, and who could end the
+// waits.
 #pragma once
 
 #include <string>
@@ -10,11 +11,11 @@
 
 namespace forksight::render {
 
-// The processes whose waits are known and which no finding mentions, not even as victims.
+// Returns the processes whose waits are known, and which no finding mentions, not even as victims.
 std::vector<model::ProcessId> find_without_finding(const model::Model& model, const std::vector<Finding>& findings);
 
-// Lines of text; "" for none. Threads that wait alike share one entry. Long lists are cut and end with a count of what
-// is left out.
+// Returns lines of text; "" if `processes` is empty. Threads that wait in the same way share one entry. Long lists are
+// cut, and end with the number of entries that are left out.
 std::string render_waits(const model::Model& model, const std::vector<model::ProcessId>& processes,
                          const TextOptions& options);
 

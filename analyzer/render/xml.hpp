@@ -1,4 +1,4 @@
-// Text for XML 1.0: characters that XML cannot contain are written as \xNN.
+// Escapes text for XML 1.0. Characters that XML cannot contain are written as \xNN.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace forksight::render {
 
-// For an attribute or an element.
+// For the text of an attribute or of an element.
 std::string escape_xml(std::string_view text);
 
-// For an element: line breaks are kept, and the last line ends with a newline.
+// For the text of an element. Keeps the line breaks, and ends the last line with a newline.
 std::string escape_xml_lines(std::string_view text);
 
 }  // namespace forksight::render

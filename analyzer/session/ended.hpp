@@ -1,5 +1,5 @@
-// Notes when processes end that share device memory by handle. A rule compares these times with the calls of other
-// processes. The traces do not have them, because a killed process cannot record its own end.
+// Notes the times at which processes end that share device memory by handle. A rule compares these times with the calls
+// of other processes. The traces do not contain the times, because a killed process cannot record its own end.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace forksight {
 
 class RunEnded {
  public:
-  // Chooses the processes to look at from now on.
+  // From now on, look() also looks at the processes of `model` that share device memory by handle.
   void follow(const model::Model& model);
-  // Looks at these processes.
+  // Notes the time for each of these processes that has ended since the previous call.
   void look();
   const std::vector<collect::LoggedEnd>& ends() const { return ends_; }
 

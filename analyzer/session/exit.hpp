@@ -5,8 +5,8 @@
 
 namespace forksight {
 
-// `fails`: something at or above --fail-on was found and was not withdrawn. `status`: how CMD ended, as wait(2) reports
-// it.
+// Returns the exit status of a run. `fails`: a finding at or above --fail-on was made and not withdrawn. `status`: how
+// CMD ended, as wait(2) reports it.
 int exit_status(const RunOptions& options, bool fails, int status);
 
 // How a job ended, and what forksight did to it.
@@ -17,10 +17,10 @@ struct JobEnd {
   int status = 0;                  // the exit status that a run without a limit would have
 };
 
-inline constexpr int kJobEnded = 124;  // as timeout(1)
+inline constexpr int kJobEnded = 124;  // as for timeout(1)
 
-// Never 0 for a job that forksight had to end, in whole or in part, because of a hang or the limit: such a
-// job is no success, even if CMD ends with 0.
+// Returns the exit status of a job. It is never 0 if forksight had to end the job, or some of its processes, because of
+// a hang or the limit. Such a job has failed, even if CMD ends with 0.
 int job_status(const JobEnd& end);
 
 }  // namespace forksight

@@ -51,8 +51,8 @@ bool has_stuck(const collect::LoggedProcess& row) {
   return is_stuck(row) || !row.waits.empty() || row.unheard_signals != 0;
 }
 
-// Returns the tids of the stuck threads of the row that are no longer in a futex call, and of those in `went_on`. Other
-// threads of the process may still be stuck.
+// Returns the tids of the threads of the row that went on: those in `went_on`, and the stuck threads that are no longer
+// in a futex call. Other threads of the process may still be stuck.
 std::vector<std::int32_t> find_moved(const collect::LoggedProcess& row) {
   std::vector<std::int32_t> moved = row.went_on;
   for (const model::Wait& wait : row.waits) {
@@ -110,12 +110,12 @@ std::vector<proc::ProcessKey> RunHistory::note(const watch::Supervisor& supervis
 }
 
 // Finds the kept processes that are no longer stuck:
-//  - If the hang was not proven, it is withdrawn at once. This holds for spinning and stalled processes, and for single
-//    stuck threads of a process, which another thread may cancel.
-//  - If the hang was proven, the proof may fail for a moment, because somebody looks at the process. Only if the proof
-//    fails for longer, the process goes on, and the hang is withdrawn.
+//  - If the hang was not proven, it is withdrawn at once. This is so for spinning and stalled processes. It is also so
+//    if only some threads of a process are stuck, because another thread may cancel them.
+//  - If the hang was proven, the proof may fail for a moment, for example because a debugger looks at the process. The
+//    hang is withdrawn only if the proof fails for longer: then the process goes on.
 //  - The hang of a process that is ending is not withdrawn.
-//  - The hang of a victim is not withdrawn: it may go on after the process that it waited for was ended.
+//  - The hang of a victim is not withdrawn: a victim may go on because somebody ended the process that it waited for.
 std::vector<proc::ProcessKey> RunHistory::withdraw(const watch::Supervisor& supervisor,
                                                    const std::map<proc::ProcessKey, watch::Verdict>& stuck,
                                                    watch::Clock::time_point now) {
@@ -157,8 +157,8 @@ void RunHistory::add_look(const proc::ProcessKey& key, collect::LoggedProcess& r
   const auto look = looks_.find(key);
   if (look == looks_.end()) return;
   row.never_had_other_threads = look->second.never_had_other_threads;
-  // If a process spins or is stalled, its thread was in the same call at both looks, so the kinds of the waits need not
-  // be equal: a spinning thread may be running, ready to run, or stopped by the examination.
+  // The thread of a spinning or stalled process was in the same call at both looks. So the kinds of the two waits need
+  // not be equal: a spinning thread may be running, ready to run, or stopped by the examination.
   const bool is_in_that_call = row.liveness == model::Liveness::kSpinning || row.liveness == model::Liveness::kStalled;
   for (model::Wait& wait : row.waits) {
     const auto is_it = [&](const model::Wait& one) {
@@ -166,7 +166,7 @@ void RunHistory::add_look(const proc::ProcessKey& key, collect::LoggedProcess& r
       return is_in_that_call || (one.kind == wait.kind && one.object == wait.object && one.fd == wait.fd);
     };
     const auto seen = std::ranges::find_if(look->second.waits, is_it);
-    if (seen == look->second.waits.end()) continue;  // it waits for something else now
+    if (seen == look->second.waits.end()) continue;  // the thread waits for something else now
     const bool is_stuck = wait.is_stuck;
     const bool may_be_cancelled = wait.may_be_cancelled || seen->may_be_cancelled;
     wait = *seen;
@@ -211,7 +211,7 @@ collect::RunLog RunHistory::log(const watch::Supervisor& supervisor) const {
   for (const auto& [pid, member] : supervisor.tree().living()) {
     if (!kept_.contains(member.key) && !proc::has_ended(pid)) log.processes.push_back(row_of(member));
   }
-  // A process that forksight may not look at: it is not known whether it is awake.
+  // It is not known whether a process is awake if the kernel does not let forksight look at it.
   for (const auto& [key, program] : supervisor.unreadable()) {
     const auto is_it = [&](const collect::LoggedProcess& row) {
       return row.pid == key.pid && row.start_ticks == key.start_ticks;

@@ -1,4 +1,4 @@
-// What the supervisor has seen so far, kept beyond the end of the processes: the contents of run.json.
+// Keeps what the supervisor has seen so far, also about processes that have ended. This is the content of run.json.
 #pragma once
 
 #include <map>
@@ -17,12 +17,13 @@ class RunHistory {
  public:
   explicit RunHistory(std::vector<std::string> command);
 
-  // Notes everything that is stuck now. `stuck` may contain more than the supervisor's own verdicts. Returns the
-  // processes that were stuck before and now go on.
+  // Notes everything that is stuck now. `stuck` may also contain processes on which the supervisor has no verdict any
+  // more, because they are ending. Returns the processes that were stuck before and now go on.
   std::vector<proc::ProcessKey> note(const watch::Supervisor& supervisor,
                                      const std::map<proc::ProcessKey, watch::Verdict>& stuck,
                                      watch::Clock::time_point now);
-  // Notes what the threads wait for, as the inspector saw it: with stacks, and the names of the awaited objects.
+  // Notes what the threads wait for. `seen`: the processes as the inspector saw them; its waits also have stacks and
+  // the names of the awaited objects.
   void note_look(const model::Model& seen);
   // Notes that CMD ended, with this status of wait(2). True if CMD seemed to be stuck and ended by itself: the caller
   // must then withdraw its hang.
@@ -51,7 +52,7 @@ class RunHistory {
     bool never_had_other_threads = false;
   };
   std::map<proc::ProcessKey, Look> looks_;
-  std::map<proc::ProcessKey, watch::Clock::time_point> missed_;  // since when a stuck process no longer seems stuck
+  std::map<proc::ProcessKey, watch::Clock::time_point> missed_;  // when a stuck process began to seem awake
   RunEnded ended_;
 };
 

@@ -26,7 +26,7 @@ std::vector<proc::ProcessKey> list_job(const Processes& strangers) {
     for (const std::int32_t pid : proc::read_children(parent)) {
       const auto stat = proc::read_stat(pid);
       if (!stat || strangers.contains({pid, stat->start_ticks}) || proc::is_own_process(pid)) continue;
-      parents.push_back(pid);  // its other threads may live, and have children, although its first thread has ended
+      parents.push_back(pid);  // even if its first thread has ended, its other threads may live and have children
       if (!proc::has_ended(pid)) job.push_back({pid, stat->start_ticks});
     }
   }
@@ -35,7 +35,7 @@ std::vector<proc::ProcessKey> list_job(const Processes& strangers) {
 
 std::string adopt_orphans() {
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0) return "";
-  return fmt::format("orphans of CMD cannot be adopted: {}", std::strerror(errno));
+  return fmt::format("processes that CMD leaves behind cannot become children of forksight: {}", std::strerror(errno));
 }
 
 bool has_children() {

@@ -1,4 +1,5 @@
-// A run with a time limit, as one job of a CI system: when its hangs are reported, and which processes belong to it.
+// A job is a run with a time limit in a CI system. These functions say when its hangs are reported, and which processes
+// belong to it.
 #pragma once
 
 #include <chrono>
@@ -13,11 +14,11 @@ namespace forksight {
 
 struct JobOptions {
   std::chrono::milliseconds timeout{};
-  std::chrono::milliseconds grace{5000};  // between SIGTERM and SIGKILL
-  std::filesystem::path junit;            // "": no such file is written
+  std::chrono::milliseconds grace{5000};  // the time between SIGTERM and SIGKILL at the limit
+  std::filesystem::path junit;            // the JUnit document; "": none is written
 };
 
-// Hangs are reported this long before the limit: a quarter of the limit, at most half a minute.
+// Returns how long before the limit hangs are reported: a quarter of the limit, but at most half a minute.
 std::chrono::milliseconds time_before_limit(std::chrono::milliseconds timeout);
 
 using Processes = std::set<proc::ProcessKey>;
@@ -25,13 +26,14 @@ using Processes = std::set<proc::ProcessKey>;
 // The living descendants of this process, without `strangers` and their descendants.
 std::vector<proc::ProcessKey> list_job(const Processes& strangers);
 
-// From now on, a descendant that loses its parent becomes a child of this process. Returns "" or the reason why not.
+// After this call, a descendant whose parent ends becomes a child of this process. Returns "" or the reason of the
+// failure.
 std::string adopt_orphans();
 
-// True if this process still has a child, perhaps one that has ended and was not waited for.
+// True if this process still has a child. A child that has ended, but that nobody has waited for, counts.
 bool has_children();
 
-// "123 (name), 124 (other), 3 more".
+// Names at most eight of these processes: "123 (name), 124 (other), 3 more".
 std::string name_processes(const std::vector<proc::ProcessKey>& keys);
 
 }  // namespace forksight

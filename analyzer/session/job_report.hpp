@@ -23,16 +23,17 @@ class JobReport {
   // `document` is the path of report.json; `shown` is its name for people.
   JobReport(const RunOptions& options, std::filesystem::path document, std::filesystem::path shown);
 
-  // Writes a JUnit document that says that the job has not ended. So a path that cannot be written is known before CMD
-  // starts, and the document is complete whatever ends this process. Returns "" or the reason of the failure.
+  // Writes a JUnit document that says that the job has not ended. So forksight learns before CMD starts that a path
+  // cannot be written. The document is also complete if this process is killed. Returns "" or the reason of the
+  // failure.
   std::string open();
 
-  // Reports what is new: writes report.json, the JUnit document if a hang was reported, and a section of the step
-  // summary. On GitHub also prints annotations to standard error.
+  // Reports new findings, and new sentences about unexplained processes: writes report.json and a section of the step
+  // summary, and, if a hang was reported, the JUnit document. On GitHub it also prints annotations to standard error.
   void tell(const model::Model& model, const std::vector<Finding>& findings,
             const std::vector<std::string>& unexplained);
 
-  // Reports what the processes waited for when the job reached its limit; also on standard error.
+  // Reports what the processes waited for when the job reached its limit, in the documents and on standard error.
   void tell_waits(const model::Model& model, const std::vector<model::ProcessId>& processes);
 
   // True if a hang was reported.
@@ -58,7 +59,7 @@ class JobReport {
   const RunOptions& options_;
   std::filesystem::path document_;
   std::filesystem::path shown_;
-  std::set<std::string> reported_;  // fingerprints, and sentences
+  std::set<std::string> reported_;  // fingerprints, and beginnings of sentences
   std::string first_reason_;    // the first known reason why the job failed
   std::string text_;            // everything that was reported
   double seconds_ = 0;

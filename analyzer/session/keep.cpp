@@ -60,7 +60,7 @@ struct OldRun {
   bool has_rank = false;
 };
 
-// nullopt: the folder could not be read completely.
+// Returns the names in the folder; nullopt if the folder could not be read completely.
 std::optional<std::vector<std::string>> list_names(int folder) {
   const int fd = ::openat(folder, ".", kOpenFolder);
   DIR* const listing = fd < 0 ? nullptr : ::fdopendir(fd);
@@ -89,7 +89,7 @@ std::string read_start(int folder, const std::string& name, std::size_t most) {
   return text;
 }
 
-// Accepts a trace that forksight wrote on this machine.
+// True if the file is a trace that forksight wrote on this machine.
 bool take_trace(int folder, const std::string& name, OldRun& run) {
   const std::string text = read_start(folder, name, sizeof(trace::TraceHeader));
   if (text.size() != sizeof(trace::TraceHeader)) return false;
@@ -119,7 +119,7 @@ bool take_report(int folder, const std::string& name) {
   return static_cast<bool>(render::read_findings(render::kReportSchema, read_start(folder, name, kMostLogBytes)));
 }
 
-// Accepts the folder if each file in it is of a kind that forksight writes, and at least one is a trace or a run.json.
+// True if each file in the folder is of a kind that forksight writes, and at least one is a trace or a run.json.
 bool take_files(int folder, OldRun& run) {
   const auto names = list_names(folder);
   if (!names) return false;
@@ -141,7 +141,7 @@ bool take_files(int folder, OldRun& run) {
   return is_marked;
 }
 
-// The form that RunFolder uses: date, time, pid, and perhaps the number of an attempt.
+// True if the name has the form that RunFolder uses: date, time, pid, and perhaps the number of an attempt.
 bool has_name_of_run(const std::string& name) {
   std::vector<std::size_t> digits{0};
   for (const char c : name) {
@@ -168,7 +168,8 @@ std::optional<OldRun> read_run(int root, const std::string& name) {
   return take_files(folder.get(), run) ? std::optional(std::move(run)) : std::nullopt;
 }
 
-// The folders that processes of this machine name in FORKSIGHT_OUT: they write traces there, or will.
+// Returns the folders to which FORKSIGHT_OUT is set in the environment of some process of this machine. These processes
+// write traces there now or later.
 std::set<std::string> find_named_folders() {
   constexpr std::string_view kVariable = "FORKSIGHT_OUT=";
   std::set<std::string> folders;
@@ -184,7 +185,8 @@ std::set<std::string> find_named_folders() {
   return folders;
 }
 
-// False if the run goes on, or if a new file came into the folder in the meantime.
+// Removes the folder of the run. If the run goes on, or if the folder has got a new file meanwhile, leaves the folder
+// and returns false.
 bool remove_run(int root, const OldRun& run) {
   const Descriptor folder(::openat(root, run.name.c_str(), kOpenFolder));
   if (!folder || ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) return false;
@@ -211,7 +213,8 @@ std::optional<std::uint64_t> read_number(std::string_view text) {
   return is_whole && number > 0 && number < (std::uint64_t{1} << 32U) ? std::optional(number) : std::nullopt;
 }
 
-// Reads a number of runs or a size into `bounds`. False if the word is neither, or if `bounds` has that bound already.
+// Reads a number of runs or a size into `bounds`. Returns false if the word is neither of them, or if `bounds` already
+// has that bound.
 bool read_bound(std::string_view word, KeepBounds& bounds) {
   constexpr std::string_view kUnits = "KMG";
   const std::size_t unit = word.empty() ? std::string_view::npos : kUnits.find(word.back());
@@ -234,7 +237,7 @@ Result<KeepBounds> read_keep_bounds(const std::string& text) {
     const std::size_t end = std::min(text.find(',', at), text.size());
     if (!read_bound(std::string_view(text).substr(at, end - at), bounds))
       return Error{
-          fmt::format("\"{}\" is neither all, nor a number of runs, a size as 200M, or both with a comma", text)};
+          fmt::format("\"{}\" is neither all, a number of runs, a size such as 200M, nor both with a comma", text)};
     at = end + 1;
   }
   return bounds;
@@ -247,7 +250,7 @@ std::vector<std::string> remove_old_runs(const fs::path& root, const fs::path& c
   if (!folder) return removed;
   std::size_t runs = 0;
   std::uint64_t bytes = 0;
-  std::optional<std::set<std::string>> named;  // read only when needed
+  std::optional<std::set<std::string>> named;  // read only if a run is about to be removed
   for (const OldRun& run : list_runs(folder.get())) {
     ++runs;
     bytes += run.bytes;

@@ -3,6 +3,16 @@
 #include <algorithm>
 
 namespace forksight {
+namespace {
+
+// True if the waits of the process have no way out. Ctrl-C in a Python script does not count as a way out, because
+// every Python script has a handler for it.
+bool can_never_go_on(const watch::Verdict& verdict) {
+  return verdict.ways_out.empty() &&
+         (verdict.liveness == model::Liveness::kDead || verdict.liveness == model::Liveness::kDeadButForSignal);
+}
+
+}  // namespace
 
 bool has_hang_to_end(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings,
                      Certainty least) {
@@ -20,7 +30,7 @@ bool has_hang_to_end(const Verdicts& verdicts, const model::Model& model, const 
 std::vector<proc::ProcessKey> find_targets(std::vector<proc::ProcessKey> tree, const Verdicts& verdicts) {
   std::vector<proc::ProcessKey> targets = std::move(tree);
   for (const auto& [key, verdict] : verdicts) {
-    if (verdict.ways_out.empty() && std::ranges::find(targets, key) == targets.end()) targets.push_back(key);
+    if (can_never_go_on(verdict) && std::ranges::find(targets, key) == targets.end()) targets.push_back(key);
   }
   return targets;
 }
@@ -32,11 +42,9 @@ std::vector<proc::ProcessKey> find_proven_dead(const Verdicts& verdicts, const m
     if (finding.outcome != Outcome::kHang || finding.harm != Certainty::kProven) continue;
     for (const model::ProcessId id : finding.processes) {
       const watch::Verdict* const verdict = find_verdict(verdicts, model.processes[id]);
-      // Without a way out, the signal that could end the wait is Ctrl-C, for which each script of Python has a handler.
-      const bool is_dead =
-          verdict != nullptr && verdict->ways_out.empty() &&
-          (verdict->liveness == model::Liveness::kDead || verdict->liveness == model::Liveness::kDeadButForSignal);
-      if (is_dead && std::ranges::find(dead, verdict->key) == dead.end()) dead.push_back(verdict->key);
+      if (verdict != nullptr && can_never_go_on(*verdict) && std::ranges::find(dead, verdict->key) == dead.end()) {
+        dead.push_back(verdict->key);
+      }
     }
   }
   return dead;

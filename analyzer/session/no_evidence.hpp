@@ -1,4 +1,4 @@
-// Whether the traces of a finished run are worth keeping.
+// Decides whether the traces of a finished run are kept.
 #pragma once
 
 #include <optional>
@@ -10,13 +10,13 @@
 
 namespace forksight {
 
-// Merges what the run saw into a model without names. True if no hazard can be found in it, even with names. The names
-// then need not be looked up, which would be most of the work.
+// Merges what the run saw into a model without names. Returns true if no hazard can be found in the model, even with
+// names. Then the names need not be looked up, and most of the work is saved.
 bool merge_without_names(model::Model& nameless, const collect::RunLog& log);
 
-// True if nothing was found in the traces, and nothing can be found in them later: no process had threads, pools or a
-// device to lose at a fork, and recorded file locks and unflushed output did no harm. So no folder remains of a program
-// that only forks and execs.
+// True if nothing was found in the traces, and nothing can be found in them later. This is so if no process had
+// threads, pools or a device to lose at a fork, and the recorded file locks and unflushed output did no harm. So a
+// program that only forks and execs leaves no folder behind.
 bool has_no_evidence(const model::Model& model);
 
 }  // namespace forksight

@@ -1,4 +1,4 @@
-// For the supervisor: calls that have not returned according to the traces.
+// Finds, for the supervisor, the calls that have not returned according to the traces.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace forksight {
 
-// Atfork handlers that a thread is inside of.
+// Finds the calls of atfork handlers that have not returned.
 std::vector<watch::StalledCall> find_open_handlers(const model::Model& model);
-// Waits of forked children for timers of their parents, which a child does not have.
+// Finds waits of forked children for a timer that only the parent has.
 std::vector<watch::StalledCall> find_timer_waits(const model::Model& model);
 
 }  // namespace forksight

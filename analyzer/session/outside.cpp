@@ -18,23 +18,26 @@ bool is_same(const model::Process& one, const model::Process& other) {
   return is_here && key_of(one) == key_of(other);
 }
 
-// The finding reports a hang, and its cause is a guess or not known.
+// True if the finding reports a hang whose cause is only possible or unknown.
 bool is_guess(const Finding& finding) {
   const bool is_hang = finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang;
   return is_hang && (finding.cause == Certainty::kPossible || finding.cause == Certainty::kUnknown);
 }
 
-// How much a finding explains. A guess that names the awaited object ranks above a guess that only names what the fork
-// lost. There is one exception: a semaphore that the traces do not know as a lock is used as a signal. Then what was
-// lost explains more than the name of the semaphore.
+// Returns how much a finding explains: a greater number explains more. 4: a finding that is no guess. 3: a guess that
+// names the awaited object. 2: a guess that only names what the fork lost. A guess that names a semaphore also gets 2:
+// the traces do not know the semaphore as a lock, so the program uses it as a signal, and its name explains no more. 1:
+// the fork bypassed the atfork handlers. 0: a deadlock.
 int explanation_rank(const Finding& finding) {
   if (!is_guess(finding)) return 4;
   if (finding.rule == "deadlock") return 0;
   if (finding.rule == "atfork-bypassed") return 1;
+  // A trace does not have the stacks of the threads that may hold the lock.
+  if (finding.rule == "lost-wakeup" && finding.culprit.address != 0) return 3;
   return finding.rule == "lost-wakeup" || finding.rule == "orphaned-semaphore" ? 2 : 3;
 }
 
-// A finding of at least this rank explains the process, or a process that it is a victim of.
+// True if a finding of at least this rank is about the process, or names the process as a victim.
 bool is_explained(const model::Process& process, const model::Model& model, const std::vector<Finding>& findings,
                   int rank) {
   return std::ranges::any_of(findings, [&](const Finding& finding) {
@@ -57,12 +60,13 @@ model::ProcessId find_or_add(model::Model& model, const model::Process& process)
   return model.processes.size() - 1;
 }
 
-// True if some hang is not explained by a finding, or only by a guess.
+// True if some hang has no finding, or only a guess.
 bool is_worth_a_look(const model::Model& model, const std::vector<Finding>& findings) {
   return std::ranges::any_of(findings, is_guess) || !find_unexplained(model, findings).empty();
 }
 
-// Adds what the traces know about the same forks: where fork() was called, and the Python lines at that moment.
+// Returns `seen`, and adds to its forks what the traces know about them: where fork() was called, and the Python lines
+// at that moment.
 model::Model with_traced_forks(const model::Model& seen, const model::Model& traced) {
   model::Model model = seen;
   for (model::Fork& fork : model.forks) {
@@ -81,8 +85,8 @@ model::Model with_traced_forks(const model::Model& seen, const model::Model& tra
   return model;
 }
 
-// Removes guesses about the processes of `kept` that rank below it. If such a guess is also about other processes,
-// removes nothing and returns false.
+// Removes those guesses that are about the processes of `kept` and that rank below the finding of `kept`. If such a
+// guess is also about other processes, removes nothing and returns false.
 bool displace_guesses(const KeptFinding& kept, const model::Model& model, std::vector<Finding>& findings) {
   const auto is_of_kept = [&](model::ProcessId id) {
     return std::ranges::any_of(kept.processes,
@@ -105,7 +109,9 @@ bool displace_guesses(const KeptFinding& kept, const model::Model& model, std::v
 void OutsideFindings::keep(const model::Model& seen, const model::Model& model, const std::vector<Finding>& findings) {
   if (!is_worth_a_look(model, findings)) return;
   for (Finding& finding : diagnose(with_traced_forks(seen, model))) {
-    if (finding.harm == Certainty::kPossible) continue;  // guesses are only for users who ask with `forksight why`
+    // If a hang is only possible, and only the look from outside shows it, `run` does not report it. `forksight why`
+    // does.
+    if (finding.harm == Certainty::kPossible) continue;
     const bool is_known = is_explained(seen.processes[finding.process], model, findings, explanation_rank(finding)) ||
                           std::ranges::any_of(kept_, [&](const KeptFinding& kept) {
                             return kept.finding.fingerprint == finding.fingerprint &&
@@ -149,7 +155,7 @@ void OutsideFindings::add_to(model::Model& model, std::vector<Finding>& findings
       findings.push_back(std::move(finding));
       continue;
     }
-    // The same finding in another rank.
+    // Another rank of the job has the same finding.
     equal->count += finding.count;
     equal->processes.insert(equal->processes.end(), finding.processes.begin(), finding.processes.end());
     equal->victims.insert(equal->victims.end(), finding.victims.begin(), finding.victims.end());

@@ -1,6 +1,6 @@
-// Findings about hangs that the traces of a run do not explain. forksight examines these processes from outside, as
-// `forksight why` does: processes that were started without the shim, statically linked programs, locks that no hook
-// sees.
+// Findings about hangs that the traces of a run do not explain: hangs of processes that were started without the shim,
+// of statically linked programs, and on locks that no hook sees. forksight examines the hung processes from outside, as
+// `forksight why` does.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +18,25 @@ namespace forksight {
 
 class OutsideFindings {
  public:
-  // `seen`: the processes of the run as the inspector saw them. `findings`: those of `model`, from the traces. Keeps
-  // the findings of `seen` about processes that `findings` do not explain, or explain only by a guess. They are kept
-  // for the rest of the run, because the processes may have ended when the run ends.
+  // `seen`: the processes of the run as the inspector saw them. `model`: from the traces. `findings`: those of `model`.
+  // Keeps the findings of `seen` about processes that `findings` do not explain, or explain only by a guess. They are
+  // kept for the rest of the run, because the processes may have ended when the run ends.
   void keep(const model::Model& seen, const model::Model& model, const std::vector<Finding>& findings);
   // Drops the findings about this process, because it goes on.
   void forget(const proc::ProcessKey& key);
-  // Adds the kept findings about processes that `findings` do not explain. A cause that was seen from outside replaces
-  // a guess in `findings`. Adds the processes of these findings to `model`, if it does not have them.
+  // Adds the kept findings about processes that `findings` do not explain. A kept finding replaces a guess in
+  // `findings` that explains less. Adds the processes of the kept findings to `model`, if they are not in it.
   void add_to(model::Model& model, std::vector<Finding>& findings) const;
 
-  // For `forksight report`: writes the findings into the folder of the run, to be read again later; "" or the reason of
-  // the failure.
+  // Writes the findings into the folder of the run, so that `forksight report` can read them. Returns "" or the reason
+  // of the failure.
   std::string write(const std::filesystem::path& folder) const;
   static OutsideFindings read(const files::Reader& reader, const std::vector<std::filesystem::path>& folders,
                               std::vector<std::string>& limits);
 
  private:
   std::vector<KeptFinding> kept_;
-  bool was_written_ = false;  // the file may still have findings that were dropped
+  bool was_written_ = false;  // the file may still have findings that forget() has dropped
 };
 
 }  // namespace forksight

@@ -48,7 +48,7 @@ Result<std::vector<KeptFinding>> parse_outside(std::string_view text) {
 
 std::string write_outside(const fs::path& folder, const std::vector<KeptFinding>& kept) {
   const fs::path file = folder / kOutsideFile;
-  // The umask narrows 0666, as it does for any other file of the user.
+  // The umask removes bits from 0666, as it does for every file that the user makes.
   const std::string problem = files::replace_file(file.string(), outside_to_json(kept), 0666);
   return problem.empty() ? "" : fmt::format("{}: cannot be written: {}", file.string(), problem);
 }

@@ -1,5 +1,5 @@
-// outside.json, which is beside run.json, contains the findings that a run made from outside and that no trace shows.
-// `forksight report` reads the file to show them later.
+// outside.json, which is in the folder with run.json, contains the findings that a run made from outside, because the
+// traces do not show them. `forksight report` reads the file to show these findings later.
 #pragma once
 
 #include <filesystem>
@@ -23,12 +23,13 @@ struct KeptFinding {
 };
 
 std::string outside_to_json(const std::vector<KeptFinding>& kept);
-// The text is hostile input: sizes, types and words are checked.
+// Reads the text of an outside.json. The text is hostile input: sizes, types and words are checked.
 Result<std::vector<KeptFinding>> parse_outside(std::string_view text);
 
 // Replaces the file in `folder`. Returns "" or the reason of the failure.
 std::string write_outside(const std::filesystem::path& folder, const std::vector<KeptFinding>& kept);
-// Reads each outside.json in these folders and below them. A file that cannot be read becomes a sentence of `limits`.
+// Reads each outside.json in these folders and below them. Adds a sentence to `limits` for each file that cannot be
+// read.
 std::vector<KeptFinding> read_outside(const files::Reader& reader, const std::vector<std::filesystem::path>& folders,
                                       std::vector<std::string>& limits);
 

@@ -35,7 +35,7 @@ std::string preload_value(const fs::path& shim, const char* before) {
 }
 
 std::string asan_options_value(const char* before) {
-  // The last setting of an option decides.
+  // If an option is set twice, AddressSanitizer uses the last setting.
   if (before == nullptr || *before == '\0') return fmt::format("{}0", kOrderCheck);
   return fmt::format("{}0:{}", kOrderCheck, before);
 }

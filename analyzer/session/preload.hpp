@@ -1,4 +1,4 @@
-// How the shim is loaded into CMD: where the shim is, what the environment must contain, and what prevents the loading.
+// How the shim is loaded into CMD: the path of the shim, the environment that CMD needs, and what prevents the loading.
 #pragma once
 
 #include <filesystem>
@@ -16,18 +16,18 @@ Result<std::filesystem::path> find_shim();
 // The value of LD_PRELOAD: the shim in front of the old value.
 std::string preload_value(const std::filesystem::path& shim, const char* before);
 
-// The value of ASAN_OPTIONS that lets AddressSanitizer, if it is a shared library, start behind the shim: by default it
-// refuses to start behind another library. Existing options are kept and take precedence.
+// Returns a value for ASAN_OPTIONS. Without it, an AddressSanitizer that is a shared library refuses to start if the
+// shim is loaded before it. The options in `before` are kept and take precedence.
 std::string asan_options_value(const char* before);
 
-// One sentence if the user's ASAN_OPTIONS ask AddressSanitizer to refuse to start behind the shim.
+// Returns a sentence if the user's ASAN_OPTIONS tell AddressSanitizer not to start if the shim is loaded before it.
 std::optional<std::string> find_asan_limit(const char* options);
 
-// The reasons why the loader will not load the shim into this program; one sentence each.
+// Returns the reasons why the loader will not load the shim into this program, one sentence for each.
 std::vector<std::string> find_preload_limits(const std::filesystem::path& program);
 
-// One sentence if this program, or the interpreter of this script, would not start with the shim. That is so if it
-// uses the loader of musl, which fails on a library that needs glibc.
+// Returns a sentence if this program, or the interpreter of this script, would not start with the shim. It does not
+// start if it uses the loader of musl, which fails on a library that needs glibc.
 std::optional<std::string> find_other_libc(const std::filesystem::path& program);
 
 }  // namespace forksight

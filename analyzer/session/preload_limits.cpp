@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxInterpreters = 4;  // the kernel's limit
+constexpr int kMaxInterpreters = 4;  // the kernel's limit for scripts whose interpreter is a script
 constexpr std::size_t kMaxProgramHeaders = 256;
 
 class File {
@@ -41,7 +41,8 @@ class File {
   int fd_;
 };
 
-// The path of the program's loader; "" if it has none. nullopt: the file is malformed, so it is not known.
+// Returns the path of the program's loader. "": the program has no loader. nullopt: the loader is not known, because
+// the file is malformed.
 std::optional<std::string> find_loader(const File& file, const Elf64_Ehdr& header) {
   if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum > kMaxProgramHeaders) return std::nullopt;
   for (std::size_t index = 0; index < header.e_phnum; ++index) {
@@ -67,7 +68,7 @@ bool gains_rights(const fs::path& program) {
   return ::geteuid() != 0 && ::getxattr(program.c_str(), "security.capability", nullptr, 0) > 0;
 }
 
-// The interpreter of a "#!" line; "" if there is none.
+// Returns the interpreter that a "#!" line names; "" if there is no such line.
 std::string find_interpreter(std::string_view head) {
   if (!head.starts_with("#!")) return "";
   head.remove_prefix(2);
@@ -78,8 +79,8 @@ std::string find_interpreter(std::string_view head) {
   return std::string(head.substr(0, head.find_first_of(" \t")));
 }
 
-// The program that the kernel starts, and its header. For a script it is the interpreter. If a file is neither a script
-// with an interpreter nor has a whole ELF header, there is no such program: a shell will run the file.
+// The program that the kernel starts, and its ELF header. For a script this is the interpreter. If a file has neither a
+// "#!" line nor a whole ELF header, the kernel cannot start it, and a shell will run it: then there is no Program.
 struct Program {
   fs::path path;
   File file;

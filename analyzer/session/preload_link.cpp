@@ -22,7 +22,7 @@ constexpr mode_t kCacheMode = 0700;  // as the XDG base directory specification 
 // A process of the run that changes its user must still be able to reach the link.
 constexpr mode_t kLinkFolderMode = 0711;
 
-// "" if the variable is not set to an absolute path.
+// Returns the folder that the variable names; "" if the variable is not set to an absolute path.
 fs::path find_folder(const char* variable) {
   const char* const value = std::getenv(variable);
   return value == nullptr || *value != '/' ? fs::path() : fs::path(value);
@@ -33,11 +33,12 @@ fs::path find_folder(const char* variable) {
 bool is_safe(const struct stat& status, bool may_be_shared) {
   const bool is_own = status.st_uid == ::geteuid() || (may_be_shared && status.st_uid == 0);
   const bool is_shared = (status.st_mode & (S_IWGRP | S_IWOTH)) != 0;
-  // In a sticky folder each user can remove only the user's own files.
+  // In a folder with the sticky bit each user can remove only the user's own files.
   return S_ISDIR(status.st_mode) && is_own && (!is_shared || (may_be_shared && (status.st_mode & S_ISVTX) != 0));
 }
 
-// Makes the folder, unless it exists. EPERM if another user could have put something into it. Returns 0 or an errno.
+// Makes the folder, unless it exists. Returns 0 or an errno. The errno is EPERM if another user could have put a file
+// into the folder.
 int make_own_folder(const fs::path& folder) {
   struct stat status {};
   if (::mkdir(folder.c_str(), kLinkFolderMode) != 0 && errno != EEXIST) return errno;
@@ -46,13 +47,13 @@ int make_own_folder(const fs::path& folder) {
   return is_safe(status, false) ? 0 : EPERM;
 }
 
-// Returns 0 or an errno.
+// Makes the link, unless it exists. Returns 0 or an errno.
 int make_link(const fs::path& target, const fs::path& link) {
   std::error_code error;
   const auto is_made = [&] { return fs::read_symlink(link, error) == target && !error; };
   if (is_made()) return 0;
   const fs::path fresh = fmt::format("{}.{}", link.string(), ::getpid());
-  ::unlink(fresh.c_str());  // it may be left from a killed process that had the same pid
+  ::unlink(fresh.c_str());  // a killed process that had the same pid may have left this link behind
   if (::symlink(target.c_str(), fresh.c_str()) == 0 && ::rename(fresh.c_str(), link.c_str()) == 0) return 0;
   const int problem = errno;
   ::unlink(fresh.c_str());
@@ -61,7 +62,7 @@ int make_link(const fs::path& target, const fs::path& link) {
 
 int make_link_below(const fs::path& folder, const fs::path& shim, const fs::path& link) {
   const fs::path parent = folder.parent_path();
-  ::mkdir(parent.c_str(), kCacheMode);  // usually it exists: other programs use the same parent folder
+  ::mkdir(parent.c_str(), kCacheMode);  // the parent folder usually exists, because other programs use it, too
   struct stat status {};
   if (::stat(parent.c_str(), &status) != 0) return errno;
   if (!is_safe(status, true)) return EPERM;

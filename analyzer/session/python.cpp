@@ -13,6 +13,7 @@
 
 #include "forksight/trace/format.hpp"
 #include "proc/proc_fs.hpp"
+#include "proc/restarted_calls.hpp"
 #include "proc/thread_sample.hpp"
 
 namespace forksight {
@@ -26,9 +27,9 @@ constexpr std::chrono::milliseconds kPause{5};
 
 std::uint64_t bit_of(int signal) { return std::uint64_t{1} << static_cast<unsigned>(signal - 1); }
 
-// The signal that the shim handles in the process now. 0: there is none, or the process has called exec since it
-// recorded the signal. After an exec the signal has its default action, which would end the process, or a handler of
-// the new program.
+// Returns the signal that the shim handles in the process now. Returns 0 if there is no such signal, or if the process
+// has called exec since it recorded the signal. After an exec, the signal either ends the process, which is its default
+// action, or runs a handler of the new program.
 int find_signal(const model::Model& quick, const proc::ProcessKey& key) {
   const auto shim_start = proc::find_shim(key.pid);
   if (shim_start.value_or(0) == 0) return 0;
@@ -40,14 +41,19 @@ int find_signal(const model::Model& quick, const proc::ProcessKey& key) {
   return signal;
 }
 
+// True if a thread would run the handler, and if the handler would disturb no thread. The signal is sent to the
+// process, so the kernel may choose any thread that does not block it.
 bool would_answer(std::int32_t pid, int signal) {
   bool refused = false;
   const auto round = proc::sample_round(pid, refused);
   if (!round) return false;
-  const auto answers = [&](const proc::ThreadSample& thread) {
-    return (thread.status.caught & bit_of(signal)) != 0 && (thread.status.blocked & bit_of(signal)) == 0;
-  };
-  return std::any_of(round->threads.begin(), round->threads.end(), answers);
+  bool does_any = false;
+  for (const proc::ThreadSample& thread : round->threads) {
+    if (thread.ended() || (thread.status.blocked & bit_of(signal)) != 0) continue;
+    if ((thread.status.caught & bit_of(signal)) == 0 || !proc::is_restarted_after_handler(pid, thread.call)) return false;
+    does_any = true;
+  }
+  return does_any;
 }
 
 bool has_answered(std::int32_t pid, int signal) {
@@ -81,8 +87,8 @@ bool is_proven(model::Liveness liveness) {
          liveness == model::Liveness::kVictim;
 }
 
-// A program that is only idle must not be woken. So forksight asks a process only if its wait has no way out, or if it
-// waits for something that its fork broke.
+// True if forksight may ask the process. forksight must not wake a program that is only idle. So it asks a process only
+// if its wait has no way out, or if it waits for something that its fork broke.
 bool is_worth_asking(const model::Model& quick, const watch::Verdict& verdict) {
   const auto is_open = [&](const model::Touch& touch) {
     return !touch.returned && !touch.cured && quick.processes[touch.process].pid == verdict.key.pid;

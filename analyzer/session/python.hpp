@@ -1,6 +1,7 @@
 // Asks stuck processes for their Python stacks: processes that are proven to hang, and their victims. It sends the
-// signal that, according to the trace, the shim and nothing else handles in that process. This does not disturb these
-// processes: their threads go on sleeping, because the kernel restarts the waits of which a proof consists.
+// signal that, according to the trace, the shim and nothing else handles in that process. It asks a process only if the
+// signal disturbs none of its threads: the kernel must restart each interrupted wait after the handler. So it does not
+// ask a process that waits in poll(), select() or epoll_wait(), or for a socket.
 #pragma once
 
 #include <map>
@@ -12,12 +13,12 @@
 
 namespace forksight {
 
-// For the environment of CMD: the existing value of FORKSIGHT_PYTHON_SIGNAL, where "0" means never, or else forksight's
-// own choice.
+// Returns the value of FORKSIGHT_PYTHON_SIGNAL for the environment of CMD. If the variable is set, its value stays; "0"
+// means that forksight never asks. Otherwise it is forksight's own choice.
 std::string python_signal_value();
 
-// Asks each of `stuck` and waits until they sleep again, at most half a second. `quick`: a model of the traces without
-// symbols.
+// Asks each process of `stuck` for which that is allowed. Then waits until these processes sleep again, but at most
+// half a second. `quick`: a model of the traces without symbols.
 void request_python_stacks(const model::Model& quick, const std::map<proc::ProcessKey, watch::Verdict>& stuck,
                            watch::Supervisor& supervisor);
 

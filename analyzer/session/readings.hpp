@@ -1,6 +1,6 @@
-// What a run reads of its processes: their traces, and the processes themselves. A child process does the reading
-// (guard/child.hpp), so a file system that does not answer, or a file that crashes the reader, costs a run a part of
-// its report and not the exit status of CMD.
+// Reads the traces of a run, and examines its processes. A child process does the reading (guard/child.hpp). So if a
+// file system does not answer, or a file crashes the reader, the run loses a part of its report, but still returns the
+// exit status of CMD.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,19 @@
 
 namespace forksight {
 
-// The traces are read without symbols and names, and no ELF file is opened.
+// With these options the traces are read without symbols and names, and no ELF file is opened.
 inline const collect::LoadOptions kWithoutNames{.symbolize = false, .progress = {}};
 
 class RunReadings {
  public:
-  // All traces and logs of the folder.
+  // Reads all traces and logs of the folder.
   Result<model::Model> load(const std::filesystem::path& folder, const collect::LoadOptions& options);
-  // The tree of this process as `forksight why` sees it.
+  // Examines the tree of this process in the way that `forksight why` does.
   std::optional<model::Model> look(std::int32_t pid, const inspect::LiveTreeOptions& options);
 
-  // True if the latest reading was not done to its end.
+  // True if the latest reading was not completed.
   bool has_failed() const { return has_failed_; }
-  // Sentences that were not taken before: what was not read, and why.
+  // Returns the sentences since the previous call that say what was not read, and why.
   std::vector<std::string> take_failures();
 
  private:

@@ -21,8 +21,8 @@
 namespace forksight {
 namespace {
 
-// Writes all of the text, also to a non-blocking pipe. False if not everything was written, for example because nobody
-// reads the pipe any more; errno has the reason.
+// Writes the whole text, also to a non-blocking pipe. Returns false if a part was not written, for example because no
+// process reads the pipe any more. Then errno has the reason.
 bool write_all(int fd, const std::string& text) {
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t wrote = ::write(fd, text.data() + done, text.size() - done);
@@ -71,7 +71,7 @@ std::string RunReport::open() {
   return "";
 }
 
-// A regular file is truncated and written again each time, so that it always contains one whole report.
+// Writes a whole report. A regular file is truncated first, so that it always contains exactly one report.
 void RunReport::write_whole(const std::string& text) {
   const bool is_ready = !is_regular_ || (::lseek(file_, 0, SEEK_SET) == 0 && ::ftruncate(file_, 0) == 0);
   const bool is_written = is_ready && write_all(file_, text);
@@ -93,7 +93,8 @@ bool RunReport::say(const model::Model& model, const std::vector<Finding>& findi
   std::vector<std::string> shown_sentences;
   bool has_new_findings = !fresh.empty();
   for (const std::string& sentence : unexplained) {
-    // "process 123 (app) …": the duration of the hang changes, the process does not.
+    // A sentence begins with "process 123 (app)". Only this beginning is compared, because the duration of the hang in
+    // the rest of the sentence changes.
     const bool is_new = reported_findings_.insert(sentence.substr(0, sentence.find('('))).second;
     has_new_findings = has_new_findings || is_new;
     if (is_new || is_regular_) shown_sentences.push_back(sentence);
@@ -122,7 +123,8 @@ void RunReport::say_waits(const model::Model& model, const std::vector<model::Pr
   if (is_beside && options_.quiet) return;
   const int fd = is_beside ? STDERR_FILENO : file_;
   waits_ = render::render_waits(model, processes, text_options());
-  // The file has the findings so far. These lines are appended to it, until say_at_end() writes the whole file again.
+  // The file contains the findings so far, and these lines are appended. Later say_at_end() writes the whole file
+  // again.
   write_all(fd, waits_);
 }
 
@@ -139,8 +141,8 @@ void RunReport::say_at_end(const model::Model& model, const std::vector<Finding>
                            const std::vector<std::string>& unexplained) {
   const bool has_new_findings = say(model, findings, unexplained);
   if (options_.format == ReportFormat::kJson) {
-    // A regular file always gets the final state, and standard output gets its only document. Another stream gets a
-    // second document only if that has more than the first, or if something in the first was withdrawn.
+    // A regular file always gets the final state, and standard output gets its one document now. Any other stream gets
+    // another document only if it has got none so far, or if a finding in it was withdrawn.
     const bool is_missing = !has_new_findings && (reported_findings_.empty() || is_stale_);
     const bool is_worth_it = !options_.quiet || !findings.empty() || is_stale_;
     if (is_regular_ || is_on_standard_output() || (is_missing && is_worth_it)) write_document(model, findings);

@@ -1,4 +1,5 @@
-// What `run` reports, and where. Each finding is reported once in a run, when it is first made.
+// Writes the report of `run` to the place that the user chose. Each finding is reported once in a run, when it is first
+// made.
 #pragma once
 
 #include <cstddef>
@@ -23,24 +24,26 @@ class RunReport {
   RunReport(const RunReport&) = delete;
   RunReport& operator=(const RunReport&) = delete;
 
-  // Opens --report FILE, so that a path that cannot be written is reported before CMD starts. "" if all is well.
+  // Opens --report FILE, so that a path that cannot be written is reported before CMD starts. Returns "" or the reason
+  // of the failure.
   std::string open();
 
-  // Reports new findings and new sentences about unexplained processes. True if there was any.
+  // Reports new findings and new sentences about unexplained processes. Returns true if there was a new finding or
+  // sentence.
   bool say(const model::Model& model, const std::vector<Finding>& findings,
            const std::vector<std::string>& unexplained);
-  // The same at the end of the run. In JSON format it writes the whole document, even if there are no findings.
+  // Like say(), but for the end of the run. In JSON format it writes the whole document, even if there are no findings.
   void say_at_end(const model::Model& model, const std::vector<Finding>& findings,
                   const std::vector<std::string>& unexplained);
 
-  // Reports what these processes of `model` wait for. The text is also written beside a document, because a document
-  // only has findings.
+  // Reports what these processes of `model` wait for. A JSON document contains only findings, so in that format the
+  // text goes to standard error.
   void say_waits(const model::Model& model, const std::vector<model::ProcessId>& processes);
 
-  // `status`: how CMD ended, as of wait(2). If a signal ended CMD, the end of the report says so. In a document the
-  // entry of the process has the status.
+  // `status`: how CMD ended, as wait(2) reports it. If a signal ended CMD, the end of a text report says so. In a
+  // document the status is in the entry of the process.
   void note_end(int status);
-  // Process `pid` goes on: withdraws these findings.
+  // Withdraws these findings, because process `pid` goes on.
   void withdraw(std::int32_t pid, const std::vector<std::string>& fingerprints);
 
   // Writes the last line, and what could not be seen. `folder` has the traces; "" if there are none.
@@ -50,7 +53,8 @@ class RunReport {
   // True if --report FILE does not have the whole report.
   bool has_failed() const { return !problem_.empty(); }
 
-  // Writes one line of forksight's own to standard error: always, or unless quiet.
+  // These functions write one line from forksight itself to standard error. note() does not write it if the run is
+  // quiet.
   void warn(const std::string& line) const;
   void note(const std::string& line) const;
 
@@ -63,11 +67,11 @@ class RunReport {
   const RunOptions& options_;
   int file_ = -1;  // --report FILE, or forksight's standard output
   bool is_regular_ = false;
-  std::string problem_;                      // why FILE does not have the latest report; "": it does
+  std::string problem_;                      // why FILE does not have the latest report; "" if it has
   std::string waits_;                        // the lines of say_waits()
-  std::string end_;                          // CMD's end; "" if it is not reported
+  std::string end_;                          // how CMD ended; "" if that is not reported
   bool is_stale_ = false;                    // the latest document contains something that was withdrawn
-  std::set<std::string> reported_findings_;  // fingerprints, and sentences
+  std::set<std::string> reported_findings_;  // fingerprints, and beginnings of sentences
 };
 
 // "1 finding (1 certain)"; "" for none.

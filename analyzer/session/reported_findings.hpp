@@ -1,5 +1,5 @@
-// The findings that a run has reported so far, and the processes that each is about. If these processes go on, the
-// finding can be withdrawn. Otherwise it counts for the exit status.
+// The findings that a run has reported so far, and the processes that each finding is about. If these processes go on,
+// the finding can be withdrawn. A finding that is not withdrawn counts for the exit status.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,11 @@ namespace forksight {
 class ReportedFindings {
  public:
   void note(const Verdicts& verdicts, const model::Model& model, const std::vector<Finding>& findings);
-  // This process goes on. Returns the fingerprints of the findings for which no evidence is left.
+  // Notes that this process goes on. Withdraws the findings about this process and no other stuck process, and returns
+  // their fingerprints.
   std::vector<std::string> withdraw(const proc::ProcessKey& key);
-  // Withdraws findings that were not proven and that are not among the last findings: their processes went on, and then
-  // ended. Returns the fingerprints, by pid.
+  // Withdraws the findings that were not proven and that are not in `last`, because their processes went on and then
+  // ended. Returns their fingerprints, by pid.
   std::map<std::int32_t, std::vector<std::string>> withdraw_unproven(const std::vector<Finding>& last);
   // True if a finding at or above `least` was reported and not withdrawn, or is among `last`, the findings at the end.
   // The earlier findings count, too, because a process that hung may have ended by then.
@@ -30,8 +31,8 @@ class ReportedFindings {
  private:
   struct Reported {
     Certainty harm = Certainty::kPossible;
-    std::set<proc::ProcessKey> stuck;  // the processes that the finding is about
-    bool is_proven = false;            // false: the only evidence is that a call has not returned for long
+    std::set<proc::ProcessKey> stuck;  // the stuck processes that the finding is about
+    bool is_proven = false;            // true: the hang is proven, or no process of the finding was stuck
   };
   std::map<std::string, Reported> reported_findings_;  // by fingerprint
 };

@@ -1,6 +1,6 @@
-// Finds out what the processes of a run wait for if they do nothing, although no hang is proven. forksight reports this
-// at Ctrl-C. But Ctrl-C reaches the processes at the same moment as forksight, and a process that ends at once cannot
-// be examined. So the answer is prepared in advance.
+// Finds out what the processes of a run wait for if they do nothing and no hang is proven. forksight reports this at
+// Ctrl-C. But Ctrl-C reaches the processes at the same moment as forksight, and a process that ends at once cannot be
+// examined. So the answer is prepared in advance.
 #pragma once
 
 #include <chrono>
@@ -17,20 +17,21 @@ namespace forksight {
 
 class RunRest {
  public:
-  // Called at each look. It is cheap: once a second it reads one file for each process. It looks at the waits when the
-  // run has come to rest, and again only if processes have used processor time since.
+  // Must be called at each look. The function is cheap: once a second it reads one file for each process. It examines
+  // the waits when the run has come to rest. It examines them again only if processes have used processor time since.
   void follow(const watch::Supervisor& supervisor, watch::Clock::time_point now);
 
-  // True if for the last second no process was made or ended, and all processes together used almost no processor time.
+  // True if during the last second no process was made or ended, and all processes together used almost no processor
+  // time.
   bool is_at_rest() const { return is_at_rest_; }
   // What each process waits for, without stacks, as it was seen while the run was at rest. Empty unless is_at_rest().
   const model::Model& waits() const { return waits_; }
 
  private:
-  using Ticks = std::map<std::int32_t, std::uint64_t>;  // of processor time, by pid
+  using Ticks = std::map<std::int32_t, std::uint64_t>;  // the processor time of each process, by pid
 
   Ticks ticks_;
-  Ticks looked_at_;  // what the processes had used when waits_ was made
+  Ticks looked_at_;  // processor time that the processes had used when waits_ was made
   watch::Clock::time_point since_{};
   watch::Clock::time_point next_check_{};
   watch::Clock::time_point next_look_{};
@@ -38,7 +39,8 @@ class RunRest {
   model::Model waits_;
 };
 
-// The processes of `seen` in which each thread waits, without those that were reported already.
+// Returns the processes of `seen` in which each thread waits. Leaves out `told`, the processes that were already
+// reported.
 std::vector<model::ProcessId> find_waiting_processes(const model::Model& seen, const std::set<proc::ProcessKey>& told);
 
 }  // namespace forksight

@@ -1,5 +1,5 @@
-// Finds processes that run as another user than forksight and may not write to the folder of the traces. Their shim
-// cannot record anything.
+// Finds processes that run as another user than forksight, and that may not write to the folder of the traces. The shim
+// cannot record anything in them.
 #pragma once
 
 #include <sys/types.h>
@@ -17,7 +17,8 @@ namespace forksight {
 class RunRights {
  public:
   explicit RunRights(std::filesystem::path folder) : folder_(std::move(folder)) {}
-  // Looks at new processes. Returns a sentence for each one that has threads and no trace.
+  // Returns a sentence for each such process that has several threads and no trace. Returns only one sentence for each
+  // process in a run.
   std::vector<std::string> look(const watch::Supervisor& supervisor);
 
  private:

@@ -60,7 +60,8 @@ Result<RunFolder> RunFolder::make(const fs::path& out) {
   if (const int error = make_folders(root); error != 0) return fail(error);
   const std::string name = name_of_now();
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
-    // Ranks of one job on several machines may use the same folder, and may have the same pid in the same second.
+    // The ranks of one job on several machines may use the same folder, and two ranks may have the same pid in the same
+    // second.
     const std::string unique = attempt == 0 ? name : fmt::format("{}-{}", name, attempt);
     if (::mkdir((root / unique).c_str(), kOwnerOnly) == 0) {
       RunFolder folder;
@@ -92,7 +93,8 @@ Result<RunFolder> RunFolder::make_private() {
 void RunFolder::lock() {
   const int fd = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
-  // On a file system without locks this fails. The environment of the processes of the run still names the folder.
+  // This fails on a file system without locks. Then only the environment of the processes of the run shows that the
+  // folder is in use.
   ::flock(fd, LOCK_SH | LOCK_NB);
   lock_ = std::shared_ptr<const int>(new int(fd), [](const int* held) {
     ::close(*held);
@@ -118,7 +120,7 @@ void RunFolder::remove_traces() const {
 void RunFolder::remove_if_empty() const {
   if (has_traces()) return;
   ::unlink((path_ / collect::kRunLogFile).c_str());
-  // rmdir refuses to remove a folder that is not empty, so files of others stay.
+  // rmdir does not remove a folder that is not empty, so files of other programs stay.
   if (::rmdir(path_.c_str()) == 0 && !made_out_.empty()) ::rmdir(made_out_.c_str());
 }
 

@@ -1,4 +1,4 @@
-// The folder of one run: made before CMD starts, and removed again if nothing was written into it.
+// The folder of one run. It is made before CMD starts, and removed again if no trace was written into it.
 #pragma once
 
 #include <filesystem>
@@ -10,8 +10,8 @@ namespace forksight {
 
 class RunFolder {
  public:
-  // Makes `out`, and in it a new folder whose name is the local time and the pid. Only the owner may access either of
-  // them.
+  // Makes `out`, unless it exists, and in it a new folder whose name is the local time and the pid. Only the owner may
+  // access the folders that this function makes.
   static Result<RunFolder> make(const std::filesystem::path& out);
 
   // A new folder in TMPDIR, or in /tmp, only for its owner.
@@ -22,12 +22,13 @@ class RunFolder {
   // The folder with the other runs; "" for a private folder.
   const std::filesystem::path& root() const { return root_; }
   bool has_traces() const;
-  // Removes the folder, and also `out` if make() made it and it is empty. A folder with a trace in it stays.
+  // Removes the folder, unless it contains a trace. Also removes `out`, if make() made it and it is empty.
   void remove_if_empty() const;
   void remove_traces() const;
 
  private:
-  // Locks the folder as long as forksight runs. The lock shows others that the run goes on. CMD does not inherit it.
+  // Locks the folder for as long as forksight runs. The lock shows other forksight processes that the run goes on. CMD
+  // does not inherit the lock.
   void lock();
 
   std::filesystem::path path_;

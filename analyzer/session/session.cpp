@@ -59,7 +59,8 @@ constexpr std::chrono::milliseconds kLastMoment{500};
 
 class Session {
  public:
-  // `job`: where a run with a time limit is reported; null for other runs. `strangers` are not part of the run.
+  // `job`: the report of a run with a time limit; null for other runs. `strangers`: processes that are not part of the
+  // run.
   Session(const RunOptions& options, RunReport& report, RunFolder folder, const RunSignals& signals, pid_t command,
           JobReport* job, Processes strangers)
       : options_(options),
@@ -90,7 +91,7 @@ class Session {
         continue;
       }
       look();
-      // If a look took long, or the machine was stopped, the missed looks are left out.
+      // If a look took long, or the machine was suspended, the missed looks are left out.
       next_look = std::max(next_look + kPace, Clock::now() + kPace / 2);
     }
     return job_ != nullptr ? finish_job() : finish();
@@ -113,7 +114,7 @@ class Session {
     rest_.follow(supervisor_, now);
     for (const std::string& sentence : rights_.look(supervisor_)) history_.add_limit(sentence);
     if (is_time_to_tell(now) && has_new_findings(now)) {
-      // Processes that wait for the hung one are reported together with it, however short they have waited.
+      // Processes that wait for the hung process are reported together with it, no matter how long they have waited.
       supervisor_.poll_at_any_age(now);
       note(supervisor_.verdicts(), now);
       if (has_new_findings(now)) report_stuck(supervisor_.verdicts());
@@ -124,12 +125,13 @@ class Session {
 
   Clock::time_point limit() const { return started_ + options_.job->timeout; }
 
-  // The hangs of a job are reported shortly before its limit.
+  // True if hangs may be reported now. The hangs of a job are reported only shortly before its limit.
   bool is_time_to_tell(Clock::time_point now) const {
     return job_ == nullptr || now >= limit() - time_before_limit(options_.job->timeout);
   }
 
-  // A process that went on after another was ended may hang again for another reason.
+  // Forgets that the hangs of some processes were reported: the processes that go on because forksight ended another
+  // process. Such a process may hang again for another reason, and is then reported again.
   void forget_reports_of_freed() {
     if (killed_.empty()) return;
     std::erase_if(reported_, [&](const auto& entry) { return !supervisor_.verdicts().contains(entry.first); });
@@ -142,7 +144,8 @@ class Session {
     });
   }
 
-  // If only some threads of a process were stuck when it was reported, it is reported again once the whole process is.
+  // True if this hang was reported. False if only some threads of the process were stuck then, and the whole process is
+  // stuck now: then it is reported again.
   bool was_reported(const watch::Verdict& verdict) const {
     const auto known = reported_.find(verdict.key);
     if (known == reported_.end()) return false;
@@ -179,9 +182,10 @@ class Session {
     if (may_kill && has_hang_to_end(verdicts, diagnosis.model, diagnosis.findings, options_.kill_on)) killing_ = true;
   }
 
-  // The processes of the run as `forksight why` sees them, before anything is ended. Stopping a thread ends some system
-  // calls. So a process whose wait has a way out, and may be intended, is not stopped, unless it waits for something
-  // that its fork broke: such a wait is not intended.
+  // Examines the processes of the run as `forksight why` does, before any process is ended. If forksight stops a
+  // thread, some system calls of the thread end. So forksight does not stop a process whose wait has a way out, because
+  // the wait may be intended. It does stop such a process if it waits for something that its fork broke, because that
+  // wait is not intended.
   std::optional<model::Model> look_at_hang(const Verdicts& verdicts, const model::Model& traced) {
     std::set<std::int32_t> broken;
     for (const model::Touch& touch : traced.touches) {
@@ -205,7 +209,7 @@ class Session {
     return model;
   }
 
-  // The traces without names; nullopt if there are no readable traces.
+  // Reads the traces without names. Returns nullopt if there are no readable traces.
   std::optional<model::Model> load_nameless() {
     if (!folder_.has_traces()) return std::nullopt;
     auto model = load(kWithoutNames);
@@ -229,8 +233,8 @@ class Session {
     }
   }
 
-  // Reads the traces, if they have grown, and tells the supervisor what to look at: processes that its walk did not
-  // find, threads that may be spinning, calls that have not returned, and signals.
+  // Reads the traces, if they have grown, and gives the supervisor what it must look at: processes that its search did
+  // not find, threads that may be spinning, calls that have not returned, and signals.
   void follow_traces() {
     if (trace_growth_.have_traces_grown()) has_unread_traces_ = true;
     const auto start = Clock::now();
@@ -248,8 +252,9 @@ class Session {
     next_load_ = Clock::now() + (Clock::now() - start) * kLoadShare;
   }
 
-  // Finds processes of the run by their environment. A process may fork and end between two walks of the tree. Then its
-  // child has another parent, so the walk cannot find it, and there may be no trace of it either.
+  // Finds processes of the run by their environment, for this case: a process forks and ends between two searches of
+  // the tree. Then its child has another parent, so a search of the tree cannot find the child. The child may have no
+  // trace either.
   void look_for_orphans() {
     if (job_ != nullptr) adopt_children();
     const auto start = Clock::now();
@@ -265,7 +270,7 @@ class Session {
     next_search_ = Clock::now() + (Clock::now() - start) * kSearchShare;
   }
 
-  // A process of a job that loses its parent becomes a child of this process.
+  // Adds the children of this process to the run: a process of a job whose parent ends becomes a child of this process.
   void adopt_children() {
     for (const std::int32_t pid : proc::read_children(::getpid())) {
       if (supervisor_.tree().living().contains(pid)) continue;
@@ -277,12 +282,13 @@ class Session {
 
   // True if the environment of the process names the folder of this run.
   bool names_our_folder(std::int32_t pid) const {
-    // Includes the end of the value, because the name of another run's folder may begin with the name of this one.
+    // The text includes the end of the value, because the name of another run's folder may begin with the name of this
+    // run's folder.
     const std::string mark = fmt::format("FORKSIGHT_OUT={}", folder_.path().string()) + '\0';
     return proc::read_environment(pid).find(mark) != std::string::npos;
   }
 
-  // Members of the run that do not descend from CMD any more.
+  // Returns the processes of the run that do not descend from CMD any more.
   std::vector<proc::ProcessKey> find_orphans() const {
     std::set<std::int32_t> below;
     for (const proc::ProcessKey& key : supervisor_.tree().descendants()) below.insert(key.pid);
@@ -298,8 +304,8 @@ class Session {
       if (process.pid <= 0 || supervisor_.tree().living().contains(process.pid)) continue;
       const auto stat = proc::read_stat(process.pid);
       if (!stat) continue;
-      // The trace does not have the start time of a forked child. So the environment of the process must show that it
-      // belongs to this run.
+      // The trace of a forked child does not contain its start time. So the environment of the process must show that
+      // it belongs to this run.
       const bool is_ours =
           process.start_ticks != 0 ? process.start_ticks == stat->start_ticks : names_our_folder(process.pid);
       if (is_ours) supervisor_.tree().adopt({process.pid, stat->start_ticks});
@@ -328,7 +334,8 @@ class Session {
 
   void follow_calls(const model::Model& model) {
     std::vector<watch::StalledCall> calls = find_open_handlers(model);
-    // When a handler returns, its record changes in place, and the trace does not grow. So the traces are read again.
+    // When a handler returns, its record changes in place, and the trace does not grow. So while a handler runs, the
+    // traces are read again even if they have not grown.
     has_unread_traces_ = has_unread_traces_ || !calls.empty();
     for (const watch::StalledCall& wait : find_timer_waits(model)) calls.push_back(wait);
     supervisor_.set_stalled(calls);
@@ -362,8 +369,8 @@ class Session {
       reap();
       return;
     }
-    // A signal from the terminal or the kernel goes to the whole process group, so CMD gets it, too. A signal by
-    // kill(1) was meant for CMD but only reached forksight, which passes it on.
+    // A signal from the terminal or the kernel goes to the whole process group, so CMD gets it, too. A signal from
+    // kill(1) reached only forksight, but was meant for CMD. So forksight passes it on.
     const bool by_process = info.ssi_code <= 0;
     const bool ends = signal == SIGINT || signal == SIGQUIT || signal == SIGTERM || signal == SIGHUP;
     was_told_to_end_ = was_told_to_end_ || ends;
@@ -378,8 +385,8 @@ class Session {
     if (by_process) send_signal(command_, signal);
   }
 
-  // Reports the hangs before processes end. CMD may already be ending, so what the latest look proved about an ending
-  // process still counts. True if something hangs.
+  // Reports the hangs before processes end. CMD may already be ending, so the latest verdict on an ending process still
+  // counts. Returns true if something hangs.
   bool report_before_the_end() {
     Verdicts stuck = supervisor_.verdicts();
     supervisor_.poll_at_any_age(Clock::now());
@@ -399,9 +406,9 @@ class Session {
     return true;
   }
 
-  // Reports what the processes wait for whose hang was not reported. Does so once in a run, and only while the run is
-  // at rest. `is_ours_alone`: only forksight has received the signal, so the processes are unchanged and can be
-  // examined.
+  // Reports what the processes wait for, except processes whose hang was reported. Does this once in a run, and only
+  // while the run is at rest. `is_ours_alone`: only forksight has received the signal, so the processes are unchanged
+  // and can be examined.
   void report_rest(bool is_ours_alone) {
     if (was_rest_told_ || !rest_.is_at_rest()) return;
     std::optional<model::Model> seen;
@@ -410,7 +417,8 @@ class Session {
     std::vector<model::ProcessId> resting = find_waiting_processes(rest_.waits(), stuck);
     const std::vector<model::ProcessId> now =
         seen ? find_waiting_processes(*seen, stuck) : std::vector<model::ProcessId>();
-    // Some processes may have received the signal, too, and may have ended. Then the earlier look is reported.
+    // Some processes may have received the signal, too, and may have ended. Then the result of the earlier look is
+    // reported.
     const bool is_whole = seen && now.size() >= resting.size();
     const model::Model& told = is_whole ? *seen : rest_.waits();
     if (is_whole) resting = now;
@@ -433,7 +441,7 @@ class Session {
     return told;
   }
 
-  // The run as `forksight why --no-stop` sees it, with the places in the code where threads wait.
+  // Examines the run as `forksight why --no-stop` does. The result has the places in the code where threads wait.
   std::optional<model::Model> look_at_rest() {
     inspect::LiveTreeOptions options;
     options.stop = false;
@@ -443,7 +451,7 @@ class Session {
     auto looked = look_from_outside(options);
     if (!looked) return std::nullopt;
     model::Model& seen = *looked;
-    // The look may also have processes that are not part of the run, because they have the other end of a pipe or
+    // The look may also contain processes that are not part of the run, but that have the other end of a pipe or
     // socket.
     for (model::Process& process : seen.processes) {
       if (!supervisor_.tree().living().contains(process.pid)) process.waits.clear();
@@ -451,8 +459,8 @@ class Session {
     return looked;
   }
 
-  // Waits for all ended children, not only for CMD: as process 1 of a container, forksight also gets orphans of other
-  // programs.
+  // Waits for all ended children, not only for CMD: if forksight is process 1 of a container, it also becomes the
+  // parent of other programs' processes whose parent has ended.
   void reap() {
     for (;;) {
       int status = 0;
@@ -465,8 +473,9 @@ class Session {
     }
   }
 
-  // The limit of the job has come. Setting `was_told_to_end_` and `given_up_` has two effects: the findings about
-  // processes that forksight ends now are not withdrawn, and the effects of its own signals are not reported.
+  // Ends the run at the limit of the job. Setting `was_told_to_end_` and `given_up_` has two effects: the findings
+  // about processes that forksight ends now are not withdrawn, and the effects of forksight's own signals are not
+  // reported.
   void end_at_limit() {
     is_over_limit_ = true;
     was_told_to_end_ = true;
@@ -481,7 +490,7 @@ class Session {
     if (!was_rest_told_) job_->say("these processes ran at the limit: " + name_processes(list_job(strangers_)));
   }
 
-  // Ends processes that can never go on. Processes that wait for them may go on then.
+  // Ends processes that can never go on. Then processes that wait for them may go on.
   void kill_dead(const std::vector<proc::ProcessKey>& dead) {
     if (dead.empty()) return;
     job_->say("these processes can never go on; forksight ends them: " + name_processes(dead));
@@ -500,8 +509,8 @@ class Session {
     return status;
   }
 
-  // Ends all processes that CMD has left behind. They get a moment first, because they may be about to end by
-  // themselves.
+  // Ends all processes that CMD has left behind. It first waits a moment, because these processes may be about to end
+  // by themselves.
   void end_job() {
     const auto ask_at = Clock::now() + (is_over_limit_ ? std::chrono::milliseconds(0) : kLastMoment);
     const auto force_at = ask_at + options_.job->grace;
@@ -569,7 +578,7 @@ class Session {
     report_.say_at_end(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
     if (job_ != nullptr) {
       job_->tell(diagnosis.model, diagnosis.findings, diagnosis.unexplained);
-      // CMD has ended and did not wait for these processes.
+      // CMD has ended and did not wait for the processes that still hang.
       if (!was_told_to_end_) kill_dead(find_proven_dead(supervisor_.verdicts(), diagnosis.model, diagnosis.findings));
     }
     if (keeps_folder) remove_older_runs();
@@ -593,14 +602,14 @@ class Session {
                              folder_.shown().parent_path().string()));
   }
 
-  // True if the report can be made without looking up names. A text report without findings shows no names. A document
-  // always needs names, because it shows the stack of each fork.
+  // True if the report can be made although no names were looked up. A text report without findings shows no names. A
+  // document always needs names, because it shows the stack of each fork.
   bool is_clean(std::optional<model::Model>& nameless) const {
     if (!nameless || history_.has_stuck() || options_.format == ReportFormat::kJson) return false;
     return merge_without_names(*nameless, history_.log(supervisor_));
   }
 
-  // A process that lost its parent together with CMD is only known from its trace.
+  // Reads the traces once more, because a process whose parent ended together with CMD is known only from its trace.
   void follow_traces_to_the_end() {
     next_load_ = Clock::time_point{};
     supervisor_.tree().refresh();
@@ -624,19 +633,19 @@ class Session {
   pid_t command_pid_;
   proc::ProcessKey command_;
   std::map<proc::ProcessKey, model::Liveness> reported_;
-  Processes killed_;  // by kill_dead()
+  Processes killed_;  // processes that kill_dead() has killed
   Clock::time_point started_ = Clock::now();
   bool is_over_limit_ = false;  // forksight ends the job, because its time is up
-  std::optional<int> status_;   // of CMD, as of wait(2)
-  int interrupts_ = 0;          // the number of Ctrl-C while something hung
-  bool fails_ = false;          // something at or above --fail-on was found
+  std::optional<int> status_;   // how CMD ended, as wait(2) reports it
+  int interrupts_ = 0;          // how often Ctrl-C was pressed while something hung
+  bool fails_ = false;          // a finding at or above --fail-on was made
   bool was_told_to_end_ = false;
   bool was_rest_told_ = false;
   bool given_up_ = false;
-  int status_on_giving_up_ = 0;  // as of wait(2): as if the second Ctrl-C had ended CMD
+  int status_on_giving_up_ = 0;  // the status of wait(2) that CMD would have if the second Ctrl-C had ended it
   bool killing_ = false;
   bool has_unread_traces_ = false;
-  std::size_t forks_ = 0;  // forks of the tree when orphans were last looked for
+  std::size_t forks_ = 0;  // the value of tree().forks() at the latest look_for_orphans()
   Clock::time_point next_search_{};
   Clock::time_point next_load_{};
 };
@@ -677,7 +686,8 @@ RunEnd run_session(const RunOptions& options) {
       folder->remove_if_empty();
       return {kRunRefused, std::move(problem)};
     }
-    // A program that called exec to become forksight may have had children. They are not part of the job.
+    // This process may already have children, from the program that called exec to start forksight. They are not part
+    // of the job.
     const std::vector<proc::ProcessKey> before = list_job({});
     strangers = {before.begin(), before.end()};
   }

@@ -1,6 +1,6 @@
-// One run: CMD runs under the shim, its process tree is watched, and findings are reported at once and at the end.
-// There is one thread, which waits for signals and for the time of the next look. Watching stops or interrupts no
-// process of the tree. Only to explain a hang, forksight stops threads for a moment, or asks a stuck process for Python
+// One run: CMD runs under the shim, its process tree is watched, and findings are reported at once and at the end. One
+// thread does all this. It waits for signals and for the time of the next look. Watching does not stop or interrupt any
+// process of the tree. To explain a hang, forksight stops threads for a moment, or asks a stuck process for Python
 // stacks.
 #pragma once
 
@@ -21,22 +21,22 @@ enum class ReportFormat { kText, kJson };
 
 struct RunOptions {
   std::vector<std::string> command;
-  std::filesystem::path out;       // empty: forksight-out, or a private folder if that cannot be made
-  std::optional<KeepBounds> keep;  // for the runs in `out`; none: kDefaultKeep for forksight-out, no bounds elsewhere
+  std::filesystem::path out;       // empty: forksight-out, or a private folder if forksight-out cannot be made
+  std::optional<KeepBounds> keep;  // which runs stay in `out`; none: kDefaultKeep for forksight-out, all elsewhere
   std::string omp = "auto";
   std::string on_orphan = "report";
   std::string cure = "omp";
   bool lock_order = false;
   bool predict = false;
   OnHang on_hang = OnHang::kReport;
-  Certainty kill_on = Certainty::kProven;  // the least certainty that kKill acts on
+  Certainty kill_on = Certainty::kProven;  // the least certainty of a finding on which kKill acts
   std::chrono::milliseconds hang_after{1000};
   std::optional<int> error_exitcode;
   Certainty fail_on = Certainty::kLikely;
   ReportFormat format = ReportFormat::kText;
   // "": standard error. kStandardOutput: forksight's standard output, and the output of CMD goes to standard error.
   std::filesystem::path report;
-  bool full = false;  // text format: every frame of every stack
+  bool full = false;  // the text report shows every frame of every stack
   bool quiet = false;
   bool preload = true;            // false: CMD runs without the shim and is only examined from outside
   std::optional<JobOptions> job;  // a time limit; hangs are reported shortly before it
@@ -46,7 +46,7 @@ inline constexpr char kStandardOutput[] = "-";
 
 // The exit status if CMD was not started because the options cannot be fulfilled.
 inline constexpr int kRunRefused = 2;
-// The exit status if forksight itself failed: the one that env(1) and timeout(1) use.
+// The exit status if forksight itself failed. env(1) and timeout(1) use the same exit status.
 inline constexpr int kRunFailed = 125;
 
 struct RunEnd {

@@ -1,4 +1,4 @@
-// Receives the signals of forksight while it waits for CMD: reads them from a descriptor, in order, and uses no signal
+// Receives signals for forksight while it waits for CMD. It reads them from a descriptor, in order, and uses no signal
 // handler.
 #pragma once
 
@@ -21,10 +21,10 @@ class RunSignals {
   RunSignals(const RunSignals&) = delete;
   RunSignals& operator=(const RunSignals&) = delete;
 
-  // The signal state before this object changed it. CMD is started with it.
+  // The signal state before this object changed it. CMD is started with that state.
   const proc::SignalState& before() const { return before_; }
 
-  // Waits for the next signal; nullopt if none came before the time `until`.
+  // Waits for the next signal; nullopt if no signal arrived before the time `until`.
   std::optional<signalfd_siginfo> wait(std::chrono::steady_clock::time_point until) const;
 
  private:
@@ -32,8 +32,8 @@ class RunSignals {
   int fd_ = -1;
 };
 
-// Sends a signal, unless the process has ended. A signal by pid could reach another process that has the pid now. So
-// this first opens a descriptor of the process and then checks its start time.
+// Sends a signal, unless the process has ended. A signal that is sent by pid could reach another process that now has
+// the pid. So this function first opens a descriptor of the process and then checks the start time of the process.
 void send_signal(const proc::ProcessKey& key, int signal);
 
 }  // namespace forksight

@@ -1,4 +1,5 @@
-// Finds out cheaply whether the shim wrote anything since the last call, by the tail mark in the header of each trace.
+// Finds out cheaply whether the shim has written anything since the previous call. The field TraceHeader::tail of each
+// trace shows this.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@ namespace forksight {
 class TraceGrowth {
  public:
   explicit TraceGrowth(std::filesystem::path folder) : folder_(std::move(folder)) {}
-  // True if a trace was added or has grown since the previous call. Costs a listing, and one small read for
-  // each trace.
+  // True if a trace was added or has grown since the previous call. The call lists the folder and does one small read
+  // for each trace.
   bool have_traces_grown();
 
  private:

@@ -1,4 +1,4 @@
-// The processes that are stuck, and the supervisor's verdict on each.
+// The processes that are stuck, and the supervisor's verdict on each of them.
 #pragma once
 
 #include <map>
@@ -11,8 +11,8 @@ namespace forksight {
 
 using Verdicts = std::map<proc::ProcessKey, watch::Verdict>;
 
-// The verdict on this process; null: it is not stuck. If the start time of the process is not known (it is only known
-// from its trace), the pid alone decides.
+// Returns the verdict on this process; null: it is not stuck. If the process is known only from its trace, its start
+// time may not be known. Then the pid alone decides.
 const watch::Verdict* find_verdict(const Verdicts& verdicts, const model::Process& process);
 
 }  // namespace forksight

@@ -15,8 +15,8 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-// Replaces each word that has a digit by a #. Numbers differ between runs, and so do names of random letters and
-// digits.
+// Replaces each word that contains a digit by a #. Numbers differ between runs, and so do names that consist of random
+// letters and digits.
 std::string without_numbers(const std::string& text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size();) {
@@ -33,7 +33,8 @@ std::string without_numbers(const std::string& text) {
   return plain;
 }
 
-// The file of a library, with links resolved. `run` knows a library by the loader's name for it, `why` by the kernel's.
+// Returns the file of a library, with links resolved. `run` has the name that the loader uses for a library, `why` has
+// the name that the kernel uses.
 std::string file_of(const std::string& library) {
   std::error_code error;
   const std::filesystem::path file = std::filesystem::canonical(library, error);
@@ -50,7 +51,7 @@ bool has_frame(const model::Stack& stack, const model::Frame& frame) {
 bool is_named(const model::Frame& frame) { return !frame.function.empty() && frame.line > 0; }
 
 // True if the finding of `run` may be about the same hang as that of `why`. The rules need not be equal: `run` saw the
-// time before the hang, so it may name another, more precise cause, which must be at least as certain.
+// time before the hang, so it may name another cause that is more precise. That cause must be at least as certain.
 bool may_be_told_as(const Finding& why, const Finding& run) {
   return run.rule == why.rule || (run.fork && run.cause >= why.cause && run.harm >= why.harm);
 }
@@ -64,7 +65,8 @@ class View {
     text("the thread", why_.thread_name, run_.thread_name);
     if (run_.rule != why_.rule) return std::move(lines_);
     if (run_.fingerprint != why_.fingerprint) miss("the fingerprint", why_.fingerprint, run_.fingerprint);
-    // Compares only the frames of the program itself. Frames inside of these differ, because the shim adds its hooks.
+    // Only the frames of the program itself are compared. The frames inside of them differ, because the shim adds its
+    // hooks.
     const auto [first, last] = words::find_user_part(why_.stack);
     for (std::size_t i = first; i < last; ++i) {
       const model::Frame& frame = why_.stack.frames[i];
@@ -81,7 +83,7 @@ class View {
         fmt::format("  {}: {}: why says {}, run says {}", why_.rule, what, why, run.empty() ? "nothing" : run));
   }
   void text(const char* what, const std::string& why, const std::string& run) {
-    // `run` may add to the text: "(1st of 2)" is known only to `run`, which saw all registrations.
+    // The text of `run` may be longer. For example, only `run` can add "(1st of 2)", because it saw all registrations.
     if (!why.empty() && !without_numbers(run).starts_with(without_numbers(why))) miss(what, why, run);
   }
 
@@ -90,14 +92,14 @@ class View {
     const Culprit& run = run_.culprit;
     // The name of a temporary file or semaphore differs between runs.
     if (why.kind == CulpritKind::kLock && why.name.find("semaphore sem.") == std::string::npos) {
-      // " (heap)" is left out, because only `why`, which reads the memory, knows that.
+      // " (heap)" is not compared: only `why` can add it, because it reads the memory.
       const std::string name = why.name.substr(0, why.name.find(" (heap)"));
       text("the culprit", name, run.name);
     }
     if (!why.library.empty() && why.kind == CulpritKind::kLock && file_of(why.library) != file_of(run.library))
       miss("its library", why.library, run.library);
     if (why.kind != CulpritKind::kLock) return;
-    // If the stack shows where the holder is now, it is not compared, because only `why` knows that.
+    // A stack that shows where the holder is now is not compared, because only `why` has such a stack.
     if (why.stack.known() && !why.is_now && !run.stack.known())
       miss("its stack", why.stack.frames.front().function, "");
     if (!why.holder) return;

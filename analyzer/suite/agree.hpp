@@ -9,8 +9,8 @@
 
 namespace forksight::suite {
 
-// One line for each fact that `why` reports and `run` does not; no lines mean agreement. The findings come from two
-// runs of one program, so pids, tids and addresses differ.
+// Returns one line for each fact that `why` reports and `run` does not report. No lines mean that they agree. The
+// findings come from two runs of one program, so pids, tids and addresses differ.
 std::vector<std::string> compare_views(const std::vector<Finding>& run, const std::vector<Finding>& why);
 
 // Compares findings of the same rule from `core` and `why`. Returns one line for each finding of `core` whose

@@ -17,8 +17,8 @@ using Lines = std::vector<std::string>;
 
 std::string base(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
-// The plain name of a function: worker_main(void*) becomes worker_main, sum._omp_fn.0 becomes sum, push.isra.0 becomes
-// push.
+// Returns the plain name of a function: "worker_main" for worker_main(void*), "sum" for sum._omp_fn.0, "push" for
+// push.isra.0.
 std::string plain(const std::string& function) {
   const std::string name = function.substr(0, std::min(function.find('('), function.size()));
   const std::string first = name.substr(0, std::min(name.find('.'), name.size()));
@@ -59,7 +59,8 @@ bool is_same(const model::Frame& got, const ExpectedFrame& want) {
   return plain(got.function) == want.function && base(got.file) == want.file && got.line == want.line;
 }
 
-// The expected frames are the innermost ones in the case's own files, without gaps.
+// Compares a stack with the expected frames. These must be the innermost frames that are in the case's own files,
+// without gaps.
 Lines compare_stack(const Finding& finding, const std::string& name, const std::vector<ExpectedFrame>& expected) {
   const model::Stack& stack = actual_stack(finding, name);
   std::set<std::string> files;
@@ -93,7 +94,8 @@ Lines compare_finding(const Finding& finding, const ExpectedFinding& expected) {
   compare("outcome", expected.outcome, render::name_of(finding.outcome));
   for (const auto& [key, value] : expected.fields) {
     const auto got = actual_field(finding, key);
-    // The report may have the file name of the library, as the kernel gives it, where a case expects the soname.
+    // If a case expects the soname of the library, the report may instead have the name of the library's file, which
+    // the kernel shows.
     if (key == "library" && got == file_of_library(value)) continue;
     compare(key, value, got);
   }

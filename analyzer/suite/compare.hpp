@@ -1,5 +1,5 @@
-// Compares the findings of a report with what a case expects: each difference is one line of text; no lines mean
-// agreement.
+// Compares the findings of a report with the expectations of a case. Each difference is one line of text. No lines mean
+// that they agree.
 #pragma once
 
 #include <string>
@@ -10,17 +10,18 @@
 
 namespace forksight::suite {
 
-// Each expected finding must occur once, and nothing else.
+// Each expected finding must occur once, and there must be no other finding.
 std::vector<std::string> compare_findings(const std::vector<Finding>& findings,
                                           const std::vector<ExpectedFinding>& expected);
 
-// Compares the findings of a run whose options change how the program ends. The expected findings must be reported,
-// with the outcome of this run, and nothing else. Outcome "none": nothing must be reported, because with these options
-// the hazard does not occur. `says`: parts of sentences that the findings must have.
+// Compares the findings of a run whose options change how the program ends. The findings must be the expected ones,
+// each with the outcome ExpectedRun::outcome. If that outcome is "none", there must be no finding, because the hazard
+// does not occur with these options. If ExpectedRun::rule is set, the findings of `expected` do not count: there must
+// be exactly one finding, of that rule. The sentences of the findings must contain the texts ExpectedRun::says.
 std::vector<std::string> compare_ended(const std::vector<Finding>& findings,
                                        const std::vector<ExpectedFinding>& expected, const ExpectedRun& run);
 
-// The certainty of the hang and of the cause: "proven/likely"; one word if both are equal.
+// The certainties of the hang and of the cause, for example "proven/likely". It is one word if both are equal.
 std::string certainty_of(const Finding& finding);
 
 }  // namespace forksight::suite

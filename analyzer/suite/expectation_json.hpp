@@ -1,4 +1,4 @@
-// Expectations as JSON: part of what `forksight suite list|run --format json` writes.
+// Expectations as JSON. They are a part of the output of `forksight suite list|run --format json`.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

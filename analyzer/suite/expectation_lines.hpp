@@ -1,4 +1,4 @@
-// The EXPECT lines and MARK comments of a file, as they are written there.
+// Finds the EXPECT lines and MARK comments of a file. Does not interpret their text.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace forksight::suite {
 
-// EXPECT-KIND(variant): text
+// A line "EXPECT-KIND(variant): text".
 struct ExpectLine {
   std::string kind;     // "" or "-BARE", "-NONE" ...
   std::string variant;  // "" if none is named
@@ -23,10 +23,13 @@ Result<std::vector<std::string>> read_lines(const std::filesystem::path& file);
 
 std::vector<ExpectLine> find_expect_lines(const std::vector<std::string>& lines);
 
-// The lines that apply to `variant`: for each kind those with its name, or else those without a name.
+// Returns the lines that apply to `variant`. There are four groups of lines: EXPECT-BARE; EXPECT-CORE; EXPECT-WHY and
+// EXPECT-UNKNOWN; all others. If the variant has its own lines of a group, these apply. Otherwise the lines of the
+// group without a variant apply. In the group of all others, only its own EXPECT and EXPECT-NONE lines count: a variant
+// with neither of them gets the lines without a variant.
 std::vector<ExpectLine> select_lines(const std::vector<ExpectLine>& lines, const std::string& variant);
 
-// {name: line}; an error if a name occurs twice.
+// Returns the line number of each MARK comment, by the name in the comment. It is an error if a name occurs twice.
 Result<std::map<std::string, int>> find_marks(const std::filesystem::path& file);
 
 }  // namespace forksight::suite

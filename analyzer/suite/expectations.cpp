@@ -26,7 +26,7 @@ constexpr char kLibraries[] = "/usr/lib/x86_64-linux-gnu";
 
 bool is_one_of(const auto& known, std::string_view word) { return std::ranges::find(known, word) != known.end(); }
 
-// "key=value" -> both; the key is empty if there is no '='.
+// Splits "key=value" into key and value. The key is empty if there is no '='.
 std::pair<std::string, std::string> split_field(const std::string& word) {
   const std::size_t equals = word.find('=');
   if (equals == std::string::npos) return {"", word};
@@ -39,7 +39,7 @@ std::string trim(std::string_view text) {
   return std::string(text.substr(start, text.find_last_not_of(" \t\r") - start + 1));
 }
 
-// function@mark, or function@file:mark for a file beside the source.
+// Parses function@mark, or function@file:mark if the mark is in a file beside the source.
 Result<ExpectedFrame> parse_frame(const std::string& text, const fs::path& source) {
   const std::size_t at = text.find('@');
   if (at == std::string::npos) return Error{fmt::format("frame {}: write function@mark", text)};
@@ -72,7 +72,7 @@ Result<ExpectedFinding> parse_finding(const Words& words) {
   return finding;
 }
 
-// EXPECT-CURED: options stdout="..."
+// Parses a line EXPECT-CURED: options stdout="..."
 Result<ExpectedRun> parse_cured(const Words& words) {
   ExpectedRun run;
   for (const std::string& word : words) {
@@ -83,7 +83,7 @@ Result<ExpectedRun> parse_cured(const Words& words) {
   return run;
 }
 
-// EXPECT-RUN: options outcome=... status=... says="..." rule=...
+// Parses a line EXPECT-RUN: options outcome=... status=... says="..." rule=...
 Result<ExpectedRun> parse_run(const Words& words) {
   ExpectedRun run;
   Words outcomes;
@@ -114,7 +114,7 @@ Result<ExpectedRun> parse_run(const Words& words) {
   return run;
 }
 
-// "name (2nd of 3)" -> "name"
+// Removes the position from a name: "name (2nd of 3)" -> "name".
 std::string without_position(const std::string& culprit) {
   const std::size_t open = culprit.rfind(" (");
   if (open == std::string::npos || !culprit.ends_with(')')) return culprit;
@@ -128,8 +128,9 @@ std::string without_position(const std::string& culprit) {
   return is_position ? culprit.substr(0, open) : culprit;
 }
 
-// What `why` must find if `run` must make this finding. `why` did not watch the process. So it does not know where a
-// lock was taken or a pool was made, or how many handlers there are, and it names libraries by their files.
+// Returns the finding that `why` must make if `run` must make `finding`. `why` did not watch the process. So it does
+// not know where a lock was taken, where a pool was made, or how many handlers there are. And it names a library by its
+// file.
 ExpectedFinding from_outside(const ExpectedFinding& finding) {
   ExpectedFinding outside{finding.rule, finding.certainty, finding.outcome, finding.fields, {}};
   for (auto& [key, value] : outside.fields) {
@@ -177,7 +178,7 @@ class LineReader {
       return add(parse_run(words), expected_.runs);
     } else if (line.kind == "-STACK") {
       return add_stack(words);
-    } else if (line.kind != "-OPTIONS") {  // options apply to all variants
+    } else if (line.kind != "-OPTIONS") {  // read_options() reads these lines
       return Error{fmt::format("EXPECT{} is unknown", line.kind)};
     }
     return true;
@@ -222,9 +223,9 @@ Result<Words> read_options(const std::vector<ExpectLine>& lines) {
   return options;
 }
 
-// The expectations of the repaired variant, which are independent of those of the broken one: it ends well, and no
-// finding is reported. It may run with the cures for which its source has an EXPECT-CURED(repaired) line. It does not
-// need them, so they must change nothing.
+// Returns the expectations of the repaired variant, which do not depend on those of the broken variant: the program
+// ends well, and no finding is reported. It is also run with the cures for which its source has an
+// EXPECT-CURED(repaired) line. The program does not need these cures, so they must change nothing.
 Result<Expectations> read_repaired(const std::vector<ExpectLine>& lines) {
   Expectations expected;
   expected.bare = "ok";

@@ -25,14 +25,14 @@ struct ExpectedFinding {
   std::vector<std::pair<std::string, std::vector<ExpectedFrame>>> stacks;  // culprit, stack, fork; innermost first
 };
 
-// A run whose options change how the program ends. It ends well unless the line says otherwise.
+// A run whose options change how the program ends. The program must end well unless the line says something else.
 struct ExpectedRun {
   std::vector<std::string> options;
-  std::vector<std::string> printed;  // whole lines of its standard output
-  std::string outcome = "cured";     // of all findings; "none": there must be no finding
+  std::vector<std::string> printed;  // whole lines that its standard output must have
+  std::string outcome = "cured";     // the outcome of all findings; "none": there must be no finding
   int status = 0;
-  std::vector<std::string> says;  // parts of the findings' sentences
-  std::string rule;               // the rule of the one finding, if it differs from the rule without these options
+  std::vector<std::string> says;  // texts that the sentences of the findings must contain
+  std::string rule;               // the rule of the only finding, if it differs from the rule without these options
 };
 
 struct Expectations {
@@ -40,13 +40,13 @@ struct Expectations {
   std::vector<ExpectedFinding> findings;
   std::vector<ExpectedRun> runs;
   std::vector<ExpectedFinding> why;  // what `forksight why` finds about the bare program
-  // what `forksight core` finds in the core of its child, if the case asks for one
+  // what `forksight core` finds in a core of the process that hangs, if the case asks for this
   std::optional<std::vector<ExpectedFinding>> core;
-  std::vector<std::string> options;  // for every run under forksight
+  std::vector<std::string> options;  // options for every run under forksight
   std::string unknown;               // the reason why `forksight why` finds nothing, in words
 };
 
-// An error is a sentence that names the invalid line.
+// Reads what this variant of the case expects. An error is a sentence that names the invalid line.
 Result<Expectations> read_expectations(const std::filesystem::path& source, const std::string& variant);
 
 // Returns the name of the file to which this soname links in the system's library folder, or the soname itself.

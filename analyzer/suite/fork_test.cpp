@@ -22,11 +22,12 @@ using Command = std::vector<std::string>;
 
 constexpr char kVariable[] = "FORKSIGHT_FORK_TEST";
 constexpr char kGreeting[] = "forksight-fork-test 1";
-constexpr int kFound = 99;  // the exit status of a run that found something; fork_test.h has the others
+constexpr int kFound = 99;  // the exit status of a run that found something; fork_test.h has the other exit statuses
 constexpr int kChildFailed = 1, kNoScene = 2, kParentFailed = 3;
 constexpr std::chrono::seconds kListLimit{20};
 
-// Sets an environment variable as long as the object lives. Programs that are started in that time get it.
+// Sets an environment variable for as long as the object lives. Programs that are started in that time inherit the
+// variable.
 class Variable {
  public:
   explicit Variable(const std::string& value) { ::setenv(kVariable, value.c_str(), 1); }
@@ -42,7 +43,8 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// For each finding of a report: what hangs, which process, and the first thing to do. Empty without a report.
+// Returns lines about each finding of a report: the rule, what hangs, the library to blame, and the first fix. Empty if
+// there is no report.
 std::vector<std::string> describe_findings(const fs::path& file) {
   std::ifstream stream(file);
   const std::string text(std::istreambuf_iterator<char>(stream), {});

@@ -1,6 +1,6 @@
 // Runs fork tests: programs made with <forksight/fork_test.h>, which test whether forked children can use a library. A
-// scene is one way to use the library around a fork. Each scene runs under `forksight run` without cures. It is judged
-// by how it ends and what forksight finds.
+// scene is one way to use the library around a fork. Each scene runs under `forksight run` without cures. The judgement
+// depends on how the scene ends and on what forksight finds.
 #pragma once
 
 #include <chrono>
@@ -21,23 +21,23 @@ struct Scene {
 struct SceneResult {
   Scene scene;
   bool is_good = false;
-  std::vector<std::string> lines;  // what went wrong, and what to do; empty if nothing did
-  std::string command;             // repeats this scene
+  std::vector<std::string> lines;  // what went wrong, and what to do; empty if all went well
+  std::string command;             // the command that repeats this scene
   double seconds = 0;
 };
 
 struct CheckOptions {
   std::filesystem::path forksight;
-  std::filesystem::path folder;  // exists; each scene gets a folder in it
+  std::filesystem::path folder;  // must exist; each scene gets a folder in it
   std::string fail_on = "likely";
   std::chrono::milliseconds limit{60'000};  // for one scene
 };
 
-// The scenes of `command`; an error if it is not a fork test.
+// Returns the scenes of `command`. An error if `command` is not a fork test.
 Result<std::vector<Scene>> list_scenes(const std::vector<std::string>& command, const CheckOptions& options);
 
-// The calling process must be a subreaper without other children. No process is left behind. If `scene` has
-// no name, this runs `command` without a scene.
+// Runs one scene. The calling process must be a subreaper without other children. No process is left behind. If `scene`
+// has no name, `command` runs without a scene.
 SceneResult play_scene(const std::vector<std::string>& command, const Scene& scene, const CheckOptions& options);
 
 }  // namespace forksight::suite

@@ -59,7 +59,7 @@ class Judge {
     return folder;
   }
 
-  // Adds the judged part, with the time since `start`.
+  // Adds the result of one part. The part began at `start`.
   void add(std::string name, const Command& command, Lines lines, Clock::time_point start, State state) {
     const std::chrono::duration<double> taken = Clock::now() - start;
     parts_.push_back({std::move(name), state, join_words(command), std::move(lines), taken.count()});
@@ -102,7 +102,8 @@ class Judge {
     add("why", command, compare_said(said, expected_.why), start);
   }
 
-  // Judges what `core` reports about a core of the process that hangs: the child, or the program if it has no child.
+  // Judges what `core` reports about a core of the process that hangs. This is the descendant with the highest pid, or
+  // the program itself if it has no descendant.
   void judge_core(const Program& program, const fs::path& folder) {
     const Clock::time_point start = Clock::now();
     std::vector<pid_t> alive = find_alive();
@@ -141,8 +142,8 @@ class Judge {
     Lines lines;  // the reason why there is no report
   };
 
-  // True if the program hangs and a run must report nothing. Such a run does not end by itself, so the suite must end
-  // it.
+  // True if the program hangs but a run must report nothing about it. Such a run does not end by itself, so the suite
+  // must end it.
   bool must_be_ended() const { return expected_.bare == "hang" && expected_.findings.empty(); }
 
   Run run_forksight(const Command& options, const std::string& name, bool must_end = false) {
@@ -234,7 +235,7 @@ class Judge {
   const JudgeOptions& options_;
   std::vector<Part> parts_;
   std::vector<Finding> why_;  // what `why` reported about the hung program
-  std::string error_text_;    // of the last run
+  std::string error_text_;    // standard error of the latest run
 };
 
 }  // namespace

@@ -19,11 +19,11 @@ struct Case {
   std::filesystem::path source;
   std::filesystem::path program;
   std::filesystem::path interpreter;         // "": `program` is no script
-  std::vector<std::filesystem::path> loads;  // libraries of the case that are opened by name
+  std::vector<std::filesystem::path> loads;  // libraries of the case that its program opens by name
   std::vector<std::string> modules;          // Python modules that the script imports
   std::vector<std::pair<std::string, std::string>> environment;
   bool on_real_driver = false;      // runs on the machine's own CUDA driver instead of the test driver
-  std::vector<std::string> labels;  // "stress", "gpu": only runs when asked for
+  std::vector<std::string> labels;  // "stress", "gpu": then the case runs only if the user asks for it
 
   // The command line of the case: a script gets the name of its variant as its argument.
   std::vector<std::string> command() const;
@@ -36,13 +36,13 @@ struct Suite {
 
 Result<Suite> read_suite(const std::filesystem::path& folder);
 
-// The folder of the suite that belongs to the running executable, in an installation or a build tree.
+// Finds the folder of the suite that was installed or built together with the running executable.
 Result<std::filesystem::path> find_suite();
 
-// True if the case is meant to show no finding.
+// True if the case is a control: neither `run` nor `why` may report a finding.
 bool is_control(const Expectations& expected);
-// Returns the findings that `forksight run` must report. If it must report none, although the bare program hangs,
-// returns those that `forksight why` must report.
+// Returns the findings that `forksight run` must report. If it must report no finding although the bare program hangs,
+// returns the findings that `forksight why` must report.
 const std::vector<ExpectedFinding>& findings_of(const Expectations& expected);
 
 }  // namespace forksight::suite

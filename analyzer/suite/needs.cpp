@@ -20,11 +20,11 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 struct Packaged {
-  std::string_view start;  // of the name of a library, program or module
+  std::string_view start;  // how the name of the library, program or module begins
   const char* package;
 };
-// Packages of Debian 12. The first entry that fits counts. For OpenBLAS there is one entry: its builds differ only in
-// their paths, and only the file name is compared.
+// Packages of Debian 12. The first entry that fits is used. OpenBLAS has only one entry, because its builds differ only
+// in their paths, and only the file name is compared.
 constexpr std::array kPackages = {
     Packaged{"libomp.so", "libomp5-14"},
     Packaged{"libgomp.so", "libgomp1"},
@@ -44,7 +44,7 @@ std::string package_of(std::string_view name) {
   return found == kPackages.end() ? "" : found->package;
 }
 
-// The libraries of an ELF file that the loader does not find. The file itself is not run.
+// Returns the libraries of an ELF file that the loader does not find. The file itself is not run.
 std::vector<std::string> list_missing_libraries(const fs::path& file, const fs::path& folder) {
   const Captured said =
       capture({"env", "LD_TRACE_LOADED_OBJECTS=1", "/lib64/ld-linux-x86-64.so.2", file}, folder, "loader", 10s);
@@ -83,7 +83,7 @@ std::optional<Missing> find_missing(const Case& one, const fs::path& folder) {
   std::vector<fs::path> files = {one.program};
   files.insert(files.end(), one.loads.begin(), one.loads.end());
   for (const fs::path& file : files) {
-    // this is not a lack of the machine: the case becomes red when it is run
+    // if a file of the case itself is missing, the machine lacks nothing: the case becomes red when it is run
     if (::access(file.c_str(), R_OK) != 0) continue;
     const auto libraries = list_missing_libraries(file, folder);
     if (libraries.empty()) continue;

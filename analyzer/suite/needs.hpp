@@ -1,4 +1,4 @@
-// Finds out, before a case is run, what the case needs and this machine does not have.
+// Finds out, before a case is run, which things that the case needs are missing on this machine.
 #pragma once
 
 #include <filesystem>
@@ -14,10 +14,11 @@ struct Missing {
   std::string package;  // the Debian package; "" if none is known
 };
 
-// The calling process must fulfil the conditions of judge(). The output of the loader goes to `folder`.
+// Returns the first thing that is missing. The calling process must fulfil the conditions of judge(). The output of the
+// loader goes to `folder`.
 std::optional<Missing> find_missing(const Case& one, const std::filesystem::path& folder);
 
-// The reason why a process here may not examine another one that it did not start; "" if it may.
+// Returns the reason why a process on this machine may not examine a process that it did not start. "" if it may.
 std::string find_trace_refusal();
 
 }  // namespace forksight::suite

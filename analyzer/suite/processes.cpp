@@ -104,7 +104,7 @@ std::vector<std::string> describe_stacks(const std::filesystem::path& folder) {
 
 bool end_descendants(const std::function<void(pid_t, int)>& reaped) {
   bool left = false;
-  // a process that sleeps in the kernel for ever is not ended by SIGKILL
+  // SIGKILL does not end a process that sleeps in the kernel for ever, so the loop gives up at some time
   const Clock::time_point give_up = Clock::now() + 30s;
   for (;;) {
     for (const pid_t pid : find_alive()) {

@@ -1,5 +1,5 @@
-// The descendants of this process. This process is their subreaper, so it keeps a descendant whose parent ends. It
-// signals no other process.
+// Finds, describes and ends the descendants of this process. This process is their subreaper, so it keeps a descendant
+// whose parent ends. These functions send signals to no other process.
 #pragma once
 
 #include <sys/types.h>
@@ -19,15 +19,15 @@ std::vector<pid_t> find_descendants();
 // Returns the pids of the descendants that live.
 std::vector<pid_t> find_alive();
 
-// Describes for people where each thread of the descendants is: by stacks from gdb if it is installed, else by what the
-// kernel shows.
+// Describes for people where each thread of the descendants is. The description has stacks from gdb if gdb is
+// installed, and otherwise what the kernel shows.
 std::vector<std::string> describe_stacks(const std::filesystem::path& folder);
 
-// Kills and reaps all descendants; calls `reaped` with each pid and wait status. True if a process lived that had not
-// been sent SIGKILL before.
+// Kills and reaps all descendants. Calls `reaped` with each pid and wait status. Returns true if a living process had
+// not been sent SIGKILL before, or if a process does not end.
 bool end_descendants(const std::function<void(pid_t, int)>& reaped);
 
-// From now on SIGTERM asks this process to stop: every wait of Program then ends early.
+// After this call, SIGTERM asks this process to stop: then every wait of Program ends early.
 void end_waits_at_sigterm();
 bool is_stopped();
 

@@ -28,10 +28,10 @@ using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
 constexpr auto kLookEvery = 20ms;
-constexpr auto kQuiet = 1s;  // if all threads sleep and none of them is scheduled for so long, the program hangs
-constexpr auto kIdle = 3s;   // the same if threads only wake up to sleep again, without CPU time, for so long
-// If some thread is awake at so many looks in a row, a thread waits for a processor, and the program is not idle. On a
-// busy machine a thread that only wakes up to sleep again is awake at two or three looks in a row.
+constexpr auto kQuiet = 1s;  // if all threads sleep and none of them runs for this long, the program hangs
+constexpr auto kIdle = 3s;   // it also hangs if threads wake up only to sleep again, without CPU time, for this long
+// If a thread is awake at this many looks in a row, some thread waits for a processor, and the program is not idle. On
+// a busy machine, a thread that wakes up only to sleep again is awake at two or three looks in a row.
 constexpr int kMostAwakeLooks = 5;
 constexpr int kSpinS = 1;  // if one thread uses this much CPU time while all others are quiet, the program spins
 // A loop that waits touches no new memory. A program that starts or imports a library touches new memory all the time.
@@ -48,8 +48,8 @@ struct Task {
 };
 using Tasks = std::map<std::pair<pid_t, pid_t>, Task>;
 
-// A thread in vfork() has the state D until its child execs or ends. For that time it counts as asleep. A thread with
-// the state D in another call does not.
+// True if the thread is in vfork(). Such a thread has the state D until its child execs or ends, and counts as asleep.
+// A thread that has the state D in another call does not count as asleep.
 bool is_in_vfork(pid_t pid, pid_t tid) {
   const auto call = proc::parse_syscall(proc::read_file(proc::task_path(pid, tid, "syscall")).text);
   return call && call->number == kSysVfork;
@@ -65,7 +65,7 @@ std::uint64_t read_faults(std::string_view stat) {
   return faults;
 }
 
-// All threads of `pids` that are not zombies.
+// Returns the threads of `pids` that are not zombies.
 Tasks look_at(const std::vector<pid_t>& pids) {
   Tasks tasks;
   for (const pid_t pid : pids) {
@@ -85,7 +85,7 @@ Tasks look_at(const std::vector<pid_t>& pids) {
   return tasks;
 }
 
-// True if the threads are the same and have together used next to no CPU time.
+// True if the threads are the same and have used almost no CPU time together.
 bool is_idle(const Tasks& before, const Tasks& now) {
   constexpr std::uint64_t kMostTicks = 6;
   std::uint64_t ticks = 0;
@@ -127,7 +127,7 @@ void pause_for(Clock::duration time) {
   if (is_stopped()) time = std::min<Clock::duration>(time, kLookEvery);
   const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
   timespec wanted = {static_cast<time_t>(nanoseconds / 1'000'000'000), static_cast<long>(nanoseconds % 1'000'000'000)};
-  ::nanosleep(&wanted, nullptr);  // a signal ends it early
+  ::nanosleep(&wanted, nullptr);  // a signal ends the sleep early
 }
 
 Program::Program(const std::vector<std::string>& command, const fs::path& folder, const std::string& name)
@@ -163,8 +163,8 @@ std::string Program::watch(Clock::duration limit) {
   const auto spin_ticks = static_cast<std::uint64_t>(kSpinS * ::sysconf(_SC_CLK_TCK));
   Tasks before;
   Tasks first;
-  Tasks idle;           // the tasks at the last look at which they had used CPU time
-  int awake_looks = 0;  // in a row
+  Tasks idle;           // the tasks when they were last seen to have used CPU time
+  int awake_looks = 0;  // successive looks at which a thread was awake
   Clock::time_point since = Clock::now();
   Clock::time_point idle_since = since;
   while (Clock::now() < deadline && !is_stopped()) {
@@ -172,8 +172,7 @@ std::string Program::watch(Clock::duration limit) {
     const Tasks tasks = look_at(find_descendants());
     Tasks asleep = tasks;
     std::erase_if(asleep, [](const auto& entry) { return entry.second.state != 'S'; });
-    // A process that was forked after the processes were listed is missing from `first`. So the lists are compared
-    // again.
+    // If a process was forked after the processes were listed, `first` lacks it. So the lists are compared again.
     const bool same_tasks = std::ranges::equal(
         tasks, first, {}, [](const auto& entry) { return entry.first; }, [](const auto& entry) { return entry.first; });
     if (asleep != before || !same_tasks) {
@@ -203,7 +202,7 @@ std::optional<int> Program::wait(Clock::duration limit) {
   const Clock::time_point deadline = Clock::now() + limit;
   const int descriptor = pid_ > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)) : -1;
   while (!status() && Clock::now() < deadline && !is_stopped()) {
-    if (descriptor < 0) {  // an old kernel
+    if (descriptor < 0) {  // an old kernel has no pidfd_open()
       pause_for(kLookEvery);
       continue;
     }

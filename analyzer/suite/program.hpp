@@ -14,13 +14,13 @@ namespace forksight::suite {
 
 using Clock = std::chrono::steady_clock;
 
-// The program that a shell would find in PATH; "" if there is none.
+// Returns the program that a shell would find in PATH; "" if there is none.
 std::filesystem::path find_in_path(const std::string& name);
 
 // Sleeps, or returns early if this process is asked to stop.
 void pause_for(Clock::duration time);
 
-// One program in a session of its own. Its output goes to FOLDER/NAME.stdout and FOLDER/NAME.stderr.
+// One program, which is started in a new session. Its output goes to FOLDER/NAME.stdout and FOLDER/NAME.stderr.
 class Program {
  public:
   Program(const std::vector<std::string>& command, const std::filesystem::path& folder, const std::string& name);
@@ -31,18 +31,19 @@ class Program {
   std::string read_stdout() const;
   std::string read_stderr() const;
 
-  // The exit status as in a shell; nullopt while it runs.
+  // The exit status as in a shell; nullopt while the program runs.
   std::optional<int> status();
 
-  // What the program and its descendants do: "ok", "error", "hang" or "spin"; "undecided" after `limit`.
+  // Observes what the program and the descendants of this process do: "ok", "error", "hang" or "spin". Returns
+  // "undecided" if that is not clear within `limit`.
   std::string watch(Clock::duration limit);
 
-  // The exit status, or nullopt after `limit`.
+  // Waits for the exit status. Returns nullopt after `limit`.
   std::optional<int> wait(Clock::duration limit);
 
   // Kills and reaps only the program itself.
   void kill();
-  // Asks it to end (SIGTERM).
+  // Asks the program to end (SIGTERM).
   void terminate();
   // Kills and reaps all descendants of this process. True if any of them still lived.
   bool end_all();
@@ -57,11 +58,11 @@ class Program {
 };
 
 struct Captured {
-  std::optional<int> status;  // nullopt: it did not end within the limit and was killed
+  std::optional<int> status;  // nullopt: the command did not end within the limit and was killed
   std::string out;
   std::string err;
 };
-// Runs a command to its end.
+// Runs a command until it ends.
 Captured capture(const std::vector<std::string>& command, const std::filesystem::path& folder, const std::string& name,
                  Clock::duration limit);
 

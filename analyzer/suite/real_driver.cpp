@@ -16,7 +16,7 @@
 namespace forksight::suite {
 namespace {
 
-// The first is a name that the loader searches for. In containers and in WSL the driver is at the other places.
+// The loader searches for the first name. In containers and in WSL the driver is at the other paths.
 constexpr std::array kCandidates = {"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1",
                                     "/usr/lib/wsl/lib/libcuda.so.1", "/usr/local/nvidia/lib/libcuda.so.1"};
 constexpr std::string_view kTestDriver = "forksight test driver";
@@ -28,7 +28,7 @@ Function find(void* library, const char* name) {
   return reinterpret_cast<Function>(::dlsym(library, name));
 }
 
-// Returns kGood and the library's path, or a reason.
+// Returns kGood and the path of the library, or the reason why it cannot be used.
 std::string ask_here(const char* candidate) {
   void* const library = ::dlopen(candidate, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return ::dlerror();

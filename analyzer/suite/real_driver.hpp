@@ -1,4 +1,4 @@
-// The machine's own CUDA driver, for cases that otherwise run on the test driver in their folder.
+// Finds the machine's own CUDA driver, for cases that otherwise run on the test driver in their folder.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@ namespace forksight::suite {
 
 struct RealDriver {
   std::filesystem::path library;  // "": there is no driver with a device that answers
-  std::string reason;             // why not
+  std::string reason;             // why no driver was found
 };
 
 // Asks each candidate in a separate process, because a driver may hang and changes the process that loads it.

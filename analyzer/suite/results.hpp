@@ -15,7 +15,7 @@ struct Part {
   std::string name;  // "bare", "why", "core", "observed", "--omp=rebuild"
   State state = State::kGreen;
   std::string command;             // the command, for a shell
-  std::vector<std::string> lines;  // red: what was expected and what was seen; skipped: the reason
+  std::vector<std::string> lines;  // kRed: what was expected and what was seen; kSkipped: the reason
   double seconds = 0;
 };
 
@@ -24,8 +24,8 @@ struct CaseResult {
   Expectations expected;
   State state = State::kUnknown;
   std::vector<Part> parts;
-  std::vector<std::string> lines;  // about the whole case: why it was skipped, or that its expectations are invalid
-  std::string package;             // the Debian package with what is missing; "" if none is known
+  std::vector<std::string> lines;  // about the whole case: why it was skipped, or what went wrong
+  std::string package;             // the Debian package that contains what is missing; "" if none is known
   double seconds = 0;
 };
 

@@ -1,4 +1,4 @@
-// Tables of text. Each column is as wide as its widest cell.
+// Formats tables as text. Each column is as wide as its widest cell.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace forksight::suite {
 
-// The first row is the heading. The last column is not padded.
+// Returns the table as text. The first row is the heading. The last column is not padded.
 std::string align(const std::vector<std::vector<std::string>>& rows);
 
-// The same for Markdown: `|` in a cell is escaped.
+// Returns the table in Markdown. The first row is the heading. `|` in a cell is escaped.
 std::string as_markdown_table(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace forksight::suite

@@ -28,12 +28,12 @@ using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
 constexpr auto kTick = 200ms;
-constexpr auto kGrace = 15s;  // from SIGTERM to SIGKILL
+constexpr auto kGrace = 15s;  // the time between SIGTERM and SIGKILL
 
 volatile std::sig_atomic_t g_is_interrupted = 0;
 void note_interrupt(int) { g_is_interrupted = 1; }
 
-// SIGINT, SIGTERM and SIGHUP end the run. They arrive only inside of ppoll(), so that none is missed.
+// SIGINT, SIGTERM and SIGHUP end the run. They are blocked except inside of ppoll(), so that none is missed.
 class Signals {
  public:
   Signals() {
@@ -62,7 +62,7 @@ class Signals {
   sigset_t mask_ = {};
 };
 
-// An estimate of how long a case takes, without a unit. A hang takes long, and each further run adds to it.
+// Estimates how long a case takes, without a unit. A hang takes long, and each further run takes additional time.
 double weight_of(const Entry& entry) {
   const bool hangs = entry.expected.bare == "hang" || entry.expected.bare == "spin";
   return 1.0 + (hangs ? 6.0 : 0.0) + (entry.expected.core ? 2.0 : 0.0) +
@@ -70,7 +70,7 @@ double weight_of(const Entry& entry) {
 }
 
 struct Worker {
-  std::size_t index = 0;  // of the entry that it runs
+  std::size_t index = 0;  // the index of the entry that it runs
   pid_t pid = -1;
   int pipe = -1;
   std::string text;
@@ -115,7 +115,7 @@ class Runner {
       run_.results[index].expected = entries[index].expected;
       total_weight_ += weight_of(entries[index]);
     }
-    // The longest cases start first, so that none is left alone at the end.
+    // The longest cases start first, so that no long case runs alone at the end.
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     std::ranges::stable_sort(order_, std::greater<>(), [&](std::size_t index) { return weight_of(entries_[index]); });
   }
@@ -182,7 +182,7 @@ class Runner {
       write_all(pipe, result);
     } catch (...) {
       end_descendants([](pid_t, int) {});
-      ::_exit(1);  // no result: the parent reports this
+      ::_exit(1);  // there is no result, and the parent reports this
     }
     ::_exit(0);
   }
@@ -210,7 +210,7 @@ class Runner {
     }
   }
 
-  // False when the worker has written all of its result.
+  // Returns false when the worker has written its whole result.
   static bool read_some(Worker& worker) {
     std::array<char, 65536> buffer;
     const ssize_t got = ::read(worker.pipe, buffer.data(), buffer.size());
@@ -246,7 +246,7 @@ class Runner {
          strays = find_strays(workers_)) {
       for (const pid_t pid : strays) {
         ::kill(pid, SIGKILL);
-        ::waitpid(pid, nullptr, WNOHANG);  // a stray with another parent is reaped by that parent, or later here
+        ::waitpid(pid, nullptr, WNOHANG);  // no effect if it still runs, or if its parent is another process
       }
       pause_for(10ms);
     }
@@ -286,7 +286,7 @@ class Runner {
   Clock::time_point started_;
   std::size_t done_ = 0;
   int red_ = 0;
-  double total_weight_ = 0;  // of all cases, including those that are done
+  double total_weight_ = 0;  // the weight of all cases, including those that are done
   double weight_done_ = 0;
 };
 

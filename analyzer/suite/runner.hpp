@@ -14,8 +14,8 @@
 namespace forksight::suite {
 
 struct RunnerOptions {
-  JudgeOptions judge;          // the runner chooses its folder
-  std::filesystem::path keep;  // gets a folder with all files of each case; "": nothing is kept
+  JudgeOptions judge;          // the runner chooses the folder in it
+  std::filesystem::path keep;  // here each case gets a folder with all its files; "": nothing is kept
   int jobs = 1;
   std::chrono::seconds case_limit{150};
 };
@@ -35,15 +35,15 @@ struct RunnerEvents {
 
 struct RunnerResult {
   std::vector<CaseResult> results;  // in the order of the entries
-  bool is_stopped = false;          // by SIGINT, SIGTERM or SIGHUP; the rest is unknown
+  bool is_stopped = false;          // stopped by SIGINT, SIGTERM or SIGHUP; then the other results are kUnknown
   double seconds = 0;
 };
 
 // The number of processors that this process may use.
 int count_cores();
 
-// The calling process becomes a subreaper, and must have no other children and no threads. An error if there is no
-// place for the files of a run.
+// The calling process becomes a subreaper, and must have no other children and no threads. Returns an error if the
+// folder for the files of the runs cannot be made.
 Result<RunnerResult> run_cases(const std::vector<Entry>& entries, const RunnerOptions& options,
                                const RunnerEvents& events);
 

@@ -10,8 +10,8 @@
 
 namespace forksight::suite {
 
-// Blanks separate words, '...' and "..." join them, and a backslash takes the next character literally. An error for a
-// quote that is not closed. Nothing is expanded.
+// Blanks separate words. Blanks inside of '...' and "..." do not. The character behind a backslash stands for itself. A
+// quote that is not closed is an error. Nothing is expanded.
 Result<std::vector<std::string>> split_words(std::string_view line);
 
 // Makes a line that a shell reads as these words.

@@ -16,8 +16,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Row = std::vector<std::string>;
 
-// The expected verdict about one hazard, such as "proven hang". If only another hazard is reported, names that hazard.
-// "nothing" if nothing is reported.
+// Returns the expected verdict about one hazard, for example "proven hang". If only another hazard is expected, names
+// that hazard. Returns "nothing" if no finding is expected.
 std::string describe_verdict(const std::vector<ExpectedFinding>& findings, const std::string& rule) {
   const auto same = std::ranges::find(findings, rule, &ExpectedFinding::rule);
   if (same != findings.end()) return same->certainty + " " + same->outcome;

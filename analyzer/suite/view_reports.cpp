@@ -1,4 +1,4 @@
-// Formats of other tools: JUnit's XML as Jenkins reads it, and the Test Anything Protocol.
+// Writes results in formats of other tools: JUnit's XML as Jenkins reads it, and the Test Anything Protocol.
 #include <fmt/format.h>
 
 #include <map>

@@ -18,7 +18,7 @@ using Row = std::vector<std::string>;
 
 std::string seconds_text(double seconds) { return fmt::format("{:.1f} s", seconds); }
 
-// The cases that somebody must look at, with all that is known about them.
+// Describes the cases that a person must look at, with everything that is known about them.
 std::string explain_bad(const RunView& run) {
   std::string text;
   for (const CaseResult& result : run.results) {

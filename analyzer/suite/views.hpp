@@ -8,19 +8,19 @@
 
 namespace forksight::suite {
 
-// The cases, and what is expected of each.
+// Lists the cases and their expectations.
 std::string list_as_table(const std::vector<Entry>& entries);
 std::string list_as_json(const std::vector<Entry>& entries);
-// Sorted by hazard, as docs/coverage.md has it.
+// Sorts the list by hazard, as in docs/coverage.md.
 std::string list_as_markdown(const std::vector<Entry>& entries);
 
 struct RunView {
   std::vector<CaseResult> results;
   double seconds = 0;
   bool is_strict = false;   // skipped cases count as red
-  bool is_stopped = false;  // somebody stopped the suite before its end
-  bool only_bad = false;    // only rows of cases that are not green
-  std::string suite;        // its folder
+  bool is_stopped = false;  // a signal stopped the suite before its end
+  bool only_bad = false;    // the table has only the cases that are not green
+  std::string suite;        // the folder of the suite
 };
 
 std::string run_as_table(const RunView& run);

@@ -20,8 +20,8 @@ nlohmann::json write_parts(const std::vector<Part>& parts) {
   return list;
 }
 
-// Puts a link to the driver into a folder of its own, and that folder into LD_LIBRARY_PATH. So no other library is
-// loaded from the folder of the driver.
+// Makes a folder that contains only a link to the driver, and puts that folder into LD_LIBRARY_PATH. So no other
+// library is loaded from the folder of the driver.
 std::optional<Missing> prefer_real_driver(const std::filesystem::path& folder) {
   const RealDriver driver = find_real_driver();
   if (driver.library.empty()) return Missing{driver.reason, ""};

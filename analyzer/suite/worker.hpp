@@ -9,8 +9,8 @@
 
 namespace forksight::suite {
 
-// Judges in this process, which becomes a subreaper, and returns the result as a text for read_result(). SIGTERM makes
-// it stop early, with the results so far.
+// Judges the case in this process, which becomes a subreaper. Returns the result as a text for read_result(). After
+// SIGTERM it stops early and returns the results so far.
 std::string work(const Entry& entry, const JudgeOptions& options);
 
 // False if the text is not a complete result.

@@ -30,7 +30,7 @@ const std::vector<std::string>& AddressSpace::limits() {
 void AddressSpace::open(Entry& entry) {
   entry.is_opened = true;
   const Module& module = entry.module;
-  if (!module.bytes && !module.path.starts_with('/')) return;  // [vdso] and the like: no file
+  if (!module.bytes && !module.path.starts_with('/')) return;  // [vdso] and similar names are no files
   if (module.bytes && module.bytes->empty()) return;
   auto binary = open_binary(module);
   if (binary) {

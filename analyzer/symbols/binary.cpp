@@ -10,8 +10,8 @@ namespace {
 
 std::size_t leading_underscores(std::string_view name) { return std::min(name.find_first_not_of('_'), name.size()); }
 
-// In libc's sources a function may be called __GI___clone3 or ___pthread_mutex_lock. Users know it by the name of its
-// symbol.
+// True if users know the function by the name of its symbol rather than by its name in the sources. In libc's sources a
+// function may be called __GI___clone3 or ___pthread_mutex_lock.
 bool is_better_known(std::string_view symbol, std::string_view source_name) {
   if (source_name.empty()) return true;
   if (source_name.find("::") != std::string_view::npos || source_name.front() != '_') return false;
@@ -44,9 +44,9 @@ const std::vector<SourceFrame>& Binary::frames_at(std::uint64_t address) {
   const auto [entry, is_new] = frames_.try_emplace(address);
   if (!is_new) return entry->second;
   std::vector<SourceFrame> frames;
-  // Source lines of the C library explain nothing to a user, and symbols name its functions. Only some machines have
-  // debug information of the C library. It is large and compressed: unpacking it takes longer than reading everything
-  // else from the file.
+  // The debug information of the C library is not read. Its source lines explain nothing to a user, and symbols name
+  // its functions. Only some machines have it. It is large and compressed: unpacking it takes longer than reading
+  // everything else from the file.
   if (!is_c_library(elf_->path())) frames = sources().find(address);
   if (frames.empty()) frames.emplace_back();
   SourceFrame& outermost = frames.back();

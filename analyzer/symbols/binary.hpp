@@ -29,8 +29,8 @@ class Binary {
   MachineCode& code();
   const Variables& variables();
 
-  // The frames of the code at `address`, innermost first. Each inlined call is a frame of its own. For a return
-  // address, pass one less. There is at least one frame; its function is "" if the function has no name.
+  // The frames of the code at `address`, innermost first. Each inlined call is a separate frame. For a return address,
+  // pass the address minus one. There is at least one frame; its function is "" if the function has no name.
   const std::vector<SourceFrame>& frames_at(std::uint64_t address);
 
  private:

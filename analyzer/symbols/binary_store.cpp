@@ -14,8 +14,8 @@ std::mutex& binaries_mutex() {
 }
 
 Result<Binary*> open_binary(const Module& module) {
-  // Modules with bytes are compared by the bytes' address. The key keeps the bytes alive, so no other bytes get this
-  // address.
+  // Two modules that have their content in memory are compared by the address of that content. The key keeps the
+  // content alive, so no other content gets this address.
   using Bytes = std::shared_ptr<const std::vector<std::byte>>;
   using Key = std::tuple<std::string, std::string, std::vector<std::uint8_t>, Bytes>;
   static std::map<Key, Binary> store;

@@ -1,5 +1,5 @@
-// Keeps open binaries. The processes of a job map the same files. A file that was read for one trace is not read again
-// for others.
+// Keeps binaries open. The processes of a job map the same files. So a file that was read for one trace is not read
+// again for other traces.
 #pragma once
 
 #include <mutex>
@@ -13,7 +13,8 @@ namespace forksight::symbols {
 // Guards the store and all binaries in it. Every public function of this library holds this mutex.
 std::mutex& binaries_mutex();
 
-// Returns the same answer for the same file and build-id as long as the program runs. The caller must hold the mutex.
+// Opens the file of `module`, or returns the binary that is already open. As long as forksight runs, the answer for the
+// same file and build-id stays the same. The caller must hold the mutex.
 Result<Binary*> open_binary(const Module& module);
 
 }  // namespace forksight::symbols

@@ -6,7 +6,7 @@
 namespace forksight::symbols {
 namespace {
 
-constexpr int kMaxJumps = 3;  // jumps in a row: enough for a wrapper that tail-calls another wrapper, and one more
+constexpr int kMaxJumps = 3;  // the most jumps in a row; a wrapper that tail-calls another wrapper needs two
 
 std::optional<Function> function_named(const Function& where, const char* name) {
   const Symbol* symbol = where.binary->symbols().find_function_named(name);
@@ -34,15 +34,29 @@ Link leads_into(const Function& from, const Branch& branch, const Function& to, 
   return answer;
 }
 
-// True for functions that are called only after an error. Calls of them do not count as work of the caller.
-bool is_failure(std::string_view name) {
-  for (const std::string_view part : {"__throw", "_Unwind_", "__cxa_", "__stack_chk_fail", "terminate", "abort"}) {
-    if (name.find(part) != std::string_view::npos) return true;
-  }
-  return false;
-}
-
 }  // namespace
+
+bool handles_errors(std::string_view name) {
+  // The names of the C++ ABI and of libstdc++ are mangled: "_ZSt20__throw_length_errorPKc".
+  constexpr std::string_view kBegins[] = {"_Unwind_",
+                                          "_ZSt9terminate",
+                                          "_ZSt10unexpected",
+                                          "_ZSt17rethrow_exception",
+                                          "__cxa_allocate_exception",
+                                          "__cxa_bad_",
+                                          "__cxa_begin_catch",
+                                          "__cxa_call_",
+                                          "__cxa_deleted_virtual",
+                                          "__cxa_end_catch",
+                                          "__cxa_free_exception",
+                                          "__cxa_pure_virtual",
+                                          "__cxa_rethrow",
+                                          "__cxa_throw",
+                                          "__clang_call_terminate"};
+  if (std::ranges::any_of(kBegins, [&](std::string_view begin) { return name.starts_with(begin); })) return true;
+  if (name.starts_with("_ZSt") && name.find("__throw_") != std::string_view::npos) return true;
+  return name == "abort" || name.starts_with("__stack_chk_fail");
+}
 
 bool ends_after(const Function& function, std::uint64_t address) {
   const CodeFacts& facts = function.binary->code().facts(function.range);
@@ -53,7 +67,7 @@ bool ends_after(const Function& function, std::uint64_t address) {
     if (!branch.is_call || branch.end <= address) continue;
     const Symbol* symbol = branch.name == nullptr ? function.binary->symbols().find_function(branch.target) : nullptr;
     const char* name = symbol != nullptr ? symbol->name : branch.name;
-    if (name == nullptr || !is_failure(name)) return false;
+    if (name == nullptr || !handles_errors(name)) return false;
   }
   return true;
 }
@@ -65,8 +79,8 @@ std::vector<std::uint64_t> frame_depths(const Function& function, std::uint64_t 
   const std::uint64_t size = std::min<std::uint64_t>(bytes.size(), function.range.end - function.range.start);
   const auto subtracted = prologue_subtraction(bytes.first(size));
   if (!subtracted) return {};
-  // The function may save registers by pushes, which come on top of the subtracted bytes, or by stores into the
-  // subtracted bytes.
+  // If a function saves registers by pushes, their bytes are added to the subtracted bytes. If it stores the registers
+  // into the subtracted bytes, they are not added. Which of the two it does is not examined, so both sums are returned.
   constexpr std::uint64_t kFrameLinkBytes = 16;
   const std::uint64_t saved = cfi.saved_bytes(call_end - 1);
   if (saved <= kFrameLinkBytes) return {kFrameLinkBytes + *subtracted};

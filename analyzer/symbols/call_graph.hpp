@@ -1,5 +1,4 @@
-// Finds out which functions can call which others, in all modules of an address space, as far as the machine code shows
-// it.
+// Finds out, from the machine code of all modules of an address space, which functions can call which other functions.
 #pragma once
 
 #include <optional>
@@ -20,21 +19,26 @@ struct Function {
 };
 
 enum class Link {
-  kProved,    // the call goes to this very function, or to one that jumps into it
+  kProved,    // the call goes to this function, or to a function that jumps into it
   kPossible,  // the call goes through a pointer, or through code that cannot be judged
   kRefuted,   // the call goes to another function
 };
 
-// The function that a frame is in.
+// Finds the function of a frame.
 std::optional<Function> function_of(AddressSpace& space, const RawFrame& frame);
 
-// True if the function calls nothing more behind the return address `address`. Calls that report an error do not count.
-// A function that calls nothing more after it took a lock took the lock for its caller, and has returned since.
+// True if the (mangled) name is that of a function that throws an exception, catches one, or ends the program. Calls of
+// such functions do not count as work of the caller.
+bool handles_errors(std::string_view name);
+
+// True if the code of `function` after the return address `address` contains no call. Calls that handle errors do not
+// count. If a function calls nothing more after it took a lock, it took the lock for its caller, and has returned
+// since.
 bool ends_after(const Function& function, std::uint64_t address);
 
-// The number of bytes between rsp and the CFA of `function`, during its call that ends at `call_end`. It comes from the
-// call frame information, or, if the function uses a frame pointer, from its first instructions. If there are several
-// answers, one of them is right. Empty if the number is not known.
+// Finds the number of bytes between rsp and the CFA of `function`, during the call whose instruction ends at
+// `call_end`. The number comes from the call frame information, or, if the function uses a frame pointer, from its
+// first instructions. If the result has several numbers, one of them is right. It is empty if the number is not known.
 std::vector<std::uint64_t> frame_depths(const Function& function, std::uint64_t call_end);
 
 // True if two calls that `function` makes are in the same source line.
@@ -43,11 +47,11 @@ bool is_same_line(const Function& function, std::uint64_t call_end, std::uint64_
 // Tells whether the call before `caller`'s return address led to the frame `callee`.
 Link check_link(AddressSpace& space, const RawFrame& callee, const RawFrame& caller);
 
-// The functions that a branch of `from` leads to. A branch by name is searched in the modules of `from` and `other`.
-// Empty if no function is found.
+// Finds the functions that a branch of `from` leads to. If the branch has only a name, the name is searched in the
+// modules of `from` and `other`. The result is empty if no function is found.
 std::vector<Function> resolve_branch(const Function& from, const Branch& branch, const Function& other);
 
-// Tells whether a branch of `from` leads into `to`, directly or through functions that jump on.
+// Tells whether a branch of `from` leads into `to`, directly or through functions that jump to other functions.
 Link leads_into(const Function& from, const Branch& branch, const Function& to);
 
 }  // namespace forksight::symbols

@@ -9,7 +9,7 @@ class Search {
  public:
   Search(const PathQuery& query, std::size_t& budget) : query_(query), budget_(budget) {}
 
-  // Looks at all paths of at most `calls` calls.
+  // Examines all paths of at most `calls` calls.
   void run(std::size_t calls) { visit(query_.from, query_.from_cfa, calls, true); }
 
   const std::optional<CallPath>& exact() const { return exact_; }
@@ -17,7 +17,7 @@ class Search {
 
  private:
   void visit(const Function& function, std::optional<std::uint64_t> cfa, std::size_t calls_left, bool is_first);
-  // Where rsp can be during the call that ends at `call_end`; empty if that cannot be told.
+  // Returns the possible values of rsp during the call that ends at `call_end`; empty if they are not known.
   std::vector<std::uint64_t> sp_at_call(const Function& function, std::uint64_t call_end,
                                         std::optional<std::uint64_t> cfa, bool is_first) const;
   void follow(const Function& function, const Branch& branch, std::optional<std::uint64_t> sp, std::size_t calls_left);
@@ -77,8 +77,8 @@ void Search::visit(const Function& function, std::optional<std::uint64_t> cfa, s
   --budget_;
   for (const Branch& branch : function.binary->code().facts(function.range).branches) {
     if (!branch.is_call) {
-      // A function that ends with a jump gives the place of its frame to the next function. The first function is still
-      // on the stack, so it did not leave by a jump.
+      // If a function ends with a jump, the frame of the next function replaces its frame. The first function is still
+      // on the stack, so it did not end with a jump.
       if (!is_first) follow(function, branch, cfa, calls_left);
       continue;
     }

@@ -70,7 +70,7 @@ const Cfi::Row& Cfi::row_at(std::uint64_t pc) {
   }
   Row row;
   std::uint64_t start = pc;
-  Dwarf_Addr bias = 0;  // stays zero: libdwfl loads the module at its link-time address
+  Dwarf_Addr bias = 0;  // stays zero, because libdwfl loads the module at its link-time address
   const bool is_known =
       (module_.may_read_frames() && read_row(dwfl_module_eh_cfi(module_.dwfl(), &bias), pc, start, row)) ||
       (module_.may_read_debug() && read_row(dwfl_module_dwarf_cfi(module_.dwfl(), &bias), pc, start, row));

@@ -1,5 +1,5 @@
-// Call frame information of one module: it tells how to compute the registers of a caller from those of the frame. Rows
-// are read once and kept. So for thousands of stacks through the same functions, each frame costs one look-up.
+// Call frame information of one module. It says how to compute the registers of a caller from the registers of a frame.
+// Rows are read once and kept. So for thousands of stacks through the same functions, each frame costs one look-up.
 #pragma once
 
 #include <elfutils/libdw.h>
@@ -15,34 +15,34 @@
 namespace forksight::symbols {
 
 enum class Step {
-  kCaller,       // the registers are the caller's now
+  kCaller,       // now the registers are those of the caller
   kOutermost,    // the frame has no caller: a thread starts here
-  kNoRule,       // no call frame information for this address
-  kBeyondBytes,  // a value that is needed lies above the recorded bytes
-  kUnknown,      // a value that is needed was not recorded, or makes no sense
+  kNoRule,       // there is no call frame information for this address
+  kBeyondBytes,  // a needed value lies above the recorded bytes
+  kUnknown,      // a needed value was not recorded, or makes no sense
 };
 
 class Cfi {
  public:
   explicit Cfi(const ElfModule& module) : module_(module) {}
 
-  // Steps from the frame at link-time address `pc` to its caller. For a return address, pass one less. `registers` has
-  // run-time values, and its [kReturnAddress] is the frame's own pc. It becomes the caller's registers if the answer is
-  // kCaller, and stays as it is otherwise.
+  // Steps from the frame at link-time address `pc` to its caller. For a return address, pass the address minus one.
+  // `registers` has run-time values, and its [kReturnAddress] is the pc of the frame. If the answer is kCaller,
+  // `registers` then has the values of the caller. Otherwise `registers` does not change.
   Step step(std::uint64_t pc, Registers& registers, const StackBytes& stack);
 
   // The frame's CFA, if it can be computed.
   std::optional<std::uint64_t> frame_address(std::uint64_t pc, const Registers& registers, const StackBytes& stack);
 
-  // Bytes between rsp and the CFA at `pc`, if the CFA is defined by rsp there.
+  // The number of bytes between rsp and the CFA at `pc`, if the CFA at `pc` is defined by rsp.
   std::optional<std::uint64_t> stack_depth(std::uint64_t pc);
 
-  // The number of bytes from the lowest register that the frame at `pc` has saved, up to its CFA. The return address
-  // counts too.
+  // The number of bytes from the lowest saved register of the frame at `pc` up to the CFA of the frame. The return
+  // address counts as a saved register.
   std::uint64_t saved_bytes(std::uint64_t pc);
 
-  // True if the frame at `pc` is the kernel's signal frame. A signal interrupted its caller, so the caller's pc is
-  // exact and no return address.
+  // True if the frame at `pc` is the kernel's signal frame. A signal interrupted the caller of that frame, so the pc of
+  // the caller is exact and no return address.
   bool is_signal_frame(std::uint64_t pc);
 
  private:
@@ -50,7 +50,7 @@ class Cfi {
     enum class Kind { kUndefined, kSame, kRegister, kMemory, kValue };
     Kind kind = Kind::kUndefined;
     std::uint64_t number = 0;          // kRegister
-    std::vector<Dwarf_Op> operations;  // kMemory: they compute the address; kValue: they compute the value
+    std::vector<Dwarf_Op> operations;  // compute the address (kMemory) or the value (kValue)
   };
   struct Row {
     std::uint64_t end = 0;

@@ -41,13 +41,14 @@ int ask_servers(const Request& request) {
 
 constexpr char kDebugFolder[] = "/usr/lib/debug";
 
-// The path where packages of debug information put the file with this build-id; "" if there is no build-id.
+// The path at which packages of debug information install the file with this build-id; "" if there is no build-id.
 std::string place_by_build_id(std::span<const std::uint8_t> build_id) {
   if (build_id.size() < 2) return "";
   return fmt::format("{}/.build-id/{:02x}/{:02x}.debug", kDebugFolder, build_id[0], fmt::join(build_id.subspan(1), ""));
 }
 
-// The paths that the debug link `link_name` of the file `file_name` may mean. A link with ".." has none.
+// The paths that the debug link `link_name` of the file `file_name` may mean. For a link with "..", no path is
+// returned.
 std::vector<std::string> places_by_link(const char* file_name, const char* link_name) {
   if (link_name == nullptr || file_name == nullptr) return {};
   const std::filesystem::path link(link_name);
@@ -61,7 +62,7 @@ std::vector<std::string> places_by_link(const char* file_name, const char* link_
 
 bool allow_debuginfod(bool is_asked_for) {
   if (::geteuid() == 0 && !is_asked_for) return false;
-  // Without this, libdebuginfod would wait 90 seconds, three times.
+  // Without these settings, libdebuginfod would wait 90 seconds, three times.
   ::setenv("DEBUGINFOD_TIMEOUT", "20", 0);
   ::setenv("DEBUGINFOD_RETRY_LIMIT", "1", 0);
   g_may_ask_servers = true;
@@ -86,7 +87,7 @@ int fetch_elf_file(std::span<const std::uint8_t> build_id) {
   Dwfl* const session = dwfl_begin(&kByBuildId);
   if (session == nullptr) return -1;
   dwfl_report_begin(session);
-  constexpr GElf_Addr kAnywhere = 0x10000;  // any address: libdwfl wants one for the module and one for its build-id
+  constexpr GElf_Addr kAnywhere = 0x10000;  // libdwfl needs some address for the module and for its build-id
   Dwfl_Module* const module = dwfl_report_module(session, "wanted", kAnywhere, 2 * kAnywhere);
   int fd = -1;
   if (module != nullptr && dwfl_module_report_build_id(module, build_id.data(), build_id.size(), kAnywhere + 64) == 0) {
@@ -110,7 +111,8 @@ int find_debug_file(Dwfl_Module* module, void** userdata, const char*, Dwarf_Add
                     const char* debuglink_file, GElf_Word debuglink_crc, char** debuginfo_file_name) {
   ElfModule* const self = userdata == nullptr ? nullptr : static_cast<ElfModule*>(*userdata);
   if (self == nullptr) return -1;
-  // libdwfl passes no checksum for the link to dwz's shared file. For any other link it passes one.
+  // libdwfl passes a checksum for each link, except for the link to dwz's shared file. So a link without a checksum is
+  // that link.
   const bool is_shared_part = debuglink_file != nullptr && debuglink_crc == 0;
   std::vector<std::uint8_t> build_id;
   if (is_shared_part) {
@@ -121,7 +123,7 @@ int find_debug_file(Dwfl_Module* module, void** userdata, const char*, Dwarf_Add
     const int length = dwfl_module_build_id(module, &bits, &address);
     if (length > 0) build_id.assign(bits, bits + length);
   }
-  if (build_id.empty()) return -1;  // without a build-id, no file can be known to belong to the module
+  if (build_id.empty()) return -1;  // without a build-id, it is not known which file belongs to the module
 
   std::vector<std::string> places = places_by_link(file_name, debuglink_file);
   if (std::string place = place_by_build_id(build_id); !place.empty()) places.insert(places.begin(), std::move(place));
@@ -132,7 +134,7 @@ int find_debug_file(Dwfl_Module* module, void** userdata, const char*, Dwarf_Add
     return file.release();
   }
   if (is_shared_part || !may_ask_servers()) return -1;
-  // If libdwfl gets no file names, it searches this machine only by the build-id.
+  // If libdwfl gets no file names, it uses only the build-id when it searches this machine.
   files::Descriptor fetched(ask_servers([&] {
     return dwfl_standard_find_debuginfo(module, userdata, nullptr, 0, nullptr, nullptr, 0, debuginfo_file_name);
   }));

@@ -1,7 +1,7 @@
-// Finds separate debug information: by build-id, by debug link, and the shared part that dwz makes. A file is used only
-// if it has the wanted build-id, and only within the budgets of files/budgets.hpp. Only files on this machine are used,
-// unless allow_debuginfod() was called. libdwfl's own search would ask debuginfod servers; this one does not, so a
-// report does not wait for a network.
+// Finds separate debug information, by build-id and by debug link, and the shared part that dwz makes. A file is used
+// only if it has the wanted build-id, and only within the budgets of files/budgets.hpp. Only files on this machine are
+// used, unless allow_debuginfod() was called. The search that libdwfl contains would always ask debuginfod servers, and
+// a report would wait for the network. So this file replaces that search.
 #pragma once
 
 #include <elfutils/libdwfl.h>
@@ -12,24 +12,25 @@
 
 namespace forksight::symbols {
 
-// A Dwfl_Callbacks::find_debuginfo. The module's user data is its ElfModule.
+// A function for Dwfl_Callbacks::find_debuginfo. The user data of the module is its ElfModule.
 int find_debug_file(Dwfl_Module* module, void** userdata, const char* name, Dwarf_Addr base, const char* file_name,
                     const char* debuglink_file, GElf_Word debuglink_crc, char** debuginfo_file_name);
 
 // Allows forksight to ask the servers of DEBUGINFOD_URLS for files that this machine does not have: debug files,
 // programs and libraries, by build-id. libdwfl loads libdebuginfod for this. libdebuginfod keeps the files in
-// ~/.cache/debuginfod_client. It gives up after DEBUGINFOD_TIMEOUT seconds without progress; if the environment does
-// not set this, the limit is 20 seconds. Commands call this function if a user asks about a process or a core, and
-// waits for the answer. It changes the environment, so it must run before there are threads. Root must ask for it
-// (`is_asked_for`): a server learns which programs run, and forksight parses with root's rights what the server sends.
-// Returns false if it was not allowed.
+// ~/.cache/debuginfod_client. It gives up after DEBUGINFOD_TIMEOUT seconds without progress, or after 20 seconds if the
+// environment does not set that variable. Commands call this function if a user asks about a process or a core, and
+// waits for the answer. The function changes the environment, so it must run before there are threads. If root runs
+// forksight, the function has an effect only if root asked for it (`is_asked_for`), for two reasons. A server learns
+// which programs run. And forksight parses what the server sends, with the rights of root. Returns false if it had no
+// effect.
 bool allow_debuginfod(bool is_asked_for);
 
 // True if debuginfod servers may be asked, and DEBUGINFOD_URLS names one.
 bool may_ask_servers();
 
-// If the servers do not answer for seconds, they are not asked again. Returns a sentence for the report that says so;
-// "" if this has not happened.
+// If the servers take too long to answer, they are not asked again. Then this function returns a sentence about that
+// for the report. Otherwise it returns "".
 std::string debuginfod_limit();
 
 // Fetches the program or library with this build-id from the servers of DEBUGINFOD_URLS. Returns a descriptor, or -1.

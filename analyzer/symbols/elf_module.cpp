@@ -19,7 +19,7 @@
 namespace forksight::symbols {
 namespace {
 
-// libdwfl gets the ELF file as an open descriptor, so it must not search for one.
+// libdwfl gets the ELF file as an open descriptor, so it must not search for the file.
 int find_no_elf(Dwfl_Module*, void**, const char*, Dwarf_Addr, char**, Elf**) { return -1; }
 
 // Makes a file without a name that contains `bytes`. Returns its descriptor, or -1 with errno.
@@ -40,8 +40,8 @@ int open_bytes(const std::vector<std::byte>& bytes) {
   return fd;
 }
 
-// Opens the file that was mapped. If its path leads to another file, asks the debuginfod servers for the mapped one, if
-// that is allowed.
+// Opens the file that was mapped. If its path now leads to another file, asks the debuginfod servers for the mapped
+// file, if that is allowed.
 int open_file(const std::string& file, const Module& module) {
   files::Descriptor found = files::open_mapped(file, module.mapped);
   const int error = errno;
@@ -51,7 +51,8 @@ int open_file(const std::string& file, const Module& module) {
   return fetched >= 0 ? fetched : found.release();
 }
 
-// The path of an open file, as the kernel knows it. libdw searches there for files that belong to this one.
+// The path of an open file, as the kernel knows it. libdw searches in the same folder for files that belong to this
+// file.
 std::string place_of(int fd) {
   std::array<char, 4096> path{};
   const ssize_t length = readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), path.data(), path.size());
@@ -60,7 +61,7 @@ std::string place_of(int fd) {
              : std::string();
 }
 
-char* g_debug_path = nullptr;  // the default: /usr/lib/debug
+char* g_debug_path = nullptr;  // null selects the default, /usr/lib/debug
 
 const Dwfl_Callbacks kCallbacks = {
     .find_elf = find_no_elf,
@@ -77,7 +78,7 @@ void ElfModule::add_limit(std::string sentence) {
   }
 }
 
-// Decides which parts of the file may be read. Returns the reason if no part may be read, else "".
+// Decides which parts of the file may be read. If no part may be read, returns the reason. Otherwise returns "".
 std::string ElfModule::find_fault(int fd) {
   const auto tables = files::read_tables(fd);
   if (!tables) return tables.error();
@@ -104,7 +105,7 @@ std::string ElfModule::find_fault(int fd) {
   return "";
 }
 
-// libdw finds sections by their names. A section without a name is hidden from it.
+// Hides sections from libdw by removing their names, because libdw finds sections by their names.
 void ElfModule::hide_sections(Elf* elf) const {
   for (const std::size_t number : hidden_sections_) {
     Elf_Scn* const section = elf_getscn(elf, number);
@@ -138,7 +139,7 @@ std::vector<std::uint8_t> ElfModule::shared_part_build_id(std::string_view name)
 
 bool ElfModule::accept_debug_file(int fd, std::span<const std::uint8_t> build_id) {
   const auto tables = files::read_tables(fd);
-  if (!tables) return false;  // not an ELF file: libdw would also accept an archive, and unpack it
+  if (!tables) return false;  // no ELF file; libdw must not get it, because it would also accept and unpack an archive
   if (!std::ranges::equal(files::read_build_id(fd, tables.value()), build_id)) return false;
   const files::DebugVerdict verdict = files::charge_debug_file(fd, tables.value(), path_, true);
   add_limit(verdict.limit);
@@ -164,7 +165,8 @@ bool ElfModule::accept_split_file(const char* name, const char* folder) {
     if (folder != nullptr) candidates.push_back(fmt::format("{}/{}", folder, name));
   }
   for (const std::string& place : debug_places_) candidates.push_back(place + ".dwp");
-  // libdw opens these files one by one. If one is a FIFO, libdw waits for a writer, so each is checked before.
+  // libdw opens these files one after another. If one of them is a FIFO, libdw waits for a writer. So each file is
+  // checked before libdw opens it.
   bool is_some_good = false;
   for (const std::string& candidate : candidates) {
     const files::Descriptor file = files::open_regular(candidate);
@@ -239,7 +241,7 @@ Result<std::unique_ptr<ElfModule>> ElfModule::open(const Module& module) {
       GElf_Phdr segment;
       if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr) break;
       if (segment.p_type == PT_GNU_EH_FRAME) self->unwind_table_address_ = segment.p_vaddr;
-      constexpr std::size_t kMaxLoaded = 1024;  // is_executable() and bytes_at() search these one by one
+      constexpr std::size_t kMaxLoaded = 1024;  // is_executable() and bytes_at() search the segments one by one
       if (segment.p_type != PT_LOAD || self->segments_.size() >= kMaxLoaded) continue;
       self->segments_.push_back(
           {segment.p_vaddr, segment.p_memsz, segment.p_filesz, segment.p_offset, (segment.p_flags & PF_X) != 0});

@@ -1,5 +1,5 @@
-// One ELF file, and everything that is read from it. Addresses are link-time addresses, so they are valid for every
-// process that maps the file, wherever it maps it.
+// One ELF file, and everything that is read from it. Addresses are link-time addresses. So they are valid for every
+// process that maps the file, no matter at which address the process maps it.
 #pragma once
 
 #include <elfutils/libdwfl.h>
@@ -31,21 +31,23 @@ class ElfModule {
   const std::string& path() const { return path_; }
   Dwfl_Module* dwfl() const { return module_; }
 
-  // False: the debug information of the file itself would cost too much to unpack, or there is too much of it.
+  // False if the file itself contains too much debug information, or debug information that costs too much to unpack.
   bool may_read_debug() const { return may_read_debug_; }
-  // False: the file has more call frame information than forksight reads.
+  // False if the file has more call frame information than forksight reads.
   bool may_read_frames() const { return may_read_frames_; }
 
-  // Tells whether the file `fd` is debug information of this module that may be read. If it may not be read because of
-  // a budget, limits() says so.
+  // True if the file `fd` is debug information of this module and may be read. If it may not be read because of a
+  // budget, limits() says so.
   bool accept_debug_file(int fd, std::span<const std::uint8_t> build_id);
-  // The build-id of dwz's shared file `name`, taken from the files that link to it. Empty: no file links to it.
+  // The build-id of dwz's shared file `name`. The files that link to the shared file contain it. Empty if no file links
+  // to it.
   std::vector<std::uint8_t> shared_part_build_id(std::string_view name) const;
   // Like accept_debug_file(), but for the split debug information of a unit. Checks all places where libdw would look
   // for the file.
   bool accept_split_file(const char* name, const char* folder);
 
-  // A sentence for each part that was left out because of a budget. The list grows when more is read.
+  // A sentence for each part that was left out because of a budget, or because it could not be read. The list grows
+  // when more parts are read.
   const std::vector<std::string>& limits() const { return limits_; }
   void add_limit(std::string sentence);
 
@@ -78,9 +80,9 @@ class ElfModule {
   std::uint64_t unwind_table_address_ = 0;
   bool may_read_debug_ = true;
   bool may_read_frames_ = true;
-  std::vector<std::size_t> hidden_sections_;  // numbers of the sections that libdw must not unpack
+  std::vector<std::size_t> hidden_sections_;  // indices of the sections that libdw must not unpack
   std::vector<std::string> debug_places_;     // paths of the files with debug information, and of the module itself
-  std::vector<std::pair<std::string, std::vector<std::uint8_t>>> shared_parts_;  // by name
+  std::vector<std::pair<std::string, std::vector<std::uint8_t>>> shared_parts_;  // names and build-ids
   std::vector<std::string> limits_;
 };
 

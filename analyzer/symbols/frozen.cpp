@@ -8,7 +8,7 @@
 namespace forksight::symbols {
 namespace {
 
-// Limits of the search: a hostile trace must not cost more time than a large honest one.
+// Limits of the search. A hostile trace must not cost more time than a large honest trace.
 constexpr std::size_t kMaxCandidates = 1000;
 constexpr std::size_t kMaxFunctionsVisited = 20000;
 
@@ -30,8 +30,8 @@ struct Resumption {
   CallPath path;
 };
 
-// If the function that is still on the stack makes a call by pointer, this call may be the first step to the goal. The
-// code does not show the other steps.
+// Returns a path that consists of one call by pointer, which the function that is still on the stack makes. The code
+// does not show the further calls of the path. nullopt if that function makes no call by pointer.
 std::optional<CallPath> path_by_pointer(const PathQuery& query) {
   const auto& calls = query.from.binary->code().facts(query.from.range).pointer_calls;
   if (calls.empty()) return std::nullopt;
@@ -53,7 +53,7 @@ class Resync {
   Resync(AddressSpace& space, Unwinder& unwinder, const StackBytes& stack, bool is_cut)
       : space_(space), unwinder_(unwinder), stack_(stack), is_cut_(is_cut) {}
 
-  // Finds callers of `innermost`. The return address of `innermost` is, or was, right below `cfa`.
+  // Finds the callers of `innermost`. The return address of `innermost` is, or was, right below `cfa`.
   std::optional<Resumption> find(const RawFrame& innermost, std::uint64_t cfa);
 
  private:
@@ -70,9 +70,9 @@ class Resync {
   std::size_t budget_ = kMaxFunctionsVisited;
 };
 
-// The possible values of rbp after the return to the return address `word`, which is on the stack at `slot`. A value
-// may follow from the size of the function's frame. A callee with a frame pointer may have saved a value right below
-// `slot`. nullopt stands for functions that do not need rbp.
+// Returns the possible values of rbp after the return to the return address `word`, which is on the stack at `slot`.
+// One value may follow from the size of the function's frame. Another value is right below `slot`, if a callee with a
+// frame pointer saved it. The value nullopt is for functions that do not need rbp.
 std::vector<std::optional<std::uint64_t>> Resync::frame_pointers(std::uint64_t slot, std::uint64_t word) const {
   std::vector<std::optional<std::uint64_t>> candidates;
   const auto function = function_of(space_, {word, slot + 8, false, false, false});
@@ -86,8 +86,8 @@ std::vector<std::optional<std::uint64_t>> Resync::frame_pointers(std::uint64_t s
   return candidates;
 }
 
-// The walk that starts at the return address `word`. nullopt if the walk is not sound up to the thread's start, or, if
-// the bytes are cut, up to their end.
+// Returns the walk that starts at the return address `word`. The walk must be sound up to the start of the thread, or,
+// if the bytes are cut, up to their end. Otherwise returns nullopt.
 std::optional<Walk> Resync::walk_from(std::uint64_t slot, std::uint64_t word, Registers& registers) {
   registers = Registers{};
   registers[kReturnAddress] = word;
@@ -117,7 +117,7 @@ std::optional<PathQuery> Resync::query_for(const Walk& outer, const Registers& r
 
 std::optional<Resumption> Resync::find(const RawFrame& innermost, std::uint64_t cfa) {
   const auto goal = function_of(space_, innermost);
-  std::optional<Resumption> by_code;     // a path exists, but is_ordinary() is false for it
+  std::optional<Resumption> by_code;     // a path exists for which is_ordinary() is false
   std::optional<Resumption> by_pointer;  // a path may lead through a call by pointer
   for (std::uint64_t slot = (cfa - 1) & ~std::uint64_t{7}; candidates_ < kMaxCandidates; slot += 8) {
     const auto word = stack_.read(slot);
@@ -132,8 +132,8 @@ std::optional<Resumption> Resync::find(const RawFrame& innermost, std::uint64_t 
     auto path = find_call_path(*query, budget_);
     if (path && is_ordinary(*path)) return Resumption{std::move(*outer), std::move(*path)};
     if (path && !by_code) {
-      // The path may start in this function, or in an inner one that is also on the stack and calls by pointer. Only
-      // the part that both share is kept.
+      // The path may start in this function, or in an inner function that is also on the stack and calls by pointer.
+      // Only the part that both paths share is kept.
       if (by_pointer) path->sites.resize(1);
       path->sites.front().is_ambiguous = path->sites.front().is_ambiguous || by_pointer;
       by_code = Resumption{std::move(*outer), std::move(*path)};
@@ -146,8 +146,8 @@ std::optional<Resumption> Resync::find(const RawFrame& innermost, std::uint64_t 
   return by_code ? by_code : by_pointer;
 }
 
-// The possible CFAs of `frame`. Only the registers of the innermost frame are certain: an rbp that was saved on the
-// stack may be stale.
+// Returns the possible CFAs of `frame`. Only the registers of the innermost frame are certain, because an rbp that was
+// saved on the stack may be stale. `registers`: those of `frame` if it is the innermost frame, else null.
 std::vector<std::uint64_t> frame_addresses(AddressSpace& space, const RawFrame& frame, const Registers* registers,
                                            const StackBytes& stack) {
   std::vector<std::uint64_t> addresses;
@@ -178,8 +178,8 @@ void append(Walk& result, Resumption resumption) {
   result.end = resumption.outer.end;
 }
 
-// True if the function of `caller` has another call that leads into the function of `callee`, with rsp at the same
-// place.
+// True if the function of `caller` makes another call that leads into the function of `callee`, and rsp is the same at
+// both calls.
 bool has_another_call(AddressSpace& space, const RawFrame& callee, const RawFrame& caller) {
   const auto inner = function_of(space, callee);
   const auto outer = function_of(space, caller);
@@ -195,9 +195,9 @@ bool has_another_call(AddressSpace& space, const RawFrame& callee, const RawFram
   return false;
 }
 
-// A stack that looks sound may come from a later call. Example: in "lock(a); lock(b);", `lock` is a wrapper. The second
-// call leaves the same frames as the first one, but another return address. So the line of the wrapper's caller is
-// known only if the caller makes one such call.
+// Marks the lines that are not known. A stack that looks sound may come from a later call. For example, in "lock(a);
+// lock(b);", `lock` is a wrapper. The second call leaves the same frames as the first call, but another return address.
+// So the line of the wrapper's caller is known only if the caller makes just one such call.
 void doubt_lines(AddressSpace& space, Walk& walk) {
   for (std::size_t i = 0; i + 1 < walk.frames.size(); ++i) {
     const RawFrame& frame = walk.frames[i];
@@ -221,7 +221,7 @@ Walk walk_frozen(AddressSpace& space, const Registers& innermost, const StackByt
     return plain;
   }
 
-  // Keeps the callers that the machine code proves. The search starts from the last of them.
+  // The callers that the machine code proves are kept. The search starts from the last of them.
   Walk result;
   result.frames.push_back(plain.frames.front());
   std::size_t kept = 1;

@@ -29,7 +29,8 @@ MachineCode::MachineCode(const ElfModule& elf) : elf_(elf) {
   read_linkage_table();
 }
 
-// .eh_frame_hdr contains the start of every function, in ascending order. Stripped files have it too (LSB Core 10.6.2).
+// .eh_frame_hdr contains the start of every function, in ascending order. Stripped files have this section, too (LSB
+// Core 10.6.2).
 void MachineCode::read_unwind_table() {
   header_address_ = elf_.unwind_table_address();
   const auto bytes = elf_.bytes_at(header_address_);
@@ -45,9 +46,23 @@ void MachineCode::read_unwind_table() {
   table_size_ = std::min<std::size_t>(count, (bytes.size() - 12) / 8);
 }
 
+// The section that holds the addresses of functions and objects. Only the loader writes to it.
+CodeRange MachineCode::find_offset_table(Elf* elf) {
+  std::size_t names = 0;
+  if (elf_getshdrstrndx(elf, &names) != 0) return {};
+  for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section)) != nullptr;) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) == nullptr) continue;
+    const char* const name = elf_strptr(elf, names, header.sh_name);
+    if (name != nullptr && std::string_view(name) == ".got") return {header.sh_addr, header.sh_addr + header.sh_size};
+  }
+  return {};
+}
+
 void MachineCode::read_linkage_table() {
   GElf_Addr bias = 0;
   Elf* elf = dwfl_module_getelf(elf_.dwfl(), &bias);
+  const CodeRange offset_table = find_offset_table(elf);
   for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section)) != nullptr;) {
     GElf_Shdr header;
     if (gelf_getshdr(section, &header) == nullptr || header.sh_type != SHT_RELA || header.sh_entsize == 0) continue;
@@ -63,6 +78,9 @@ void MachineCode::read_linkage_table() {
       GElf_Sym symbol;
       if (gelf_getrela(relocations, static_cast<int>(i), &relocation) == nullptr) break;
       const auto type = GELF_R_TYPE(relocation.r_info);
+      if (type == R_X86_64_RELATIVE && offset_table.contains(relocation.r_offset)) {
+        slot_targets_.emplace(relocation.r_offset, static_cast<std::uint64_t>(relocation.r_addend));
+      }
       if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) continue;
       if (gelf_getsym(names, static_cast<int>(GELF_R_SYM(relocation.r_info)), &symbol) == nullptr) continue;
       const char* name = elf_strptr(elf, symbols_header.sh_link, symbol.st_name);
@@ -108,7 +126,7 @@ const char* MachineCode::slot_name(std::uint64_t address) const {
 
 const char* MachineCode::stub_name(std::uint64_t address) const {
   auto bytes = elf_.bytes_at(address);
-  // A stub is "jmp *slot(%rip)". In code that is made for CET, an endbr64 comes before it.
+  // A stub is "jmp *slot(%rip)". In code that is made for CET, an endbr64 comes before the jump.
   for (int instructions = 0; instructions < 2; ++instructions) {
     const auto instruction = decode_instruction(bytes, address);
     if (!instruction) return nullptr;
@@ -124,7 +142,11 @@ std::optional<Branch> MachineCode::follow(const Instruction& instruction, std::u
   const bool is_call = instruction.kind == Instruction::Kind::kCall;
   if (instruction.slot) {
     const char* name = slot_name(*instruction.slot);
-    return name != nullptr ? std::optional(Branch{end, 0, name, is_call}) : std::nullopt;
+    if (name != nullptr) return Branch{end, 0, name, is_call};
+    // Rust calls functions of the same program in this way.
+    const auto own = slot_targets_.find(*instruction.slot);
+    if (own == slot_targets_.end() || !is_function_start(own->second)) return std::nullopt;
+    return Branch{end, own->second, nullptr, is_call};
   }
   if (!instruction.target || !elf_.is_executable(*instruction.target)) return std::nullopt;
   if (const char* name = stub_name(*instruction.target); name != nullptr) return Branch{end, 0, name, is_call};

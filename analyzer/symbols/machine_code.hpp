@@ -1,5 +1,5 @@
 // What the x86-64 machine code of one binary shows about calls. The unwind table has the start of each function. A
-// function is disassembled from its start, so bytes that only look like a call are not taken for one.
+// function is disassembled from its start. So bytes that only look like a call are not mistaken for a call.
 #pragma once
 
 #include <cstdint>
@@ -19,42 +19,44 @@ struct CodeRange {
   bool contains(std::uint64_t address) const { return address >= start && address < end; }
 };
 
-// A call or a jump that leaves its function: to `target`, or through the linkage table to the function `name`.
+// A call or a jump that leaves its function: to `target`, directly or through the binary's own table of addresses, or
+// through the linkage table to the function `name`.
 struct Branch {
-  std::uint64_t end = 0;       // end of the instruction; for a call, this is the return address
+  std::uint64_t end = 0;       // the end of the instruction; for a call, this is the return address
   std::uint64_t target = 0;    // 0 if the branch goes to `name`
   const char* name = nullptr;  // lives as long as the module
   bool is_call = false;
 };
 
 struct CodeFacts {
-  std::vector<Branch> branches;              // in order of address
-  std::vector<std::uint64_t> pointer_calls;  // ends of the calls whose target the code does not tell
+  std::vector<Branch> branches;              // ordered by address
+  std::vector<std::uint64_t> pointer_calls;  // ends of the calls whose target the code does not show
   std::vector<std::uint64_t> call_ends;      // ends of all calls, ascending
-  std::uint64_t end = 0;                     // end of the code that was read: large functions are read in part
-  bool is_thunk = false;                     // the function is small, and jumps through a pointer
+  std::uint64_t end = 0;                     // end of the code that was read, which may be only a part of the function
+  bool is_thunk = false;                     // true if the function is small, and jumps through a pointer
 };
 
 class MachineCode {
  public:
   explicit MachineCode(const ElfModule& elf);
 
-  // The function that contains `address`, or the part of it that does, as the unwind table has it.
+  // The range of the unwind table that contains `address`. This is a function, or a part of one.
   std::optional<CodeRange> function_at(std::uint64_t address) const;
   const CodeFacts& facts(const CodeRange& function);
   // True if a call instruction ends right before `address`.
   bool is_after_call(std::uint64_t address);
-  // The call that ends right before `address`. nullopt if there is none, or if its target is not known.
+  // The call that ends right before `address`. nullopt if there is no such call, or if its target is not known.
   std::optional<Branch> call_before(std::uint64_t address);
 
  private:
   void read_unwind_table();
   void read_linkage_table();
+  static CodeRange find_offset_table(Elf* elf);
   std::uint64_t table_entry(std::size_t index) const;
   bool is_function_start(std::uint64_t address) const;
   // The name of the function whose slot of the linkage table is at `address`; null if there is no slot there.
   const char* slot_name(std::uint64_t address) const;
-  // The same for a stub that jumps through such a slot.
+  // Like slot_name(), but for the address of a stub that jumps through such a slot.
   const char* stub_name(std::uint64_t address) const;
   // The target of the call or jump `instruction`; `end` is the end of that instruction.
   std::optional<Branch> follow(const Instruction& instruction, std::uint64_t end) const;
@@ -62,7 +64,7 @@ class MachineCode {
   // The facts of the function that contains the code before `address`. Null if the function was not read up to
   // `address`.
   const CodeFacts* facts_up_to(std::uint64_t address);
-  // For code that no unwind table covers: a call that the bytes before `address` can be read as.
+  // For code that no unwind table covers. Returns a call, if the bytes before `address` can be decoded as a call.
   std::optional<Instruction> guess_call_before(std::uint64_t address) const;
 
   const ElfModule& elf_;
@@ -70,6 +72,8 @@ class MachineCode {
   std::uint64_t header_address_ = 0;
   std::size_t table_size_ = 0;
   std::unordered_map<std::uint64_t, const char*> slots_;
+  // by slot: the functions of this binary whose addresses are in its own table
+  std::unordered_map<std::uint64_t, std::uint64_t> slot_targets_;
   std::unordered_map<std::uint64_t, CodeFacts> facts_;  // by start
 };
 

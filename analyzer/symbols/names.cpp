@@ -23,8 +23,8 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
 
 bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
 
-// The length of an operator's name at `at` ("operator()", "operator<<", "operator new[]"); 0 if there is none. Brackets
-// in such a name must not be counted as brackets.
+// Returns the length of the operator name at `at` ("operator()", "operator<<", "operator new[]"); 0 if there is no such
+// name. The brackets in such a name must not be counted as brackets.
 std::size_t operator_length(std::string_view text, std::size_t at) {
   constexpr std::string_view kWord = "operator";
   if (text.substr(at, kWord.size()) != kWord || (at > 0 && is_word(text[at - 1]))) return 0;
@@ -63,8 +63,8 @@ std::string with_short_lambdas(std::string_view text) {
   return out;
 }
 
-// Drops parameter lists: round brackets outside of template arguments and lambda descriptions. Drops also what follows
-// the last list (" const", " &").
+// Removes parameter lists, which are round brackets outside of template arguments and lambda descriptions. Also removes
+// what follows the last list (" const", " &").
 std::string without_parameters(std::string_view text) {
   std::string out;
   int angle = 0;
@@ -92,10 +92,10 @@ std::string without_parameters(std::string_view text) {
         if (text[end] == '(') ++depth;
         if (text[end] == ')' && --depth == 0) break;
       }
-      if (end >= text.size()) return out;  // the brackets are not balanced: the text before them is the name
+      if (end >= text.size()) return out;  // the brackets are not balanced, so the text before them counts as the name
       i = end + 1;
       const std::size_t next = text.find("::", i);
-      if (next == std::string_view::npos) return out;  // this was the last list: only qualifiers follow
+      if (next == std::string_view::npos) return out;  // this was the last list; only qualifiers follow
       for (std::string_view qualifier : {" const", " volatile", " &&", " &"}) {
         if (text.substr(i).starts_with(qualifier)) i += qualifier.size();
       }
@@ -112,7 +112,7 @@ std::string without_return_type(const std::string& text) {
   int depth = 0;
   std::size_t start = 0;
   for (std::size_t i = 0; i < text.size();) {
-    if (std::size_t length = operator_length(text, i); length > 0) break;  // "operator bool" has its own space
+    if (std::size_t length = operator_length(text, i); length > 0) break;  // "operator bool" itself contains a space
     if (std::string_view(text).substr(i).starts_with(kAnonymous)) {
       i += kAnonymous.size();
       continue;
@@ -126,8 +126,8 @@ std::string without_return_type(const std::string& text) {
   return text.substr(start);
 }
 
-// What compilers append to the names of parts and copies of a function. "._omp_fn.0" stays, because it carries
-// information.
+// Removes what compilers append to the names of parts and copies of a function. "._omp_fn.0" stays, because it tells a
+// user that the code is an OpenMP region.
 std::string_view without_clone_suffix(std::string_view name) {
   for (std::string_view suffix : {".isra.", ".part.", ".constprop.", ".llvm.", ".lto_priv.", ".cold"}) {
     if (const std::size_t at = name.find(suffix); at != std::string_view::npos && at > 0) name = name.substr(0, at);
@@ -136,7 +136,7 @@ std::string_view without_clone_suffix(std::string_view name) {
 }
 
 // Rust's older mangling (rustc_symbol_mangling::legacy) is that of C++, with two additions. The last part is a hash.
-// Characters that C++ names cannot have are encoded, for example "$u7b$". A whole name:
+// Characters that C++ names cannot have are encoded, for example "{" as "$u7b$". An example of a whole name:
 // "fn::main::_$u7b$$u7b$closure$u7d$$u7d$::h5e3b1e91b2b0fec4". Other names are returned unchanged.
 std::string without_rust_hash(std::string name) {
   constexpr std::size_t kHash = 16;
@@ -166,7 +166,8 @@ std::string simplify_name(std::string_view demangled) {
   if (const std::size_t version = body.find('@'); version != std::string_view::npos && version > 0) {
     body = body.substr(0, version);
   }
-  // "vtable for X", "guard variable for f()::x", "non-virtual thunk to X::f()": the words are part of the name.
+  // "vtable for X", "guard variable for f()::x", "non-virtual thunk to X::f()": these first words are part of the name,
+  // so they stay.
   std::string prefix;
   for (std::string_view words : {"guard variable for ", "vtable for ", "VTT for ", "typeinfo for ",
                                  "typeinfo name for ", "non-virtual thunk to ", "virtual thunk to ",

@@ -7,14 +7,16 @@
 
 namespace forksight::symbols {
 
-// "_ZN3app5CacheIiE3getEi" -> "app::Cache<int>::get"; a C name is returned unchanged.
+// "_ZN3app5CacheIiE3getEi" -> "app::Cache<int>::get". From the name of a C function it removes only the symbol version
+// and the suffixes of compilers.
 std::string readable_name(const char* linkage_name);
 
-// The same for a name that is demangled already: "void app::f<int>(int) [clone .isra.0]" -> "app::f<int>".
+// Like readable_name(), but for a name that is already demangled: "void app::f<int>(int) [clone .isra.0]" ->
+// "app::f<int>".
 std::string simplify_name(std::string_view demangled);
 
-// True for the files of the C library: its main library, its loader, and libpthread, which glibc had until 2.33. Judged
-// by the file name.
+// True if the file name is that of a file of the C library: its main library, its loader, or libpthread, which glibc
+// had until 2.33.
 bool is_c_library(std::string_view path);
 
 }  // namespace forksight::symbols

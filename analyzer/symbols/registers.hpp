@@ -1,5 +1,5 @@
-// What an unwinder knows at one frame: the x86-64 registers, by DWARF number, and the bytes of the stack. A register
-// without a value is unknown.
+// What an unwinder knows at one frame: the x86-64 registers, by DWARF number, and the bytes of the stack. The value of
+// a register may be unknown.
 #pragma once
 
 #include <array>
@@ -26,7 +26,8 @@ using WordReader = std::function<std::optional<std::uint64_t>(std::uint64_t addr
 struct StackBytes {
   std::uint64_t start = 0;
   std::span<const std::byte> bytes;
-  // Reads memory outside of `bytes`, or is null. A thread that uses sigaltstack() has a second stack there.
+  // Reads memory outside of `bytes`, or is null. If a thread uses sigaltstack(), its second stack is outside of
+  // `bytes`.
   const WordReader* beyond = nullptr;
 
   std::uint64_t end() const { return start + bytes.size(); }

@@ -60,11 +60,11 @@ Dwarf_Die unit_with_entries(ElfModule& module, Dwarf_Die unit) {
 
 SourceMap::SourceMap(ElfModule& module) : module_(module) {
   if (!module.may_read_debug()) return;
-  Dwarf_Addr bias = 0;  // zero: the module is loaded at its link-time address
+  Dwarf_Addr bias = 0;  // stays zero, because libdwfl loads the module at its link-time address
   has_dwarf_ = dwfl_module_getdwarf(module.dwfl(), &bias) != nullptr;
 }
 
-// Indexes the units by address, for files without .debug_aranges: Clang writes none.
+// Indexes the units by address. Files without .debug_aranges need this index, for example those that Clang makes.
 void SourceMap::index_units() {
   indexed_ = true;
   Dwarf_Addr bias = 0;
@@ -116,7 +116,7 @@ std::vector<SourceFrame> SourceMap::find(std::uint64_t address) {
     frames.push_back(std::move(frame));
   }
   if (!frames.empty()) return frames;
-  SourceFrame frame;  // DWARF knows no function here: assembler, for example
+  SourceFrame frame;  // DWARF has no function for this address, for example in assembler code
   frame.file = location.file;
   frame.line = location.line;
   frames.push_back(std::move(frame));

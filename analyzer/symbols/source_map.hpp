@@ -1,4 +1,4 @@
-// Finds function, file and line of an address in DWARF. Inlined calls are expanded.
+// Finds the function, file and line of an address in DWARF. Each inlined call becomes a frame.
 #pragma once
 
 #include <elfutils/libdw.h>
@@ -19,14 +19,15 @@ struct SourceFrame {
   std::string function;  // "" if DWARF does not name it
   std::string file;
   int line = 0;
-  bool inlined = false;  // inlined into the next frame
+  bool inlined = false;  // the call was inlined into the function of the next frame
 };
 
 class SourceMap {
  public:
   explicit SourceMap(ElfModule& module);
 
-  // Innermost first; empty where there is no debug information for `address`. The last frame is the function itself.
+  // Returns the frames, innermost first. The last frame is the function into which the calls of the other frames were
+  // inlined. Empty if there is no debug information for `address`.
   std::vector<SourceFrame> find(std::uint64_t address);
 
   bool has_debug_information() const { return has_dwarf_; }
@@ -43,7 +44,7 @@ class SourceMap {
     Dwarf_Die unit;
   };
   std::unordered_map<const void*, UnitFunctions> functions_;  // by unit
-  std::map<std::uint64_t, Range> units_;                      // by start; filled if .debug_aranges lacks an address
+  std::map<std::uint64_t, Range> units_;                      // by start; filled when .debug_aranges lacks an address
 };
 
 }  // namespace forksight::symbols

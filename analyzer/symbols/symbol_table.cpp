@@ -12,18 +12,20 @@
 namespace forksight::symbols {
 namespace {
 
-// Hand-written assembler often leaves out the size of a function. An address that is farther from such a symbol than
-// this does not get the symbol's name.
+// In hand-written assembler, the symbol of a function often has no size. An address that is farther than this from such
+// a symbol does not get the symbol's name.
 constexpr std::uint64_t kMaxUnsizedBytes = 4096;
 
-// In a hostile file, millions of symbols may share one name of a gigabyte. So only the first bytes of a name are read.
+// In a hostile file, millions of symbols may share one name with a length of a gigabyte. So only the first bytes of a
+// name are read.
 std::string_view bounded_name(const char* name) {
   constexpr std::size_t kMaxNameBytes = 4096;
   return {name, strnlen(name, kMaxNameBytes)};
 }
 
-// Sorts the symbols of one address. A smaller value is a better name: exported names come before local ones, then
-// public names before internal ones ("__GI_", "@"), then names with fewer leading underscores, then shorter names.
+// Ranks the symbols of one address. A smaller value is a better name. These rules apply, the most important first:
+// exported names are better than local names; public names are better than internal names ("__GI_", "@"); fewer leading
+// underscores are better; shorter names are better.
 auto rank(const Symbol& symbol) {
   const std::string_view name = bounded_name(symbol.name);
   const std::size_t underscores = std::min(name.find_first_not_of('_'), name.size());
@@ -77,7 +79,7 @@ const Symbol* SymbolTable::Sorted::find(std::uint64_t address) const {
                                       [](std::uint64_t value, const Symbol& symbol) { return value < symbol.start; });
   const Symbol* best = nullptr;
   const Symbol* unsized = nullptr;
-  constexpr std::size_t kMaxSteps = 65'536;  // no compiler makes more overlapping symbols than this
+  constexpr std::size_t kMaxSteps = 65'536;  // no compiler makes more symbols that overlap
   std::size_t steps = 0;
   for (auto at = static_cast<std::size_t>(after - symbols.begin()); at-- > 0 && ++steps < kMaxSteps;) {
     const Symbol& symbol = symbols[at];

@@ -10,7 +10,9 @@
 #include "symbols/binary_store.hpp"
 #include "symbols/frozen.hpp"
 #include "symbols/imports.hpp"
+#include "symbols/last_calls.hpp"
 #include "symbols/names.hpp"
+#include "symbols/stack_references.hpp"
 #include "symbols/thread_walk.hpp"
 #include "symbols/unwinder.hpp"
 
@@ -24,7 +26,7 @@ std::string_view file_name(std::string_view path) {
 
 bool is_shim(const std::string& path) { return file_name(path) == "libforksight.so"; }
 
-// libc, the loader, libpthread before glibc 2.34, and the vDSO.
+// True for libc, the loader, libpthread before glibc 2.34, and the vDSO.
 bool is_libc(const std::string& path) {
   const std::string_view name = file_name(path);
   for (const std::string_view prefix : {"libc.so", "libc-", "ld-linux", "ld-2", "libpthread", "linux-vdso", "[vdso]"}) {
@@ -51,12 +53,14 @@ struct Symbolizer::State {
 
   std::vector<model::Frame> name(const RawFrame& raw);
   model::Stack name(const Walk& walk);
+  std::string callee_of(std::uint64_t return_address);
+  std::optional<StackReference> find_reference(const KnownWalk& known, const StackBytes& stack, std::uint64_t address);
 
   AddressSpace space;
   std::unordered_map<std::uint64_t, std::vector<model::Frame>> named;  // by look-up address
 };
 
-// The model's frames for one machine frame. A frame of the shim has none.
+// Returns the frames of the model for one frame of the machine. Returns none for a frame of the shim.
 std::vector<model::Frame> Symbolizer::State::name(const RawFrame& raw) {
   const std::uint64_t address = raw.lookup_address();
   const auto [entry, is_new] = named.try_emplace(address);
@@ -100,7 +104,7 @@ model::Stack Symbolizer::State::name(const Walk& walk) {
       frames.back().line = 0;
     }
     if (raw.is_line_unknown && !frames.empty()) {
-      // an inlined call is also a place in the function, so it is not known either
+      // the place in the function is not known, so the inlined call is not known either
       frames.erase(frames.begin(), frames.end() - 1);
       frames.back().line = 0;
     }
@@ -111,6 +115,27 @@ model::Stack Symbolizer::State::name(const Walk& walk) {
   }
   stack.cut = walk.end != WalkEnd::kThreadStart;
   return stack;
+}
+
+std::string Symbolizer::State::callee_of(std::uint64_t return_address) {
+  if (return_address == 0) return {};
+  const AddressSpace::Place place = space.locate(return_address - 1);
+  if (!place) return {};
+  const auto call = place.binary->code().call_before(place.address + 1);
+  if (!call) return {};
+  if (call->name != nullptr) return call->name;
+  const Symbol* const symbol = place.binary->symbols().find_function(call->target);
+  return symbol != nullptr && symbol->start == call->target ? symbol->name : std::string();
+}
+
+std::optional<StackReference> Symbolizer::State::find_reference(const KnownWalk& known, const StackBytes& stack,
+                                                                std::uint64_t address) {
+  const auto frame = find_referring_frame(space, known, stack, address);
+  if (!frame) return std::nullopt;
+  const auto split = known.walk.frames.begin() + static_cast<std::ptrdiff_t>(*frame);
+  return StackReference{name(Walk{{known.walk.frames.begin(), split}, WalkEnd::kThreadStart}),
+                        name(Walk{{split, known.walk.frames.end()}, known.walk.end}),
+                        {}};
 }
 
 Symbolizer::Symbolizer(std::vector<Module> modules) : state_(std::make_unique<State>(std::move(modules))) {}
@@ -133,6 +158,23 @@ model::Stack Symbolizer::unwind_thread(const Registers& registers, const StackBy
   const std::scoped_lock lock(binaries_mutex());
   if (!registers[kReturnAddress] || !registers[kRsp]) return {};
   return state_->name(walk_thread(state_->space, registers, stack));
+}
+
+std::optional<StackReference> Symbolizer::find_reference(const Registers& registers, const StackBytes& stack,
+                                                         std::uint64_t address) {
+  const std::scoped_lock lock(binaries_mutex());
+  if (!registers[kReturnAddress] || !registers[kRsp]) return std::nullopt;
+  KnownWalk known;
+  known.walk = Unwinder(state_->space).walk(registers, stack, false, true, &known.registers);
+  return state_->find_reference(known, stack, address);
+}
+
+std::optional<StackReference> Symbolizer::find_frozen_reference(const StackBytes& stack, std::uint64_t address) {
+  const std::scoped_lock lock(binaries_mutex());
+  const auto known = find_last_calls(state_->space, stack);
+  auto found = known ? state_->find_reference(*known, stack, address) : std::nullopt;
+  if (found) found->last_call = readable_name(state_->callee_of(known->walk.frames.front().pc).c_str());
+  return found;
 }
 
 bool Symbolizer::find_data(std::uint64_t address, DataSymbol& out) {
@@ -185,14 +227,7 @@ bool Symbolizer::may_import(std::span<const std::string_view> names) {
 
 std::string Symbolizer::find_callee(std::uint64_t return_address) {
   const std::scoped_lock lock(binaries_mutex());
-  if (return_address == 0) return {};
-  const AddressSpace::Place place = state_->space.locate(return_address - 1);
-  if (!place) return {};
-  const auto call = place.binary->code().call_before(place.address + 1);
-  if (!call) return {};
-  if (call->name != nullptr) return call->name;
-  const Symbol* const symbol = place.binary->symbols().find_function(call->target);
-  return symbol != nullptr && symbol->start == call->target ? symbol->name : std::string();
+  return state_->callee_of(return_address);
 }
 
 const std::vector<std::string>& Symbolizer::limits() const { return state_->space.limits(); }

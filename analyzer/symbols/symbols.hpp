@@ -1,8 +1,9 @@
-// Finds names for addresses: frames with file and line, and global locks. Unwinds stacks, from recorded bytes or from
-// memory. One Symbolizer is for the modules of one process image. It keeps ELF and DWARF data open, and caches what it
-// finds. All Symbolizers share what is known about a file. Two threads must not use one Symbolizer at the same time.
-// Several threads may each use their own. The library uses libdw (elfutils). Separate debug files are found by build-id
-// and by debug link, only on this machine (but see debug_files.hpp).
+// Finds names for addresses: the function, file and line of frames, and the names of global locks. Unwinds stacks, from
+// recorded bytes or from memory. One Symbolizer is for the modules of one process image. It keeps ELF and DWARF data
+// open, and caches what it finds. All Symbolizers share what is known about a file. Two threads must not use the same
+// Symbolizer at the same time, but each thread may use its own Symbolizer. The library uses libdw (elfutils). Separate
+// debug files are found by build-id and by debug link. Normally they are searched only on this machine (see
+// debug_files.hpp).
 #pragma once
 
 #include <cstddef>
@@ -25,21 +26,21 @@ struct Module {
   std::uint64_t bias = 0;
   std::uint64_t start = 0;
   std::uint64_t end = 0;
-  std::vector<std::uint8_t> build_id;                        // as recorded; empty: the file is not checked
-  std::string file = {};                                     // the path to read the file from; "": read it from `path`
-  std::shared_ptr<const std::vector<std::byte>> bytes = {};  // null, or the content of the file: then no file is read
+  std::vector<std::uint8_t> build_id;                        // from the trace; empty: the file is not checked
+  std::string file = {};                                     // the file to read; "": `path`
+  std::shared_ptr<const std::vector<std::byte>> bytes = {};  // the content, if no file is read; or null
   // for a live process: device and inode of the file that it maps
   std::optional<files::MappedFile> mapped = {};
 };
 
 // Registers of the innermost frame, and the bytes of the stack from `sp` upward.
 struct StackSample {
-  std::uint64_t pc = 0;  // a return address: the call is the instruction before it
+  std::uint64_t pc = 0;  // a return address; the call is the instruction before it
   std::uint64_t sp = 0;
   std::uint64_t fp = 0;
   std::span<const std::byte> memory;
   bool cut = false;     // the bytes end before the stack does
-  bool frozen = false;  // inner frames may have been overwritten since: see frozen.hpp
+  bool frozen = false;  // inner frames may have been overwritten since (frozen.hpp)
 };
 
 struct DataSymbol {
@@ -52,6 +53,13 @@ struct CodeSymbol {
   std::string module;
 };
 
+// A place on a stack that refers to a lock: see stack_references.hpp.
+struct StackReference {
+  model::Stack inner;     // the frames further in than the one that refers to it, innermost first
+  model::Stack stack;     // from that frame outwards
+  std::string last_call;  // of a frozen stack: the function that the innermost known frame called last; "": not known
+};
+
 class Symbolizer {
  public:
   explicit Symbolizer(std::vector<Module> modules);
@@ -59,31 +67,38 @@ class Symbolizer {
   Symbolizer(const Symbolizer&) = delete;
   Symbolizer& operator=(const Symbolizer&) = delete;
 
-  // All frames, innermost first. Inlined calls are expanded. Frames of the shim itself are left out.
+  // Returns all frames, innermost first. Inlined calls are expanded. Frames of the shim itself are left out.
   model::Stack unwind(const StackSample& sample);
-  // The same for a stopped thread of a live process or a core: its pc is exact, and any register may be known. The
-  // caller of a frame may depend on a register whose value is not known. Then the code is used to search the frames
-  // behind it. These frames are approximate.
+  // Like unwind(), but for a stopped thread of a live process, or for a thread of a core. The pc of such a thread is
+  // exact, and any register may be known. The caller of a frame may depend on a register whose value is not known. Then
+  // the caller and all outer frames are searched with the help of the machine code, and are approximate.
   model::Stack unwind_thread(const Registers& registers, const StackBytes& stack);
-  // The object that holds `address`, if it is in a module's symbol table (exported or not).
+  // Finds the innermost frame of a stopped thread that refers to the lock at `address`; nullopt: no frame does.
+  std::optional<StackReference> find_reference(const Registers& registers, const StackBytes& stack,
+                                               std::uint64_t address);
+  // Like find_reference(), but for a thread of which only the stack is left, up to the call of its first function: see
+  // last_calls.hpp. The innermost frames may have returned.
+  std::optional<StackReference> find_frozen_reference(const StackBytes& stack, std::uint64_t address);
+  // Finds the object that contains `address`, if a symbol table of a module has it. The symbol need not be exported.
   bool find_data(std::uint64_t address, DataSymbol& out);
-  // The function that holds `address`, an exact address (not a return address).
+  // Finds the function that contains `address`. `address` is an exact address, not a return address.
   bool find_code(std::uint64_t address, CodeSymbol& out);
-  // The name of the function that is called right before the run-time address `return_address`. The code shows it if
-  // the call is direct or goes through the linkage table. "" if the call is by pointer, or if the name is not known.
+  // Returns the name of the function that is called right before the run-time address `return_address`. The code shows
+  // the name if the call is direct or goes through the linkage table. Returns "" if the call is by pointer, or if the
+  // name is not known.
   std::string find_callee(std::uint64_t return_address);
-  // The run-time address of the function or object whose symbol is `name` (not demangled, exported or not). Searches
-  // the modules whose file name starts with `file_prefix`, and takes the first one that has the symbol. Without
-  // `file_prefix`, all modules may be opened.
+  // Finds the run-time address of the function or object whose symbol is `name`. `name` is not demangled, and the
+  // symbol need not be exported. Searches the modules whose file name starts with `file_prefix`, and takes the first
+  // one that has the symbol. Without `file_prefix`, all modules may be opened.
   std::optional<std::uint64_t> find_symbol(std::string_view name, std::string_view file_prefix = {});
 
-  // True if a module imports one of the functions `names`, or if that cannot be told: the module's file cannot be read,
-  // or has no table of dynamic symbols, as in a static program. libc, the loader, the vDSO and the shim are not
-  // examined.
+  // True if a module imports one of the functions `names`. Also true if that is not known, because the module's file
+  // cannot be read, or has no table of dynamic symbols, as in a static program. libc, the loader, the vDSO and the shim
+  // are not examined.
   bool may_import(std::span<const std::string_view> names);
 
-  // A sentence for each thing that could not be seen: a module has changed (build-id), is missing, or has no symbols.
-  // The list grows with use.
+  // A sentence for each module that could not be read as a whole: it has another build-id, is missing, or has no
+  // symbols. The list grows with use.
   const std::vector<std::string>& limits() const;
 
  private:

@@ -10,9 +10,10 @@ namespace forksight::symbols {
 namespace {
 
 constexpr std::uint64_t kFirstPage = 4096;
-constexpr int kMaxRepairs = 64;  // at most this many times, the size of a frame replaces an unknown rbp
+constexpr int kMaxRepairs = 64;  // how often the size of a frame may replace an unknown rbp
 
-// Ranks walks: a walk that reached the thread's start is better than one that did not, then more frames are better.
+// Ranks walks. A walk that reached the start of the thread is better than a walk that did not. Otherwise the walk with
+// more frames is better.
 auto worth(const Walk& walk) { return std::pair(walk.end == WalkEnd::kThreadStart, walk.frames.size()); }
 
 void append(Walk& walk, Walk outer) {
@@ -23,7 +24,7 @@ void append(Walk& walk, Walk outer) {
   walk.end = outer.end;
 }
 
-// Finds the callers of `frame`, if the code shows the frame's size.
+// Finds the callers of `frame`. nullopt if the code does not show the size of the frame, or if no caller was found.
 std::optional<Walk> find_callers(AddressSpace& space, Unwinder& unwinder, const RawFrame& frame,
                                  const StackBytes& stack) {
   const auto function = function_of(space, frame);
@@ -58,7 +59,7 @@ Walk walk_thread(AddressSpace& space, const Registers& innermost, const StackByt
   const std::uint64_t pc = innermost[kReturnAddress].value_or(0);
   const std::uint64_t sp = innermost[kRsp].value_or(0);
   if (pc < kFirstPage) {
-    // The thread called a null pointer: the call has pushed only the return address.
+    // The thread called a null pointer. So only the return address was pushed.
     Walk walk{{{pc, sp, true, false, false}}, WalkEnd::kLost};
     Registers caller = innermost;
     caller[kReturnAddress] = stack.read(sp);

@@ -7,7 +7,7 @@
 namespace forksight::symbols {
 namespace {
 
-// No compiler nests entries deeper than this.
+// No compiler nests entries more deeply than this.
 constexpr int kMaxNesting = 256;
 
 void collect_inlined(Dwarf_Die& parent, std::uint64_t address, std::vector<Dwarf_Die>& chain, int depth) {
@@ -18,7 +18,7 @@ void collect_inlined(Dwarf_Die& parent, std::uint64_t address, std::vector<Dwarf
     const bool is_inlined = tag == DW_TAG_inlined_subroutine;
     if (!is_inlined && tag != DW_TAG_lexical_block && tag != DW_TAG_try_block && tag != DW_TAG_catch_block) continue;
     const int holds = dwarf_haspc(&child, address);
-    // A block without addresses of its own may still contain inlined calls.
+    // A block that has no addresses itself may still contain inlined calls.
     const bool is_open = !is_inlined && holds < 0;
     if (holds <= 0 && !is_open) continue;
     if (is_inlined) chain.push_back(child);

@@ -14,8 +14,8 @@ class UnitFunctions {
  public:
   explicit UnitFunctions(Dwarf_Die unit);
 
-  // The function that contains `address`, and the inlined calls in it that contain `address`: innermost first, the
-  // function last. Empty if no function contains it.
+  // Returns the inlined calls that contain `address`, innermost first, and then the function that contains it. Empty if
+  // no function contains it.
   std::vector<Dwarf_Die> chain_at(std::uint64_t address) const;
 
  private:

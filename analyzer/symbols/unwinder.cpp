@@ -3,7 +3,7 @@
 namespace forksight::symbols {
 namespace {
 
-// Deeper recursion is cut here: a report shows at most a screen of it.
+// A deeper recursion is cut, because a report shows at most a screen of it.
 constexpr std::size_t kMaxFrames = 2048;
 
 // For code without call frame information: follows the chain of frame pointers.
@@ -41,13 +41,15 @@ Step Unwinder::step(const RawFrame& frame, Registers& registers, const StackByte
   return step_by_frame_pointer(registers, stack);
 }
 
-Walk Unwinder::walk(const Registers& innermost, const StackBytes& stack, bool strict, bool is_exact) {
+Walk Unwinder::walk(const Registers& innermost, const StackBytes& stack, bool strict, bool is_exact,
+                    std::vector<Registers>* all_registers) {
   Walk walk;
   Registers registers = innermost;
   bool is_approximate = false;
   while (walk.frames.size() < kMaxFrames) {
     RawFrame frame{*registers[kReturnAddress], *registers[kRsp], is_exact, is_approximate, false};
     walk.frames.push_back(frame);
+    if (all_registers != nullptr) all_registers->push_back(registers);
     bool by_frame_pointer = false;
     const Step step = this->step(frame, registers, stack, by_frame_pointer);
     if (step == Step::kOutermost) {

@@ -11,8 +11,8 @@
 namespace forksight::symbols {
 namespace {
 
-// Reading this many entries takes about half a second. In the largest binaries, the names of members are not worth more
-// time.
+// Reading this many entries takes about half a second. The names of members are not worth more time, even in the
+// largest binaries.
 constexpr std::size_t kMaxEntries = 4'000'000;
 constexpr int kMaxChain = 64;
 
@@ -34,8 +34,8 @@ std::optional<std::uint64_t> address_of(Dwarf_Die& variable) {
   return std::nullopt;
 }
 
-// The type of `entry`, without typedefs and qualifiers. Sets `is_opaque` if the type is one whose members programs do
-// not name, such as pthread_mutex_t.
+// Returns the type of `entry`, without typedefs and qualifiers. Sets `is_opaque` if programs do not name the members of
+// the type, for example of pthread_mutex_t.
 std::optional<Dwarf_Die> type_of(Dwarf_Die& entry, bool& is_opaque) {
   Dwarf_Die current = entry;
   for (int i = 0; i < kMaxChain; ++i) {
@@ -62,8 +62,8 @@ bool is_in_standard_library(Dwarf_Die& type) {
   Dwarf_Attribute attribute;
   const char* name = dwarf_formstring(dwarf_attr_integrate(&type, DW_AT_linkage_name, &attribute));
   if (name != nullptr && std::string_view(name).starts_with("St")) return true;
-  // The file that declares the type tells as much as its namespace. To find the namespace, the whole unit would have to
-  // be searched.
+  // For a type without such a name, the path of the file that declares it shows whether it belongs to the standard
+  // library. Its namespace would show that, too, but to find the namespace, the whole unit would have to be searched.
   const char* file = dwarf_decl_file(&type);
   return file != nullptr && std::string_view(file).find("/c++/") != std::string_view::npos;
 }
@@ -73,7 +73,7 @@ struct Member {
   std::uint64_t offset = 0;
 };
 
-// The member or base class that holds `offset`.
+// Finds the member or base class that contains `offset`.
 std::optional<Member> member_at(Dwarf_Die& structure, std::uint64_t offset) {
   std::optional<Member> best;
   Dwarf_Die child;
@@ -100,7 +100,7 @@ std::optional<Member> member_at(Dwarf_Die& structure, std::uint64_t offset) {
   return best;
 }
 
-// The size of one element. nullopt if the array has more than one dimension.
+// Returns the size of one element of the array. nullopt if the array has more than one dimension.
 std::optional<std::uint64_t> element_size(Dwarf_Die& array, Dwarf_Die& element) {
   Dwarf_Die child;
   Dwarf_Die next;
@@ -127,7 +127,7 @@ std::string path_into(Dwarf_Die entry, std::uint64_t offset) {
       if (!size || dwarf_tag(&element) == DW_TAG_base_type) break;
       path += fmt::format("[{}]", offset / *size);
       offset %= *size;
-      entry = *type;  // the type of this entry is that of the element
+      entry = *type;  // the type of an array's entry is the type of its elements
       continue;
     }
     if (tag != DW_TAG_structure_type && tag != DW_TAG_class_type && tag != DW_TAG_union_type) break;

@@ -17,7 +17,7 @@ class Variables {
 
   // The path of the member that lies `offset` bytes into the variable at `start`, as a program writes it: ".mutex",
   // "[3].mu", "" for the variable itself. The path does not go into locks, other types of the standard library, or
-  // members without a name. If a part of `offset` is left, it comes last, as "+0x8".
+  // members without a name. If a part of `offset` remains, it is appended, for example as "+0x8".
   std::string member_path(std::uint64_t start, std::uint64_t offset) const;
 
  private:

@@ -26,7 +26,8 @@ model::WaitKind wait_kind(const proc::Syscall& call) {
   }
 }
 
-// The kind of wait, by the kind of descriptor; kOther where that is not known.
+// Returns the kind of a wait at a descriptor, which depends on what the descriptor refers to. kOther: the kind is not
+// known.
 model::WaitKind kind_of_transfer(proc::WaitClass kind, const WaitFacts& facts) {
   const bool reads = kind == proc::WaitClass::kRead;
   if (facts.object.starts_with("eventfd:")) return model::WaitKind::kEventfd;
@@ -38,7 +39,7 @@ model::WaitKind kind_of_transfer(proc::WaitClass kind, const WaitFacts& facts) {
 
 void describe_word(const WaitFacts& facts, model::Wait& wait) {
   wait.use = facts.word.use;
-  if (facts.word.lock != 0) wait.object = facts.word.lock;  // the futex words of a rwlock are inside of it
+  if (facts.word.lock != 0) wait.object = facts.word.lock;  // a rwlock contains several futex words
   wait.owner = facts.word.owner;
   wait.readers = facts.word.readers;
   wait.mutex_type = facts.word.mutex_type;
@@ -90,7 +91,8 @@ model::Wait describe_wait(const proc::ThreadSample& thread, const WaitFacts* fac
   wait.fd = target.fd;
   if (facts == nullptr) return wait;
   if (wait.kind == model::WaitKind::kFutex) describe_word(*facts, wait);
-  // The argument of the call is a pid of the process's own pid namespace. A waker has the pid of forksight's namespace.
+  // The argument of the call is a pid of the process's own pid namespace. The pid of a waker belongs to forksight's
+  // namespace. So if the awaited child is the only waker, its pid is taken from there.
   const bool is_one_child = wait.target_pid > 0 && facts->wakers.size() == 1;
   if (is_one_child) wait.target_pid = facts->wakers.front().pid;
   wait.path = facts->object;

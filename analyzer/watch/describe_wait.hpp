@@ -7,7 +7,7 @@
 
 namespace forksight::watch {
 
-// `facts`: what was looked up about the wait; null: nothing.
+// `facts`: what was looked up about the wait. It is null if nothing was looked up.
 model::Wait describe_wait(const proc::ThreadSample& thread, const WaitFacts* facts);
 
 }  // namespace forksight::watch

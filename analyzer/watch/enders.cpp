@@ -41,7 +41,7 @@
 namespace forksight::watch {
 namespace {
 
-constexpr std::size_t kMostPolled = 256;  // descriptors of one thread that are examined
+constexpr std::size_t kMostPolled = 256;  // polled descriptors that are examined for one thread
 constexpr std::size_t kMostPolledOfAll = 16'384;
 constexpr std::size_t kMostEnders = 256;     // for one wait
 constexpr std::size_t kMostOfCommand = 100;  // bytes of a command line
@@ -94,7 +94,7 @@ struct End {
   std::string object;
   bool by_writers = false;  // a holder that may write to the object can end the wait
   bool by_readers = false;  // a holder that may read from it can end the wait
-  bool is_polled = false;   // whether the waiter waits to read or to write depends on the mode of its own descriptor
+  bool is_polled = false;   // the mode of the waiter's own descriptor shows whether it waits to read or to write
   const char* via = "";
 };
 
@@ -232,7 +232,7 @@ class Search {
     };
     std::set<std::int32_t> children;
     for (const std::int32_t child : proc::read_children(waiter.pid)) children.insert(child);
-    // A tracer also waits for the processes that it traces.
+    // wait4() and waitid() of a tracer also wait for the processes that it traces.
     for (const auto& [pid, member] : tree_.living()) {
       const auto status = proc::parse_status(proc::read_file(proc::proc_path(pid, "status")).text);
       if (status && status->tracer == waiter.pid) children.insert(pid);
@@ -353,7 +353,8 @@ class Search {
       return;
     }
     if (is_known && S_ISREG(status.st_mode)) {
-      // A thread waits for a regular file only if it is a POSIX message queue, which is a file of its own file system.
+      // The only regular file at which a thread can wait is a POSIX message queue. Such queues are files of a file
+      // system of their own.
       return add_end(plan, {fd, object.name, reads, writes, is_polled, "message queue"});
     }
     if (object.name.empty()) return;
@@ -424,8 +425,8 @@ class Search {
     return found;
   }
 
-  // A stopped thread still shows the call that it was in. The process that continues the thread need not be the one
-  // that ends the call.
+  // Adds the commands that let a stopped or frozen process go on. /proc still shows the call that the thread was in.
+  // The process that lets the thread go on need not be the one that ends this call.
   void add_hold(Waiter& waiter) {
     const char state = waiter.thread.status.state;
     if (state == 'T')
@@ -437,7 +438,7 @@ class Search {
     waiter.wait.enders.push_back(of_words(model::EnderKind::kContinue, *frozen->second));
   }
 
-  // After a signal handler has run, the thread continues to wait in the same call.
+  // True if the thread continues to wait in the same call after a signal handler has run.
   static bool goes_on_after_handlers(const model::Wait& wait) {
     return wait.kind == model::WaitKind::kVfork || wait.kind == model::WaitKind::kTraced ||
            (wait.kind == model::WaitKind::kFutex && wait.use != model::FutexUse::kUnknown);
@@ -512,12 +513,12 @@ class Search {
   std::set<std::string> wanted_;
   std::map<std::string, std::vector<proc::Holder>> holders_;
   std::map<std::int32_t, FutexLookup> futexes_;
-  std::map<std::int32_t, model::Ender> processes_;                // what all enders in one process have in common
+  std::map<std::int32_t, model::Ender> processes_;                // what all enders of one process share, by pid
   std::map<std::int32_t, std::optional<std::string>> frozen_;     // how to thaw each process
-  std::map<std::int32_t, bool> have_libc_;                        // glibc, which keeps two signals for itself
-  std::map<std::int32_t, bool> threaded_;                         // the process has more than one thread
-  std::map<std::pair<std::int32_t, std::int32_t>, char> states_;  // of threads that could end a wait: by pid and tid
-  std::map<std::int32_t, bool> interrupts_;                       // Python's own handler of SIGINT, by process
+  std::map<std::int32_t, bool> have_libc_;                        // whether the process has glibc, as in find_caught()
+  std::map<std::int32_t, bool> threaded_;                         // whether the process has more than one thread
+  std::map<std::pair<std::int32_t, std::int32_t>, char> states_;  // states of threads that are enders, by pid and tid
+  std::map<std::int32_t, bool> interrupts_;                       // whether SIGINT has Python's own handler, by process
   std::map<std::pair<std::int32_t, std::int32_t>, proc::Object> objects_;  // by process and descriptor
   std::map<std::uint64_t, std::optional<proc::Peer>> peers_;               // by the inode of the socket
   std::size_t polled_left_ = kMostPolledOfAll;
@@ -536,7 +537,7 @@ std::vector<model::Zombie> find_zombies(std::int32_t pid) {
   std::vector<model::Zombie> zombies;
   for (const std::int32_t child : proc::read_children(pid)) {
     const auto stat = proc::read_stat(child);
-    // If only its first thread has ended, the process lives, and the other threads are still listed.
+    // A process whose first thread has ended also has the state Z. It still lives if its task list has other threads.
     const auto threads = proc::list_numbers(proc::proc_path(child, "task")).numbers;
     if (stat && stat->state == 'Z' && threads.size() <= 1)
       zombies.push_back({child, stat->comm, (stat->flags & proc::kForkedWithoutExec) != 0});

@@ -23,17 +23,18 @@ struct Waiter {
   model::Wait wait;
 };
 
-// Fills all fields of `wait` except those that a proof adds. Searches the descriptors of all processes, once for all
-// waiters. `tree`: its processes are also searched for traced processes and for holders of file locks.
+// Fills all fields of the `wait` of each waiter, except those that a proof adds. Searches the descriptors of all
+// processes of the machine, once for all waiters together. Searches the processes of `tree` for two more things:
+// processes that a waiter traces, and holders of file locks.
 void find_waits(const files::Reader& reader, std::vector<Waiter>& waiters, const Tree& tree);
 
-// The children of a process that have ended and that no process has waited for.
+// Returns the children of a process that have ended, but whose end the process has not collected by a wait().
 std::vector<model::Zombie> find_zombies(std::int32_t pid);
 // True if the process has waited for the end of some child since it was forked.
 bool has_reaped(std::int32_t pid);
 
-// The value of "syscw" of /proc/PID/io: the number of write calls since the process was forked. nullopt: there is none.
-// Pure.
+// The value of "syscw" of /proc/PID/io: the number of write calls since the process was forked. nullopt: the text has
+// no such value. Pure.
 std::optional<std::uint64_t> parse_write_calls(std::string_view io);
 
 }  // namespace forksight::watch

@@ -24,35 +24,35 @@ struct Waker {
   friend bool operator==(const Waker&, const Waker&) = default;
 };
 
-// What was looked up about the wait of one thread between the two rounds.
+// Facts about the wait of one thread. They are looked up between the two rounds.
 struct WaitFacts {
-  // kind of memory that the futex word is in; looked up for non-private operations
+  // the kind of memory that contains the futex word; looked up only for operations without the PRIVATE flag
   WordMapping mapping = WordMapping::kUnknown;
-  std::optional<std::int32_t> pi_owner;  // the tid in the futex word, for priority-inheriting futexes
+  std::optional<std::int32_t> pi_owner;  // for priority-inheriting futexes: the tid in the futex word
   std::string kernel_function;           // wchan; "" or "0" where the kernel does not show it
   proc::FutexWord word;
   std::string object;  // "pipe:[17]", "socket:[18]", "eventfd:3", or the path of a file
   bool is_fifo = false;
-  // True if `wakers` is complete. If false, only one fact is known, and only for a private futex: no other process can
-  // wake it
+  // True if `wakers` is complete. If it is false, nothing is known about who could end the wait, with one exception: no
+  // other process can end the wait for a private futex
   bool wakers_known = false;
-  bool is_open_to_all = false;  // as long as the wait lasts, an unknown process may end it
+  bool is_open_to_all = false;  // an unknown process may end the wait, for as long as it lasts
   std::vector<Waker> wakers;
 };
 
 struct ProcessEvidence {
   proc::ProcessKey key;
-  bool is_incomplete = false;  // something could not be read: refused, or for lack of descriptors or memory
-  bool same_process = false;   // the start time was still the same after the second round
+  bool is_incomplete = false;  // something could not be read: it was refused, or descriptors or memory were lacking
+  bool same_process = false;   // the process had the same start time after the second round
   bool is_x86_64 = false;      // system call numbers have their x86-64 meaning
   bool has_io_uring = false;
   std::uint64_t own_signals = 0;                    // signals that the shim handles; their handlers wake nobody
-  bool has_libc = true;                             // its libc is glibc, which keeps signals 32 and 33 for itself
+  bool has_libc = true;                             // the process has glibc, which keeps signals 32 and 33 for itself
   bool has_python_interrupt = false;                // its handler of SIGINT is Python's own one, for Ctrl-C
   std::uint64_t timed_signals = 0;                  // signals that arrive without a sender; bit 0 is signal 1
   bool is_frozen = false;                           // its control group is frozen
-  proc::Sharing sharing = proc::Sharing::kUnknown;  // whether a process with other threads has the same memory
-  std::vector<std::int32_t> sharers;                // these processes; if kShared and empty: not known, so no proof
+  proc::Sharing sharing = proc::Sharing::kUnknown;  // whether a separate process has the same memory
+  std::vector<std::int32_t> sharers;                // those processes; kShared but empty: not known, so no proof
   proc::Round first;
   std::vector<std::int32_t> tids_between;  // listed after the first round and before the second one
   proc::Round second;

@@ -22,8 +22,8 @@ WordMapping kind_of_mapping(const std::vector<proc::Mapping>& mappings, std::uin
   return mapping->writable ? WordMapping::kPrivate : WordMapping::kUnknown;
 }
 
-// The thread has ended, although the kernel still lists it: as the first thread of a process whose other threads live,
-// or as a process that its parent has not waited for.
+// True if the thread has ended, although the kernel still lists it. The kernel does so in two cases: other threads of
+// the process still live, or the parent has not yet waited for the process.
 bool is_dead(std::int32_t tid) {
   const auto stat = proc::read_stat(tid);
   return stat && (stat->state == 'Z' || stat->state == 'X');
@@ -37,7 +37,7 @@ class WordReader {
 
   std::optional<std::uint64_t> operator()(std::uint64_t address, std::size_t size) {
     if (has(address, size)) return word_at(address, size);
-    // No page boundary lies inside of an aligned piece, so it can be read as a whole or not at all.
+    // No page boundary lies inside of an aligned piece, so the piece can be read as a whole or not at all.
     start_ = address / kPiece * kPiece;
     is_read_ = memory_.read(start_, piece_);
     return has(address, size) ? word_at(address, size) : memory_.read(address, size);
@@ -94,9 +94,9 @@ void name_wakers(std::int32_t pid, const proc::WaitTarget& target, WaitFacts& fa
     case model::FutexUse::kGil: facts.wakers = {{pid, "GIL", word.owner}}; break;
     case model::FutexUse::kUnknown: break;
   }
-  // Only the owner can unlock such a mutex. Once the owner has ended, the mutex stays locked.
+  // If only the owner can unlock the mutex, and the owner has ended, the mutex stays locked.
   if (only_owner_can_unlock(word) && word.owner_is_gone) return;
-  // Any thread could unlock another kind of lock whose owner has ended, if only by mistake.
+  // After the owner of any other lock has ended, any thread can still unlock the lock, even if that is a mistake.
   if (facts.wakers.empty()) facts.wakers = {{pid, "futex"}};
 }
 

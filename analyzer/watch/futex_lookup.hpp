@@ -1,4 +1,4 @@
-// Finds the object that a futex word of a process is part of, and who could wake the threads that sleep on this word.
+// Finds the object that contains a futex word, and the threads that could wake the threads that sleep on the word.
 // Only reads the process.
 #pragma once
 
@@ -15,24 +15,26 @@
 
 namespace forksight::watch {
 
-// True if the word is part of a mutex that only its owner can unlock: a recursive or an error-checking one (glibc,
-// pthread_mutex_unlock.c).
+// True if the word is part of a mutex that only its owner can unlock, because the mutex is recursive or checks for
+// errors (glibc, pthread_mutex_unlock.c).
 bool only_owner_can_unlock(const proc::FutexWord& word);
 // Sets `facts.wakers`: who may end the wait for a word in private memory of process `pid`. If `facts` names a living
 // owner, only the owner may. Otherwise any thread of the process may. `wakers` stays empty in two cases: only the owner
 // may unlock the mutex, and it has ended; or the word of a priority-inheriting futex could not be read.
 void name_wakers(std::int32_t pid, const proc::WaitTarget& target, WaitFacts& facts);
 
-// Looks up the mapping, the owner and the use of the words, and the kernel function that each thread sleeps in.
+// Looks up the facts about the futex waits of one process: the mapping, the owner and the use of each word, and the
+// kernel function that each thread sleeps in.
 class FutexLookup {
  public:
   explicit FutexLookup(std::int32_t pid) : pid_(pid), numbers_(pid) {}
-  // Sets `wakers` only for words in private memory, and for a GIL.
+  // Returns the facts about the futex wait of this thread. `wakers` is set only if the word is in private memory, or
+  // belongs to a GIL.
   WaitFacts look_up(const proc::ThreadSample& thread);
-  // True if the word no longer has the value for which the thread went to sleep. Perhaps the wait was moved to another
-  // word (FUTEX_CMP_REQUEUE), or the page was mapped again. Then another process may be able to end the wait. Always
-  // false for a wait with the PRIVATE flag, which no other process can end. Also false for a priority-inheriting futex,
-  // and if the word cannot be read.
+  // True if the word no longer has the value for which the thread went to sleep. Then the wait may have been moved to
+  // another word (FUTEX_CMP_REQUEUE), or the page may have been mapped again. In both cases another process may be able
+  // to end the wait. Always false for a wait with the PRIVATE flag, which no other process can end. Also false for a
+  // priority-inheriting futex, and if the word cannot be read.
   bool may_have_moved(const proc::ThreadSample& thread);
   // True if a CPython interpreter is mapped: its program or its library. `tid`: any living thread.
   bool has_python(std::int32_t tid);
@@ -46,7 +48,7 @@ class FutexLookup {
   const abi::Libc& libc(std::int32_t tid);
   const proc::ProcessMemory& memory(std::int32_t tid);
 
-  // Sets nothing if the thread does not wait for the global lock of a Python interpreter.
+  // Changes `facts` only if the thread waits for the global lock of a Python interpreter.
   void look_up_gil(const proc::ThreadSample& thread, WaitFacts& facts);
   void name_owner(const proc::ThreadSample& thread, WaitFacts& facts);
 
@@ -54,7 +56,7 @@ class FutexLookup {
   proc::OwnNumbers numbers_;
   std::optional<std::vector<proc::Mapping>> mappings_;  // read once
   std::optional<abi::Libc> libc_;
-  std::optional<proc::ProcessMemory> memory_;  // of any living thread; kept once it is open
+  std::optional<proc::ProcessMemory> memory_;  // the memory of the process, opened through one living thread and kept
 };
 
 }  // namespace forksight::watch

@@ -10,12 +10,12 @@
 namespace forksight::watch {
 
 // The signals of `caught` that the kernel may send by itself: at a set time, or because a descriptor became ready
-// (O_ASYNC). If /proc does not show which these are: all of `caught`. Bit 0 is signal 1. A SIGCHLD because a child ends
-// is not considered. `tid`: a living thread of the process.
+// (O_ASYNC). If /proc does not show which signals these are, the result is `caught`. Bit 0 is signal 1. The result does
+// not consider that the kernel sends SIGCHLD when a child ends. `tid`: a living thread of the process.
 std::uint64_t find_timed_signals(std::int32_t tid, std::uint64_t caught);
 
 // True if a living thread is in a call that a signal handler may end: a wait for a descriptor, a child or a file lock.
-// Unless the handler was installed with SA_RESTART, the caller sees EINTR and goes on. A wait for a futex (a mutex, the
+// Such a call then fails with EINTR, unless the handler was installed with SA_RESTART. A wait for a futex (a mutex, the
 // end of a thread) or in vfork() continues after a handler that returns.
 bool is_open_to_handlers(const proc::Round& round, const std::vector<WaitFacts>& facts);
 

@@ -6,15 +6,15 @@
 // end of a pipe can be woken by other processes. prove() only names these processes; wait_graph.hpp decides whether one
 // of them may still run.
 //
-// One instant. The threads are looked at one after another, and nothing is stopped. So a single round proves nothing:
-// forksight looks at thread A, then B wakes A, then B blocks, then forksight looks at B. Therefore there are two
-// rounds. Take a thread whose call, arguments, stack pointer, program counter and both context switch counts are the
-// same in both rounds. It has not run in between: after a run it would have been switched out again, which increases a
-// count. So it was blocked from its first sample to its second. The first round ends before the second begins. Hence
-// ALL threads were blocked at the instant between the rounds. The task list is read before the first round, between the
-// rounds, and in the second round. Assume that one of the threads made another thread before it was sampled itself.
-// Either the list that is read between the rounds has that new thread, or the new thread has ended without waking
-// anybody: a woken thread would have run, which the second round would show.
+// One instant. The threads are looked at one after another, and nothing is stopped. So a single round proves nothing.
+// For example, forksight looks at thread A. Then B wakes A and blocks. Then forksight looks at B, and both threads seem
+// to be blocked. Therefore there are two rounds. Take a thread whose call, arguments, stack pointer, program counter
+// and both context switch counts are the same in both rounds. It has not run in between: after a run it would have been
+// switched out again, which increases a count. So it was blocked from its first sample to its second. The first round
+// ends before the second begins. Hence ALL threads were blocked at the instant between the rounds. The task list is
+// read before the first round, between the rounds, and in the second round. Assume that one of the threads made another
+// thread before it was sampled itself. Either the list that is read between the rounds has that new thread, or the new
+// thread has ended without waking anybody: a woken thread would have run, which the second round would show.
 //
 // What else could end such a wait, and what the proof requires:
 //  - time: the timeout pointer must be NULL.
@@ -29,10 +29,11 @@
 //  - io_uring: its completions run in the task that submitted them, and can wake futexes. A process that uses it is
 //    never proven to be stuck.
 //  - priority inheritance: before Linux 6.x the owner in the word may be a task of another process, whose exit wakes
-//    the waiter. The owner must be a thread of the process itself.
-//  - a stopped, traced, frozen or seccomp-trapped thread shows the same call number. So the state must be S. If the
-//    kernel shows the function that the thread sleeps in, that function must belong to the futex code. (This is not
-//    checked for a lock with priority inheritance, which sleeps in the code of rt_mutex.)
+//    the waiter. So the proof requires that the owner is a thread of the process itself.
+//  - a thread that is stopped, traced, frozen or held by seccomp shows the call number of the call that it was in, as
+//    if it waited there. So the state must be S. If the kernel shows the function that the thread sleeps in, that
+//    function must belong to the futex code. (This is not checked for a lock with priority inheritance, which sleeps in
+//    the code of rt_mutex.)
 #pragma once
 
 #include <string>
@@ -43,22 +44,23 @@
 
 namespace forksight::watch {
 
-// Signals 32 and 33.
+// Signals 32 and 33, which glibc keeps for itself; bit 0 is signal 1.
 constexpr std::uint64_t kReservedSignals = 1ULL << 31U | 1ULL << 32U;
 
 struct Proof {
-  bool stuck = false;          // only `wakers` can wake any of its threads, or a signal handler if `handler_could`
+  bool stuck = false;          // only `wakers` can wake its threads, and a signal handler if `handler_could`
   bool handler_could = false;  // a signal handler could end a wait
   std::uint64_t handlers = 0;  // signals with handlers that are a way out (see ways_out.hpp); bit 0 is signal 1
-  std::uint64_t timed = 0;     // those of `handlers` that arrive without a sender
-  std::vector<Waker> wakers;   // processes that could wake a thread of this one
-  std::string why_not;         // !stuck: the first condition that failed
-  bool lasting = false;        // !stuck, and this does not change until a thread moves
+  std::uint64_t timed = 0;     // the signals of `handlers` that arrive without a sender
+  std::vector<Waker> wakers;   // threads and processes that could wake a thread of this process
+  std::string why_not;         // if not stuck: the first condition that failed
+  bool lasting = false;        // if not stuck: the proof fails again until a thread has run
 };
 
-// The thread is blocked in the same call as before and has not run in between.
+// True if the thread is in the same call in both samples and has not run between them. Also true if it has ended in
+// both.
 bool is_unchanged(const proc::ThreadSample& before, const proc::ThreadSample& after);
-// Both rounds have the same threads, and each thread is unchanged.
+// True if both rounds have the same threads, and each thread is unchanged.
 bool is_same_round(const proc::Round& before, const proc::Round& after);
 
 Proof prove(const ProcessEvidence& evidence);

@@ -17,7 +17,8 @@ namespace {
 
 using ipc::snapshot;
 
-// Opens the queue by a descriptor of the process for the same file, because few users may open the mapping itself.
+// Opens the queue's file through a descriptor of the process. forksight does not open the file through the mapping,
+// because few users may do so.
 std::optional<snapshot> open_queue(std::int32_t pid, const proc::Mapping& mapping) {
   const std::int32_t tid = proc::find_living_thread(pid);
   for (const std::int32_t number : proc::list_numbers(proc::proc_path(tid, "fd")).numbers) {
@@ -53,7 +54,8 @@ std::string list_participants(const snapshot& queue, bool snapshot::participant:
   return text;
 }
 
-// The process that holds the most buffers: "4 held by process 812 (alive, state T) for 41.0 s"; "" if none holds one.
+// Describes the process that holds the most buffers: "4 held by process 812 \"worker\" (alive, state T) for 41.0 s". ""
+// if no process holds a buffer.
 std::string name_holder(const snapshot& queue) {
   struct Held {
     std::uint32_t count = 0;
@@ -72,7 +74,8 @@ std::string name_holder(const snapshot& queue) {
                      static_cast<double>(most->second.oldest_ms) / 1000);
 }
 
-// Who might end the wait of `waiter`: a role of the queue, and the words about it.
+// A role in the queue, producer or consumer, whose members might end the wait. With it are the phrases that describe
+// the role in a report.
 struct Role {
   bool snapshot::participant::*has;
   const snapshot::role_counts& counts;
@@ -81,8 +84,9 @@ struct Role {
   const char* by_nobody;  // "no other process has sent one"
 };
 
-// "sent by process 812 (alive, state S); 2 of 3 expected producers have not come yet". `is_only_hope`: nothing else
-// than a member of this role ends the wait.
+// Describes the processes that have the role, and those that are missing: "sent by process 812 \"loader\" (alive, state
+// S); 2 of 3 expected producers have not come yet". Leaves out the process `waiter`. `is_only_hope`: only a member of
+// this role can end the wait.
 std::string describe_role(const snapshot& queue, const Role& role, std::uint32_t waiter, bool is_only_hope) {
   const snapshot::role_counts& counts = role.counts;
   const auto there = static_cast<std::uint32_t>(std::ranges::count(queue.participants, true, role.has));
@@ -128,7 +132,8 @@ std::string describe_queue_wait(const files::Reader& /*reader*/, std::int32_t pi
   if (!wants_room) {
     const Role producers{&snapshot::participant::is_producer, queue->producers, "producer", "sent by",
                          "no other process has sent one"};
-    // A message that somebody holds may be returned to the queue.
+    // A message that somebody holds may be returned to the queue, and would end the wait. If there is no such message,
+    // only a producer can end the wait.
     const bool is_empty = queue->queued == 0 && queue->held == 0 && queue->returned == 0;
     return fmt::format("a message of {}, {} queued; {}", name, queue->queued,
                        describe_role(*queue, producers, waiter, is_empty));

@@ -1,6 +1,6 @@
 // Describes what a thread waits for if it sleeps in one of forksight's own shared-memory queues (ipc/). Such a wait
-// never lasts for ever: the thread wakes up after a while and looks for dead processes. The description is useful all
-// the same, because it shows which process holds the buffers.
+// never lasts for ever: the thread wakes up after a while and looks for dead processes. The description is still
+// useful, because it shows which process holds the buffers.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace forksight::watch {
 
-// "a free buffer of queue 3f2a...: 4 held by process 812 (alive, state T) for 41 s"; empty: the word is not part of a
-// queue, or the queue cannot be read.
+// "a free buffer of queue 3f2a81c0, 5 queued, 4 held by process 812 \"worker\" (alive, state T) for 41.0 s; received by
+// ...". Empty: the word is not part of a queue, or the queue cannot be read.
 std::string describe_queue_wait(const files::Reader& reader, std::int32_t pid, std::int32_t tid, std::uint64_t word);
 
 }  // namespace forksight::watch

@@ -1,7 +1,7 @@
-// Threads that use processor time inside of an operation that cannot end. SpinWatch follows the operations that are
-// open according to a trace: they have begun and not ended. If the thread is running or ready to run at each look, and
-// got processor time, it seems never to have blocked. This is evidence and no proof: the thread may have slept between
-// two looks.
+// Threads that use processor time inside of an operation that cannot end. SpinWatch follows operations that are open:
+// according to a trace they have begun and have not ended. If the thread in such an operation is running or ready to
+// run at each look, and gets processor time, it probably never blocks. This is evidence and no proof: the thread may
+// have slept between two looks.
 #pragma once
 
 #include <chrono>
@@ -32,10 +32,10 @@ class SpinWatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Replaces the operations that are followed. Those that stay open keep their history.
+  // Replaces the list of operations that are followed. An operation that was in the old list keeps its history.
   void follow(const std::vector<OpenTouch>& touches);
   void look(Clock::time_point now);
-  // The operations that have been open and busy for `age`.
+  // The operations whose threads have been busy for at least `age`.
   std::vector<Spin> spinning(Clock::time_point now, Clock::duration age) const;
 
  private:

@@ -25,7 +25,7 @@ bool is_lock_or_join(const proc::ThreadSample& thread) {
   return kind == proc::WaitClass::kPrivateFutex || kind == proc::WaitClass::kPlainFutex;
 }
 
-// Exactly one thread of the process can end the wait, or none can, because the owner has ended.
+// True if exactly one thread of the process can end the wait, or if no thread can, because the owner has ended.
 bool has_one_waker(const WaitFacts& facts) {
   if (!facts.wakers_known || (facts.mapping != WordMapping::kPrivate && !facts.word.owner_is_gone)) return false;
   if (facts.wakers.empty()) return facts.word.owner_is_gone;
@@ -40,7 +40,7 @@ bool is_wait_for_gil(const WaitFacts& facts) { return facts.word.use == model::F
 // and waits on is not itself the holder.
 bool waits_on_for_gil(std::int32_t pid, FutexLookup& lookup, std::int32_t tid, const WaitFacts& facts,
                       proc::ThreadSample& now) {
-  constexpr std::chrono::seconds kLongest{2};       // on a busy machine the thread may not get a processor sooner
+  constexpr std::chrono::seconds kLongest{2};       // a busy machine may delay the thread this long
   constexpr std::chrono::milliseconds kBetween{5};  // Python's default time between two checks of the GIL
   const auto end = std::chrono::steady_clock::now() + kLongest;
   bool refused = false;
@@ -67,9 +67,9 @@ bool is_unchanged_now(std::int32_t pid, const proc::ThreadSample& before, proc::
   return true;
 }
 
-// The thread waits for a mutex in shared memory that only its owner may unlock, and the owner no longer exists. This
-// also checks that the owner's tid means the same thread for all processes that share the mutex: they must be in one
-// pid namespace, and forksight must see all of them.
+// True if the thread waits for a mutex in shared memory that only its owner may unlock, and the owner no longer exists.
+// The function also checks that the owner's tid means the same thread for all processes that share the mutex. Therefore
+// these processes must be in one pid namespace, and forksight must see all of them.
 bool is_abandoned(FutexLookup& lookup, const proc::ThreadSample& thread, const WaitFacts& facts) {
   const proc::FutexWord& word = facts.word;
   if (facts.mapping != WordMapping::kShared || !word.owner_is_gone || !only_owner_can_unlock(word)) return false;
@@ -79,8 +79,9 @@ bool is_abandoned(FutexLookup& lookup, const proc::ThreadSample& thread, const W
   return mappers && proc::are_in_namespace_of(thread.tid, *mappers);
 }
 
-// Looks again, for a while, at each thread that owns what another thread waits for and that seems to be awake. Such a
-// thread may wait for a GIL: then it only seems to be awake in the moments when it checks the GIL.
+// Looks again, for a while, at each thread that seems to be awake and for which another thread waits, until it is seen
+// waiting for a GIL. Its sample and its facts are replaced if it is in a private wait with a timeout then. A thread
+// that waits for a GIL seems to be awake at the moments when it checks the GIL.
 void await_wait_for_gil(std::int32_t pid, FutexLookup& lookup, proc::Round& round, std::vector<WaitFacts>& facts) {
   constexpr int kLooks = 20;
   constexpr std::chrono::milliseconds kBetween{5};
@@ -150,7 +151,7 @@ StuckThreads find_stuck_threads(std::int32_t pid) {
   if (lookup.has_python(pid)) await_wait_for_gil(pid, lookup, *round, facts);
   std::vector<bool> in_ring = find_rings(pid, round->threads, facts);
   // The threads that wait for a GIL are examined first. If one of them has woken another thread of the ring, that
-  // thread has run, and its examination below shows it.
+  // thread has run. The loop below, which examines that thread again, then finds that it has run.
   std::vector<proc::ThreadSample> again(round->threads.size());
   bool has_left = false;
   for (std::size_t index = 0; index < round->threads.size(); ++index) {
@@ -173,7 +174,8 @@ StuckThreads find_stuck_threads(std::int32_t pid) {
     stuck.threads.push_back(std::move(again[index]));
     stuck.facts.push_back(std::move(facts[index]));
   }
-  // `are_all` also requires that no other thread was made before all of these were stuck.
+  // If a thread was made after the first samples, `round` does not have it. Then the stuck threads are not all threads
+  // of the process.
   const auto now = proc::list_numbers(proc::proc_path(pid, "task")).numbers;
   const auto is_known = [&](std::int32_t tid) {
     return std::ranges::find(round->threads, tid, &proc::ThreadSample::tid) != round->threads.end();

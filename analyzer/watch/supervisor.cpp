@@ -26,14 +26,14 @@ namespace forksight::watch {
 namespace {
 
 constexpr std::uint64_t kChildSignal = std::uint64_t{1} << static_cast<unsigned>(SIGCHLD - 1);
-constexpr int kRefusalsThatCount = 4;            // an exec causes fewer refusals in a row
+constexpr int kRefusalsThatCount = 4;            // refusals in a row; an exec causes fewer
 constexpr int kStalledFactor = 10;               // a stalled call counts after this many times the spin age
-constexpr std::chrono::seconds kLongestRest{2};  // between two rounds of samples
-// To collect evidence, forksight may have to look at all processes of the machine. One part in this many of the time
-// may go into that.
+constexpr std::chrono::seconds kLongestRest{2};  // the longest time between two rounds of samples
+// To collect evidence, forksight may have to look at all processes of the machine. It spends at most 1/kProofShare of
+// the time on that.
 constexpr int kProofShare = 100;
 
-// Both rounds have the same threads in the same states and calls. Their context switch counts may differ.
+// True if both rounds have the same threads in the same states and calls. Their context switch counts may differ.
 bool is_same_but_scheduled(const proc::Round& before, const proc::Round& after) {
   return std::equal(before.threads.begin(), before.threads.end(), after.threads.begin(), after.threads.end(),
                     [](const proc::ThreadSample& one, const proc::ThreadSample& other) {
@@ -42,8 +42,8 @@ bool is_same_but_scheduled(const proc::Round& before, const proc::Round& after) 
                     });
 }
 
-// The tid of a thread that by itself shows its process to be awake; 0: there is none. Sets `all_ended` if all threads
-// have ended: the process is just ending. Sets `runs` if the thread that was found is running.
+// Returns the tid of a thread whose state proves that its process is awake; 0: no thread does. Sets `all_ended` if all
+// threads have ended, which means that the process is ending. Sets `runs` if the thread that was found is running.
 std::int32_t find_witness(const proc::Round& round, bool& all_ended, bool& runs) {
   all_ended = true;
   runs = false;
@@ -111,7 +111,7 @@ void Supervisor::look_at(const Member& member, Clock::time_point now, bool at_on
     return;
   }
   if (!watched.last.threads.empty() && is_same_round(watched.last, *round)) {
-    watched.last = std::move(*round);  // a signal may be pending that was not pending before
+    watched.last = std::move(*round);  // in the new round a signal may be pending that was not pending before
     watched.next_look = now + std::min<Clock::duration>((now - watched.since) / 2, kLongestRest);
     return;
   }
@@ -155,7 +155,7 @@ bool Supervisor::is_undecided(const proc::ProcessKey& key) const {
   return watched->second.is_undecided || lacks_facts() || !wakers_.refused().empty();
 }
 
-// The candidates that no awake process could wake, as far as the latest rounds show. Takes no new samples.
+// Returns the candidates that, according to the latest rounds, no awake process could wake. Takes no new samples.
 std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32_t>& candidates, Clock::time_point now,
                                                     bool at_once) {
   std::vector<std::int32_t> suspects;
@@ -178,7 +178,8 @@ std::vector<std::int32_t> Supervisor::find_suspects(const std::vector<std::int32
         const bool is_open = answer == WakerFinder::Answer::kNeedsScan;
         if (answer == WakerFinder::Answer::kNotProvable) watched.is_not_provable = true;
         if (asks && (is_open || answer == WakerFinder::Answer::kKnown) && !watched.proof) wants_scan = true;
-        // Unless this poll has scanned for it, a descriptor proves nothing, because its holders may have changed.
+        // The holders of a descriptor may have changed since the latest scan. So a descriptor proves something only if
+        // this poll has scanned for its holders.
         if (answer == WakerFinder::Answer::kUnknown || answer == WakerFinder::Answer::kNotProvable || is_open ||
             (asks && !may_scan && !watched.proof)) {
           node.awake = true;
@@ -243,7 +244,8 @@ ProcessEvidence Supervisor::read_evidence(const Watched& watched, proc::MemorySh
     evidence.timed_signals = find_timed_signals(thread.tid, thread.status.caught & ~reserved);
     break;
   }
-  // The tree has the program as it was when the process was found. A shell may have called exec since.
+  // The tree keeps the program that the process had when it was found. The process, for example a shell, may have
+  // called exec since.
   if (is_python_program(proc::read_exe(pid))) {
     evidence.has_python_interrupt = proc::has_default_interrupt(watched.last.threads.back().tid).value_or(true);
   }
@@ -271,9 +273,9 @@ ProcessEvidence Supervisor::read_evidence(const Watched& watched, proc::MemorySh
 void Supervisor::prove_stuck(const std::vector<std::int32_t>& suspects, Clock::time_point now, bool at_once) {
   const Cost cost;
   std::vector<ProcessEvidence> all;
-  // All processes are listed once, after the first round of each suspect. A process that shares the memory of a suspect
-  // may be made after that, but only by a thread with that memory. If the maker is a thread of the suspect, the second
-  // round shows that it ran. Otherwise the maker's process shares the memory already, so it is in the list.
+  // All processes are listed once, after the first round of each suspect. After that, only a thread with the memory of
+  // a suspect can make another process that shares this memory. If that thread belongs to the suspect, the second round
+  // shows that it ran. Otherwise the thread belongs to a process that already shares the memory, and so is in the list.
   std::optional<proc::MemorySharers> memories;
   Freezers freezers;
   for (const std::int32_t pid : suspects) {
@@ -383,7 +385,7 @@ void Supervisor::conclude(const std::vector<std::int32_t>& suspects) {
 }
 
 void Supervisor::add_spinning(Clock::time_point now) {
-  // A thread must have been seen running at two looks at least.
+  // This is long enough for two looks. A spinning thread must have been seen running at two looks at least.
   constexpr Clock::duration kLeastAge = std::chrono::milliseconds(400);
   for (const Spin& spin : spins_.spinning(now, std::max(spin_age_, kLeastAge))) {
     const auto member = tree_.living().find(spin.touch.pid);
@@ -401,8 +403,8 @@ void Supervisor::add_spinning(Clock::time_point now) {
   }
 }
 
-// A stalled call is no proof: a handler may wait for a minute and then go on, or a signal may come. So the call must
-// last for kStalledFactor times the spin age.
+// A stalled call does not prove a hang: an atfork handler may wait for a minute and then go on, or a signal may arrive.
+// So a call counts only if it has lasted for kStalledFactor times the spin age.
 void Supervisor::add_stalled(Clock::time_point now) {
   for (const StalledCall& call : calls_) {
     const auto member = tree_.living().find(call.pid);
@@ -422,7 +424,7 @@ void Supervisor::add_stalled(Clock::time_point now) {
 // Looks for rings of locks in processes that go on. It examines each thread of each process, so it does not run at
 // every look.
 void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
-  constexpr int kSearchShare = 200;  // one part in this many of the time may go into searches
+  constexpr int kSearchShare = 200;  // searches take at most 1/kSearchShare of the time
   if (at_once || now >= next_search_) {
     const Cost cost;
     const std::map<proc::ProcessKey, Verdict> before = std::exchange(partly_, {});
@@ -442,7 +444,8 @@ void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
       for (std::size_t index = 0; index < stuck.threads.size(); ++index) {
         verdict.waits.push_back(describe_wait(stuck.threads[index], &stuck.facts[index]));
         verdict.waits.back().is_stuck = true;
-        // A thread that waits for a GIL is inside of pthread_cond_timedwait(), where other threads may cancel it.
+        // A thread that waits for a GIL is inside of pthread_cond_timedwait(). There another thread may cancel it,
+        // unless all threads are stuck.
         verdict.waits.back().may_be_cancelled = stuck.facts[index].word.use == model::FutexUse::kGil && !stuck.are_all;
       }
       if (stuck.has_gil()) gil_rings_.emplace(member.key, std::move(stuck));
@@ -456,7 +459,8 @@ void Supervisor::add_partly_stuck(Clock::time_point now, bool at_once) {
 }
 
 // Adds the signals that no thread takes. A stuck process never takes them. A process that goes on might still take
-// them, so they count only after some time: the spin age, or kStalledFactor times that if threads have run in between.
+// them, so its signals count only after some time. That time is the spin age if no thread of the process has run
+// meanwhile, and kStalledFactor times the spin age if a thread has run.
 void Supervisor::add_unheard(Clock::time_point now) {
   for (const Unheard& unheard : unheard_.look(tree_, now)) {
     auto known = verdicts_.find(unheard.key);

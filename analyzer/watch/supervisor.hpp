@@ -1,8 +1,8 @@
 // Looks at a process tree from outside, at a steady pace, and determines which of its processes will never go on.
 //  A look at a healthy process costs two small reads: its stat, and the state of the thread that showed the process to
-//  be awake the last time. Only if that thread is no longer awake, all threads are sampled. A process in which no
-//  thread has run from one look to the next is a candidate. A candidate that no awake process could wake, as far as is
-//  known, is a suspect. Only suspects are put to the proof (proof.hpp), because it costs more.
+//  be awake the last time. All threads are sampled only if that thread is no longer awake. A process is a candidate if
+//  all its threads have been blocked, and none has run, for a short time. A candidate is a suspect if no process is
+//  known that is awake and could wake it. The proof (proof.hpp) costs more, so it is tried only for suspects.
 #pragma once
 
 #include <chrono>
@@ -34,7 +34,8 @@ using Clock = std::chrono::steady_clock;
 
 struct Verdict {
   proc::ProcessKey key;
-  // kDead, kDeadButForSignal, kSpinning, kStalled or kVictim. kAwake: only the threads of `waits` are stuck.
+  // One of kDead, kDeadButForSignal, kSpinning, kStalled, kVictim and kAwake. kAwake: the process goes on, but some of
+  // its threads are stuck (Wait::is_stuck), or it has unheard signals.
   model::Liveness liveness = model::Liveness::kUnknown;
   Clock::time_point since;
   std::vector<model::Wait> waits;
@@ -46,7 +47,7 @@ struct Verdict {
   Clock::time_point unheard_since;
 };
 
-// A call that has not returned. It is not known whether it ever will.
+// A call that has not returned, and of which it is not known whether it ever returns.
 struct StalledCall {
   std::int32_t pid = 0;
   std::int32_t tid = 0;
@@ -62,43 +63,45 @@ struct OwnSignal {
 
 class Supervisor {
  public:
-  // A process counts as spinning after `spin_age`. A proof of a hang does not depend on how long the process has
-  // waited; Verdict::since shows when the wait began.
+  // A process counts as spinning when one of its threads has been spinning for `spin_age`. A proof of a hang does not
+  // depend on how long the process has waited; Verdict::since shows when the wait began.
   Supervisor(std::int32_t root, Clock::duration spin_age);
 
-  // One look at the tree. Meant to be called every quarter of a second.
+  // Looks at the tree once. Meant to be called every quarter of a second.
   void poll(Clock::time_point now) { look(now, kSettled); }
-  // The same, but also examines processes that came to rest only a moment ago. For the last look before the processes
-  // end or change.
+  // Like poll(), but also examines processes that came to rest only a moment ago. Meant for the last look before the
+  // processes end or change.
   void poll_at_any_age(Clock::time_point now) { look(now, Clock::duration::zero()); }
 
   void set_touches(const std::vector<OpenTouch>& touches) { spins_.follow(touches); }
 
-  // Signals that the shim handles in the process with that pid. Their handlers wake nobody, so they are no way out of a
-  // wait.
+  // Sets the signal that the shim handles in each process, by pid. The handler of that signal wakes no thread, so the
+  // signal is no way out of a wait.
   void set_own_signals(std::map<std::int32_t, OwnSignal> signals) { own_signals_ = std::move(signals); }
   const std::map<std::int32_t, OwnSignal>& own_signals() const { return own_signals_; }
-  // Notes that forksight has sent such a signal to this process. If the next look finds the threads of the process in
-  // the same calls as before, it does not count as progress that they ran for a moment.
+  // Notes that forksight has sent this process the signal that the shim handles there. The threads of the process run
+  // for a moment because of that signal. This does not count as progress if the next look finds them in the same calls
+  // as before.
   void expect_own_wakeup(const proc::ProcessKey& key);
-  // Calls of atfork handlers that have not returned, and waits for timers that the process does not have. A call that
-  // lasts for very long counts as stalled.
+  // Sets the calls that may be stalled: calls of atfork handlers that have not returned, and waits for timers that the
+  // process does not have. A call that lasts very long counts as stalled.
   void set_stalled(const std::vector<StalledCall>& calls) { calls_ = calls; }
-  // Signals that were taken by threads which forked processes do not have, by the pid of these processes.
+  // Sets the signals that the lost threads of each forked process took, by the pid of the forked process.
   void set_lost_signals(std::map<std::int32_t, std::uint64_t> lost) { unheard_.set_lost(std::move(lost)); }
 
   Tree& tree() { return tree_; }
   const Tree& tree() const { return tree_; }
-  // The verdicts of the latest poll. A process that goes on has one only if some of its threads are stuck, or if it has
-  // unheard signals.
+  // The verdicts of the latest poll. A process that goes on has a verdict only if some of its threads are stuck, or if
+  // it has unheard signals.
   const std::map<proc::ProcessKey, Verdict>& verdicts() const { return verdicts_; }
-  // At the latest look some thread of the process ran, or was in a wait that a timeout or something unexamined may end.
-  // Also true for a process that is not watched, that could not be read, or whose threads have all ended.
+  // True if at the latest look some thread of the process ran, or was in a wait that may end because of a timeout or of
+  // something that forksight does not examine. Also true for a process that is not watched, that could not be read, or
+  // whose threads have all ended.
   bool was_awake(const proc::ProcessKey& key) const;
-  // The latest look decided nothing about the process, and another look may decide more: a thread was running, or ran
-  // while the process was examined, or something could not be read.
+  // True if the latest look decided nothing about the process, and another look may decide something. The reason is
+  // that a thread was running, that a thread ran while the process was examined, or that something could not be read.
   bool is_undecided(const proc::ProcessKey& key) const;
-  // What forksight could not see, one sentence each.
+  // Returns one sentence for each thing that forksight could not see.
   std::vector<std::string> limits() const;
   // Processes that the kernel repeatedly did not let forksight look at, with the name of the program.
   const std::map<proc::ProcessKey, std::string>& unreadable() const { return unreadable_; }
@@ -108,24 +111,24 @@ class Supervisor {
     proc::ProcessKey key;
     std::int32_t witness = 0;   // the thread that showed the process to be awake
     bool is_undecided = false;  // as in is_undecided()
-    int refusals = 0;           // successive looks that the kernel refused
+    int refusals = 0;           // number of successive looks that the kernel refused
     proc::Round last;           // the latest round, if all threads were blocked; empty: awake, ending or not readable
-    Clock::time_point since;    // `last` has not changed since
+    Clock::time_point since;    // the threads have been as in `last` since that time
     Clock::time_point next_look;
-    bool woken_by_us = false;             // forksight made it run for a moment, since `last`
+    bool woken_by_us = false;             // since `last`, forksight made the process run for a moment
     bool is_not_provable = false;         // no proof is possible while `last` stays the same
-    Clock::duration rest_before_proof{};  // grows with each proof that failed
+    Clock::duration rest_before_proof{};  // grows each time that the proof fails
     Clock::time_point next_proof{};
     std::optional<Proof> proof;
     std::vector<WaitFacts> facts;
-    // `proof` holds, but according to `facts` some process that is awake could wake this one
+    // `proof` is still valid, but according to `facts` an awake process could wake this process
     bool has_live_waker = false;
   };
 
-  // Most processes that have rested for less than this are about to go on: they are not worth a proof.
+  // Most processes that have rested for a shorter time than this are about to go on, so a proof is not tried for them.
   static constexpr Clock::duration kSettled = std::chrono::milliseconds(200);
 
-  // Something could not be read in the latest look, or in the present one.
+  // True if something could not be read in the look that is going on, or, between two looks, in the latest look.
   bool lacks_facts() const;
   void look(Clock::time_point now, Clock::duration age);
   void look_at(const Member& member, Clock::time_point now, bool at_once);
@@ -135,12 +138,13 @@ class Supervisor {
   ProcessEvidence read_evidence(const Watched& watched, proc::MemorySharers& memories, Freezers& freezers);
   static ProcessWaits waits_of(const Watched& watched);
   std::uint64_t own_signals_of(std::int32_t pid) const;
-  // True if the process has a living child that is not among `stuck`. Such a child may end, which sends a SIGCHLD.
+  // True if the process has a living child that is not among `stuck`. Such a child may end, and then the process
+  // receives a SIGCHLD.
   bool has_child_beside(std::int32_t pid, const std::set<std::int32_t>& stuck) const;
-  // For a process that goes on or spins. True if one of `threads` has a handler for a signal that may arrive by itself:
-  // by a timer, a descriptor, or the end of a child.
+  // Meant for a process that goes on or spins. True if one of `threads` would run a handler for a signal that arrives
+  // without a sender: because of a timer, a descriptor, or the end of a child.
   bool may_be_timed_out(std::int32_t pid, const std::vector<proc::ThreadSample>& threads) const;
-  // "a handler of SIGTERM"; also names process `pid`, which has the way out, unless `is_own`.
+  // Describes the way out that process `pid` has: "a handler of SIGTERM". Also names the process, unless `is_own`.
   std::string describe_way_out(std::int32_t pid, bool is_own) const;
   void conclude(const std::vector<std::int32_t>& suspects);
   void forget_live_wakers();
@@ -159,12 +163,12 @@ class Supervisor {
   std::vector<StalledCall> calls_;
   UnheardSignals unheard_;
   std::map<proc::ProcessKey, Verdict> partly_;          // processes with some stuck threads, from the latest search
-  std::map<proc::ProcessKey, StuckThreads> gil_rings_;  // from that search: the stuck threads, if one waits for a GIL
+  std::map<proc::ProcessKey, StuckThreads> gil_rings_;  // the stuck threads of that search, if one waits for a GIL
   Clock::time_point next_search_{};
-  std::map<proc::ProcessKey, std::string> unreadable_;  // the program of each
+  std::map<proc::ProcessKey, std::string> unreadable_;  // the program of each process
   std::map<std::int32_t, OwnSignal> own_signals_;       // by pid
   bool sharing_unknown_ = false;
-  std::uint64_t failures_before_look_ = 0;  // as in proc::count_failures()
+  std::uint64_t failures_before_look_ = 0;  // the value of proc::count_failures() before the latest look
 };
 
 }  // namespace forksight::watch

@@ -7,7 +7,7 @@
 namespace forksight::watch {
 namespace {
 
-// Nodes: first the processes, then all threads in order.
+// The numbers of the graph's nodes: first the processes, then the threads of all processes, both in the given order.
 struct Layout {
   explicit Layout(const std::vector<ProcessWaits>& processes) {
     std::size_t next = processes.size();
@@ -19,7 +19,8 @@ struct Layout {
     }
     count = next;
   }
-  // For a waker that is not in the graph it returns a node that does not exist.
+  // Returns the number of the waker's node. If the waker is not in the graph, returns `count`, which is the number of
+  // no node.
   std::size_t node_of(const Waker& waker) const {
     const auto process = by_pid.find(waker.pid);
     if (process == by_pid.end()) return count;
@@ -50,8 +51,8 @@ std::vector<Node> build(const std::vector<ProcessWaits>& processes, const Layout
   return nodes;
 }
 
-// Sets `waits_for`: for every victim the next process on the shortest way to a process with a root; for a process in a
-// ring of roots the next process of the ring.
+// Sets `waits_for`. For a victim it is the next process on the shortest way to a process with a root. For a process in
+// a ring of roots it is the next process of the ring.
 void set_waits_for(const std::vector<ProcessWaits>& processes, const Layout& layout,
                    std::vector<ProcessJudgement>& judgements) {
   struct Way {

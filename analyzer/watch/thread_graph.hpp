@@ -14,25 +14,25 @@ namespace forksight::watch {
 
 struct ThreadWaits {
   std::int32_t tid = 0;
-  bool awake = false;         // it may run, or its wait is not understood
-  std::vector<Waker> wakers;  // !awake: all threads and processes that could end its wait
+  bool awake = false;         // it may run, or forksight does not understand its wait
+  std::vector<Waker> wakers;  // if not awake: all threads and processes that could end its wait
 };
 
 struct ProcessWaits {
   std::int32_t pid = 0;
-  std::vector<ThreadWaits> threads;  // those that have not ended; if empty, the process counts as awake
+  std::vector<ThreadWaits> threads;  // the threads that have not ended; if none, the process counts as awake
 };
 
 struct ProcessJudgement {
-  StuckState state = StuckState::kAwake;  // kAwake: at least one thread is awake. kRoot: at least one thread is a root
+  StuckState state = StuckState::kAwake;  // kAwake: a thread is awake; kRoot: none is awake, and one is a root
   std::vector<StuckState> threads;        // parallel to ProcessWaits::threads
-  // index of a process: for a victim the next one on the way to a root, in a ring of roots the next one of the ring
+  // index of a process: for a victim the next process on the way to a root, in a ring of roots the next of the ring
   std::optional<std::size_t> waits_for;
   std::string via;
 };
 
-// A thread counts as awake if one of its wakers is not among `processes`, or is a thread that its process does not
-// have.
+// Returns one judgement for each process, in the same order. A thread counts as awake if a waker of it is unknown: the
+// waker's process is not among `processes`, or that process does not have the waker's thread.
 std::vector<ProcessJudgement> judge_threads(const std::vector<ProcessWaits>& processes);
 
 }  // namespace forksight::watch

@@ -22,7 +22,7 @@ std::optional<std::uint64_t> in_ms(std::int64_t seconds, std::int64_t parts, std
   return static_cast<std::uint64_t>(seconds) * kMsOfSecond + static_cast<std::uint64_t>(parts) / parts_of_ms;
 }
 
-// A limit that is given as a duration, and so counts from the beginning of the call.
+// A limit that the caller gave as a duration. Such a limit counts from the beginning of the call.
 TimeLimit of_span(std::optional<std::uint64_t> span_ms, std::optional<std::uint64_t> slept_ms) {
   TimeLimit limit{true, {}};
   if (span_ms && slept_ms) limit.left_ms = *span_ms > *slept_ms ? *span_ms - *slept_ms : 0;
@@ -49,8 +49,8 @@ TimeLimit of_futex(const proc::ThreadSample& thread, std::optional<std::uint64_t
   if (thread.call.args[3] == 0) return {};
   const std::uint64_t operation = static_cast<std::uint32_t>(thread.call.args[1]);
   const bool is_real = (operation & FUTEX_CLOCK_REALTIME) != 0;
-  // FUTEX_WAIT is given a duration. All other operations are given a time of a clock. For FUTEX_LOCK_PI that clock
-  // always is the time of day.
+  // The timeout of FUTEX_WAIT is a duration. The timeout of all other operations is a point in time of a clock. For
+  // FUTEX_LOCK_PI that clock is always the time of day.
   const std::uint64_t command = operation & ~std::uint64_t{FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME};
   if (command == FUTEX_WAIT) return of_span(read_time(thread, thread.call.args[3]), slept_ms);
   return of_clock(thread, thread.call.args[3], is_real || command == FUTEX_LOCK_PI ? CLOCK_REALTIME : CLOCK_MONOTONIC);

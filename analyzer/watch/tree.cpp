@@ -8,10 +8,11 @@
 namespace forksight::watch {
 namespace {
 
-// Walks may take one part in this many of the time. So a big tree is searched for new processes less often than its
-// known processes are looked at.
+// Searches for new processes take at most 1/kWalkShare of the time. So a big tree is searched less often than its known
+// processes are looked at.
 constexpr int kWalkShare = 200;
-// In a container /proc/loadavg may be virtualised and out of date. So forksight relies on it for this long at most.
+// In a container /proc/loadavg may be virtualised and out of date. So forksight searches after this time even if the
+// file has not changed.
 constexpr std::chrono::seconds kLongestTrust{2};
 
 // The last field of /proc/loadavg: the pid that was given out last. While it stays the same, no process or thread was
@@ -100,7 +101,8 @@ void Tree::find_new_processes(const RestingSince& resting_since) {
 std::vector<proc::ProcessKey> Tree::descendants() const {
   std::set<std::int32_t> inside;
   std::vector<proc::ProcessKey> found;
-  // A parent may have a greater pid than its child, because pids wrap around: repeat until nothing is added.
+  // A parent may have a greater pid than its child, because pids wrap around: so the search is repeated until it adds
+  // no process.
   for (bool grew = true; grew;) {
     grew = false;
     for (const auto& [pid, member] : living_) {

@@ -1,4 +1,5 @@
-// The processes of one run: CMD, all of its descendants, and those that lost their parent and were given another one.
+// The processes of one run: CMD, all of its descendants, and those of them whose parent ended, so that the kernel gave
+// them another parent.
 #pragma once
 
 #include <chrono>
@@ -26,14 +27,14 @@ class Tree {
  public:
   explicit Tree(std::int32_t root);
 
-  // Since when no thread of a process has run; the end of time if a thread may be running now.
+  // Returns the time since which no thread of a process has run. Returns the maximum if a thread may be running now.
   using RestingSince = std::function<std::chrono::steady_clock::time_point(std::int32_t pid)>;
 
-  // Drops the processes that ended and finds new ones. Costs one read for each process. Costs one more read for each
-  // thread of the processes that may have forked: those that have run since the latest walk.
+  // Drops the processes that ended and finds new ones. This costs one read for each process, and one more read for each
+  // thread of the processes that may have forked. Those are the processes that have run since the latest search.
   void refresh(const RestingSince& resting_since = {});
 
-  // Adds a process that the walk did not find. False if the process has ended.
+  // Adds a process that the search for new processes did not find. False if the process has ended.
   bool adopt(const proc::ProcessKey& key);
 
   // Reads program and arguments again, because an exec changes both.
@@ -41,7 +42,8 @@ class Tree {
 
   const std::map<std::int32_t, Member>& living() const { return living_; }
   std::size_t seen() const { return seen_; }  // processes found so far
-  // number of walks that found that the machine had created a process or a thread since the walk before
+  // Counts the searches for new processes. A search is not counted if the machine had created no process and no thread
+  // since the previous search
   std::size_t forks() const { return forks_; }
   // The living descendants of the root, by their present parents.
   std::vector<proc::ProcessKey> descendants() const;

@@ -13,7 +13,7 @@ namespace forksight::watch {
 namespace {
 
 // True if the process has a signalfd. Such a process takes signals when it reads the descriptor, and forksight does not
-// know how soon it does that. Which signals the signalfd is for is not examined.
+// know how soon it does that. forksight does not examine for which signals the signalfd was made.
 bool reads_signals(std::int32_t pid) {
   const std::int32_t tid = proc::find_living_thread(pid);
   for (const std::int32_t fd : proc::list_numbers(proc::proc_path(tid, "fd")).numbers) {
@@ -51,8 +51,8 @@ std::vector<Unheard> UnheardSignals::look(const Tree& tree, std::chrono::steady_
     const proc::ProcessKey& key = member->second.key;
     std::uint64_t signals = find_unheard(*round, lost);
     Seen seen{signals, now, *round};
-    // Signals that were pending at the latest look and are pending now count as pending for all that time. If there are
-    // none, the time starts again.
+    // A signal that was pending at the previous look and is pending now counts as pending all the time between the
+    // looks. If no signal was pending at both looks, the time starts again.
     const auto known = before.find(key);
     if (known != before.end() && (known->second.signals & signals) != 0) {
       signals &= known->second.signals;

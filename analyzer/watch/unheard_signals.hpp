@@ -18,19 +18,21 @@ namespace forksight::watch {
 struct Unheard {
   proc::ProcessKey key;
   std::uint64_t signals = 0;                    // bit 0 is signal 1
-  std::chrono::steady_clock::time_point since;  // since when they have been pending, as far as was seen
+  std::chrono::steady_clock::time_point since;  // the first look at which they were pending
   bool at_rest = false;                         // no thread of the process has run since then
   proc::Round round;
 };
 
-// Pure. The signals of `lost` that are pending for the process and that each of its living threads blocks.
+// Returns those signals of `lost` that are pending for the process and that each of its living threads blocks. Pure.
 std::uint64_t find_unheard(const proc::Round& round, std::uint64_t lost);
 
 class UnheardSignals {
  public:
-  // By pid of a forked process: the signals that its lost threads took. Other processes are not examined.
+  // Sets the signals that the lost threads of each forked process took, by the pid of the forked process. Other
+  // processes are not examined.
   void set_lost(std::map<std::int32_t, std::uint64_t> lost) { lost_ = std::move(lost); }
-  // Finds such signals of processes that live, have not called exec since their fork, and have no signalfd.
+  // Finds the unheard signals of the processes that set_lost() named. Leaves out a process that has called exec since
+  // its fork, or that has a signalfd.
   std::vector<Unheard> look(const Tree& tree, std::chrono::steady_clock::time_point now);
 
  private:

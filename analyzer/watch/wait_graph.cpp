@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-// A node that waits for an awake node is awake, too. So this follows the edges backwards from the awake nodes.
+// A node that waits for an awake node is awake, too. So this function follows the edges backwards from the awake nodes.
 std::vector<bool> find_awake(const std::vector<Node>& nodes) {
   std::vector<std::vector<std::size_t>> waiters(nodes.size());
   std::vector<bool> awake(nodes.size(), false);
@@ -39,8 +39,8 @@ std::vector<bool> find_awake(const std::vector<Node>& nodes) {
   return awake;
 }
 
-// Tarjan's strongly connected components over the stuck nodes. Not recursive: a hostile process tree may be so deep
-// that recursion would overflow the stack.
+// Tarjan's strongly connected components over the stuck nodes. The algorithm does not use recursion, because a hostile
+// process tree may be so deep that recursion would overflow the stack.
 class Components {
  public:
   Components(const std::vector<Node>& nodes, const std::vector<bool>& awake)

@@ -13,7 +13,7 @@
 
 namespace forksight::watch {
 
-// "A thread of this process may be woken by `target`."
+// An edge begins at the node of a process, and means: `target` may wake a thread of that process.
 struct Edge {
   std::size_t target = 0;
   std::string via;  // "wait4", "pipe"
@@ -24,7 +24,7 @@ struct Edge {
 };
 
 struct Node {
-  // some thread runs, or can be woken by a timeout, a signal, or a process outside of the tree
+  // a thread of the process runs, or a timeout, a signal, or a process outside of the tree can wake it
   bool awake = false;
   std::vector<Edge> edges;
 };
@@ -38,8 +38,8 @@ struct Judgement {
   std::string via;
 };
 
-// One judgement for each node, in the same order. An edge to a node that does not exist makes its process awake,
-// because unknown evidence proves nothing. Linear in nodes and edges.
+// Returns one judgement for each node, in the same order. A process with an edge to a node that does not exist counts
+// as awake, because nothing is known about that node. The time is linear in nodes and edges.
 std::vector<Judgement> judge(const std::vector<Node>& nodes);
 
 }  // namespace forksight::watch

@@ -46,7 +46,8 @@ std::optional<FifoOpen> find_fifo_open(const proc::ThreadSample& thread) {
   FifoOpen fifo;
   struct stat status {};
   if (files::stat_living(proc::proc_path(thread.tid, place), status) != 0) {
-    // The name is gone. But only for a FIFO does open() sleep in the kernel function wait_for_partner().
+    // The name no longer exists. But the object must be a FIFO, because open() sleeps in the kernel function
+    // wait_for_partner() only for a FIFO.
     fifo.is_unlinked =
         errno == ENOENT && proc::read_file(proc::proc_path(thread.tid, "wchan")).text.starts_with("wait_for_partner");
     if (!fifo.is_unlinked) return std::nullopt;

@@ -11,7 +11,7 @@
 
 namespace forksight::watch {
 
-// open() sleeps only at a FIFO, until another process opens the other end.
+// A call of open() for a FIFO. It sleeps until another process opens the other end.
 struct FifoOpen {
   std::string path;
   bool reads = false;        // the thread opens the FIFO for reading; otherwise for writing
@@ -19,11 +19,12 @@ struct FifoOpen {
 };
 std::optional<FifoOpen> find_fifo_open(const proc::ThreadSample& thread);
 
-// Identifiers of System V objects are valid only within one IPC namespace. True if the thread is in forksight's.
+// Identifiers of System V objects are valid only within one IPC namespace. True if the thread is in forksight's IPC
+// namespace.
 bool shares_ipc(std::int32_t tid);
 
-// The first operation of the thread's semop() call that cannot be done now. nullopt: there is none, or the semaphore
-// set belongs to another namespace, no longer exists, or may not be read.
+// Finds the first operation in the thread's semop() call that cannot be done now. nullopt: there is no such operation,
+// or the semaphore set belongs to another namespace, no longer exists, or may not be read.
 std::optional<model::SemaphoreWait> find_semaphore(const proc::ThreadSample& thread);
 
 }  // namespace forksight::watch

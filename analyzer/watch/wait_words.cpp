@@ -33,7 +33,7 @@ std::string name_process(std::int32_t pid) {
   return fmt::format("process {} ({}){}", pid, stat->comm, has_ended ? ", which has ended" : "");
 }
 
-// "process 4 (a) and process 5 (b)"; at most kMostNamed of them.
+// Names at most kMostNamed of these processes: "process 4 (a) and process 5 (b)".
 std::string name_processes(const std::set<std::int32_t>& pids) {
   std::string text;
   std::size_t count = 0;
@@ -59,7 +59,8 @@ std::string describe_futex(const files::Reader& reader, std::int32_t pid, const 
                      word.readers == 1 ? "" : fmt::format(" {} times", word.readers));
 }
 
-// `pid`: as the kernel gives it, in forksight's pid namespace; 0 for a process that forksight cannot see.
+// Returns `what` and the name of the process that the kernel names: ", last changed by process 5 (b)". `pid` is in
+// forksight's pid namespace. It is 0 if forksight cannot see the process: then the result is "".
 std::string name_last(const char* what, std::int32_t pid) {
   return pid > 0 ? fmt::format(", {} by {}", what, name_process(pid)) : std::string();
 }
@@ -83,8 +84,8 @@ std::string describe_messages(const proc::ThreadSample& thread) {
   return filled + name_last("last read", about.msg_lrpid);
 }
 
-// Says that no other process has the queue or FIFO open in the way that would end the wait. "" if some process has: the
-// report lists such processes.
+// Returns words that say that no other process has the queue or FIFO open in the direction that would end the wait.
+// Returns "" if another process has, because the report lists such processes elsewhere.
 std::string describe_missing_end(std::int32_t pid, const std::string& object, bool by_reader) {
   std::set<std::int32_t> refused;
   bool is_own = false;

@@ -1,5 +1,5 @@
-// Describes in words which call a thread is in and what it waits for there: the lock and its owner, the child, the
-// queue and its last user. For people: no proof uses this text.
+// Describes in words which call a thread is in, and what it waits for in that call: a lock and its owner, a child, a
+// queue and its last user. The text is for people: no proof uses it.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace forksight::watch {
 
-// "in read", "in a futex without a timeout", "stopped". Pure.
+// Returns words such as "in read", "in a futex without a timeout" or "stopped". Pure.
 std::string describe_call(const proc::ThreadSample& thread);
 
-// "the mutex at 0x55d0c0, which thread 12 holds"; "" if only the call is known. Only reads the process. `facts`: what
-// was looked up about a futex.
+// Returns words such as "the mutex at 0x55d0c0, which thread 12 holds"; "" if only the call is known. Only reads the
+// process. `facts`: what was looked up about a futex.
 std::string describe_target(const files::Reader& reader, std::int32_t pid, const proc::ThreadSample& thread,
                             const WaitFacts& facts);
 

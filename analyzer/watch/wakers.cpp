@@ -28,12 +28,12 @@ namespace {
 using Answer = WakerFinder::Answer;
 
 constexpr std::string_view kAnonymousMemory = "/dev/zero (deleted)";
-constexpr int kScanShare = 250;  // one part in this many of the time may go into scans
+constexpr int kScanShare = 250;  // scans take at most 1/kScanShare of the time
 
 Answer known_if_any(const WaitFacts& facts) {
-  // If no process could end the wait, the call should have returned: read() at end of file without a writer, write()
-  // with EPIPE without a reader, a request for a lock that nobody holds. A thread that waits all the same is not
-  // understood.
+  // If no process could end the wait, the call should have returned: read() returns at end of file if no writer is
+  // left, write() fails with EPIPE if no reader is left, and a lock that nobody holds is given to the caller. If the
+  // thread waits nevertheless, forksight does not understand its wait.
   return facts.wakers.empty() ? Answer::kUnknown : Answer::kKnown;
 }
 
@@ -58,15 +58,16 @@ std::optional<proc::LockRequest> read_request(const proc::ThreadSample& thread, 
   if (!proc::ProcessMemory(thread.tid).read(thread.call.args[2], std::as_writable_bytes(std::span(&wanted, 1))))
     return std::nullopt;
   request.writes = wanted.l_type == F_WRLCK;
-  // The range is relative to a position that may have moved since, or it goes backwards. Take the whole file, so that
-  // no holder of a lock is missed.
+  // If the range is relative to a position that may have moved since, or goes backwards, this function takes the whole
+  // file as the range. So it misses no holder of a lock.
   if (wanted.l_whence != SEEK_SET || wanted.l_start < 0 || wanted.l_len < 0) return request;
   request.start = static_cast<std::uint64_t>(wanted.l_start);
   if (wanted.l_len > 0) request.end = request.start + static_cast<std::uint64_t>(wanted.l_len) - 1;
   return request;
 }
 
-// The call asks for a lock that belongs to the open file. Such a call can also wait for a lock of its own process.
+// True if the call asks for a lock that belongs to the open file. Such a call can also wait for a lock that its own
+// process holds.
 bool is_of_open_file(const proc::ThreadSample& thread) {
   return thread.call.number == SYS_fcntl && thread.call.args[1] == F_OFD_SETLKW;
 }
@@ -150,7 +151,8 @@ Answer WakerFinder::find_children(std::int32_t pid, const proc::ThreadSample& th
     if (!resolved) return Answer::kUnknown;
     child = *resolved;
   }
-  // The pid that the process passed to the call belongs to its own pid namespace.
+  // The pid that the process passed to the call belongs to the pid namespace of the process. So the children are
+  // compared by their pids in that namespace.
   const std::uint32_t depth = target.child > 0 ? thread.status.ns_depth : 1;
   if (child > 0 && depth <= 1) {
     facts.wakers.push_back({static_cast<std::int32_t>(child), "wait4"});
@@ -191,14 +193,15 @@ bool WakerFinder::has_scanned(const std::string& object) {
 }
 
 Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thread, bool thorough, WaitFacts& facts) {
-  // Each descriptor costs a look into /proc. If one look has examined too many of them, it proves nothing about further
-  // waits.
+  // Each descriptor costs a read in /proc. If one look at the tree has examined too many descriptors, it proves nothing
+  // about further waits.
   if (polled_ > files::kMaxPolledDescriptors) return Answer::kUnknown;
   const auto fds = proc::read_poll_set(thread);
   if (!fds) return Answer::kUnknown;
   polled_ += fds->size();
   if (polled_ > files::kMaxPolledDescriptors) return Answer::kUnknown;
-  // The call has nothing to wait for, like pause(), until a signal ends the process. The program intends this.
+  // The call waits for no descriptor. Like pause(), it lasts until a signal ends the process. That is what the program
+  // intends, so it is no hang.
   if (fds->empty()) return Answer::kNotProvable;
   Answer of_all = Answer::kKnown;
   for (const std::int32_t fd : *fds) {
@@ -256,7 +259,7 @@ Answer WakerFinder::find_other_ends(std::int32_t pid, std::int32_t tid, std::int
   return has_any ? Answer::kKnown : Answer::kUnknown;
 }
 
-// Every process that has the timer may arm it.
+// Every process that has a descriptor of the timer may arm it.
 Answer WakerFinder::find_armers(std::int32_t tid, std::int32_t fd, const proc::Object& timer, WaitFacts& facts) {
   for (const proc::Holder& holder : holders_[timer.name]) {
     if (proc::is_same_file(tid, fd, holder.tid, holder.fd).value_or(true))
@@ -286,7 +289,7 @@ std::optional<proc::Peer> WakerFinder::peer_of(std::int32_t tid, std::uint64_t i
 Answer WakerFinder::find_socket_ends(std::int32_t pid, std::int32_t tid, std::int32_t fd, const proc::Object& socket,
                                      proc::WaitClass kind, WaitFacts& facts) {
   const auto peer = peer_of(tid, socket.inode);
-  if (!peer) return Answer::kNotProvable;  // a listener, a datagram from any sender, another machine
+  if (!peer) return Answer::kNotProvable;  // a listener, a socket for datagrams from anybody, or a remote peer
   const std::string other = proc::name_socket(peer->inode);
   if (outside_.contains(other) || proc::is_bound_to_time(pid, fd).value_or(true)) return Answer::kNotProvable;
   if (kind == proc::WaitClass::kWrite ? peer->has_our_bytes : peer->has_bytes_for_us) return Answer::kUnknown;
@@ -422,7 +425,7 @@ void WakerFinder::scan(const Tree& tree) {
     holders_[std::move(object)].push_back(std::move(holder));
   }
   refused_ = std::move(refused);
-  // Objects that no process holds any more need no further scan.
+  // No further scan needs to search for objects that no process has open any more.
   std::erase_if(scanned_, [&](const std::string& object) { return !holders_.contains(object); });
   next_scan_ = Clock::now() + cost.used() * kScanShare;
 }

@@ -26,26 +26,27 @@ class WakerFinder {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Notes the objects that forksight itself has open. It got them from outside of the tree, so a process outside may
-  // use them, too. In a container also notes the standard streams that come from outside of the container.
+  // Notes the objects that forksight itself has open. forksight got them from outside of the tree, so a process outside
+  // of the tree may use them, too. In a container also notes the standard streams that come from outside of the
+  // container.
   WakerFinder();
 
-  // kNotProvable: the wait can never be proven to be stuck. As long as it lasts, some process that is not known may end
-  // it, or it waits for a signal. kUnknown: nothing is known at present, because a process that is not known may end
-  // the wait now, or because something could not be read.
+  // kNotProvable: it can never be proven that the wait does not end. For as long as the wait lasts, an unknown process
+  // may end it, or the thread waits for a signal. kUnknown: nothing is known at present, because an unknown process may
+  // end the wait now, or because something could not be read.
   enum class Answer { kNotAsked, kKnown, kUnknown, kNotProvable, kNeedsScan };
 
-  // Drops what was read once for the whole of the last look.
+  // Drops the data that was read for the previous look.
   void begin_look();
 
   // Fills `object`, `wakers`, `wakers_known` and `is_open_to_all` for a thread that waits for a child, a descriptor, a
   // file lock or its tracer. For other threads it changes nothing. Holders of descriptors come from the latest scan. An
-  // object that the scan did not search for is noted for the next scan. Children are those that the tree knows, or, if
-  // `thorough`, those that the kernel lists now, and traced processes.
+  // object that the scan did not search for is noted for the next scan. If `thorough`, the children are those that the
+  // kernel lists now, and traced processes count, too. Otherwise the children are those that the tree knows.
   Answer find(std::int32_t pid, const proc::ThreadSample& thread, const Tree& tree, bool thorough, WaitFacts& facts);
   // Like find(), but for a futex word in shared memory. Does not use the latest scan.
   Answer find_shared(std::int32_t pid, const proc::SharedPlace& place, const Tree& tree, WaitFacts& facts);
-  // True if the answer depends on a scan.
+  // True if the answer for this kind of wait depends on a scan.
   static bool needs_scan(proc::WaitClass kind);
 
   // Searches all processes for the noted objects. This may take tens of milliseconds on a big machine, so the next scan
@@ -53,7 +54,8 @@ class WakerFinder {
   bool is_scan_due(Clock::time_point now) const { return now >= next_scan_; }
   void scan(const Tree& tree);
 
-  // False: something of forksight itself could not be read, so nothing is proven. begin_look() tries again.
+  // False if not all objects that are open outside of the tree could be read. Then nothing is proven. begin_look()
+  // tries again.
   bool is_whole() const { return is_whole_; }
   // The processes of the tree whose descriptors the kernel refused to list at the latest scan.
   const std::set<std::int32_t>& refused() const { return refused_; }
@@ -70,9 +72,9 @@ class WakerFinder {
   Answer find_armers(std::int32_t tid, std::int32_t fd, const proc::Object& timer, WaitFacts& facts);
   void add_receivers(WaitFacts& facts) const;
   Answer find_lock_holders(std::int32_t pid, const proc::ThreadSample& thread, WaitFacts& facts);
-  // Some socket of the tree has descriptors in its queue. Cached for one look.
+  // True if a socket of the tree has descriptors in its queue. The answer is kept for one look.
   bool has_descriptors_on_their_way(const Tree& tree);
-  // Processes that have the shared memory as a descriptor, and so could map it.
+  // Finds the processes that have a descriptor for the shared memory, and so could map it.
   const std::vector<proc::Holder>& memory_holders(const std::string& path);
   // False if the latest scan did not search for the object. Then the object is noted for the next scan.
   bool has_scanned(const std::string& object);
@@ -82,26 +84,26 @@ class WakerFinder {
 
   void find_outside();
 
-  bool sees_all_;  // no process is hidden from forksight
+  bool sees_all_;  // true if no process is hidden from forksight
   bool is_whole_ = false;
   std::set<std::string> outside_;
   std::set<std::string> scanned_;
   std::set<std::string> unscanned_;
   std::map<std::string, std::vector<proc::Holder>> holders_;
   std::set<std::int32_t> refused_;
-  // Processes that could receive a descriptor that is now in the queue of a socket. It may be a descriptor of any
+  // Processes that could receive a descriptor that is now in the queue of a socket. That descriptor may refer to any
   // object.
   std::vector<proc::Holder> receivers_;
   Clock::time_point next_scan_{};
-  // What was read for the current look. begin_look() drops it.
+  // The following members contain what was read for the current look. begin_look() empties them.
   std::optional<std::vector<proc::FileLock>> file_locks_;
   std::optional<proc::SharedMemory> shared_;
   std::optional<bool> shared_on_its_way_;
-  std::map<std::string, std::vector<proc::Holder>> memory_holders_;  // of shared memory, by its path
+  std::map<std::string, std::vector<proc::Holder>> memory_holders_;  // holders of shared memory, by its path
   std::map<std::uint64_t, std::optional<proc::Peer>> peers_;
   std::map<std::int32_t, bool> kernel_signals_;
   std::map<std::pair<std::int32_t, std::int32_t>, proc::Object> objects_;  // by process and descriptor
-  std::size_t polled_ = 0;                                                 // descriptors
+  std::size_t polled_ = 0;                                                 // polled descriptors, counted for one look
 };
 
 }  // namespace forksight::watch

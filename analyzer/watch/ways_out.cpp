@@ -19,12 +19,12 @@ constexpr std::size_t kMostNamedSignals = 4;
 
 constexpr std::uint64_t bit_of(int signal) { return std::uint64_t{1} << static_cast<unsigned>(signal - 1); }
 
-// A thread causes these signals by what it does itself. So a sleeping thread causes none of them.
+// A thread causes these signals by its own actions. So a sleeping thread causes none of them.
 constexpr std::uint64_t kFaults = bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_of(SIGILL) | bit_of(SIGFPE) | bit_of(SIGTRAP) |
                                   bit_of(SIGSYS) | bit_of(SIGABRT);
 
-// The group of this path, or the nearest group above it, that was itself told to freeze; "" if there is none. `root`:
-// where the hierarchy is mounted.
+// Finds the control group that somebody froze: the group of this path, or the nearest group above it. "": there is no
+// such group. `root`: the folder at which the hierarchy is mounted.
 std::string find_frozen_group(const std::string& root, std::string_view path, const char* file,
                               std::string_view is_told) {
   for (std::string_view at = path;; at = at.substr(0, at.rfind('/'))) {

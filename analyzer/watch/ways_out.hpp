@@ -1,6 +1,6 @@
-// What can still end a wait although no examined thread or process will end it: signal handlers, and whoever thaws a
-// frozen process. The rules are the same for every kind of wait. The proof uses them (proof.hpp). docs/proven.md lists
-// these ways out, and what no look from outside can show.
+// What can still end a wait although no examined thread or process will end it: a signal handler, and a person or
+// program that thaws a frozen process. The rules are the same for every kind of wait. The proof uses them (proof.hpp).
+// docs/proven.md lists these ways out, and the ways out that no look from outside can show.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,9 @@ namespace forksight::watch {
 
 // Signals for which some thread of a process would run a handler; bit 0 is signal 1.
 struct Handlers {
-  std::uint64_t ways_out = 0;  // such a handler may write, post, unlock, raise an exception or jump
-  // SIGINT would run Python's own handler, and is not in `ways_out`: Ctrl-C is meant for a person, but it ends a wait
+  std::uint64_t ways_out = 0;  // their handlers may end a wait: write, post, unlock, raise an exception or jump
+  // true if SIGINT would run Python's own handler. Then SIGINT is not in `ways_out`, because only a person sends it
+  // (Ctrl-C), although it ends a wait
   bool for_ctrl_c = false;
 };
 
@@ -27,15 +28,17 @@ struct Handlers {
 // and 33, which glibc keeps for itself. `has_libc`: the process has glibc mapped.
 std::uint64_t find_caught(const proc::Status& status, bool has_libc);
 
-// Leaves out: signals that every living thread blocks; faults, which a sleeping thread cannot cause (Rust and the JVM
-// have handlers for them); the signals that glibc keeps for itself; signals that the shim handles.
+// Finds the handlers that some thread of the process would run. Leaves out: signals that every living thread blocks;
+// faults, which a sleeping thread cannot cause (Rust and the JVM have handlers for them); the signals that glibc keeps
+// for itself; signals that the shim handles.
 Handlers find_handlers(const ProcessEvidence& evidence);
 
-// Judged by the file name: it begins with "python".
+// True if the file name of the program begins with "python".
 bool is_python_program(std::string_view exe);
 
-// The reason why a thread that shows a call does not really wait in that call: "is frozen", or "is held by a seccomp
-// filter". "" if it does wait there. `function`: the kernel function that it sleeps in.
+// Returns the reason why a thread does not really wait in the call that the kernel shows for it: "is frozen", or "is
+// held by a seccomp filter". Returns "" if the thread does wait in that call. `function`: the kernel function that it
+// sleeps in.
 std::string_view find_hold(std::string_view function);
 // The files to read for the freezer states of these control groups, from the text of /proc/PID/cgroup. Pure.
 std::vector<std::string> find_freezer_files(std::string_view cgroup);
@@ -50,16 +53,16 @@ class Freezers {
  private:
   std::map<std::string, bool> files_;
 };
-// The shell command that lets a frozen process go on. The command writes to the control group that was told to freeze.
-// That may be the group of the process, or a group above it. "" if no group is frozen.
+// The shell command that lets a frozen process go on. The command writes to the control group that somebody froze. That
+// group may be the group of the process, or a group above it. "" if no group is frozen.
 std::string how_to_thaw(std::int32_t pid);
 
-// "SIGTERM and SIGUSR1"
+// Names the signals: "SIGTERM and SIGUSR1".
 std::string name_signals(std::uint64_t signals);
 
-// For each process, the index of the process whose way out could end its wait: the process itself if it has one, else
-// the nearest process that it waits for, directly or through others. nullopt: there is none. Parallel to `processes`.
-// `has_one`: whether each process has a way out itself.
+// Finds for each process the index of the process whose way out could end its wait. That is the process itself if it
+// has a way out. Otherwise it is the nearest process with a way out that it waits for, directly or through others.
+// nullopt: there is none. Parallel to `processes`. `has_one`: whether each process has a way out itself.
 std::vector<std::optional<std::size_t>> find_rescuers(const std::vector<ProcessWaits>& processes,
                                                       const std::vector<bool>& has_one);
 

@@ -1,8 +1,12 @@
-// The bare ring. Its time is the lower bound for all transports. It has one producer and one consumer. Its slots are
-// the buffers. A side that waits sleeps on a futex without a timeout. The ring checks nothing and recovers nothing: if
-// a process dies, the other process waits for ever.
+// Two bare rings. The time of "bare" is the lower bound for all transports. It has one producer and one consumer. Its
+// slots are the buffers themselves. A side that waits sleeps on a futex without a timeout. The ring checks nothing and
+// recovers nothing: if a process dies, the other process waits for ever.
+//
+// "bare, timed" differs in one respect: each sleep has a timeout of 50 ms, as in forksight's queue. Its time is the
+// lower bound for a transport whose waiters look for dead processes without a thread of their own.
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,9 +18,30 @@
 namespace forksight::bench {
 namespace {
 
-long futex(std::atomic<std::uint32_t>& word, int what, std::uint32_t value) {
-  return syscall(SYS_futex, &word, what, value, nullptr, nullptr, 0);
+void wake_sleepers(std::atomic<std::uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
+
+// Sleeps as long as the word is 1, until a wake-up.
+struct Untimed {
+  static void sleep(std::atomic<std::uint32_t>& word) { syscall(SYS_futex, &word, FUTEX_WAIT, 1, nullptr, nullptr, 0); }
+};
+
+// Sleeps as long as the word is 1, until a wake-up or for 50 ms. The timeout is an absolute time of the coarse clock,
+// which is the cheapest kind.
+struct Timed {
+  static void sleep(std::atomic<std::uint32_t>& word) {
+    constexpr long kTimeoutNs = 50'000'000, kSecondNs = 1'000'000'000;
+    timespec until{};
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &until);
+    until.tv_nsec += kTimeoutNs;
+    if (until.tv_nsec >= kSecondNs) {
+      until.tv_nsec -= kSecondNs;
+      ++until.tv_sec;
+    }
+    syscall(SYS_futex, &word, FUTEX_WAIT_BITSET, 1, &until, nullptr, FUTEX_BITSET_MATCH_ANY);
+  }
+};
 
 // The word on which one side of the ring sleeps. If a side finds nothing to do, it sets the word, checks once more, and
 // sleeps.
@@ -34,10 +59,10 @@ void wake(Sleeper& sleeper) {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence of wait_until()
   if (sleeper.sleeps.load(std::memory_order_relaxed) == 0) return;
   sleeper.sleeps.store(0, std::memory_order_relaxed);
-  futex(sleeper.sleeps, FUTEX_WAKE, INT_MAX);
+  wake_sleepers(sleeper.sleeps);
 }
 
-template <class Condition>
+template <class Sleep, class Condition>
 void wait_until(Sleeper& sleeper, unsigned spin_us, Condition is_met) {
   if (is_met()) return;
   if (spin_us != 0) {
@@ -52,12 +77,13 @@ void wait_until(Sleeper& sleeper, unsigned spin_us, Condition is_met) {
     sleeper.sleeps.store(1, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence of wake()
     if (is_met()) break;
-    futex(sleeper.sleeps, FUTEX_WAIT, 1);
+    Sleep::sleep(sleeper.sleeps);
     if (is_met()) break;
   }
   sleeper.sleeps.store(0, std::memory_order_relaxed);
 }
 
+template <class Sleep>
 class Bare final : public Transport {
  public:
   void prepare(const Shape& shape) override {
@@ -70,8 +96,8 @@ class Bare final : public Transport {
   void* loan() override {
     Lane& lane = lanes_[out_];
     const std::uint64_t tail = lane.tail.load(std::memory_order_relaxed);
-    wait_until(lane.producer, shape_.spin_us,
-               [&] { return tail - lane.head.load(std::memory_order_acquire) < shape_.depth; });
+    wait_until<Sleep>(lane.producer, shape_.spin_us,
+                      [&] { return tail - lane.head.load(std::memory_order_acquire) < shape_.depth; });
     return payload_[out_] + tail % shape_.depth * stride_;
   }
   void send() override {
@@ -82,7 +108,7 @@ class Bare final : public Transport {
   const void* receive() override {
     Lane& lane = lanes_[1 - out_];
     const std::uint64_t head = lane.head.load(std::memory_order_relaxed);
-    wait_until(lane.consumer, shape_.spin_us, [&] { return lane.tail.load(std::memory_order_acquire) != head; });
+    wait_until<Sleep>(lane.consumer, shape_.spin_us, [&] { return lane.tail.load(std::memory_order_acquire) != head; });
     return payload_[1 - out_] + head % shape_.depth * stride_;
   }
   void release() override {
@@ -99,7 +125,8 @@ class Bare final : public Transport {
   int out_ = 0;
 };
 
-const Registered kBare{{"bare", [] { return std::make_unique<Bare>(); }, false, true, false}};
+const Registered kBare{{"bare", [] { return std::make_unique<Bare<Untimed>>(); }, false, true, false}};
+const Registered kTimed{{"bare, timed", [] { return std::make_unique<Bare<Timed>>(); }, false, true, false}};
 
 }  // namespace
 }  // namespace forksight::bench

@@ -16,7 +16,7 @@ class Queue {
   void create(const std::string& name, std::size_t depth, std::size_t bytes) {
     bip::message_queue::remove(name.c_str());
     queue_.emplace(bip::create_only, name.c_str(), depth, bytes);
-    // All processes that use the queue are forked later, so none needs the name.
+    // All processes that use the queue are forked later, so no process needs the name.
     bip::message_queue::remove(name.c_str());
   }
   void put(const void* data, std::size_t bytes) { queue_->send(data, bytes, 0); }

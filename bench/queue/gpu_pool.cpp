@@ -62,7 +62,8 @@ auto must(Result got) {
   if constexpr (requires { *got; }) return std::move(*got);
 }
 
-// Both processes get the pool, and then hand over the messages. Returns the microseconds of one message.
+// Starts a writer and a reader, which share a pool. The writer sends all messages to the reader. Returns the
+// microseconds of one message.
 double measure(memory kind, std::size_t bytes, std::uint32_t buffers, int messages) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) std::exit(1);

@@ -3,7 +3,8 @@ import statistics
 
 import tables
 
-PLACES = [2, 4, 8, 16]
+PLACES = [2, 16, 64, 250]
+PROCESSES = [2, 4, 8, 16]
 SLOTS = [8, 64, 512, 4096, 65536]
 _ONE = ["--cpu-first", "0", "--cpu-second", "0"]
 
@@ -28,13 +29,13 @@ def measure(bench):
     def pair(*arguments):
         return _median(bench, "forksight", [*_ONE, *arguments])
 
-    text = _plot("A round trip on one CPU, by how many places are taken, two of them in use",
+    text = _plot("A round trip on one CPU, by how many participants are attached (only two of them send and receive)",
                  [(str(count), pair("--idle", str(count - 2))) for count in PLACES])
-    text += _plot("A round trip on one CPU, by slots (and as many buffers)",
+    text += _plot("A round trip on one CPU, by how many slots the queue has (and as many buffers)",
                   [(str(count), pair("--slots", str(count))) for count in SLOTS])
-    text += _plot("A message of 64 B, by processes that send and receive on two CPUs, half of them each",
-                  [(str(count), crowd("forksight", count)) for count in PLACES])
+    text += _plot("A message of 64 B on two CPUs, by how many processes take part (half of them send, the others receive)",
+                  [(str(count), crowd("forksight", count)) for count in PROCESSES])
     if "Boost message_queue" in bench.kinds:
-        text += _plot("The same over Boost's message_queue",
-                      [(str(count), crowd("Boost message_queue", count)) for count in PLACES])
+        text += _plot("The same with Boost's message_queue",
+                      [(str(count), crowd("Boost message_queue", count)) for count in PROCESSES])
     return text

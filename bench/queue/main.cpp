@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -140,8 +141,7 @@ std::unique_ptr<Transport> make(std::string_view name) {
   for (const Kind& kind : kinds()) {
     if (kind.name == name) return kind.make();
   }
-  std::fprintf(stderr, "bench_queue: no transport %.*s\n", static_cast<int>(name.size()), name.data());
-  std::exit(2);
+  fail("no transport " + std::string(name));
 }
 
 int measure_pair(const Options& options) {
@@ -171,7 +171,7 @@ int measure_pair(const Options& options) {
   return 0;
 }
 
-int list() {
+void list() {
   std::printf("[");
   for (const Kind& kind : kinds()) {
     std::printf("%s{\"name\": \"%s\", \"copies\": %s, \"spins\": %s, \"takes_many\": %s}",
@@ -179,54 +179,54 @@ int list() {
                 kind.spins ? "true" : "false", kind.takes_many ? "true" : "false");
   }
   std::printf("]\n");
-  return 0;
 }
 
+// Ends the program with an error message if the command line is invalid.
 Options parse(int argc, char** argv) {
   Options made;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string_view name = argv[i];
-    const char* const text = argv[i + 1];
-    const auto number = static_cast<unsigned>(std::strtoul(text, nullptr, 10));
-    if (name == "--transport")
-      made.transport = text;
-    else if (name == "--measure")
-      made.measure = text;
-    else if (name == "--name")
-      made.shape.name = text;
-    else if (name == "--bytes")
-      made.shape.bytes = std::strtoull(text, nullptr, 10);
-    else if (name == "--depth")
-      made.shape.depth = number;
-    else if (name == "--spin-us")
-      made.shape.spin_us = std::strcmp(text, "ever") == 0 ? kSpinsForEver : number;
-    else if (name == "--idle")
-      made.shape.idle = number;
-    else if (name == "--slots")
-      made.shape.slots = number;
-    else if (name == "--redeliver")
-      made.shape.redelivers = number != 0;
-    else if (name == "--touch")
-      made.touches = number != 0;
-    else if (name == "--cpu-first")
-      made.cpu[0] = static_cast<int>(number);
-    else if (name == "--cpu-second")
-      made.cpu[1] = static_cast<int>(number);
-    else if (name == "--seconds")
-      made.seconds = std::strtod(text, nullptr);
-    else if (name == "--producers")
-      made.producers = number;
-    else if (name == "--consumers")
-      made.consumers = number;
-    else if (name == "--kill")
-      made.victim = text;
-    else if (name == "--seed")
-      made.seed = number;
-    else {
-      std::fprintf(stderr, "bench_queue: unknown option %s\n", argv[i]);
-      std::exit(2);
-    }
+  CLI::App app{"Measures one figure of one transport, and prints it as a JSON object", "bench_queue"};
+  bool lists = false;
+  std::string spin_us = "0";
+  std::vector<std::string> names;
+  for (const Kind& kind : kinds()) names.emplace_back(kind.name);
+  app.add_flag("--list", lists, "Print the transports of this build as JSON, and end");
+  app.add_option("--transport", made.transport, "The transport")->check(CLI::IsMember(names));
+  app.add_option("--measure", made.measure, "What to measure")
+      ->check(CLI::IsMember({"round_trip", "stream", "crowd"}))
+      ->capture_default_str();
+  app.add_option("--name", made.shape.name, "A name, for transports that need one")->capture_default_str();
+  app.add_option("--bytes", made.shape.bytes, "Size of a message in bytes")
+      ->check(CLI::Range(sizeof(std::uint64_t), std::size_t{1} << 40))
+      ->capture_default_str();
+  app.add_option("--depth", made.shape.depth, "How many messages may be on the way")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--spin-us", spin_us, "Microseconds before a waiter sleeps, or `ever`")
+      ->check(CLI::IsMember({"ever"}) | CLI::Range(0u, kSpinsForEver - 1))
+      ->capture_default_str();
+  app.add_option("--idle", made.shape.idle, "Idle participants of forksight's queue")->capture_default_str();
+  app.add_option("--slots", made.shape.slots, "Slots of forksight's queue; 0: as many as --depth")
+      ->capture_default_str();
+  app.add_option("--redeliver", made.shape.redelivers, "1: forksight's queue delivers a dead consumer's message again");
+  app.add_option("--touch", made.touches, "1: write and read each byte");
+  app.add_option("--cpu-first", made.cpu[0], "CPU of the first process")->check(CLI::NonNegativeNumber);
+  app.add_option("--cpu-second", made.cpu[1], "CPU of the second process")->check(CLI::NonNegativeNumber);
+  app.add_option("--seconds", made.seconds, "How long to measure")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--producers", made.producers, "Processes that send, for `crowd`");
+  app.add_option("--consumers", made.consumers, "Processes that receive, for `crowd`");
+  app.add_option("--kill", made.victim, "Which process `crowd` kills")->check(CLI::IsMember({"producer", "consumer"}));
+  app.add_option("--seed", made.seed, "Seed of the instant at which `crowd` kills");
+  try {
+    app.parse(argc, argv);
+    if (!lists && made.transport.empty()) throw CLI::RequiredError("--transport");
+  } catch (const CLI::ParseError& error) {
+    std::exit(app.exit(error) == 0 ? 0 : 2);
   }
+  if (lists) {
+    list();
+    std::exit(0);
+  }
+  made.shape.spin_us = spin_us == "ever" ? kSpinsForEver : static_cast<unsigned>(std::stoul(spin_us));
   return made;
 }
 
@@ -235,7 +235,6 @@ Options parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace forksight::bench;
-  if (argc == 2 && std::string_view(argv[1]) == "--list") return list();
   const Options options = parse(argc, argv);
   if (options.measure == "crowd") {
     return run_crowd(*make(options.transport), {options.shape, options.producers, options.consumers, options.seconds,

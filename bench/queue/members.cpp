@@ -1,11 +1,11 @@
 // Measures how the speed of a queue depends on the number of its members. bench_queue_members MEASURE COUNT prints the
 // figures as one JSON object.
-//   misses COUNT: COUNT handles are attached. Nanoseconds of a receive() and of an acquire() that find nothing and do
-//   not
-//     wait, and microseconds of the slowest call.
-//   idle COUNT: the share of one processor, in percent, that COUNT processes use while they wait in receive().
-//   death COUNT: a process is killed while it has a buffer on loan, and COUNT others wait. Milliseconds until one of
-//     them frees the buffer: the median and the maximum of nine deaths.
+//   misses COUNT: COUNT handles are attached. The figures are the nanoseconds of a receive() that finds nothing and
+//     does not wait, the same for acquire(), and the microseconds of the slowest call.
+//   idle COUNT: COUNT processes wait in receive(). The figure is the share of one processor, in percent, that all of
+//     them use.
+//   death COUNT: a process is killed while it has a buffer on loan, and COUNT others wait. The figures are the
+//     milliseconds until one of them frees the buffer: the median and the maximum of nine deaths.
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -22,7 +22,7 @@ class Ours final : public Transport {
       auto made = ipc::queue::create(wanted);
       if (!made) fail(made.error().text);
       lane = std::move(made).value();
-      // These participants do nothing. They only occupy entries of the table of participants.
+      // The participants that are attached here do nothing. They only occupy entries of the table of participants.
       for (unsigned i = 0; i < shape.idle; ++i) {
         auto idle = ipc::queue::attach(lane.fd());
         if (!idle) fail(idle.error().text);

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Measures the queue of ipc/ and other transports. All do the same work in one run. The results are in one table.
+"""Measures the queue of ipc/ and other transports in one run. All transports do the same work. One table shows the
+results.
 
 Other work on the machine disturbs the times, so only ratios within one run mean anything. In each round, each measure is
 taken for all transports, one right after the other. The figures are medians of the rounds. The ratio to the bare ring is
@@ -75,7 +76,7 @@ class Bench:
 
     def transports(self, with_iceoryx):
         """Returns the names of the transports that can be measured here, in the order of the table."""
-        wanted = [FLOOR, OURS, "pipe", "AF_UNIX", "memfd by SCM_RIGHTS", "Boost message_queue", "Boost, with a pool",
+        wanted = [FLOOR, "bare, timed", OURS, "pipe", "AF_UNIX", "memfd by SCM_RIGHTS", "Boost message_queue", "Boost, with a pool",
                   "iceoryx, waitset", "iceoryx, polling", "ZeroMQ ipc"]
         found = [name for name in wanted if name in self.kinds and (with_iceoryx or not name.startswith("iceoryx"))]
         self.left_out = [name for name in wanted if name not in found]
@@ -91,7 +92,8 @@ class Bench:
         if measure.key == "spin":
             return spins
         if name == "iceoryx, polling" and measure.key in ("one", "two"):
-            return False  # two processes that poll on one CPU are slow ("one"), and a polling process does not sleep ("two")
+            # Its processes poll. In "one", both share one CPU, and would be slow. "two" is for processes that sleep.
+            return False
         # The slow queues of CPython and torch are measured in few rounds.
         return number < self.options.slow_rounds if name in peers.NAMES else True
 

@@ -16,9 +16,9 @@ namespace forksight::bench {
 struct Shape {
   std::size_t bytes = 64;  // the size of each message
   unsigned depth = 4;      // how many messages may be on the way at most
-  // The time before a waiter sleeps, if the transport can spin. With kSpinsForEver it never sleeps.
+  // How long a waiter spins before it sleeps, if the transport can spin. With kSpinsForEver it never sleeps.
   unsigned spin_us = 0;
-  unsigned idle = 0;                     // only for forksight's queue: how many idle participants it also has
+  unsigned idle = 0;                     // only for forksight's queue: how many attached participants do nothing
   unsigned processes = 2;                // how many processes call join()
   unsigned slots = 0;                    // only for forksight's queue; 0: as many as `depth`
   bool redelivers = false;               // only for forksight's queue
@@ -36,7 +36,8 @@ class Transport {
   virtual ~Transport() = default;
   // Called once, before the forks.
   virtual void prepare(const Shape& shape) = 0;
-  // Called in each process after the forks. When both calls have returned, messages can be sent in both directions.
+  // Called in each process after the forks. When the call has returned in both processes, messages can be sent in both
+  // directions.
   virtual void join(Side side) = 0;
   // Returns a buffer of Shape::bytes to write into.
   virtual void* loan() = 0;

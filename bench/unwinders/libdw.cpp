@@ -85,7 +85,7 @@ class Libdw final : public Walker {
       const auto known = subject.registers[static_cast<std::size_t>(number)];
       if (known && !dwfl_thread_state_registers(thread, number, 1, &*known)) return false;
     }
-    // libdw gets the return address minus one, which is inside the call instruction.
+    // libdw is given the return address minus one, which is inside the call instruction.
     dwfl_thread_state_register_pc(thread, *subject.registers[symbols::kReturnAddress] - (subject.is_exact ? 0 : 1));
     return true;
   }

@@ -69,7 +69,8 @@ def make_notes(modules, stack):
 
 
 def make_links(modules):
-    """Returns the bytes of r_debug, and of a link_map for each object. DT_DEBUG of the program tells debuggers where they are."""
+    """Returns the bytes of r_debug, and of a link_map for each object. Debuggers find them by DT_DEBUG of the
+    program."""
     listed = [module for module in modules if module.segments]
     at = LINKS + 64
     names = at + 64 * len(listed)

@@ -15,7 +15,7 @@ struct Subject {
   std::string name;
   symbols::Registers registers{};
   symbols::StackBytes stack;
-  bool is_exact = false;   // the pc is the next instruction of the thread; false: it is a return address
+  bool is_exact = false;   // true: the pc is the next instruction of the thread; false: the pc is a return address
   bool is_frozen = false;  // inner frames may have been overwritten since the stack was recorded
   bool is_cut = false;     // the recorded bytes do not contain the whole stack
 };

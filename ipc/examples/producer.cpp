@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
   shape.slots = 8;
   shape.buffers = 8;
   shape.buffer_bytes = 1 << 20;
-  shape.after_death = ipc::on_death::redeliver;  // if a consumer dies, its frame goes to another one
+  shape.after_death = ipc::on_death::redeliver;  // if a consumer dies, its frame goes to another consumer
   shape.as = ipc::role::producer;
   auto made = ipc::queue::create(shape);
   if (!made) {

@@ -1,6 +1,6 @@
-// pthread_cancel() may end a call of the queue only between two sleeps of a wait, because nothing is half done there.
-// Elsewhere the request stays pending. This matters most in destructors: unwinding out of a destructor would end the
-// program.
+// A wait of the queue consists of several sleeps. pthread_cancel() may end the waiting thread only after such a sleep,
+// because no operation is half done there. Elsewhere the request stays pending. This matters most in destructors:
+// unwinding out of a destructor would end the program.
 #pragma once
 
 #include <pthread.h>

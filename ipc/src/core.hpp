@@ -35,21 +35,21 @@ class core {
   static result<std::shared_ptr<core>> open(segment memory, role as);
   ~core();
 
-  // Sets a function that a waiting call runs when it looks for dead members: after each sleep, which lasts at most 3 s, and
-  // before a timeout. Call this before the first call that waits.
+  // Sets a function that calls run when they look for dead members: after each sleep, which lasts at most 3 s, and before
+  // they return `timeout`. The function must be set before the first call that waits.
   void at_each_look(std::function<void()> look) { at_each_look_ = std::move(look); }
   // In the calls below, `self` is this object. A returned loan or message keeps it alive.
   result<loan> acquire(const std::shared_ptr<core>& self, deadline until);
   result<void> send(loan& from, std::size_t bytes, deadline until);
   result<message> receive(const std::shared_ptr<core>& self, deadline until);
-  // A descriptor for an event loop: readable while a receive() or an acquire() that does not wait would return something
-  // (watcher.hpp). `kind`: message or buffer. The descriptor belongs to this handle.
+  // A descriptor for an event loop: readable while a receive() or an acquire() that does not wait would return anything
+  // but `timeout` (watcher.hpp). `kind`: message or buffer. The descriptor belongs to this handle.
   result<int> watch(wait_kind kind);
   void give_back(loan& from);
   result<void> release(message& from);
   // Takes the oldest parked message. timeout: no message is parked.
   result<message> receive_parked(const std::shared_ptr<core>& self);
-  // Both leave `from` without a message, unless they fail before they do anything.
+  // park() and requeue() leave `from` without a message, unless they fail before they do anything.
   result<void> park(message& from);
   result<void> requeue(message& from);
   // Requeues all messages that are parked now. Returns how many there were.
@@ -94,7 +94,7 @@ class core {
   error corrupt_at(const void* word);
   error evicted() const;
   error after_step(step_result outcome);
-  // A call runs these checks before it sleeps: whether a message or room can still come. They return the time on
+  // Before a call sleeps, these functions check whether a message or room can still come. They return the time on
   // CLOCK_MONOTONIC at which the call must check again, even if it is not woken before.
   result<std::uint64_t> check_can_receive();
   result<std::uint64_t> check_consumers(deadline until);
@@ -132,11 +132,12 @@ class core {
 // Calls core::at_each_look() of the handle. This is for a library that keeps state of its own for each member of a queue.
 void at_each_look(const queue& of, std::function<void()> look);
 
-// "6 HELD by pid 812 (alive, state T, 41 s), 2 QUEUED, 0 LOANED".
+// Says who holds the buffers, for example "6 HELD by pid 812 (alive, state T, 41 s), 2 QUEUED, 0 LOANED".
 std::string describe_buffers(const ring& of);
-// "3 consumers: pid 812 (alive, state T), ...", or "no consumer".
+// Names the members that have the role, for example "3 consumers: pid 812 (alive, state T), ...", or "no consumer".
 std::string describe_participants(const ring& of, std::uint32_t role);
-// The same text. If the queue expects a number of members of that role, also says how many are expected and have come.
+// The text of describe_participants(). If the queue expects a number of members of that role, the text also says how many
+// are expected and how many have come.
 std::string describe_role(const ring& of, const geometry& shape, std::uint32_t role);
 // A participant's pid, with what is known about its process.
 std::string describe_process(const ring& of, std::uint32_t index);

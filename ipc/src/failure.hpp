@@ -1,4 +1,4 @@
-// Makes errors with a sentence: what failed, with which value, and what to do.
+// Makes errors. The text of an error says what failed, with which value, and what to do.
 #pragma once
 
 #include <cstdarg>

@@ -49,8 +49,8 @@ struct feeder_forks {
     for (feeder* const one : feeders) one->state_->mutex.unlock();
     mutex.unlock();
   }
-  // The forking thread holds all these mutexes, so it may unlock them in the child. The condition variables may have
-  // waiters of the parent recorded, so the child constructs them again.
+  // The forking thread holds all these mutexes, so it may unlock them in the child. The condition variables may record
+  // waiting threads of the parent, so the child constructs them again.
   void child() {
     for (feeder* const one : feeders) {
       one->state_->mutex.unlock();
@@ -156,10 +156,11 @@ delivery feeder::delivered() const {
   return counts;
 }
 
-// Any number of threads may call this at once. All of them wait until the feeder thread has sent its list, and one of
+// Any number of threads may call this at once. All of them wait until the feeder thread has ended its work, and one of
 // them joins it.
 result<delivery> feeder::close(deadline until) {
-  // In a forked child, the feeder thread does not exist, and a thread that does not exist there may hold the lock.
+  // A forked child does not have the feeder thread, and its copy of the lock may be held by a thread that it does not
+  // have.
   if (!core_->is_ours()) return core_->check_usable().error();
   std::thread mine;
   std::unique_lock<std::mutex> lock(state_->mutex);

@@ -1,8 +1,8 @@
 // feed::thread: an unbounded private list, and a thread that sends the messages on it. It deliberately behaves like
 // CPython's multiprocessing.Queue. send_copy() never blocks. The destructor of the handle waits until the list is sent,
-// but _exit() loses the list. A later call reports an error of the thread. At a fork, another thread may hold the
-// list's lock. The child then has the locked lock, but not that thread. With options::atfork_handlers, fork() waits for
-// the lock.
+// but _exit() loses the list. If the thread cannot send a message, a later call reports the error. At a fork, another
+// thread may hold the list's lock. The child then has a copy of the locked lock, but not the thread that could unlock
+// it. With options::atfork_handlers, fork() waits for the lock.
 #pragma once
 
 #include <condition_variable>
@@ -52,7 +52,7 @@ class feeder {
     std::optional<error> failed;
     delivery counts;  // without `pending`, which delivered() computes
     bool is_closing = false;
-    bool has_started = false, has_ended = false;  // the thread has started, has ended
+    bool has_started = false, has_ended = false;  // whether the thread has started, and has ended
   };
   std::shared_ptr<core> core_;
   std::unique_ptr<state> state_;

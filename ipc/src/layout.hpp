@@ -3,7 +3,8 @@
 // computed from the sizes and offsets below.
 //
 // A word of a slot, buffer or participant changes by one compare-exchange, which also stores the new owner. So if a
-// process dies between any two instructions, the words name the process, and others can recover them (recovery.hpp).
+// process dies between any two instructions, the words name that process, and other processes can recover what it owned
+// (recovery.hpp).
 #pragma once
 
 #include <cstddef>
@@ -14,9 +15,10 @@
 namespace forksight::ipc::detail {
 
 constexpr std::uint64_t kMagic = 0x31717069746b7366;  // "fsktipq1"
-// Since 2, each member has a lock instead of a start time. Since 3, a held message occupies no slot, and the buffer's
-// entry has the length and the producer of the message. Since 4, waiters have tickets and are served in turn. Since 5,
-// each participant's entry counts the producers and consumers among its owners that have ended.
+// The major version. Since version 2, each member has a lock instead of a start time. Since 3, a held message occupies
+// no slot, and the buffer's entry has the length and the producer of the message. Since 4, waiters have tickets and are
+// served in turn. Since 5, each participant's entry counts the producers and consumers among its owners that have
+// ended.
 constexpr std::uint16_t kMajor = 5;
 // A new minor version gives a meaning to a field of `geometry` that was unused before. A program attaches to a queue of
 // its own or of an earlier minor version, in which that field is 0, and refuses a later one.
@@ -84,8 +86,8 @@ struct alignas(kLine) slot {
 };
 static_assert(sizeof(slot) == 64 && offsetof(slot, buffer) == 8);
 
-// Only the owner writes the fields other than the word. The owner reads them, and so do processes that recover or
-// inspect the buffer.
+// Only the owner writes the fields other than the word, with one exception: since_ns is also written when the buffer
+// was freed. The owner reads the fields, and so do processes that recover or inspect the buffer.
 struct alignas(kLine) buffer {
   shared_word<std::uint64_t> word;
   shared_word<std::uint32_t> generation;  // g, while the buffer is not free
@@ -213,7 +215,7 @@ struct geometry {
 static_assert(sizeof(geometry) == 152 && offsetof(geometry, crc) == 148);
 
 struct header {
-  shared_word<std::uint64_t> magic;  // stored last
+  shared_word<std::uint64_t> magic;  // stored last, when the segment is complete
   geometry shape;
   alignas(kLine) shared_word<std::uint32_t> tail;  // a hint that may be too low: every position below it was claimed
   alignas(kLine) shared_word<std::uint32_t> head;  // a hint that may be too low: every position below it was consumed
@@ -223,10 +225,11 @@ struct header {
   alignas(kLine) shared_word<std::uint64_t> waiting[kWaitKinds][kMapWords];
   shared_word<std::uint64_t> tickets[kWaitKinds];    // the last ticket of each kind
   alignas(kLine) shared_word<std::uint32_t> status;  // kShutdown, ...
-  shared_word<std::uint64_t> last_producer;          // pid | kDied
-  // By role: how many times a handle has taken the role. A handle first takes the role and then increases this number.
+  shared_word<std::uint64_t> last_producer;          // pid of the last producer that ended, | kDied if it died
+  // For each role: how many times a handle has taken it. A handle takes the role first, and increases this number
+  // afterwards.
   shared_word<std::uint64_t> came[kCountedRoles];
-  shared_word<std::uint64_t> last_died[kCountedRoles];  // by role: the pid of the one that died last; 0: none
+  shared_word<std::uint64_t> last_died[kCountedRoles];  // for each role: the pid of the member that died last; 0: none
   // The state of the creator's handle. 0: it is attached. Its pid: it has ended. pid | kDied: it died while it was
   // neither a producer nor a consumer. Such a creator only supervises the others.
   shared_word<std::uint64_t> creator;

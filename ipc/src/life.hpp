@@ -4,9 +4,9 @@
 // description. The kernel releases the lock when the last reference to the description is closed. This needs no pid and
 // no clock, so it works across pid, time, user and mount namespaces.
 //
-// No descriptor refers to the description: a page that is mapped from it keeps it open. So the address space of the
-// process holds the lock. The address space ends with the last thread. At that time no other process can have waited
-// for the process yet, so a zombie holds no lock. MADV_DONTFORK keeps the page out of every child, even out of a child
+// No descriptor refers to the description: a page that is mapped from the file keeps the description open. So the lock
+// belongs to the address space of the process. The address space ends with the last thread, before any other process
+// can reap the process. So a zombie holds no lock. MADV_DONTFORK keeps the page out of every child, even out of a child
 // of a raw clone(). exec() unmaps the page. close() does not.
 #pragma once
 
@@ -23,14 +23,14 @@ namespace forksight::ipc::detail {
 // unknown: nothing shows whether the member lives. Then no process may take its buffers.
 enum class life : std::uint8_t { alive, dead, unknown };
 
-// Examines the locks of other members through a descriptor of the segment. The descriptor must be checked first. A
-// program may have closed all its descriptors, and then opened another file that got the same number. In that file no
-// member holds a lock, so all members would look dead.
+// Examines the locks of other members through a descriptor of the segment. A result `dead` counts only if can_tell() is
+// true: a program may have closed all its descriptors, and then opened another file that got the same number. In that
+// file no member holds a lock, so all members would look dead.
 class life_view {
  public:
   life_view() = default;
   explicit life_view(int fd);
-  // True if the descriptor still belongs to the segment. Call it before the first of several looks.
+  // True if the descriptor still belongs to the segment.
   bool can_tell() const;
   // Only for a member with a lock (identity::has_lock). Makes one system call, and opens no descriptor.
   life of(std::uint32_t index) const;
@@ -42,8 +42,8 @@ class life_view {
 };
 
 // Takes a shared flock() of a named queue's file. All users of the queue hold it. While gc() looks for users, it holds
-// this lock exclusively for a short time. This function waits up to a second for that. Returns false on failure, with
-// errno.
+// this lock exclusively for a short time. lock_shared() waits up to a second until gc() has released the lock. Returns
+// false on failure, with errno.
 bool lock_shared(int fd);
 
 // The lock of this handle. As long as this object exists, no other thread can fork(), because its child would also hold

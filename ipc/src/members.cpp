@@ -65,8 +65,8 @@ result<void> members::take_place(std::uint32_t roles, const life_lock& lock) {
       std::uint64_t seen = entry.word.load();
       const identity before = identity::of(seen);
       if (before.state != entry_state::free) continue;
-      // The lock is taken before the word names this member. Otherwise others would take this member for dead: a member
-      // that is named by a word and holds no lock is dead.
+      // The lock is taken before the word names this member. Otherwise others would take this member for dead, because
+      // a word would name it and it would not hold the lock.
       if (lock.is_open()) {
         const auto taken = lock.take(i);
         if (!taken) return taken.error();
@@ -196,8 +196,8 @@ std::uint32_t members::count_users() const {
 
 // The member that had the role at the last call usually still has it, and is checked first. So the cost does not grow
 // with the number of members. During the loop, a member may take the role in an entry that was already checked, and
-// another member may end before its entry is checked. The loop then finds neither, although the role was never without
-// a member. So if `came` has changed meanwhile, all entries are checked again.
+// another member may end before its entry is checked. The loop then finds neither of the two, although the role was
+// never without a member. So if `came` has changed meanwhile, all entries are checked again.
 bool members::has(std::uint32_t role) {
   const auto has_it = [&](std::uint32_t index) {
     const participant& entry = ring_.participants[index];
@@ -253,8 +253,8 @@ std::uint32_t members::sweep_if_due(std::uint64_t now_ns) {
   constexpr std::uint32_t kMostAtOnce = 64;
   header& head = *ring_.head;
   std::uint64_t last = head.looked_ns.load_relaxed();
-  // The clock advances in ticks, so a slice of kLookNs may seem shorter by up to a tick. A look after 40 ms is due,
-  // too.
+  // The clock advances in ticks, so a slice of kLookNs (50 ms) may seem shorter by up to a tick (10 ms). So a look is
+  // due after 40 ms already.
   if (now_ns - last < kLookNs - kLookNs / 5) return 0;
   if (!head.looked_ns.exchange_if(last, now_ns)) return 0;
   const only_one sweeper(sweeping_);

@@ -1,11 +1,11 @@
-// Finds out whether more producers or consumers may come. If a call finds no member of the other role, this decides
-// whether the call reports the end of the queue or goes on waiting.
+// Finds out whether more producers or consumers may come. If a call finds no member of the other role, the outlook
+// decides whether the call reports the end of the queue or goes on waiting.
 //
 // Each entry counts the producers and consumers among its owners that have ended (role_word). If the options of the
-// queue say how many are expected, the queue waits for this number. After the last member has ended, a call also waits
-// for the grace time, in which a supervisor may start another one. The grace time is not stored in the segment. Each
-// handle counts it from its first look that found no member. So it does not depend on the clock of another process, and
-// no other process can shorten or extend it.
+// queue say how many are expected, calls wait until this number has ended. After the last member has ended, a call also
+// waits for the grace time, in which a supervisor may start another member. The beginning of the grace time is not
+// stored in the segment. Each handle measures the time from its own first look that found no member. So the time does
+// not depend on the clock of another process, and no other process can shorten or extend it.
 #pragma once
 
 #include <atomic>
@@ -37,15 +37,16 @@ class outlooks {
   outlook of(std::uint32_t role, members& who, const ring& view, const geometry& shape, std::uint64_t now_ns);
 
  private:
-  // When this handle first found no member of a role, and a number that changes when a member comes or ends. If two
-  // threads store at once, the later time may stay. Then the grace time gets longer, never shorter.
+  // Records when this handle first found no member of a role, and a number that changes when a member comes or ends. If
+  // two threads store at once, the later time may stay. Then the grace time gets longer, never shorter.
   struct absence {
     std::atomic<std::uint64_t> version{0}, since_ns{0};
   };
   absence absent_[kCountedRoles];
 };
 
-// "1 of 3 expected producers has come"; empty: the expected number is not known. `there`: how many are attached now.
+// Returns a text such as "1 of 3 expected producers has come"; empty: the expected number is not known. `there`: how
+// many are attached now.
 std::string describe_expected(std::uint32_t role, std::uint32_t expected, const ended_members& ended,
                               std::uint32_t there);
 

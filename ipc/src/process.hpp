@@ -15,7 +15,7 @@ std::uint64_t own_pid_namespace();
 // The name of the calling process, at most 15 bytes.
 std::string own_name();
 std::uint64_t monotonic_ns();
-// The same clock, exact to a tick of the kernel (1 to 10 ms). Costs only a few nanoseconds.
+// The time of the same clock, exact to a tick of the kernel (1 to 10 ms). The call takes only a few nanoseconds.
 std::uint64_t coarse_ns();
 constexpr std::uint64_t kTickNs = 10'000'000;  // the longest tick
 constexpr std::uint64_t kNever = ~std::uint64_t{0};

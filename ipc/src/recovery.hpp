@@ -11,9 +11,10 @@
 //                              redeliver: -> returned(n), or -> parked(n) if it was delivered too often
 //   buffer withdrawn(n, dead)  -> parked(n)
 //   roles of its entry         -> no roles; each role is counted as one that ended by a death
-// After the buffers, header::returns is increased, so that consumers search for returned messages. This is always done,
-// because the dead member may have requeued a message, and died before it increased the number. The entry of the
-// participant is freed last. As long as it is not freed, other survivors repeat the whole recovery.
+// When the buffers are recovered, header::returns is increased, so that consumers search for returned messages. This is
+// done even if no message was returned now, because the dead member may have requeued a message, and died before it
+// increased the number. The entry of the participant is freed last. As long as it is not freed, other survivors repeat
+// the whole recovery.
 #pragma once
 
 #include <cstdint>

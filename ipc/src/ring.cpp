@@ -48,7 +48,7 @@ bool ring::claim_one(owner_id owner, std::uint64_t now_ns, std::uint32_t index, 
   entry.generation.store_relaxed(word.seq);
   entry.deliveries.store_relaxed(0);
   entry.parked_by.store_relaxed(0);
-  __builtin_prefetch(&at(head->tail.peek()), 1);  // probably the slot that it will be published in
+  __builtin_prefetch(&at(head->tail.peek()), 1);  // probably the slot in which the buffer will be published
   entry.since_ns.store_relaxed(now_ns);
   out = {index, word.seq};
   return true;
@@ -62,8 +62,8 @@ step_result ring::claim(owner_id owner, std::uint64_t now_ns, claim_hint& hint, 
   const std::uint32_t window = hint.window.load(std::memory_order_relaxed);
   const std::uint32_t next = hint.next.load(std::memory_order_relaxed);
   if (claim_one(owner, now_ns, next, out)) return found(next, window);
-  // Then searches with the map. Taking a buffer does not clear its bit. A search that finds a buffer taken clears the
-  // bit, here.
+  // Then searches with the map. A member that takes a buffer does not clear the buffer's bit. The next search that
+  // finds the buffer taken clears the bit, below.
   for (std::uint32_t w = 0; w < map_words(); ++w) {
     std::uint64_t bits = free_map[w].load();
     while (bits != 0) {
@@ -206,7 +206,7 @@ step_result ring::take_from(buffer_state from, buffer_state to, owner_id owner, 
 }
 
 step_result ring::take(owner_id owner, std::uint32_t pid, std::uint64_t now_ns, take_hint& hint, taken& out) const {
-  // Each further round means that others have recovered a dead process or requeued a message since the last one.
+  // There is a further round only if other members have recovered a dead process or requeued a message meanwhile.
   constexpr int kMostRounds = 64;
   for (int round = 0; round < kMostRounds; ++round) {
     // The number is read before the search. If a message is returned during the search, the number is increased after
@@ -239,8 +239,8 @@ step_result ring::take_queued(owner_id owner, std::uint32_t pid, std::uint64_t n
     if (((word.seq ^ position) & (slot_count - 1)) != 0) return found_corrupt(&entry.word);
     if (steps > step_limit()) return step_result::none;
     if (lap < 0) {
-      // If the search has passed slots that others own, all remaining slots are being written or read. If it has passed
-      // none, the hint is wrong.
+      // The slot is still at an earlier lap. If the search has passed slots that others own, it has come back to such a
+      // slot, and no slot is ready. If it has passed none, the hint is wrong.
       if (!all_before_consumed) return step_result::none;
       position = first_unconsumed(word);
       head->head.store_relaxed(position);
@@ -277,7 +277,7 @@ step_result ring::take_queued(owner_id owner, std::uint32_t pid, std::uint64_t n
 
     const std::uint32_t index = entry.buffer.load_relaxed();
     if (index >= buffer_count) return found_corrupt(&entry.buffer);
-    __builtin_prefetch(payload + index * buffer_bytes);  // loads the bytes while this function goes on
+    __builtin_prefetch(payload + index * buffer_bytes);  // starts to load the message into the cache
     buffer& from = buffers[index];
     std::uint64_t queued = buffer_word{position, {}, buffer_state::queued}.bits();
     if (!from.word.exchange_if(queued, buffer_word{position, owner, buffer_state::held}.bits())) {

@@ -82,7 +82,7 @@ struct ring {
                       std::uint64_t now_ns) const;
   // Takes the oldest returned message. If there is none, takes the oldest queued message.
   step_result take(owner_id owner, std::uint32_t pid, std::uint64_t now_ns, take_hint& hint, taken& out) const;
-  // Takes only a queued message, so a slot is empty afterwards.
+  // Takes only a queued message. This empties its slot.
   step_result take_queued(owner_id owner, std::uint32_t pid, std::uint64_t now_ns, taken& out) const;
   step_result release(owner_id owner, const taken& message, std::uint64_t now_ns) const;
 
@@ -99,8 +99,8 @@ struct ring {
   // taking a message, and (with redeliver) no other member holds a message.
   bool is_drained(owner_id me) const;
 
-  // True if take() would find a message, or claim() would find a buffer. count_available() uses hints that may stay too
-  // high. These functions do not: as long as nothing changes, their answer is exact.
+  // has_message(): true if take() would find a message. has_free_buffer(): true if claim() would find a buffer. Both
+  // are exact as long as nothing changes. count_available() is not exact, because its hints may stay too high.
   bool has_message(take_hint& hint) const;
   bool has_free_buffer() const;
 
@@ -121,13 +121,14 @@ struct ring {
   step_result deliver(std::uint32_t pid, std::uint64_t now_ns, taken& message) const;
   // The maximal number of positions that one call examines before it returns `none`.
   std::uint32_t step_limit() const { return 4 * slot_count + 1024; }
-  // The first ready position that is not before `from` and is before `to`. `to` if there is none.
+  // The first ready position from `from` on and before `to`; `to` if there is none.
   std::uint32_t first_ready(std::uint32_t from, std::uint32_t to) const;
   void advance(shared_word<std::uint32_t>& hint, std::uint32_t to) const;
-  // The lowest position that may be unclaimed (or unconsumed), computed from the word of one slot. So a search can go
-  // on from there even if a hint is too low by any number of positions. The reason: the position that this slot had one
-  // lap earlier was consumed. It was claimed after all positions below it. Each of those was claimed after the position
-  // of its own slot, another lap earlier, was consumed.
+  // These functions compute from the word of one slot the lowest position that may be unclaimed, or unconsumed. A
+  // search can go on from there, however much too low its hint is. Proof, for a slot with position n and a ring of s
+  // slots: position n - s of this slot was consumed, so it was claimed. Positions are claimed in order, so all
+  // positions up to n - s were claimed. Position p can be claimed only after position p - s was consumed. So all
+  // positions up to n - 2 s were consumed.
   std::uint32_t first_unclaimed(slot_word word) const;
   std::uint32_t first_unconsumed(slot_word word) const;
 };

@@ -1,5 +1,5 @@
 // Reserves memory for a segment before it is mapped. If there is not enough memory, these functions return an error.
-// Without them, a later write would cause SIGBUS, or the OOM killer would end a process.
+// Without this check, a later write would cause SIGBUS, or the OOM killer would end a process.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,7 @@ class segment {
   static result<descriptor> copy_of(int fd);
   // Takes over the descriptor. `payload`: the descriptor of a read-only payload, else none.
   static result<segment> open(descriptor fd, descriptor payload = {});
-  // Opens a segment only to inspect it: it is mapped read-only, in whatever state the queue is.
+  // Opens a segment only to inspect it. The mapping is read-only. The queue may be shut down or poisoned.
   static result<segment> open_to_read(descriptor fd);
   // Opens a named queue by its name, as names.hpp describes it.
   static result<segment> open_named(const std::string& name);

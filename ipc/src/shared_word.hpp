@@ -1,8 +1,9 @@
 // A word of shared memory. The state machine makes every access to shared memory through this class. The model checker
-// compiles the same sources with FORKSIGHT_IPC_MODEL. So it sees each access, and decides which process goes on.
+// compiles the same sources with FORKSIGHT_IPC_MODEL. So the checker sees each access, and decides which process runs
+// next.
 //
 // All read-modify-write operations are sequentially consistent. The loads that decide whether to sleep or to wake are
-// sequentially consistent, too. A comment at each such load names the access of another process with which it pairs.
+// sequentially consistent, too. Comments name the access of another process with which such a load pairs.
 #pragma once
 
 #include <sys/single_threaded.h>

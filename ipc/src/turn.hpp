@@ -23,8 +23,8 @@ class core::turn {
     if (of_.who_.is_evicted()) return;
     if (was_last) {
       end_wait(view, kind_, index);
-      // Another thread of this process may have begun to wait before the bit was cleared. This sets the bit again, and
-      // wakes that thread, so that it checks once more.
+      // Another thread of this process may have begun to wait before the bit was cleared. So the bit is set again, and
+      // that thread is woken, so that it checks once more.
       if (threads().load() != 0) {
         (void)begin_wait(view, kind_, index);
         wake_all(view, kind_);

@@ -13,10 +13,10 @@
 // its offer for kTurnNs, it is stopped, dead, or gets no processor time. Then the others ignore it until it looks
 // again. It keeps its ticket. The number of available things is computed from hints, which may be out of date.
 //
-// At the end of its slice, a waiter looks for dead members, unless another member has just done so. Many waiters must
-// not cost more than one. So a slice is 50 ms times the number of waiting participants, and at most 3 s. All waiters
-// together wake up 20 times a second. With 60 waiters or more, each wakes up once in 3 s. Each waiter has its own
-// moment in the slice. A waiter that was woken and waits again sleeps until its next moment, however near that is. So
+// At the end of its slice, a waiter looks for dead members, unless another member has just done so. Many waiters together
+// must not use more processor time than one. So a slice is 50 ms times the number of waiting participants, and at most 3 s.
+// All waiters together wake up 20 times a second. With 60 waiters or more, each wakes up once in 3 s. Each waiter has its
+// own moment in the slice. A waiter that was woken and waits again sleeps until its next moment, however near that is. So
 // even after all waiters were woken at once, their looks stay spread over the slice.
 #pragma once
 

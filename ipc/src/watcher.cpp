@@ -97,7 +97,7 @@ void watcher::run() {
       signal();
       wait_until_asked(seen, kTurnNs);
     }
-    // The program did not make its call in time. Now other members are served.
+    // If the program has not made its call in time, other members are served now.
     wait_until_asked(seen, 0);
   }
 }
@@ -132,8 +132,8 @@ bool core::would_fail(wait_kind kind, std::uint64_t& look_again_ns) {
   return false;
 }
 
-// Waits until a call would return something else than `timeout`, and returns true. Returns false if `by` is over.
-// `asked` gets the value that asked() had before the last look.
+// Waits until a call would return anything but `timeout`, and returns true. Returns false if the watcher `by` is being
+// destroyed. `asked` gets the value that asked() had before the last look.
 bool core::wait_until_ready(wait_kind kind, watcher& by, std::uint32_t& asked) {
   const ring& view = memory_.view();
   for (std::uint64_t now = coarse_ns();; now = coarse_ns()) {

@@ -1,11 +1,10 @@
-// Keeps a descriptor readable for event loops, while a call that does not wait would return something else than
-// `timeout`.
+// Keeps a descriptor for event loops readable while a call that does not wait would return anything but `timeout`.
 //
-// A thread of this handle waits as receive() or acquire() does: it has a turn of its own, and looks for dead members at
-// the same times. But it takes nothing. When a call would return something, the thread makes an eventfd readable, and
-// keeps its turn for kTurnNs. So the program's next call has a turn even if other members wait. A call that finds
-// nothing clears the eventfd, and asks the thread to look again. The thread looks only after it was asked. So it does
-// not miss anything that becomes available in between.
+// A thread of this handle waits as receive() or acquire() does: it has a turn of its own, and looks for dead members as
+// often. But it takes nothing. When a call would return something, the thread makes an eventfd readable, and keeps its
+// turn for kTurnNs. So the program's next call has a turn even if other members wait. A call that finds nothing clears
+// the eventfd, and asks the thread to look again. The thread's look comes after the call's look. So the thread does not
+// miss what becomes available in between.
 //
 // The thread takes no lock, so a fork cannot leave one taken. A forked child has no such thread, and gets a handle of
 // its own, which can have its own descriptor.
@@ -44,7 +43,8 @@ class watcher {
   watcher(core& of, wait_kind kind, descriptor event) : core_(of), kind_(kind), event_(std::move(event)) {}
   void run();
   void signal();
-  // Sleeps until the thread is asked after `seen` was read, but at most for `ns`. 0: without limit.
+  // Sleeps until the thread is asked again after `seen` was read, but at most `ns` nanoseconds. `ns` is 0: without
+  // limit.
   void wait_until_asked(std::uint32_t seen, std::uint64_t ns);
   void ask();
 

@@ -24,7 +24,8 @@ namespace {
 
 using trace::CudaWay;
 
-// Rows instead of pointers: pointers would be relocated at every start of every program.
+// The table contains the characters themselves, not pointers: the loader would have to relocate pointers at every start
+// of every program.
 constexpr std::size_t kNameBytes = 32;
 constexpr char kNames[][kNameBytes] = {
 #define FORKSIGHT_CUDA_HOOK(name, words) #name,
@@ -56,12 +57,12 @@ struct Init {
   Site site;
   std::uint32_t bytes;
   bool cut;
-  std::uint64_t stack_record;  // in this trace, 0: not written yet
+  std::uint64_t stack_record;  // ref of the record of `stack` in this trace; 0: not written yet
   alignas(16) std::byte stack[kInitStackBytes];
 };
 constinit Init g_init = {};
 
-// The driver's answers to the questions at the last fork at which it was asked.
+// What the driver answered at the last fork at which the shim asked it.
 struct Answers {
   bool is_initialised;
   bool asked;
@@ -73,7 +74,7 @@ constinit Answers g_answers = {false, false, 0, -1, 0};
 constinit std::atomic<std::uint32_t> g_contexts_made{1};
 constinit std::uint32_t g_contexts_asked = 0;
 
-constinit std::uint64_t g_fork_record = 0;  // in a watched child: the fork that made it
+constinit std::uint64_t g_fork_record = 0;  // in a watched child: ref of the fork that made the child
 constinit std::atomic<std::uint64_t> g_touched[(kCudaEntries + 63) / 64] = {};
 
 // The length of a name without its endings. Names that the driver exports may end with the version of the interface
@@ -88,7 +89,8 @@ std::size_t base_length(const char* name) {
   return length;
 }
 
-// kCudaEntries: not in the list.
+// Returns the index of the entry with this name. If there is none, returns the index of an entry whose name differs
+// only in its endings. If there is none either, returns kCudaEntries.
 std::uint32_t find_entry(const char* name) {
   for (std::uint32_t i = 0; i < kCudaEntries; ++i) {
     if (strcmp(kNames[i], name) == 0) return i;
@@ -219,9 +221,9 @@ void forget_cuda(const Module& module) {
   for (auto& row : g_cuda_reals) forget_closed(row, module.start, module.end);
 }
 
-// Asks the driver at the beginning of fork(), when the program could have called it, too. Later, in the prepare
-// handlers, this thread may hold locks of other libraries. A thread that holds the driver's locks might wait for those
-// locks.
+// Asks the driver at the beginning of fork(). The program itself could call the driver at this moment, so the shim may
+// call it, too. Later, in the prepare handlers, this thread may hold locks of other libraries. Another thread may wait
+// for these locks while it holds the driver's locks. Then a call of the driver would never return.
 void at_fork::Cuda::enters(const Fork& fork) {
   if (fork.kind != ForkKind::kWrapper) return;
   if (module_count() == 0) refresh_modules();
@@ -269,7 +271,8 @@ void at_fork::Cuda::records(const Fork& fork) {
   append(trace::RecordType::kCuda, record);
 }
 
-// The driver is never asked in a child.
+// Begins to watch the child if the driver was initialised in its parent. The driver is not asked: what the parent knew
+// at the fork decides.
 void at_fork::Cuda::starts(const Fork& fork) {
   if (fork.record == 0 || !is_known_initialised()) return;
   g_fork_record = fork.record;

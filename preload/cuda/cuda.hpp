@@ -4,7 +4,7 @@
 // the functions by name in any library that exports them.
 //   A program reaches the driver by symbol, by dlsym, or by cuGetProcAddress. A library between the program and the
 //   driver may export the same names as the driver. So each name has several wrappers, one for each function that has
-//   the name. With only one wrapper, a call by that library would lead back to the library itself.
+//   the name. With only one wrapper for a name, a call by that library would lead back to the library itself.
 #pragma once
 
 #include <atomic>
@@ -38,19 +38,19 @@ extern bool g_watch_cuda;
 // What a look-up of the driver's function `name` returns: a wrapper, or `function` itself if it is not watched.
 std::uint64_t wrap_cuda(const char* name, std::uint64_t function, trace::CudaWay way);
 bool is_cuda_name(const char* name);
-// The address of a wrapper. In hooks_cuda.cpp.
+// The address of a wrapper. Defined in hooks_cuda.cpp.
 std::uint64_t cuda_wrapper(CudaEntry entry, std::uint32_t wrapper);
 
-// Called when cuInit has returned 0.
+// Called when cuInit has returned 0. Keeps the facts about the first such call, and its stack.
 void note_cuda_init(trace::CudaWay way, const Site& site);
-// Called when a primary context may have been made.
+// Called when a primary context may have been made: the next fork asks the driver again.
 void note_cuda_context();
 
 // Begins the record of this call in a watched child. Returns the record's offset, or 0 if the child has called this
 // function before.
 std::uint64_t touch_cuda(CudaEntry entry, std::uint64_t function, const Site& site);
 
-// Called by the library events (loader/library_events.hpp).
+// Remembers the library if it is the driver. Called by the library events (loader/library_events.hpp).
 void recognise_cuda(const Module& module);
 void forget_cuda(const Module& module);
 

@@ -22,7 +22,7 @@ using trace::CudaIpcKind;
 using trace::CudaIpcRecord;
 
 constexpr std::uint32_t kHandleWords = 8;
-constexpr std::uint32_t kMaxShared = 256;    // at one time, of either kind
+constexpr std::uint32_t kMaxShared = 256;    // entries in each of the two tables
 constexpr std::uint32_t kMaxRecords = 1024;  // for one process: 4 MiB with their stacks
 constexpr std::size_t kStackBytes = 4U << 10U;
 
@@ -33,7 +33,7 @@ struct Handle {
 // An allocation that this process has exported, or memory of another process that it has open.
 struct Shared {
   std::atomic<std::uint64_t> address;  // 0: free
-  std::uint64_t end;                   // of memory that is open: the address behind its last byte
+  std::uint64_t end;                   // only for memory that is open: the address behind its last byte
   std::uint64_t handle;
   std::uint64_t record;
   std::atomic<std::uint32_t> opens;
@@ -66,11 +66,11 @@ Shared* find(Shared (&list)[kMaxShared], std::uint64_t address) {
   return nullptr;
 }
 
-// Null: the list is full.
+// Adds an entry to the list, and returns it. Null: the list is full.
 Shared* add(Shared (&list)[kMaxShared], std::uint64_t address, std::uint64_t handle, std::uint64_t bytes) {
   for (Shared& one : list) {
     std::uint64_t none = 0;
-    // The entry cannot be found before it is complete.
+    // While the address is 1, no look-up finds the entry. So an incomplete entry is never used.
     if (!one.address.compare_exchange_strong(none, 1, std::memory_order_acq_rel)) continue;
     one.end = address + bytes;
     one.handle = handle;

@@ -1,7 +1,7 @@
 // Device memory that processes share by a handle of the CUDA driver: which process exported it, has it open, or freed
 // it. The shim records facts of one process. The analyzer compares those of all processes.
-//   A process that neither exports nor opens anything has no such record. Each of its calls of cuMemFree and of the
-//   copy functions costs one more load.
+//   A process that neither exports nor opens anything has no such record. Each of its calls of cuMemFree, and of the
+//   functions that copy or fill memory or end a context, costs one more load.
 #pragma once
 
 #include <atomic>
@@ -54,17 +54,20 @@ struct CudaWords {
   std::uint32_t count;
 };
 
-// Called before and after the real call. begin_ipc() returns the record that end_ipc() completes; 0: none.
+// begin_ipc() is called before the real call, and end_ipc() after it. If the call frees or closes memory that is
+// shared, begin_ipc() writes a record and returns it, and end_ipc() completes this record. Otherwise begin_ipc()
+// returns 0.
 std::uint64_t begin_ipc(CudaEntry entry, const CudaWords& call, const Site& site);
 void end_ipc(CudaEntry entry, const CudaWords& call, std::uint64_t record, std::uint64_t began_ns, int result,
              const Site& site);
-// Called before a call that copies from or to the addresses in its arguments.
+// Called before a call that reads or writes memory at the addresses in its arguments. If this is memory of another
+// process, notes the time of the use.
 void note_ipc_use(std::uint32_t addresses, const CudaWords& call);
 
-// True if the driver says that the primary context of this device is active. In cuda.cpp.
+// True if the driver says that the primary context of this device is active. Defined in cuda.cpp.
 bool ask_cuda_active(std::uint64_t device);
 // The size of the allocation that contains the address, according to the driver; 0: the driver does not say. Sets
-// `base` to the start of the allocation. In cuda.cpp.
+// `base` to the start of the allocation. Defined in cuda.cpp.
 std::uint64_t ask_cuda_bytes(std::uint64_t address, std::uint64_t* base);
 
 }  // namespace forksight

@@ -1,7 +1,7 @@
 // The wrappers of the CUDA driver's entry points. Except in the forked child of a process that had initialised the
 // driver, most wrappers are a few loads, a branch and a jump. Arguments are passed on as words, unchanged. If a
-// function takes fewer words than its wrapper, the others are what the registers contained (x86-64 psABI 3.2.3:
-// integers and pointers only).
+// function takes fewer words than its wrapper, the other words are whatever the registers contained (x86-64 psABI
+// 3.2.3: integers and pointers only).
 #include "cuda/cuda.hpp"
 #include "cuda/cuda_ipc.hpp"
 #include "guest/clock.hpp"
@@ -37,7 +37,8 @@ constexpr bool is_shared_call(CudaEntry entry) {
 }
 
 // Handles calls about memory that may be shared with another process. In the child of a process that had initialised
-// the driver, calls that free or close memory are not recorded as touches: such a child may free what it inherited.
+// the driver, calls that free memory, close it, or end its context are not recorded as touches: such a child may give
+// back what it inherited.
 template <class... Words>
 __attribute__((noinline, cold)) int call_shared(CudaEntry entry, std::uint64_t function, Frame frame, Words... words) {
   const Word list[] = {words...};
@@ -54,8 +55,8 @@ __attribute__((noinline, cold)) int call_shared(CudaEntry entry, std::uint64_t f
   return result;
 }
 
-// Handles everything except the common case: the calls of a watched child, functions that are examined in every
-// process, and a wrapper whose real function is gone.
+// Handles the calls that are not the common case. These are the calls of a watched child, calls of functions that are
+// examined in every process, and calls of a wrapper whose real function is gone.
 template <class... Words>
 __attribute__((noinline, cold)) int call_slow(CudaEntry entry, std::uint32_t wrapper, Frame frame, Words... words) {
   initialise();
@@ -120,7 +121,8 @@ using namespace forksight;
 
 namespace forksight {
 
-// A switch, not a table of pointers: those would be relocated at every start of every program.
+// This is a switch and not a table of pointers, because the loader would have to relocate the pointers at every start
+// of every program.
 std::uint64_t cuda_wrapper(CudaEntry entry, std::uint32_t wrapper) {
   switch (entry) {
 #define FORKSIGHT_CUDA_HOOK(name, words)                                           \

@@ -33,7 +33,8 @@ constexpr FileLockEvent kNoEvent{};
 
 enum class Stage : std::uint32_t { kFree, kWriting, kSet };
 
-// Which file it is, and its size and time of modification, which show whether it is written to.
+// Identifies a file, and contains its size and the time of its last modification. A change of these two shows that a
+// process has written to the file.
 struct FileState {
   std::uint64_t device;
   std::uint64_t inode;
@@ -48,9 +49,9 @@ struct Lock {
   std::int32_t owner;
   bool is_exclusive;
   FileRange range;
-  std::uint64_t taken_at;  // return address
+  std::uint64_t taken_at;  // return address of the call that took the lock
   std::uint64_t fork;      // ref of the last recorded fork at which the lock was held; 0: none
-  FileState state;         // at that fork
+  FileState state;         // of the file, at that fork
 };
 
 constinit Lock g_locks[kMaxLocks] = {};
@@ -62,7 +63,7 @@ constinit std::uint32_t g_recorded_forks = 0;
 // The last recorded fork.
 constinit std::uint64_t g_fork = 0;           // ref of its record
 constinit std::int32_t g_parent = 0;          // the forking process
-constinit std::uint64_t g_parent_writes = 0;  // how often that process had written anything by then
+constinit std::uint64_t g_parent_writes = 0;  // how often that process had called write() and similar functions
 constinit bool g_knows_writes = false;        // whether g_parent_writes is known
 constinit std::int32_t g_child = 0;           // the child; set in the child only
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_is_recorded = false;
@@ -125,8 +126,8 @@ const char* find_mode(const char* text, FileLockKind kind) {
   return skip_word(text);
 }
 
-// True if the open file at this descriptor has such a lock. `owner`: the process that must have taken it. For locks of
-// open file descriptions the kernel names no process.
+// True if the open file at this descriptor has a lock of this kind that the process `owner` took. For locks of open
+// file descriptions `owner` does not count, because the kernel names no process for them.
 bool has_lock(int fd, FileLockKind kind, std::int32_t owner) {
   bool found = false;
   const ProcPath path(0, "fdinfo/", fd);
@@ -141,7 +142,8 @@ bool has_lock(int fd, FileLockKind kind, std::int32_t owner) {
   return found;
 }
 
-// The pid of another process whose flock() lock on this file excludes an exclusive or shared one; 0: none.
+// The pid of another process whose flock() lock on this file conflicts with a lock of this process; 0: none.
+// `is_exclusive`: the lock of this process is exclusive; otherwise it is shared.
 std::int32_t find_flock(const FileState& file, bool is_exclusive) {
   const std::int32_t self = sys::getpid();
   std::int32_t holder = 0;
@@ -167,8 +169,8 @@ std::int32_t find_flock(const FileState& file, bool is_exclusive) {
   return holder;
 }
 
-// How many times a process has called write() and similar functions. Sends to sockets and writes to mapped memory do
-// not count.
+// Sets `out` to the number of times that a process has called write() and similar functions. Sends to sockets and
+// writes to mapped memory do not count. False: the kernel does not say.
 bool read_writes(std::int32_t pid, std::uint64_t& out) {
   bool found = false;
   const ProcPath path(pid, "io");
@@ -182,8 +184,8 @@ bool read_writes(std::int32_t pid, std::uint64_t& out) {
   return found;
 }
 
-// The pid of the process with a write lock of fcntl() in this range; 0: none. The kernel is asked whether it would
-// grant a read lock, which only a write lock prevents.
+// The pid of the process with a write lock of fcntl() in this range; 0: none. Asks the kernel whether it would grant a
+// read lock. Only a write lock of another process prevents that.
 std::int32_t find_writer(int fd, const FileRange& range) {
   struct flock asked {};
   asked.l_type = F_RDLCK;
@@ -194,8 +196,8 @@ std::int32_t find_writer(int fd, const FileRange& range) {
   return asked.l_pid;
 }
 
-// The pid of a process whose lock prevents a lock of an open file description in this range; 0: none. -1: another lock
-// of an open file description prevents it, for which the kernel names no process.
+// The pid of a process whose lock prevents a lock of an open file description in this range; 0: none. -1: the lock of
+// another open file description prevents it, and the kernel names no process for such a lock.
 std::int32_t find_ofd_writer(int fd, const FileRange& range, bool is_exclusive) {
   struct flock asked {};
   asked.l_type = is_exclusive ? F_WRLCK : F_RDLCK;
@@ -211,7 +213,8 @@ bool is_shared_with(std::int32_t pid, int fd) {
   return sys::call(SYS_kcmp, pid, sys::getpid(), KCMP_FILE, fd, fd) == 0;
 }
 
-// Called in a child before it releases a lock of its parent. True if the kernel confirms that this concerns the parent.
+// Called in a child before it releases a lock of its parent. True if the kernel confirms that the parent still has the
+// lock. For a lock of flock() or of an open file description, the kernel must also confirm that the child shares it.
 bool look_in_child(Lock& lock, const FileRange& range, const FileState& now, FileUnlock& out) {
   if (lock.kind != FileLockKind::kPosix) {
     if (!has_lock(lock.fd, lock.kind, lock.owner) || !is_shared_with(lock.owner, lock.fd)) return false;

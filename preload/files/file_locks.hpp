@@ -13,18 +13,20 @@
 
 namespace forksight {
 
-// The range that a call locks or unlocks, from the beginning of the file; the whole file for flock().
+// The range of bytes that a call locks or unlocks. Its start counts from the beginning of the file. flock() locks the
+// whole file.
 struct FileRange {
   std::uint64_t start;
   std::uint64_t bytes;  // 0: to the end
 };
 
-// Called when the call at `site` has taken a lock. The functions of this file preserve errno.
+// Called when the call at `site` has taken a lock: enters the lock into the table. The functions of this file preserve
+// errno.
 void note_file_lock(trace::FileLockKind kind, int fd, const FileRange& range, bool is_exclusive, const Site& site);
 
 // True if a lock was held through this descriptor at a fork, so that a release must be examined.
 bool was_held_at_fork(int fd);
-// A lock that is about to be released, and what the kernel says about it before that.
+// A lock that is about to be released, and what the kernel says about it before the release.
 struct FileUnlock {
   std::uint32_t index;         // index of the lock in the table
   std::uint32_t flags;         // trace::FileLockFlag
@@ -32,9 +34,10 @@ struct FileUnlock {
   trace::FileLockEvent event;  // 0: nothing to report
 };
 FileUnlock empty_unlock();
-// Called before a release.
+// Called before a release. Returns the facts to record about it, if it must be recorded.
 FileUnlock look_at_file_unlock(trace::FileLockKind kind, int fd, const FileRange& range);
-// Called when the lock was released.
+// Called when the lock was released. Records what look_at_file_unlock() has found, and removes the released locks from
+// the table.
 void note_file_unlock(const FileUnlock& unlock, trace::FileLockKind kind, int fd, const FileRange& range,
                       const Site& site);
 

@@ -1,7 +1,7 @@
-// The hooks about connections that a fork shared. The shim writes a record whenever the process that sends, or that
-// receives, is not the one that did so before. It knows stream sockets that were connected by connect(), and data that
-// goes through send(), recv() and similar functions. In a process that did not fork with such a connection, a call
-// costs a load and a branch more.
+// The hooks about connections that a fork shared. For each direction (send, receive), the shim notes which process used
+// it last, and writes a record when that process changes. The shim follows only stream sockets that were connected by
+// connect(), and only data that goes through send(), recv() and similar functions. In a process that did not fork with
+// such a connection, a call costs one more load and one more branch.
 #include <errno.h>
 #include <sys/socket.h>
 
@@ -23,7 +23,7 @@ using trace::ShareKind;
 using trace::ShareRecord;
 using trace::ShareUseKind;
 
-// The changes from one process to another that are recorded, for one connection and direction.
+// For each connection and direction, at most this many changes from one process to another are recorded.
 constexpr std::uint64_t kMaxChanges = 16;
 
 bool is_shared_lock(std::uint64_t tagged) {
@@ -37,8 +37,8 @@ bool is_shared_lock(std::uint64_t tagged) {
   }
 }
 
-// True if the calling thread holds a lock that processes share. Such a lock may keep them from using the connection at
-// the same time.
+// True if the calling thread holds a lock that processes share. Such a lock may keep the processes from using the
+// connection at the same time.
 bool has_shared_lock() {
   const Slot* const slot = t_slot;
   if (slot == nullptr) return false;

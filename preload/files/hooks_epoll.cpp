@@ -1,7 +1,7 @@
 // The hooks about epoll instances that a fork shared. A child that removes a descriptor from the instance removes it
-// for its parent, too. The child records the removal. If the parent then waits while it has the file open, the parent
-// records this. If the parent is waiting already, the child records that. In a process that did not fork with an epoll
-// instance, a call costs a load and a branch more.
+// for its parent, too. The child records the removal. If the parent later waits on the instance and still has the
+// removed file open, the parent records this. If the parent is already waiting at the removal, the child records this.
+// In a process that did not fork with an epoll instance, a call costs one more load and one more branch.
 #include <sys/epoll.h>
 
 #include "files/shares.hpp"
@@ -30,8 +30,8 @@ ShareUseRecord* find_use(std::uint64_t reference) {
 
 FileId file_of(const ShareUseRecord& use) { return {use.device, use.inode, use.mode}; }
 
-// Called when a process has added a descriptor: it is in the instance for both sides again, so an earlier removal does
-// not count any more.
+// Called when a process has added a descriptor to the instance. The descriptor is then in the instance for both sides
+// again, so an earlier removal of it is forgotten.
 __attribute__((noinline)) void note_addition(Share& share, int target) {
   ShareRecord* const record = shared_record(share);
   if (record == nullptr) return;
@@ -79,7 +79,7 @@ __attribute__((noinline)) void note_removal(const Share& share, int target, cons
     if (__atomic_compare_exchange_n(&place, &expected, reference, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) break;
   }
   // wait_shared() counts its wait before it looks for removals. This function stores the removal before it reads the
-  // count. So at least one of the two sees the other.
+  // count. So wait_shared() sees the removal, or this function sees the wait.
   if (__atomic_load_n(&record->waiters, __ATOMIC_SEQ_CST) == 0) return;
   if (ShareUseRecord* const use = find_use(reference)) {
     __atomic_fetch_or(&use->flags, trace::kOwnerWaits, __ATOMIC_RELEASE);
@@ -119,11 +119,11 @@ bool has_removals(const ShareRecord& record) {
 
 struct CountedWait {
   ShareRecord* record;
-  std::uint32_t epoch;  // of the process that counted it
+  std::uint32_t epoch;  // of the process that counted the wait
 };
 
-// Ends the count of a wait. A signal handler may fork during the wait. Then the child returns from the wait, too. It
-// has not counted the wait, so it must not end it.
+// Removes a wait from the count of waits. A signal handler may fork during the wait. Then the child returns from the
+// wait, too. The child did not count this wait, so it must not remove it.
 void end_wait(void* counted) {
   const auto& wait = *static_cast<const CountedWait*>(counted);
   if (wait.epoch == epoch()) __atomic_fetch_sub(&wait.record->waiters, 1, __ATOMIC_SEQ_CST);

@@ -1,6 +1,7 @@
 // The hooks about file locks: fcntl(), lockf(), flock(). Calls that do not concern locks are passed on after a few
-// comparisons. The third argument of fcntl() is passed on unchanged. If the command takes none, it is what the register
-// contained (x86-64 psABI 3.5.7: variadic integer arguments use the same registers as others).
+// comparisons. The third argument of fcntl() is passed on unchanged. If the command takes no third argument, the hook
+// passes on what the register of that argument contained (x86-64 psABI 3.5.7: variadic integer arguments use the same
+// registers as others).
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
@@ -26,7 +27,7 @@ bool is_for_locks(int command) {
   return command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK || command == F_OFD_SETLKW;
 }
 
-// The offset in the file from which a range is counted: 0, the current position, or the end of the file; -1: not known.
+// The offset in the file from which `whence` counts: 0, the current position, or the end of the file; -1: not known.
 __attribute__((noinline)) std::int64_t find_base(int fd, int whence) {
   if (whence == SEEK_SET) return 0;
   if (whence == SEEK_CUR) return sys::call(SYS_lseek, fd, 0, SEEK_CUR);

@@ -22,7 +22,8 @@ namespace {
 using trace::ShareKind;
 
 constexpr std::uint32_t kMaxShares = 16;
-constexpr std::uint32_t kMaxRecordedForks = 64;  // forks that are recorded only because of shares
+// After so many recorded forks, the shim no longer records a fork only because of its shares.
+constexpr std::uint32_t kMaxRecordedForks = 64;
 constexpr std::size_t kStackBytes = 4U << 10U;
 
 constinit Share g_shares[kMaxShares] = {};
@@ -66,8 +67,8 @@ __attribute__((noinline)) bool is_connected(int fd) {
   return sys::call(SYS_getpeername, fd, sys::word(&address), sys::word(&bytes)) == 0;
 }
 
-// True if the descriptor still refers to a file of the kind that the entry says. It may be another epoll instance, or
-// another connection, than before.
+// True if the descriptor still refers to a file of the kind that the entry says. The file may be another epoll
+// instance, or another connection, than before.
 bool is_open(const Share& share) {
   const int fd = fd_of(share);
   return fd >= 0 && (share.kind == ShareKind::kEpoll ? is_epoll(fd) : is_connected(fd));
@@ -97,7 +98,7 @@ __attribute__((noinline)) void record_share(Share& share, std::uint64_t fork) {
   __atomic_fetch_add(&count_of(share.kind), 1, __ATOMIC_RELAXED);
 }
 
-// Drops a connection if its descriptor refers to another file now. This cannot be found out for epoll instances,
+// Drops a connection if its descriptor refers to another file now. The shim cannot find this out for epoll instances,
 // because the kernel shows the same inode for all of them.
 void review(Share& share) {
   FileId file{};

@@ -21,9 +21,10 @@ struct Share {
   trace::ShareKind kind;
   std::uint64_t record;  // ref to kShare; 0: no recorded fork has shared the file
   bool is_inherited;     // an ancestor opened the file, and a recorded fork shared it
-  // kEpoll, inherited: how many descriptors this process has added. Above kMaxAdded, `added` does not have all of them.
+  // For an inherited epoll instance: how many descriptors this process has added. If there are more than kMaxAdded,
+  // `added` does not have all of them.
   std::uint8_t added_count;
-  std::int32_t added[kMaxAdded];  // their descriptors
+  std::int32_t added[kMaxAdded];  // the descriptors that this process has added
 };
 
 // How many epoll instances and connections of this process a fork has shared. 0: the hooks have nothing to do.
@@ -37,12 +38,12 @@ struct FileId {
 
   bool is_same(const FileId& other) const { return device == other.device && inode == other.inode; }
 };
-// False if the descriptor is not open, or cannot be examined.
+// Sets `out` to the file that the descriptor refers to. False if the descriptor is not open, or cannot be examined.
 bool find_open_file(int fd, FileId& out);
 bool find_open_file_of(std::int32_t pid, int fd, FileId& out);
 
-// Called when this process has made the epoll instance, or connected the socket, with this descriptor.
-// async-signal-safe.
+// Enters the descriptor into the table. Called when this process has made the epoll instance, or connected the socket,
+// with this descriptor. async-signal-safe.
 void note_share(int fd, trace::ShareKind kind);
 // The entry of this descriptor; null: it is not in the table, or no fork has shared it.
 Share* find_shared(int fd, trace::ShareKind kind);

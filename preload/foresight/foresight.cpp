@@ -41,7 +41,8 @@ const HeldLock* find_held(const Slot& slot, const volatile void* lock) {
   return entry > slot.held ? entry : nullptr;
 }
 
-// True if the thread held the lock already before `entry`: a recursive lock, or a second read.
+// True if an entry before `entry` has the same lock: the thread took a recursive lock again, or reads a second time.
+// `gate`: the lock's gate number.
 bool is_held_below(const Slot& slot, const HeldLock* entry, std::uint64_t gate) {
   for (const HeldLock* other = &slot.held[1]; other < entry; ++other) {
     if (is_followed(other) && note_of(&slot, other).gate == gate) return true;
@@ -79,7 +80,7 @@ void start_foresight() {
 }
 
 HeldNote& note_of(const Slot* slot, const HeldLock* entry) {
-  static HeldNote unused;  // for threads without one of the first slots; it stays empty
+  static HeldNote unused;  // for threads that have none of the first slots; it stays empty
   return slot->index < kFirstSlots ? g_notes[slot->index].of[entry - slot->held] : unused;
 }
 
@@ -126,7 +127,7 @@ void foresee_acquired(Slot* slot, const volatile void* lock, LockKind kind, bool
   if (!is_followed(kind) || entry == slot->held || entry->lock != tag_lock(lock, kind)) return;
   HeldNote& note = note_of(slot, entry);
   note = {};
-  // A process with one thread can neither hang because of an order nor lose a lock.
+  // In a process with one thread, no order of locks can cause a hang, and no fork can orphan a lock.
   if (!g_had_threads.load(std::memory_order_relaxed)) return;
   if (!fill_note(*slot, entry)) return;
   if (g_config.lock_order && waits) record_orders(*slot, entry);

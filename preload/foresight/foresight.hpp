@@ -1,6 +1,6 @@
 // Records facts for predictions of hangs that have not happened: orders of locks for FORKSIGHT_LOCK_ORDER
-// (lock_order.hpp), and times of locks for FORKSIGHT_PREDICT (hold_times.hpp). If either variable is set, every lock
-// takes the slow path. If neither is set, the fast path has no extra cost.
+// (lock_order.hpp), and how long locks are held for FORKSIGHT_PREDICT (hold_times.hpp). If either variable is set,
+// every lock takes the slow path. If neither is set, the fast path has no extra cost.
 //   Each entry of a thread's held array has a note, in a separate mapping, with the number of the lock.
 #pragma once
 
@@ -31,20 +31,21 @@ void foresee_acquired(Slot* slot, const volatile void* lock, trace::LockKind kin
 void foresee_released(Slot* slot, const volatile void* lock);
 void move_note(Slot* slot, HeldLock* to, const HeldLock* from);
 
-// For the two parts, lock_order.cpp and hold_times.cpp.
+// The functions below are for lock_order.cpp, hold_times.cpp and lives.cpp.
 HeldNote& note_of(const Slot* slot, const HeldLock* entry);
 // True if the lock of the entry is of a kind whose orders and times are recorded: a mutex or a rwlock. Only such an
 // entry has a note.
 bool is_followed(const HeldLock* entry);
 // Called when the thread of `slot` is about to create the second thread of the process. Fills the notes about the locks
-// that it took while it was alone.
+// that this thread took while it was the only one.
 void note_early(Slot& slot);
 // True if the memory of the entry's lock says that the lock is still held. Another thread may have released it, and the
-// memory may be gone. For an entry for which is_followed() is true.
+// memory may be gone. Only for an entry for which is_followed() is true.
 bool is_still_held(const Slot& slot, const HeldLock* entry);
-// Identifies the lock of an entry as a gate, which is a lock that keeps other threads out: by the number of the lock. A
-// lock without a number (robust, shared between processes, a spinlock, a semaphore used as a lock, an annotated lock)
-// is identified by its address. If that address is reused, the mistake can only hide a finding. 0: not known.
+// Returns a number that identifies the lock of an entry as a gate: a lock that all threads hold when they take certain
+// other locks. For most locks this is the number of the lock. For a lock without a number (robust, shared between
+// processes, a spinlock, a semaphore used as a lock, an annotated lock) it is made from the lock's address. If another
+// lock later has the same address, this can only hide a finding. 0: the lock cannot be a gate, or is not known.
 std::uint64_t gate_number(const Slot* slot, const HeldLock* entry);
 // Makes sure that the trace gets a record of the library with the code at this address. For this, the table of modules
 // may be updated at the next release of a lock.

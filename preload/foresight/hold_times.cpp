@@ -35,7 +35,7 @@ struct Timeline {
   static constexpr std::uint32_t kFirstShift = 14;
 
   std::uint64_t held[trace::kTimeSlices];
-  std::uint32_t shift;  // shift from ticks to the number of a slice
+  std::uint32_t shift;  // `ticks >> shift` is the number of the slice
 
   void widen() {
     for (std::uint32_t i = 0; i < trace::kTimeSlices; ++i) {
@@ -57,7 +57,7 @@ struct Timeline {
 
 // How one thread held one lock. Only that thread writes it. A forked child reads its frozen copy.
 struct Hold {
-  std::uint64_t lock;  // tagged
+  std::uint64_t lock;  // its address, tagged with its kind
   std::uint64_t number;
   std::uint64_t life;
   std::uint64_t life_record;
@@ -140,8 +140,8 @@ bool is_protected(std::uint64_t number) {
   return false;
 }
 
-// True if the hold is by another thread than the forking one, and that thread could have held the lock at the fork. It
-// could not if the forking thread held its gate, or had joined it. A join by a third thread does not count.
+// True if another thread than the forking one had this hold, and could have held the lock at the fork. It could not if
+// the forking thread held the gate of the hold, or had joined that thread. A join by a third thread does not count.
 bool counts(const Hold& hold) {
   return hold.is_whole && hold.life != g_frozen.life && hold.ticks != 0 && !is_protected(hold.gate) &&
          !was_joined_by(hold.life_record, g_frozen.life_record);
@@ -163,7 +163,7 @@ struct Sum {
   std::uint64_t ticks = 0;
   std::uint64_t times = 0;
   std::uint32_t threads = 0;
-  const Hold* longest = nullptr;  // of the threads that lived at the fork
+  const Hold* longest = nullptr;  // the longest hold of a thread that lived at the fork
   const Hold* longest_read = nullptr;
 };
 
@@ -205,8 +205,8 @@ void add_slices(const Timeline& when, std::uint32_t shift, std::uint64_t* slices
   for (std::uint32_t i = 0; i < trace::kTimeSlices; ++i) slices[i >> (shift - when.shift)] += when.held[i];
 }
 
-// Adds up when the other threads held the lock. The sums are computed in the record itself, because there is no room
-// for them on the stack.
+// Adds up, for each slice of the window, how long the other threads held the lock. The sums are computed in the record
+// itself, because there is no room for them on the stack.
 __attribute__((noinline)) void write_slices(const HeldLock* entry, std::uint64_t number, const Hold* longest_read,
                                             trace::RacyTouchRecord& touch) {
   std::uint32_t shift = Timeline::kFirstShift;
@@ -318,7 +318,7 @@ void freeze_hold_times(const Slot& self) {
     const std::uint64_t number = gate_number(&self, entry);
     if (number == 0) continue;
     g_frozen.protected_numbers[g_frozen.protected_count++] = number;
-    if (is_followed(entry)) note_of(&self, entry).since = 0;  // that time belongs to the parent
+    if (is_followed(entry)) note_of(&self, entry).since = 0;  // not timed here: the parent took the lock
   }
   g_full_note = 0;
   memset(g_holds->examined, 0, sizeof g_holds->examined);

@@ -1,6 +1,6 @@
-// How long each thread has held each lock, and how often. The child of a fork has a frozen copy of this. When the child
-// takes a lock that was free at the fork, and that other threads of its parent had held at other times, it records
-// that.
+// Measures how often and how long each thread has held each lock. The child of a fork has a frozen copy of these
+// numbers. The child may take a lock that was free at the fork, and that other threads of its parent had held at other
+// times. It records such an acquisition.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,21 @@
 namespace forksight {
 
 std::size_t hold_times_bytes();
-void start_hold_times(void* memory);  // a mapping of this size, all zero
+void start_hold_times(void* memory);  // a mapping of hold_times_bytes(), all zero
 
-// Called when the process gets its second thread: from now on a fork can lose a lock. True at the first call.
+// Begins to measure times. Called when the process gets its second thread, because a fork can orphan a lock only from
+// then on. True at the first call.
 bool begin_time_with_threads();
 void begin_hold(Slot& slot, const HeldLock* entry);
 void end_hold(const Slot& slot, const HeldLock* entry);
 // Called when the lock of `entry` is released while locks that were taken later are held. It is no longer their gate.
 void open_gate(const Slot& slot, const HeldLock* entry);
 
-// Called in the child, when the fork is done; `self` still has its life in the parent.
+// Called in the child, when the fork is done. Stores for how long the parent measured, and which locks the forking
+// thread held. The slot `self` still has the life of the forking thread in the parent.
 void freeze_hold_times(const Slot& self);
 // Called in a child when the thread of `slot` has taken the lock of its innermost entry, by a call that would have
-// waited for the lock.
+// waited for the lock. Records this if another thread of the parent could have held the lock at the fork.
 void touch_racy(Slot& slot, const HeldLock* entry);
 
 }  // namespace forksight

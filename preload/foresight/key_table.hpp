@@ -11,7 +11,8 @@
 
 namespace forksight {
 
-// mix(a, b) equals mix(b, a). So each hash must begin with kSeed, or its first two values could be exchanged.
+// mix(a, b) equals mix(b, a). So each hash must begin with kSeed: otherwise it would be the same if its first two
+// values were exchanged.
 constexpr std::uint64_t kSeed = 0x243f6a8885a308d3;
 constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   hash = (hash ^ value) * 0x9e3779b97f4a7c15;
@@ -41,7 +42,7 @@ struct KeyTable {
     }
     return kNoPlace;
   }
-  // kNoPlace: no place near the hash is free.
+  // Adds the key unless the table has it, and returns its position. kNoPlace: no place near the hash is free.
   std::uint32_t add(std::uint64_t key) {
     for (std::uint32_t step = 0; step < kTries; ++step) {
       const std::uint32_t at = place(key, step);

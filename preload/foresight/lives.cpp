@@ -33,7 +33,7 @@ ThreadLifeRecord* life_at(std::uint64_t record) {
   return find_record<ThreadLifeRecord>(record, RecordType::kThreadLife);
 }
 
-// Null: the table is full.
+// The entry of this pthread_t, added now if needed. Null: the table is full.
 std::atomic<std::uint64_t>* place_of(std::uint64_t thread_pointer) {
   const std::uint64_t key = KeyTable<0>::key_of(mix(kSeed, thread_pointer));
   std::uint32_t at = g_table->keys.find(key);
@@ -78,8 +78,8 @@ void begin_life(Slot& slot) {
   slot.life_record = append(RecordType::kThreadLife, ThreadLifeRecord{parent, life, 0, 0, 0, 0});
 }
 
-// Called by the new thread itself, before any code of the program runs in it. An earlier thread with the same pthread_t
-// has ended by then.
+// Enters the life of the calling thread into the table. Called by each new thread, before any code of the program runs
+// in it. An earlier thread with the same pthread_t has ended by then.
 void note_begun(Slot& slot) {
   if (!foresees() || slot.life_record == 0) return;
   std::atomic<std::uint64_t>* const place = place_of(slot.thread_pointer);
@@ -91,10 +91,10 @@ void note_begun(Slot& slot) {
   mark(slot.life_record, trace::kLifeBegun);
 }
 
-// Called by the creator of the thread, which may join the thread before the thread has begun to run. If the thread has
-// begun, it has entered itself into the table, and its pthread_t may belong to another thread by now. So `was` is read
-// first, and the entry is changed only if no other thread has changed it. The program may have freed the memory at
-// `at`.
+// Enters the life of a new thread into the table. The creator calls this, because it may join the thread before the
+// thread has begun to run. A thread that has begun has entered itself, and its pthread_t may belong to another thread
+// by now. So this function reads the entry first, does nothing if the thread has begun, and replaces the entry only if
+// no other thread has changed it since. The program may have freed the memory at `at`, where the pthread_t was.
 void note_made(std::uint64_t life_record, const void* at) {
   std::uint64_t thread_pointer = 0;
   if (!foresees() || life_record == 0) return;

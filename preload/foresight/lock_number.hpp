@@ -1,7 +1,7 @@
 // Identifies locks. An address does not identify a lock: memory is freed and reused, and a lock may be destroyed and
 // made anew at the same place. So each examined lock gets a number. The number is kept in the lock itself, in words
 // that glibc does not use in this kind of lock: the list of a mutex that is not robust, and the padding of a rwlock.
-// Whatever makes the lock anew (pthread_mutex_init, PTHREAD_MUTEX_INITIALIZER, a constructor) clears them.
+// Whatever makes the lock anew (pthread_mutex_init, PTHREAD_MUTEX_INITIALIZER, a constructor) clears these words.
 //   Locks get numbers only if FORKSIGHT_LOCK_ORDER or FORKSIGHT_PREDICT is set. Otherwise this code writes nothing into
 //   locks.
 #pragma once

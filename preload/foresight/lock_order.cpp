@@ -26,7 +26,7 @@ constexpr std::size_t kOrderStackBytes = 2048;
 
 struct Orders {
   KeyTable<0> keys;
-  std::uint64_t records[kPlaces];  // refs; 0: being written, or there was no room in the trace
+  std::uint64_t records[kPlaces];  // refs; 0: the record is being written, or the trace had no room for it
 };
 
 constinit Orders* g_orders = nullptr;
@@ -47,7 +47,8 @@ void for_each_held(const Slot& slot, const HeldLock* taken, Visit visit) {
   }
 }
 
-// Another process may have changed the record, so its values are checked before they serve as bounds.
+// Adds the moment of an acquisition to the record. Another process may have changed the record, so its values are
+// checked before they serve as bounds.
 void add_moment(LockOrderRecord& order, std::uint64_t moment) {
   const std::uint32_t used = order.used;
   if (used == 0 || used > trace::kOrderMoments || order.moments[used - 1] == moment) return;
@@ -71,8 +72,9 @@ bool queues(const HeldLock* taken) {
   return decode_lock<RwlockMemory>(lock).flags == RwlockMemory::kReadersWaitBehindWriters;
 }
 
-// Not inlined, because it is rarely called, and the frame of the look-up must stay small. `held` is null if a writer
-// takes a rwlock for which queues() is true, and holds no lock with a number.
+// Writes the record of an order: `taken` was acquired while `held` was held. Returns the record's reference; 0: the
+// trace has no room. Not inlined, because this function is rarely called, and the frame of its caller must stay small.
+// `held` is null if a writer takes a rwlock for which queues() is true, and holds no lock with a number.
 __attribute__((noinline, cold)) std::uint64_t write_order(Slot& slot, const HeldLock* held, const HeldLock* taken,
                                                           std::uint32_t gates) {
   if (held != nullptr) want_module_of(held->site.pc);

@@ -1,6 +1,6 @@
-// The orders in which threads take locks. A record belongs to one thread, one pair of a held and an acquired lock, and
-// one set of further locks that are held then. It is written, with both stacks, when such an acquisition is first seen.
-// Each later one costs a look-up and a few stores into the record.
+// Records the orders in which threads take locks. There is one record for each thread, each pair of a held and an
+// acquired lock, and each set of further locks that the thread holds at that acquisition. The record is written, with
+// both stacks, at the first such acquisition. Each later one costs a look-up and a few stores into the record.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,13 @@
 namespace forksight {
 
 std::size_t lock_order_bytes();
-void start_lock_order(void* memory);  // a mapping of this size, all zero
+void start_lock_order(void* memory);  // a mapping of lock_order_bytes(), all zero
 
-// Called in a child, which writes its own note about a full table.
+// Called in a child, so that it writes a note of its own if the table is full.
 void forget_orders_in_child();
 
-// `taken` is the innermost entry of the calling thread's array, and has a number.
+// Records the orders of an acquisition, one for each lock with a number that the thread already held. `taken` is the
+// innermost entry of the calling thread's array, and its lock has a number.
 void record_orders(Slot& slot, const HeldLock* taken);
 
 }  // namespace forksight

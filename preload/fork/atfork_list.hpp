@@ -23,8 +23,8 @@ AtforkHandlers wrap_handlers(const AtforkHandlers& handlers, const void* library
 // The handlers that the trampolines of this place call.
 AtforkHandlers handlers_at(std::uint32_t place);
 
-// The kHandlers record of the present list. It is written now if the list has changed since the last one. 0 if the list
-// is empty, or without a trace.
+// The kHandlers record of the present list; 0 if the list is empty, or without a trace. A new record is written if the
+// list has changed since the last record.
 std::uint64_t ensure_handlers_record();
 std::uint32_t handler_count();
 

@@ -102,8 +102,8 @@ std::uint64_t start_run(Slot& self, HandlerPhase phase) {
 }
 
 // The record of the handlers of the current fork. A prepare handler begins a new fork, unless the record of this fork
-// exists already. If the known record has a running handler, it belongs to an outer fork, and that handler has forked:
-// the outer fork's record must stay unchanged.
+// exists already. If a handler is running according to the known record, that handler has forked: the record belongs to
+// the outer fork, and must stay unchanged.
 std::uint64_t run_for(Slot& self, HandlerPhase phase) {
   const auto* const run = find_run(self.handler_run);
   const bool is_current = run != nullptr && run->running == 0 && (phase != HandlerPhase::kPrepare || run->fork == 0);
@@ -166,7 +166,7 @@ AtforkHandler trampoline(std::uint32_t place, HandlerPhase phase) {
 
 void at_fork::Handlers::records(const Fork& fork) {
   auto* const run = find_run(fork.self.handler_run);
-  // If a handler is running, the record belongs to an outer fork whose handler forks.
+  // If a handler is running, that handler has made this fork, and the record belongs to the outer fork.
   if (run != nullptr && run->fork == 0 && run->running == 0) run->fork = fork.record;
 }
 

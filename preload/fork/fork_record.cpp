@@ -12,7 +12,8 @@ namespace forksight {
 
 namespace {
 
-// Not inlined, because its frame is large: before this call, append_fork_record calls functions that need much stack.
+// Not inlined, because its frame is large. If it were inlined, the frame would already exist while append_fork_record
+// calls other functions that need much stack.
 __attribute__((noinline)) std::uint64_t append_threads(const Fork& fork, std::uint64_t stack, std::uint64_t handlers) {
   const Slot* const self = &fork.self;
   const std::uint64_t ordinal = next_fork_ordinal();

@@ -6,7 +6,8 @@ namespace forksight {
 
 // Writes the kFork record: where fork was called, all threads, and what the participants have prepared.
 void append_fork_record(Fork& fork);
-// The fork is done and returned `child` and `error`. Writes nothing if the fork has no record.
+// Writes the kForked record, which has the result of the fork. `child`: the return value of the fork. `error`: its
+// errno. Writes nothing if the fork has no kFork record.
 void append_forked(const Fork& fork, long child, int error);
 
 }  // namespace forksight

@@ -34,8 +34,8 @@ Fork fork_of(Slot& self, ForkKind kind, std::uint32_t flags) { return {self, kin
 // The fork that the calling thread is in, as noted by its hook or by the shim's prepare handler.
 Fork current_fork(Slot& self) { return fork_of(self, self.fork_kind, 0); }
 
-// Calls functions of OpenMP runtimes, MPI and the CUDA driver, which may change errno. So do on_prepare() and
-// end_fork_call(). All three restore errno.
+// Notes where fork() was called, and takes the step kEnters. This calls functions of OpenMP runtimes, MPI and the CUDA
+// driver, which may change errno. on_prepare() and end_fork_call() call such functions, too. All three restore errno.
 void enter_fork(Slot& self, const Site& site) {
   const KeptErrno kept;
   try_filter(TryBy::kClone);
@@ -55,8 +55,8 @@ void prepare_and_record(Fork& fork) {
   take_step<kRecords>(fork);
 }
 
-// fork-child-safe: only system calls and the shim's own memory. If the forking thread has no slot, there is nothing to
-// record about its fork.
+// Takes the steps of the child, from kReads to kStarts. fork-child-safe: it uses only system calls and the shim's own
+// memory. If the forking thread has no slot, nothing is recorded about its fork.
 void start_child() {
   begin_next_epoch();
   Slot* const self = t_slot;
@@ -161,7 +161,7 @@ void prepare_bypass(Slot* self, const Site& site, std::uint32_t flags) {
   try_filter(TryBy::kClone);
   self->fork_entry_ns = now_ns();
   self->fork_kind = ForkKind::kBypassed;
-  const Site outer = self->fork_site;  // of a fork() that this thread is inside of
+  const Site outer = self->fork_site;  // of an outer fork() that this thread is inside of
   self->fork_site = site;
   Fork fork = fork_of(*self, ForkKind::kBypassed, flags);
   prepare_and_record(fork);
@@ -203,8 +203,8 @@ FORKSIGHT_EXPORT(int, forkpty, int* terminal, char* name, const termios* setting
   return child;
 }
 
-// pthread_atfork calls this function. initialise() registers the shim's own handlers first. Instead of all other
-// handlers, their trampolines are registered (atfork_list.hpp).
+// pthread_atfork calls this function. initialise() registers the shim's own handlers first. For each other handler, a
+// trampoline is registered instead (atfork_list.hpp).
 FORKSIGHT_EXPORT(int, __register_atfork, void (*prepare)(), void (*parent)(), void (*child)(), void* library) {
   initialise();
   using Register = int (*)(void (*)(), void (*)(), void (*)(), void*);

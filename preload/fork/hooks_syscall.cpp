@@ -2,8 +2,8 @@
 // locks that programs implement themselves call it to sleep in a futex.
 //   Only a futex wait, a plain fork, the end of the calling thread and a new seccomp filter are handled here. All other
 //   calls are passed on by a jump, with all registers and the stack unchanged: a clone that shares its memory, or a
-//   vfork, must return to the caller's own frame, on the stack that the caller named. The calls that are handled can be
-//   made by an ordinary function: a forked child returns in a copy of the stack. So for all other numbers the hook is a
+//   vfork, must return to the caller's own frame, on the stack that the caller named. An ordinary function can make the
+//   calls that are handled, because a forked child returns on a copy of the stack. For all other numbers the hook is a
 //   few comparisons and a jump, in assembly.
 #include <errno.h>
 #include <linux/futex.h>

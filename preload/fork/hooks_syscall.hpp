@@ -2,7 +2,7 @@
 
 namespace forksight {
 
-// Called by the initialiser with the definition of syscall() that follows the shim's one in the loader's global scope.
+// Called by the initialiser. `function`: the definition of syscall() that comes after the shim's in the global scope.
 void set_next_syscall(void* function);
 
 }  // namespace forksight

@@ -15,7 +15,7 @@ extern std::uint32_t g_fork_depth;
 // async-signal-safe, fork-child-safe.
 class BusyFlag {
  public:
-  // False: another thread of this process has the flag, or the calling thread has it already.
+  // Takes the flag. False: another thread of this process has the flag, or the calling thread has it already.
   bool take() {
     const std::uint32_t mine = g_fork_depth + 1;
     std::uint32_t taken_in = taken_in_.load(std::memory_order_relaxed);

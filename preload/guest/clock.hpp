@@ -10,7 +10,7 @@
 
 namespace forksight {
 
-// libc's own definition, which asks the vdso; null until the initialiser has found it.
+// libc's own clock_gettime(), which asks the vdso; null until the initialiser has found it.
 using ReadClock = int (*)(clockid_t clock, timespec* now);
 extern ReadClock g_read_clock;
 // False in a process that may not read the time stamp counter (seccomp's strict mode, PR_SET_TSC): reading it, as the

@@ -20,7 +20,8 @@ const char* find_variable(char** environment, const char* name) {
   return nullptr;
 }
 
-// -1 unless the whole text is a number that fits.
+// Returns the number that the text consists of. -1: the text is null or empty, has a character that is not a digit, or
+// the number is too large.
 std::int32_t decode_count(const char* text) {
   std::int64_t value = 0;
   if (text == nullptr || *text == '\0') return -1;
@@ -36,7 +37,7 @@ std::int32_t decode_count(const char* text) {
 constexpr std::int32_t kFirstRealTime = 34;
 constexpr std::int32_t kLastRealTime = 64;
 
-// Valgrind puts its own libraries into LD_PRELOAD.
+// True if `text`, the value of LD_PRELOAD, names a library of Valgrind. Valgrind adds its libraries to LD_PRELOAD.
 bool names_valgrind(const char* text) {
   constexpr char kName[] = "vgpreload_";
   for (; text != nullptr && *text != '\0'; ++text) {

@@ -9,7 +9,7 @@ namespace forksight {
 struct Config {
   trace::OmpPolicy omp = trace::OmpPolicy::kObserve;
   trace::OrphanPolicy on_orphan = trace::OrphanPolicy::kReport;
-  trace::CureSet cures;  // agrees with `omp` and `on_orphan`
+  trace::CureSet cures;  // consistent with `omp` and `on_orphan`
   char out[1024] = {};   // absolute path of the trace folder; "" for none
   std::int32_t rank = -1;
   std::int32_t world_size = -1;

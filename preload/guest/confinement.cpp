@@ -59,8 +59,8 @@ void settle(Confinement confinement) {
   g_confinement = confinement;
 }
 
-// How a child avoids that the kernel writes a core of it when the filter kills it. The filter may kill for the call
-// that does so, too. Then the next child uses the next way.
+// The ways in which a child keeps the kernel from writing its core when the filter kills it. The filter may kill even
+// for the system call that such a way needs. Then the next child uses the next way.
 enum Shield : std::uint32_t {
   kByLimit,  // with a limit of 1 byte, the kernel neither writes a core file nor starts a program that handles cores
   kByFlag,   // the memory of the child must not be dumped
@@ -70,9 +70,9 @@ enum Shield : std::uint32_t {
 // The results of a child that tries calls, in memory that it shares with the shim.
 struct Tried {
   std::atomic<std::uint32_t> shield;       // the way that the child uses
-  std::atomic<std::uint32_t> is_shielded;  // 1: the child has got past that call
-  std::atomic<std::uint32_t> begun;        // calls that were begun
-  std::atomic<std::uint32_t> ended;        // calls that returned
+  std::atomic<std::uint32_t> is_shielded;  // 1: the child has survived the call of that way
+  std::atomic<std::uint32_t> begun;        // how many calls were begun
+  std::atomic<std::uint32_t> ended;        // how many calls have a known result
 };
 
 void raise_shield(std::uint32_t shield) {
@@ -81,7 +81,7 @@ void raise_shield(std::uint32_t shield) {
   if (shield == kByFlag) sys::raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
-// A call that does nothing: no descriptor, address or process has the number -1.
+// Makes the call with arguments for which it does nothing: no descriptor, address or process has the number -1.
 void try_call(long number) {
   // The shim only reads limits. A filter may kill for a new limit and permit this.
   if (number == SYS_prlimit64) {
@@ -91,7 +91,8 @@ void try_call(long number) {
   sys::raw_call(number, -1, -1, -1, -1, -1, -1);
 }
 
-// Runs in the child. Does not try again a call for which a filter kills.
+// Makes the calls one after the other, and ends the child. Does not make again a call for which the filter has killed
+// an earlier child.
 void try_calls(Tried& tried) {
   raise_shield(tried.shield.load());
   tried.is_shielded.store(1);
@@ -103,8 +104,8 @@ void try_calls(Tried& tried) {
   for (;;) sys::raw_call(SYS_exit_group, 0);
 }
 
-// The caller continues when the child has ended. The program does not notice the child: its end sends no signal, and
-// wait() without __WALL or __WCLONE does not return it.
+// Makes a child with a copy of the memory. Returns 0 in the child. The caller continues when the child has ended. The
+// program does not notice the child: its end sends no signal, and wait() without __WALL or __WCLONE does not return it.
 long make_child(TryBy by) {
   if (by == TryBy::kClone) return sys::raw_call(SYS_clone, CLONE_VFORK);
   clone_args arguments{};
@@ -134,7 +135,8 @@ bool may_wait(const Tried& tried) { return tried.ended.load() >= 1 && !g_refused
 
 void wait_for(long child) { sys::raw_call(SYS_wait4, child, 0, __WALL, 0); }
 
-// False: no child can be made.
+// Tries all calls in children, and adds each call for which the filter kills to g_refused. False: no child could be
+// made.
 bool try_all(TryBy by, Tried& tried) {
   long unreaped[kNoShield] = {};  // children that have ended before wait4() was tried
   std::uint32_t unreaped_count = 0;
@@ -148,7 +150,7 @@ bool try_all(TryBy by, Tried& tried) {
     if (may_wait(tried)) wait_for(child);
     if (tried.is_shielded.load() == 0) {
       const std::uint32_t shield = tried.shield.load();
-      if (shield >= kNoShield) break;  // something else than the filter has killed the child
+      if (shield >= kNoShield) break;  // something other than the filter has killed the child
       if (!may_wait(tried)) unreaped[unreaped_count++] = child;
       tried.shield.store(shield + 1);
       continue;

@@ -58,7 +58,7 @@ inline void try_filter(TryBy by) {
 
 // Stores this process's id. Called before a filter is installed, because the filter may forbid getpid().
 void note_pid();
-// A filter was installed: these calls must not be made any more.
+// Called when a filter was installed: these calls must not be made any more.
 void confine(const CallSet& refused);
 // How many of the shim's calls must not be made.
 std::uint32_t count_refused();

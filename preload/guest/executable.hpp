@@ -7,8 +7,8 @@
 namespace forksight {
 
 // Writes the path of the program, at most `room` bytes and no NUL; returns the length. It reads /proc/thread-self,
-// because /proc/self/exe names no file after the first thread has ended. If a filter forbids this, it uses the path
-// that was given to execve(), if that is absolute. fork-child-safe.
+// because /proc/self/exe names no file after the first thread has ended. If that call fails, for example because a
+// filter forbids it, the result is the path that was given to execve(), if that path is absolute. fork-child-safe.
 inline std::size_t read_executable_path(char* to, std::size_t room) {
   const long got =
       sys::call(SYS_readlinkat, AT_FDCWD, sys::word("/proc/thread-self/exe"), sys::word(to), static_cast<long>(room));

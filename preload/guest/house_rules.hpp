@@ -1,4 +1,5 @@
-// House rules of the shim, enforced by the compiler. Include it last, in every source file of preload/.
+// House rules of the shim, enforced by the compiler. Include it last, in every source file of preload/ except
+// guest/text.cpp.
 //   The shim runs inside of other people's processes, in fork handlers and in forked children. It may not allocate,
 //   print, take libc's locks, or call anything that does. Names that are poisoned here do not compile.
 #pragma once

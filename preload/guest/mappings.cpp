@@ -16,7 +16,7 @@ class MapsParser {
  public:
   explicit MapsParser(std::uint64_t address) : address_(address) {}
 
-  // True once the line of the address has been read up to its permissions.
+  // True when the parser has reached the permissions in the line whose range contains the address.
   bool feed(char letter) {
     if (letter == '\n') {
       start_ = end_ = 0;

@@ -11,10 +11,10 @@ namespace forksight {
 
 inline constexpr std::size_t kLineBytes = 96;  // the rest of longer lines is dropped
 
-// "/proc/self/fdinfo/7", "/proc/4240/io".
+// A path such as "/proc/self/fdinfo/7" or "/proc/4240/io".
 class ProcPath {
  public:
-  // 0: this process
+  // `pid` 0: this process
   ProcPath(std::int32_t pid, const char* what, std::int32_t number = -1) {
     add("/proc/");
     pid == 0 ? add("self") : add(pid);

@@ -22,8 +22,8 @@ struct Frame {
   Site site() const { return {address[1], reinterpret_cast<std::uint64_t>(address + 2), address[0]}; }
 };
 
-// Use it after a call that was given the frame. Without a later use of the frame, the compiler could replace the call
-// by a jump, and the called function would overwrite the frame.
+// Call this after a call that gets the frame as an argument. Without a later use of the frame, the compiler could
+// replace that call by a jump, and the called function would overwrite the frame.
 inline void keep(Frame frame) { asm volatile("" ::"r"(frame.address) : "memory"); }
 
 }  // namespace forksight

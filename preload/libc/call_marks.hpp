@@ -39,11 +39,11 @@ std::uint64_t locks_of(LibcCall call);
 // The kLibcCall record of this function, written now if needed.
 std::uint64_t ensure_call_record(LibcCall call);
 
-// A libc call that was in flight at a fork, whose locks the child may have lost.
+// A libc call that was in flight at a fork. In the child, its locks may stay locked for ever.
 struct LostCall {
   std::uint64_t record;  // ref of the kInFlight; 0: free
   std::uint64_t fork;
-  std::uint64_t locks;    // locks that may still be lost
+  std::uint64_t locks;    // the locks of the call that may still be locked
   std::uint32_t touches;  // touches written so far
   // 1 + the index of the mark, if the forking thread itself made the call; 0: another thread made it
   std::uint32_t own_index;

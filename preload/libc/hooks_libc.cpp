@@ -34,7 +34,7 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] _Unwind_Reason_Code forksigh
 
 namespace {
 
-// True in a process that has, or had, a second thread.
+// True from the process's second thread on, or from its first use of CUDA, MPI or UCX on.
 inline bool calls_are_marked() { return g_had_threads.load(std::memory_order_relaxed); }
 
 template <class Call>
@@ -52,7 +52,8 @@ __attribute__((always_inline)) inline auto guard_call(LibcCall call, Frame frame
 
 }  // namespace
 
-// Calls `real`. For random() and rand() it notes the result, and for the functions that seed them it notes this.
+// Calls `real`. For random() and rand() it notes the result. For the functions that seed them it notes that they were
+// seeded.
 template <LibcCall call, class Real>
 __attribute__((always_inline)) inline auto note_random(Frame frame, Real real) {
   constexpr bool is_seed =

@@ -13,7 +13,7 @@ using trace::Generator;
 
 namespace {
 
-constexpr double kHighBits = 2147483648.0;  // 2^31: gives the same high 31 of the 48 bits as lrand48()
+constexpr double kHighBits = 2147483648.0;  // 2^31: a product with it has the 31 bits that lrand48() returns
 
 }  // namespace
 

@@ -43,7 +43,7 @@ constinit std::uint64_t g_call_records[kCallCount] = {};
 constinit LostCall g_lost[kMaxLost] = {};
 constinit std::uint32_t g_lost_count = 0;
 constinit bool g_lost_own = false;
-// The union of the locks of g_lost, which each call checks.
+// The union of the locks of all entries in g_lost. Each marked call looks at it.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_lost_locks = 0;
 
 void sum_up() {
@@ -91,7 +91,8 @@ std::uint64_t touch_call(LibcCall call, const Site& site) {
   return append(trace::RecordType::kTouch, touch, Importance::kFinding);
 }
 
-// Called when a call has returned that always takes these locks: so no lost thread holds them.
+// Forgets that lost threads may hold these locks. Called when a call that always takes these locks has returned: then
+// no lost thread holds them.
 void disprove(std::uint64_t locks) {
   for (std::uint32_t i = 0; i < g_lost_count; ++i) {
     if (!g_lost[i].cured) g_lost[i].locks &= ~locks;
@@ -100,8 +101,8 @@ void disprove(std::uint64_t locks) {
 }
 
 // Called in a child when the forking thread returns from a libc function inside of which it had forked. The function
-// has released its locks. Only the mutex of the loader stays locked: it is recursive, and records the thread id that
-// its owner had in the parent.
+// has released its locks, so they no longer count as lost. Only the mutex of the loader stays locked: it is recursive,
+// and records the thread id that its owner had in the parent.
 void forget_own(std::uint32_t index) {
   for (std::uint32_t i = 0; i < g_lost_count; ++i) {
     if (g_lost[i].own_index == index + 1) g_lost[i].locks &= kLoader;

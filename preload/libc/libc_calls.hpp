@@ -2,8 +2,9 @@
 // a mark of the call. So a forked child knows which of these locks other threads may have held. The mark contains the
 // place of the call, as an entry of the held array does.
 //   The hook removes the mark when the function returns. When an exception or a cancellation passes through the hook,
-//   its personality routine removes it. After a longjmp the mark stays, and so does the lock in libc. The mark is then
-//   removed at the thread's next such call from the same frame or a frame further out.
+//   the hook's personality routine removes the mark. After a longjmp out of the function, the mark stays, and the lock
+//   in libc stays locked. That mark is removed at the thread's next marked call from the same frame or a frame further
+//   out.
 #pragma once
 
 #include <cstdint>

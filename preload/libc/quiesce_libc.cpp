@@ -31,7 +31,7 @@ constexpr std::uint64_t kLongestPauseNs = 1'000'000;
 constexpr std::uint32_t kMaxWaited = 16;
 constexpr std::size_t kStackBytes = 16U << 10U;
 
-// The number of forks that hold the gate. Threads at the gate sleep on this word.
+// The number of forks that keep the gate closed. Threads at the gate sleep on this word.
 constinit std::atomic<std::uint32_t> g_gate{0};
 constinit bool g_has_membarrier = false;
 
@@ -41,7 +41,7 @@ struct Waited {
   std::uint32_t serial;
   LibcCall call;
   std::uint64_t stack;   // ref to kStack
-  std::uint64_t record;  // ref to kInFlight, 0: it did not end
+  std::uint64_t record;  // ref to kInFlight; 0: the call did not end
 };
 constinit Waited g_waited[kMaxWaited] = {};
 constinit std::uint32_t g_waited_count = 0;
@@ -133,7 +133,8 @@ void wait_at_gate(Slot& slot, LibcCall call, Frame frame) {
   }
 }
 
-// The last step of the shim before the fork.
+// Closes the gate, and waits until no other thread is inside of such a call. This is the last step of the shim before
+// the fork.
 void at_fork::LibcCalls::records(const Fork& fork) {
   Slot* const forking = &fork.self;
   if (!cures(trace::Cure::kQuiesceLibc)) return;

@@ -1,6 +1,6 @@
-// Random numbers that forked children draw from libc's generators. They inherit the state of the generators from the
-// parent. The first number of each child is recorded: if two children of one process drew the same first number, their
-// later numbers are the same, too.
+// Random numbers that forked children draw from libc's generators. Children inherit the state of the generators from
+// the parent. The first number of each child is recorded: if two children of one process drew the same first number,
+// their later numbers are the same, too.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace forksight {
 
-// Of one generator. kUsed: this process has drawn a number or seeded it. kInherited: only an ancestor has.
+// The state of one generator. kUsed: this process has drawn a number from it or has seeded it. kInherited: only an
+// ancestor has done so.
 enum class DrawState : std::uint8_t { kUnused, kUsed, kInherited };
 inline constexpr std::uint32_t kGenerators = 2;
 extern DrawState g_draw_states[kGenerators];
@@ -22,7 +23,8 @@ inline DrawState& draw_state(trace::Generator generator) {
 
 void note_draw_slow(trace::Generator generator, std::uint64_t value, const Site& site);
 
-// `value`: 31 bits of the generator's state. Costs a load and a branch, except for the first number of a process.
+// Records the first number that a child draws from a generator whose state it inherited. `value`: 31 bits of the
+// generator's state. Costs a load and a branch, except for the first number of a process.
 inline void note_random_number(trace::Generator generator, std::uint64_t value, Frame frame) {
   if (FORKSIGHT_LIKELY(draw_state(generator) == DrawState::kUsed)) return;
   note_draw_slow(generator, value, frame.site());

@@ -1,4 +1,4 @@
-// The standard streams' locks, in a child whose fork did not reset them.
+// Records the locks of standard streams that stay locked in a child, because the fork did not reset them.
 #pragma once
 
 #include <cstdint>

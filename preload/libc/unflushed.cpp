@@ -36,7 +36,7 @@ struct File {
   std::uint64_t inode;
 };
 
-// kNew: recorded at the fork that is in progress. kReported: it was recorded what became of the bytes.
+// kNew: recorded at the fork that is in progress. kReported: a record says what became of the bytes.
 enum class Stage : std::uint32_t { kFree, kNew, kWatched, kReported };
 
 struct Kept {
@@ -54,7 +54,7 @@ struct Kept {
 // The process that the table belongs to. A child whose fork was not seen inherits the table, but its entries are not
 // valid there.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_owner = 0;
-FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_made = 0;      // this process, if a recorded fork made it
+FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_made = 0;      // pid of this process if a recorded fork made it
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_made_by = 0;  // ref of the fork that made the process g_made
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_is_recorded = false;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_recorded_fork = 0;
@@ -69,7 +69,8 @@ std::uint64_t pending_bytes(const FILE& file) {
                                                   : 0;
 }
 
-// False for a descriptor that is closed, and for /dev/null, whose output nobody reads.
+// Sets `out` to the file that the descriptor refers to. False for a descriptor that is closed, and for /dev/null, whose
+// output nobody reads.
 __attribute__((noinline)) bool find_file(int fd, File& out) {
   struct stat status {};
   if (sys::call(SYS_fstat, fd, sys::word(&status)) != 0) return false;
@@ -208,8 +209,8 @@ __attribute__((noinline)) const FILE* enter_stream(const FILE* stream, std::uint
 
 }  // namespace
 
-// Only the first forks of a process are recorded, because a server may fork for ever. This is called only in a process
-// with one thread, so no other thread changes the streams meanwhile.
+// True if a stream has unwritten bytes. Only the first forks of a process are recorded, because a server may fork for
+// ever. This function is called only in a process with one thread, so no other thread changes the streams meanwhile.
 bool at_fork::Unflushed::tells() {
   if (g_recorded_forks >= kMaxRecordedForks) return false;
   const FILE* at = first_stream();

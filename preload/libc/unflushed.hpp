@@ -1,6 +1,6 @@
-// Output that stdio streams have not written at a fork. Parent and child then both have the bytes, and each of them
-// that flushes its stream writes them. The shim records the streams that had such bytes, and which processes wrote the
-// bytes.
+// Records output that stdio streams had not yet written at a fork. Parent and child then both have the bytes. Each
+// process that flushes the stream writes them, so the output may contain them several times. The shim records which
+// streams had such bytes, and which processes wrote them.
 //   The shim reads libc's list of streams, and the FILEs themselves, without a lock of stdio. In a process with one
 //   thread they cannot change meanwhile. In a process with more threads, the prepare step lets the kernel copy them.
 //   This cannot fault, but may give wrong values. In the child, the list is complete and no other thread runs. So the
@@ -28,7 +28,8 @@ struct FlushMarks {
 };
 FlushMarks find_unflushed(const _IO_FILE* stream);
 void note_flushes(const FlushMarks& marks, trace::FlushKind kind, const Site& site);
-// Called when the program is about to discard the bytes (__fpurge).
+// Called when the program is about to discard the bytes of a stream (__fpurge). Bytes from a fork that are still in the
+// stream are forgotten. If they are no longer there, records that they were written.
 void note_purge(const _IO_FILE* stream, const Site& site);
 
 namespace at_fork {

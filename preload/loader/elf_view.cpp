@@ -31,7 +31,7 @@ std::uint32_t sysv_hash(const char* name) {
 
 constexpr ElfW(Half) kHiddenVersion = 0x8000;
 constexpr std::uint32_t kMaxDynamic = 512;      // entries; real objects have about 30
-constexpr std::uint32_t kMaxChain = 1U << 16U;  // links followed in a hash chain of an object that may be garbage
+constexpr std::uint32_t kMaxChain = 1U << 16U;  // the most links to follow in a hash chain, which may be garbage
 
 }  // namespace
 

@@ -20,8 +20,8 @@ enum class Trust { kNone, kStaysLoaded };
 
 // An object may define one name several times, with different symbol versions. This says which definition to find.
 enum class Versions {
-  kDefault,  // without a version or with the default version; the loader binds references without a version to these
-  kNone,     // without a version; the loader binds references to a version of another library to these, too
+  kDefault,  // one without a version, or the default version: the loader binds a reference without a version to it
+  kNone,     // one without a version: the loader may bind a reference to another library's version to it, too
   kAny,
 };
 

@@ -5,8 +5,8 @@
 
 namespace forksight {
 
-// The thread that works on the table calls these four functions.
-// `module` is complete, and is being added to the table of modules.
+// The thread that works on the table of modules calls the next four functions. `module` is complete, and is being added
+// to the table of modules.
 void library_added(Module& module);
 // The module is about to be removed from the table.
 void library_removed(Module& module);

@@ -17,8 +17,8 @@ namespace forksight {
 
 namespace {
 
-// The hash is that of FNV-1a, but takes a word at a time. A product changes the high bits most, so add() mixes them
-// into the low bits by a shift.
+// The hash is that of FNV-1a, but takes a word at a time. A multiplication changes the high bits most, so add() mixes
+// these into the low bits by a shift.
 constexpr std::uint64_t kPrime = 0x100000001b3;
 
 std::uint64_t add(std::uint64_t hash, std::uint64_t word) {
@@ -73,8 +73,8 @@ bool copy(std::uint64_t from, void* to, std::size_t bytes, bool stays) {
   return true;
 }
 
-// The mapped range of an object's segments. `is_it`: the program headers name the dynamic section that the loader's
-// list gives for the object. If not, these are not its program headers.
+// The mapped range of an object's segments. `is_it`: true if the program headers name the dynamic section that the
+// loader's list gives for the object. If false, these are not the program headers of that object.
 struct Range {
   std::uint64_t start;
   std::uint64_t end;
@@ -101,8 +101,8 @@ __attribute__((noinline)) Range read_range(std::uint64_t headers, std::uint32_t 
 }
 
 // The ELF header of a library is expected at its bias, because libraries are linked at address 0; the contents of the
-// header show whether that is right. For the program, the kernel says where the program headers are. All zero: the
-// header is not there, or the object was unloaded.
+// header show whether that is right. For the program, the kernel says where the program headers are. The result is all
+// zero if the header is not there, or if the object was unloaded.
 LoadedObject read_object(const link_map* map, std::uint64_t bias, const ElfW(Dyn) * dynamic, bool stays) {
   constexpr std::uint64_t kPageBytes = 4096;
   if (dynamic == nullptr) return {};
@@ -124,8 +124,9 @@ LoadedObject object_with(const LoadedObject& object, std::uint64_t address) {
   return address >= object.start && address < object.end ? object : LoadedObject{};
 }
 
-// For an object that was opened after the start. The memory of its list node may still exist although the node is not
-// in the list any more. Then its former neighbour does not point to it.
+// Reads the object with this list node, which was opened after the start. The result is all zero if the object does not
+// contain `address`, or if the node is not in the list any more. The memory of such a node may still exist, but its
+// former neighbour does not point to it. `next`: the next node of the list.
 __attribute__((noinline)) LoadedObject read_opened(const link_map* map, std::uint64_t address, const link_map*& next) {
   link_map node;
   link_map* back = nullptr;

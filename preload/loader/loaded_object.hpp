@@ -24,8 +24,8 @@ LoadedObject find_object(std::uint64_t address);
 std::uint64_t find_elf_header(std::uint64_t bias, const ElfW(Dyn) * dynamic, bool stays);
 
 // A number that distinguishes the object from another one that is loaded later at the same place, even with the same
-// link map: a hash of its path, its address, and its ELF header, which differs between builds. 0: no object. Only for
-// an object that is in use, and therefore cannot be unloaded during the call.
+// link map. It is a hash of the object's path, its address, and its ELF header, which differs between builds. 0: no
+// object. Only for an object that is in use, and therefore cannot be unloaded during the call.
 std::uint64_t identify(const LoadedObject& object);
 
 // True for the shim's own functions and variables.

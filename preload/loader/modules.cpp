@@ -27,8 +27,8 @@ constinit std::uint32_t g_count = 0;
 constinit const link_map* g_last_at_startup = nullptr;
 constinit std::atomic<std::int32_t> g_busy{0};  // tid of the thread that works on the table; 0: none
 
-// True while the working thread reads an object of the start-up, which stays loaded. It is read without a system call,
-// which a filter could refuse.
+// True while the working thread reads an object that was loaded at start-up. Such an object stays loaded, so it is read
+// directly, without a system call that a filter could refuse.
 constinit bool g_reads_permanent = false;
 
 bool copy(std::uint64_t from, void* to, std::size_t bytes) {
@@ -80,7 +80,9 @@ std::uint64_t find_header(const Module& module) {
   return find_elf_header(module.bias, module.dynamic, g_reads_permanent);
 }
 
-// Not inlined, so that its stack frame is free again before other functions are called.
+// Fills in what the program headers say about the module. False: they cannot be read, or the object has no segments.
+// `is_main`: the object is the program. Not inlined, so that this stack frame is free again before other functions are
+// called.
 __attribute__((noinline)) bool read_layout(Module& module, bool is_main) {
   std::uint64_t phdrs = getauxval(AT_PHDR);
   std::uint64_t count = getauxval(AT_PHNUM);
@@ -100,7 +102,8 @@ __attribute__((noinline)) bool read_layout(Module& module, bool is_main) {
   return module.end > module.start;
 }
 
-// Waits up to 5 ms until no other thread works on the table. False: another thread still does, or this thread itself.
+// Waits up to 5 ms until no other thread works on the table. False: another thread still works on it, or this thread
+// itself was interrupted while it did.
 bool take() {
   const std::int32_t self = sys::gettid();
   const std::uint64_t deadline = now_ns() + 5'000'000;

@@ -17,7 +17,7 @@ struct Module {
   const link_map* map;
   std::uint64_t bias;
   const ElfW(Dyn) * dynamic;
-  std::uint64_t name;   // address of the loader's name string, which is part of the identity
+  std::uint64_t name;   // address of the loader's name string, which is part of the module's identity
   std::uint64_t start;  // mapped range; 0, 0: unloaded before it could be read
   std::uint64_t end;
   std::uint64_t code;  // its executable part
@@ -45,8 +45,8 @@ std::uint32_t module_count();
 Module& module_at(std::uint32_t index);
 Module* find_module(std::uint64_t address);
 
-// Called in a forked child. A thread of the parent that worked on the table at the fork does not exist here. The table
-// is complete up to its count, and the next refresh continues from there.
+// Called in a forked child, so that threads of the child can work on the table. A thread of the parent that worked on
+// it at the fork does not exist here. The table is complete up to its count, and the next refresh continues from there.
 void release_modules_in_child();
 
 }  // namespace forksight

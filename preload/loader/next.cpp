@@ -33,7 +33,8 @@ const link_map* first_after_shim() {
   return self == nullptr ? nullptr : self->l_next;
 }
 
-// lock decl (%rdi); jne +0xb; xor %eax, %eax; ret; 8 bytes of padding; pause; cmpl $0, (%rdi); jg -0x17; jmp -0xb
+// True if the function consists of these instructions: lock decl (%rdi); jne +0xb; xor %eax, %eax; ret; 8 bytes of
+// padding; pause; cmpl $0, (%rdi); jg -0x17; jmp -0x9
 bool is_glibcs_spin_lock(const void* function) {
   constexpr unsigned char kFirst[] = {0xf0, 0xff, 0x0f, 0x75, 0x0b, 0x31, 0xc0, 0xc3};
   constexpr unsigned char kLoop[] = {0xf3, 0x90, 0x83, 0x3f, 0x00, 0x7f, 0xe9, 0xeb, 0xf7};
@@ -57,11 +58,13 @@ bool is_part_of_libc(const ElfView& view) {
   return false;
 }
 
-// Which definition in this object a reference to one of the owner's versions is bound to.
+// Says to which definitions of an object the loader binds a reference to a version of the owner's library. In that
+// library it is the default version, and in any other object only a definition without a version. `is_owner`: the
+// object is the owner's library.
 Versions versions_in(bool is_owner) { return is_owner ? Versions::kDefault : Versions::kNone; }
 
-// Searches the parts of libc that were loaded after the start. Such a list node, and what the node points to, may
-// disappear meanwhile.
+// Searches the parts of libc that were loaded after the start, and returns the function's address; 0 if it is not
+// found. Such a part may be unloaded meanwhile. Then its list node, and what the node points to, disappear.
 __attribute__((noinline)) std::uint64_t find_opened(const char* name, Versions versions, bool& stays) {
   const link_map* at = last_at_startup() == nullptr ? nullptr : last_at_startup()->l_next;
   while (at != nullptr) {
@@ -95,7 +98,8 @@ const char* find_single_threaded() {
 constexpr const char kPush[] = "_pthread_cleanup_push";
 constexpr const char kPop[] = "_pthread_cleanup_pop";
 
-// All versions of such a name are the same function.
+// Sets g_cleanup if the object has both functions. Each of the two names has several versions, but all versions of a
+// name are the same function.
 void find_cleanup_in(const ElfView& view) {
   const std::uint64_t push = view.find_function(kPush, Versions::kAny);
   if (push == 0) return;
@@ -188,10 +192,10 @@ bool has_earlier_shim() {
 }
 
 bool resolve_next() {
-  // The shim's constructor, or a hook that an earlier constructor calls, runs this. The loader has then built the list
-  // of start-up objects in the order of the global scope. There is normally no second thread that could change the
-  // list: the hook that makes the first thread initialises the shim beforehand. The search ends at libc. If libc
-  // consists of several libraries (before glibc 2.34), the search continues to the end of the list.
+  // This code runs in the shim's constructor, or in a hook that an earlier constructor calls. The loader has then built
+  // the list of start-up objects in the order of the global scope. There is normally no second thread that could change
+  // the list: the hook of pthread_create() initialises the shim before it makes the thread. The search ends at libc. If
+  // libc consists of several libraries (before glibc 2.34), the search continues to the end of the list.
   const link_map* map = first_after_shim();
   if (map == nullptr) return false;
   const link_map* libc = nullptr;

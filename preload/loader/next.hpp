@@ -31,18 +31,19 @@ extern const char* g_libc_single_threaded __attribute__((visibility("hidden")));
 // followed by a loop.
 extern bool g_spin_is_glibcs __attribute__((visibility("hidden")));
 
-// The function that a reference to libc's version of `name` would be bound to after the shim; 0 if there is none.
-// Before glibc 2.34 libc consists of several libraries, some of which may be opened later: `stays` is false for a
-// function that may be unloaded, whose address must not be kept. Reads the loader's list without its lock: objects that
-// were loaded at start-up stay loaded, and others are copied. async-signal-safe and fork-child-safe.
+// Finds the function to which the loader would bind a reference to libc's version of `name` if its search began after
+// the shim; 0 if there is none. Before glibc 2.34 libc consists of several libraries, and some of these may be opened
+// later. `stays` is false for a function that may be unloaded. The address of such a function must not be kept. Reads
+// the loader's list without its lock: objects that were loaded at start-up stay loaded, and others are copied.
+// async-signal-safe and fork-child-safe.
 std::uint64_t find_next(const char* name, bool& stays);
 inline std::uint64_t find_next(const char* name) {
   bool stays = false;
   return find_next(name, stays);
 }
 
-// The same for a version of the library with the soname `owner`. The search ends at that library. Objects that are
-// loaded later are not searched.
+// The same for a reference to a version of the library with the soname `owner`. The search ends at that library.
+// Objects that are loaded later are not searched.
 std::uint64_t find_next_of(const char* name, const char* owner);
 
 // libc's own definition, even if another library's comes first; 0 if libc has none. Valid after resolve_next().
@@ -75,8 +76,8 @@ inline void initialise() {
 #define FORKSIGHT_RESOLVED(name) (reinterpret_cast<decltype(&::name)>(::forksight::g_next.name))
 
 // Finds a real function that is not known yet: the hook runs before the shim is started, or the function is in a thread
-// library that was opened later (before glibc 2.34). Traps if there is none, which cannot be: the caller of the hook
-// was linked with it.
+// library that was opened later (before glibc 2.34). Traps if there is none. This cannot happen, because the caller of
+// the hook was linked with the function.
 void* find_late(void*& function);
 
 inline void* next_of(void*& function) {
@@ -85,8 +86,8 @@ inline void* next_of(void*& function) {
 }
 
 // Functions of libc that have no prototype in its headers (nptl/cleanup_compat.c). The pushed routine runs when
-// cancellation or pthread_exit unwinds the frame that contains the buffer: after the clean-up of the functions that
-// this frame called, and before the clean-up of its callers.
+// cancellation or pthread_exit unwinds the frame that contains the buffer. It runs after the clean-up of the functions
+// that this frame called, and before the clean-up of its callers.
 struct Cleanup {
   void (*push)(_pthread_cleanup_buffer* buffer, void (*routine)(void*), void* argument);
   void (*pop)(_pthread_cleanup_buffer* buffer, int execute);
@@ -95,7 +96,7 @@ extern Cleanup g_cleanup __attribute__((visibility("hidden")));
 // Looks the two functions up again. False: there is no thread library, so no thread can be cancelled either.
 bool find_cleanup();
 
-// False if nothing was pushed; then nothing may be popped.
+// Pushes the clean-up routine. False: there is no thread library, so nothing was pushed, and nothing may be popped.
 inline bool push_cleanup(_pthread_cleanup_buffer& buffer, void (*routine)(void*), void* argument) {
   if (__builtin_expect(g_cleanup.push == nullptr, 0) && !find_cleanup()) return false;
   g_cleanup.push(&buffer, routine, argument);

@@ -18,8 +18,8 @@ ElfView view_of(const Module& module) {
   return {module.bias, module.dynamic, module.is_permanent ? Trust::kStaysLoaded : Trust::kNone};
 }
 
-// DT_NEEDED names a library without a soname by its file name. The path is compared in pieces, because paths are long
-// and stacks may be small.
+// True if the last part of the module's path is `name`. DT_NEEDED names a library without a soname by its file name.
+// The path is compared in pieces, because paths are long and stacks may be small.
 bool has_file_name(const Module& module, const char* name) {
   char piece[64];
   const char* rest = nullptr;  // the part of `name` that must follow; null: no match since the last slash

@@ -15,8 +15,8 @@ struct WatchedFunction {
   std::atomic<std::uint64_t> object;   // identify() of the object that contains it
 };
 
-// The index of the wrapper that stands for `function` from now on; kWrappers: all wrappers stand for other functions.
-// Lock-free.
+// The index of the wrapper that stands for `function` from now on; kWrappers: all wrappers stand for other functions,
+// or no loaded object contains the function. Lock-free.
 template <std::uint32_t kWrappers>
 std::uint32_t claim_wrapper(WatchedFunction (&row)[kWrappers], std::uint64_t function) {
   const std::uint64_t object = identify(find_object(function));

@@ -8,7 +8,8 @@ namespace {
 
 using trace::SyncOperation;
 
-// Closes the group G1, and makes G2 the new G1. False: G1 still has waiters. The operation would wait until they leave.
+// glibc has two groups of waiters: signals go to G1, and new waiters join G2. This function closes G1, and makes G2 the
+// new G1. False: G1 still has waiters, so the operation would wait until they leave.
 bool switch_groups(abi::Condition& at, std::uint32_t in_g2) {
   const std::uint32_t g1 = at.g1();
   if (at.references[g1] >> 1U != 0) return false;

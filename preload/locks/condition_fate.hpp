@@ -15,8 +15,9 @@ enum class Fate {
   kStolen,  // the signal goes to a lost waiter although a real one waits
 };
 
-// Changes `at` as the operation would. `lost_position`: waiters up to this position are lost. `real`: the number of
-// waiters of the child. `outside`: how many of them `at` does not count.
+// Returns what would happen to the operation, and changes `at` as the operation would. `lost_position`: waiters before
+// this position are lost. `real`: the number of waiters that are threads of the child. `outside`: how many of these
+// waiters `at` does not count.
 Fate foresee(abi::Condition& at, trace::SyncOperation operation, std::uint64_t lost_position, std::uint32_t real,
              std::uint32_t outside);
 

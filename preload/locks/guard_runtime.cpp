@@ -31,8 +31,9 @@ enum class State : std::uint8_t { kUnknown, kPresent, kAbsent };
 constinit GuardRuntime g_startup = {};
 constinit std::atomic<State> g_startup_state{State::kUnknown};
 
-// The callers refer to the versions of libstdc++. The loader also binds such a reference to a library that comes before
-// libstdc++ and defines the name without a version. That library may define only some of the names.
+// Finds the functions in the global scope of the start-up objects. The callers refer to the versions of libstdc++. The
+// loader also binds such a reference to a library that comes before libstdc++ and defines the name without a version.
+// That library may define only some of the names.
 GuardRuntime find_at_startup() {
   constexpr const char kOwner[] = "libstdc++.so.6";
   return {reinterpret_cast<int (*)(std::uint64_t*)>(find_next_of(kAcquire, kOwner)),
@@ -69,7 +70,8 @@ ElfView view_of(const Module& module) {
   return {module.bias, module.dynamic, module.is_permanent ? Trust::kStaysLoaded : Trust::kNone};
 }
 
-// The shim itself exports the name, too, but is no runtime.
+// True if the module is a C++ runtime: it exports __cxa_guard_acquire. The shim itself exports this name, too, but is
+// no runtime.
 bool provides_guards(const Module& module) {
   return module.dynamic != nullptr && module.dynamic != _DYNAMIC && view_of(module).find_function(kAcquire) != 0;
 }

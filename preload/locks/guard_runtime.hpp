@@ -17,7 +17,8 @@ struct GuardRuntime {
 // the loader would have refused the caller.
 GuardRuntime guard_runtime_of(std::uint64_t caller);
 
-// Objects were loaded or unloaded. If some are gone, the entries about callers may be wrong and are removed.
+// Called when objects were loaded or unloaded. If some are gone, the entries about callers may be wrong and are
+// removed.
 void forget_guard_callers(bool some_are_gone);
 
 }  // namespace forksight

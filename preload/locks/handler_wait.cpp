@@ -1,4 +1,5 @@
-// The thread is in the middle of a fork and about to sleep. So the time for a search through all slots does not matter.
+// The calling thread is in the middle of a fork and about to sleep. So it does not matter how long a search through all
+// slots takes.
 #include "locks/handler_wait.hpp"
 
 #include "guest/sys.hpp"
@@ -17,7 +18,7 @@ using trace::HandlerWaitRecord;
 using trace::LockKind;
 
 constexpr std::size_t kStackBytes = 16U << 10U;
-constexpr std::size_t kHeldStackBytes = 2048;  // only the first frame certainly still exists
+constexpr std::size_t kHeldStackBytes = 2048;  // few: the handler may have returned, so only the site is certain
 
 // The tid of the owner in the lock itself; 0: none.
 std::int32_t owner_of(std::uint64_t object, LockKind kind) {
@@ -73,7 +74,8 @@ Holder find_holder(std::uint64_t object, LockKind kind) {
   return {nullptr, false, {}};
 }
 
-// The locks that earlier handlers of this fork took: those beyond the locks that the thread held when it called fork().
+// Records the locks that earlier handlers of this fork took. These are the locks that the thread holds now, except
+// those that it held when it called fork().
 __attribute__((noinline)) void record_holds(const Slot& self, std::uint64_t wait) {
   for (std::uint32_t i = self.held_at_entry + 1; i <= depth(self) && i <= kMaxHeldLocks; ++i) {
     const HeldLock& entry = self.held[i];

@@ -9,13 +9,13 @@ namespace forksight {
 
 namespace {
 
-// The most entries for semaphores in the array of one thread. A thread that never posts the semaphores that it takes
-// must not use up the room for locks.
+// The array of one thread has at most this many entries for semaphores. A thread that never posts the semaphores that
+// it takes must not use up the room for locks.
 constexpr std::uint32_t kMostSemaphores = 32;
 
 // Moves the entries above a hole down. Otherwise a thread that always takes two locks and releases the first one first
 // would fill the array with holes. A fork, by another thread or in a signal handler, may copy the array at any instant.
-// In that copy each lock occurs once, with its own site, or twice, and is_moved() recognises the second case.
+// In that copy each lock occurs once, with its own site, or twice. is_moved() recognises the second case.
 void close_holes(Slot* slot, HeldLock* hole) {
   if (slot->is_closing_holes) return;  // a signal handler interrupted this function: the hole stays
   slot->is_closing_holes = true;

@@ -46,9 +46,10 @@ inline void push_held(Slot* slot, std::uint64_t tagged, Frame frame) {
   } while (FORKSIGHT_UNLIKELY(entry->site.sp != site.sp));
 }
 
-// The same in two steps, before and after the call that takes the lock. Other threads wait while the lock is held, so
-// everything is written before the call if possible. A signal handler that locks in between uses the same entry, as
-// above. If the handler leaves a lock held, it has moved `top`, and show_held() writes a new entry.
+// These two functions together do what push_held() does: fill_held() before the call that takes the lock, and
+// show_held() after it. Other threads wait while the lock is held, so everything is written before the call if
+// possible. A signal handler that locks in between uses the same entry, as above. If the handler leaves a lock held, it
+// has moved `top`, and show_held() writes a new entry.
 inline HeldLock* fill_held(Slot* slot, std::uint64_t tagged, Frame frame) {
   HeldLock* const entry = slot->top;
   if (FORKSIGHT_UNLIKELY(is_end(entry))) return entry;
@@ -89,8 +90,8 @@ void drop_held(Slot* slot, HeldLock* entry);
 // or the shim was not ready when the lock was taken.
 bool pop_held_slow(Slot* slot, std::uint64_t lock);
 
-// For semaphores. A thread may take a semaphore many times without posting it: it gets one entry, or none if the
-// semaphore is known to be a signal.
+// As push_held(), but for semaphores. A thread may take a semaphore many times without posting it. So the semaphore
+// gets one entry, or none if it is known to be a signal.
 void push_held_once_slow(Slot* slot, std::uint64_t tagged, Frame frame);
 inline void push_held_once(Slot* slot, std::uint64_t tagged, Frame frame) {
   if (FORKSIGHT_LIKELY(slot->top == slot->held + 1)) {

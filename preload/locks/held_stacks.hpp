@@ -1,5 +1,6 @@
-// The stack at which a held lock was taken. The forked child copies it from its frozen memory. A lock that is held over
-// many forks has the same stack at each of them: only the child that finds it first writes it to the trace.
+// Records the stack at which a held lock was taken. The forked child copies this stack from its frozen memory. A lock
+// that is held over many forks has the same stack at each of them. So only the first child writes this stack to the
+// trace.
 #pragma once
 
 #include <cstdint>

@@ -18,8 +18,8 @@ namespace {
 using trace::LockKind;
 
 // The head of the list of a thread's robust mutexes, which the kernel follows when the thread dies (linux/futex.h). In
-// glibc's list, each `next` points to the `next` of the following mutex. The word before each `next`, also before that
-// of the head, points back (nptl/descr.h, pthreadP.h).
+// glibc's list, each `next` points to the `next` of the following mutex. The word before each `next` points back. The
+// head has such a word before its `next`, too (nptl/descr.h, pthreadP.h).
 struct RobustList {
   std::uint64_t next;  // bit 0: the next mutex is priority-inheriting
   std::int64_t futex_offset;
@@ -66,8 +66,8 @@ bool give_rwlock(RwlockMemory& rwlock, std::int32_t parent_tid, std::int32_t chi
 }
 
 // Writes the word that says whether the lock is taken. This is done last, because from then on a thread of the child
-// may take the lock. A thread of the child may already be waiting, because the orphan could not be proven before. It is
-// woken to try again.
+// may take the lock. A thread of the child may already wait for the lock, because the orphan could not be proven when
+// it began to wait. This function wakes it, so that it tries again.
 void set_free(std::uint32_t& word, std::uint32_t value) {
   __atomic_store_n(&word, value, __ATOMIC_RELEASE);
   sys::call(SYS_futex, sys::word(&word), FUTEX_WAKE_PRIVATE, INT_MAX);
@@ -114,7 +114,7 @@ bool recover_lock(void* lock, LockKind kind) {
       break;
     case LockKind::kCustom: return false;  // only the program's own code knows its layout
     case LockKind::kBarrier:
-    case LockKind::kCondition: return false;  // lost_waiters.hpp
+    case LockKind::kCondition: return false;  // see lost_waiters.hpp
   }
   return true;
 }

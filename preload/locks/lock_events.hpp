@@ -6,8 +6,8 @@
 
 namespace forksight {
 
-// The calling thread acquired the lock and has pushed it on its array. `waits`: by a call that waits until it has the
-// lock, not by a trylock or a call with a deadline.
+// The calling thread acquired the lock and has pushed it on its array. `waits`: true if the call waits until it has the
+// lock; false for a trylock and for a call with a deadline.
 void lock_acquired(Slot* slot, const volatile void* lock, trace::LockKind kind, bool waits);
 // The thread is about to release the lock, or to wait for a condition; the lock is still on its array.
 void lock_released(Slot* slot, const volatile void* lock);

@@ -48,9 +48,9 @@ class Taking {
 };
 
 // For the child of a fork that orphaned locks, and for a thread inside of an atfork handler. If the lock is taken,
-// records what is known about it before the call blocks. To find out whether it is taken, this reads the memory of the
-// lock. It does not call trylock: a trylock ignores invalid deadlines, is not a cancellation point, and leaves a robust
-// mutex locked that cannot be recovered (glibc 2.36).
+// records what is known about it before the call blocks. To find out whether the lock is taken, this function reads the
+// memory of the lock. It does not call trylock: a trylock ignores invalid deadlines, is not a cancellation point, and
+// leaves a robust mutex locked if it cannot be recovered (glibc 2.36).
 template <class Lock>
 int acquire_watched(const volatile void* object, trace::LockKind kind, bool timed, Frame frame, Lock lock) {
   const bool taken = is_taken(kind, object);

@@ -45,7 +45,7 @@ T decode_lock(const void* memory) {
   return T::kVersions.have(g_libc.version) ? abi::load<T>(memory) : T{};
 }
 
-// Reads a lock whose memory may not exist any more. False: it does not, or the layout is not known.
+// Reads a lock whose memory may not exist any more. False: the memory does not exist, or the layout is not known.
 template <class T>
 bool read_lock(const volatile void* lock, T& to) {
   return T::kVersions.have(g_libc.version) && read_memory(const_cast<const void*>(lock), &to, sizeof to) == sizeof to;

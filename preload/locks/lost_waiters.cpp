@@ -26,7 +26,7 @@ using trace::SyncOperation;
 using trace::TouchAction;
 
 constexpr std::uint32_t kMaxLostWaits = 256;
-constexpr std::uint32_t kMostWaitersRecorded = 4;  // of one object
+constexpr std::uint32_t kMostWaitersRecorded = 4;  // for each object
 constexpr int kMostYields = 10'000;
 constexpr std::size_t kWaiterStackBytes = 16U << 10U;
 constexpr std::size_t kTouchStackBytes = 16U << 10U;
@@ -89,7 +89,7 @@ bool is_lost_waiter(const Slot& slot, const LostWait& wait) {
          slot.wait_object == wait.object;
 }
 
-// Null: the layout is not known, so no waiters count as lost.
+// The layout of condition variables in the running libc. Null: it is not known, so no waiters count as lost.
 const abi::ConditionLayout* condition_layout() { return abi::layout_of(g_libc.condition); }
 
 // The number of waiting threads that the object's memory counts. Called before a thread of the child waits there, so
@@ -122,8 +122,9 @@ void remake(const abi::ConditionLayout& layout, std::uint64_t object) {
   words[wrefs] = words[wrefs] & (abi::Condition::kShared | abi::Condition::kClock);
 }
 
-// Called at the child's first operation on the object. The program is about to use it. So its memory is mapped, and it
-// is still a condition variable or barrier.
+// Counts the lost waiters in the object's memory, and removes them if the cure is on. Called at the child's first
+// operation on the object. The program is about to use the object. So its memory is mapped, and it is still a condition
+// variable or barrier.
 void examine(LostWait& wait) {
   const auto* memory = reinterpret_cast<const void*>(wait.object);
   memcpy(wait.memory, memory, lock_bytes(wait.kind));
@@ -149,8 +150,8 @@ LostWait* find_examined(const volatile void* object, LockKind kind) {
     stage = wait->stage.load(std::memory_order_relaxed);
   }
   // The thread that examines the object finishes soon, because it waits for nothing. A child that is forked meanwhile
-  // begins again. The bound is needed if a signal handler has interrupted that thread and gets here itself, although
-  // these functions are not allowed in signal handlers.
+  // begins again. The loop is bounded, because a signal handler may have interrupted that thread and get here itself,
+  // although functions of condition variables and barriers are not allowed in signal handlers.
   for (int i = 0; stage == Stage::kBusy && i < kMostYields; ++i) {
     sys::yield();
     stage = wait->stage.load(std::memory_order_acquire);
@@ -166,7 +167,7 @@ std::uint64_t append_waiter(const LostWait& wait, std::uint64_t thread, std::uin
 }
 
 // Writes kHeld records of the lost waiters, and returns the first one. The slots of lost threads can be read until new
-// threads take them. If none can be read, the one record has no stack.
+// threads take them. If none can be read, there is only one record, and it has no stack.
 std::uint64_t record_waiters(const LostWait& wait) {
   std::uint64_t first = 0;
   std::uint32_t written = 0;
@@ -245,7 +246,7 @@ Touch touch_condition(const volatile void* object, SyncOperation operation, cons
     action = TouchAction::kAborted;
   const Touch touch = record_touch(*wait, trace::TouchKind::kCondition, operation, action,
                                    fate == Fate::kStolen ? trace::kTouchStolen : 0U, site);
-  if (is_cured) wait->stage.store(Stage::kGone, std::memory_order_relaxed);  // recorded once
+  if (is_cured) wait->stage.store(Stage::kGone, std::memory_order_relaxed);  // only the first touch is recorded
   if (action == TouchAction::kAborted) end_process();
   return touch;
 }
@@ -259,7 +260,7 @@ Touch touch_barrier(const volatile void* object, SyncOperation operation, const 
     wait->stage.store(Stage::kGone, std::memory_order_relaxed);
     return {0};
   }
-  // When the round of the lost arrivals is complete, only a destroy waits for them.
+  // When the barrier's round in which the lost threads arrived is complete, only a destroy waits for these threads.
   if (operation == SyncOperation::kWait && (now.round != then.round || then.pending() == 0)) return {0};
   const bool aborts = g_config.on_orphan == trace::OrphanPolicy::kAbort && operation == SyncOperation::kDestroy;
   const Touch touch = record_touch(*wait, trace::TouchKind::kBarrier, operation,

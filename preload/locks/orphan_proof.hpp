@@ -5,8 +5,8 @@
 //   mutex: its memory names the thread that held it at the fork as its owner, no thread of the child has that id, and
 //     the recursion count and type are as they were at the fork, so it was not initialised again.
 //   rwlock, held by a writer: the same for its writer.
-//   rwlock, held by readers: it counts exactly as many readers as threads are known to be lost with it, and no thread
-//     of the child holds it.
+//   rwlock, held by readers: it counts exactly as many readers as there are lost threads that are known to hold it, and
+//     no thread of the child holds it.
 //   spinlock, guard of a static: it is taken, no thread of the child holds it or is about to take it, and the shim
 //     knows all locks that threads of the child hold.
 //   semaphore: as a spinlock. In addition, its initial value was one, no thread posted it without having taken it, and
@@ -34,12 +34,12 @@ LockState state_of(trace::LockKind kind, const void* memory);
 struct LostLock {
   std::uint64_t tagged;
   std::int32_t holder_tid;
-  std::uint32_t lost_readers;  // number of reading threads that are lost with it
-  LockState state;             // at the fork
+  std::uint32_t lost_readers;  // number of lost threads that hold it as readers
+  LockState state;             // of the lock, at the fork
 };
 
-// Called in the child if some held lock is in no array. From then on, a lock that does not name its owner is never
-// proven to be lost.
+// Called in the child if the forking thread's array was full at some time: the thread may hold locks that are in no
+// array. From then on, a lock that does not name its owner is never proven to be lost.
 void note_unknown_holders();
 
 // True if the lock is proven to be lost. For a thread that is about to wait for the lock. Reads /proc/thread-self/maps

@@ -1,4 +1,5 @@
-// The locks that a forked child has lost. Entries keep their addresses. fork-child-safe.
+// The table of the locks that no thread of a forked child can unlock (orphans.hpp). An entry never moves to another
+// address. fork-child-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ struct Orphan {
   std::uint64_t held_record;
   std::uint64_t fork_record;
   std::int32_t holder_tid;
-  LockState state;  // at the fork
+  LockState state;  // of the lock, at the fork
   bool by_forking_thread;
   bool by_owner;  // no array has the lock: only the owner in its memory shows who held it
   bool touched;
@@ -21,7 +22,7 @@ struct Orphan {
 
 std::uint32_t orphan_count();
 Orphan& orphan_at(std::uint32_t index);
-// Null: there is no memory for another entry.
+// Adds an entry, and returns it. Null: there is no memory for another entry.
 Orphan* add_orphan(const Orphan& orphan);
 // Returns how many orphans could not be added since the last call.
 std::uint32_t take_count_of_unstored_orphans();

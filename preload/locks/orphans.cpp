@@ -36,7 +36,7 @@ constexpr int kMostYields = 10'000;
 
 FORKSIGHT_WRITTEN_AT_FORK constinit BusyFlag g_recovering;
 
-// An annotated lock may have a lock of libc as its first member: two locks at the same address.
+// An annotated lock may have a lock of libc as its first member. Then two locks have the same address.
 bool is_custom(LockKind kind) { return kind == LockKind::kCustom; }
 
 bool is_same_lock(std::uint64_t tagged, const volatile void* lock, LockKind kind) {
@@ -82,9 +82,9 @@ __attribute__((noinline)) bool confirms(LockKind kind, const void* memory, const
              !is_signal_semaphore(reinterpret_cast<std::uint64_t>(lock));
     }
     case LockKind::kGuard: return is_initialising(memory);
-    case LockKind::kCustom: return true;  // what its annotations say
+    case LockKind::kCustom: return true;  // only its annotations say who holds it
     case LockKind::kBarrier:
-    case LockKind::kCondition: break;  // lost_waiters.hpp
+    case LockKind::kCondition: break;  // see lost_waiters.hpp
   }
   return false;
 }
@@ -135,16 +135,17 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
     if (!confirms(lock_kind(entry.lock), memory, lock, tid_at_fork)) continue;
     const std::uint64_t stack = record_held_stack(entry.site, holder, is_forking);
     const std::uint64_t held = append_held(fork, entry.lock, memory, bytes, holder, stack);
-    // After a fork by the bare system call, libc still uses the parent's id for this thread. Then the child can unlock.
+    // After a fork by the bare system call, libc still uses the parent's id for this thread. Then the child can unlock
+    // the lock, which records the same id.
     const bool is_renamed = lock_tid() != tid_at_fork;
     if (is_forking && !(is_renamed && breaks_for_holder(lock_kind(entry.lock), memory))) continue;
-    // If the lock was an orphan of an earlier fork, it has been free since then: the forking thread could take it.
+    // If the lock was an orphan of an earlier fork, it is not one any more, because the forking thread could take it.
     if (is_forking) forget_orphan(lock, lock_kind(entry.lock));
     Orphan* const orphan = remember(entry.lock, held, fork, tid_at_fork, memory);
     if (orphan == nullptr) continue;
     orphan->by_forking_thread = is_forking;
-    // If the lock was taken several times, it is given at its first entry. Then the owner is no longer this tid, and
-    // the later entries are not given.
+    // If the lock was taken several times, it is given to the child at its first entry. At the later entries the lock's
+    // owner is no longer this tid, so these entries are not given.
     orphan->given = is_forking && cures(trace::Cure::kSelfHeld) &&
                     give_to_child(const_cast<void*>(lock), lock_kind(entry.lock), tid_at_fork, lock_tid());
     found = true;
@@ -165,7 +166,7 @@ bool is_still_lost(const Orphan& orphan) {
 }
 
 // Called if no entry matches: the fork may have come between the acquisition and its entry. The mutex itself still
-// records its owner. If that is a lost thread, adds the mutex to the orphans.
+// records its owner. If the owner is a lost thread, adds the mutex to the orphans.
 Orphan* adopt_by_owner(const volatile void* lock) {
   MutexMemory mutex{};
   if (!read_lock(lock, mutex)) return nullptr;
@@ -215,15 +216,16 @@ std::uint32_t count_lost_readers(std::uint64_t address) {
   return count;
 }
 
-// See orphan_proof.hpp.
+// True if the lock is proven to be lost (orphan_proof.hpp).
 bool is_surely_lost(const Orphan& orphan) {
   if (orphan.tagged == 0) return false;
   return is_proven_lost(
       {orphan.tagged, orphan.holder_tid, count_lost_readers(lock_address(orphan.tagged)), orphan.state});
 }
 
-// Only one thread at a time recovers locks. A second thread then finds the lock recovered, and its entry removed. The
-// wait is bounded, because a signal handler may have interrupted the recovering thread and get here itself.
+// Waits until no other thread recovers a lock. False: another thread still does. Only one thread at a time recovers
+// locks, so that a second thread finds the lock recovered, and its entry removed. The wait is bounded, because a signal
+// handler may have interrupted the recovering thread and get here itself.
 bool begin_recovery() {
   for (int i = 0; i < kMostYields; ++i) {
     if (g_recovering.take()) return true;

@@ -23,15 +23,15 @@ struct Touch {
 // Called before an acquisition that found its lock taken. If the lock is an orphan, writes a kTouch record, and applies
 // --on-orphan. `shared`: a reader acquires an annotated lock.
 Touch touch_lock(const volatile void* lock, trace::LockKind kind, bool timed, const Site& site, bool shared = false);
-// The operation returned.
+// Records the result of the operation. Called when the operation has returned.
 void end_touch(const Touch& touch, int result);
-// An unlock was refused. Records this if the forking thread held the lock at the fork.
+// Called when an unlock was refused. Records this if the forking thread held the lock at the fork.
 void touch_refused_unlock(const volatile void* lock, int result, const Site& site);
-// The lock is no longer an orphan. `keep_readers`: lost readers of an annotated lock stay orphans, because a reader
-// acquired the lock beside them.
+// Removes the lock from the orphans. `keep_readers`: lost readers of an annotated lock stay in the list, because a
+// reader acquired the lock beside them.
 void forget_orphan(const volatile void* lock, trace::LockKind kind, bool keep_readers = false);
-// The child acquired or released the lock with success, so it is no longer an orphan. If this is due to
-// --cure=self-held, it is recorded.
+// Called when the child has acquired or released the lock with success, so that the lock is no longer an orphan. If
+// this is due to --cure=self-held, it is recorded.
 void forget_acquired(const volatile void* lock, trace::LockKind kind, const Site& site);
 void forget_released(const volatile void* lock, const Site& site);
 // As forget_released(), but only for a lock that was given to the child (--cure=self-held).

@@ -22,8 +22,9 @@ struct NotedWait {
   _pthread_cleanup_buffer buffer;
 };
 
-// Called after the wait. A mutex that was released for the wait is held again, whatever the result of the wait is, and
-// also after a cancellation.
+// Called after the wait. Removes the wait from the slot, where an interrupted outer wait shows again. Pushes the mutex
+// that was released for the wait on the held array. The thread holds this mutex again, whatever the result of the wait
+// is, and also after a cancellation.
 inline void leave_wait(NotedWait& wait) {
   wait.slot->wait_kind = trace::WaitKind::kNone;
   compiler_fence();

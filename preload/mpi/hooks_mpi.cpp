@@ -1,6 +1,7 @@
 // The wrappers of MPI and UCX. Except in the forked child of a process that had initialised the library, most wrappers
 // are a few loads, a branch and a call. Arguments are passed on as words, unchanged. If a function takes fewer words
-// than its wrapper, the others are what the registers contained (x86-64 psABI 3.2.3: integers and pointers only).
+// than its wrapper, the other words are whatever the registers contained (x86-64 psABI 3.2.3: integers and pointers
+// only).
 #include "guest/site.hpp"
 #include "loader/next.hpp"
 #include "mpi/mpi.hpp"
@@ -15,7 +16,7 @@ namespace {
 using Word = std::uint64_t;
 
 // The result of a call if the library of the real function was closed before the call.
-constexpr Word kMpiError = 16;                      // MPI_ERR_OTHER of Open MPI, an error in all others
+constexpr Word kMpiError = 16;                      // MPI_ERR_OTHER in Open MPI; an error in every other MPI, too
 constexpr auto kUcxError = static_cast<Word>(-22);  // UCS_ERR_UNSUPPORTED
 
 constexpr bool is_ucx(MpiEntry entry) { return entry >= MpiEntry::ucp_init_version; }
@@ -36,8 +37,8 @@ int status_of(MpiEntry entry, Word result) {
   }
 }
 
-// Handles everything except the common case: the first call in a process, the calls of a watched child, functions that
-// are examined in every process, and a wrapper whose real function is gone.
+// Handles the calls that are not the common case. These are the first call in a process, the calls of a watched child,
+// calls of functions that are examined in every process, and calls of a wrapper whose real function is gone.
 template <class... Words>
 __attribute__((noinline, cold)) Word call_slow(MpiEntry entry, std::uint32_t wrapper, Frame frame, Words... words) {
   initialise();
@@ -91,7 +92,8 @@ using namespace forksight;
 
 namespace forksight {
 
-// A switch, not a table of pointers: those would be relocated at every start of every program.
+// This is a switch and not a table of pointers, because the loader would have to relocate the pointers at every start
+// of every program.
 std::uint64_t mpi_wrapper(MpiEntry entry, std::uint32_t wrapper) {
   switch (entry) {
 #define FORKSIGHT_MPI_HOOK(name, words)                                            \

@@ -21,7 +21,8 @@ namespace {
 
 using trace::MpiKind;
 
-// Rows instead of pointers: pointers would be relocated at every start of every program.
+// The table contains the characters themselves, not pointers: the loader would have to relocate pointers at every start
+// of every program.
 constexpr std::size_t kNameBytes = 24;
 constexpr char kNames[][kNameBytes] = {
 #define FORKSIGHT_MPI_HOOK(name, words) #name,
@@ -43,7 +44,7 @@ constinit Library g_libraries[kMpiWrappers] = {};
 constinit std::atomic<std::uint64_t> g_ucx_function{0};
 constinit std::atomic<std::int32_t> g_ucx_contexts{0};
 
-constinit std::uint64_t g_fork_record = 0;  // in a watched child: the fork that made it
+constinit std::uint64_t g_fork_record = 0;  // in a watched child: ref of the fork that made the child
 constinit std::atomic<std::uint64_t> g_touched{0};
 static_assert(kMpiEntries <= 64);
 
@@ -59,7 +60,7 @@ std::uint64_t bias_of_ucx() {
   return module == nullptr ? 0 : module->bias;
 }
 
-// kMpiEntries: not in the list.
+// Returns the index of the entry with this name; kMpiEntries if the name is not in the list.
 std::uint32_t find_entry(const char* name) {
   std::uint32_t entry = 0;
   while (entry < kMpiEntries && strcmp(kNames[entry], name) != 0) ++entry;
@@ -131,9 +132,9 @@ void forget_mpi(const Module& module) {
   for (auto& row : g_mpi_reals) forget_closed(row, module.start, module.end);
 }
 
-// Asks each MPI whether it is initialised. MPI allows this question at any time and from any thread. It is not asked at
-// a fork inside of libc (kInLibc): the shim sees such a fork only after the other prepare handlers, and one of these
-// may hold a lock that the MPI needs for its answer.
+// Asks each MPI whether it is initialised. MPI allows this question at any time and from any thread. The shim does not
+// ask at a fork inside of libc (kInLibc), because it sees such a fork only after the other prepare handlers. One of
+// these handlers may have taken a lock that the MPI needs for its answer.
 void at_fork::Mpi::enters(const Fork& fork) {
   if (fork.kind != ForkKind::kWrapper) return;
   if (g_watch_mpi || (!has_library() && !g_mpi_is_used.load(std::memory_order_relaxed))) return;

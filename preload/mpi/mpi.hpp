@@ -34,19 +34,21 @@ bool is_mpi_name(const char* name);
 // The function to call instead of `function`, which has this name: a wrapper, or `function` itself if it is not
 // watched.
 std::uint64_t wrap_mpi(const char* name, std::uint64_t function);
-// The address of a wrapper. In hooks_mpi.cpp.
+// The address of a wrapper. Defined in hooks_mpi.cpp.
 std::uint64_t mpi_wrapper(MpiEntry entry, std::uint32_t wrapper);
-// Called at the first call of such a function in a process, and at some later calls. `function` is its address.
+// Notes that this process uses MPI or UCX, so that its forks are recorded. Called at the first call of one of the
+// functions in a process, and at some later calls. `function` is the address of the function that was called.
 void note_mpi_use(MpiEntry entry, std::uint64_t function);
 
-// Called when a UCX context was made (1), or released (-1).
+// Counts the UCX contexts. Called when a context was made (1), or released (-1).
 void note_ucx(std::int32_t change);
 
 // Called in a watched child: writes and returns the record of this call; 0 if the child has called this function
 // before.
 std::uint64_t touch_mpi(MpiEntry entry, std::uint64_t function, const Site& site);
 
-// Called by the library events (loader/library_events.hpp).
+// Remembers the library if it is an MPI, so that it is asked at a fork. Called by the library events
+// (loader/library_events.hpp).
 void recognise_mpi(const Module& module);
 void forget_mpi(const Module& module);
 

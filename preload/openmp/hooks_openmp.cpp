@@ -20,8 +20,8 @@ struct Call {
   forksight::RegionGuard guard;
 };
 
-// Finds the runtime that serves this caller. If the function is null, the caller's runtime was unloaded, or it has no
-// such entry.
+// Finds the runtime that serves this caller. If the function in the result is null, the caller's runtime was unloaded,
+// or has no such entry.
 inline Call find(OmpEntry entry, std::uint64_t caller) {
   forksight::initialise();
   forksight::Runtime* runtime = forksight::runtime_of_caller(caller);
@@ -46,7 +46,7 @@ inline void end(const Call& call) {
   if (FORKSIGHT_UNLIKELY(call.guard.touch != 0)) forksight::leave_watched_region(call.guard);
 }
 
-// Called after an entry that returns inside of the region.
+// Called after an entry that returns inside of the region: the guard is kept until another call ends the region.
 inline void pass(const Call& call) {
   if (FORKSIGHT_UNLIKELY(forksight::g_watch_regions)) forksight::enter_split_region(call.guard);
 }
@@ -63,7 +63,8 @@ int pause(const Call& call, Arguments... arguments) {
 
 }  // namespace
 
-// All of these have (function, data, num_threads) as their first parameters.
+// Defines the hook of an entry that starts a region. All of these entries have (function, data, num_threads) as their
+// first parameters.
 #define FORKSIGHT_REGION(result_type, keep, leave, give, name, sections, parameters, arguments)             \
   FORKSIGHT_EXPORT_VERSIONED(result_type, name, Body fn, void* data,                                        \
                              unsigned num_threads FORKSIGHT_UNWRAP parameters) {                            \

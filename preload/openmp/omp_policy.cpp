@@ -83,7 +83,8 @@ bool points_to_own_stack(const Runtime& runtime, std::uint64_t block, const Slot
 // allocator's own handlers may hold its locks.
 //
 //   rebuild: the library is libgomp and nothing else. A program or plugin that has libgomp linked in has other data in
-//     the same thread-local block. In addition, the block must be found, and must not point into this thread's stack.
+//     the same thread-local block. In addition, the shim must find the block, and the block must not point into this
+//     thread's stack.
 //   quiesce: at the beginning of fork(), a call of the runtime has ended the pool. A later call would be wrong: the
 //     workers run their destructors, which may need locks that a prepare handler takes.
 //   clamp: the library is libgomp and nothing else, so that each region of the child passes through the shim's hooks.
@@ -97,9 +98,10 @@ CureResult prove_clamp(const Runtime& runtime) {
   return runtime.is_all_libgomp ? CureResult::kApplied : CureResult::kRefusedByRuntime;
 }
 
-// The order of preference of --omp=auto. Rebuilding changes only the child's own copy of a pool that is lost anyway.
-// Quiescing uses libgomp's own interface, but the parent loses its pool and the pool's threadprivate data. After
-// clamping, the child has no parallel threads.
+// True if the pool is to be ended before the fork: with --omp=quiesce, and with --omp=auto if the pool cannot be
+// rebuilt. --omp=auto prefers rebuild to quiesce, and quiesce to clamp. Rebuilding changes only the child's own copy of
+// a pool that is lost anyway. Quiescing uses libgomp's own interface, but the parent loses its pool and the pool's
+// threadprivate data. After clamping, the child has no parallel threads.
 bool wants_quiesce(const Runtime& runtime, const RuntimeAtFork& at_fork, const Slot& slot) {
   if (g_config.omp != OmpPolicy::kAuto) return g_config.omp == OmpPolicy::kQuiesce;
   return prove_rebuild(runtime, at_fork, slot) != CureResult::kApplied;
@@ -122,7 +124,9 @@ void choose_cure(const Runtime& runtime, RuntimeAtFork& at_fork, const Slot& slo
   take(CureMethod::kRebuild, CureResult::kRefusedNoImage);
 }
 
-// Called in the shim's prepare handler. `is_lost`: the thread still has a pool, which the fork will lose.
+// Chooses the cure of this runtime, or notes why no cure is possible. Called in the shim's prepare handler. `level`:
+// the number of active parallel regions that the thread is inside of. `is_lost`: the thread still has a pool, which the
+// fork will lose.
 void prepare_cure(const Runtime& runtime, RuntimeAtFork& at_fork, const Slot& slot, std::int32_t level, bool is_lost) {
   if (g_config.omp == OmpPolicy::kObserve) return;
   at_fork.due = true;
@@ -198,7 +202,8 @@ void restore_settings(const Runtime& runtime, const RuntimeAtFork& at_fork, std:
   }
 }
 
-// Completes the cure of one runtime in the child: the part that calls the runtime, and may allocate.
+// Completes the cure of one runtime in the child. This is the part of the cure that calls functions of the runtime,
+// which may allocate.
 void restore(std::uint32_t index, const RuntimeAtFork& at_fork) {
   const Runtime& runtime = runtime_at(index);
   if (!g_watches[index].is_restore_due || !runtime.present) return;
@@ -209,7 +214,8 @@ void restore(std::uint32_t index, const RuntimeAtFork& at_fork) {
   if (at_fork.method == CureMethod::kClamp && runtime.set_num_threads != nullptr) runtime.set_num_threads(1);
 }
 
-// Applies the part of the cure that calls nothing, records what was done, and begins to watch regions of this runtime.
+// Applies the part of the cure that calls no function of the runtime, records what was done, and begins to watch
+// regions of this runtime.
 void begin_watch(Runtime& runtime, const RuntimeAtFork& at_fork, std::uint64_t fork_record, std::uint32_t index) {
   Watch& watch = g_watches[index];
   watch = {WatchMode::kLost, at_fork.method, false, at_fork.max_threads, fork_record, at_fork.record};
@@ -225,7 +231,7 @@ void begin_watch(Runtime& runtime, const RuntimeAtFork& at_fork, std::uint64_t f
   g_watch_regions = true;
 }
 
-// Ends pools by a call of their runtime, if that is the cure for the runtime.
+// Ends the pools whose cure is quiesce, by a call of their runtime.
 void quiesce_pools(Slot& forking) {
   if (g_config.omp == OmpPolicy::kObserve) return;
   for (std::uint32_t i = 0; i < kMaxRuntimes; ++i) {
@@ -354,7 +360,7 @@ void enter_split_region(const RegionGuard& guard) {
   if (g_split.depth++ == 0) {
     g_split.guard = guard;
   } else {
-    leave_watched_region(guard);  // it is inside of the other region
+    leave_watched_region(guard);  // this region is inside of the outermost one
   }
 }
 

@@ -23,10 +23,12 @@ struct Region {
   std::uint32_t clause;    // num_threads; 0: none
   std::uint32_t sections;  // number of sections of a sections construct, else 0
 };
-// A region is about to start in a watched child.
+// Called when a region is about to start in a watched child. Records a touch if the region needs the lost pool. Returns
+// how many threads the hook must ask for.
 RegionGuard enter_watched_region(Runtime& runtime, const Region& region, const Site& site);
 void leave_watched_region(const RegionGuard& guard);
-// The same for a region that one call begins and another one ends. The thread may wait for the team at either call.
+// For a region that one call begins and another one ends: keeps the guard between the two calls. The thread may wait
+// for the team at either call.
 void enter_split_region(const RegionGuard& guard);
 void leave_split_region();
 

@@ -66,8 +66,8 @@ bool is_worker(const Runtime& runtime, const Slot& slot) {
          slot.start_routine >= runtime.start && slot.start_routine < runtime.end;
 }
 
-// libgomp's own version script names all of its exports and hides the rest (libgomp.map). A library that has libgomp
-// linked in has versions of its own, or none.
+// True if all symbol versions of the library are those of libgomp. libgomp's own version script names all of its
+// exports and hides the rest (libgomp.map). A library that has libgomp linked in has versions of its own, or none.
 bool has_only_versions_of_libgomp(const ElfView& view) {
   constexpr const char* kFamilies[] = {"GOMP_", "OMP_", "OACC_", "GOACC_", "OMPD_", "ACC_"};
   bool found = false;

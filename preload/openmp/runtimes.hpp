@@ -46,7 +46,8 @@ struct Runtime {
   std::uint64_t entries[static_cast<std::size_t>(OmpEntry::kCount)];  // 0: not looked up yet
 };
 
-// Called by the library events (loader/library_events.hpp).
+// Called by the library events (loader/library_events.hpp). recognise_runtime() adds the module to the table of
+// runtimes if it is one. forget_runtime() removes it. forget_callers() forgets which runtime serves which object.
 void recognise_runtime(Module& module);
 void forget_runtime(const Module& module);
 void forget_callers(bool some_are_gone);
@@ -59,7 +60,7 @@ Runtime& runtime_at(std::uint32_t index);
 // to its runtime is cached.
 Runtime* runtime_of_caller(std::uint64_t caller);
 std::uint64_t entry_of(Runtime& runtime, OmpEntry entry);
-// The address of the entry for this caller, if no runtime is known.
+// The address of the entry for a caller whose runtime is not known: asks the loader.
 std::uint64_t find_entry_by_loader(std::uint64_t caller, OmpEntry entry);
 
 // The number of living threads that the thread `creator_tid` made through this runtime: its pool without itself.

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::uint32_t kMostInterpreters = 16;
 constexpr std::uint32_t kMostThreads = 128;  // the dumper stops at 100
-constexpr std::uint32_t kMostFrames = 100;   // of one thread, as in the dumper
-constexpr std::uint32_t kMostSteps = 1000;   // frames of one thread that are visited
+constexpr std::uint32_t kMostFrames = 100;   // for each thread, as in the dumper
+constexpr std::uint32_t kMostSteps = 1000;   // for each thread: frames that are visited
 constexpr std::uint64_t kMostCharacters = 500;
 constexpr std::size_t kMostFrameBytes = 128;
 constexpr std::size_t kMostCodeBytes = 512;
@@ -110,7 +110,7 @@ struct OwnFrames::Scratch {
   unsigned char code[kMostCodeBytes];
   unsigned char string[2048];   // the header of a string object, and its characters
   unsigned char table[1024];    // a piece of a table of lines
-  std::uint64_t table_address;  // of the piece
+  std::uint64_t table_address;  // where the piece begins
   std::uint32_t table_bytes;
 };
 
@@ -175,7 +175,7 @@ void OwnFrames::add_string(std::uint64_t address, std::uint64_t most) {
   const std::size_t got = address == 0 ? 0 : read_memory(pointer(address), bytes, sizeof scratch_.string);
   if (got < layout_.string_ascii) return add("???");
   const auto length = load<std::uint64_t>(bytes + layout_.string_length);
-  // With the GIL: the width of a character is in bits 2 to 4, "compact" is bit 5 and "ASCII" bit 6.
+  // In builds with the GIL, the width of a character is in bits 2 to 4, "compact" is bit 5 and "ASCII" bit 6.
   const std::uint32_t kind =
       load<std::uint32_t>(bytes + layout_.string_state) >> abi::python_string_kind_shift(0, false);
   const std::uint32_t width = kind & 7U;

@@ -31,8 +31,8 @@ struct Python {
   OwnPythonLayout own;  // used if the interpreter exports no dumper
   const char* (*dump_all)(int fd, Interpreter* interpreter, ThreadState* current);
   void (*dump_one)(int fd, ThreadState* state);
-  // In the thread that holds the GIL, this returns the thread's own state. In others it returns null, or another
-  // thread's.
+  // In the thread that holds the GIL, this returns the thread's own state. In other threads it returns null, or the
+  // state of another thread.
   ThreadState* (*attached_state)();
   ThreadState* (*own_state)();
 };
@@ -50,10 +50,10 @@ constexpr std::uint64_t kRestNs = 100'000'000;
 // records.
 constexpr std::uint64_t kRoomBytes = trace::kMaxTraceBytes / 4;
 
-// All of these are written only at recorded forks, by a thread that holds the GIL or is alone.
+// All of these are written only at recorded forks, by a thread that holds the GIL.
 constinit std::uint32_t g_recorded_forks = 0;
 constinit std::uint64_t g_last_ns = 0;
-constinit std::uint64_t g_last_stacks = 0;  // ref of the kPythonStacks of this process's last such fork
+constinit std::uint64_t g_last_stacks = 0;  // ref of the kPythonStacks record of this process's last recorded fork
 constinit std::uint64_t g_last_fork = 0;
 
 template <class Function>
@@ -178,8 +178,8 @@ ThreadState* state_with_gil() {
 
 void record_fork(std::uint64_t fork, ThreadState* own) {
   const DumpedText text(Threads::kAll, own);
-  // If the last record of this process, or the last one of any process of the trace, has the same stacks, it is used
-  // again.
+  // If the last record of this process has the same stacks, it is used again. If not, the last record of any process of
+  // the trace is used again, if that has the same stacks.
   std::atomic<std::uint64_t>& of_all = last_python_stacks();
   const std::uint64_t others = of_all.load(std::memory_order_acquire);
   if (!text.is_that_of(g_last_stacks)) {

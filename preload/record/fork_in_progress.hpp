@@ -24,31 +24,32 @@ enum ForkStep : std::uint32_t {
   // bool tells(): true if there is something to record about a fork, also in a process with one thread. Called at every
   // fork, in the order of the list, until one participant returns true.
   kTells = 1U << 0U,
-  // void counts(): in the shim's prepare handler, even if there is nothing to record about the fork.
+  // void counts(): called in the shim's prepare handler, even if there is nothing to record about the fork.
   kCounts = 1U << 10U,
-  // void enters(const Fork&): at the beginning of fork(), before any atfork handler. May call foreign code. For
-  // kInLibc: in the shim's own prepare handler, which runs last. Not for kBypassed.
+  // void enters(const Fork&): called at the beginning of fork(), before any atfork handler. May call foreign code. For
+  // kInLibc it is called in the shim's own prepare handler, which runs last. Not called for kBypassed.
   kEnters = 1U << 1U,
-  // void prepares(Fork&): in the shim's prepare handler, before the fork's record is written.
+  // void prepares(Fork&): called in the shim's prepare handler, before the fork's record is written.
   kPrepares = 1U << 2U,
-  // void records(const Fork&): in the shim's prepare handler, after the fork's record is written. The participant in
-  // the last row of the list does this last before the fork.
+  // void records(const Fork&): called in the shim's prepare handler, after the fork's record is written. The call for
+  // the last row of the list is the last work of the shim before the fork.
   kRecords = 1U << 3U,
-  // No function: with this flag `prepares` and `records` are also called at a kBypassed fork. They are
-  // async-signal-safe then, and call no foreign code.
+  // This flag has no function of its own. With this flag, `prepares` and `records` are also called at a kBypassed fork.
+  // They are async-signal-safe then, and call no foreign code.
   kAlsoBypassed = 1U << 4U,
-  // void continues(const Fork&): in the parent after the fork, before the other libraries' handlers. Not for kBypassed.
+  // void continues(const Fork&): called in the parent after the fork, before the other libraries' handlers. Not called
+  // for kBypassed.
   kContinues = 1U << 5U,
   // void reads(const Fork&): the first step in the child. Reads the frozen copy of the parent while the slot of the
   // forking thread still has its old thread id. fork-child-safe, as all later steps except kLeaves.
   kReads = 1U << 6U,
-  // void starts(const Fork&): in the child, under the new thread id, before the other libraries' handlers.
+  // void starts(const Fork&): called in the child, under the new thread id, before the other libraries' handlers.
   kStarts = 1U << 7U,
-  // void starts_any(std::uint64_t record): in the child, before kStarts. Also called if the fork was not recorded: then
-  // `record` is 0.
+  // void starts_any(std::uint64_t record): called in the child, before kStarts. Also called if the fork was not
+  // recorded: then `record` is 0.
   kStartsAny = 1U << 8U,
-  // void leaves(const Fork&): in the child when fork() returns, after the other libraries' handlers. May call foreign
-  // code. Only for kWrapper.
+  // void leaves(const Fork&): called in the child when fork() returns, after the other libraries' handlers. May call
+  // foreign code. Called only for kWrapper.
   kLeaves = 1U << 9U,
 };
 

@@ -24,8 +24,9 @@ std::int32_t read_libcs_tid(const void* thread_pointer) {
       __ATOMIC_ACQUIRE);
 }
 
-// Also true if the kernel does not say. If that is wrong, the ids stay unchanged. The opposite mistake would be worse:
-// a process would lose its slots to another one that shares its memory.
+// True if the two processes share their memory, or if the kernel does not say whether they do. If this answer is wrong,
+// the ids stay unchanged. The opposite mistake would be worse: a process would lose its slots to another one that
+// shares its memory.
 bool may_share_memory(std::int32_t pid, std::int32_t other) {
   const long order = sys::call(SYS_kcmp, pid, other, kSameMemory);
   return order == 0 || (order < 0 && order != kNoSuchProcess);

@@ -45,8 +45,8 @@ bool claim(Slot& slot, SlotState from) {
 
 // Claims a slot whose thread does not exist in this process: the kernel confirms that the thread has ended, or the slot
 // belongs to a thread of the parent. The slot of a thread that ended with locks held is kept until the table is full,
-// because only the slot shows who holds them. `any_state`: the table is full. `budget`: how many threads whose end no
-// hook sees the kernel may still be asked about.
+// because only the slot shows who holds them. `any_state`: the table is full. `budget`: how often the kernel may still
+// be asked about a thread whose end no hook sees.
 bool claim_dead(Slot& slot, std::int32_t pid, bool any_state, std::uint32_t& budget) {
   const SlotState state = slot.state.load(std::memory_order_acquire);
   if (state == SlotState::kFree || state == SlotState::kReserved) return false;
@@ -69,7 +69,7 @@ Slot* count_unrecorded() {
   return nullptr;
 }
 
-// False: there is no memory for more threads.
+// Maps this chunk of slots if it is not mapped yet. False: there is no memory for more threads.
 bool map_chunk(std::uint32_t chunk) {
   if (g_chunks[chunk].load(std::memory_order_acquire) != nullptr) return true;
   void* const memory =
@@ -154,8 +154,8 @@ Slot* reserve_slot() {
   if (epoch() == 0) return nullptr;
   const std::uint32_t used = slot_count();
   const std::int32_t pid = sys::getpid();
-  // Looks for a slot that can be reused first, so that the table does not become larger than the number of threads. The
-  // search begins at the slot that was reused last.
+  // First looks for a slot that can be reused, so that the table does not become much larger than the number of
+  // threads. The search looks at up to 64 slots, and begins at the slot that was reused last.
   const std::uint32_t hint = g_hint.load(std::memory_order_relaxed);
   std::uint32_t budget = 2;
   for (std::uint32_t step = 0; step < used && step < 64; ++step) {
@@ -170,7 +170,8 @@ Slot* reserve_slot() {
   }
   std::uint32_t next = used;
   while (next < kMaxSlots && map_chunk(next / kChunkSlots)) {
-    // Between these two steps, another thread may take the new slot in the loop above. Then the next one is tried.
+    // After g_used is raised, and before this thread claims the new slot, another thread may take it in the loop above.
+    // Then this thread tries the next slot.
     if (g_used.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel) &&
         claim(slot_at(next), SlotState::kFree)) {
       reset(slot_at(next), next);

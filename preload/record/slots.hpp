@@ -4,8 +4,9 @@
 // memory.
 //   Only its own thread writes the held array of a slot. A forked child reads the frozen arrays of the parent's
 //   threads. Arrays of living threads are read by a forking thread, which counts the entries, and by two functions that
-//   expect changes (handler_wait.cpp, orphan_proof.cpp). In the child, slots of the parent's other threads are
-//   recognised by their epoch: they can be read until they are reused, and nothing needs to be cleared after a fork.
+//   expect an array to change while they read it (handler_wait.cpp, orphan_proof.cpp). In the child, slots of the
+//   parent's other threads are recognised by their epoch: they can be read until they are reused, and nothing needs to
+//   be cleared after a fork.
 #pragma once
 
 #include <atomic>
@@ -18,10 +19,10 @@
 namespace forksight {
 
 inline constexpr std::uint32_t kSlotBytes = 8192;
-inline constexpr std::uint32_t kChunkSlots = 64;  // mapped at a time
+inline constexpr std::uint32_t kChunkSlots = 64;  // this many slots are mapped at a time
 inline constexpr std::uint32_t kMaxSlots = 32768;
-// The number of the first slots. Only about threads in these slots, the shim finds out whether they end during the
-// prepare handlers, in which order they take locks, and how long they hold them.
+// The number of the first slots. For a thread in any other slot the shim does not record whether it ends during the
+// prepare handlers, in which order it takes locks, or how long it holds them.
 inline constexpr std::uint32_t kFirstSlots = 4096;
 inline constexpr std::uint32_t kMaxHeldLocks = 63;
 inline constexpr std::uint32_t kCreationStackBytes = 4096;
@@ -114,7 +115,7 @@ struct Slot {
   bool holds_gate;  // a fork of this thread keeps other threads from new libc calls (--cure=quiesce-libc)
   std::uint64_t thread_pointer;
   std::uint64_t stack_top;  // 0: unknown
-  bool is_initial_stack;    // the thread that the kernel made for the process
+  bool is_initial_stack;    // this is the thread that the kernel made for the process
   bool is_retired;          // a worker that its runtime has released: it may not have ended yet
   std::uint64_t start_routine;
   std::uint64_t argument;
@@ -126,14 +127,14 @@ struct Slot {
   ForkKind fork_kind;
   std::uint64_t fork_entry_ns;
   Site fork_site;                 // where fork() was called, until the shim's prepare handler; pc 0: not known
-  Site last_fork_site;            // of the last fork whose stack was recorded, and ...
-  std::uint64_t last_fork_stack;  // ... the ref of that record, 0: none
+  Site last_fork_site;            // where the last fork with a recorded stack was called
+  std::uint64_t last_fork_stack;  // ref of the record of that stack; 0: none
   Site creation_site;
   std::uint32_t creation_bytes;
   std::uint32_t creation_cut;
   Site wait_site;               // of the call that waits for wait_object
   std::uint64_t handler_run;    // ref of the kHandlerRun record of the fork that this thread is in, 0: none
-  std::uint64_t untimed_run;    // the run that all untimed forks of this thread share; 0: none yet
+  std::uint64_t untimed_run;    // the kHandlerRun record that all untimed forks of this thread share; 0: none yet
   std::uint32_t handler_depth;  // atfork handlers that this thread is inside of
   std::uint32_t held_at_entry;  // locks held when fork() was entered; valid while fork_site.pc is not 0
   std::uint64_t life;           // see foresight/lives.hpp; 0: none yet
@@ -170,7 +171,7 @@ extern thread_local constinit Slot* t_fast asm("forksight_t_fast");
 // which libc also writes at each fork. After a write to the slot, the kernel would have to copy another page for the
 // parent.
 extern thread_local constinit bool t_fork_is_told;
-// The reasons why every lock takes the slow path; 0: it does not.
+// The reasons why every lock takes the slow path. 0: there is no such reason.
 enum SlowLocks : std::uint32_t {
   kSlowOrphans = 1,    // this process inherited orphaned locks
   kSlowForesight = 2,  // orders or times of locks are recorded (FORKSIGHT_LOCK_ORDER, FORKSIGHT_PREDICT)
@@ -193,10 +194,10 @@ extern std::atomic<bool> g_had_threads;
 void start_slots();
 // The slot of the calling thread, registered now if needed; null if that is impossible. Preserves errno.
 Slot* own_slot();
-// For a thread that is about to be created. Null: the thread is not recorded.
+// Reserves a slot for a thread that is about to be created. Null: the thread is not recorded.
 Slot* reserve_slot();
 void release_slot(Slot* slot);
-// The thread's own function has returned.
+// Called when the start routine of the thread has ended, or when the thread ends by the bare system call.
 void end_slot(Slot* slot);
 
 std::uint32_t slot_count();  // slots that were ever used

@@ -1,4 +1,5 @@
-// Event: a touch was recorded. Its call, which may block, is made afterwards. observers.def lists the receivers.
+// Event: a touch was recorded. The call that is the touch may block, and is made afterwards. observers.def lists the
+// receivers.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,7 @@ constexpr std::uint64_t kFirstBytes = 256U << 10U;
 constexpr std::uint64_t kSmallestFile = 16U << 10U;  // a full disk may still have this much
 // The size of the file if the file system cannot reserve space: such a file has holes, and does not grow.
 constexpr std::uint64_t kSparseBytes = 8U << 20U;
-constexpr std::uint32_t kMostSteps = 1U << 16U;  // along the chain of records, to find one record
+constexpr std::uint32_t kMostSteps = 1U << 16U;  // along the chain of records, to find a free place
 constexpr int kMostTries = 16;                   // to move a shared word forward
 constexpr std::uint64_t kFirstRecord = trace::kHeaderBytes;
 constexpr std::uint32_t kRecentBytes = sizeof(RecordHeader) + sizeof(trace::RecentRecord);
@@ -130,7 +130,7 @@ long allocate(int fd, std::uint64_t bytes) {
   return result;
 }
 
-// False if another file has the name of the trace by now.
+// True if the file at this descriptor is the trace. False: another file has the name of the trace by now.
 bool is_trace(int fd) {
   struct stat status {};
   return sys::call(SYS_fstat, fd, sys::word(&status)) == 0 && status.st_dev == g_device && status.st_ino == g_inode;
@@ -217,7 +217,7 @@ Claim claim(std::uint32_t size, trace::RecordType type, Importance importance) {
 
 struct Created {
   std::byte* memory;
-  std::uint64_t bytes;  // reserved
+  std::uint64_t bytes;  // how many bytes of the file are reserved
 };
 
 // Reserves space in the new file, and maps it. If the file system cannot reserve space, the file has holes, and the

@@ -59,7 +59,8 @@ T* find_record_with(std::uint64_t reference, trace::RecordType type, std::size_t
 // References to the stacks that the processes of this trace have written recently; null without a trace. Other
 // processes write them, too, so they must be checked.
 trace::RecentRecord* recent_stacks();
-// 1 for the first fork of this trace; 0 without a trace. Other processes may have changed these numbers.
+// Counts a fork of this trace, and returns its number: 1 for the first fork; 0 without a trace. Other processes may
+// have changed the numbers that these functions return.
 std::uint64_t next_fork_ordinal();
 std::uint64_t forks_so_far();                      // the number recorded in this trace, by all its processes
 std::atomic<std::uint64_t>& last_python_stacks();  // in the header of the trace, which must be open

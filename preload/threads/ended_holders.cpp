@@ -9,9 +9,9 @@ namespace forksight {
 
 namespace {
 
-// True if the thread with this id still holds the lock of the entry. Semaphores and spinlocks do not count, because
-// they record no owner, and another thread often posts a semaphore. For a read lock it suffices that the rwlock has
-// readers: only this thread could have released its own share.
+// True if the thread with this id still holds the lock of the entry. Only mutexes and rwlocks count. Semaphores and
+// spinlocks record no owner, and often another thread posts a semaphore. For a read lock it suffices that the rwlock
+// has readers: only this thread could have released its own share.
 bool is_owned(const HeldLock& entry, std::int32_t tid) {
   const auto* lock = reinterpret_cast<const void*>(lock_address(entry.lock));
   if (entry.lock == 0) return false;

@@ -5,9 +5,10 @@
 
 namespace forksight {
 
-// The thread of `slot` has ended, and the caller has claimed the slot (kReserved). Returns true if the memory of a lock
-// shows that the thread still holds it. Then it sets the flag kThreadEnded of the slot, and forgets the slot's kThread
-// record, so that it is written again, with the flag, when another record next refers to it.
+// Called when the thread of `slot` has ended, and the caller has claimed the slot (kReserved). Returns true if the
+// memory of a lock shows that the thread still holds the lock. In this case the function sets the flag kThreadEnded of
+// the slot, and forgets the slot's kThread record. So that record is written again, with the flag, when another record
+// next refers to it.
 bool mark_if_ended_with_locks(Slot& slot);
 
 // The same for any slot that the caller has not claimed. Does nothing unless the slot is of this process and its thread

@@ -51,7 +51,7 @@ std::uint64_t awaited_object(const Slot& slot) {
 
 // The number of threads according to the kernel; 0: not asked. The question takes 4 us, so it is asked at the first
 // kForksCountedEach forks, and then at one fork in kForksCountedEach. If the initial thread has ended, the kernel
-// counts it until all other threads have ended, so it is subtracted.
+// counts it until all other threads have ended, so this function subtracts it.
 std::uint32_t count_tasks_now_and_then() {
   constexpr std::uint64_t kForksCountedEach = 16;
   const std::uint64_t forks = forks_so_far();

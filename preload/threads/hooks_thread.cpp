@@ -104,7 +104,7 @@ FORKSIGHT_EXPORT(int, pthread_setname_np, pthread_t thread, const char* name) {
       t_slot != nullptr && t_slot->thread_pointer == pointer ? t_slot : find_slot_by_thread_pointer(pointer);
   if (slot != nullptr) {
     strncpy(slot->name, name, sizeof slot->name - 1);
-    slot->record = 0;  // the next fork records it again
+    slot->record = 0;  // the next fork records the thread again
   }
   return result;
 }

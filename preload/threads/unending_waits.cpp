@@ -17,7 +17,8 @@ namespace forksight {
 namespace {
 
 constexpr std::size_t kTouchStackBytes = 16U << 10U;
-// At most this many waits are recorded. If a child has more such waits, signals end them, so they are no hangs.
+// At most this many waits are recorded. A child that begins another such wait has left all the earlier ones, because
+// signals ended them. So its waits are not hangs.
 constexpr std::uint32_t kMaxWaits = 256;
 
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_losing_fork = 0;

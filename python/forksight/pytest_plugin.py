@@ -116,7 +116,7 @@ class Plugin:
         self.began = time.time()
         self.is_worker = hasattr(config, "workerinput")
         self.status = 1
-        self.token = 0       # counts phases
+        self.token = 0       # how many phases have begun
         self.active = None   # the token of the phase that is under way
         self.when = ""
         self.explained = {}  # (node id, phase): the text
@@ -140,7 +140,7 @@ class Plugin:
                             "junit": os.path.abspath(junit) if junit and not self.is_worker else ""})
         clean = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD" and not name.startswith("FORKSIGHT")}
         program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pytest_watcher.py")
-        # pytest captures nothing while it configures its plugins: the watcher gets the real standard error.
+        # pytest captures no output while it configures its plugins, so the watcher gets the real standard error.
         subprocess.run([sys.executable, "-I", "-S", program, words], stdin=told, stdout=answer, env=clean, check=True)
         os.close(told)
         os.close(answer)
@@ -168,8 +168,8 @@ class Plugin:
             pass
 
     def send(self, **message):
-        # A forked child sends nothing. A test may have closed the plugin's descriptor. Its number may then belong to another
-        # file, which has a different identity.
+        # A forked child sends nothing. A test may have closed the plugin's descriptor. The descriptor's number may then belong
+        # to another file, which has a different identity.
         if os.getpid() != self.pid:
             return
         try:
@@ -249,7 +249,7 @@ class Plugin:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem, report):
-        """Adds the explanation to the report about a worker of xdist that its watcher had to end."""
+        """If the watcher of an xdist worker had to end that worker, adds the explanation to the report about the worker."""
         path = os.path.join(self.settings.out, file_name(crashitem))
         try:
             if os.stat(path).st_mtime >= self.began - 1:
@@ -269,7 +269,8 @@ class Plugin:
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self):
         # A worker of xdist that has run its tests sleeps until the other workers have run theirs. Its exit begins when its
-        # interpreter ends. Before Python 3.9 nothing says when that is, so there the exit of a worker is not watched.
+        # interpreter ends. Before Python 3.9 the plugin cannot learn when that is, so it does not watch the exit of a worker
+        # there.
         if not self.is_worker:
             self.begin_exit()
         elif hasattr(threading, "_register_atexit"):

@@ -18,7 +18,7 @@ import xml.etree.ElementTree as xml
 
 PATIENCE = 3.0      # seconds that pytest has to react to the signal
 LOOK_LIMIT = 60     # seconds that one call of `forksight why` may take
-MOST_TRIES = 3      # how many signals are sent in one phase of a test, if the phase continues after each signal
+MOST_TRIES = 3      # how often a test may catch the plugin's exception and go on before pytest is ended
 PACE = 0.5          # seconds between two checks of whether pytest is alive
 MOST_IDLE = 0.1     # share of one processor; a process tree that uses more is taken to be working
 
@@ -170,6 +170,15 @@ class Watcher:
             self.receive(0.05)
         return False
 
+    def await_end(self, phase):
+        """Returns True as soon as pytest has left the phase or has ended. Returns False after PATIENCE."""
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            if self.is_over(phase):
+                return True
+            self.receive(0.05)
+        return False
+
     def judge(self, phase):
         text, problem = self.ask()
         document, _ = self.ask("--format", "json")
@@ -189,26 +198,31 @@ class Watcher:
         phase["deadline"] = time.monotonic() + max(self.settings["seconds"], PATIENCE)
         below = find_descendants(self.pid) if is_exit else {}
         if is_exit:
-            # Without the dead descendants, pytest may end by itself.
+            # When its dead descendants are killed, pytest may end by itself.
             end(dead)
             if self.await_answer(phase):
                 return
         self.caught = None
         os.write(1, f"{phase['token']} {path}\n".encode())
         os.kill(self.pid, self.settings["signal"])
-        was_caught = phase["tries"] <= MOST_TRIES and self.await_answer(phase)
+        was_caught = self.await_answer(phase)
         # The dead descendants are killed only after the signal. Otherwise a test that waits for them would go on as if they had
         # ended by themselves.
         end(dead)
         before, work = time.monotonic(), read_work(self.pid)
-        if not was_caught and not self.await_answer(phase):
-            if read_work(self.pid) - work > MOST_IDLE * (time.monotonic() - before):
-                # The test fails as soon as the native code returns.
-                self.say(f"forksight: {phase['name']} is still at work in native code, and is not ended; report in {path}\n")
-            else:
-                self.end_pytest(phase, text, path)
-        elif is_exit:
-            end(below)
+        if was_caught:
+            goes_on = phase["tries"] > MOST_TRIES and not self.await_end(phase)
+        else:
+            goes_on = not self.await_answer(phase)
+        where = "in Python code that catches each interruption" if was_caught else "in native code"
+        if not goes_on:
+            if is_exit:
+                end(below)
+        elif read_work(self.pid) - work > MOST_IDLE * (time.monotonic() - before):
+            # In native code: the test fails as soon as that code returns.
+            self.say(f"forksight: {phase['name']} is still at work {where}, and is not ended; report in {path}\n")
+        else:
+            self.end_pytest(phase, text, path, where)
 
     def write(self, phase, text, document):
         path = os.path.join(self.settings["out"], file_name(phase["name"]))
@@ -221,8 +235,9 @@ class Watcher:
             self.say(f"forksight: {path}: {error}\n")
         return path
 
-    def end_pytest(self, phase, text, path):
-        """Ends pytest, whose main thread waits in native code, which no Python handler can interrupt."""
+    def end_pytest(self, phase, text, path, where):
+        """Ends pytest. Its main thread waits in native code, which no Python handler can interrupt, or its test catches the
+        exception of the handler again and again. `where` says which."""
         if self.settings["junit"]:
             self.results[phase["name"]] = {"outcome": "failed", "duration": self.settings["seconds"], "text": text}
             try:
@@ -232,7 +247,7 @@ class Watcher:
         if not self.settings["is_worker"]:
             self.say(text)
         who = "this worker" if self.settings["is_worker"] else "the session"
-        self.say(f"forksight: {phase['name']} waits in native code and cannot be interrupted: {who} is ended by SIGKILL; report in {path}\n")
+        self.say(f"forksight: {phase['name']} waits {where} and cannot be interrupted: {who} is ended by SIGKILL; report in {path}\n")
         end({self.pid: self.start, **find_descendants(self.pid)})
 
     @staticmethod

@@ -1,7 +1,7 @@
 // Mechanism: a library's prepare handler ends its worker thread, and its parent handler starts another one. The
-//            handlers do not work if two threads fork at once. The first thread is about to join the worker. The second
-//            thread joins it first, forks, and starts a new worker. The first thread then joins the new worker, which
-//            does not end.
+//            handlers do not work if two threads fork at once. The first thread is about to join the worker. Before it
+//            does, the second thread joins the worker, forks, and starts a new worker. The first thread then joins the
+//            new worker, which does not end.
 // To blame:  the library's handlers, and two forks at the same time. OpenBLAS and numpy had similar faults.
 // User sees: a server that forks in several threads stops now and then in fork(), at 0 % CPU.
 // Fix:       hold a mutex from the prepare handler to the parent handler. Or let one thread do all forks.
@@ -47,8 +47,8 @@ static void start_worker(void) {
 static void let_second_fork(void) {
   baton_pass(first_is_inside);
   while (!atomic_load(&second_has_forked)) {
-    // The system call is read before the flag. The thread also sleeps in a futex while it joins the worker in the
-    // handler, but then it has set the flag before.
+    // In a futex wait, the second thread either waits for the mutex, or joins the worker. Before it joins, it sets
+    // `second_is_inside`. So the flag tells the two waits apart, if it is read after the system call.
     if (call_of(atomic_load(&second_tid)) == SYS_futex && !atomic_load(&second_is_inside)) return;
     sched_yield();
   }

@@ -74,7 +74,7 @@ int main(void) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   socklen_t bytes = sizeof address;
   const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  // In the abstract namespace, under a name that the kernel chooses.
+  // Without a name, bind() puts the socket into the abstract namespace, under a name that the kernel chooses.
   if (bind(listener, (struct sockaddr*)&address, sizeof(sa_family_t)) != 0 || listen(listener, kWorkers) != 0) abort();
   if (getsockname(listener, (struct sockaddr*)&address, &bytes) != 0) abort();
   const int epoll = epoll_create1(EPOLL_CLOEXEC);

@@ -1,4 +1,4 @@
-// Mechanism: none. forksight must report nothing about these uses of the driver. The macro chooses one:
+// Mechanism: none. forksight must report nothing about these uses of the driver. A macro chooses one of them:
 //   UNUSED    the child does not use CUDA
 //   EXEC      the child execs a program that uses CUDA
 //   TEARDOWN  the child's exit handler asks for the current context, to free memory. The driver refuses the call, which

@@ -24,7 +24,7 @@ __attribute__((noinline)) static int import(const char* role, int exporter) {
   return 0;
 }
 
-// True if the memory was freed.
+// Shares memory with the importer, and frees it after the importer's report. Returns 1 if it has freed the memory.
 __attribute__((noinline)) static int share(struct peer importer) {
   CUipcMemHandle handle;
   CUdeviceptr memory = 0;

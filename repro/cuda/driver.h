@@ -1,5 +1,5 @@
-// The part of the CUDA driver's interface that the cases and the test driver use, declared here so that neither a CUDA
-// header nor a CUDA library is needed to build them. Source: "CUDA Driver API", version 12.2, sections 6.1 to 6.13 and
+// Declares the part of the CUDA driver's interface that the cases and the test driver use. So no CUDA header and no
+// CUDA library is needed to build them. Source: "CUDA Driver API", version 12.2, sections 6.1 to 6.13 and
 // 6.32 (https://docs.nvidia.com/cuda/archive/12.2.0/cuda-driver-api/).
 #pragma once
 

@@ -62,7 +62,7 @@ static inline struct peer start(const char* role) {
 static inline int say(int socket, const void* data, size_t bytes) {
   return send(socket, data, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
 }
-// Returns 0 if the other side has ended.
+// Receives `bytes` bytes. Returns 1, or 0 if the other side ended before it had sent them.
 static inline int hear(int socket, void* data, size_t bytes) {
   return recv(socket, data, bytes, MSG_WAITALL) == (ssize_t)bytes;
 }

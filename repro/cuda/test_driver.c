@@ -22,7 +22,7 @@ struct CUctx_st {
 };
 static struct CUctx_st primary[kDevices] = {{0}, {1}};
 
-// Returns 1 if this process itself has called cuInit, even if it is a forked child of a process that has not.
+// Returns 1 if this process itself has called cuInit. Returns 0 if only a process that forked it has done so.
 int test_driver_is_usable(void);
 int test_driver_is_usable(void) { return initialised_in == getpid(); }
 

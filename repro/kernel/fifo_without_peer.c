@@ -24,8 +24,8 @@
 
 static char path[PATH_MAX];
 
-// Puts the FIFO into the folder of the file that is standard output. The judge removes that folder
-// after the case. The case itself cannot remove the FIFO if it is killed.
+// Makes the FIFO, and stores its path in `path`. The FIFO is in the folder of the file to which standard output goes.
+// The judge removes this folder after the case. The case itself cannot remove the FIFO if it is killed.
 static void name_fifo(void) {
   const ssize_t length = readlink("/proc/self/fd/1", path, sizeof path - 32);
   char* const slash = length > 0 ? memrchr(path, '/', (size_t)length) : NULL;

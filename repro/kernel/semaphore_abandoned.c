@@ -25,7 +25,7 @@ enum { kFlags = SEM_UNDO };
 #else
 enum { kFlags = 0 };
 #endif
-enum { kMode = 0621, kStaleS = 600 };  // the unusual mode tells the sets of this case from others
+enum { kMode = 0621, kStaleS = 600 };  // the unusual mode distinguishes the sets of this case from others
 
 union argument {
   int value;

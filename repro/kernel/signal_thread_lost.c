@@ -41,8 +41,8 @@ static void serve(void) {
 }
 
 #ifdef AWAKE
-// Waits until the child sleeps in read(). If the child ran after it got the signal, forksight would report it
-// later.
+// Waits until the child sleeps in read(). If the child ran on after the signal was sent, forksight would report the
+// lost signal later.
 static void wait_until_reading(pid_t child) {
   char path[64];
   char text[8];

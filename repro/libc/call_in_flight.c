@@ -137,7 +137,7 @@ static void touch_popen(void) {
   if (made == NULL) abort();
 }
 
-// The state of random() is on the page.
+// The state of random() is on hold_page.
 static void move_random_state(void) {
   if (initstate(1, hold_page, 128) == NULL) abort();
   arm_page();
@@ -150,7 +150,7 @@ static void touch_random(void) {
   number = random();  // MARK: touch_random
 }
 
-// libc writes into its own part of a request while it holds its lock. That part begins on the page.
+// A part of each request is for libc. aio_read() writes into it while it holds libc's lock. That part is on hold_page.
 static struct aiocb* request;
 static void split_request(void) {
   request = (struct aiocb*)(hold_page - offsetof(struct aiocb, aio_sigevent) - sizeof(struct sigevent));
@@ -167,7 +167,7 @@ static void touch_aio_read(void) {
   if (aio_read(&other) != 0) abort();  // MARK: touch_aio_read
 }
 
-// The message of syslog() is on the page.
+// The message of syslog() is on hold_page.
 static void call_syslog(void) {
   syslog(LOG_DEBUG, "%s", hold_page);  // MARK: syslog
 }
@@ -175,7 +175,7 @@ static void touch_syslog(void) {
   syslog(LOG_DEBUG, "from the child");  // MARK: touch_syslog
 }
 
-// libc's record of a timer ends with its links in libc's list of timers. The last link is on the page.
+// libc's record of a timer ends with its links in libc's list of timers. The last link is on hold_page.
 enum { kTimerBytes = 88 };
 static void run(union sigval unused) { (void)unused; }
 static void make_timer(void) {
@@ -260,8 +260,8 @@ static void touch_strftime(void) {
   strftime(zone, sizeof zone, "%Z", &when);  // MARK: touch_strftime
 }
 
-// The module of a character set is a FIFO. libc opens it while it holds its lock. libc reads the list of modules only
-// once. So this function must be the first of the repaired variant.
+// The module of a character set is a FIFO. libc opens the FIFO while it holds its lock. libc reads the list of modules
+// only once. So the repaired variant must try this function first.
 static volatile int worker_tid;
 static void slow_module(void) {
   static char path[300];

@@ -7,7 +7,7 @@
 // Repaired:  the child calls _exit().
 //
 // libc allocates the next part of its list by calloc(). The program defines calloc() itself, and keeps the worker in
-// there.
+// that function.
 // EXPECT-BARE: hang
 // EXPECT: inherited-exit-handlers proven/likely hang culprit="libc's list of exit handlers" victims=1
 // EXPECT-STACK: stack main@child

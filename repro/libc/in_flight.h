@@ -1,7 +1,7 @@
 // Keeps a thread inside of a libc function while the function holds its lock. There are two ways. If the function
-// allocates memory while it holds its lock, malloc() and realloc(), which are defined here, keep the thread. If the
-// function accesses memory of the caller, that memory is on a page that may not be accessed yet. The handler of SIGSEGV
-// then keeps the thread, and makes the page accessible at the end.
+// allocates memory while it holds its lock, the thread waits in malloc() or realloc(), which are defined here. If the
+// function accesses memory of the caller, that memory is on a page that may not be accessed yet. The thread then waits
+// in the handler of SIGSEGV, which makes the page accessible at the end.
 #pragma once
 
 #include <pthread.h>
@@ -15,8 +15,8 @@
 extern void* __libc_malloc(size_t bytes);
 extern void* __libc_realloc(void* block, size_t bytes);
 
-static struct baton hold_is_on;  // the thread passes it when it is inside
-static struct baton hold_ends;   // the thread waits for it inside
+static struct baton hold_is_on;  // the thread passes this baton when it is inside of the libc function
+static struct baton hold_ends;   // inside of the function, the thread waits for this baton
 
 // For this thread: the number of the call that keeps the thread inside (1: the next call). 0: no call does.
 static _Thread_local int hold_in_malloc, hold_in_realloc;
@@ -66,7 +66,7 @@ static void make_page(void) {
   hold_page = pages + kPage;
 }
 
-// From now on a thread that accesses the page is kept.
+// After this call, the first thread that accesses hold_page waits in on_fault().
 static void arm_page(void) {
   if (mprotect(hold_page, kPage, PROT_NONE) != 0) abort();
 }

@@ -119,7 +119,7 @@ int main(void) {
   __fpurge(log);
 #endif
 #ifdef STALE
-  // Fills the buffer up to the end of a block, so that no byte stays in it.
+  // Prints until the end of a block. libc writes complete blocks at once, so no byte stays in the buffer.
   static char more[2 * BUFSIZ];
   struct stat written;
   if (fwrite(more, 1, sizeof more - strlen(kLine), log) == 0 || __fpending(log) != 0) abort();

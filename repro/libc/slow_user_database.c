@@ -37,7 +37,7 @@
 
 // A function of glibc that sets which databases this process asks.
 extern int __nss_configure_lookup(const char* database, const char* services);
-// Defined in libnss_fsslow.so.2 (slow_database.c), which the case is linked with.
+// The case is linked with libnss_fsslow.so.2 (slow_database.c), which defines these batons.
 extern struct baton fsslow_was_asked, fsslow_may_answer;
 
 #if defined GROUP

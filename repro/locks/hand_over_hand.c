@@ -1,4 +1,4 @@
-// Mechanism: a thread walks a list hand over hand: it locks each node before it unlocks the node before that. After
+// Mechanism: a thread walks a list hand over hand: it locks each node before it unlocks the previous node. After
 //            many walks the thread stops at a node, with the node's lock held, and main forks. The child walks the same
 //            list.
 // To blame:  the fork, while a thread is on the list. The order in which the thread releases the locks is no fault.

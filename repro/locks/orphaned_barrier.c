@@ -51,7 +51,7 @@ static void* late_main(void* unused) {
   return unused;
 }
 
-// The first word of glibc's barrier counts arrivals: there is no other way to know that a thread is inside.
+// Returns how many threads have arrived. No function tells this, so the case reads the first word of glibc's barrier.
 static unsigned arrivals(void) { return atomic_load((_Atomic unsigned*)(void*)&barrier); }
 
 int main(void) {

@@ -2,7 +2,7 @@
 //            counts that thread as a waiter. ~condition_variable waits until all waiters have left.
 // To blame:  the fork, after the pool was started. Besides, the child destroys what the parent made.
 // User sees: the child stops in exit(), in a destructor, after its work is done.
-// Fix:       leave the child by _exit() or exec. Or initialise the condition variable anew in a child handler.
+// Fix:       call _exit() or exec in the child. Or initialise the condition variable anew in a child handler.
 // Repaired:  a child handler constructs a new condition variable in the same memory, without destroying the old one
 //            first.
 //

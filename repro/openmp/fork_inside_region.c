@@ -2,7 +2,7 @@
 //            and waits at the region's end for the other one.
 // To blame:  fork() inside of a region. No OpenMP runtime and no cure can help then.
 // User sees: the child stops at the closing brace of the region, at 0 % CPU.
-// Fix:       fork outside of the region, or leave the child by _exit() or exec before the region ends.
+// Fix:       fork outside of the region, or call _exit() or exec in the child before the region ends.
 // Repaired:  the child calls _exit() inside of the region.
 //
 // EXPECT-BARE: hang

@@ -36,7 +36,7 @@ int main(void) {
   const pid_t child = fork();        // MARK: fork
   if (child == 0) {
 #ifdef REPAIRED
-    // An exclusive pool shares no threads with other pools. The child does not have the threads of those pools.
+    // An exclusive pool does not use the threads of the pools that are not exclusive. The child lacks those threads.
     answers = g_async_queue_new();
     pool = g_thread_pool_new(answer, NULL, 1, TRUE, NULL);
 #endif

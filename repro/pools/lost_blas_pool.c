@@ -8,7 +8,7 @@
 // Repaired:  the worker's product has ended before main forks.
 //
 // OpenBLAS allocates its work space while it holds the mutex. The program defines malloc() itself, and keeps the worker
-// in there.
+// in that function.
 // EXPECT-BARE: hang
 // EXPECT: lost-blas-pool proven hang culprit="OpenBLAS pool" holder=worker library=libopenblas.so.0 victims=1
 // EXPECT-STACK: culprit multiply@product worker_main@work

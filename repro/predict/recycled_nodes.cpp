@@ -1,4 +1,4 @@
-// Mechanism: none. Two threads walk a list from its head. They lock each node before they unlock the node before that.
+// Mechanism: none. Two threads walk a list from its head. They lock each node before they unlock the previous node.
 //            They remove nodes, free them, and insert new nodes elsewhere, which get the same addresses. So sooner or
 //            later the addresses of locks appear in every order. But the lock of a new node is a new lock.
 // To blame:  nobody.
@@ -23,7 +23,7 @@ struct Node {
 
 Node g_head;
 
-// Walks to the node at `place`. Its lock is held then; the locks of the nodes before it are not.
+// Walks to the node at `place`, or to the last node if the list is shorter. Returns the node. Only its lock is held.
 Node* walk(unsigned place) {
   g_head.mutex.lock();
   Node* at = &g_head;

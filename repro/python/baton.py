@@ -1,4 +1,4 @@
-"""Handovers that force an order of events, for all cases. They use pipes, because a lock could be a part of the defect."""
+"""Batons force an order of events: take() returns only after give(). They are pipes: a lock could be a part of the defect."""
 import os
 from multiprocessing import forkserver, resource_tracker
 
@@ -27,7 +27,7 @@ def end_of(child):
 
 
 def stop_helpers():
-    """Ends the helper processes of forkserver and spawn. Without this call they end some time after the case. The judge of
-    the suite accepts no process that is left behind."""
+    """Ends the helper processes of forkserver and spawn. Without this call they would end some time after the case, and the judge
+    of the suite accepts no process that a case leaves behind."""
     forkserver._forkserver._stop()
     resource_tracker._resource_tracker._stop()

@@ -33,7 +33,7 @@ int main() {
   return !sent && sent.error().code == ipc::errc::closed ? 0 : 1;
 #else
   if (!made->send_copy("lost", 4)) return 4;
-  // The feeder notices the shutdown in the background. A call that comes before that still succeeds.
+  // The feeder notices the shutdown in the background. Until then, send_copy() still succeeds.
   for (;;) {
     const auto next = made->send_copy("lost, too", 9);
     if (next) continue;

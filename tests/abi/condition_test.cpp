@@ -87,7 +87,8 @@ INSTANTIATE_TEST_SUITE_P(Condition, EachLayout,
                                          Layout{"WithoutReferences", abi::kConditionWithoutReferences}),
                          [](const auto& about) { return about.param.name; });
 
-// The real libc signals a condition variable whose waiters do not exist.
+// pthread_cond_signal() of this libc signals a condition variable whose three waiters do not exist. It must change the
+// condition variable in the way that foresee() predicted.
 TEST(Foreseen, IsWhatThisLibcDoes) {
   const abi::ConditionLayout* const layout = abi::layout_of(test::this_libc().condition);
   ASSERT_NE(layout, nullptr);

@@ -1,5 +1,5 @@
-// Compares each offset in the headers of abi/ with the debug information of a libc. This is the installed libc. With
-// FORKSIGHT_LIBC_ROOT=FOLDER it is the libc that is unpacked in FOLDER together with its debug information.
+// Compares each offset in the headers of abi/ with the debug information of a libc. By default this is the installed
+// libc. FORKSIGHT_LIBC_ROOT=FOLDER chooses the libc that is unpacked in FOLDER together with its debug information.
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
@@ -51,8 +51,8 @@ std::string path_of_this_libc() {
 
 // The files of a libc, and the folder of its debug information.
 struct Libraries {
-  std::vector<std::string> files;  // libc, and libpthread if it is a library of its own
-  std::string debug;               // the folder; "" means where debuggers look
+  std::vector<std::string> files;  // libc, and libpthread if this libc has it as a separate file
+  std::string debug;               // the folder of the debug information; "": debuggers' default folders
   Libc libc;
 };
 

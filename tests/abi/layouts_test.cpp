@@ -143,7 +143,7 @@ TEST(Spinlock, IsHeldAfterALock) {
   EXPECT_FALSE(load<Spinlock>(const_cast<int*>(&real)).is_held());
   pthread_spin_lock(&real);
   EXPECT_TRUE(load<Spinlock>(const_cast<int*>(&real)).is_held());
-  EXPECT_TRUE((Spinlock{-3}).is_held()) << "three threads wait for it";
+  EXPECT_TRUE((Spinlock{-3}).is_held()) << "three threads wait for the spinlock";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 /* A preload library that breaks the rules which the audits check. It always exports a function that is in no list,
- * needs and imports from a library besides libc, and uses dynamic TLS. The environment variable BAD_GUEST chooses one
+ * imports a function of another library than libc, and uses dynamic TLS. The environment variable BAD_GUEST chooses one
  * more fault: an allocation in a hook, a changed errno, or a descriptor that stays open. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

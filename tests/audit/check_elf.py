@@ -63,8 +63,8 @@ def tls(library, _):
 
 
 def versions(library, hooks):
-    """LIBRARY is a library whose functions the shim hooks, such as libc. The lists of hooks must name exactly those versions of
-    its functions that have the address of the default version."""
+    """Checks the symbol versions in the lists of hooks. LIBRARY is a library whose functions the shim hooks, such as libc. For each
+    of these functions, the lists must name exactly those versions that have the address of the function's default version."""
     listed = listed_versions(hooks)
     addresses = {}
     for line in readelf("--dyn-syms", library).splitlines():

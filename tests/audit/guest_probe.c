@@ -1,8 +1,8 @@
 /* Calls functions that the shim interposes, and prints the results, errno, the order of handlers, and the number of
  * open descriptors. The output and the exit status (7) must be identical without and with the shim.
  *
- * With the argument "no-descriptors", the process can open no descriptor during the forks. Output and status must not
- * differ.
+ * With the argument "no-descriptors", the process can open no descriptor during the forks. Output and status must
+ * still be identical.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -142,7 +142,7 @@ static void show_conditions_and_cancellation(void) {
   pthread_mutex_unlock(&g_mutex);
   pthread_create(&thread, NULL, wait_for_condition, NULL);
   while (!atomic_load(&g_waiting)) sched_yield();
-  pthread_mutex_lock(&g_mutex); /* succeeds only when the thread waits, and has unlocked it */
+  pthread_mutex_lock(&g_mutex); /* returns only when the thread has begun its wait, which unlocks the mutex */
   pthread_mutex_unlock(&g_mutex);
   pthread_cancel(thread);
   join_and_show("condition wait", thread);

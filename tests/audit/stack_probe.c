@@ -115,7 +115,7 @@ __attribute__((noinline)) static long measure(void (*call)(void)) {
   return used(below);
 }
 
-/* Measures fork(). The number of the parent includes the prepare handlers. The number of the child also includes the
+/* Measures fork(). The number for the parent includes the prepare handlers. The number for the child also includes the
  * child handlers. */
 __attribute__((noinline)) static void measure_fork(void) {
   const unsigned char* const below = paint();

@@ -105,7 +105,7 @@ def daemons(ways_out, no_libc):
 
 
 def command_of(program):
-    """The pid of the program that `forksight run` started; 0 if it has ended."""
+    """Returns the pid of the program that `forksight run` started, or 0 if the program has ended."""
     children = read_or_empty(f"/proc/{program.pid}/task/{program.pid}/children").split()
     return int(children[0]) if children else 0
 
@@ -119,7 +119,7 @@ def ask(forksight, program):
 
 
 def check_report(path):
-    """Returns a line with the report if the report names a hang. If `run` found nothing, its report is one line, the summary."""
+    """Returns [a line with the report] if the report names a hang, even a withdrawn one. Returns [] otherwise."""
     said = path.read_text(errors="replace")
     return [f"{path.stem}: {said}"] if any(word in said for word in ("HANG", "unexplained", "withdrawn")) else []
 

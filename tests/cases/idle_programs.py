@@ -114,7 +114,7 @@ def has_settled(program):
 
 def look_at(forksight, program):
     """Runs `forksight why` several times. Returns lines about the first unexpected exit status."""
-    wait_for(lambda: has_settled(program), SETTLE_S, None)  # a server with timers never settles, so a timeout is no failure
+    wait_for(lambda: has_settled(program), SETTLE_S, None)  # a server with timers never comes to rest, so a timeout is no failure
     lines = []
     for _ in range(LOOKS):
         done = subprocess.run([forksight, "why", str(program.pid)], capture_output=True, text=True, timeout=LIMIT_S, check=False)

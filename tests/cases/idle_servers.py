@@ -1,6 +1,6 @@
 """Idle servers and interpreters. Each must still answer a request after forksight has examined it.
 
-packages.txt lists the packages that contain them.
+packages.txt lists the packages that contain these programs.
 """
 import os
 import pty
@@ -26,7 +26,7 @@ def ask(path, question, length=4096):
 
 
 class Redis(Started):
-    """Redis has an event loop with a timer, and threads that wait for jobs. A client of it waits for the answer to BLPOP."""
+    """Redis has an event loop with a timer, and threads that wait for jobs. A client waits for Redis to answer BLPOP."""
 
     def __init__(self, folder):
         self.path = str(Path(folder, "redis.sock"))

@@ -73,8 +73,9 @@ class Started:
             except subprocess.TimeoutExpired:
                 pass
         for pid in tree:
-            # If the parent of such a process has ended, the process is now a child of this test. Its pid is then not reused until
-            # the test has waited for it.
+            # A pid is not reused before the parent has waited for the process. So if the parent is in the tree, the pid still
+            # belongs to the process that was found. The same is true if the parent is this test, which adopts processes whose
+            # parent has ended.
             if pid == self.pid or parent_of(pid) in (os.getpid(), self.pid, *tree):
                 try:
                     os.kill(pid, signal.SIGKILL)

@@ -11,8 +11,8 @@ from pathlib import Path
 PR_SET_CHILD_SUBREAPER = 36
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 LOOK_EVERY_S = 0.02
-QUIET_S = 1.0  # a hang: for this time all threads sleep, and none of them is scheduled
-SPIN_S = 1.0   # a spin: one thread takes this CPU time, while all sleeping threads stay asleep
+QUIET_S = 1.0  # A program hangs if all its threads sleep for this time, and none of them is scheduled.
+SPIN_S = 1.0   # A program spins if one thread uses this much CPU time, and meanwhile no sleeping thread wakes up.
 
 
 def become_reaper():
@@ -29,12 +29,12 @@ def read_or_empty(path):
 
 
 def stat_fields(path):
-    """The fields of a stat file from field 3 (state) on; an empty list if the task has ended."""
+    """Returns the fields of a stat file from field 3 (state) on, or an empty list if the task has ended."""
     return read_or_empty(path).rpartition(")")[2].split()
 
 
 def descendants():
-    """The pids of all descendants of this process, zombies included."""
+    """Returns the pids of all descendants of this process, including zombies."""
     parents = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -58,15 +58,15 @@ class Task:
 
 
 def is_in_vfork(pid, tid):
-    """True if a thread waits in vfork() (system call 58 of x86-64) until the child calls exec or ends.
+    """Returns True if a thread waits in vfork() (system call 58 of x86-64) until the child calls exec or ends.
 
-    Such a thread is in state D, and may stay in it for ever. In other calls a thread soon leaves state D by itself.
+    Such a thread is in state D, and may stay in this state for ever. In other calls a thread soon leaves state D by itself.
     """
     return read_or_empty(f"/proc/{pid}/task/{tid}/syscall").startswith("58 ")
 
 
 def look(pids):
-    """{(pid, tid): Task} of all threads that are not zombies."""
+    """Returns {(pid, tid): Task} of all threads that are not zombies."""
     tasks = {}
     for pid in pids:
         try:
@@ -85,7 +85,7 @@ def look(pids):
 
 
 def stacks(pids):
-    """A text for people that says where each thread is. It comes from gdb if gdb is installed, otherwise from /proc."""
+    """Returns a text for people that says where each thread is. It comes from gdb if gdb is installed, otherwise from /proc."""
     text = []
     for pid in pids:
         text.append(f"--- process {pid}: {read_or_empty(f'/proc/{pid}/cmdline').replace(chr(0), ' ')}")
@@ -101,7 +101,8 @@ def stacks(pids):
 
 
 def is_being_killed(pid):
-    """True if SIGKILL was sent to the process and has not ended it yet. On a busy machine the process must first get a processor."""
+    """Returns True if SIGKILL was sent to the process and has not ended it yet. On a busy machine the process must wait for a
+    processor before it can end."""
     for line in read_or_empty(Path(f"/proc/{pid}/status")).splitlines():
         name, _, value = line.partition(":")
         if name in ("SigPnd", "ShdPnd") and int(value, 16) >> (signal.SIGKILL - 1) & 1:
@@ -124,12 +125,14 @@ class Program:
         return read_or_empty(self.stderr_path)
 
     def status(self):
-        """The exit status as a shell gives it (128 + number of the signal that ended the program); None while the program runs."""
+        """Returns the exit status as a shell gives it (128 + number of the signal that ended the program), or None while the program
+        runs."""
         code = self.popen.poll()
         return 128 - code if code is not None and code < 0 else code
 
     def watch(self, limit_s):
-        """Waits until the program ends, hangs or spins. Returns "ok", "error", "hang" or "spin"; "undecided" after `limit_s`."""
+        """Waits until the program ends, hangs or spins. Returns "ok", "error", "hang" or "spin". After `limit_s` seconds it
+        returns "undecided"."""
         deadline = time.monotonic() + limit_s
         before, since, first = {}, time.monotonic(), {}
         while time.monotonic() < deadline:
@@ -137,8 +140,8 @@ class Program:
                 return "ok" if self.status() == 0 else "error"
             tasks = look(descendants())
             asleep = {key: task for key, task in tasks.items() if task.state == "S"}
-            # The time starts again if a sleeping thread has run, or if a thread has begun or ended. `first` then has the CPU time of
-            # each thread.
+            # The measurement starts again if a sleeping thread has run, or if a thread has begun or ended. `first` then gets the
+            # CPU time that each thread has used so far.
             if asleep != before or set(tasks) != set(first):
                 before, since, first = asleep, time.monotonic(), tasks
             busy = [key for key in tasks if key not in asleep]
@@ -151,7 +154,7 @@ class Program:
         return "undecided"
 
     def wait(self, limit_s):
-        """The exit status; None if the program runs for longer than `limit_s` seconds."""
+        """Returns the exit status, or None if the program runs for longer than `limit_s` seconds."""
         try:
             self.popen.wait(limit_s)
         except subprocess.TimeoutExpired:

@@ -1,9 +1,9 @@
 """ways_out.py FORKSIGHT WAYS_OUT NO_LIBC: programs whose processes all sleep until a signal handler, an alarm or a timeout wakes them.
 
-`forksight run --on-hang kill` must report nothing about these programs, and must not kill them. A few of them it may report as a hang
-that is not certain, but then it must withdraw the finding. `forksight why` must report nothing, either. It must say what the programs
-wait for, and what could end the wait. Other programs look similar, but nothing can wake them (TWINS). `run` must report each of
-these, and kill it.
+`forksight run --on-hang kill` must not kill these programs. It must report no hang, with one exception: for a few programs
+(MAY_BE_WITHDRAWN) it may report a hang that is not certain, if it later withdraws the finding. `forksight why` must report no hang,
+either. It must say what the programs wait for, and what could end the wait. Other programs look similar, but nothing can wake them
+(TWINS). `run` must report a hang of each twin, and kill it.
 """
 import os
 import re
@@ -84,7 +84,7 @@ if child == 0:
 os._exit(os.waitpid(child, 0)[1] >> 8)
 """
 
-# `run` may report a hang of these programs, but not as certain. When such a program goes on, `run` withdraws the finding.
+# `run` may report a hang of these programs, but not a certain one. When the program goes on, `run` must withdraw the finding.
 JUMPS = ["alarm_jumps", "alarm_unlocks", "alarm_cancels", "timer_jumps", "childs_end_jumps", "ready_descriptor_jumps", "alarm_jumps_out_of_orphan"]
 MAY_BE_WITHDRAWN = {"slow_atfork", "busy_atfork", "lost_lock_alarm", "cancelled_anywhere", *JUMPS}
 
@@ -149,7 +149,7 @@ def python(script):
 
 
 def programs(ways_out, no_libc):
-    """For each program: its name, its command, the signal that ends its wait, and a pattern that the output of `why` must match.
+    """Returns for each program: its name, its command, the signal that ends its wait, and a pattern that the output of `why` must match.
 
     If the signal is None, the wait ends by itself. If the pattern is None, `why` is not run.
     """

@@ -73,7 +73,7 @@ TEST_F(Cli, ReportUsesReadableTracesBesideBadOnes) {
 
 TEST_F(Cli, ReportPrintsNoColourIntoAFile) { EXPECT_FALSE(has(run_forksight({"report", at("hang")}).out, "\x1b")); }
 
-// tests/render/terminal_test.cpp tests the width that a terminal gives.
+// tests/render/terminal_test.cpp tests which width is used on a terminal.
 TEST_F(Cli, ReportIsWrappedAtTheColumnsOfTheEnvironment) {
   const char* const kept = std::getenv("COLUMNS");
   const std::string before = kept == nullptr ? "" : kept;
@@ -254,7 +254,7 @@ TEST_F(Cli, ExplainFindsBySymptom) {
   const Finished cuda = run_forksight({"explain", "--search", "Cannot re-initialize CUDA in forked subprocess"});
   EXPECT_TRUE(cuda.out.starts_with("Cannot re-initialize CUDA in forked subprocess\n")) << cuda.out;
   EXPECT_TRUE(has(cuda.out, "\n  cuda-used-after-fork: ")) << cuda.out;
-  // Each pair is a symptom as a user would type it, and the first words of the title that the search must print.
+  // Each pair has a symptom as a user would type it, and the beginning of the title that the search must print.
   constexpr std::pair<const char*, const char*> kSeen[] = {
       {"pool.join() never returns", "pool.join()"},
       {"DataLoader worker hangs", "DataLoader"},

@@ -12,8 +12,8 @@ struct Finished {
   std::string err;
 };
 
-// `out_path`: the file that receives standard output. `out` of the result is then empty. `folder`: the working folder
-// of the command. "" means the current folder.
+// If `out_path` is given, standard output goes to this file, and `out` of the result is empty. `folder` is the working
+// folder of the command. "" means the current folder.
 Finished run_forksight(const std::vector<std::string>& arguments, const std::string& out_path = "",
                        const std::string& folder = "");
 

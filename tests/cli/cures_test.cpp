@@ -1,4 +1,4 @@
-// Tests how the command and the shim read a list of cures, as the option --cure contains it.
+// Tests how the command and the shim read the value of the option --cure, which is a list of cures.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -58,7 +58,8 @@ TEST(Cures, MistakesAreReported) {
   EXPECT_EQ(check_cures("omp=2"), "omp takes no value");
   for (const char* wrong : {"quiesce-libc=", "quiesce-libc=0", "quiesce-libc=x", "quiesce-libc=5x", "quiesce-libc=-1",
                             "quiesce-libc=99999999999999999999"}) {
-    EXPECT_EQ(check_cures(wrong), std::string(wrong) + ": write quiesce-libc=100 with a number of ms above 0");
+    EXPECT_EQ(check_cures(wrong),
+              std::string(wrong) + ": the value must be a number of ms above 0, for example quiesce-libc=100");
   }
   for (const char* wrong : {"pray", "om", "ompx", ",omp", "auto=1", "none=1", "OMP", " omp"}) {
     EXPECT_NE(check_cures(wrong).find("no cure is called"), std::string::npos) << wrong;

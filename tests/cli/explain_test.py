@@ -1,6 +1,6 @@
 """explain_test.py FORKSIGHT: `forksight explain` formats pages for the terminal.
 
-It shows a page that is longer than the terminal in a pager.
+If a page is longer than the terminal, `forksight explain` shows it in a pager.
 """
 import fcntl
 import os
@@ -24,7 +24,7 @@ def read_until_closed(terminal):
     while True:
         try:
             part = os.read(terminal, 65536)
-        except OSError:  # the last process that had the terminal open has ended
+        except OSError:  # no process has the terminal open any more
             return text.decode()
         if not part:
             return text.decode()
@@ -67,7 +67,7 @@ class Explain(unittest.TestCase):
 
     def test_tables_and_code(self):
         text = piped("explain", "pipe-deadlock", COLUMNS="60")
-        self.assertIn("\n  - Read what the child writes before waiting for its end:\n    `communicate()`\n    cost: memory for it\n", text)
+        self.assertIn("\n  - Read what the child writes before waiting for its end:\n    `communicate()`\n    cost: memory for the output\n", text)
         self.assertNotIn("fix: ", text)
         self.assertIn("\n    child.wait()  # communicate() reads\n", text)
 

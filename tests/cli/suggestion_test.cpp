@@ -8,7 +8,7 @@ namespace {
 TEST(NearestSlugs, ByPart) {
   EXPECT_EQ(find_nearest_slugs("openmp"), (std::vector<std::string>{"lost-openmp-pool", "mixed-openmp-runtimes"}));
   EXPECT_EQ(find_nearest_slugs("spinlock"), std::vector<std::string>{"orphaned-spinlock"});
-  EXPECT_EQ(find_nearest_slugs("orphaned").size(), 3U);  // never more than three
+  EXPECT_EQ(find_nearest_slugs("orphaned").size(), 3U);  // at most three suggestions
 }
 
 TEST(NearestSlugs, ByTypingErrors) {

@@ -35,13 +35,13 @@ TEST(CudaRecords, AreReadIntoTheirFork) {
 TEST(CudaRecords, AreLeftOutIfTheirReferenceIsMissing) {
   CudaTrace trace({});
   trace.trace.as(trace.child);
-  // A call whose function has no record.
+  // This touch has no record of the called function, so it is left out.
   trace.trace.record(trace::RecordType::kTouch,
                      trace::TouchRecord{trace.fork, trace::TouchKind::kCudaCall, trace::TouchAction::kNone, 0,
                                         trace.fork, 0, 0, 0, 0, 0, 0});
-  // A record of the driver that belongs to no fork.
+  // This record of the driver belongs to no fork, so it is left out.
   trace.trace.record(trace::RecordType::kCuda, trace::CudaRecord{});
-  // A name of a function without a terminating NUL.
+  // The name of this function has no terminating NUL. The touch that refers to it is kept.
   trace::CudaFunctionRecord endless{1, {}};
   std::memset(endless.name, 'x', sizeof endless.name);
   const auto name = trace.trace.record(trace::RecordType::kCudaFunction, endless);

@@ -53,7 +53,8 @@ TEST(Owners, OfThreadsWithAGeneralStartRoutineAreKnownByTheirCreator) {
   EXPECT_EQ(find_owning_library(thread), "/opt/app/app");
 }
 
-// A runtime that is linked statically has no library of its own. The stack at which the thread was created shows the owner.
+// A runtime that is linked statically has no library of its own. Which runtime owns a thread is then known from the stack of the
+// call that created the thread.
 TEST(Owners, AreKnownByTheStackThatCreatedTheThread) {
   model::Thread thread = thread_of("/opt/app/app", "std::sys::thread::unix::{impl#2}::new::thread_start");
   thread.created_at = test::make_stack({"std::thread::Builder::spawn_unchecked app", "rayon_core::registry::Registry::new app",
@@ -158,7 +159,7 @@ TEST(Handlers, RunLastInFirstOutBeforeTheFork) {
 
 TEST(Handlers, WithImpossibleValuesAreLeftOut) {
   HandlerTrace scene;
-  scene.run(trace::HandlerPhase::kPrepare, 2);  // there are only two, 0 and 1
+  scene.run(trace::HandlerPhase::kPrepare, 2);  // there are only two handlers, 0 and 1
   scene.run(static_cast<trace::HandlerPhase>(7), 0);
   scene.wait(12345, trace::HandlerWaitKind::kLock, scene.worker);
   const model::Model model = read_model(scene.trace);

@@ -60,8 +60,8 @@ class Tools:
         self.build = digest.hexdigest()[:16]
 
     def check(self):
-        """Checks that an isolated program loads the shim. If the shim were hidden, below /tmp for example, all tests would run
-        bare."""
+        """Checks that an isolated program loads the shim. If the shim were hidden, for example because it is below /tmp, all tests would
+        run bare."""
         with tempfile.TemporaryDirectory() as folder:
             command = [str(self.isolate), "30", f"{folder}/end", "env", f"LD_PRELOAD={self.shim}", "cat", "/proc/self/maps"]
             maps = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
@@ -69,7 +69,7 @@ class Tools:
             raise SystemExit(f"compat: an isolated program does not load {self.shim}: {maps.stderr.strip()}")
 
     def words(self, mode, out):
-        """The words that a mode puts before a command."""
+        """Returns the words that a mode puts before a command."""
         if mode == "bare":
             return []
         if mode == "shim":
@@ -126,8 +126,8 @@ def run_unit(tools, unit, mode, scratch):
 class Kept:
     """The kept runs of one suite, in a file of JSON lines.
 
-    The runs without forksight are always kept runs. The runs with forksight must be of `build`. If `build` is None, the runs of
-    the build with which a unit was run last are used.
+    Kept runs without forksight are always used. Kept runs with forksight are used only if `build` made them. If `build` is None, a
+    unit may have runs of several builds in one mode. Only those of the latest build are then used.
     """
 
     def __init__(self, path, build):
@@ -192,7 +192,7 @@ def compare(tools, units, kept, jobs, say):
     """Runs the missing units, `jobs` at a time."""
     done = 0
     with tempfile.TemporaryDirectory(prefix="compat-", dir=kept.path.parent) as scratch:
-        os.chmod(scratch, 0o755)  # servers give up root's rights, and write traces there
+        os.chmod(scratch, 0o755)  # servers give up root's rights, and then write traces in this folder
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             work = {pool.submit(compare_unit, tools, unit, kept, scratch): unit for unit in units}
             for future in concurrent.futures.as_completed(work):

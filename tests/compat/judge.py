@@ -1,7 +1,8 @@
 """Judges the runs of a suite.
 
-It finds out which tests have the same result with and without forksight, which have several results without forksight, and
-which differ. It also lists the findings. explained.json has the reason why a finding is true.
+It finds out which tests have the same result with and without forksight, which tests already have several results without
+forksight, and which tests have another result with forksight. It also lists the findings about the tests. explained.json gives
+reasons for differences, and says for findings why they are true.
 """
 import collections
 import dataclasses
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import frame
 
-# The ends of a bare run whose command was not found, or for which no namespaces could be made. Such a run compares nothing.
+# How a bare run ended if its command was not found, or if no namespaces could be made for it. Such a run says nothing about its tests.
 NOT_STARTED = ("127", "126", "125", "lost")
 EXPLAINED = Path(__file__).with_name("explained.json")
 
@@ -26,7 +27,10 @@ class Difference:
     runs: list
 
     def happened_once(self):
-        """Returns whether another run in this mode had a bare result. Then the cause is chance, or a time limit under load."""
+        """Returns whether another run in this mode had the result of a bare run.
+
+        If so, the difference is due to chance, or to a time limit under load.
+        """
         return any(result in self.bare for result in self.runs)
 
 
@@ -75,7 +79,7 @@ def explanations():
 
 
 def explanation(kind, suite, unit, what):
-    """Returns the reason in explained.json for a finding, or for the difference of a test. Returns "" if it has no reason."""
+    """Returns the reason that explained.json gives for a finding, or for the difference of a test. Returns "" if it gives none."""
     for entry in explanations()[kind + "s"]:
         if entry["suite"] == suite and fnmatch.fnmatchcase(unit, entry["unit"]) and fnmatch.fnmatchcase(what, entry["what"]):
             return entry["reason"]

@@ -17,7 +17,7 @@ def release():
 
 
 def mirror(codename):
-    """The address from which this machine gets the packages of that release."""
+    """Returns the address from which this machine gets the packages of the Debian release `codename`."""
     asked = subprocess.run(["apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)", "Created-By: Packages"],
                            capture_output=True, text=True, check=False)
     for line in asked.stdout.splitlines():
@@ -28,7 +28,7 @@ def mirror(codename):
 
 
 def version_of(package):
-    """The version of an installed package. None if the package is not installed."""
+    """Returns the version of an installed package, or None if the package is not installed."""
     asked = subprocess.run(["dpkg-query", "-W", "-f=${db:Status-Status} ${Version}", package], capture_output=True, text=True, check=False)
     status, _, version = asked.stdout.partition(" ")
     return version if status == "installed" else None
@@ -48,7 +48,7 @@ def install(packages):
 
 
 def apt_for_sources(cache):
-    """Returns a command apt-get that uses a list of sources in `cache`, so that the list of the machine stays unchanged."""
+    """Returns an apt-get command that uses a list of sources in `cache`, so that the list of the machine stays unchanged."""
     lists = cache / "lists"
     (lists / "partial").mkdir(parents=True, exist_ok=True)
     sources = cache / "sources.list"

@@ -1,4 +1,4 @@
-// Forks that skip the atfork handlers, forks in a signal handler, and children that call exit().
+// Tests the rules about forks that skip the atfork handlers, forks in a signal handler, and children that call exit().
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 

@@ -1,4 +1,4 @@
-// Each rule has its own slug. Each slug has a page in docs/hazards/.
+// Tests that no two rules have the same slug, and that each slug has a complete page in docs/hazards/.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -86,7 +86,8 @@ TEST(CudaIpcExporterGone, NeedsARecordThatTheImporterLivedAfterTheFree) {
 
 TEST(CudaIpcExporterGone, IsSilentIfTheCloseBeganBeforeTheFree) {
   EXPECT_TRUE(Shared().exports(10).opens(20).closes(29).frees(30).importer_ends(50).findings().empty());
-  // The open came after the free. It opened another allocation at that address, or the driver refused it.
+  // The importer's open came after the free. So the importer opened another allocation at that address, or the driver
+  // refused the open.
   EXPECT_TRUE(Shared().exports(10).frees(30).opens(31).closes(50).findings().empty());
 }
 
@@ -94,7 +95,7 @@ TEST(CudaIpcExporterGone, CountsHowOftenTheMemoryIsOpen) {
   const auto twice = [] { return Shared().exports(10).opens(20).opens(22).closes(24); };
   EXPECT_EQ(twice().frees(30).closes(40).findings().size(), 1U);
   EXPECT_TRUE(twice().closes(26).frees(30).importer_ends(50).findings().empty());
-  // The memory was closed, and opened again before the free.
+  // The importer closed the memory, and opened it again. So the memory was open when it was freed.
   EXPECT_EQ(Shared().exports(10).opens(20).closes(22).opens(24).frees(30).closes(40).findings().size(), 1U);
 }
 
@@ -222,6 +223,16 @@ TEST(CudaIpcLimbo, IsLikelyIfTheExporterFreedOtherMemory) {
   EXPECT_EQ(findings[0].summary,
             "device memory that process 1000 exported has not been freed: process 3000 had it open, and died");
   EXPECT_EQ(findings[0].culprit.holder->pid, kImporter);
+}
+
+TEST(CudaIpcLimbo, CountsAnAllocationThatWasOpenedTwiceOnce) {
+  model::Model model = limbo().opens(24, kHandle, 0x8000).closes(26, 0x8000).model();
+  process_of(model, kImporter).seen_ended_ns = 50'000'000;
+  const auto findings = diagnose(model);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_TRUE(std::ranges::any_of(findings[0].chain, [](const std::string& sentence) {
+    return sentence.find("that importers had closed: 1 allocation.") != std::string::npos;
+  }));
 }
 
 TEST(CudaIpcLimbo, IsSilentIfTheImporterLivesOrEndedByItself) {

@@ -1,5 +1,5 @@
-// Processes in which all threads wait for each other. The objects that they wait at record no owner: semaphores,
-// condition variables, barriers and futures.
+// Tests the rule about processes in which all threads wait for each other. The objects for which they wait record no
+// owner: semaphores, condition variables, barriers and futures.
 #include <gtest/gtest.h>
 
 #include <signal.h>
@@ -111,7 +111,7 @@ TEST(Deadlock, ProcessesThatWaitInSharedMemoryAreOneFinding) {
   const auto found = diagnose(model);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].processes.size(), 2U);
-  // A handler for Ctrl-C could end the wait of one of the two processes.
+  // `ways_out` is empty: only Python's handler for Ctrl-C could end the wait of this process.
   model.processes[1].liveness = model::Liveness::kDeadButForSignal;
   EXPECT_EQ(diagnose(model).front().harm, Certainty::kLikely);
   model.processes[1].ways_out = {"a handler of SIGTERM"};

@@ -1,4 +1,4 @@
-// How findings are merged, how they are ordered, and how their fingerprints are computed.
+// Tests how findings are merged, how they are ordered, and how their fingerprints are computed.
 #include "diagnose/diagnose.hpp"
 #include "diagnose/fingerprint.hpp"
 

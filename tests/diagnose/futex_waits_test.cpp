@@ -1,4 +1,4 @@
-// The functions on the stack of a futex wait show what the wait is for.
+// Tests that the functions on the stack of a futex wait show what the thread waits for.
 #include "diagnose/futex_waits.hpp"
 
 #include <gtest/gtest.h>

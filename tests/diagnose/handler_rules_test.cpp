@@ -1,5 +1,5 @@
-// Atfork handlers that do not return. The findings combine the trace with the state of the process as seen from
-// outside.
+// Tests the rules about atfork handlers that do not return. The findings combine the trace with the state of the
+// process as seen from outside.
 #include <gtest/gtest.h>
 
 #include "diagnose/diagnose.hpp"
@@ -33,7 +33,7 @@ TEST(AtforkHandlerStuck, NamesTheHandlerAndItsPlace) {
   EXPECT_EQ(findings[0].harm, Certainty::kProven);
   EXPECT_EQ(findings[0].outcome, Outcome::kHang);
   EXPECT_EQ(findings[0].culprit.kind, CulpritKind::kHandler);
-  // libpool.so registered its handler first. Prepare handlers run in reverse order, so it is called last.
+  // libpool.so registered its handler first. Prepare handlers run in reverse order, so this one runs last.
   EXPECT_EQ(findings[0].culprit.name, "prepare handler end_pool (2nd of 2)");
   EXPECT_EQ(findings[0].culprit.library, "/usr/lib/libpool.so");
   EXPECT_EQ(
@@ -163,7 +163,7 @@ TEST(AtforkOrder, NamesBothHandlersAndBothLocks) {
       << findings[0].summary;
 }
 
-// One wait of the ring is a read from a pipe. A signal handler could end that wait.
+// One wait of the ring is a read from a pipe. If the program has a signal handler, the handler could end that wait.
 TEST(AtforkOrder, IsAsCertainAsTheWeakestOfItsWaits) {
   constexpr std::int32_t kReader = test::kHolder + 1;
   model::Model model = inverted(kEarlierLock);

@@ -1,4 +1,5 @@
-// Children that call a libc function whose lock a lost thread held in a libc call at the fork.
+// Tests the rule about children that call a libc function whose lock is orphaned. At the fork, a lost thread was inside
+// of a libc function and held that lock.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 

@@ -19,20 +19,25 @@ constexpr int kRobust = 0x10;
 constexpr int kPriorityInherit = 0x20;
 
 struct Kind {
+  const char* name;
   const char* slug;
   LockScene scene;
 };
 
 // A lock of each kind, held by another thread at the fork.
 const Kind kKinds[] = {
-    {"orphaned-mutex", {}},
-    {"orphaned-mutex", {.memory = test::mutex_memory(kRobust, test::kHolder, 0x8000'0000U | test::kHolder)}},
-    {"orphaned-rwlock", {.kind = trace::LockKind::kRwlockWrite, .memory = test::rwlock_memory(3, test::kHolder)}},
-    {"orphaned-rwlock", {.kind = trace::LockKind::kRwlockRead, .memory = test::rwlock_memory(8, 0)}},
-    {"orphaned-spinlock", {.kind = trace::LockKind::kSpinlock, .memory = test::spinlock_memory(0)}},
-    {"orphaned-semaphore", {.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)}},
-    {"interrupted-static-init", {.kind = trace::LockKind::kGuard, .memory = test::guard_memory(0x10100)}},
-    {"orphaned-custom-lock", {.kind = trace::LockKind::kCustom, .memory = {0}}},
+    {"Mutex", "orphaned-mutex", {}},
+    {"RobustMutex",
+     "orphaned-mutex",
+     {.memory = test::mutex_memory(kRobust, test::kHolder, 0x8000'0000U | test::kHolder)}},
+    {"RwlockWrite",
+     "orphaned-rwlock",
+     {.kind = trace::LockKind::kRwlockWrite, .memory = test::rwlock_memory(3, test::kHolder)}},
+    {"RwlockRead", "orphaned-rwlock", {.kind = trace::LockKind::kRwlockRead, .memory = test::rwlock_memory(8, 0)}},
+    {"Spinlock", "orphaned-spinlock", {.kind = trace::LockKind::kSpinlock, .memory = test::spinlock_memory(0)}},
+    {"Semaphore", "orphaned-semaphore", {.kind = trace::LockKind::kSemaphore, .memory = test::semaphore_memory(0)}},
+    {"Guard", "interrupted-static-init", {.kind = trace::LockKind::kGuard, .memory = test::guard_memory(0x10100)}},
+    {"Custom", "orphaned-custom-lock", {.kind = trace::LockKind::kCustom, .memory = {0}}},
 };
 
 model::Model touched(const LockScene& lock, std::uint32_t flags = 0,
@@ -59,8 +64,9 @@ TEST_P(OrphanedLock, IsOnlyLikelyIfAHandlerMayRunWithoutASender) {
   EXPECT_EQ(findings[0].harm, Certainty::kLikely);
 }
 
-// A run watched the process until the process ended, and did not prove a hang. The process may have been meant to wait
-// until something ends it. If the kernel refused every look at the process, the run could not have seen a hang.
+// A run watched the process until the process ended, and did not prove a hang. Perhaps the process was meant to wait
+// until something ended it, so there is no finding. If the kernel refused every look at the process, the run could not
+// have seen a hang, so there is a finding.
 TEST_P(OrphanedLock, IsSilentIfARunWatchedTheProcessAndSawNoHang) {
   model::Model model = touched(GetParam().scene);
   model.command = {"program"};
@@ -112,7 +118,7 @@ TEST_P(OrphanedLock, IsAnErrorIfItTimesOut) {
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].rule, GetParam().slug);
   EXPECT_EQ(findings[0].outcome, Outcome::kError);
-  // A semaphore has no owner: perhaps no thread was going to post it in that time.
+  // A semaphore records no owner. So it is not proven that without the fork a thread would have posted it in time.
   const bool has_owner = GetParam().scene.kind != trace::LockKind::kSemaphore;
   EXPECT_EQ(findings[0].harm, has_owner ? Certainty::kProven : Certainty::kLikely);
   EXPECT_NE(findings[0].summary.find("ETIMEDOUT"), std::string::npos) << findings[0].summary;
@@ -156,7 +162,8 @@ TEST_P(OrphanedLock, IsSilentIfTheChildExitedWithStatusZero) {
   EXPECT_TRUE(diagnose(model).empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, OrphanedLock, testing::ValuesIn(kKinds));
+INSTANTIATE_TEST_SUITE_P(Kinds, OrphanedLock, testing::ValuesIn(kKinds),
+                         [](const auto& test) { return test.param.name; });
 
 TEST(OrphanedMutex, IsAnErrorIfLibcAbortsTheProcess) {
   const auto findings =

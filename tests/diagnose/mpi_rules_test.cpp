@@ -1,4 +1,4 @@
-// MPI and UCX after a fork. Each test makes a trace, and checks the findings about it.
+// Tests the rule about calls of MPI and UCX after a fork. Each test makes a trace, and checks the findings about it.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -56,7 +56,8 @@ model::Model answered(const char* function, std::int32_t result, trace::MpiKind 
 
 TEST(MpiAfterFork, EachForkKeepsOneRecordOfALibrary) {
   MpiTrace scene(trace::MpiKind::kUcx, trace::kMpiLost);
-  // None of these three is kept: one repeats the fact, one has no fork, and one has an unknown kind.
+  // None of these three records is kept. The first repeats a record of the same fork and kind. The second belongs to no
+  // fork. The third has an unknown kind.
   scene.trace.record(trace::RecordType::kMpi, trace::MpiRecord{scene.fork, kBias, trace::MpiKind::kUcx, 0});
   scene.trace.record(trace::RecordType::kMpi, trace::MpiRecord{0, kBias, trace::MpiKind::kMpi, 0});
   scene.trace.record(trace::RecordType::kMpi, trace::MpiRecord{scene.fork, kBias, static_cast<trace::MpiKind>(77), 0});
@@ -113,7 +114,7 @@ TEST(MpiAfterFork, IsCertainIfTheCallHangs) {
   EXPECT_NE(findings[0].summary.find("hangs in MPI_Barrier"), std::string::npos) << findings[0].summary;
 }
 
-// MPI spins while it waits for a message, so spinning is no fault. A victim waits for another process that hangs, so
+// MPI spins while it waits for a message, so spinning is not a fault. A victim waits for another process that hangs, so
 // its hang has another cause.
 TEST(MpiAfterFork, IsSilentIfTheCallTakesLong) {
   for (const auto liveness : {model::Liveness::kSpinning, model::Liveness::kVictim}) {

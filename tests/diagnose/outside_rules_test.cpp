@@ -1,4 +1,4 @@
-// Findings from examining living processes from outside: children that hang without a touch, and victims.
+// Tests findings from the examination of living processes: children that hang without a touch, and victims.
 #include <gtest/gtest.h>
 
 #include "diagnose/diagnose.hpp"

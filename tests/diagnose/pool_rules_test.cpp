@@ -1,4 +1,4 @@
-// Children that wait for a thread pool. The fork did not copy the threads of the pool.
+// Tests the rules about children that wait for a thread pool. The fork did not copy the threads of the pool.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -206,8 +206,8 @@ model::Model hung_region(bool with_libomp) {
   return model;
 }
 
-// OpenBLAS ends its pool before a fork and starts it again in the parent afterwards. If the threads of the pool were
-// seen after the fork, they do not show that the fork lost any.
+// OpenBLAS ends its pool before a fork and starts it again in the parent afterwards. Threads of the pool that were seen
+// after the fork do not show that the fork lost any threads.
 TEST(PoolState, DependsOnWhenTheThreadsWereSeen) {
   model::ThreadPool pool{Owner::kOpenblas, "libopenblas.so.0", {1}, 1, PoolState::kLost};
   model::Fork fork;
@@ -226,12 +226,14 @@ TEST(PoolState, DependsOnTheHandlerThatMakesThePoolAnew) {
   model::Fork fork;
   model::AtforkHandlers handlers{"libarrow.so.2500", {}, {true, true, false}};
   EXPECT_EQ(find_pool_state(pool, fork, {}), PoolState::kLost);
-  EXPECT_EQ(find_pool_state(pool, fork, {&handlers, 1}), PoolState::kLost) << "it has no child handler";
+  EXPECT_EQ(find_pool_state(pool, fork, {&handlers, 1}), PoolState::kLost) << "Arrow has registered no child handler";
   handlers.has[2] = true;
   EXPECT_EQ(find_pool_state(pool, fork, {&handlers, 1}), PoolState::kRebuilds);
   handlers.library = "libmimalloc.so.3";
-  EXPECT_EQ(find_pool_state(pool, fork, {&handlers, 1}), PoolState::kLost) << "it is another library's";
-  EXPECT_EQ(find_pool_state(pool, fork, std::vector(128, handlers)), PoolState::kRebuilds) << "the list may be cut";
+  EXPECT_EQ(find_pool_state(pool, fork, {&handlers, 1}), PoolState::kLost)
+      << "the child handler belongs to another library";
+  EXPECT_EQ(find_pool_state(pool, fork, std::vector(128, handlers)), PoolState::kRebuilds)
+      << "the list of handlers may be cut";
   fork.is_inferred = true;
   EXPECT_EQ(find_pool_state(pool, fork, {}), PoolState::kRebuilds) << "without a trace the handlers are not known";
 }

@@ -1,4 +1,4 @@
-// Findings about locks of Python. They give lines of Python instead of the interpreter's own frames.
+// Tests findings about locks of Python. These findings name lines of Python instead of the interpreter's own frames.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -162,8 +162,8 @@ TEST(PythonLockOrphaned, RecognisesAPyMutexByItsKind) {
   EXPECT_TRUE(says("does not record its holder"));
 }
 
-// A stripped interpreter has no frame named _PyEval_EvalFrameDefault. Then the lines of Python come before the
-// interpreter's own frames.
+// A stack of a stripped interpreter has no frame with the name _PyEval_EvalFrameDefault. In such a stack, the lines of
+// Python come before the interpreter's own frames.
 TEST(PythonLockOrphaned, IsKnownWithoutTheNamesOfTheInterpretersFunctions) {
   const auto rule_with = [](std::initializer_list<const char*> native) {
     model::Model model = Scene().model();
@@ -233,7 +233,7 @@ model::Model dead_with_python_stacks(std::string_view child, std::string_view pa
   scene.trace.as(test::kParent);
   const auto python = scene.trace.python(trace::PythonMoment::kFork, thread(test::kHolder, partner), test::kParent);
   scene.trace.record(trace::RecordType::kPythonAtFork, trace::PythonAtForkRecord{scene.fork, python});
-  std::string text = thread(test::kParent, child);  // the child's thread keeps the forking thread's pointer
+  std::string text = thread(test::kParent, child);  // the child's thread has the thread pointer of the forking thread
   if (!other_thread.empty()) text += thread(77, other_thread);
   scene.trace.as(test::kChild).python(trace::PythonMoment::kRequest, text, test::kParent);
   model::Model model = read_model(scene.trace);

@@ -1,4 +1,4 @@
-// Locks that a child could take only because no thread happened to hold them at the fork.
+// Tests the rule about locks that a child could take only because no thread happened to hold them at the fork.
 #include <gtest/gtest.h>
 
 #include <map>

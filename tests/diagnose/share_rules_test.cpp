@@ -1,5 +1,5 @@
-// After a fork, several processes use the same epoll instance, the same connection, or copies of the same random state.
-// Each process uses it as if no other process did.
+// Tests the rules about epoll instances, connections and random states that several processes use after a fork. Each
+// process uses such an object as if no other process used it, too.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -100,7 +100,7 @@ TEST(EpollShared, IsSilentIfTheOwnerDoesNotWait) {
   ShareTrace scene(ShareKind::kEpoll);
   scene.use(test::kChild, scene.fork, ShareUseKind::kRemoved);
   EXPECT_TRUE(scene.findings().empty());
-  scene.use(test::kParent, 0, ShareUseKind::kMissed, 0, 6);  // another descriptor
+  scene.use(test::kParent, 0, ShareUseKind::kMissed, 0, 6);  // for another descriptor
   EXPECT_TRUE(scene.findings().empty());
 }
 
@@ -226,8 +226,8 @@ TEST(Shares, UsesHaveStacksOfPython) {
 
 TEST(Shares, InvalidRecordsAreIgnored) {
   ShareTrace other(ShareKind::kEpoll);
-  other.use(test::kChild, other.fork, ShareUseKind::kSent);                    // only a connection has this use
-  other.use(test::kChild, 12345, ShareUseKind::kRemoved, trace::kOwnerWaits);  // 12345 is no fork record
+  other.use(test::kChild, other.fork, ShareUseKind::kSent);                    // only connections have this use
+  other.use(test::kChild, 12345, ShareUseKind::kRemoved, trace::kOwnerWaits);  // no fork has the record 12345
   other.use(test::kChild, other.fork, static_cast<ShareUseKind>(9));
   EXPECT_TRUE(test::read_model(other.trace).shares[0].uses.empty());
   ShareTrace unknown(static_cast<ShareKind>(7));

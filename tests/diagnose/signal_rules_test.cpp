@@ -1,4 +1,4 @@
-// Signals that are pending in a child, because the fork did not copy the thread that would take them.
+// Tests the rule about signals that stay pending in a child, because the fork did not copy the thread that takes them.
 #include <gtest/gtest.h>
 
 #include "diagnose/diagnose.hpp"

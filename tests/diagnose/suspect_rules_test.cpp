@@ -1,5 +1,5 @@
-// Suspects: findings that only `forksight why` reports, as a guess. The models contain what was seen from outside. Some
-// models are healthy programs that look similar.
+// Tests findings that only `forksight why` reports, and only as possible (suspects). The models contain what was seen
+// from outside. Some models are of healthy programs that look similar.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -55,7 +55,7 @@ model::Process awake_process(std::int32_t pid, std::int32_t ppid, model::Wait wa
   return process;
 }
 
-// A process reads from a pipe. Earlier it has waited for the end of a child. Another process sleeps, and has the only
+// A process reads from a pipe. Before that, it waited for the end of a child. Another process sleeps, and has the only
 // writing end.
 model::Model held_open() {
   model::Wait reads = wait_of(kReader, WaitKind::kPipeRead);

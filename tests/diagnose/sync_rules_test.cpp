@@ -1,4 +1,4 @@
-// Condition variables and barriers that lost threads waited at, and threads that ended with locks held.
+// Tests the rules about condition variables and barriers at which lost threads waited, and about ended holders.
 #include <gtest/gtest.h>
 
 #include "diagnose/diagnose.hpp"

@@ -1,4 +1,5 @@
-// A fork does not copy timers. A child waits for the signal of a timer that only its parent has.
+// Tests the rule about children that wait for the signal of a timer. A fork does not copy timers, so only the parent
+// has the timer.
 #include <gtest/gtest.h>
 
 #include "diagnose/diagnose.hpp"
@@ -14,7 +15,8 @@ constexpr std::uint64_t kAlarm = 1U << 13U;
 constexpr std::uint64_t kUser1 = 1U << 9U;
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
-// A parent with one thread forks while a timer runs that will send the signal `armed`. Its child waits for `signals`.
+// A parent with one thread has a timer that will send the signal `armed`. Then the parent forks. Its child waits for
+// `signals`.
 struct TimerTrace {
   explicit TimerTrace(std::uint64_t signals = kAlarm, std::int32_t armed = 14) {
     trace.as(test::kParent);

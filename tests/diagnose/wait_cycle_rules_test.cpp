@@ -1,4 +1,4 @@
-// Deadlocks that no fork causes. The models contain what was seen of the processes from outside.
+// Tests the rules about deadlocks that no fork causes. The models contain what was seen of the processes from outside.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -99,7 +99,7 @@ TEST(LockCycle, MayIncludeTheGil) {
   EXPECT_EQ(found.culprit.holder->tid, 101);
   EXPECT_NE(found.summary.find("thread 101 \"app\" waits for Python's GIL"), std::string::npos) << found.summary;
   EXPECT_NE(found.fixes.front().text.find("Py_BEGIN_ALLOW_THREADS"), std::string::npos);
-  model.processes[0].waits[0].may_be_cancelled = true;  // by a thread that is awake
+  model.processes[0].waits[0].may_be_cancelled = true;  // a thread that is awake may cancel a waiting thread
   EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
 }
 
@@ -120,7 +120,7 @@ TEST(JoinCycle, MayIncludeTheGil) {
   EXPECT_EQ(found.harm, Certainty::kProven);
   EXPECT_EQ(found.culprit.name, "Python's GIL");
   EXPECT_NE(found.fixes.front().text.find("Py_BEGIN_ALLOW_THREADS"), std::string::npos);
-  model.processes[0].waits[1].may_be_cancelled = true;  // by a thread that is awake
+  model.processes[0].waits[1].may_be_cancelled = true;  // a thread that is awake may cancel a waiting thread
   EXPECT_EQ(only_finding(model).harm, Certainty::kLikely);
 }
 
@@ -248,12 +248,12 @@ TEST(RwlockUpgrade, AThreadThatJoinsTheWriterIsTheFirstSuspect) {
   const model::Wait join = futex(100, FutexUse::kJoin, {100, 101, -1, "join"});
   const Finding found = only_finding(model_of({dead_process(100, {join, upgrade})}));
   EXPECT_EQ(found.rule, "rwlock-upgrade");
-  EXPECT_EQ(found.cause, Certainty::kPossible) << "the writer may hold it for reading itself";
+  EXPECT_EQ(found.cause, Certainty::kPossible) << "the writer itself may hold the lock for reading";
   ASSERT_TRUE(found.culprit.holder.has_value());
   EXPECT_EQ(found.culprit.holder->tid, 100);
   EXPECT_NE(found.summary.find("thread 100 possibly holds it for reading and waits for thread 101"), std::string::npos)
       << found.summary;
-  // A thread that joins a third one is no better suspect than any other thread.
+  // A thread that joins another thread than the writer is no better suspect than any other thread.
   const model::Wait elsewhere = futex(100, FutexUse::kJoin, {100, 102, -1, "join"});
   const model::Wait third = futex(102, FutexUse::kUnknown, {100, 0, -1, "futex"});
   EXPECT_EQ(only_finding(model_of({dead_process(100, {elsewhere, third, upgrade})})).summary.find("thread 100"),
@@ -431,7 +431,8 @@ TEST(SemaphoreLock, ItsHolderClosesTheRing) {
 }
 
 TEST(SemaphoreLock, ARingWithoutItIsTheCause) {
-  // An idle worker waits for the lock of one that reads from the parent, which waits for the end of any child.
+  // Worker 200 holds a lock and reads from a pipe of the parent. Worker 100 is idle and waits for the lock. The parent
+  // waits for the end of any child.
   const auto parent =
       dead_process(300, {wait(300, WaitKind::kWaitChild, {{100, 0, -1, "wait4"}, {200, 0, -1, "wait4"}})});
   const auto idle = dead_process(

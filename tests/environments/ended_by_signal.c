@@ -1,4 +1,4 @@
-/* A program that SIGSEGV ends. */
+/* A program that ends by SIGSEGV. */
 #include <signal.h>
 #include <sys/resource.h>
 

@@ -13,7 +13,7 @@
 // - slowly: the process sleeps for a second, so that `forksight run` examines it at least once
 // - early-fork: the process forks a child that ends at once
 // - holders=N: N more threads hold 64 other locks each
-// - threads=N: the process starts N more threads, and then one that forks
+// - threads=N: the process starts N more threads, and then a thread that forks
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -56,7 +56,7 @@ static void wait_for_semaphores(void) {
   for (int i = 0; i < kSemaphores; ++i) need(sem_wait(&g_semaphores[i]) == 0, "sem_wait");
 }
 
-/* Runs in a thread, which holds kManyLocks locks until the process stops it. */
+/* The function of a thread that holds kManyLocks locks until the process stops the thread. */
 static void* hold_many(void* unused) {
   pthread_mutex_t locks[kManyLocks];
   char byte = 0;
@@ -121,9 +121,9 @@ static void fork_and_touch(void) {
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     const int result = pthread_mutex_timedlock(&lost_mutex, &until);
-    printf("child: %s\n", result == ETIMEDOUT ? "not to be had" : strerror(result));
+    printf("child: %s\n", result == ETIMEDOUT ? "timed out" : strerror(result));
     const int of_rwlock = g_takes_semaphores ? pthread_rwlock_timedwrlock(&lost_rwlock, &until) : ETIMEDOUT;
-    printf("child: %s\n", of_rwlock == ETIMEDOUT ? "not to be had" : strerror(of_rwlock));
+    printf("child: %s\n", of_rwlock == ETIMEDOUT ? "timed out" : strerror(of_rwlock));
     _exit(0);
   }
   wait_for(child);

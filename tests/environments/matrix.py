@@ -3,11 +3,11 @@
 
   matrix.py SHIM FORKSIGHT CONFINE [--page FILE] [-j N] [--only TEXT]
 
-An environment has two parts: a compiler with a sanitizer, an allocator or neither, and a restriction by environment_confine
-(CONFINE). Two runs are the same if their exit status, standard output and sanitizer's report are the same. If a bare program has
-other results with the restriction than without it, it cannot run in this environment, and is not compared. --page writes the
-table. --only selects the environments whose compiler, sanitizer or allocator has TEXT in its name. Exit status: 0 all runs are
-the same, 1 something differs, or nothing was compared.
+An environment has two parts. The first part is a compiler, with a sanitizer, with an allocator, or with neither. The second part
+is a restriction by environment_confine (CONFINE). Two runs are the same if their exit status, standard output and sanitizer's
+report are the same. If the restriction changes the results of a bare program, the program cannot run in this environment, and the
+script does not compare it. --page writes the table. --only selects the environments whose compiler, sanitizer or allocator has
+TEXT in its name. Exit status: 0 all runs are the same, 1 something differs, or nothing was compared.
 """
 import argparse
 import concurrent.futures

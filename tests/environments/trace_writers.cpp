@@ -1,9 +1,10 @@
 // trace_writers SCENE: a forked child writes wrong data into the trace, which parent and child both have mapped. A
-// malicious child with fewer rights could do that, or a wild pointer. Without the shim there is no trace, and the
-// program must print the same. With the shim, the child must find the trace, otherwise it ends with status 2.
+// malicious child with fewer rights, or a child with a wild pointer, could do the same. Without the shim there is no
+// trace, and the program must print the same as with the shim. If the child finds no trace although the shim is loaded,
+// it ends with status 2.
 //
-// Then the parent forks, locks and waits. At the end, it checks that the shim has not written to a certain piece of the
-// parent's memory.
+// Then the parent calls fork() again, and functions that lock and wait. At the end, it checks that the shim has not
+// written to a certain piece of the parent's memory.
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -95,7 +96,7 @@ void spoil_all(const Mapped& trace) {
 
 void spoil_header(const Mapped& trace) { std::memset(trace.bytes, 0xff, sizeof(TraceHeader)); }
 
-// Lets the hint for the end of the records point out of the file, to memory of the parent. That memory is zero, like
+// Makes the hint for the end of the records point outside the file, to memory of the parent. That memory is zero, like
 // free space of the file.
 void aim_at_victim(const Mapped& trace) {
   auto* const header = reinterpret_cast<TraceHeader*>(trace.bytes);
@@ -136,7 +137,7 @@ bool has_shim() {
 
 void spoil_in_child(const char* scene) {
   const Mapped trace = find_trace();
-  need((trace.bytes != nullptr) == has_shim(), "a trace is mapped with the shim, and only then");
+  need((trace.bytes != nullptr) == has_shim(), "a trace must be mapped if the shim is loaded, and only then");
   if (geteuid() == 0) need(setgid(kNobody) == 0 && setuid(kNobody) == 0, "setuid");
   bool is_known = false;
   for (const auto& one : kScenes) {

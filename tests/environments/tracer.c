@@ -1,6 +1,6 @@
-/* A preload library that traces calls. It replaces many functions. The shim hooks some of these, too. At the first call
- * of a function, it finds the next function of the same name by dlsym. It counts all calls. If the environment variable
- * TRACER_FILE is set, it appends the count to that file at the end. */
+/* A preload library that traces calls. It replaces many functions. The shim hooks some of these functions, too. At the
+ * first call of a function, the library finds the next function of the same name by dlsym. It counts all calls. If the
+ * environment variable TRACER_FILE is set, the library appends the count to that file when the process ends. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -20,8 +20,8 @@ static void* find(void** function, const char* name) {
   return *function;
 }
 
-/* Counts a call, under a lock of this library, as other tracers do. The calls that lock and unlock it go through the
- * hooks of the libraries that are loaded after this one. */
+/* Counts a call while it holds a lock of this library, as other tracers do. The calls that lock and unlock the lock go
+ * through the hooks of the libraries that are loaded after this one. */
 static void count(void) {
   static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   static void* lock;

@@ -29,7 +29,7 @@ namespace {
 constexpr std::size_t kMaxInput = std::size_t{1} << 20U;
 constexpr unsigned kSecondsOfARun = 20;
 
-// Memory that the child shares, so that the parent knows the input of a crash.
+// Memory that parent and child share. The child stores its current input there, so that the parent has it after a crash.
 struct Shared {
   std::uint64_t runs;
   std::uint64_t accepted;
@@ -68,7 +68,7 @@ class Mutator {
     return {text.begin(), text.end()};
   }
 
-  // A random node of the tree. Deep nodes are more likely.
+  // Returns a random node of the tree. Deep nodes are more likely than nodes near the root.
   Json& pick(Json& tree) {
     Json* node = &tree;
     while (node->is_structured() && !node->empty() && below(8) != 0) {

@@ -34,7 +34,7 @@ Bytes as_input(std::span<const std::byte> bytes) {
   return input;
 }
 
-// A file without a name that has the input as its contents.
+// Returns the path of a file (a memfd) that contains the input.
 const std::string& in_a_file(std::span<const unsigned char> input) {
   static const int fd = ::memfd_create("fuzz", MFD_CLOEXEC);
   static const std::string path = "/proc/self/fd/" + std::to_string(fd);
@@ -43,7 +43,8 @@ const std::string& in_a_file(std::span<const unsigned char> input) {
   return path;
 }
 
-// Of each mapping only what lies above a stack pointer is dumped, and small mappings as a whole.
+// These options keep the cores small. A mapping of at most 8192 bytes is dumped as a whole. A larger mapping is dumped
+// from the lowest stack pointer in it, or only its end is dumped.
 constexpr test::CoreScene kSmallCore{.has_first_pages = false, .has_file_segments = false, .whole_up_to = 8192};
 
 // ---------------------------------------------------------------------------------------------------------- Python
@@ -51,8 +52,8 @@ constexpr test::CoreScene kSmallCore{.has_first_pages = false, .has_file_segment
 constexpr std::uint64_t kPage = 256;
 constexpr std::size_t kWords = kPage / sizeof(std::uint64_t);
 
-// The memory as an input: the number of the version; then for each page its number, a mask of its words that are not 0,
-// and these words.
+// Returns the memory as an input: the number of the version, and then for each page the page's number, a mask that
+// shows which words of the page are not 0, and these words.
 Bytes write_memory(std::size_t version, const test::SparseMemory& memory) {
   Bytes input = {static_cast<unsigned char>(version)};
   const auto add = [&](const auto& value) {
@@ -104,7 +105,7 @@ std::vector<Bytes> python_seeds() {
   return seeds;
 }
 
-// Threads, frames and variables of an interpreter whose memory is the input.
+// Reads the threads, frames and variables of an interpreter. The input is the interpreter's memory.
 bool python(std::span<const unsigned char> input) {
   static const std::vector<test::MadeVersion> versions = test::made_versions();
   if (input.empty() || input[0] >= versions.size()) return false;
@@ -133,7 +134,7 @@ std::vector<Bytes> core_seeds() {
   return {as_input(test::make_core(live.value(), kSmallCore))};
 }
 
-// A core, up to the stacks of its threads.
+// Opens the input as a core, and unwinds the stacks of its threads.
 bool core(std::span<const unsigned char> input) {
   const auto image = image::open_core(in_a_file(input));
   if (!image) {
@@ -148,7 +149,7 @@ bool core(std::span<const unsigned char> input) {
 
 std::vector<Bytes> explained_core_seeds() { return {as_input(test::make_lock_cycle_core(kSmallCore).core)}; }
 
-// A core, up to the findings.
+// Opens the input as a core, builds the model, and makes the findings. Returns whether there is a finding.
 bool explained_core(std::span<const unsigned char> input) {
   const auto subjects = inspect::open_core_subjects(files::reader_of_test(), in_a_file(input));
   if (!subjects) return false;

@@ -38,7 +38,7 @@ std::string_view text_of(std::span<const unsigned char> input) {
 
 Bytes bytes_of(std::string_view text) { return {text.begin(), text.end()}; }
 
-// Whatever a run log contains, each id in the model that is made from it must be valid.
+// Makes a model from a run log. Each id in the model must be valid, whatever the run log contains.
 bool run_log(std::span<const unsigned char> input) {
   auto log = collect::parse_run_log(text_of(input));
   if (!log) return false;
@@ -62,7 +62,7 @@ std::vector<Bytes> run_log_seeds() {
   return {bytes_of(collect::to_json(full)), bytes_of(collect::to_json(small)), bytes_of(collect::to_json({}))};
 }
 
-// Findings that were read from outside.json must stay the same if they are written and read again.
+// Reads findings from an outside.json. They must stay the same if they are written and read again.
 bool findings(std::span<const unsigned char> input) {
   const auto kept = parse_outside(text_of(input));
   if (!kept) return false;
@@ -80,7 +80,7 @@ std::vector<Bytes> findings_seeds() {
   return {bytes_of(outside_to_json(kept)), bytes_of(outside_to_json({}))};
 }
 
-// Texts of /proc. The first byte says which parser gets the rest.
+// Parses a text of /proc. The first byte of the input says which parser gets the rest.
 bool proc_text(std::span<const unsigned char> input) {
   if (input.empty()) return false;
   const std::string_view text = text_of(input.subspan(1));

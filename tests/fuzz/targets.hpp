@@ -1,5 +1,5 @@
-// Readers of data of strangers, except for the queue. Each reader takes any bytes, must end, and must not crash. The
-// queue has a fuzz test of its own, tests/ipc/fuzz_segment.cpp.
+// The functions that read data of strangers. Each of them takes any bytes, must end, and must not crash. Only the
+// reader of the queue is not here: it has a fuzz test of its own, tests/ipc/fuzz_segment.cpp.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ using Bytes = std::vector<unsigned char>;
 struct Target {
   const char* name;
   const char* what;
-  // Good inputs, from which other inputs are made. The files of the corpus are used, too.
+  // Returns good inputs. The test makes other inputs from these, and from the files of the corpus.
   std::vector<Bytes> (*seeds)();
   // True if the reader has accepted the input.
   bool (*run)(std::span<const unsigned char> input);

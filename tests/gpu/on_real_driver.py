@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Runs a command that finds the machine's own CUDA driver before the test driver.
+"""Runs a command in such a way that the loader finds the machine's own CUDA driver before the test driver.
 
   on_real_driver.py [--driver LIBCUDA] COMMAND [ARGUMENT...]
 

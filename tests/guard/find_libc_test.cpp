@@ -32,7 +32,7 @@ class Child {
   pid_t pid_;
 };
 
-// Counts the questions, and asks no child.
+// The functions answer_*() stand for the child process that parses the file of a libc. They count the questions.
 int g_questions = 0;
 
 abi::Libc answer_always(std::int32_t) {
@@ -72,7 +72,8 @@ TEST(FindLibc, IsAskedOncePerFile) {
   EXPECT_EQ(g_questions, 1);
 }
 
-// The process that was asked about may have ended before the answer. Other processes have the same libc.
+// The process that was asked about may have ended before the answer, so that its libc stays unknown. The next question
+// may be about another process with the same libc, so it must be asked again.
 TEST(FindLibc, AnUnknownAnswerIsAskedForAgain) {
   proc::Mapping mapping;
   mapping.path = "/made/of/test/libc.so.6";
@@ -90,7 +91,8 @@ TEST(FindLibc, AnUnknownAnswerIsAskedForAgain) {
   proc::set_libc_parser({});
 }
 
-// In a child that has a files::Reader the file is parsed, although its parent asks children.
+// A child process that has a files::Reader parses the file of a libc itself, although its parent parses such files only
+// in children.
 TEST(FindLibc, IsNotAskedByAReader) {
   parse_only_in_children();
   const Answer answer = run_child(

@@ -16,7 +16,7 @@ NAMED = "forksight: error: "
 
 
 class Done:
-    """The result of a run of the command that ended by itself."""
+    """What run() returns about a command: its exit status, its output, the CPU time that it used, and its peak memory in MB."""
 
     def __init__(self, status, out, err, seconds, peak_mb):
         self.status, self.out, self.err, self.seconds, self.peak_mb = status, out, err, seconds, peak_mb
@@ -27,8 +27,11 @@ class Done:
 
 
 def peak_of(pid):
-    """The most memory that a process or one of its children has used, in MB. This does not use the peak that wait4() returns,
-    because that peak includes the memory of the forked Python process before it called exec."""
+    """Returns the most memory that a process or one of its descendants has used, in MB.
+
+    Returns 0 for a process that has ended, or that has not called exec and so is still a copy of this Python process. The peak that
+    wait4() returns is of no use here, because it includes the memory that the process used before exec.
+    """
     try:
         text = Path(f"/proc/{pid}/status").read_text(errors="replace")
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

@@ -37,7 +37,7 @@ class FileSystem:
         return ATTR.pack(node, size, (size + 511) // 512, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
 
     def answer(self, opcode, node, body):
-        """The body of the answer, or an error number."""
+        """Returns the body of the answer to a request, or an error number."""
         if opcode == INIT:
             return struct.pack("<IIIIHHIIHHI7I", 7, 31, 0, 0, 16, 12, 1 << 17, 1, 32, 0, 0, *[0] * 7)
         if opcode == LOOKUP:

@@ -58,7 +58,7 @@ class DeadMount(unittest.TestCase):
     def start(self, mount, *argv, **options):
         program = Program(argv, **options)
         self.addCleanup(program.end)
-        self.addCleanup(mount.end)  # is called first
+        self.addCleanup(mount.end)  # is called before program.end
         settle(program.pid)
         return program
 
@@ -113,7 +113,7 @@ class DeadMount(unittest.TestCase):
         run_it = subprocess.Popen([FORKSIGHT, "run", "--full", "--out", self.folder / "out", "--", HANGING, "load", self.place / Path(LIBRARY).name],
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(run_it.kill)
-        self.addCleanup(mount.end)  # is called first
+        self.addCleanup(mount.end)  # is called before run_it.kill
         self.assertEqual(run_it.stdout.read(1), "x")
         mount.die()
         said = ""

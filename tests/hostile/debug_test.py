@@ -42,7 +42,7 @@ def xz_zeros(size):
 
 
 def compressed_section(size):
-    """Elf64_Chdr with ELFCOMPRESS_ZLIB, and `size` zeros."""
+    """Returns a compressed section: an Elf64_Chdr with ELFCOMPRESS_ZLIB, and `size` zeros, compressed."""
     return struct.pack("<IIQQ", 1, 0, size, 1) + zlib_zeros(size)
 
 

@@ -53,7 +53,7 @@ def note(kind, body, owner=b"CORE\0"):
 
 
 def thread_note(tid, rip, rsp):
-    """NT_PRSTATUS of a thread in futex(): elf_prstatus of <sys/procfs.h>, with the registers from byte 112 on."""
+    """Returns the note NT_PRSTATUS of a thread in futex(): an elf_prstatus of <sys/procfs.h>. The registers begin at its byte 112."""
     body = bytearray(336)
     struct.pack_into("<i", body, 32, tid)
     registers = [0] * 27
@@ -73,8 +73,8 @@ def process_note():
 
 
 def write_core_with_hole(path, hole_bytes):
-    """A core of two threads. Between their notes is a note about vector registers of `hole_bytes` bytes. These bytes are a hole
-    in the file, so they take no disk space."""
+    """Writes a core of two threads. Between their notes is a note about vector registers of `hole_bytes` bytes. These bytes are a
+    hole in the file, so they take no disk space."""
     page, code, stack = 4096, 0x400000, 0x7FFF00000000
     first = process_note() + thread_note(1000, code + 2, stack + 256) + struct.pack("<III", 6, hole_bytes, 0x202) + b"LINUX\0\0\0"
     last = thread_note(1001, code + 2, stack + 256)
@@ -90,7 +90,7 @@ def write_core_with_hole(path, hole_bytes):
 
 
 def core(threads):
-    """A core whose threads all sleep in futex(). All threads have the same page of stack."""
+    """Returns the bytes of a core whose threads all sleep in futex(). All threads have the same page of stack."""
     page, code, stack = 4096, 0x400000, 0x7FFF00000000
     notes = process_note() + b"".join(thread_note(1000 + i, code + 2, stack + 256) for i in range(threads))
     head_bytes = page

@@ -133,7 +133,7 @@ TEST_F(Files, ResolvesLinksOfAContainerWithinItsRoot) {
   EXPECT_EQ(content_of(open_regular(process.path("/absolute"))), "inside");
   EXPECT_EQ(content_of(open_regular(process.path("/upwards"))), "inside");
   EXPECT_EQ(content_of(open_regular(process.path(outside))), "inside");
-  // A link to a link, a link in the middle of the path, and ".." that leads above the root.
+  // These paths contain a link to a link, a link in the middle of the path, and a ".." that leads above the root.
   fs::create_symlink("absolute", folder_ / "root" / "twice");
   fs::create_directory(folder_ / "root" / "below");
   fs::create_symlink("/", folder_ / "root" / "below" / "top");
@@ -159,7 +159,7 @@ TEST_F(Files, FollowsNoRingOfLinksOfAContainer) {
 }
 
 TEST_F(Files, OpensForRootOnlyTheMappedFileOrAPublicOne) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root has rights that others have not";
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may open every file";
   const std::string path = make("file", "content");
   ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
   struct stat status {};

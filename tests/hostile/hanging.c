@@ -1,8 +1,8 @@
 // Programs that hang, for the tests of hostile files. Each writes a byte when it is about to hang.
 //   hanging load LIBRARY          calls stuck() of a library
 //   hanging hold N                reads from a pipe that it holds open for writing by N descriptors
-//   hanging poll THREADS N        that many threads poll N entries
-//   hanging receive THREADS       that many threads wait for a message, with a time limit of an hour
+//   hanging poll THREADS N        has THREADS threads, and each polls N entries
+//   hanging receive THREADS       has THREADS threads, and each waits for a message, with a time limit of an hour
 //   hanging lock                  locks a mutex twice
 //   hanging map FILE N            maps a file N times as code, changes the ELF header in each mapping, and hangs
 #define _GNU_SOURCE

@@ -1,6 +1,6 @@
 """killed_test.py FORKSIGHT HANGING STOP_ALL [--kills N]: `why` is killed at many moments of its work, and at its calls of
-ptrace(). No thread of the examined process stays stopped or traced, and no process of forksight is left. With --kills, N kills
-hit the command before it ends, and a kill hits each of its calls of ptrace()."""
+ptrace(). No thread of the examined process stays stopped or traced, and no process of forksight is left. With --kills N, the test
+goes on until N kills have hit the command before its end. It then also kills the command at each call of ptrace()."""
 import re
 import shutil
 import signal
@@ -26,7 +26,7 @@ MOMENTS = 20
 
 
 def states_of(pid):
-    """The set of (state letter, tracer's pid) of the threads of a process."""
+    """Returns the set of (state letter, pid of the tracer) of all threads of a process."""
     found = set()
     for task in Path(f"/proc/{pid}/task").iterdir():
         text = (task / "status").read_text()
@@ -85,7 +85,7 @@ class Killed(unittest.TestCase):
             killed += self.kill_at(length_s * (i % MOMENTS) / MOMENTS, number)
             if killed == KILLS:
                 break
-        self.assertEqual(killed, KILLS, "the command had ended before nearly all of the kills")
+        self.assertEqual(killed, KILLS, "too few kills hit the command before its end")
         print(f"{killed} kills of {i + 1} found the command at work", file=sys.stderr)
 
 
@@ -109,8 +109,8 @@ class KilledInPtrace(unittest.TestCase):
             return re.findall(r"ptrace\((PTRACE_\w+)", log.read())
 
     def kill_at_calls(self, program, spared=(), **options):
-        """Kills the command at calls of ptrace(), but not at requests in `spared`. Returns the request of each hit call, by its
-        number."""
+        """Kills the command at calls of ptrace() whose request is not in `spared`. Returns {number of the call: its request} for
+        the calls at which it killed the command."""
         calls = self.look(program, **options)
         self.assertGreater(len(calls), 15 if "command" not in options else 5)
         numbers = range(1, len(calls) + 1) if IS_WHOLE else sorted({calls.index(name) + 1 for name in calls} | {len(calls)})

@@ -16,11 +16,11 @@ from elf import PHDR, PT_LOAD, Elf
 LIBRARY, HANGING, FORKSIGHT = sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
 libc = ctypes.CDLL(None, use_errno=True)
 IN_OPEN = 0x20
-SECONDS = 15  # of CPU time
+SECONDS = 15  # the CPU time that a command may use
 
 
 class Opened:
-    """Observes whether any process opens a file. stat() does not count."""
+    """Observes whether any process opens the file `path`. A call of stat() does not open it."""
 
     def __init__(self, path):
         self.fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)

@@ -64,7 +64,7 @@ class Reader(unittest.TestCase):
         shutil.copy(LIBRARY, self.library)
 
     def trace(self, *argv, status, before=()):
-        """Runs the command; `before`: a command that executes the rest of its arguments."""
+        """Runs forksight with the arguments `argv` under strace. If `before` is given, it is a command that executes forksight."""
         log = self.folder / "strace.log"
         strace = [STRACE, "-f", "-qq", "-y", "-s", "8", "-e", f"trace={CALLS}", "-e", "signal=none", "-o", log]
         done = subprocess.run([*strace, *before, FORKSIGHT, *map(str, argv)],
@@ -106,14 +106,18 @@ class Reader(unittest.TestCase):
         """To prove that a thread waits for a mutex for ever, a run must know which libc the process has mapped. The file of that libc may be
         one that the owner of the process has made."""
         ended = self.trace("run", "--on-hang", "kill", "--out", "out", "--", HANGING, "lock", status=[137])
-        found = ended.of(r"O_NOCTTY.* = \d+<[^>]*/libc\.so\.6>$", self.of_forksight(ended))  # the loader of a program opens it without O_NOCTTY
-        self.assertTrue(found, "the run looks at no libc: this test looks at the wrong thing")
+        # O_NOCTTY leaves out the calls of the loader, which opens libc without this flag.
+        found = ended.of(r"O_NOCTTY.* = \d+<[^>]*/libc\.so\.6>$", self.of_forksight(ended))
+        self.assertTrue(found, "forksight opens no libc, so this test checks nothing")
         self.assertEqual([entry[:2] for entry in found if not entry[2]], [])
 
     def test_run_where_only_ancestors_may_examine(self):
-        """With Yama's ptrace_scope 1, a process without CAP_SYS_PTRACE may examine only its descendants. No child of a run is an ancestor of
-        the job. So the run examines the job itself, with no more rights than the job has, and names the hang. A folder that is mounted over
-        /proc/sys/kernel says that the scope is 1."""
+        """With Yama's ptrace_scope 1, a process without CAP_SYS_PTRACE may examine only its descendants.
+
+        The job is a descendant of the process of `run`, but not of the readers, which are other children of `run`. So the process
+        of `run` itself must examine the job, with no more rights than the job has, and name the hang. A folder that is mounted over
+        /proc/sys/kernel says that the scope is 1.
+        """
         script = "mount -t tmpfs none /proc/sys/kernel && mkdir /proc/sys/kernel/yama && echo 1 > /proc/sys/kernel/yama/ptrace_scope"
         mounted = ["unshare", "--mount", "sh", "-c", f'{script} && exec setpriv --bounding-set=-sys_ptrace --inh-caps=-all "$@"', "sh"]
         if shutil.which("setpriv") is None or subprocess.run([*mounted, "true"], capture_output=True, check=False).returncode != 0:
@@ -121,7 +125,7 @@ class Reader(unittest.TestCase):
         ended = self.trace("run", "--on-hang", "kill", "--out", "out", "--", HANGING, "load", self.library, status=[137], before=mounted)
         first = next(iter(ended.commands))
         memory = ended.of(r'"/proc/\d+/mem"|process_vm_readv', self.of_forksight(ended))
-        self.assertIn(first, {pid for pid, *_ in memory}, "the run has not examined the job itself")
+        self.assertIn(first, {pid for pid, *_ in memory}, "the process of `run` has not examined the job")
         self.assertIn("pipe-held-open", self.said)
         self.assertRegex(self.said, r"stuck +.*stuck\.c")
 

@@ -1,13 +1,13 @@
 """A batch is several sources that are compiled as one file. This check reads the compile commands of the build. No source of the
-shim, of the queue or of the hazard suite may be in a batch. The list of rules may not be in one either, because a test replaces
-its object. Only the release preset has batches, so that the builds of the other presets fail when an include is missing."""
+shim, of the queue or of the hazard suite may be in a batch. The list of rules may not be in a batch either, because a test
+replaces its object. Only the release preset has batches, so that the builds of the other presets fail when an include is missing."""
 import json
 import sys
 from pathlib import Path
 
 from house import conclude
 
-SINGLE = ("preload/", "ipc/", "repro/")  # folders whose objects are placed, replaced or compared one by one
+SINGLE = ("preload/", "ipc/", "repro/")  # folders whose objects a linker script places, or tests replace or compare
 ALONE = ("analyzer/diagnose/rules.cpp",)
 SWITCH = "FORKSIGHT_UNITY_BUILD"
 

@@ -10,7 +10,7 @@ MOST = 72
 
 
 def check(root):
-    """Returns the problems. An unpacked archive has no history, so it has no problem. A failure of git is a problem."""
+    """Returns the problems. An unpacked archive has no history, so there is nothing to check. If git fails, this is a problem."""
     if not (root / ".git").exists():
         return []
     try:

@@ -1,5 +1,5 @@
-"""The documents name only things that exist. This check looks at links, paths, verbs of the command, options of each verb, cases
-of the suite and presets. It also looks at the cases: each slug that a case expects must have a page, and each case must have a
+"""Checks that the documents name only things that exist: links, paths, verbs of the command, options of each verb, cases of the
+suite and presets. It also checks the cases: each slug that a case expects must have a page, and each case must have a
 complete head."""
 import argparse
 import fnmatch
@@ -25,7 +25,7 @@ HEAD = ("Mechanism", "To blame", "User sees", "Fix")
 IN_HELP = re.compile(r"^  ((?:-\w,)?--[a-z-]+|-\w)(?: (\S+))?", re.MULTILINE)
 VERB_IN_HELP = re.compile(r"^  ([a-z]+) ", re.MULTILINE)
 CALL = re.compile(r"\bforksight ((?:[a-z]+(?:\|[a-z]+)*)(?: [^`\n]*)?)")
-# Where the words for forksight end in a command line or in a sentence.
+# The end of a call of forksight in a command line or in a sentence.
 END_OF_CALL = re.compile(r" -- | --$|\s[|&;#>]|[|&;>]\s| {2,}|\.(?:\s|$)|[,:)]")
 OPTION_WORD = re.compile(r"--?[a-z][a-z-]*")
 CASE = re.compile(r"[a-z*?][a-z0-9_.*?]*\Z")
@@ -123,7 +123,7 @@ def check_presets(text, presets, name):
 
 
 def check_cases(root):
-    """Every hazard that a case expects has a page."""
+    """Checks that every hazard that a case expects has a page."""
     problems = []
     for path in tracked_files(root):
         if path.relative_to(root).parts[0] == "repro" and path.suffix in (".c", ".cpp", ".py"):
@@ -134,8 +134,8 @@ def check_cases(root):
 
 
 def check_heads(root):
-    """The head of each case names the mechanism, the culprit, what the user sees, and the fix. Each expectation must be on a line of
-    its own, because the suite does not read an expectation within another line."""
+    """Checks that the head of each case names the mechanism, the culprit, what the user sees, and the fix. Each expectation must be on a
+    line of its own, because the suite does not read an expectation within another line."""
     problems = []
     for path in tracked_files(root):
         name = path.relative_to(root)

@@ -22,7 +22,7 @@ def run(argv, may_fail=False, **options):
 
 
 def check_pages(prefix, verbs):
-    """The manual page of each verb and the completions are installed where man and the shells look for them."""
+    """Checks that the manual page of each verb and the completions are installed where man and the shells look for them."""
     pages = ["man/man1/forksight.1", *(f"man/man1/forksight-{verb}.1" for verb in verbs), "man/man1/forksight-suite-run.1"]
     completions = ["bash-completion/completions/forksight", "zsh/site-functions/_forksight", "fish/vendor_completions.d/forksight.fish"]
     for name in pages + completions:

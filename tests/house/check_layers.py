@@ -1,4 +1,4 @@
-"""preload/ and analyzer/ are built in layers. A folder may include only those folders that the table below allows. The tables of
+"""Checks the layers of preload/ and analyzer/: a folder may include only those folders that the tables below allow. The tables of
 docs/architecture.md must say the same."""
 import re
 import sys
@@ -83,7 +83,7 @@ class Part:
             return [f"{file}: {target}/ has no place in the table of tests/house/check_layers.py"]
         if target in self.allowed[folder]:
             return []
-        return [f"{file}: {folder}/ must not include {included}: {target}/ is not one of those below that it may include"]
+        return [f"{file}: {folder}/ must not include {included}: the table does not allow {target}/ for {folder}/"]
 
     def check(self, root):
         here = Path(root, self.name)

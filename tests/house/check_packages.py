@@ -1,5 +1,5 @@
-"""packages.txt is the only list of packages. It is well-formed, its packages are installed, ./bootstrap reads it, and no script
-repeats it."""
+"""Checks that packages.txt is the only list of packages. It must be well-formed, and its packages must be installed. ./bootstrap must
+read it, and no script may repeat it."""
 import re
 import subprocess
 import sys
@@ -23,7 +23,7 @@ def read_list(root):
 
 
 def check_headings(root):
-    """packages.txt has each heading once, and no package stands above the first heading."""
+    """Checks that packages.txt has each heading once, and that no package stands above the first heading."""
     lines = [line for line in read_lines(root) if line]
     headings = [line for line in lines if line.startswith("[")]
     problems = [] if sorted(headings) == sorted(ROLES) else [f"packages.txt: its headings are {' '.join(headings)}, not {' '.join(ROLES)}"]
@@ -31,7 +31,7 @@ def check_headings(root):
 
 
 def check_unpacked(root, packages):
-    """Checks the packages that conflict with installed ones. They are unpacked into build/packages instead."""
+    """Checks the packages that conflict with installed packages. They are not installed, but unpacked into build/packages."""
     return [f"packages.txt: {name} is not in build/packages: ./bootstrap build puts it there" for name in packages
             if not Path(root, "build/packages", name).is_dir()]
 
@@ -52,12 +52,13 @@ def read_roles(root):
 
 
 def check_once(root):
-    """No heading lists a package twice. A package that two commands need may be listed under both headings."""
+    """Checks that no heading lists a package twice. A package that two commands need may be listed under both headings."""
     return [f"packages.txt: {name} is there twice" for names in read_roles(root).values() for name in sorted(set(names)) if names.count(name) > 1]
 
 
 def check_installed(packages):
-    """The machine that runs this test has all packages. So a package that is not installed has a wrong name, or is not needed."""
+    """Checks that the packages are installed. The build and the tests work on this machine, so a package that is not installed has a
+    wrong name, or is not needed."""
     problems = []
     for name in packages:
         asked = subprocess.run(["dpkg-query", "-W", "-f=${db:Status-Status}", name], capture_output=True, text=True, check=False)
@@ -67,7 +68,7 @@ def check_installed(packages):
 
 
 def check_uses(root, packages):
-    """A command in a script that installs packages by name is a second list of packages."""
+    """Checks that no script installs packages by name, because such a command is a second list of packages."""
     problems = []
     if "packages.txt" not in Path(root, "bootstrap").read_text():
         problems.append("bootstrap does not read packages.txt")

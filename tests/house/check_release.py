@@ -1,5 +1,5 @@
-"""The version in CMakeLists.txt is that of the last release in CHANGELOG.md. The headings of CHANGELOG.md are those of Keep a
-Changelog. If a document names the file of a package, the file name has that version."""
+"""Checks that the version in CMakeLists.txt is that of the last release in CHANGELOG.md. CHANGELOG.md must have the headings of Keep a
+Changelog. If a document names the file of a package, the file name must have that version."""
 import re
 import sys
 from pathlib import Path

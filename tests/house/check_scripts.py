@@ -1,4 +1,4 @@
-"""Shell scripts parse, stop at errors and are executable. Python files compile."""
+"""Checks that shell scripts parse, stop at errors and are executable, and that Python files compile."""
 import os
 import shutil
 import subprocess

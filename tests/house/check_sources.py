@@ -1,5 +1,5 @@
-"""Sources have no tabs, no trailing blanks and no absolute paths of one machine. Each ends with a newline. They do not use
-PASS_REGULAR_EXPRESSION."""
+"""Checks that sources have no tabs, no trailing blanks and no paths that only one machine has, such as those of a home folder. Each
+source must end with a newline, and must not use PASS_REGULAR_EXPRESSION."""
 import re
 import sys
 from pathlib import Path
@@ -28,7 +28,8 @@ def check_file(path, name):
 
 
 def check(root):
-    """Returns the problems. Python files of tests/house are not checked: this file contains the patterns, and checks_test.py examples."""
+    """Returns the problems. Python files of tests/house are not checked, because this file contains the forbidden patterns, and
+    checks_test.py contains examples."""
     problems = []
     for path in tracked_files(root):
         name = path.relative_to(root)

@@ -1,5 +1,5 @@
-"""Each test that CTest knows has a TIMEOUT, known labels, and a program that is built. A test that may be skipped has a
-SKIP_RETURN_CODE, so that CTest does not count a skipped test as passed."""
+"""Checks that each test that CTest knows has a TIMEOUT, known labels, and a program that is built. A test that may be skipped must
+have a SKIP_RETURN_CODE, so that CTest counts a skipped test as skipped."""
 import json
 import re
 import subprocess
@@ -8,14 +8,15 @@ from pathlib import Path
 
 from house import conclude
 
-# Lines of scripts that skip one unittest test, and that skip the whole script.
+# SKIPS_A_PART matches a line of a script that skips one test of unittest. SKIPS_ALL matches a line that skips the whole script.
 SKIPS_A_PART = re.compile(r"^\s*(self\.skipTest\(|@unittest\.skip)", re.MULTILINE)
 SKIPS_ALL = {".py": re.compile(r"^\s*(return 77|sys\.exit\(77\)|raise SystemExit\(77\))$", re.MULTILINE), ".sh": re.compile(r"\bexit 77\b")}
 LABELS = {"unit", "shim", "case", "cli", "golden", "audit", "fuzz", "stress", "bench", "gpu"}
 
 
 def check_skips(test, properties):
-    """unittest ends with 0 if tests were skipped, so unittests.py must run them. A script that skips ends with 77."""
+    """Checks the scripts that may skip. unittest ends with 0 if it skipped tests, so tests/support/unittests.py must run such a script.
+    A script that skips as a whole ends with 77."""
     problems = []
     for word in test.get("command", []):
         if not word.endswith((".py", ".sh")) or not Path(word).is_file() or Path(word).name == "unittests.py":

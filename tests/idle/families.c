@@ -129,8 +129,8 @@ static void* take_jobs(void* nothing) {
   return nothing;
 }
 
-// The child has lost a thread of the parent. The worker threads that the child started wait for a semaphore. Its first
-// thread reads a byte that the parent sends.
+// The child has lost a thread of the parent. The worker threads that the child started wait for a semaphore. The
+// child's first thread reads a byte that the parent sends.
 int fork_worker_with_pool(const char* path) {
   (void)path;
   static int never[2];

@@ -1,7 +1,7 @@
 /* A program without any libc. It waits in read() for a byte that only its own handler of signal 32 can write. A program
  * with glibc cannot handle this signal, because glibc reserves it.
  *
- * Without an argument the program has the handler. With an argument it has none, and nothing can end its wait. */
+ * Without an argument the program has the handler. With an argument it has no handler, and nothing can end its wait. */
 #include <stddef.h>
 
 enum { kRead = 0, kWrite = 1, kSigaction = 13, kSigreturn = 15, kPipe = 22, kExit = 231 }; /* x86-64 system calls */

@@ -1,6 +1,6 @@
-// waits NAME [PATH]: a healthy process that waits in the way NAME. It writes a byte before it waits. After the wait it
-// prints the result and errno. One of these ends the wait: a byte or the end of standard input, a signal, a connection
-// to the socket PATH, or a timeout.
+// waits NAME [PATH]: a healthy process that waits in one of several ways. NAME chooses the way. The process writes a
+// byte before it waits. After the wait it prints the result and errno. One of these ends the wait: a byte or the end of
+// standard input, a signal, a connection to the socket PATH, or a timeout.
 #include "waits.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* ways_out MODE [SECONDS]: programs that look as if they hung, although something can still end their wait, and their
- * twins, whose wait nothing can end. SECONDS is how long a slow atfork handler takes. Each program writes one byte to
- * standard output before it waits. The programs whose wait ends exit with status 7. */
+/* ways_out MODE [SECONDS]: programs that look as if they hung, although something can still end their wait. Some of
+ * them have twins, which do hang: nothing can end the wait of a twin. SECONDS is how long a slow atfork handler takes.
+ * Each program writes one byte to standard output before it waits. The programs whose wait ends exit with status 7. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -206,7 +206,8 @@ static int make_file(void) {
   return fd;
 }
 
-/* The child that receives the descriptor releases the lock. The parent waits for the lock by another descriptor. */
+/* The child that receives the descriptor releases the lock. The parent waits for the lock, for which it has opened the
+ * file a second time. */
 static int lock_on_its_way(void) {
   const int fd = make_file();
   char name[32];
@@ -231,7 +232,7 @@ static uint32_t* map_word(int fd) {
   return word;
 }
 
-/* The child that receives the descriptor maps the memory, and wakes the parent, which waits for a word there. */
+/* The child that receives the descriptor maps the memory, and wakes the parent, which waits on a futex word in it. */
 static int memory_on_its_way(void) {
   const int fd = make_file();
   if (ftruncate(fd, 4096) != 0) return kBroken;
@@ -247,7 +248,7 @@ static int memory_on_its_way(void) {
 }
 
 /* The child has a descriptor of the memory. After four seconds it maps the memory, and wakes the parent, which waits
- * for a word in this memory. */
+ * on a futex word in this memory. */
 static int memory_as_descriptor(void) {
   const int fd = make_file();
   if (ftruncate(fd, 4096) != 0) return kBroken;
@@ -365,8 +366,8 @@ static void* map_anew(void* unused) {
   return NULL;
 }
 
-/* The first thread seems to wait for a word that no other process has. In fact another thread, which has ended, moved
- * the wait to another word, or mapped other memory over the word. A child wakes the first thread. */
+/* The first thread seems to wait on a futex word that no other process has. In fact another thread, which has ended,
+ * moved the wait to another word, or mapped other memory over the word. A child wakes the first thread. */
 static int wait_elsewhere(void* (*move)(void*), uint32_t* woken) {
   pthread_t thread;
   const pid_t child = fork();
@@ -489,7 +490,7 @@ static int bytes_not_yet_sent(void) {
   return waitpid(child, &status, 0) == child && status == 0 ? kWell : kBroken;
 }
 
-/* The place to which a signal handler jumps out of a wait for a mutex. Such a wait goes on after a handler returns. */
+/* The place to which a signal handler jumps from a wait for a mutex. If the handler returned, the wait would go on. */
 static sigjmp_buf outside;
 
 static void jump(int signal) {
@@ -637,8 +638,8 @@ static void* lock_both(void* is_first) {
   return NULL;
 }
 
-/* Two threads wait for each other's mutex. One of them has asynchronous cancellation. The main thread cancels it after
- * six seconds, and its cleanup handler releases its mutex. */
+/* Two threads wait for each other's mutex. One of them has asynchronous cancellation. After six seconds the main thread
+ * cancels that thread, whose cleanup handler then releases its mutex. */
 static int cancelled_anywhere(void) {
   pthread_t threads[2];
   pthread_barrier_init(&both_hold, NULL, 2);

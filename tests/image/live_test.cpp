@@ -105,7 +105,7 @@ TEST(Live, ExaminesATracedProcessWithoutAStop) {
 }
 
 TEST(Live, NeedsTheRightsOfItsUser) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
+  if (geteuid() != 0) GTEST_SKIP() << "only root can start a process of another user";
   BlockedProcess process([] { return static_cast<long>(pause()); });
   process.wait_blocked();
   const pid_t other = fork();
@@ -124,7 +124,7 @@ TEST(Live, FindsAProgramWhoseFileWasReplaced) {
   std::filesystem::copy_file(std::string(IMAGE_FIXTURES) + "/image_hang_O0", program);
   const test::HangProcess process(program);
   std::filesystem::remove(program);
-  std::filesystem::copy_file(std::string(IMAGE_FIXTURES) + "/image_hang_O2", program);  // like an update
+  std::filesystem::copy_file(std::string(IMAGE_FIXTURES) + "/image_hang_O2", program);  // as a package update does
   const auto image = open_live(process.pid());
   std::filesystem::remove(program);
   ASSERT_TRUE(image) << image.error();

@@ -45,8 +45,8 @@ struct Case {
   std::function<void(const Objects&)> wake;  // empty: a timeout ends the wait
   long result = 0;
   int error = 0;
-  // whether the table must allow a stop; if not, the test says that the thread is running, so that it is stopped
-  // nevertheless
+  // Whether the table must allow a stop. If it must not, the test pretends that the thread is running, so that
+  // forksight stops the thread nevertheless.
   bool is_allowed = true;
   std::function<void(const Objects&)> prepare = nullptr;
   int signal = 0;  // the signal that ends the wait; 0: none

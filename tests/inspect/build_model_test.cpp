@@ -303,7 +303,7 @@ TEST(InferredFork, LosesNoThreadThatIsYoungerThanTheChild) {
   };
   EXPECT_EQ(lost(4999, kHolder), 1U);
   EXPECT_EQ(lost(5001, kHolder), 0U);
-  // If both started within one clock tick, the thread ids decide.
+  // If the thread and the child started within one clock tick, the thread ids decide.
   EXPECT_EQ(lost(5000, kHolder), 1U);
   EXPECT_EQ(lost(5000, kChild + 1), 0U);
   EXPECT_EQ(lost(0, kChild + 1), 1U);

@@ -169,8 +169,8 @@ TEST(CoreWaits, AnOwnerThatIsNotInTheCoreProvesNoRing) {
   EXPECT_EQ(rules_of(core).find("cycle"), std::string::npos);
 }
 
-// A core does not show whether the owner of a shared lock is alive. It does not show either whether the owner is the
-// thread of the core with the same id.
+// The owner of a lock in shared memory may be a thread of another process. So a core does not show whether the owner is
+// alive. If a thread of the core has the owner's id, the core does not show either whether this thread is the owner.
 TEST(CoreWaits, ASharedLockProvesNothing) {
   for (const std::uint32_t owner : {std::uint32_t{999'999}, static_cast<std::uint32_t>(kPid)}) {
     MadeCore core;

@@ -113,7 +113,7 @@ TEST(Hostile, RandomMemoryYieldsASoundModel) {
   }
 }
 
-// Three words of a sound scene are changed: one in the mutex, one in the stack, and one in the struct of the thread.
+// Three words of a valid scene are changed: one in the mutex, one in the stack, and one in the struct of the thread.
 TEST(Hostile, MemoryWithThreeWrongWordsYieldsASoundModel) {
   std::minstd_rand random(815);
   const std::uint64_t mutex = address_of("made_mutex");

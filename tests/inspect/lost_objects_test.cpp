@@ -25,8 +25,8 @@ using test::MadeProcess;
 using test::Names;
 
 struct Scene {
-  // `worker` is the stack of the parent's worker. `stuck` is the stack of the child's first thread. The words are the
-  // addresses of the futex words in which these threads wait.
+  // `worker` is the stack of the parent's worker, and `stuck` is the stack of the child's first thread. `worker_word`
+  // and `stuck_word` are the addresses of the futex words on which these two threads wait.
   Scene(const Names& worker, std::uint64_t worker_word, const Names& stuck, std::uint64_t stuck_word)
       : parent(kParent, 1), child(kChild, kParent) {
     parent.add_thread_at(kMainPointer, kParent, {"wait4", "made_main"});
@@ -166,7 +166,7 @@ TEST(LostObject, AGuardWithoutAKnownInitialiserIsLikely) {
               {"syscall", "__cxa_guard_acquire", "made_fill_cache", "made_main"}, guard);
   scene.parent.add_thread(kHolder + 1, waits, guard);
   scene.put(guard, test::guard_memory(0x10100));
-  EXPECT_EQ(scene.model().threads[only_held(scene.model()).holder].tid, kHolder) << "a waiting thread does not hold it";
+  EXPECT_EQ(scene.model().threads[only_held(scene.model()).holder].tid, kHolder) << "a waiting thread holds no guard";
   EXPECT_EQ(diagnose(scene.model()).at(0).harm, Certainty::kProven);
 
   scene.parent.add_thread(kHolder + 2, {"pause", "made_fill_cache", "made_worker"});
@@ -229,14 +229,14 @@ TEST(LostObject, ALockOfLibcIsNotHeldByAThreadThatWaitsForIt) {
   EXPECT_EQ(diagnose(model).at(0).harm, Certainty::kProven);
   EXPECT_NE(diagnose(model).at(0).summary.find("of its parent is inside of localtime_r"), std::string::npos);
 
-  // A second thread is inside of a function with the same lock.
+  // A second thread of the parent is inside of a function with the same lock, so it is not known which thread holds it.
   scene.parent.add_thread(kHolder + 2, {"read", "mktime", "made_fill_cache", "made_worker"});
   model = scene.model();
   EXPECT_EQ(model.threads[model.forks.at(0).calls.at(0).thread].tid, 0);
   EXPECT_EQ(rules_of(scene), Rules{"libc-lock-in-flight"});
   EXPECT_EQ(diagnose(model).at(0).cause, Certainty::kLikely);
 
-  // A thread of the child itself is inside of such a function.
+  // A thread of the child itself is inside of such a function, and may hold the lock.
   scene.child.add_thread(kChild + 1, {"read", "mktime", "made_fill_cache", "made_worker"});
   EXPECT_EQ(rules_of(scene), Rules{});
 }
@@ -262,7 +262,7 @@ TEST(LostObject, AStreamsLockProvesThatForkWasNotCalled) {
 TEST(LostObject, APoolOfLibgompLosesItsWorkers) {
   Scene scene({"GOMP_parallel", "made_worker"}, kHeap + 0x100, {"GOMP_parallel", "made_fill_cache", "made_main"},
               kHeap + 0x100);
-  // The outermost function of a libgomp worker is one of libgomp.
+  // A worker of libgomp was started by libgomp, so the outermost frame of its stack is a function of libgomp.
   scene.parent.image.threads.pop_back();
   scene.parent.add_thread(kHolder, {"omp_get_wtime"}, kHeap + 0x100);
   const model::Model model = scene.model();

@@ -17,8 +17,8 @@
 #include "forksight/abi/thread.hpp"
 #include "symbols/symbols.hpp"
 
-// The functions that the made-up processes run, and the globals that they lock. Each function contains its name, so
-// that no two functions have the same code, because the linker may merge functions with the same code.
+// The functions that the made-up processes run, and the globals that they lock. The linker may merge functions that
+// have the same code. So the code of each function contains the function's name.
 #define MADE_FUNCTION(name) \
   extern "C" __attribute__((noinline, used)) void name() { asm volatile("# " #name); }
 MADE_FUNCTION(made_main)
@@ -126,8 +126,8 @@ std::string path_of(const std::string& file_prefix) {
 
 namespace {
 
-// Returns the return address in clone() that is the outermost frame of a thread's stack. The address depends on the
-// libc, so this function tries each offset until unwinding ends there.
+// Returns an address in clone() at which unwinding ends. It serves as the return address in the outermost frame of each
+// made-up stack. The address depends on the libc, so this function tries one offset after another.
 std::uint64_t find_thread_start() {
   constexpr std::uint64_t kMostBytes = 0x80;
   symbols::Symbolizer symbolizer(modules());

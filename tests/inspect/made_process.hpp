@@ -35,7 +35,7 @@ std::string path_of(const std::string& file_prefix);
 
 using Names = std::vector<std::string>;  // functions, innermost first
 
-// Addresses of a struct pthread. A search of memory finds one at kFoundPointer. A first thread has its struct at
+// Addresses of structs pthread. A search of memory finds a struct at kFoundPointer. The struct of a first thread is at
 // kMainPointer.
 inline constexpr std::uint64_t kFoundPointer = kHeap + kHeapBytes - 0x1000;
 inline constexpr std::uint64_t kMainPointer = kHeap + 0x8'0000;
@@ -50,8 +50,8 @@ class MadeProcess {
   image::Thread& add_thread_at(std::uint64_t pointer, std::int32_t tid, const Names& stack, std::uint64_t word = 0);
   void put(std::uint64_t address, std::span<const std::uint8_t> bytes) { memory_->put(address, bytes); }
   void put_word(std::uint64_t address, std::uint32_t word);
-  // Writes a struct pthread at kFoundPointer, as at the end of a thread's stack. With tid 0, it is the struct of a lost
-  // thread.
+  // Writes a struct pthread at kFoundPointer, as if a thread's stack ended there. With tid 0, it is the struct of a
+  // lost thread.
   void put_pthread(std::int32_t tid);
 
   image::Image image;

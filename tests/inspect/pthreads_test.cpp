@@ -168,7 +168,7 @@ TEST(Layout, IsThatOfTheSameProgramAtTheSamePlaces) {
   late.bias = 0x1000;
   fork.child.image.modules.insert(fork.child.image.modules.begin(), late);
   EXPECT_TRUE(is_same_layout(fork.child.image, fork.parent.image));
-  // The same program was run again, at other addresses.
+  // The "child" is another run of the same program, which the loader has put at other addresses.
   for (symbols::Module& module : fork.child.image.modules) module.bias += 0x1000;
   EXPECT_FALSE(is_same_layout(fork.child.image, fork.parent.image));
 }

@@ -83,9 +83,9 @@ TEST_F(SemLockSearch, SkipsAnObjectThatWasFreed) {
   for (const std::uint64_t word : {std::uint64_t{0}, kHeap + 0x1800}) {
     put_word(kObject - 16, word);
     EXPECT_FALSE(find().has_value());
-    EXPECT_FALSE(find(kObject).has_value()) << "nor by a hint";
+    EXPECT_FALSE(find(kObject).has_value()) << "a freed object must not be found by a hint either";
   }
-  // The living object stands behind the freed one. It has flags of 3.14 beside its number of references.
+  // The living object stands behind the freed one. As in Python 3.14, the word with its reference count also has flags.
   put_word(kObject + 0x200 - 16, std::uint64_t{1} << 48U | 2);
   put_word(kObject + 0x200 - 8, kType);
   put_word(kObject + 0x200, kSemaphore);
@@ -99,7 +99,7 @@ TEST_F(SemLockSearch, KnowsTheTypeOfABuildWithoutTheGil) {
   put_word(kType + 24, 0);
   put_word(kType + 40, kName);
   ASSERT_TRUE(find().has_value());
-  // Such a build does not show which of two objects is alive.
+  // In a build of Python without the GIL, the memory does not show which of two objects is alive.
   put_word(kObject + 0x200 - 8, kType);
   put_word(kObject + 0x200, kSemaphore);
   put_word(kObject + 0x200 + 16, std::uint64_t{1} << 32U);  // count 0, maxvalue 1

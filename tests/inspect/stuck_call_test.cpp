@@ -122,24 +122,24 @@ TEST_P(KnownCall, IsKnownByNameAloneInAStaticProgram) {
   EXPECT_EQ(call.stack.frames.front().function, "take");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, KnownCall,
-                         testing::Values(Known{"pthread_mutex_lock", CallKind::kMutex, 0},
-                                         Known{"pthread_mutex_lock_full", CallKind::kMutex, 0},
-                                         Known{"__GI___pthread_rwlock_rdlock", CallKind::kRwlockRead, 8},
-                                         Known{"pthread_rwlock_rdlock", CallKind::kRwlockRead, 12},
-                                         Known{"pthread_rwlock_wrlock", CallKind::kRwlockWrite, 8},
-                                         Known{"___pthread_rwlock_wrlock", CallKind::kRwlockWrite, 12},
-                                         Known{"sem_wait", CallKind::kSemaphore, 0},
-                                         Known{"__new_sem_wait_slow64", CallKind::kSemaphore, 0},
-                                         Known{"pthread_cond_wait", CallKind::kConditionWait, 40},
-                                         Known{"___pthread_cond_wait", CallKind::kConditionWait, 44},
-                                         Known{"pthread_cond_signal", CallKind::kConditionSignal, 16},
-                                         Known{"pthread_cond_signal", CallKind::kConditionSignal, 20},
-                                         Known{"pthread_cond_broadcast", CallKind::kConditionBroadcast, 16},
-                                         Known{"pthread_cond_destroy", CallKind::kConditionDestroy, 36},
-                                         Known{"pthread_barrier_wait", CallKind::kBarrierWait, 4},
-                                         Known{"pthread_join", CallKind::kJoin, 0},
-                                         Known{"__pthread_clockjoin_ex", CallKind::kJoin, 0}));
+INSTANTIATE_TEST_SUITE_P(
+    All, KnownCall,
+    testing::Values(Known{"pthread_mutex_lock", CallKind::kMutex, 0},
+                    Known{"pthread_mutex_lock_full", CallKind::kMutex, 0},
+                    Known{"__GI___pthread_rwlock_rdlock", CallKind::kRwlockRead, 8},
+                    Known{"pthread_rwlock_rdlock", CallKind::kRwlockRead, 12},
+                    Known{"pthread_rwlock_wrlock", CallKind::kRwlockWrite, 8},
+                    Known{"___pthread_rwlock_wrlock", CallKind::kRwlockWrite, 12},
+                    Known{"sem_wait", CallKind::kSemaphore, 0}, Known{"__new_sem_wait_slow64", CallKind::kSemaphore, 0},
+                    Known{"pthread_cond_wait", CallKind::kConditionWait, 40},
+                    Known{"___pthread_cond_wait", CallKind::kConditionWait, 44},
+                    Known{"pthread_cond_signal", CallKind::kConditionSignal, 16},
+                    Known{"pthread_cond_signal", CallKind::kConditionSignal, 20},
+                    Known{"pthread_cond_broadcast", CallKind::kConditionBroadcast, 16},
+                    Known{"pthread_cond_destroy", CallKind::kConditionDestroy, 36},
+                    Known{"pthread_barrier_wait", CallKind::kBarrierWait, 4}, Known{"pthread_join", CallKind::kJoin, 0},
+                    Known{"__pthread_clockjoin_ex", CallKind::kJoin, 0}),
+    [](const auto& test) { return test.param.function + ("_" + std::to_string(test.param.offset)); });
 
 TEST(StuckCall, AGuardIsInLibstdcxx) {
   model::Stack stack = in_libc({"syscall"});
@@ -292,7 +292,8 @@ TEST(Region, ItsBodyMayWaitForSomethingElse) {
   EXPECT_EQ(call.stack.frames.front().function, "sum._omp_fn.0");
 }
 
-// Critical sections and OpenMP's locks belong to the program. A thread that waits for one does not wait for a team.
+// Critical sections and OpenMP's locks belong to the program. A thread that waits for one of these does not wait for a
+// team.
 TEST(Region, IsNotALockOfTheProgramsOwn) {
   for (const char* function : {"GOMP_critical_start", "GOMP_critical_name_start", "omp_set_lock@@OMP_3.0",
                                "omp_set_nest_lock", "GOMP_atomic_start"}) {
@@ -313,7 +314,8 @@ TEST(InFork, IsSeenByTheFrameOfForkThatCallsAHandler) {
     model::Stack stack = in_libc({"pthread_mutex_lock"});
     stack.frames.insert(stack.frames.begin() + 2, frame(fork, kLibc));
     EXPECT_TRUE(recognise(in_futex(), stack, no_callee).is_in_fork) << fork;
-    // _Fork() runs no handler. It takes long if the process is big.
+    // _Fork() runs no atfork handler, so a thread in this call is not stuck in a handler. The call only takes long if
+    // the process is big.
     EXPECT_FALSE(recognise(in_futex(), in_libc({"_Fork", fork}), no_callee).is_in_fork) << fork;
   }
   model::Stack own = in_libc({"pthread_mutex_lock"});

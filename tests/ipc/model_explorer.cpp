@@ -114,18 +114,20 @@ bool explorer::is_local(const state& at, std::uint32_t index) {
   return recovering(at) == 1 && is_unseen_by_users(at, index);
 }
 
-// True if the step changes no word, and no value that the word may still take changes what the actor does next.
+// True if it makes no difference when this step comes: it leaves its word as it is, and the actor then does the same,
+// whatever value it found in the word.
 bool explorer::is_blind(const state& at, std::uint32_t index) {
   if (!by_.merge_alike) return false;
   const local& one = actor(at, index);
-  // The dead process never owns a guard again that it does not own now.
+  // If the dead process does not own a guard now, it will not own it later either.
   const bool looks_for_dead = recovers(index) && words_[static_cast<std::size_t>(one.word)].kind == word_kind::guard;
   const int victim = looks_for_dead ? g_world.plan.victim : -1;
   const value_id found = at.words[static_cast<std::size_t>(one.word)];
   if (looks_for_dead && table_.owner(found) == victim) return false;
   if (!table_.is_blind(at.actors[index], victim)) return false;
   const local_id next = table_.step(at.actors[index], found).next;
-  // While two processes recover, the end of one of them decides whether the other may still be killed.
+  // While two processes recover, either of them may be killed. When one of them ends, the other cannot be killed any
+  // more. So the moment of a recovering process's last step makes a difference.
   return table_.dead(next) == table_.dead(at.actors[index]) && (!recovers(index) || table_[next].word >= 0);
 }
 

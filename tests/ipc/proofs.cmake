@@ -72,13 +72,13 @@ endforeach()
 # Tests the state machine of the ring without a segment, on words in the test's own memory.
 add_executable(ipc_ring_tests ring_test.cpp)
 target_link_libraries(ipc_ring_tests PRIVATE ipc_invariants GTest::gtest_main forksight_warnings forksight_sanitize)
-gtest_discover_tests(ipc_ring_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 60 LABELS unit)
+gtest_discover_tests(ipc_ring_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES TIMEOUT 60 LABELS unit)
 
 # Tests which members are taken for alive and which for dead.
 add_executable(ipc_liveness_tests cost_test.cpp life_test.cpp liveness_test.cpp)
 target_link_libraries(ipc_liveness_tests PRIVATE
   ipc_invariants GTest::gtest_main GTest::gmock forksight_warnings forksight_sanitize)
-gtest_discover_tests(ipc_liveness_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 60 LABELS unit)
+gtest_discover_tests(ipc_liveness_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES TIMEOUT 60 LABELS unit)
 
 # Tries every order of the steps of the state machine. The sources are compiled so that the test sees each step.
 add_library(ipc_model_main OBJECT
@@ -126,7 +126,7 @@ set_tests_properties(ipc.soak.long PROPERTIES TIMEOUT 7200 LABELS stress)
 # Tests calls on a segment into which a hostile process has written.
 add_executable(ipc_hostile_tests hostile_test.cpp)
 target_link_libraries(ipc_hostile_tests PRIVATE ipc_invariants GTest::gtest_main forksight_warnings forksight_sanitize)
-gtest_discover_tests(ipc_hostile_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 300 LABELS fuzz)
+gtest_discover_tests(ipc_hostile_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES TIMEOUT 300 LABELS fuzz)
 add_test(NAME ipc.hostile_peer.long COMMAND ${CMAKE_COMMAND} -E env FORKSIGHT_IPC_EXECUTIONS=1000000
   $<TARGET_FILE:ipc_hostile_tests> --gtest_filter=Hostile.WordsWrittenAtRandomWhileOthersWork)
 set_tests_properties(ipc.hostile_peer.long PROPERTIES TIMEOUT 7200 LABELS stress)
@@ -135,14 +135,14 @@ set_tests_properties(ipc.hostile_peer.long PROPERTIES TIMEOUT 7200 LABELS stress
 add_executable(ipc_strangers_tests strangers_test.cpp)
 target_link_libraries(ipc_strangers_tests PRIVATE
   ipc_invariants GTest::gtest_main GTest::gmock forksight_warnings forksight_sanitize)
-gtest_discover_tests(ipc_strangers_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 60 LABELS unit)
+gtest_discover_tests(ipc_strangers_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES TIMEOUT 60 LABELS unit)
 
 # Tests names that users choose. Processes create and attach at the same time, and are killed meanwhile. gc() runs at the
 # same time.
 add_executable(ipc_rendezvous_tests rendezvous_test.cpp)
 target_link_libraries(ipc_rendezvous_tests PRIVATE
   ipc_invariants GTest::gtest_main forksight_warnings forksight_sanitize)
-gtest_discover_tests(ipc_rendezvous_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 120 LABELS unit)
+gtest_discover_tests(ipc_rendezvous_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES TIMEOUT 120 LABELS unit)
 
 # Tests the order of messages. ring.cpp is compiled as for the model checker.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/ipc/src/ring.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
@@ -150,7 +150,7 @@ add_executable(ipc_order_tests order_test.cpp ${PROJECT_SOURCE_DIR}/ipc/src/ring
 target_compile_definitions(ipc_order_tests PRIVATE FORKSIGHT_IPC_MODEL)
 target_include_directories(ipc_order_tests PRIVATE ${PROJECT_SOURCE_DIR}/ipc/src ${PROJECT_SOURCE_DIR}/ipc/include)
 target_link_libraries(ipc_order_tests PRIVATE GTest::gtest_main forksight_warnings)
-gtest_discover_tests(ipc_order_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 60 LABELS unit)
+gtest_discover_tests(ipc_order_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES TIMEOUT 60 LABELS unit)
 
 # Tests the roles of members. Other members act before each access to a shared word.
 add_executable(ipc_roles_tests roles_test.cpp)
@@ -161,7 +161,7 @@ set_target_properties(ipc_roles_tests PROPERTIES UNITY_BUILD OFF)
 target_compile_definitions(ipc_roles_tests PRIVATE FORKSIGHT_IPC_MODEL)
 target_include_directories(ipc_roles_tests PRIVATE ${PROJECT_SOURCE_DIR}/ipc/src ${PROJECT_SOURCE_DIR}/ipc/include)
 target_link_libraries(ipc_roles_tests PRIVATE GTest::gtest_main forksight_warnings)
-gtest_discover_tests(ipc_roles_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 60 LABELS unit)
+gtest_discover_tests(ipc_roles_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES TIMEOUT 60 LABELS unit)
 
 # The fuzzer is for long runs that a person starts: fuzz_segment CORPUS.
 if(FORKSIGHT_BUILD_FUZZERS)
@@ -179,5 +179,5 @@ if(NOT FORKSIGHT_SANITIZE)
   set_target_properties(ipc_fault_tests PROPERTIES UNITY_BUILD OFF)
   target_link_libraries(ipc_fault_tests PRIVATE
     ipc_invariants GTest::gtest_main GTest::gmock forksight_warnings forksight_sanitize)
-  gtest_discover_tests(ipc_fault_tests TEST_PREFIX ipc. PROPERTIES TIMEOUT 300 LABELS unit)
+  gtest_discover_tests(ipc_fault_tests TEST_PREFIX ipc. NO_PRETTY_VALUES PROPERTIES TIMEOUT 300 LABELS unit)
 endif()

@@ -17,8 +17,8 @@
 
 namespace forksight::ipc::test {
 
-// Where to kill. after_change: after `count` instructions that changed the segment. Survivors notice only the segment
-// and the death of the process, so for them a death at any other instruction is the same as one of these. after_step:
+// Where to kill. after_change: after `count` instructions that changed the segment. Survivors see only the segment and
+// the death, so a death at any other instruction is, for them, the same as one after the last change. after_step:
 // after `count` instructions. To get there quickly, the child first runs until it has reached a breakpoint at `address`
 // `hits` times. Then it makes `steps_after` single steps.
 struct killing_point {

@@ -84,7 +84,7 @@ TEST_P(Pool, TheWritersStreamWaitsForTheReadersBeforeItWritesAgain) {
     gpu at;
     gpu_pool pool = make_pool(small(GetParam(), 1), way.ours());
     send_filled(at, pool, 1);
-    // The pool has one buffer. The reader released it while its device still has work on it.
+    // The pool has one buffer. The reader has released the buffer, although the reader's device still has work on it.
     gpu_loan again = must(pool.acquire(at.on, soon()));
     at.fill(again.data(), 2, 5000);
     MUST(at.stream_query(at.on) == kNotReady);
@@ -126,7 +126,7 @@ TEST_P(Pool, CloseFailsWhileAReaderHasItOpenAndNamesTheReader) {
     gpu_message got = must(pool.receive(at.on, soon()));
     is_open.pass();
     may_close.take();
-    // A message keeps the memory open when its pool is closed.
+    // The pool is closed while a message exists. The message keeps the memory open.
     must(pool.close());
     MUST(at.is_filled(got.data(), 3, 5000));
     must(got.release(at.on));
@@ -246,7 +246,7 @@ TEST_P(Pool, TheNextUserOfAnUnsentLoanWaitsForItsWork) {
       MUST(pool.close().error().text.find("1 loans") != std::string::npos);
     }
     MUST(at.stream_query(at.on) == kNotReady);
-    // The destructor of the pool waits for the work on its memory.
+    // Without this call the program would hang, because the destructor of the pool waits for the work on its memory.
     at.open_gate();
     return 0;
   });
@@ -408,7 +408,7 @@ TEST(Capture, ClosingAPoolDuringACaptureUnmapsNothing) {
   EXPECT_EQ(writer.wait(), 0);
 }
 
-// This holds only for memory::vmm_fd. For memory::legacy, the driver has no read-only mappings.
+// Only memory::vmm_fd keeps readers from writing. For memory::legacy, the driver has no read-only mappings.
 TEST(Readers, CannotWrite) {
   const sockets way;
   const baton is_done;
@@ -548,7 +548,7 @@ TEST(Existing, MemoryThatCannotBeSharedIsRefusedWithTheReason) {
     MUST(at.memory_alloc(&own, 8192) == 0);
     pool_options wanted = small(memory::legacy);
     wanted.existing = own;
-    // Two buffers of 5120 bytes do not fit.
+    // The pool has two buffers of 5120 bytes, which do not fit into the allocation of 8192 bytes.
     MUST(gpu_pool::create(wanted).error().code == errc::bad_option);
     wanted.buffers = 1;
     wanted.kind = memory::vmm_fd;

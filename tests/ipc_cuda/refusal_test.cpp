@@ -198,7 +198,7 @@ TEST(Card, AFileThatIsNoCardIsRefused) {
   auto unsealed = detail::card::open(ipc::detail::descriptor(dup(file)));
   EXPECT_EQ(unsealed.error().code, errc::untrusted);
   close(file);
-  // A socket that hands over two queues does not hand over a pool.
+  // Two queues are sent over the socket, and no pool. So receive_pool() must fail.
   const sockets way;
   auto made = ipc::queue::create({});
   ASSERT_TRUE(ipc::send_queue(way.ours(), *made));

@@ -1,5 +1,5 @@
 // Helpers for child processes that use a device. CUDA does not work in a forked child of a process that has used CUDA.
-// So the test forks these children before it calls CUDA, and calls CUDA only in them.
+// So the test process itself never calls CUDA. Only its children do.
 #pragma once
 
 #include <dlfcn.h>
@@ -108,7 +108,8 @@ struct gpu : functions {
     MUST(stream_synchronize(on) == 0);
     return seen == std::vector<unsigned char>(bytes, value);
   }
-  // Adds a copy to `pinned` to the stream, and returns at once. A copy to pageable memory would wait for the stream.
+  // Adds to the stream a copy into the memory `pinned`, and returns at once. A copy into pageable memory would wait for
+  // the stream.
   void copy_later(device_address from, std::size_t bytes) const {
     MUST(bytes <= kPinned && copy_out_async(pinned, from, bytes, on) == 0);
   }

@@ -286,8 +286,8 @@ TEST(TestDriverRefusals, AnErrorOfTheDriverInReceiveLosesNoMessage) {
 }
 
 // The first reader is killed in release(), at its call of cuEventRecord(). By then, its stream has written into the
-// card that the work is done. The message goes to a second reader. The writer's stream must wait for the work of that
-// reader.
+// card (the file that describes the pool) that the work is done. The message goes to a second reader. The writer's
+// stream must wait for the work of the second reader.
 TEST(TestDriverDeath, InReleaseDoesNotHideTheWorkOfTheNextReader) {
   const sockets way, second_way;
   const baton is_released, was_seen, is_done;
@@ -393,7 +393,8 @@ TEST(TestDriver, AForbiddenCallInvalidatesACapture) {
 }
 
 class TestDriverDevices : public testing::TestWithParam<memory> {};
-INSTANTIATE_TEST_SUITE_P(Kinds, TestDriverDevices, testing::Values(memory::vmm_fd, memory::legacy));
+INSTANTIATE_TEST_SUITE_P(Kinds, TestDriverDevices, testing::Values(memory::vmm_fd, memory::legacy),
+                         [](const auto& of) { return of.param == memory::legacy ? "legacy" : "vmm_fd"; });
 
 TEST_P(TestDriverDevices, TheReaderFindsTheDeviceByItsUuid) {
   const sockets way, other_way;

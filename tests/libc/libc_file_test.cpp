@@ -72,8 +72,9 @@ TEST(LibcFile, IsKnownByName) {
   EXPECT_FALSE(is_libc_name("/usr/lib/libcap.so.2"));
 }
 
-// pthread_cond_signal() first loads the word wrefs. The test changes the offset in each such load of the file: to the
-// offset of the other layout, then to 12, where no layout has this word.
+// pthread_cond_signal() first loads the word wrefs of the condition variable. The test takes each instruction of the
+// file that loads from the offset of wrefs, and changes this offset: first to the offset of wrefs in the other layout,
+// then to 12, where no layout has wrefs.
 TEST(LibcFile, ShowsTheLayoutByItsCode) {
   std::vector<std::byte> bytes = bytes_of(path_of("/libc.so.6"));
   const abi::ConditionKind here = read_libc(bytes).condition;
@@ -157,7 +158,7 @@ TEST(LibcFile, IsReadSafelyIfItIsDamaged) {
     const abi::Libc read = read_libc(bytes);
     if (read.version != whole.version || read.condition != whole.condition) ++differing;
   }
-  EXPECT_GT(differing, 0) << "no change reached what is read";
+  EXPECT_GT(differing, 0) << "no change hit bytes that read_libc() reads";
 }
 
 // The program headers claim that a function is at the end of the file. So the file has only the first bytes of the

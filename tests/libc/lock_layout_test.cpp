@@ -167,8 +167,8 @@ TEST(DecodeLock, TooFewBytesGiveNoState) {
 // layout.
 TEST(DecodeLock, ConditionsOfGlibc241HaveTheirWaitersElsewhere) {
   std::array<std::uint32_t, 12> words{};
-  words[0] = 4U << 1U;  // wseq: four have waited
-  words[7] = 2U << 3U;  // wrefs: two are inside
+  words[0] = 4U << 1U;  // wseq: four threads have begun to wait
+  words[7] = 2U << 3U;  // wrefs: two threads are in the wait
   std::array<std::uint8_t, 48> memory{};
   std::memcpy(memory.data(), words.data(), sizeof words);
   const auto state = decode_lock(model::LockKind::kCondition, memory, k242);

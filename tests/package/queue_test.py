@@ -26,7 +26,8 @@ def create(**options):
 def send():
     return library.forksight_queue_send_copy(queue, b"x", ctypes.c_uint64(1), ctypes.c_int64(0), ctypes.byref(error))
 """
-# std::thread throws if there is no memory for a stack. The library can only report this if unwinding finds its tables.
+# std::thread throws an exception if there is no memory for a stack. The library can report the exception only if the unwinder finds
+# the library's unwind tables.
 THROWN = START + """
 pages = int(open("/proc/self/statm").read().split()[0])
 resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + (4 << 20),) * 2)

@@ -35,7 +35,7 @@ class Static(unittest.TestCase):
         program = subprocess.Popen([CASE], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             last = time.monotonic() + LIMIT_S
-            while True:  # until the threads of the program wait for each other
+            while True:  # `why` finds nothing until the threads of the program wait for each other
                 asked = subprocess.run([FORKSIGHT, "why", str(program.pid)], capture_output=True, text=True, timeout=LIMIT_S, check=False)
                 if asked.returncode != 0 or time.monotonic() > last:
                     break

@@ -2,9 +2,9 @@
 command from the packages examines it from outside. Then the command examines it from a container for debugging, which shares the
 program's pid namespace and has another libc. platforms.py makes the roots and the programs.
 
-The program runs in two ways. As root, it has its own root folder, and its own mount, pid and network namespaces. As user nobody,
-bubblewrap starts it, and it has its own user namespace, too. If the script needs something that is missing, it prints what is
-missing, and exits with 77."""
+The program runs in two ways. As the user root, it has its own root folder, and its own mount, pid and network namespaces. As the
+user nobody, it is started by bubblewrap, and also has its own user namespace. If the script needs something that is missing, it
+prints what is missing, and exits with 77."""
 import argparse
 import contextlib
 import json
@@ -122,8 +122,8 @@ def main():
         why = ["why", "--format", "json"]
         for target, debugger in PAIRS:
             entered = [HERE / "enter.sh", arguments.roots / target, folder, f"/mnt/suite/bin/{PROGRAM}"]
-            # Like a rootless container, this one has a user namespace that the user nobody made, and all other kinds of
-            # namespaces.
+            # Like a rootless container, this container has a user namespace that the user nobody made, and a namespace of its own of
+            # each other kind.
             rootless = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "bwrap", "--unshare-all", "--ro-bind",
                         arguments.roots / target, "/", "--proc", "/proc", "--dev", "/dev", "--bind", folder, "/mnt",
                         f"/mnt/suite/bin/{PROGRAM}"]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # enter.sh [--network | --beside PID] ROOT FOLDER COMMAND...: runs a command as the user root in a root folder that
-# make_root.sh made. In it, FOLDER is mounted at /mnt. Changes outside FOLDER are kept in memory, and are lost at the
-# end. Without --network, the command has no network.
+# make_root.sh made. FOLDER is mounted at /mnt of the root folder. Changes outside FOLDER are kept in memory, and are
+# lost at the end. Without --network, the command has no network.
 #
 # Mounts and processes are in namespaces of their own. So the kernel removes them when the command ends, even if it is
 # killed. With --beside, the command runs in the pid namespace of process PID, like a container for debugging, and uses

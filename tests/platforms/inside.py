@@ -19,7 +19,8 @@ LIMIT_S = 60
 # The child either sleeps in libgomp, or spins in OpenBLAS until a lost thread computes its part of the product. The hang of a
 # spinning child is not proven.
 NUMPY_HANGS = ("proven", "likely")
-# Groups of probes that crash before main() even without the shim, because libgomp, or glibc 2.31, is not initialised then.
+# Groups of probes that crash before main() even without the shim, because libgomp (the first list) or glibc 2.31 (the second list)
+# is not initialised at that time.
 CRASH_BEFORE_MAIN = ("openmp",)
 CRASH_BEFORE_MAIN_OF_GLIBC_2_31 = ("libc_databases", "libc_text")
 COMPUTES = {**os.environ, "OMP_NUM_THREADS": "2"}
@@ -153,8 +154,8 @@ def try_suite(forksight, _):
 
 
 def try_probes(_, prefix):
-    """Each group of probes must print the same with and without the shim. All packages contain the same shim, so only one of them
-    is tried."""
+    """Each group of probes must print the same with and without the shim. All packages contain the same shim, so only one package is
+    tried."""
     if prefix != Path("/usr"):
         raise NotTried
     programs = sorted((HERE / "suite/probes").iterdir())

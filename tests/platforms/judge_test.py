@@ -1,4 +1,4 @@
-"""Tests the table that tests/platforms/platforms.py makes from results, and which results make it fail."""
+"""Tests the table that tests/platforms/platforms.py makes from results, and which results make platforms.py fail."""
 import unittest
 from pathlib import Path
 from tempfile import TemporaryDirectory

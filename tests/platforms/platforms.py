@@ -1,11 +1,11 @@
-"""platforms.py --packages DIR --build DIR --roots DIR [--page FILE] [RELEASE ...]: installs the packages that ./bootstrap package
-made in minimal roots of Debian releases, tries them there, and prints a table of the results. The roots contain no compiler.
---page writes the table into FILE (docs/platforms.md), but only if all releases were tried.
+"""platforms.py --packages DIR --build DIR --roots DIR [--page FILE] [RELEASE ...]: installs packages in minimal roots of Debian
+releases, tries them there, and prints a table of the results. `./bootstrap package` makes the packages. The roots contain no
+compiler. --page writes the table into FILE (docs/platforms.md), but only if all releases were tried.
 
-This needs root and debootstrap. Missing roots are made from the mirror of this machine. --build names a configured build folder
-with tests. The script reads from it how the cases of the hazard suite are compiled. EXPLAINED must explain each red cell of the
-table, and no other cell. Otherwise the exit status is 1. It is 77 if the packages, debootstrap or the rights of root are
-missing."""
+The script needs the rights of root, and debootstrap. It makes missing roots from the mirror of this machine. --build names a
+configured build folder with tests. The script reads from it how the cases of the hazard suite are compiled. EXPLAINED must
+explain each red cell of the table, and no other cell. Otherwise the exit status is 1. It is 77 if the packages, debootstrap or
+the rights of root are missing."""
 import argparse
 import json
 import os
@@ -86,7 +86,7 @@ def make_programs(build, roots, folder):
     listed = json.loads((build / "repro/cases.json").read_text())
     listed["cases"] = [case for case in listed["cases"] if case["name"] in CASES]
     if len(listed["cases"]) != len(CASES):
-        sys.exit("platforms.py: error: the hazard suite has not all cases of CASES")
+        sys.exit("platforms.py: error: the hazard suite lacks some of the cases in CASES")
     (folder / "suite/bin").mkdir(parents=True)
     (folder / "suite/probes").mkdir()
     (folder / "suite/cases.json").write_text(json.dumps(listed))

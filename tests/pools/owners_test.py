@@ -30,8 +30,8 @@ POOL = ("lost-thread-pool", "proven", "likely")
 # Python has a signal handler for SIGINT. A signal handler may wake a thread, so the hang is likely, not proven.
 POOL_IN_PYTHON = ("lost-thread-pool", "likely", "likely")
 NO_HANG = None
-# Name of the library: a file of Debian's package, the package, the expected finding or NO_HANG, words of the expected summary. If `why`
-# reports another finding than `run`: that finding, and words of its summary.
+# Maps the name of a library to: a file of its Debian package, the name of the package, the expected finding or NO_HANG, and words of the
+# expected summary. If `why` must report another finding than `run`, two more values follow: the finding of `why`, and words of its summary.
 LIBRARIES = {
     "eigen": (Path("/usr/include/eigen3/unsupported/Eigen/CXX11/ThreadPool"), "libeigen3-dev", POOL, "Eigen pool of 2 threads"),
     "abseil": (Path("/usr/include/absl/synchronization/mutex.h"), "libabsl-dev", ("lost-wakeup", "proven", "possible"), "an abseil Mutex or CondVar"),
@@ -50,6 +50,9 @@ LIBRARIES = {
     "arrow": (Path("/usr/include/arrow/api.h"), "libarrow-dev", POOL, "Arrow pool of 1 thread", ("lost-wakeup", "proven", "possible"),
               "1 thread of its parent was not copied"),
 }
+# Words that the explanation must have. The programs of these libraries are compiled with little optimisation, or none.
+HOLDER = "The address of the lock is on the stack of another thread: thread "
+EXPLANATIONS = {"abseil": HOLDER, "rust_mutex": HOLDER, "parking_lot": HOLDER}
 # The options of the compiler in addition to -pthread. None: pkg-config gives them.
 FLAGS = {"abseil": None, "arrow": ["-std=c++20", "-larrow"], "eigen": ["-I/usr/include/eigen3"], "mkl": ["-I/usr/include/mkl", "-Wl,--no-as-needed", "-lgomp", "-lmkl_rt"],
          "onednn": ["-ldnnl"], "opencv": ["-I/usr/include/opencv4", "-lopencv_core"]}
@@ -100,8 +103,11 @@ def problem_of(report, name, verb):
     told = [(one["rule"], one["hang"], one["cause"]) for one in report["findings"]]
     if told != [finding]:
         return f"expected {finding}, found {told}"
-    summary = report["findings"][0]["summary"]
-    return "" if words in summary else f"expected {words!r} in: {summary}"
+    summary, chain = report["findings"][0]["summary"], " ".join(report["findings"][0]["chain"])
+    if words not in summary:
+        return f"expected {words!r} in: {summary}"
+    explanation = EXPLANATIONS.get(name, "")
+    return "" if explanation in chain else f"expected {explanation!r} in: {chain}"
 
 
 def look(forksight, program, name):

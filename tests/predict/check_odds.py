@@ -16,7 +16,8 @@ LIMIT_S = 120
 AT_ONCE = 2
 SEEN = 100        # forks under --predict
 NEXT_TO_NOTHING = 0.005
-WIDEST = 30       # the largest ratio of the ends of a range; a range from 0 ("at most") may have any width
+# The largest allowed ratio of the upper end of a range to its lower end. A range that begins at 0 ("at most") may have any width.
+WIDEST = 30
 
 PROGRAMS = ["rare", "a_tenth", "half", "most", "three_workers", "irregular", "phases", "burst_before", "begins_late", "short_lived",
             "writer", "reader", "gate_left_early", "when_idle", "after_a_job"]

@@ -1,6 +1,6 @@
 """check_orders.py FORKSIGHT PREDICT_ORDERS PREDICT_SCOPED [RUNS]: runs programs whose lock orders are known, RUNS times each (default:
-once), under `forksight run --lock-order`. Nothing may ever be found in a harmless program. At least 95 of 100 runs of the other programs
-must name the locks of the ring, and so must at least one run of each such program.
+once), under `forksight run --lock-order`. forksight must never find anything in a harmless program. In each of the other programs, the
+lock orders form a ring. At least 95 of 100 runs of these programs must name the locks of the ring, and so must at least one run of each.
 """
 import json
 import subprocess

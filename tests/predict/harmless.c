@@ -27,7 +27,7 @@ static void* go_in_turn(void* unused) {
   return unused;
 }
 
-// --- something lets only one of the two threads take its locks at a time
+// --- a gate or a semaphore keeps the two threads apart: only one of them takes its locks at a time
 
 static void* go_gated(void* unused) {
   pthread_mutex_lock(&gate_mu);
@@ -106,7 +106,7 @@ static void early_gate(void) {
   end(thread);
 }
 
-// --- one thread has ended before the other begins, and forksight can see it
+// --- one thread has ended before the other begins, and forksight can see this order
 
 static void joined(void) {
   const pthread_t other = begin_idle();
@@ -114,7 +114,7 @@ static void joined(void) {
   end_idle(other);
 }
 
-// A thread lives until after the join of the first one. A later thread may get the id of the joined thread.
+// The thread `second` lives until after the join of the thread `first`. A later thread may get the id of `first`.
 static struct baton second_done;
 static void* wait_for_second(void* unused) {
   baton_wait(second_done);

@@ -58,7 +58,8 @@ static void after_a_join(void) {
   end(second);
 }
 
-// The second thread is made after the first one has been joined. The thread that makes it does not know of the join.
+// The main thread joins the first thread. Then the thread `maker` makes the second thread. Only a pipe orders these two
+// events, and the shim does not watch pipes.
 static void* make_when_joined(void* unused) {
   baton_wait(joined_first);
   turns_over = baton_make();
@@ -77,7 +78,8 @@ static void made_by_another(void) {
   end(maker);
 }
 
-// Threads that may have the same id follow one another. Meanwhile the thread `lasting` exists all the time.
+// Threads run one after the other, so they may have the same id. The thread `lasting` exists all the time. After these
+// threads, it takes the locks in the opposite order.
 static void id_used_again(void) {
   joined_first = baton_make();
   const pthread_t lasting = begin(come_when_joined);
@@ -221,7 +223,7 @@ static void gate_entered_late(void) {
   TAKE_TURNS(go_entered_late, come_entered_late);
 }
 
-// The semaphore lets two threads in.
+// The semaphore lets two threads in at the same time, so it does not keep them apart.
 static void* go_counted(void* unused) {
   sem_wait(&items_sem);
   forwards();

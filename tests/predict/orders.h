@@ -31,8 +31,8 @@ static inline void end(pthread_t thread) {
 // instruction.
 static inline void run(work of) { end(begin(of)); }
 
-// A second thread that only waits. forksight considers the locks of the main thread while the process has a second
-// thread.
+// A second thread that only waits. forksight considers the locks of the main thread only in a process that has, or had,
+// a second thread.
 static struct baton idle_done;
 static inline void* idle(void* unused) {
   baton_wait(idle_done);

@@ -113,9 +113,9 @@ TEST(FutexWord, AStreamNamesItsOwnerByAnAddress) {
 
 TEST(FutexWord, AStreamWhoseOwnerHasEndedIsUnknown) {
   EXPECT_EQ(stream(0x7f00'1000'2000, 0).identify(kAt, kWaitPrivate, 2).use, model::FutexUse::kUnknown)
-      << "the two halves of the address look like a mutex";
+      << "the two halves of the owner's address look like words of a mutex";
   EXPECT_EQ(stream(0x7f00'1000'2000, 0xffffffffU).identify(kAt, kWaitPrivate, 2).use, model::FutexUse::kUnknown)
-      << "pthread_join() leaves this value";
+      << "pthread_join() leaves this value in place of the thread id";
 }
 
 TEST(FutexWord, ALockOfAnUnknownLibcIsUnknown) {

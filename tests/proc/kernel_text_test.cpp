@@ -121,7 +121,7 @@ TEST(Sockets, BytesOfALoopbackConnectionMayBeOnTheirWay) {
   };
   const std::string paced = table("00000001:00000000", "04:00000140");
   EXPECT_EQ(parse_tcp_peer(paced, "", 52), (Peer{51, true, false})) << "the peer has not sent a byte yet";
-  EXPECT_EQ(parse_tcp_peer(paced, "", 51), (Peer{52, false, false})) << "a timer that asks for room moves no bytes";
+  EXPECT_EQ(parse_tcp_peer(paced, "", 51), (Peer{52, false, false})) << "a window probe timer sends no queued bytes";
   const std::string lost = table("00000001:00000000", "01:00000140");
   EXPECT_EQ(parse_tcp_peer(lost, "", 51), (Peer{52, false, true}));
 }

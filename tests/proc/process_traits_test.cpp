@@ -36,7 +36,7 @@ pid_t start_copy() {
 }
 
 void end(pid_t pid) {
-  ASSERT_GT(pid, 0);  // 0 and -1 mean many processes
+  ASSERT_GT(pid, 0);  // with 0 or -1, kill() would kill many processes
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);
 }
@@ -74,15 +74,15 @@ TEST(MemorySharers, GivesUnknownForAThreadThatHasEnded) {
   MemorySharers memories;
   end(ended);
   std::vector<std::int32_t> found;
-  // The call pretends that `ended` is a thread of the sharer. The result must be kUnknown, so that a caller compares
-  // another thread.
+  // The second argument is the thread whose memory is compared. The test passes `ended`, as if a thread of the sharer
+  // had ended. The result must be kUnknown, so that a caller tries another thread.
   EXPECT_EQ(memories.find(sharer, ended, found), Sharing::kUnknown);
   EXPECT_EQ(memories.find(::getpid(), ::getpid(), found), Sharing::kShared);
   EXPECT_EQ(found, std::vector<std::int32_t>{sharer});
   end(sharer);
 }
 
-// Changes the user of the calling thread only. Users 1 and 2 exist on every machine, but that does not matter.
+// Changes the user and group of the calling thread only. No user with this id need exist.
 void change_user(uid_t user) {
   if (::syscall(SYS_setresgid, user, user, user) != 0 || ::syscall(SYS_setresuid, user, user, user) != 0) ::_exit(9);
 }
@@ -97,8 +97,8 @@ struct Shared {
 };
 
 // A process of user 2 (the target) shares its memory with a process of user 1 (the sharer). Another process of user 2
-// (the examiner) has no right to compare the memory of these two. It must not claim that the target shares its memory
-// with no process. A process of user 1 with memory of another size (the copy) is not taken for a sharer.
+// (the examiner) has no right to compare the memory of these two. The examiner must not claim that no other process
+// shares the target's memory. It must not take a process of user 1 with memory of another size (the copy) for a sharer.
 TEST(MemorySharers, AProcessWithOtherRightsMayShareTheMemory) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can make processes of two users";
   constexpr std::size_t kMuch = 64U << 20U;
@@ -129,7 +129,7 @@ TEST(MemorySharers, AProcessWithOtherRightsMayShareTheMemory) {
   }
   const pid_t copy = ::fork();
   if (copy == 0) {
-    // Its memory is larger than that of the target.
+    // The memory of the copy is larger than that of the target.
     if (::mmap(nullptr, kMuch, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) ::_exit(9);
     change_user(1);
     ::prctl(PR_SET_DUMPABLE, 1);

@@ -12,7 +12,7 @@ namespace forksight::proc {
 namespace {
 
 constexpr std::uint64_t kGil = 0x10000, kState = 0x20000, kThread = 0x30000;
-constexpr std::uint64_t kWord = kGil + 32 + 40;  // the first group of its condition variable
+constexpr std::uint64_t kWord = kGil + 32 + 40;  // the first of the two futex words of the GIL's condition variable
 constexpr std::int32_t kHolderTid = 77;
 constexpr abi::Version kLibc{2, 36};
 

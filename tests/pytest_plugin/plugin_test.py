@@ -97,7 +97,7 @@ def check_xdist(line):
 
 
 def check_native(line):
-    """A session without workers is killed, but writes a report and junit.xml before. With one worker, only the hung worker is
+    """A session without workers writes a report and junit.xml, and is then killed. With one worker, only the hung worker is
     killed, and the session goes on."""
     with Session(line, "native", "--forksight=observe") as session:
         assert session.status == -9, session.status
@@ -111,6 +111,18 @@ def check_native(line):
         assert "1 failed, 1 passed" in session.log
         assert "crashed while running" in session.failure("test_native_lock")
         assert "no end of its call after 3 s" in session.failure("test_native_lock")
+        session.check_nothing_is_left()
+
+
+def check_stubborn(line):
+    """A test that catches each interruption and waits again is finally ended by SIGKILL, together with its session."""
+    with Session(line, "stubborn", "--forksight=observe") as session:
+        assert session.status == -9, session.status
+        log = session.log.replace("\n", " ")
+        assert "test_catches_all waits in Python code that catches each interruption and cannot be interrupted" in log, log
+        assert "the session is ended by SIGKILL" in log, log
+        assert session.failure("test_before") is None
+        assert "no end of its call after 3 s" in session.failure("test_catches_all")
         session.check_nothing_is_left()
 
 
@@ -160,7 +172,7 @@ def check_auto(line):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("session", choices=("alone", "xdist", "native", "busy", "exit", "idle", "auto"))
+    parser.add_argument("session", choices=("alone", "xdist", "native", "stubborn", "busy", "exit", "idle", "auto"))
     parser.add_argument("--forksight", required=True)
     parser.add_argument("--package", required=True)
     line = parser.parse_args()

@@ -1,5 +1,5 @@
-"""One test checks that the shim is loaded. The other checks that the process has no child, so the watcher of the plugin is not
-its child."""
+"""One test checks that the shim is loaded. The other checks that the process of pytest has no child: the plugin's watcher must not be
+a child of this process."""
 import os
 
 import pytest

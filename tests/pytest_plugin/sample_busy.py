@@ -3,7 +3,7 @@ follows."""
 import hashlib
 import time
 
-SECONDS = 14  # of CPU time, so on a busy machine the call takes longer, never shorter
+SECONDS = 14  # CPU time of the call. On a busy machine the call takes longer than this, never shorter
 
 
 def work(rounds):

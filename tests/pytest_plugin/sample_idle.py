@@ -1,4 +1,4 @@
-"""Two groups of tests. None hangs. The worker that gets the first group waits long for the worker that gets the second."""
+"""Two groups of tests. No test hangs. The worker that runs the quick group waits long for the worker that runs the slow group."""
 import time
 
 import pytest

@@ -29,7 +29,7 @@ struct Sample {
   int minor;
   std::string table;
   int size;
-  std::map<int, int> lines;  // address from which on this line is valid; 0: no line
+  std::map<int, int> lines;  // {first address: the line from there on}; line 0: the code has no line
 };
 
 // def f(a):            line 1

@@ -48,7 +48,7 @@ class PythonPark : public testing::TestWithParam<test::MadeVersion> {
 
   test::SparseMemory memory_;
   PythonLayout layout_;
-  std::uint64_t lock_;  // the first member of an object
+  std::uint64_t lock_;  // the address of the lock, which is the first member of an object
 };
 
 TEST_P(PythonPark, FindsTheLock) {
@@ -69,8 +69,9 @@ TEST_P(PythonPark, FindsTheOwnerOfARecursiveLock) {
   EXPECT_EQ(find().value().owner, 0U);
 }
 
-// The byte of a lock that threads wait for is 3. With 2 it is a PyEvent, for example the end of a thread. With 1 no
-// waiter is recorded.
+// The byte of a lock is 3 if the lock is taken and a thread waits for it. If the byte is 2, the object is no lock, but
+// a PyEvent, for example the event that a thread sets when it ends. If the byte is 1, the lock is taken and no waiter
+// is recorded.
 TEST_P(PythonPark, IsALockOnlyIfItIsLockedAndWaitedFor) {
   for (const std::uint8_t byte : std::to_array<std::uint8_t>({0, 1, 2, 4, 7, 255})) {
     put_lock("_thread.lock", byte);

@@ -74,7 +74,9 @@ class MadePython {
   // Returns the layout of a version: from the analyzer's table, or from the offsets with which the version describes
   // itself.
   static inspect::PythonLayout layout_of(const MadeVersion& version);
-  static std::vector<std::uint64_t> offsets_of(const MadeVersion& version);  // the words after the cookie
+  // Returns the words with which the version describes itself: those that follow the cookie at the beginning of
+  // _PyRuntime.
+  static std::vector<std::uint64_t> offsets_of(const MadeVersion& version);
 
   std::uint64_t string(const std::u32string& text);
   std::uint64_t bytes(const std::vector<std::uint8_t>& data);

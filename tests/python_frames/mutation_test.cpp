@@ -31,7 +31,7 @@ class DamagedMemory {
   }
 
   // Damages some bytes that the reader will read: makes them random, 0xff, or equal to bytes of another place. Then
-  // reads, and repairs them.
+  // lets the reader read the memory, and repairs the bytes.
   void damage_and_read() {
     std::vector<std::pair<std::uint64_t, std::vector<std::byte>>> kept;
     const int places = 1 + pick(4);

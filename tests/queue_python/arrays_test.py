@@ -68,7 +68,7 @@ class Tensors(Case):
         del got
         with self.assertRaises(Full):
             self.queue.put(2, False)
-        del capsule  # no library has taken the tensor from the capsule, so this frees the message
+        del capsule  # frees the message, because no library has taken the tensor from the capsule
         self.queue.put(2, False)
 
     def test_scalars_and_empty_tensors(self):

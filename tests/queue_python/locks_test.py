@@ -535,8 +535,8 @@ class Barriers(Case):
         self.assertTrue(barrier.broken)
 
     def test_killed_at_every_seventh_instruction_of_the_last_arrival(self):
-        """The last party to arrive is killed at each seventh instruction. The other party must get through, or get an error that
-        the barrier is broken."""
+        """The last party to arrive is killed at each seventh instruction. The other party must get through, or get
+        BrokenBarrierError."""
         last = None
         for at in range(0, MOST_INSTRUCTIONS, 7):
             barrier, line = Barrier(2), self.line()
@@ -555,7 +555,7 @@ class Barriers(Case):
             other, victim = Child(wait), Child(arrive)
             status = victim.end()
             if status != 0 and barrier._words[_barrier.STATE] == 0 and barrier.n_waiting == 1:
-                # The victim was killed before it had its place. So the other party must still wait.
+                # The victim was killed before it had a place in the barrier. So the other party must still wait.
                 other.kill()
                 other.end()
                 continue
@@ -568,7 +568,7 @@ class Barriers(Case):
 
     def test_a_handler_raises_at_each_instruction_of_wait(self):
         """A signal handler raises at each instruction of wait(). The lock of the barrier must never stay taken. One place may
-        stay taken, if the handler raises between the two instructions that record it."""
+        stay taken, if the handler raises before wait() has given it back."""
         barrier = Barrier(1)
         for at in range(MOST_INSTRUCTIONS):
             with OpcodeTrace("_barrier.py", at, raise_stop) as trace:
@@ -587,7 +587,8 @@ class Barriers(Case):
         self.assertLess(at, MOST_INSTRUCTIONS - 1)
 
     def test_killed_while_it_lets_the_others_through(self):
-        """A process must let two others through, and is killed after the first. The second must get through, too."""
+        """A process lets one of the two other parties through, and is killed before it lets the second one through. The second
+        one must get through nevertheless."""
         barrier, line = Barrier(3), self.line()
 
         def wait():

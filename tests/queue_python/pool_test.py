@@ -18,7 +18,7 @@ from support import Case, Child, wait_until
 
 from forksight.queue import Event, Pool, RemoteError, WorkerKilled
 
-QUICK = 10.0  # seconds: the most that a call may take that must not wait for a worker
+QUICK = 10.0  # seconds: a call that must not wait for a worker may take at most this long
 METHODS = ("fork", "spawn", "forkserver")
 event = Event()  # workers that fork() makes inherit it
 LARGE = 5 << 20  # bytes: more than fits into a pipe

@@ -18,7 +18,7 @@ if "FORKSIGHT_QUEUE_TEST_PACKAGE" not in os.environ:  # multiprocessing's proces
 sys.path.insert(0, os.environ["FORKSIGHT_QUEUE_TEST_PACKAGE"])
 
 LIMIT = 90  # seconds that each test may take, on a busy machine
-RECOVERY = 5.0  # seconds to wait for what takes 40 ms on an idle machine, and never happens if the code is wrong
+RECOVERY = 5.0  # seconds to wait for an event that comes within 40 ms on an idle machine, or never if the code is wrong
 prctl = ctypes.CDLL(None).prctl
 PR_SET_PDEATHSIG = 1
 
@@ -53,7 +53,7 @@ class Child:
 
 
 class Line:
-    """A pipe. One process writes a word into it, to tell another process that it has reached a certain point."""
+    """A pipe between processes. A process that has reached a certain point writes a word into the pipe, to tell another process."""
 
     def __init__(self):
         self.reader, self.writer = os.pipe()

@@ -278,7 +278,7 @@ class Conditions(Case):
         killed.kill(signal.SIGSTOP)
         os.waitpid(killed.pid, os.WUNTRACED)
         with condition:
-            condition.notify()  # notifies the first place, which belongs to the stopped process
+            condition.notify()  # notifies the waiter in the first place, which is the stopped process
         killed.kill()
         self.assertEqual(killed.end(), -signal.SIGKILL)
         self.assertEqual(other.end(), 0)
@@ -290,15 +290,15 @@ class Conditions(Case):
         other = self.waiter(condition, line)
         wait_until(lambda: count_waiters(condition) == 2)
         with condition:
-            pass  # now `other` has released the lock: a waiter is counted shortly before it releases the lock
+            pass  # A waiter is counted shortly before it releases the lock. This block waits until `other` has released it.
         for child in (killed, other):
             child.kill(signal.SIGSTOP)
             os.waitpid(child.pid, os.WUNTRACED)
         with condition:
-            condition.notify()  # notifies the first place, which belongs to `killed`
+            condition.notify()  # notifies the waiter in the first place, which is `killed`
             killed.kill()
             self.assertEqual(killed.end(), -signal.SIGKILL)
-            self.assertFalse(condition.wait(0))  # waits in the first place, which is free now
+            self.assertFalse(condition.wait(0))  # this waiter gets the first place, which is free now
             other.kill(signal.SIGCONT)
         self.assertEqual(other.end(), 0)
 
@@ -360,7 +360,7 @@ class Conditions(Case):
     def test_a_handler_raises_at_each_instruction_of_wait(self):
         """A signal handler raises at each instruction of a with block that contains wait(). The lock must not stay taken,
         and no waiter may stay counted. A few places may stay taken: the handler may raise after wait() has locked a place, and
-        before it can note that or give the place back."""
+        before wait() has recorded the place or given it back."""
         condition, places = Condition(), 0
         for at in range(MOST_INSTRUCTIONS):
             with OpcodeTrace("_sync.py", at, raise_stop) as trace:

@@ -56,7 +56,7 @@ def main():
         spoilt.append(report)
     for number, report in enumerate(spoilt):
         if validator.is_valid(report):
-            failures.append("the schema accepts spoilt report %d" % number)
+            failures.append("the schema accepts damaged report %d" % number)
 
     for failure in failures:
         print(failure)

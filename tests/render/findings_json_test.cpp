@@ -1,4 +1,4 @@
-// Tests that findings are read back unchanged from JSON, and that anything else than a document of findings is refused.
+// Tests that findings are read back unchanged from JSON, and that a text that is no document of findings is refused.
 #include "render/findings_json.hpp"
 
 #include <gtest/gtest.h>

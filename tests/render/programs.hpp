@@ -1,4 +1,5 @@
-// Models of hangs in ten kinds of programs. docs/reports.md shows their reports at every width and in colour.
+// Models of hangs in ten kinds of programs. docs/reports.md shows the report of each at 80 columns and without colour,
+// and one of the reports also at other widths and with --full.
 #pragma once
 
 #include <cstddef>

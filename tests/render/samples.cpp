@@ -126,7 +126,7 @@ Sample hostile() {
   model.touches[0].stack.frames[2].function = bytes;
   model.touches[0].stack.frames[2].file = bytes;
   model.limits = {bytes};
-  // This is the state of a process that `run` saw hang before the process ended.
+  // `run` saw the process hang. Later the process ended.
   model.processes[1].liveness = model::Liveness::kDead;
   model.processes[1].stuck_for_ms = 2000;
   model.command = {bytes};

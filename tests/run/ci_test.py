@@ -145,7 +145,7 @@ class Job(unittest.TestCase):
         self.assertIn("the next test\n", self.out(), "make continues when the hung process has ended")
 
     def test_a_check_target_of_make_with_python(self):
-        """Ctrl-C could end the wait of the child. In a job of a CI system nobody presses it, so the child is ended."""
+        """Ctrl-C could end the wait of the child. In a job of a CI system nobody presses it, so forksight ends the child."""
         (self.folder / "lock.py").write_text(LOCK)
         python = shlex.quote(sys.executable)
         (self.folder / "Makefile").write_text(f"check:\n\t{python} lock.py default\n\t@echo the next test\n")
@@ -184,7 +184,7 @@ class Job(unittest.TestCase):
             self.assertIn("CERTAIN HANG: orphaned-mutex", err)
             child = re.search(r"these processes can never go on; forksight ends them: (\d+) \(run_hazard\)\n", err)
             self.assertTrue(child, err)
-            self.assertLess(err.index("CERTAIN HANG"), child.start(), "the report comes before the ends")
+            self.assertLess(err.index("CERTAIN HANG"), child.start(), "forksight must report the hang before it ends the process")
             self.assert_gone(child.groups())
 
     def test_the_document_is_complete_at_any_time(self):
@@ -251,7 +251,8 @@ class Job(unittest.TestCase):
         self.assert_gone([(self.folder / "pids").read_text().strip()])
 
     def test_an_orphan_that_hangs_is_explained(self):
-        # The shell that started the fixture has ended, and the environment of the fixture is empty.
+        # The shell that started the fixture has ended, and the environment of the fixture is empty. So neither the parent of the
+        # fixture nor its environment shows that it belongs to the job.
         script = f"( env -i {shlex.quote(FIXTURE)} dead >/dev/null & ); sleep 600"
         err = self.ci("--timeout", "6s", "--no-preload", "--", "sh", "-c", script, status=124)
         self.assertIn("CERTAIN HANG, cause unknown: deadlock", err)

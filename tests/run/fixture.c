@@ -1,5 +1,5 @@
-/* A program that hangs, or that only waits. Its argument names the way. It writes one byte to standard output when its
- * processes have only one call left before they wait. */
+/* A program that hangs, or that only waits. Its argument says how. It writes one byte to standard output just before
+ * its processes make the calls in which they wait. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -228,7 +228,7 @@ static void pipe_healthy(void) {
   if (read(ends[0], &byte, 1) < 0) _exit(98);
 }
 
-/* The child writes into a pipe until it is full. The parent hangs, so it never reads the pipe. */
+/* The child writes into a pipe until the pipe is full. The parent hangs, so it never reads the pipe. */
 static void pipe_full(void) {
   int ends[2];
   static char bytes[1 << 20];
@@ -340,7 +340,7 @@ static void dead_with_handlers(void) {
 int main(int argc, char** argv) {
   if (argc < 2) return 99;
   if (strcmp(argv[1], "dead-with-handlers") == 0) dead_with_handlers();
-  if (strcmp(argv[1], "ignore-children") == 0 && argc > 2) { /* sets this, and runs another program */
+  if (strcmp(argv[1], "ignore-children") == 0 && argc > 2) { /* ignores SIGCHLD, and runs another program */
     signal(SIGCHLD, SIG_IGN);
     execvp(argv[2], argv + 2);
     return 99;

@@ -1,6 +1,6 @@
 """multiprocessing_test.py FORKSIGHT SCENES: `forksight run` names the process that holds a lock of multiprocessing.
 
-The command ends the tree once a hang is at least likely. So each of these tests ends by itself.
+The command kills the processes as soon as a hang is at least likely. So each of these tests ends by itself.
 """
 import json
 import subprocess
@@ -33,9 +33,9 @@ class Locks(unittest.TestCase):
         self.assertEqual(self.run_scene("event_is_never_set"), [("queue-lock-abandoned", "possible")])
 
     def test_a_script_of_the_same_name_that_becomes_python(self):
-        # The script lives long enough to be seen. Then its name does not change, as with the scripts of pyenv. Python's own
-        # handler of SIGINT must still be known as one that only Ctrl-C calls. A handler of the program's own would make the
-        # wait look intended.
+        # A shell script has the name of Python, as the scripts of pyenv have. For a second `run` sees a shell. Then the script execs
+        # Python, and the name of the process does not change. `run` must nevertheless recognise Python's own handler of SIGINT, which
+        # runs only after Ctrl-C. If this handler counted as a handler of the program, the wait would look intended.
         with tempfile.TemporaryDirectory(prefix="forksight-run-") as folder:
             script = Path(folder, Path(sys.executable).name)
             script.write_text('#!/bin/sh\nsleep 1\nexec "$@"\n')

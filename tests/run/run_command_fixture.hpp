@@ -92,7 +92,7 @@ class RunCommand : public testing::Test {
   }
 
   // Runs a program that writes a byte and then waits. After several looks of forksight, sends SIGTERM to forksight,
-  // unless it has ended before.
+  // unless forksight has ended already.
   Outcome run_idle(const Words& options, const Words& program) const { return run_idle(command(options, program)); }
   Outcome run_idle(const Words& words) const {
     FixtureProcess process(words, true, folder_.string());

@@ -319,7 +319,7 @@ TEST_F(RunCommand, JsonOnStandardOutputIsAlone) {
   const Outcome outcome = run({"--format", "json", "--report", "-"}, {kFixture, "write", "3"});
   EXPECT_EQ(exit_code(outcome.status), 3);
   EXPECT_TRUE(nlohmann::json::parse(outcome.output, nullptr, false).is_object()) << outcome.output;
-  // The program may write to its streams in any order.
+  // The program writes the two lines to different streams, so their order is not fixed.
   for (const char* line : {"line one\n", "line two\n"})
     EXPECT_NE(outcome.error.find(line), std::string::npos) << outcome.error;
   EXPECT_TRUE(outcome.error.ends_with("\nforksight: nothing found in 1 process\n")) << outcome.error;

@@ -289,13 +289,13 @@ TEST(MergeRunLog, RecognisesAProcessThatCalledExec) {
   };
   EXPECT_FALSE(has_execed("/opt/app", 0x7000, "/opt/app", 0x7000));
   EXPECT_TRUE(has_execed("/opt/app", 0x7000, "/bin/sleep", std::nullopt));
-  EXPECT_TRUE(has_execed("/opt/app", 0x7000, "/opt/app", 0x8000)) << "the program started itself again";
+  EXPECT_TRUE(has_execed("/opt/app", 0x7000, "/opt/app", 0x8000)) << "the program called exec with its own path";
   EXPECT_TRUE(has_execed("/opt/app", 0x7000, "/opt/app", 0)) << "the new program has no shim";
   EXPECT_FALSE(has_execed("/opt/app", 0x7000, "/opt/app", std::nullopt));
   EXPECT_FALSE(has_execed("/opt/app", 0x7000, "", std::nullopt));
   EXPECT_FALSE(has_execed("/opt/app", 0, "/opt/app", 0x8000));
   EXPECT_FALSE(has_execed("/app", 0x7000, "/var/chroot/app", 0x7000))
-      << "the path of a process with another root folder";
+      << "the trace has the path inside the root folder of the process";
   EXPECT_FALSE(has_execed("/opt/app (deleted)", 0x7000, "/opt/app", 0x7000));
   EXPECT_FALSE(has_execed("/opt/very-lo", 0x7000, "/opt/very-long/app", 0x7000)) << "the path in the trace is cut off";
 }

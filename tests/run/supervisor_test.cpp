@@ -76,7 +76,7 @@ class Watch {
     }
     return nullptr;
   }
-  // The verdict about a stuck process that is not the first one.
+  // Returns the verdict about a stuck process other than the first process.
   const Verdict* other() const {
     for (const auto& [key, verdict] : supervisor_.verdicts()) {
       if (key.pid != pid()) return &verdict;
@@ -238,7 +238,7 @@ TEST(Supervisor, PollAtAnyAgeReportsAFreshHang) {
   Watch watch("dead");
   const auto limit = Clock::now() + std::chrono::seconds(20);
   while (watch.supervisor().verdicts().empty() && Clock::now() < limit) {
-    watch.supervisor().poll_at_any_age(watch.now());  // always at the same time
+    watch.supervisor().poll_at_any_age(watch.now());  // now() does not advance
   }
   EXPECT_EQ(watch.supervisor().verdicts().size(), 1U);
 }

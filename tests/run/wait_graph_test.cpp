@@ -47,7 +47,7 @@ TEST(WaitGraph, VictimsOfVictimsPointTowardsTheCause) {
   EXPECT_EQ(judgements[2].waits_for, 1U);
 }
 
-// Returns the node with further processes that could end its wait, but for which it does not wait.
+// Returns the node with an edge to each of `targets`. These nodes could end its wait, but it does not wait for them.
 Node may_be_ended_by(Node node, std::initializer_list<std::size_t> targets) {
   for (const std::size_t target : targets) node.edges.push_back({target, "SCM_RIGHTS", false});
   return node;

@@ -1,5 +1,5 @@
-// Tests how the analyzer finds out what can still end a wait: a thawed cgroup, a signal handler, or a process that
-// another one waits for.
+// Tests how the analyzer finds out what can still end a wait: a cgroup that is thawed, a signal handler, or a way out
+// of the process for which the waiting process waits.
 #include "watch/ways_out.hpp"
 
 #include <gtest/gtest.h>

@@ -21,7 +21,7 @@ constexpr ProcessKey kParent{10, 1};
 constexpr ProcessKey kChild{11, 2};
 constexpr int kFails = 9;
 
-// Two processes. A test says which of them are stuck, and which findings there are.
+// A run of two processes. A test sets which of them are stuck, and which findings exist.
 class RunDecides : public testing::Test {
  protected:
   RunDecides() {
@@ -90,7 +90,7 @@ TEST_F(RunDecides, NotToEndAnAwakeProcessWithStuckThreads) {
 
 TEST_F(RunDecides, ByPidAndStartTimeOfAProcess) {
   stick({kChild.pid, kChild.start_ticks + 1}, Liveness::kDead);
-  EXPECT_FALSE(ends({finding(Certainty::kProven, "a")})) << "another process has its pid now";
+  EXPECT_FALSE(ends({finding(Certainty::kProven, "a")})) << "another process has the pid of the child now";
   model_.processes[1].start_ticks = 0;
   EXPECT_TRUE(ends({finding(Certainty::kProven, "a")})) << "a trace may lack the start time";
 }
@@ -102,6 +102,10 @@ TEST_F(RunDecides, WhichProcessesToEnd) {
   stick(away, Liveness::kDead);
   stick(waits, Liveness::kDeadButForSignal);
   verdicts_[waits].ways_out = {"a handler of signal 14"};
+  // These processes have left the process tree, and may go on with other work.
+  std::int32_t pid = 30;
+  for (const Liveness alive : {Liveness::kAwake, Liveness::kSpinning, Liveness::kStalled, Liveness::kVictim})
+    stick({pid++, 5}, alive);
   EXPECT_EQ(find_targets({kParent, kChild}, verdicts_), (std::vector{kParent, kChild, away}));
   EXPECT_TRUE(find_targets({}, {}).empty());
 }

@@ -134,7 +134,7 @@ TEST(RunHistory, KeepsNoStackOfAnotherWait) {
   EXPECT_TRUE(kept.stack.frames.empty());
 }
 
-// The sleeper is in pause(), which a signal of another process may end. So the supervisor says that it is awake.
+// The sleeper is in pause(), which a signal of another process may end. So the supervisor counts the sleeper as awake.
 TEST(RunHistory, WithdrawsAProvenHangIfItsProcessStaysAwake) {
   const WatchedSleeper sleeper;
   const auto& [child, key, supervisor] = sleeper;

@@ -152,10 +152,10 @@ TEST_F(Keep, TheReportOfAJobIsRemovedWithItsRun) {
   std::ofstream(root_ / foreign / kJobReportFile) << R"({"schema": "forksight-outside/2"})";
   set_age(foreign, 6);
   EXPECT_EQ(remove(kOne), std::vector<std::string>{job});
-  EXPECT_TRUE(is_there(foreign)) << "a file of this name that is no report may belong to the user";
+  EXPECT_TRUE(is_there(foreign)) << "a file that has the name of a report, but is no report, may belong to the user";
 }
 
-TEST_F(Keep, AFolderWithoutARunsNameOrFilesStays) {
+TEST_F(Keep, FoldersWithOtherNamesAndEmptyFoldersStay) {
   make_run(1);
   fs::rename(root_ / make_run(5), root_ / "my-results");
   fs::rename(root_ / make_run(6), root_ / "20260102-030405");
@@ -180,7 +180,7 @@ TEST_F(Keep, LinksAreNotFollowed) {
   EXPECT_EQ(remove(kOne), std::vector<std::string>());
   EXPECT_TRUE(fs::is_symlink(root_ / moved) && fs::exists(folder_ / moved / "1-1.fstrace"));
   EXPECT_TRUE(fs::is_symlink(root_ / with_link / "1-1.fstrace") && fs::exists(folder_ / "precious.fstrace"));
-  // A root that is a symbolic link is not followed either.
+  // If the folder of all runs is itself a symbolic link, no run in it is removed.
   make_run(7);
   fs::create_directory_symlink(root_, folder_ / "link");
   EXPECT_EQ(remove_old_runs(folder_ / "link", folder_ / "link" / "none", {kOne, false}), std::vector<std::string>());
@@ -212,7 +212,7 @@ TEST_F(Keep, ARunThatGoesOnStays) {
   EXPECT_EQ(remove(kOne), (std::vector<std::string>{locked, named}));
 }
 
-TEST_F(Keep, RunsOfOtherMachinesAndOnRequestOfRanksStay) {
+TEST_F(Keep, RunsOfOtherMachinesStayAndRunsOfRanksIfRequested) {
   make_run(1);
   const std::string elsewhere = make_run(5);
   write_trace(root_ / elsewhere / "2-2.fstrace", 4096, -1, "another-machine");

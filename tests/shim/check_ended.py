@@ -36,7 +36,7 @@ def main():
         if fork["tasks"] != int(threads):
             problems.append(f"{fork['tasks']} threads at the fork, expected {threads}")
     if [line for line in lines if line["record"] == "gone"]:
-        problems.append("the trace records threads that ended before the fork as ended by its handlers")
+        problems.append("the trace says that the atfork handlers ended threads which had ended before the fork")
     for problem in problems:
         print(f"{scene}: {problem}")
     sys.exit(1 if problems else 0)

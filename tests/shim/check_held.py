@@ -26,7 +26,8 @@ def run(program, shim, forksight, scene):
 
 
 def check_moves(locks, records):
-    """At each fork each lock that the program printed is recorded once as held, always with the place where it was taken."""
+    """Checks that each fork records each of the printed locks exactly once as held. At every fork the place where a lock was taken must
+    be the same."""
     stacks = {record["offset"]: record["fields"] for record in records if record["record"] == "stack"}
     forks = [record["offset"] for record in records if record["record"] == "fork"]
     held = collections.defaultdict(list)
@@ -45,13 +46,13 @@ def check_moves(locks, records):
 
 
 def check_handler(locks, records):
-    """The trace records exactly one lock as held by the atfork handlers: the lock that a handler took and did not release."""
+    """Checks that the trace records exactly one lock as held by the atfork handlers: the lock that a handler took and did not release."""
     held = [record["fields"]["lock"] for record in records if record["record"] == "handler_held"]
     return [] if held == locks else [f"handlers hold {held}, expected {locks}"]
 
 
 def check_nested(_, records):
-    """The trace records both forks as forks by fork(), and each fork has returned another child."""
+    """Checks that the trace records both forks as forks by fork(), and that the two forks have returned different children."""
     forks = {record["offset"]: record["fields"] for record in records if record["record"] == "fork"}
     returned = [record["fields"] for record in records if record["record"] == "forked"]
     problems = [f"fork {offset} was not made through the hook" for offset, fork in forks.items()

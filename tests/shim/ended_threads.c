@@ -55,8 +55,8 @@ static void on_timer(union sigval unused) {
   count_call();
 }
 
-// libc makes a thread for each call-back, which then ends. libc also makes one thread that waits for the timers. This
-// thread still exists at the fork.
+// libc makes a thread for each call-back, and this thread then ends. libc also makes one thread that waits for the
+// timers. That thread still exists at the fork.
 static void callbacks(void) {
   timer_t timer;
   struct sigevent event = {.sigev_notify = SIGEV_THREAD, .sigev_notify_function = on_timer};

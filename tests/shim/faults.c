@@ -1,5 +1,5 @@
 // faults_test.py runs this program. It forks while another thread holds a mutex. The child waits 20 ms for the mutex.
-// Then the program forks again, and this child starts /bin/true. The program prints the results, and ends with
+// Then the program forks again, and the second child starts /bin/true. The program prints the results, and ends with
 // status 5. A failed system call of the shim must not change the output or the status.
 #define _GNU_SOURCE
 #include <errno.h>
@@ -53,7 +53,7 @@ int main(void) {
   if (first < 0 || waitpid(first, &status, 0) != first) return 9;
   printf("parent: the child ended with %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
   if (write(over[1], "o", 1) != 1 || pthread_join(thread, NULL) != 0) return 9;
-  // pthread_join() returns a moment before the kernel removes the thread. Until then the shim counts it.
+  // pthread_join() returns a moment before the kernel removes the thread. Until then the shim counts this thread.
   while (access(holder_task, F_OK) == 0) sched_yield();
   fflush(stdout);
   const pid_t second = fork();

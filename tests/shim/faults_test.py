@@ -28,7 +28,7 @@ PAGE, SHORT_CALLS, STRACE, GUEST, SHIM, FORKSIGHT = (Path(sys.argv.pop()).absolu
 SHIM = str(SHIM)
 LIMIT_S = 60
 ANY = ("EPERM", "EINTR")
-LASTING = ("ENOSPC", "EMFILE", "ENFILE", "ENOMEM", "EPERM")  # the test also lets all calls fail with these errors
+LASTING = ("ENOSPC", "EMFILE", "ENFILE", "ENOMEM", "EPERM")  # with these errors, the test also lets all calls of one kind fail
 # Errors that the kernel, or a filter of system calls, may return. The test also tries EINTR and EPERM for each call.
 ERRORS = {"openat": ("EMFILE", "ENFILE", "ENOMEM", "ENOSPC", "EACCES"), "read": ("EIO", "0"), "mmap": ("ENOMEM",), "munmap": ("ENOMEM",), "mremap": ("ENOMEM",),
           "fallocate": ("ENOSPC", "EOPNOTSUPP"), "ftruncate": ("ENOSPC", "EIO"), "write": ("ENOSPC", "EIO"), "pipe2": ("EMFILE", "ENFILE"), "close": ("EIO",),
@@ -178,7 +178,8 @@ class Faults:
         except subprocess.TimeoutExpired:
             self.problems.append(f"{name} number {place} fails with {error}: the program hangs")
             return
-        # strace counts the calls of each thread alone. So the failure may also have hit a call of libc or of the program.
+        # strace counts the calls of each thread separately, and `place` is such a number. So the failure may have hit calls in several
+        # threads, and some of these may be calls of libc or of the program.
         if not run.calls.injected or not all(run.calls.injected):
             self.missed[name] += 1
             return

@@ -80,7 +80,7 @@ static void take_in_child(void) {
   if (waitpid(child, &status, 0) != child || status != 0) abort();
 }
 
-// Prints the fraction of the time in which the worker held the lock, in thousandths.
+// Prints for how many thousandths of the time the worker held the lock.
 static void share(void) {
   static long held_ns;
   pthread_t worker;
@@ -110,8 +110,8 @@ static void* hold_shortly(void* run_other) {
   return NULL;
 }
 
-// At the fork one other thread exists, `lasting`. A third thread has held the lock for long, and has been joined: by
-// the forking thread, or, with `by_another`, by `lasting`.
+// At the fork one other thread exists, `lasting`. A third thread has held the lock for long. With `by_another`,
+// `lasting` has joined the third thread. Otherwise the forking thread has joined it.
 static void joined(bool by_another) {
   pthread_t lasting;
   if (pthread_create(&lasting, NULL, hold_shortly, by_another ? &lasting : NULL) != 0) abort();

@@ -1,5 +1,5 @@
-// A library with a local static variable that is initialised when its function runs first. With OWN_RUNTIME the library
-// defines the functions that guard the initialisation (__cxa_guard_...) itself, and counts their calls.
+// A library with a local static variable, which is initialised at the first call of its function. With OWN_RUNTIME the
+// library itself defines the functions that guard the initialisation (__cxa_guard_...), and counts their calls.
 #include <cstdint>
 
 #ifdef OWN_RUNTIME
@@ -7,7 +7,7 @@ namespace {
 int g_calls;
 }
 extern "C" {
-// The layout of libc++abi: byte 0 means done, bit 1 of byte 1 means in progress.
+// The layout is that of libc++abi: byte 0 means done, bit 1 of byte 1 means in progress.
 int __cxa_guard_acquire(std::uint64_t* guard) {
   ++g_calls;
   if ((*guard & 1) != 0) return 0;

@@ -1,8 +1,8 @@
 /* A program without a C++ runtime loads two libraries, each of which brings a C++ runtime. One needs libstdc++, the
  * other has its own runtime. Both are opened with RTLD_LOCAL, so the runtime of one is not in the scope of the other.
- * With the shim each library must use the runtime that the loader would have bound it to without the shim.
+ * With the shim each library must use the runtime to which the loader would bind it without the shim.
  *
- *   guard_runtimes STANDARD_PLUGIN OWN_PLUGIN     exit status 0 if each used its own runtime
+ *   guard_runtimes STANDARD_PLUGIN OWN_PLUGIN     exit status 0 if each library used the right runtime
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -46,7 +46,8 @@ pid_t spawn_storm(const fs::path& out) {
   return child;
 }
 
-// Returns whether a killed writer may be the cause of this limit. The trace must have no other limits.
+// `limit` is a sentence about what the trace lacks. Returns whether the death of a writer may be the reason. The trace
+// must have no other limits.
 bool is_expected(const std::string& limit) {
   return limit.find("were begun and not finished") != std::string::npos ||
          limit.find("had not finished creating it") != std::string::npos;

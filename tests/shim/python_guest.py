@@ -16,7 +16,7 @@ from pathlib import Path
 FOLDER = Path(sys.argv.pop(1))
 SIGNAL = 52
 MANY = 300
-MOST_BYTES = 100_000  # if each fork recorded the stacks, they would need five times that
+MOST_BYTES = 100_000  # if each fork recorded all stacks, they would take five times as many bytes
 
 
 def own_traces():
@@ -24,7 +24,7 @@ def own_traces():
 
 
 def bytes_of_python():
-    """The size of all records kPythonStacks and kPythonAtFork. The first word of a record has its size and its type."""
+    """Returns the size of all records kPythonStacks and kPythonAtFork. The first word of a record has its size and its type."""
     trace, at, total = own_traces()[0].read_bytes(), 4096, 0
     while at + 8 <= len(trace):
         size, kind = struct.unpack_from("=IH", trace, at)

@@ -126,7 +126,7 @@ static void set_registers(pid_t tid, struct user_regs_struct* registers) {
   if (ptrace(PTRACE_SETREGS, tid, NULL, registers) != 0) fail("PTRACE_SETREGS");
 }
 
-/* The argument with the number of bytes, or with the number of vectors. It is the third one in all of these calls. */
+/* Returns the argument with the number of bytes or vectors. It is the third argument of each of these calls. */
 static unsigned long long* length_of(struct user_regs_struct* registers) { return &registers->rdx; }
 
 static uint64_t shorten(uint64_t bytes) {

@@ -98,7 +98,7 @@ class Suite(unittest.TestCase):
         for number, spoil in enumerate(spoils):
             spoilt = copy.deepcopy(run)
             spoil(spoilt)
-            self.assertFalse(validator.is_valid(spoilt), f"the schema accepts spoilt document {number}")
+            self.assertFalse(validator.is_valid(spoilt), f"the schema accepts damaged document {number}")
 
     def test_junit_fits_its_schema(self):
         report = self.folder / "report.xml"

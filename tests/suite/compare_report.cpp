@@ -1,8 +1,8 @@
-// compare_report EXPECTED REPORT [RUN]: compares a report with expected findings, as the suite does. Tests that do not
-// get their reports from the suite use it.
+// compare_report EXPECTED REPORT [RUN]: compares a report with expected findings, as the suite does. Some tests make
+// their reports without the suite, and use this program.
 // EXPECTED is a list of findings in the format of `forksight suite list --format json`. RUN is an element of `runs` in
-// that format. If it is given, the report must also have the outcome that RUN expects. Prints each difference. The exit
-// status is 1 if there is a difference, and 2 if a file is invalid.
+// that format. If RUN is given, the report must also have the outcome that RUN expects. Prints each difference. The
+// exit status is 1 if there is a difference, and 2 if a file is invalid.
 #include <cstdio>
 #include <exception>
 #include <fstream>

@@ -1,5 +1,5 @@
-// The same list of rules as in analyzer/diagnose/rules.cpp, but the rule that FORKSIGHT_MUTED_RULE names finds nothing.
-// Only forksight_mutant, a program for tests, contains this file instead of rules.cpp.
+// Has the same list of rules as analyzer/diagnose/rules.cpp, but the rule that FORKSIGHT_MUTED_RULE names finds
+// nothing. Only forksight_mutant, a program for tests, contains this file instead of rules.cpp.
 #include <array>
 #include <cstdio>
 #include <cstdlib>

@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
     for (const forksight::Finding& finding : findings) std::printf(" %s", finding.rule.c_str());
     std::printf("\n");
     if (findings.empty() || forksight::may_find_with_names(nameless.value())) continue;
-    std::printf("%s: passed over without names\n", argv[i]);
+    std::printf("%s: may_find_with_names() is false, but the diagnosis with names has a finding\n", argv[i]);
     status = 1;
   }
   return status;

@@ -1,6 +1,9 @@
 """real_driver_test.py FORKSIGHT CASES DRIVER: cases with the label gpu run on the CUDA driver of the machine, and are skipped if
-the machine has none. Here, a copy of the test driver DRIVER, which gives itself another name, replaces the driver of the
-machine."""
+the machine has none.
+
+The test driver DRIVER is not the driver of the machine, so with DRIVER the case must be skipped. With a copy of DRIVER that gives
+itself another name, the case must run.
+"""
 import json
 import os
 import subprocess
@@ -23,9 +26,9 @@ def check(forksight, cases, driver, scratch):
     status, case = run(forksight, cases, driver.parent)
     if case["state"] == "skipped":
         if status != 0 or "is the test driver" not in case["lines"][0] or case["parts"]:
-            return f"the test driver is taken for {case['lines']}, status {status}"
+            return f"the case is skipped for another reason than the test driver: {case['lines']}, status {status}"
     elif not any(Path(path).exists() for path in ("/usr/local/nvidia/lib64", "/usr/lib/wsl/lib", "/usr/local/nvidia/lib")):
-        return f"the test driver is taken for the machine's: {case['state']}"
+        return f"the test driver counts as the driver of the machine: the case is not skipped, but {case['state']}"
     content = driver.read_bytes()
     if content.count(NAME) != 1:
         return f"{driver} names itself {content.count(NAME)} times"

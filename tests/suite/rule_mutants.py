@@ -26,8 +26,8 @@ def expected_of(case):
 
 
 def cost(case):
-    """A sort key for the time that a case takes. A hang takes time, and so does the start of an interpreter. If these are equal,
-    the case with fewer findings comes first."""
+    """Returns a sort key: cases that take little time come first. A hang takes time, and so does the start of an interpreter. If two
+    cases take the same time, the case with fewer findings comes first."""
     expected = case["expected"]
     return ({"ok": 0, "error": 0, "hang": 2, "spin": 3}[expected["bare"]] + (1 if case["command"][1:] else 0), len(expected_of(case)))
 

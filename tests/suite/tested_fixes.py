@@ -1,14 +1,14 @@
 """tested_fixes.py FORKSIGHT DIAGNOSE CASES: checks that a case tests each fix that a source in DIAGNOSE marks as tested.
 
-A row of the table TESTED contains the beginning of the fix's text. For each rule that gives this fix, it names a case, and the
-way in which the case follows the fix: "repaired" (the twin), another variant about which forksight reports nothing, options of
+A row of the table TESTED contains the beginning of the fix's text. For each rule that gives this fix, the row names a case and
+the way in which the case follows the fix: "repaired" (the twin), another variant about which forksight reports nothing, options of
 `forksight run`, or "silent" (forksight reports nothing about the case itself). A case that is not "silent" must expect a finding
 of the rule. The tests case.* show that the cases meet their expectations. This test fails for a mark without a row, for a row
 without a mark, and for a row that contradicts the expectations of its cases.
 
-The table of contexts in advice.cpp names the test of each remedy itself. The test is a variant that does what the remedy says,
-and about which forksight must report nothing. The case whose name lacks the last part of the variant's name must expect a finding
-of the rule.
+A remedy in advice.cpp has no row. Instead, the table of contexts there names the tests of a remedy, if it has any. A test is a
+variant that does what the remedy says, and about which forksight must report nothing. The case whose name lacks the last part of
+the variant's name must expect a finding of the rule.
 """
 import json
 import re

@@ -1,6 +1,6 @@
 // Writes core files from a live image, as the kernel and gcore write them, and also in ways in which they never would.
-// To keep the files small, a mapping larger than `whole_up_to` is dumped only from the lowest stack pointer in it, or,
-// if no stack pointer is in it, only its last 64 KiB.
+// To keep the files small, only the end of a mapping larger than `whole_up_to` is dumped: its last 64 KiB, or more if a
+// lower stack pointer lies in the mapping. In that case the dump begins at the page of the lowest stack pointer.
 #pragma once
 
 #include <cstddef>

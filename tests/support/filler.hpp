@@ -1,6 +1,7 @@
 // Gives the members of a struct of the model values: each list gets one item, each optional gets a value, each string
-// gets a different text, each bool is true, each std::int32_t gets a different number. Other integers and enumerators
-// keep their value, because some integers are indices of lists, and the only item of each list has the index 0.
+// gets a different text, each bool is true, each double is 0.5, each std::int32_t gets a different number. Other
+// integers and enumerators keep their value, because some integers are indices of lists, and the only item of each list
+// has the index 0.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ class TraceBuilder {
 
   TraceBuilder();  // a trace of process 1000, child of 900, on "node1", which runs /opt/app/app
 
-  // These set fields of the header to any value.
+  // These functions set fields of the header to any value.
   TraceBuilder& creator(std::int32_t pid, std::int32_t ppid, std::uint64_t start_ticks);
   TraceBuilder& libc(const abi::Libc& libc);  // without this call: glibc 2.36
   TraceBuilder& created_ns(std::uint64_t monotonic_ns);
@@ -43,7 +43,7 @@ class TraceBuilder {
   // The thread that writes the next records; tid 0 is the main thread. Each record is one millisecond after the last.
   TraceBuilder& as(std::int32_t pid, std::int32_t tid = 0);
 
-  // These write a record and return its offset, by which other records refer to it.
+  // These functions write a record and return its offset, by which other records refer to it.
   std::uint64_t module(std::string_view path, std::uint64_t bias, std::uint64_t start, std::uint64_t end);
   std::uint64_t stack(std::uint64_t pc, const std::vector<std::uint64_t>& words, std::uint32_t flags = 0);
   std::uint64_t thread(std::int32_t tid, std::string_view name, std::int32_t creator_tid = 0,
@@ -63,7 +63,7 @@ class TraceBuilder {
   }
   std::uint64_t append(trace::RecordType type, const std::vector<std::byte>& payload,
                        trace::RecordState state = trace::RecordState::kCommitted);
-  // Writes the first word of a record that does not follow.
+  // Writes the head of a record, and nothing after it. The first word of the head is `word`, the other words are 0.
   TraceBuilder& end_with(std::uint64_t word);
 
   std::uint64_t size() const { return bytes_.size(); }

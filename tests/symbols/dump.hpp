@@ -27,7 +27,8 @@ struct Dump {
 // The names of all fixtures except the stripped one.
 std::vector<std::string> fixtures_with_debug_information();
 
-// Runs a program of the fixture, "scenes" or "locks", and reads what it wrote. Throws std::runtime_error.
+// Runs a program of the fixture, "scenes" or "locks", and reads what it wrote. Throws std::runtime_error if that fails,
+// or if the program recorded nothing.
 Dump run_fixture(const std::string& name, const std::string& program = "scenes");
 
 // The place of the comment "// MARK: name" in "scenes.cpp", "library.cpp" or "locks.cpp". find_mark() throws

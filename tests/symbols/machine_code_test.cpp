@@ -8,6 +8,7 @@
 #include <string>
 
 #include "symbols/binary_store.hpp"
+#include "symbols/call_graph.hpp"
 #include "symbols/instruction.hpp"
 
 extern "C" {
@@ -16,15 +17,17 @@ extern const char code_test_caller[];
 extern const char code_test_after_constant[];
 extern const char code_test_after_call[];
 extern const char code_test_after_pointer_call[];
+extern const char code_test_after_call_through_table[];
 extern const char code_test_without_rules[];
 extern const char code_test_after_call_without_rules[];
 }
 
-// The bytes of the constant in the first instruction look like a call of code_test_callee.
+// The bytes of the constant in the first instruction look like a call of code_test_callee. The last call reads the
+// address of code_test_callee from the table of addresses. Compilers of Rust make such calls.
 asm(R"(
   .pushsection .text
   .globl code_test_caller, code_test_after_constant, code_test_after_call, code_test_after_pointer_call
-  .globl code_test_without_rules, code_test_after_call_without_rules
+  .globl code_test_after_call_through_table, code_test_without_rules, code_test_after_call_without_rules
 code_test_caller:
   .cfi_startproc
   .byte 0x48, 0xb8, 0xe8
@@ -35,6 +38,10 @@ code_test_after_constant:
 code_test_after_call:
   call *8(%rax,%rbx,4)
 code_test_after_pointer_call:
+  .byte 0xff, 0x15
+  .reloc ., R_X86_64_GOTPCREL, code_test_callee - 4
+  .long 0
+code_test_after_call_through_table:
   ret
   .cfi_endproc
 code_test_without_rules:
@@ -101,6 +108,14 @@ TEST_F(Code, ACallByPointerHasNoTarget) {
   EXPECT_FALSE(code().call_before(end));
 }
 
+TEST_F(Code, ACallThroughTheBinarysOwnTableHasATarget) {
+  const auto call = code().call_before(address_of(code_test_after_call_through_table));
+  ASSERT_TRUE(call);
+  EXPECT_TRUE(call->is_call);
+  EXPECT_EQ(call->name, nullptr);
+  EXPECT_EQ(call->target, address_of(reinterpret_cast<const void*>(&code_test_callee)));
+}
+
 // The unwind tables do not list the function code_test_without_rules, which is written in assembly.
 TEST_F(Code, ACallIsFoundInAFunctionWithoutUnwindInformation) {
   EXPECT_TRUE(code().is_after_call(address_of(code_test_after_call_without_rules)));
@@ -138,6 +153,18 @@ TEST(Prologue, GivesNothingIfTheBytesAreNotConstant) {
 // The constant in mov $0x28ec8348,%eax has the bytes of "sub $0x28,%rsp".
 TEST(Prologue, DoesNotTakeAConstantForASubtraction) {
   EXPECT_EQ(subtracted(std::to_array<unsigned char>({0x55, 0x48, 0x89, 0xe5, 0xb8, 0x48, 0x83, 0xec, 0x28, 0xc3})), 0);
+}
+
+TEST(ErrorFunctions, AreKnownByTheirWholeNames) {
+  for (const char* name : {"__cxa_throw", "__cxa_end_catch", "_Unwind_Resume", "_ZSt9terminatev", "abort",
+                           "__stack_chk_fail", "_ZSt20__throw_length_errorPKc"}) {
+    EXPECT_TRUE(handles_errors(name)) << name;
+  }
+  // These functions handle no errors, or belong to the program.
+  for (const char* name : {"__cxa_guard_acquire", "__cxa_atexit", "terminate_workers", "abort_transaction",
+                           "_ZN3job5abortEv", "my__throw_away"}) {
+    EXPECT_FALSE(handles_errors(name)) << name;
+  }
 }
 
 }  // namespace

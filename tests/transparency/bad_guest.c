@@ -15,8 +15,8 @@ static bool breaks(const char* rule) {
   return wanted != NULL && strcmp(wanted, rule) == 0;
 }
 
-/* `errno`: sem_wait() changes errno. `eintr`: it hides EINTR. `cancellation`: it disables cancellation.
- * `cancellation-point`: it is no cancellation point if it need not wait. */
+/* `errno`: sem_wait() changes errno. `eintr`: sem_wait() hides EINTR. `cancellation`: sem_wait() disables cancellation.
+ * `cancellation-point`: sem_wait() is a cancellation point only if it must wait. */
 int sem_wait(sem_t* semaphore) {
   int (*const next)(sem_t*) = (int (*)(sem_t*))dlsym(RTLD_NEXT, "sem_wait");
   int state = 0;
@@ -31,7 +31,7 @@ int sem_wait(sem_t* semaphore) {
   return result;
 }
 
-/* `result`: the function returns EBUSY instead of ETIMEDOUT. `deadline`: it uses a deadline that is too early. */
+/* `result`: the function returns EBUSY instead of ETIMEDOUT. `deadline`: the deadline that it uses is too early. */
 int pthread_mutex_timedlock(pthread_mutex_t* mutex, const struct timespec* deadline) {
   int (*const next)(pthread_mutex_t*, const struct timespec*) =
       (int (*)(pthread_mutex_t*, const struct timespec*))dlsym(RTLD_NEXT, "pthread_mutex_timedlock");

@@ -166,7 +166,8 @@ static const struct {
 };
 enum { kContextCount = sizeof kContexts / sizeof kContexts[0] };
 
-/* The loader calls functions in .preinit_array, with the arguments, before the constructors of all libraries. */
+/* The loader calls the functions in .preinit_array before the constructors of all libraries. It passes them the
+ * arguments of the program. */
 static void before_main(int argc, char** argv, char** environment) {
   (void)environment;
   g_first = getpid();

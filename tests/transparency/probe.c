@@ -35,7 +35,7 @@ struct timespec long_ago(void) {
   return (struct timespec){.tv_sec = 1, .tv_nsec = 0};
 }
 
-static __thread long t_deadline_made; /* 0: no deadline since the last wait */
+static __thread long t_deadline_made; /* when the thread last called in_ms(); 0: not since its last wait */
 
 long begin_of_wait(void) {
   const long begin = t_deadline_made != 0 ? t_deadline_made : milliseconds();
@@ -56,7 +56,7 @@ struct timespec in_ms(clockid_t clock, long ms) {
   return time;
 }
 
-/* The state of a thread; 'X' if it has ended. */
+/* Returns the state of a thread, or 'X' if it has ended. */
 static char state_of(pid_t thread) {
   char path[64];
   char text[128] = "";

@@ -1,9 +1,9 @@
-/* The frame of the transparency probes. A probe calls hooked functions and prints what it sees. The frame runs each
- * probe in all CONTEXTS (see contexts.c). transparency.py runs the probes with and without the shim. The output must be
- * the same, byte for byte.
+/* What all transparency probes share. A probe calls hooked functions and prints what it sees. The program of a group
+ * runs each of its probes in all CONTEXTS (see contexts.c). transparency.py runs the programs with and without the
+ * shim. The output must be the same, byte for byte.
  *
- * Each file in probes/ is one group of probes. The build finds new files. Lines of the comment at its head say what the
- * group needs:
+ * Each file in probes/ is one group of probes. The build finds new files. Lines of the comment at the beginning of a
+ * file say what the group needs:
  *
  *     ENV: NAME=a,b          also run with each of these values of a variable of the shim
  *     FLAGS: -fopenmp        flags for the compiler
@@ -92,11 +92,10 @@ enum { kSentinel = 4711 };
 long milliseconds(void); /* of CLOCK_MONOTONIC */
 struct timespec long_ago(void);
 struct timespec in_ms(clockid_t clock, long ms);
-long begin_of_wait(void); /* when the thread last called in_ms(), or now; in milliseconds of CLOCK_MONOTONIC */
+long begin_of_wait(void); /* from when SHOW_TIMED counts the time; in milliseconds of CLOCK_MONOTONIC */
 
-/* Waits until `thread` sleeps in the kernel, or has ended. The caller takes the first sleep for the blocking call that
- * it waits for. So from the moment when another thread may call this, `thread` must not sleep before its blocking call.
- */
+/* Waits until `thread` sleeps in the kernel, or has ended. The caller assumes that `thread` then sleeps in its blocking
+ * call. So before its blocking call `thread` must not sleep in any other call while this function may run. */
 void wait_until_asleep(pid_t thread);
 
 /* A call that blocks until `release` is called. show_blocking() makes the call five times, each time in a new thread:

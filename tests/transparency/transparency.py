@@ -4,7 +4,7 @@
   transparency.py run PROGRAM SOURCE LIBRARY [--context NAME | --without NAME] [--probe NAME] [--no-trace]
   transparency.py covers NM HOOKS_DEF... --programs SOURCE=PROGRAM...
 
-A probe is a small program that calls hooked functions and prints the results. A context is the place where the probes run, such as
+A probe is a function of PROGRAM. It calls hooked functions and prints the results. A context is the place where the probes run, such as
 main, a thread, or a forked child.
 `run`: in each context, runs the probes once without LIBRARY. Then it runs them with LIBRARY, once for each setting in EVERYWHERE and once
 for each value in the `ENV:` lines of SOURCE. It prints each difference as a diff, with the command that repeats the run.
@@ -27,7 +27,8 @@ EVERYWHERE = [{}, {"FORKSIGHT_OUT": "{folder}"}, {"FORKSIGHT_OUT": "{folder}/non
 
 
 def words_of(source, key):
-    """The words after `KEY:` in the first comment of a source, up to the next key or an empty line. They may take several lines."""
+    """Returns the words after `KEY:` in the first comment of a source, up to the next key or an empty line. They may be on several
+    lines."""
     with open(source, encoding="utf-8") as file:
         head = re.match(r"(?:/\*.*?\*/|(?://[^\n]*\n)+)", file.read(), re.S)
     text = re.sub(r"^(?: \*/?|//)", "", head.group(), flags=re.M) if head else ""

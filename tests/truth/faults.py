@@ -73,7 +73,8 @@ FAULTS = (
 
 
 def included(file):
-    """Returns the line by which a batch includes this file."""
+    """Returns the line by which a batch includes this file. A batch is a source file that a unity build makes: it includes several
+    sources, which are compiled together."""
     return f'#include "{file}"\n'
 
 
@@ -87,8 +88,8 @@ class Plants:
         return subprocess.run(["ninja", "-C", self.build, "-t", "commands", "-s", target], capture_output=True, text=True, check=True).stdout
 
     def unit_of(self, source):
-        """Returns (file, words of the command that compiles it). The file is the source itself, or a batch that includes
-        several sources."""
+        """Returns (file, words of the command that compiles it). The file is the source itself, or the batch that includes the
+        source."""
         entries = json.loads((self.build / "compile_commands.json").read_text())
         for entry in entries:
             unit = Path(entry["file"])

@@ -1,6 +1,6 @@
 """Searches for false verdicts: see README.md in this folder.
 
-  fuzz.py play FILE|SEED...      plays scenarios, and prints each with its truth and the verdict on each mode's report
+  fuzz.py play FILE|SEED...      plays scenarios, and prints each with its truth, and the verdict on the report of each mode (run, why, core)
   fuzz.py seeds FIRST COUNT      plays many scenarios, and prints a line for each wrong verdict, and the figures. With
                                  --results FILE the command may be stopped (Ctrl-C, SIGTERM, power failure). When it is
                                  called again, it plays only the seeds that are missing in FILE
@@ -50,7 +50,8 @@ def compare(result, bare, truth, mode):
 
 def play_all(scenario, truth, modes, tools):
     """Returns {mode: (verdict, judged findings, note)}. The bare play comes first. If it disagrees with the oracle, nothing is
-    judged. `why` and `core` examine the bare play when all its threads have come to rest. `run` plays the scenario again."""
+    judged, and the only key is "bare". `why` and `core` examine the bare play when all its threads have come to rest. If the scenario
+    ends by itself, they have no entry. `run` plays the scenario again."""
     try:
         bare, looked = play_bare(scenario, truth, tools, modes)
     except Disagrees as disagreement:
@@ -179,7 +180,7 @@ def check(arguments):
 
 
 def record(arguments):
-    """Writes the first `count` seeds of which no verdict is wrong today. Their scenarios are stored as text, because a changed
+    """Writes the scenarios of the first `count` seeds for which no verdict is wrong at present. They are stored as text, because a changed
     generator would make other scenarios from the same seeds."""
     found = {}
 

@@ -1,5 +1,6 @@
-// A lock in shared memory whose owner no longer exists: the owner was killed, or ended, between lock and unlock. Every
-// process that wants the lock waits for ever. A robust mutex would have reported the dead owner to the first of them.
+// A lock in shared memory has an owner that no longer exists: the owner was killed, or ended, between lock and unlock.
+// Every process that wants the lock waits for ever. A robust mutex would have reported the dead owner to the first of
+// these processes.
 #include <fmt/core.h>
 
 #include <map>
@@ -12,7 +13,7 @@ namespace forksight::rules {
 
 void abandoned_shared_lock(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
-  std::map<std::pair<std::string, std::int32_t>, std::size_t> known;  // by file and owner of the lock
+  std::map<std::pair<std::string, std::int32_t>, std::size_t> known;  // indexed by file and owner of the lock
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     for (const model::Wait& wait : model.processes[id].waits) {
       const bool is_lock = wait.kind == model::WaitKind::kFutex && wait.use != model::FutexUse::kUnknown &&

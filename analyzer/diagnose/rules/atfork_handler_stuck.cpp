@@ -1,5 +1,6 @@
-// A prepare or parent handler that does not return, so that fork() never returns in the parent. Usually the handler
-// locks a lock that another thread holds, or joins another thread, and that thread waits for the forking one.
+// A prepare or parent handler (pthread_atfork()) does not return, so fork() never returns in the parent. Usually the
+// handler locks a lock that another thread holds, or joins another thread, and that thread waits for the forking
+// thread.
 #include "diagnose/handlers.hpp"
 #include "diagnose/rules.hpp"
 
@@ -9,7 +10,7 @@ void atfork_handler_stuck(const Evidence& evidence, std::vector<Finding>& findin
   for (const model::HandlerRun& run : evidence.model().handler_runs) {
     if (run.phase == model::HandlerPhase::kChild) continue;
     const auto end = handlers::find_end(evidence, run);
-    if (!end || handlers::find_inversion(evidence, run)) continue;  // atfork-order
+    if (!end || handlers::find_inversion(evidence, run)) continue;  // rule atfork-order
     Finding finding = handlers::describe("atfork-handler-stuck", evidence, run, *end, nullptr);
     const bool is_prepare = run.phase == model::HandlerPhase::kPrepare;
     add_sentence(finding, is_prepare ? "No child was made yet."
@@ -22,8 +23,8 @@ void atfork_handler_stuck(const Evidence& evidence, std::vector<Finding>& findin
            "library's threads, and these wait for work in progress."});
     } else {
       finding.fixes.push_back(
-          {"Do not call fork() while holding a lock that a prepare handler takes, nor while another thread waits for "
-           "this one with that lock held."});
+          {"Do not call fork() in a thread that holds a lock that a prepare handler takes, or while another thread "
+           "holds such a lock and waits for the forking thread."});
     }
     finding.fixes.push_back(
         {"Use posix_spawn() or vfork() and exec where the child is another program: they call no handlers."});

@@ -1,6 +1,7 @@
-// The prepare handlers of one fork take locks in another order than the program's threads do. The order of the handlers
-// follows from the order of their registration, and closes a ring of waits. The proof consists of the wait of the
-// handler's thread, the wait of the lock's holder, and what the shim recorded about locks that earlier handlers took.
+// The prepare handlers of one fork take locks in another order than the program's threads do. The handlers run in the
+// reverse order of their registration, and this closes a ring of waits. The proof consists of three parts: the wait of
+// the handler's thread, the wait of the lock's holder, and what the shim recorded about locks that earlier handlers
+// took.
 #include <fmt/core.h>
 
 #include "diagnose/handlers.hpp"

@@ -1,6 +1,6 @@
-// A process sleeps until a signal comes. SIGCHLD would wake it, but came before the process slept: a child has ended,
-// and the process has not waited for it. The process asked whether the child was alive, the child ended, and then the
-// process slept to be woken by that end.
+// A process sleeps until a signal comes. SIGCHLD would wake it, but SIGCHLD came before the process slept: a child has
+// ended, and the process has not waited for that child. Probably this happened: the process asked whether the child was
+// alive, then the child ended, and then the process went to sleep until that end should wake it.
 #include <fmt/core.h>
 
 #include <csignal>
@@ -14,7 +14,7 @@ namespace forksight::rules {
 
 namespace {
 
-// A pending signal would have woken the process by then.
+// The shortest sleep that counts. A signal that was still pending would have woken the process within this time.
 constexpr std::uint64_t kLeastRestMs = 100;
 
 bool is_woken_by_children(const model::Wait& wait) {
@@ -47,7 +47,7 @@ Finding describe_missed(const Evidence& evidence, model::ProcessId id, const mod
                         process.zombies.size(), child.pid, child.name));
   add_sentence(
       finding,
-      "No SIGCHLD is on its way to it: the signal of that end was taken before the thread slept. One SIGCHLD may "
+      "No SIGCHLD is pending for it: the signal of that end was delivered before the thread slept. One SIGCHLD may "
       "also stand for several children.");
   add_sentence(finding, "It is a guess: the process may wait for another signal, and for its children later.");
   finding.fixes.push_back(

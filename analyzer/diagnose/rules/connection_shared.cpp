@@ -1,7 +1,8 @@
-// Several processes of a fork send into one connection, or receive from it: bytes of one process get between those of
-// another, and answers go to the process that reads first. It is a likely fault if a child used the connection, then
-// another process, then the child again. If no child did so, each process may have been done with the connection before
-// the next one used it. Some correct programs have one process that only sends and another that only receives.
+// Parent and children of a fork send into one connection, or receive from it. Bytes of one process get between the
+// bytes of another, and answers go to the process that reads first. It is likely a fault if a child used the
+// connection, then another process used it, and then the child used it again. If no child did so, each process may have
+// been done with the connection before the next process used it. Some correct programs have one process that only sends
+// and another that only receives.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -27,8 +28,9 @@ std::vector<const ShareUse*> find_uses(const Share& share, ShareUseKind kind) {
   return uses;
 }
 
-// A child used the connection again after another process had used it: so two processes use it during the same time.
-// Uses by the owner do not show this, because the owner lives on in any case.
+// True if a child used the connection again after another process had used it. Then two processes use it during the
+// same time. Later uses by the owner of the connection do not show this, because an owner may well use it again after
+// its children are done with it.
 bool is_used_in_turns(const Share& share, const std::vector<const ShareUse*>& uses) {
   for (std::size_t i = 0; i < uses.size(); ++i) {
     if (uses[i]->process == share.owner) continue;
@@ -95,7 +97,7 @@ void connection_shared(const Evidence& evidence, std::vector<Finding>& findings)
     if (share.kind != model::ShareKind::kConnection) continue;
     for (const ShareUseKind kind : {ShareUseKind::kSent, ShareUseKind::kReceived}) {
       const std::vector<const ShareUse*> uses = find_uses(share, kind);
-      // The first process to use it after the owner must be a fork of the owner.
+      // The first recorded use must be by a forked process, and the next use by another process.
       if (uses.size() < 2 || !uses[0]->fork || uses[0]->process == uses[1]->process) continue;
       // Processes that hold a shared lock while they use the connection share it on purpose.
       if (std::ranges::any_of(uses, [](const ShareUse* use) { return use->under_lock; })) continue;

@@ -1,7 +1,7 @@
-// An importer died with memory open, and the exporter never freed that memory, although it frees memory that others
-// have closed: it waits for a message that nobody will send. The driver has removed the importer's mapping; the memory
-// itself stays allocated until the exporter ends. forksight concludes from the exporter's treatment of other memory
-// that it waited, so this is never more than likely.
+// An importer died while it had memory open, and the exporter never freed that memory. But the exporter does free
+// memory that importers have closed. So the exporter probably waits for a message that nobody will send. The driver has
+// removed the importer's mapping; the memory itself stays allocated until the exporter ends. forksight infers the
+// exporter's wait only from what the exporter did with other memory, so this finding is never more than likely.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -20,12 +20,15 @@ using cuda::Export;
 using cuda::Import;
 using cuda::Sharing;
 
-// Counts allocations of the same exporter that were freed after they had been closed.
+// Counts allocations of this exporter that were freed after an importer had closed them. An allocation that several
+// importers closed counts once.
 std::size_t count_given_back(const Sharing& sharing, model::ProcessId exporter) {
-  return static_cast<std::size_t>(std::ranges::count_if(sharing.imports(), [&](const Import& import) {
-    return import.of != nullptr && import.of->call->process == exporter && import.of->freed != nullptr &&
-           import.close != nullptr && import.close->began_ns < import.of->freed->began_ns;
-  }));
+  std::set<const Export*> given_back;
+  for (const Import& import : sharing.imports()) {
+    if (import.of == nullptr || import.of->call->process != exporter || import.of->freed == nullptr) continue;
+    if (import.close != nullptr && import.close->began_ns < import.of->freed->began_ns) given_back.insert(import.of);
+  }
+  return given_back.size();
 }
 
 Finding describe(const Evidence& evidence, const Import& import, std::size_t given_back) {
@@ -47,14 +50,16 @@ Finding describe(const Evidence& evidence, const Import& import, std::size_t giv
                                 evidence.name(exporter), exported, evidence.name(import.open->process));
   add_sentence(finding, fmt::format("{} opened it{}, and ended without cuIpcCloseMemHandle or exit().",
                                     evidence.name(import.open->process), words::at(" at ", import.open->stack)));
-  add_sentence(finding, fmt::format("{} went on and did not free it. It did free memory that others had closed: {}.",
-                                    evidence.name(exporter), words::count(given_back, "allocation", "allocations")));
+  add_sentence(
+      finding,
+      fmt::format("{} went on and did not free this memory. But it freed other memory that importers had closed: {}.",
+                  evidence.name(exporter), words::count(given_back, "allocation", "allocations")));
   add_sentence(finding,
                "The driver removed the mapping of the dead process, but it tells nobody. A process that waits for a "
                "message of the dead one, or for a counter in shared memory, waits for ever.");
   finding.fixes.push_back(
-      {"Watch the importers (pidfd_open, or a pipe to each of them): when an importer dies, treat the memory that it "
-       "had open as closed.",
+      {"Watch the importers (pidfd_open, or a pipe to each of them). When an importer dies, act as if it had closed "
+       "its memory.",
        true});
   finding.fixes.push_back(
       {"forksight::ipc_cuda does this: when a reader dies, its buffers go to another reader, or become free."});
@@ -76,13 +81,13 @@ void cuda_ipc_limbo(const Evidence& evidence, std::vector<Finding>& findings) {
     if (importer == exporter || seen_ended_ns == 0 || sharing.ended_by_itself(importer)) continue;
     if (!sharing.is_whole(importer) || !sharing.is_whole(exporter)) continue;
     const std::size_t given_back = count_given_back(sharing, exporter);
-    // The exporter had the chance to free the memory: it made a recorded call, or ended by itself, after the importer
-    // had opened the memory. It is not known exactly when the importer died. But if the exporter ended before the
-    // importer, the importer's death is not the reason.
+    // The finding needs an exporter that had the chance to free the memory: it made a recorded call, or ended by
+    // itself, after the importer had opened the memory. It is not known exactly when the importer died. But if the
+    // exporter ended before the importer, the importer's death is not the reason.
     if (given_back == 0 || !sharing.was_alive_after(exporter, import.open->ended_ns)) continue;
     const std::uint64_t end_ns = sharing.end_of(exporter);
     if (end_ns != 0 && sharing.was_alive_after(importer, end_ns)) continue;
-    // Another process may have the memory open.
+    // Another living process may have the memory open. Then the exporter is right not to free it.
     const bool is_shared = std::ranges::any_of(sharing.imports(), [&](const Import& other) {
       return other.of == of && other.close == nullptr && other.open->process != importer &&
              evidence.process(other.open->process).seen_ended_ns == 0;

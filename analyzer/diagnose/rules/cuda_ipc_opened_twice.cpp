@@ -1,5 +1,5 @@
-// A process opens a handle that it already has open: in a second context, which CUDA refuses, or in the same one, which
-// drivers before CUDA 11 refuse.
+// A process opens a handle that it already has open. In a second context, CUDA refuses this. In the same context,
+// drivers before CUDA 11 refuse it.
 #include <fmt/core.h>
 
 #include <set>

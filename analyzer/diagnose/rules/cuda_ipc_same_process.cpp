@@ -1,4 +1,4 @@
-// A process opens a handle of its own export, which CUDA refuses. The process already has the memory.
+// A process opens a handle that it exported itself, which CUDA refuses. The process already has the memory.
 #include <fmt/core.h>
 
 #include <set>

@@ -1,7 +1,7 @@
-// A process that hangs for ever by itself: each of its threads sleeps until another thread does something, and no
-// thread is left that could do it. This rule covers what no rule with a better name explains: semaphores, condition
-// variables, futures and locks of the program's own, whose memory does not say who should have ended the wait. The
-// finding covers several processes if they wait for each other in shared memory.
+// A process hangs for ever by itself: each of its threads sleeps until another thread does something, and no thread is
+// left that could do it. This rule covers what no rule with a better name explains: semaphores, condition variables,
+// futures and locks of the program's own. Their memory does not say who should have ended the wait. The finding covers
+// several processes if they wait for each other in shared memory.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace forksight::rules {
 
 namespace {
 
-constexpr std::size_t kMostTold = 8;  // waits; those at the same place count as one
+constexpr std::size_t kMostTold = 8;  // the most waits that a finding describes; waits at the same place count as one
 
 struct Sleeper {
   model::ProcessId process = 0;
@@ -28,10 +28,12 @@ struct Sleeper {
 };
 using Sleepers = std::vector<Sleeper>;
 
-// It is known which thread should end such a wait. That thread waits, too, so this wait is a symptom and not the cause.
+// True if it is known which thread should end the wait. That thread waits, too, so this wait is a symptom and not the
+// cause.
 bool has_owner(const model::Wait& wait) { return wait.owner != 0 || wait.use == model::FutexUse::kJoin; }
 
-// The place of the wait must be known, too: otherwise there is nothing to tell. (`run` looks again in that case.)
+// True for a futex wait if it is not known which thread should end the wait. The place of the wait must be known,
+// because without it the finding could say nothing about the wait. (`run` looks again in that case.)
 bool is_open_wait(const Sleeper& sleeper) {
   const model::Wait& wait = *sleeper.wait;
   return wait.kind == model::WaitKind::kFutex && !has_owner(wait) && wait.stack.known();
@@ -46,7 +48,7 @@ bool is_barrier(const model::Wait& wait) {
   return what.find("barrier_wait()") != std::string::npos || what.find("barrier::wait()") != std::string::npos;
 }
 
-// The thread waits inside of a task that belongs to a promise: std::packaged_task, std::async.
+// True if the thread waits inside of a task that belongs to a promise: std::packaged_task, std::async.
 bool is_in_task(const model::Wait& wait) {
   return std::ranges::any_of(wait.stack.frames, [](const model::Frame& frame) {
     return frame.function.find("packaged_task<") != std::string::npos ||
@@ -55,7 +57,7 @@ bool is_in_task(const model::Wait& wait) {
   });
 }
 
-// What these waits have in common. It selects the words of the finding.
+// What the waits of a finding have in common. The story selects the words of the finding.
 enum class Story { kPlain, kBarrier, kTask, kPromise };
 
 Story find_story(const Sleepers& sleepers) {
@@ -73,8 +75,8 @@ Story find_story(const Sleepers& sleepers) {
   return Story::kPlain;
 }
 
-// True if the fork that made the process, or the fork that made one of its ancestors, lost threads. One of these
-// threads may have been the one that should end the wait.
+// True if the fork that made the process, or the fork that made one of its ancestors, lost threads. Such a lost thread
+// may be the one that should have ended the wait.
 bool has_lost_threads(const model::Model& model, model::ProcessId id) {
   std::unordered_set<model::ProcessId> seen;
   while (seen.insert(id).second) {
@@ -95,8 +97,8 @@ std::unordered_set<model::ProcessId> find_explained(const std::vector<Finding>& 
   return explained;
 }
 
-// All processes that this one waits for, over any number of steps, itself included. deadlock() reports them only if all
-// of them are asleep for ever.
+// Returns the process itself, and all processes for which it waits, directly or through others. deadlock() reports them
+// only if all of them sleep for ever.
 std::vector<model::ProcessId> find_bound(const model::Model& model, model::ProcessId first) {
   std::vector<model::ProcessId> bound{first};
   for (std::size_t at = 0; at < bound.size(); ++at) {
@@ -114,13 +116,13 @@ std::vector<model::ProcessId> find_bound(const model::Model& model, model::Proce
   return bound;
 }
 
-// If a signal handler could end a wait, nothing is proven: the program may be meant to sleep until then. Python's own
-// handler of SIGINT does not count: it exists for Ctrl-C, and a program that only Ctrl-C wakes was not meant to go on
-// by itself.
+// Sets the certainty and the outcome. If a signal handler could end a wait, nothing is proven: the program may be meant
+// to sleep until then. Python's own handler of SIGINT does not count: it exists for Ctrl-C, and a program that only
+// Ctrl-C wakes was not meant to go on by itself.
 void set_certainty(const Evidence& evidence, const std::vector<model::ProcessId>& bound, Finding& finding) {
   const auto is_beyond = [&](model::ProcessId id) { return no_signal_can_wake(evidence.process(id)); };
   finding.harm = std::ranges::all_of(bound, is_beyond) ? Certainty::kProven : Certainty::kLikely;
-  finding.cause = Certainty::kUnknown;  // it is not known which thread should have begun
+  finding.cause = Certainty::kUnknown;  // it is not known which thread should have acted first
   finding.outcome = Outcome::kHang;
   if (std::ranges::any_of(bound, [&](model::ProcessId id) { return has_way_out(evidence.process(id)); }))
     set_may_be_intended(finding);
@@ -142,14 +144,15 @@ Sleepers list_sleepers(const model::Model& model, const std::vector<model::Proce
   return all;
 }
 
-// libstdc++ keeps the futex words of many waits in a common pool: the name of that pool says nothing about this wait.
+// True if the thread waits on a futex word of the pool that libstdc++ keeps for many waits. The name of that pool says
+// nothing about this wait.
 bool is_private_name(const model::Wait& wait) {
   return wait.object_name.find("__waiter_pool_base") != std::string::npos;
 }
 
 std::string what(const model::Wait& wait) {
   if (wait.kind != model::WaitKind::kFutex) {
-    constexpr std::string_view kIn = "in ";  // the call is "in wait4"
+    constexpr std::string_view kIn = "in ";  // `call` is, for example, "in wait4"
     return wait.call.starts_with(kIn) ? wait.call.substr(kIn.size()) : "a system call";
   }
   if (const std::string called = python::operation(wait.stack); !called.empty()) return called + "()";
@@ -187,7 +190,7 @@ std::string tell(const Evidence& evidence, const Sleeper& sleeper, std::size_t o
 }
 
 void tell_all(const Evidence& evidence, const Sleepers& sleepers, bool names_process, Finding& finding) {
-  std::vector<std::pair<const Sleeper*, std::size_t>> told;  // with the number of others at the same place
+  std::vector<std::pair<const Sleeper*, std::size_t>> told;  // with the number of other waits at the same place
   std::unordered_map<std::string, std::size_t> index;
   for (const Sleeper& sleeper : sleepers) {
     const model::Wait& wait = *sleeper.wait;
@@ -332,7 +335,7 @@ Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& 
   return finding;
 }
 
-// A thread reads a timer that is not armed, and every thread that could arm it sleeps for ever, too.
+// Finds threads that read a timer that is not armed, while every thread that could arm it sleeps for ever, too.
 void find_unarmed_timers(const Evidence& evidence, std::unordered_set<model::ProcessId>& settled,
                          std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();

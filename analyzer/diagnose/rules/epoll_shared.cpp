@@ -1,5 +1,6 @@
-// A child removed a descriptor from the epoll instance that it shares with its parent. The parent waits in the instance
-// with the file still open, and gets no events of that file any more. It cannot be proved that this is unintended.
+// A child removed a descriptor from the epoll instance that it shares with its parent. The parent still has the file
+// open and waits in the instance, but gets no events of that file any more. It cannot be proved that this is
+// unintended.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,8 +17,8 @@ using model::Share;
 using model::ShareUse;
 using model::ShareUseKind;
 
-// The first wait that the owner began after `removed` and that lacks the file's events. Null if the owner recorded no
-// such wait.
+// Returns the first wait that the owner began after `removed` and that lacks the file's events. Null if the owner
+// recorded no such wait.
 const ShareUse* find_missed(const Share& share, const ShareUse& removed) {
   const auto found = std::find_if(share.uses.begin(), share.uses.end(), [&](const ShareUse& use) {
     return &use > &removed && use.kind == ShareUseKind::kMissed && use.target == removed.target &&
@@ -38,7 +39,7 @@ Finding describe(const Evidence& evidence, const Share& share, const ShareUse& r
   finding.tid = missed != nullptr ? missed->tid : owner.pid;
   if (missed != nullptr) finding.stack = missed->stack;
   finding.fork = evidence.fork_site(fork);
-  // Not proven even if the owner is proven dead: it may wait for an event of another file.
+  // The harm is not proven, even if the owner is proven dead, because the owner may wait for an event of another file.
   finding.harm = Certainty::kLikely;
   finding.cause = Certainty::kProven;
   finding.outcome = is_proven_dead(owner) ? Outcome::kHang : Outcome::kMayHang;

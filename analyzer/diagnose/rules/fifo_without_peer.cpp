@@ -1,6 +1,6 @@
-// A thread waits in open() for somebody to open the other end of a FIFO, and there is evidence that nobody will: the
-// name of the FIFO is removed, or a child that may have been meant to open it has ended. A service that waits for its
-// next client looks the same without that evidence, so this rule needs it.
+// A thread waits in open() for somebody to open the other end of a FIFO, and there is evidence that nobody will. Either
+// the name of the FIFO is removed, or a child or sibling that may have been meant to open it has ended. A service that
+// waits for its next client is in the same open(). The rule needs the evidence, so that it does not report a service.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@ const model::Process* find_parent(const model::Model& model, const model::Proces
   return at == model.processes.end() ? nullptr : &*at;
 }
 
-// True if the thread waits for a child, for a thread's end, or in open() itself. It does nothing else before that wait
-// ends.
+// True if the thread waits for a child, for the end of a thread, or in open() itself. It does nothing else before that
+// wait ends.
 bool is_bound(const model::Wait& wait) {
   return wait.kind == model::WaitKind::kWaitChild || wait.kind == model::WaitKind::kFifoOpen ||
          (wait.kind == model::WaitKind::kFutex && wait.use == model::FutexUse::kJoin);
@@ -34,9 +34,9 @@ bool may_another_open(const model::Model& model, const model::Process& process) 
   });
 }
 
-// Returns a child that has ended, and for whose end nobody has waited yet. If there is none, returns such a sibling, if
-// the process and the sibling are forked copies of one parent. Null: there is no such child or sibling, or somebody
-// else may open the FIFO.
+// Returns a process that may have been meant to open the FIFO. It has ended, and nobody has waited for its end yet. It
+// is a child of `process`. If there is no such child, it is a sibling. Then `process` and the sibling must both be
+// forked copies of their parent. Null: there is no such child or sibling, or somebody else may open the FIFO.
 const model::Zombie* find_lost_peer(const model::Model& model, const model::Process& process) {
   if (may_another_open(model, process)) return nullptr;
   if (!process.zombies.empty()) return &process.zombies.front();
@@ -68,8 +68,8 @@ Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wai
           ? fmt::format("{} opens the FIFO {}{}, and nobody can open its other end any more: the name is removed", name,
                         wait.path, where)
           : fmt::format(
-                "{} opens the FIFO {}{}, and nobody has its other end: process {} ({}), which may have been "
-                "meant to open it, has ended",
+                "{} opens the FIFO {}{}, and nobody has the other end open: process {} ({}) may have been meant to "
+                "open it, but has ended",
                 name, wait.path, where, peer->pid, peer->name);
   add_sentence(finding,
                fmt::format("Thread {} of {} has waited{} in open(){}: it returns once somebody opens the other "
@@ -86,7 +86,8 @@ Finding describe(const Evidence& evidence, model::ProcessId id, const model::Wai
   finding.fixes.push_back(
       {"Open both ends before anything can fail, or open with O_RDWR, which does not wait for anybody (Linux)."});
   finding.fixes.push_back(
-      {"Open with O_NONBLOCK, and look in the same loop whether the other process has ended: waitpid() with WNOHANG."});
+      {"Open with O_NONBLOCK, which does not wait. Until the other end is open, check again and again whether the "
+       "other process has ended: waitpid() with WNOHANG."});
   if (!is_removed)
     finding.fixes.push_back(
         {fmt::format("To let it go on now: open the other end once, as `: > {}` does for a reader.", wait.path)});

@@ -1,7 +1,7 @@
 // A child unlocks bytes of a file that its parent had locked by fcntl() or lockf() before the fork and still has
 // locked. The child acted as if it had the lock, but it never had it. An unlock alone does no harm. So the rule reports
-// it only if the file was written to between the fork and the unlock, and not if it is known that the child wrote
-// nothing, or that the parent wrote.
+// it only if the file was written to between the fork and the unlock. If it is known that the child wrote nothing, or
+// that the parent wrote, the rule reports nothing.
 #include <fmt/core.h>
 
 #include "diagnose/evidence.hpp"

@@ -1,5 +1,5 @@
-// Processes that wait for each other's file locks, or for a file lock of a process that waits for them in another way.
-// The kernel refuses such a ring only if it consists of the fcntl() locks of processes.
+// Processes wait for each other's file locks, or for a file lock of a process that waits for them in another way. The
+// kernel refuses such a ring only if it consists of the fcntl() locks of processes.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
-// A fork between the beginning and the end of a parallel region. The child has one thread of a team, and the team still
-// counts the others. At the end of this region, or in the next region, the child waits for the others (libgomp) or
-// crashes (LLVM's libomp). No cure works: the state of the team is on the stacks of threads that do not exist.
+// A process forked between the beginning and the end of a parallel region. The child has one thread of a team, but the
+// team still counts its other threads. At the end of this region, or in the next region, the child waits for these
+// threads (libgomp) or crashes (LLVM's libomp). No cure works, because the state of the team is on the stacks of
+// threads that do not exist in the child.
 #include <fmt/core.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -52,7 +53,7 @@ std::string forked_inside(const model::Fork& fork) {
                      words::at(" at ", fork.stack));
 }
 
-// The child starts another region.
+// Finds children that started another region.
 void find_touches(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const model::Touch& touch : evidence.model().touches) {
     const model::Pool* const pool = openmp::find_lost_pool(evidence.model(), touch);
@@ -75,8 +76,8 @@ void find_touches(const Evidence& evidence, std::vector<Finding>& findings) {
   }
 }
 
-// The child reaches the end of the region in which it was forked. The shim sees no call at that point. It is known only
-// that the child is stuck.
+// Finds children that reached the end of the region in which they were forked. The shim sees no call at that point. It
+// is known only that the child is stuck.
 void find_ends(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   for (const model::Fork& fork : model.forks) {

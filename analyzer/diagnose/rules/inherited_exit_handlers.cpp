@@ -1,7 +1,7 @@
-// A forked child calls exit(). The exit handlers and static destructors that the parent registered run in the child,
-// where the threads that they stop, join or wait for do not exist. A child that gets through exit() is no finding; a
-// child that hangs or crashes in exit() is one. A child that hangs in exit() itself, and not in a handler, waits for
-// the lock of libc's list of handlers. A lost thread held that lock, because it was registering a handler.
+// A forked child calls exit(). The exit handlers and static destructors that the parent registered run in the child.
+// The threads that they stop, join or wait for do not exist there. The rule reports a child that hangs or crashes in
+// exit(), but not a child that gets through exit(). A child that hangs in exit() itself, and not in a handler, waits
+// for the lock of libc's list of handlers. A lost thread held that lock, because it was registering a handler.
 #include <fmt/core.h>
 #include <sys/wait.h>
 
@@ -21,10 +21,11 @@ bool is_crash(int signal) {
   return signal == SIGSEGV || signal == SIGABRT || signal == SIGBUS || signal == SIGFPE || signal == SIGILL;
 }
 
-// exit() never returns, so a missing return is no evidence.
+// Returns how the child's exit() ended; nullopt: nothing shows a hang or a crash. exit() never returns, so a missing
+// return is no evidence.
 std::optional<CallEnd> find_end_of_exit(const Evidence& evidence, const model::Touch& touch) {
   const model::Process& child = evidence.process(touch.process);
-  // The process went on and touched something else. That touch is the finding.
+  // The process went on and touched something else. The finding is about that touch.
   if (!evidence.find_hang(touch)) return std::nullopt;
   if (is_proven_dead(child)) return CallEnd{Certainty::kProven, Outcome::kHang};
   if (child.liveness == model::Liveness::kSpinning) return CallEnd{Certainty::kLikely, Outcome::kHang};
@@ -34,14 +35,14 @@ std::optional<CallEnd> find_end_of_exit(const Evidence& evidence, const model::T
   return std::nullopt;
 }
 
-// What the thread waits for inside of exit(), if that was recorded.
+// Returns the wait of the thread inside of exit(), if a record shows it.
 const model::Touch* find_wait(const Evidence& evidence, const model::Touch& exit) {
   const model::Touch* const wait = evidence.find_open_wait(exit.process);
   return wait != nullptr && wait->tid == exit.tid && wait->time_ns > exit.time_ns ? wait : nullptr;
 }
 
-// exit() itself waits, and not a handler. exit() takes one lock only, that of its list of handlers, and releases it
-// while a handler runs.
+// True if exit() itself waits, and not a handler. exit() takes only one lock, the lock of its list of handlers, and
+// releases this lock while a handler runs.
 bool waits_for_list(const model::Process& child, const model::Touch& exit) {
   const auto wait = std::ranges::find(child.waits, exit.tid, &model::Wait::tid);
   if (wait == child.waits.end() || wait->kind != model::WaitKind::kFutex) return false;

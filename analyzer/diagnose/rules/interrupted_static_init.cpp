@@ -1,6 +1,6 @@
 // The first thread that reaches a static variable of a function initialises it, and other threads wait until that is
-// done. A fork in the middle leaves a guard variable in the child that says "in progress", and no thread that would
-// finish.
+// done. If a process forks in the middle of this, the child gets a guard variable that says "in progress", but not the
+// thread that would finish.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"

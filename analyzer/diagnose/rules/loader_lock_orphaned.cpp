@@ -1,5 +1,6 @@
-// A callback of dl_iterate_phdr runs under the loader's lock of its list of objects. fork() resets the loader's other
-// locks in the child, but not this one. Each function of the child that walks or changes the list waits for ever.
+// While a callback of dl_iterate_phdr runs, its thread holds the loader's lock on the list of loaded objects. fork()
+// resets the loader's other locks in the child, but not this one. Each function of the child that walks or changes the
+// list waits for ever.
 #include "diagnose/libc_calls.hpp"
 #include "diagnose/rules.hpp"
 
@@ -9,7 +10,7 @@ void loader_lock_orphaned(const Evidence& evidence, std::vector<Finding>& findin
   for (const model::Touch& touch : evidence.model().touches) {
     const auto lost = libc_calls::find_lost(evidence.model(), touch);
     if (!lost || lost->lock != trace::LibcLock::kLoader) continue;
-    if (libc_calls::is_in_handler(evidence.model(), touch, *lost)) continue;  // fork-in-signal-handler
+    if (libc_calls::is_in_handler(evidence.model(), touch, *lost)) continue;  // rule fork-in-signal-handler
     const auto end = libc_calls::find_end(evidence, touch);
     if (!end) continue;
     Finding finding = libc_calls::describe(evidence, "loader-lock-orphaned", touch, *lost, *end);

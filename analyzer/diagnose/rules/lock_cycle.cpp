@@ -1,6 +1,6 @@
-// Threads that each hold the lock that the previous one waits for: AB-BA and longer rings, in one process or across
-// several that share the locks. The proof comes from outside: each lock names its owner, and each owner sleeps until it
-// gets the next lock.
+// Threads wait in a ring of locks: each thread holds the lock that the previous thread waits for. The ring may consist
+// of two threads (AB-BA) or more, in one process or in several that share the locks. The proof comes from outside: each
+// lock records its owner, and each owner sleeps until it gets the next lock.
 #include <fmt/core.h>
 
 #include <algorithm>

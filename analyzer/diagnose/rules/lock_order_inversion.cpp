@@ -1,5 +1,5 @@
-// Threads that have taken the same locks in opposite orders, at different times (--lock-order). Nothing hangs: the
-// finding reports a possible hang, and the places to change. If the threads did hang, lock-cycle reports that.
+// Threads have taken the same locks in opposite orders, at different times (--lock-order). Nothing hangs: the finding
+// reports a possible hang, and the places to change. If the threads do hang, the rule lock-cycle reports them.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -52,7 +52,7 @@ std::string name_locks(const model::Model& model, const orders::Ring& ring) {
   return fmt::format("{} and {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
 }
 
-// "... takes rw_lock to write at ..."
+// Returns a part of the summary, such as "thread 12 takes cache_mu, then queue_mu at app.c:31".
 std::string describe(const model::Model& model, const orders::Link& link) {
   const model::LockOrder& order = *link.order;
   const std::string thread = words::thread(model.threads[order.thread]);

@@ -1,8 +1,9 @@
 // multiprocessing.Queue sends from a background thread of its own, which the first put() starts. In a child of a plain
-// os.fork() the queue still counts on a feeder that does not exist there: what the child puts stays in its buffer. It
-// is not known whether the child put something before it fell asleep, so this is likely, not proven. A queue of
-// forksight itself (ipc/, feed::thread) has such a thread, too. Its handle refuses to work in the child, but must first
-// take the lock of its list. A thread of the parent may have held that lock at the fork, which the shim records.
+// os.fork(), the queue still counts on a feeder thread that does not exist there. So what the child puts stays in its
+// buffer. It is not known whether the child put something before it fell asleep, so the finding is likely and not
+// proven. A queue of forksight itself (ipc/, feed::thread) has such a thread, too. Its handle refuses to work in the
+// child, but before it can refuse, it must take the lock of the queue's list. A thread of the parent may have held that
+// lock at the fork. Then the shim records the touch of the lock.
 #include <fmt/core.h>
 
 #include <map>
@@ -20,9 +21,10 @@ namespace forksight::rules {
 
 namespace {
 
-// Adds the processes that wait for `child`, directly or through others; `child` may wait for them, too.
+// Adds to the victims the processes that are proven dead and wait for `child`, directly or through others. `child` may
+// wait for them, too.
 void add_waiting(const model::Model& model, model::ProcessId child, Finding& finding) {
-  std::multimap<model::ProcessId, model::ProcessId> waiting;  // by the process that is waited for
+  std::multimap<model::ProcessId, model::ProcessId> waiting;  // indexed by the process that is waited for
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     if (model.processes[id].waits_for) waiting.emplace(*model.processes[id].waits_for, id);
   }
@@ -37,7 +39,7 @@ void add_waiting(const model::Model& model, model::ProcessId child, Finding& fin
   reached.erase(child);
   for (const model::ProcessId id : reached) {
     const model::Process& process = model.processes[id];
-    // attach_victims() adds the processes that are only victims, for every rule.
+    // For every rule, attach_victims() adds the processes whose state is "victim".
     if (is_proven_dead(process)) finding.victims.push_back({process.pid, process.waits_via});
   }
 }

@@ -1,9 +1,11 @@
 // A forked child lost threads, and is proven to sleep for ever in a futex. No recorded touch of a lock or pool explains
-// the wait, so one of the lost threads may be the one that should have ended it. If the program made the wait by
-// syscall(), a touch records the wait, and the stack of the touch shows what the wait is for: a future, a wait of an
-// atomic, a latch. If the call came from inside of libc, this is not known. For a core, the rule does not report a wait
-// for a word of the program's own if the program may have signal handlers.
+// the wait, so one of the lost threads may be the thread that should have ended it. If the program made the futex call
+// by syscall(), a touch records the wait. The stack of the touch shows for what the program waits: a future, an atomic,
+// a latch. If the call came from inside of libc, it is not known for what the program waits. The rule does not report a
+// wait for a word of the program's own in a core, if the program may have signal handlers.
 #include <fmt/core.h>
+
+#include <algorithm>
 
 #include "diagnose/evidence.hpp"
 #include "diagnose/futex_waits.hpp"
@@ -68,13 +70,54 @@ void tell_wait(const Evidence& evidence, const model::Touch& wait, Finding& find
                "signal had a handler: nothing could wake it.");
 }
 
-// The thread waits for a word that is no future, condition variable or the like. A signal handler of the program may
-// well change such a word, and so end the wait.
+std::string name_referrer(const Evidence& evidence, const model::LockReference& reference) {
+  const std::string where = words::place_with_function(reference.stack);
+  const model::Thread& thread = evidence.model().threads[reference.thread];
+  // The child's memory does not have the numbers of the lost threads.
+  const std::string start =
+      thread.start_routine.empty() ? "" : fmt::format(" that started with {}", thread.start_routine);
+  return fmt::format("{}{}{}", thread.tid == 0 ? fmt::format("a thread{}", start) : words::thread(thread),
+                     reference.is_own ? " of the child itself" : "",
+                     where.empty() ? where : fmt::format(", at {}", where));
+}
+
+// The sentence claims no more than what was seen. A thread may have an address on its stack because it holds the lock,
+// because it is about to take the lock, or because it passes the lock on. The thread that forked may hold the lock,
+// too.
+void tell_lock_references(const Evidence& evidence, const model::Touch& wait, Finding& finding) {
+  const auto& references = wait.lock_references;
+  if (references.empty()) return;
+  std::string names;
+  for (const model::LockReference& reference : references) {
+    names += (names.empty() ? "" : "; ") + name_referrer(evidence, reference);
+  }
+  const std::size_t more = wait.lock_referrers - std::min<std::size_t>(wait.lock_referrers, references.size());
+  if (more > 0) names += fmt::format("; and {} more", more);
+  const bool is_one = references.size() == 1 && more == 0;
+  add_sentence(
+      finding,
+      fmt::format("A lock of this kind does not record which thread holds it. The address of the lock is on the "
+                  "{}: {}. {}",
+                  is_one ? std::string("stack of another thread")
+                         : fmt::format("stacks of {} other threads", references.size() + more),
+                  names,
+                  is_one ? "This thread may hold the lock. It may also only know the lock, or have used it before."
+                         : "One of these threads may hold the lock. A thread may also only know the lock, or have used "
+                           "it before."));
+}
+
+// True if the thread waits for a word that is no future, condition variable or the like. A signal handler of the
+// program may change such a word, and so end the wait.
 bool is_of_own_word(const pools::UnexplainedWait& suspect) {
   return suspect.wait != nullptr && !futex_waits::is_recognised(suspect.wait->stack);
 }
 
-// A core does not show which signals have handlers.
+bool is_for_lock(const pools::UnexplainedWait& suspect) {
+  return suspect.wait != nullptr &&
+         (!suspect.wait->lock_references.empty() || futex_waits::find_purpose(suspect.wait->stack).is_lock);
+}
+
+// True if forksight does not know which signals have handlers. A core does not show that.
 bool lacks_handlers(const model::Process& process) { return process.is_core && !no_signal_can_wake(process); }
 
 // True if the program may be healthy: it may wait for a word of its own until a handler changes that word. In a core,
@@ -91,9 +134,17 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect
                                             : evidence.begin_finding("lost-wakeup", *suspect.wait);
   pools::set_certainty(child, finding);
   finding.cause = Certainty::kPossible;
-  // A program may set handlers without the functions of libc, so that a core proves little about such a wait.
+  // Even if the program calls no function of libc that sets handlers, it may set them in another way. So a core proves
+  // little about such a wait.
   if (is_of_own_word(suspect) && lacks_handlers(child)) finding.harm = Certainty::kPossible;
   fill_culprit(evidence, fork, finding);
+  if (suspect.wait != nullptr && !suspect.wait->lock_references.empty()) {
+    const model::LockReference& first = suspect.wait->lock_references.front();
+    finding.culprit.address = suspect.wait->awaited_lock;
+    if (suspect.wait->lock_referrers == 1 && !first.is_own) {
+      finding.culprit.holder = evidence.holder(evidence.model().threads[first.thread]);
+    }
+  }
   finding.summary = summarise(evidence, suspect, finding);
   if (suspect.wait != nullptr) {
     tell_wait(evidence, *suspect.wait, finding);
@@ -111,6 +162,7 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect
         finding,
         fmt::format("The child has none of these. If {} is one of them, this is why the child hangs. It is not proven.",
                     futex_waits::find_purpose(suspect.wait->stack).other_side));
+    tell_lock_references(evidence, *suspect.wait, finding);
   } else {
     add_sentence(finding,
                  "The child has none of these. If one of them was to end this wait, this is why the child hangs. It is "
@@ -131,6 +183,10 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect
   } else {
     finding.fixes.push_back({"Exec right after fork(), or use posix_spawn()."});
   }
+  if (is_for_lock(suspect)) {
+    finding.fixes.push_back({"Fork before the threads that use this lock are started, or while none of them uses it."});
+    return finding;
+  }
   finding.fixes.push_back(
       {"Fork before these threads are started, or start them again in the child (pthread_atfork() child handler)."});
   return finding;
@@ -140,7 +196,7 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect
 
 void lost_wakeup(const Evidence& evidence, std::vector<Finding>& findings) {
   for (const pools::UnexplainedWait& wait : pools::find_unexplained_waits(evidence, findings)) {
-    const bool has_name = pools::find_pool(evidence.model(), wait) != nullptr;  // lost-thread-pool
+    const bool has_name = pools::find_pool(evidence.model(), wait) != nullptr;  // rule lost-thread-pool
     if (!has_name && !may_be_healthy(evidence, wait)) findings.push_back(describe(evidence, wait));
   }
 }

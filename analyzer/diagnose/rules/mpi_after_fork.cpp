@@ -1,7 +1,7 @@
-// A forked child calls MPI or UCX, which its parent had initialised: connections, registered memory and progress
+// A forked child calls MPI or UCX, which its parent had initialised. Connections, registered memory and progress
 // threads belong to the parent. What happens then depends on the library. Some libraries support a fork
-// (RDMAV_FORK_SAFE), so a call that returned without an error is only "possible". There is one finding for each
-// process.
+// (RDMAV_FORK_SAFE). So if a call returned without an error, the finding is only "possible". There is one finding for
+// each process.
 #include <fmt/core.h>
 #include <sys/wait.h>
 
@@ -35,9 +35,10 @@ enum class Fate { kHangs, kEndedInside, kRefused, kWorked };
 std::optional<Fate> fate_of(const Evidence& evidence, const model::Touch& touch) {
   if (touch.returned) return touch.result != 0 ? Fate::kRefused : Fate::kWorked;
   const model::Process& process = evidence.process(touch.process);
-  // A call that only takes long may wait for a message. A victim waits for a process that another finding explains.
+  // A call that has not returned may just wait for a message that comes late. A victim waits for a process that another
+  // finding explains. So only a process that is proven dead counts as hanging.
   if (evidence.find_hang(touch) && is_proven_dead(process)) return Fate::kHangs;
-  // MPI ends a process itself when a call fails, unless it was told otherwise.
+  // MPI itself ends a process in which a call fails, unless the program has set another error handler.
   const bool failed =
       process.exit_status && !(WIFEXITED(*process.exit_status) && WEXITSTATUS(*process.exit_status) == 0);
   if (failed) return Fate::kEndedInside;
@@ -49,7 +50,7 @@ struct Chosen {
   Fate fate = Fate::kWorked;
 };
 
-// The gravest call; among equally grave ones, the first.
+// Chooses the gravest call; among equally grave calls, the first.
 Chosen choose_call(const Evidence& evidence, const Calls& touches) {
   Chosen chosen;
   for (const model::Touch* touch : touches) {

@@ -1,8 +1,8 @@
-// Threads that had arrived at a barrier at the fork are still counted in the child. If threads of the child complete
-// the round that the lost threads began, the barrier lets them pass too early: it counted threads that do not exist.
-// pthread_barrier_destroy() waits until the lost threads have left, which never happens. A wait in the child hangs for
-// another reason: the threads that had arrived are counted, so another thread is missing. The fork may have left the
-// missing thread behind, too, but nothing proves that.
+// Some threads had arrived at a barrier before the fork, and the copy of the barrier in the child still counts them. If
+// threads of the child complete the round that the lost threads began, the barrier lets them pass too early, because it
+// counted threads that do not exist. pthread_barrier_destroy() waits until the lost threads have left, which never
+// happens. A wait in the child hangs for another reason: the lost threads that had arrived are counted, so the thread
+// for which the barrier waits is another one. The fork may have left that thread behind, too, but nothing proves this.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"
@@ -25,14 +25,14 @@ std::optional<CallEnd> find_end(const Evidence& evidence, const model::Touch& to
   }
   const auto hang = evidence.find_hang(touch);
   if (!hang) return std::nullopt;
-  // Other threads of the child may still arrive.
+  // If the child is not proven dead, other threads of it may still arrive.
   const model::Process& child = evidence.process(touch.process);
   const bool is_proven = is_proven_dead(child);
   if (waits && !is_proven) return CallEnd{Certainty::kLikely, Outcome::kMayHang};
   return CallEnd{*hang, Outcome::kHang};
 }
 
-// The fork lost threads beside those that had arrived.
+// True if the fork lost threads beside those that had arrived.
 bool has_lost_others(const model::Fork& fork, const Orphan& orphan) {
   return fork.lost_threads.size() + fork.unknown_threads > orphan.held.waiters;
 }

@@ -1,6 +1,8 @@
-// A condition variable on which other threads waited at the fork still counts them in the child. The lost waiters never
-// leave, so a call hangs if it waits until they have left: destroy always, signal and broadcast if they need the group
-// of the lost waiters. A signal may also go to a lost waiter while a waiter of the child sleeps on.
+// At the fork, other threads waited on a condition variable, and its copy in the child still counts them. These lost
+// waiters never leave, so a call hangs if it waits until they have left. pthread_cond_destroy() always waits for this.
+// glibc keeps the waiters in two groups: signals go to the first group, and new waiters join the second. Up to glibc
+// 2.40, a signal or broadcast that must switch the groups waits until all waiters have left the first group. A signal
+// may also go to a lost waiter, while a waiter of the child sleeps on.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -39,7 +41,8 @@ std::optional<CallEnd> find_end(const Evidence& evidence, const model::Touch& to
     const auto hang = touch.returned ? std::nullopt : evidence.find_hang(touch);
     return hang ? std::optional(CallEnd{*hang, Outcome::kHang}) : std::nullopt;
   }
-  // The call that signalled has returned. Later signals may have made up for it, unless a waiter still sleeps there.
+  // The signal went to a lost waiter, and the call has returned. Later signals may have made up for it, unless a waiter
+  // of the child still sleeps there.
   const model::Process& child = evidence.process(touch.process);
   if (!sleeps_in(child, orphan.lock)) return std::nullopt;
   if (no_signal_can_wake(child)) return CallEnd{Certainty::kProven, Outcome::kHang};

@@ -1,5 +1,5 @@
-// A lock that the program itself implements, and annotates (<forksight/annotate.h>): the annotations say who holds it
-// and who waits. The program decides whether a waiting thread sleeps or spins.
+// A lock that the program itself implements, and annotates with <forksight/annotate.h>. The annotations say who holds
+// the lock and who waits for it. Whether a waiting thread sleeps or spins depends on the program.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"
@@ -38,7 +38,7 @@ void orphaned_custom_lock(const Evidence& evidence, std::vector<Finding>& findin
     finding.cause = evidence.find_cause(touch);
     finding.outcome = end->outcome;
     finding.culprit = locks::describe_lock(evidence, *orphan);
-    // The stacks begin inside of the lock; the sentences name the places that use it.
+    // The stacks begin in the functions of the lock itself. The sentences should name the places that use the lock.
     model::Touch used = touch;
     used.stack = words::without_lock_functions(touch.stack);
     model::Held held = orphan->held;

@@ -1,6 +1,6 @@
-// A mutex that another thread held at the fork stays locked in the child for ever, because its owner does not exist
-// there. A robust mutex reports nothing, because its owner lives on in the parent. A priority-inheriting mutex makes
-// libc abort the child, because the kernel does not know the owner's tid in this process.
+// Another thread held a mutex at the fork. In the child the mutex stays locked for ever, because its owner does not
+// exist there. A robust mutex reports nothing, because its owner lives on in the parent. With a priority-inheriting
+// mutex, libc aborts the child, because the kernel does not know the owner's tid in this process.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -23,22 +23,23 @@ std::string nature_of(const model::Lock& lock, Outcome outcome) {
   return {};
 }
 
-// What a child handler may do with the mutex. A kind that compares the caller with the owner cannot be unlocked in the
-// child, because the child's thread has a new tid.
+// Says what a child handler may do with the mutex. Some kinds of mutex compare the caller with the owner. Such a mutex
+// cannot be unlocked in the child, because the child's thread has a new tid.
 const char* reset_of(const model::Lock& lock) {
   const bool checks_owner = lock.robust || lock.priority_inherit || lock.type == model::MutexType::kRecursive ||
                             lock.type == model::MutexType::kErrorcheck;
   return checks_owner ? "re-initialise it (this kind cannot be unlocked there)" : "unlock it";
 }
 
-// The cause is not a fork: the holder of the lock was a thread of the waiting process, and ended while it held the
-// lock.
+// Describes a wait whose cause is not a fork: the holder of the lock was a thread of the waiting process, and ended
+// while it held the lock.
 Finding tell_ended_holder(const Evidence& evidence, model::ProcessId id, const model::Wait& wait,
                           const locks::Orphan& orphan) {
   const model::Process& process = evidence.process(id);
   const bool is_mutex = orphan.lock.kind == model::LockKind::kMutex;
   Finding finding = Evidence::begin_finding(is_mutex ? "orphaned-mutex" : "orphaned-rwlock", id, wait);
-  // If other threads go on, the wait itself is proven: no handler ends a wait for a mutex.
+  // If other threads of the process go on, it is proven that this wait lasts: no signal handler ends a wait for a
+  // mutex.
   const bool is_lasting = no_signal_can_wake(process) || !is_proven_dead(process);
   finding.harm = is_lasting ? Certainty::kProven : Certainty::kLikely;
   finding.cause = Certainty::kProven;
@@ -60,7 +61,8 @@ Finding tell_ended_holder(const Evidence& evidence, model::ProcessId id, const m
   return finding;
 }
 
-// The parent, too, waits for a mutex whose owner has ended. The futex word is the first word of the mutex.
+// Finds parents that are proven dead and wait for a mutex or rwlock whose owner ended before the fork. The child may
+// wait for its copy of that lock. The futex word of a mutex is its first word, so both have the same address.
 void find_in_parents(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   std::set<std::pair<model::ProcessId, std::uint64_t>> said;
@@ -81,7 +83,8 @@ void find_in_parents(const Evidence& evidence, std::vector<Finding>& findings) {
   }
 }
 
-// The thread is inside of libc's own locking functions. Memory alone may look like a lock by accident.
+// True if the thread is inside of libc's own locking functions. Without this check, other memory may look like a lock
+// by accident.
 bool is_locking(const model::Stack& stack) {
   return std::ranges::any_of(stack.frames, [](const model::Frame& frame) {
     const std::string_view name = frame.function;
@@ -90,8 +93,8 @@ bool is_locking(const model::Stack& stack) {
   });
 }
 
-// The thread waits for a lock that names a former thread of this process. Thread ids grow, so an id below the pid of
-// this process may belong to a thread of its parent. Other rules report locks that a thread held at the fork.
+// True if the thread waits for a lock that names a former thread of this process. Thread ids grow, so an id below the
+// pid of this process may belong to a thread of its parent. Other rules report locks that a thread held at the fork.
 bool is_of_own_ended_thread(const Evidence& evidence, model::ProcessId id, const model::Wait& wait) {
   const bool is_lock = wait.use == model::FutexUse::kMutex || wait.use == model::FutexUse::kRwlockRead ||
                        wait.use == model::FutexUse::kRwlockWrite;

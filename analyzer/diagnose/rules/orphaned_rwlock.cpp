@@ -1,4 +1,4 @@
-// A rwlock that another thread held at the fork: a lost writer blocks all threads of the child, a lost reader blocks
+// Another thread held a rwlock at the fork. A lost writer blocks all threads of the child, and a lost reader blocks
 // writers.
 #include <fmt/core.h>
 

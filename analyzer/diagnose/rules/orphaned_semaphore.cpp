@@ -1,8 +1,8 @@
-// A semaphore that is used as a lock, and that another thread took before the fork. Its memory names no owner, and the
-// semaphore may also be a signal that a thread of the child, or a handler, is going to post. So the hang is proven only
-// if the process is proven dead and handles no signal. If a handler may post it, the rule reports nothing. The cause is
-// never proven: the thread that took it need not be the one that should post it, and without the shim nobody knows that
-// it was taken at all.
+// A semaphore serves as a lock, and another thread took it before the fork. Its memory names no owner. The semaphore
+// may also be a signal that a thread of the child, or a handler, is going to post. So the hang is proven only if the
+// process is proven dead and handles no signal. If a handler may post the semaphore, the rule reports nothing. The
+// cause is never proven: the thread that took the semaphore need not be the thread that should post it, and without the
+// shim nobody knows that the semaphore was taken at all.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -17,16 +17,18 @@ void orphaned_semaphore(const Evidence& evidence, std::vector<Finding>& findings
   for (const model::Touch& touch : evidence.model().touches) {
     const auto orphan = locks::find_orphan(evidence, touch);
     if (!orphan || orphan->lock.kind != model::LockKind::kSemaphore) continue;
-    if (words::is_python_semaphore(touch.stack)) continue;  // python-lock-orphaned
-    // A signal interrupted the call: sem_wait() reports that, and its callers call it again.
+    if (words::is_python_semaphore(touch.stack)) continue;  // rule python-lock-orphaned
+    // A signal interrupted the call: it returned although it had no deadline and forksight did nothing to the
+    // semaphore. The callers of sem_wait() then call it again.
     if (touch.returned && !touch.timed && touch.action == model::TouchAction::kNone) continue;
     auto end = locks::find_end(evidence, touch);
     if (!end) continue;
     const model::Process& child = evidence.process(touch.process);
     const bool is_proven = no_signal_can_wake(child);
-    // Only seen from outside: perhaps nobody ever took it. A daemon waits like this for its handler of SIGTERM.
+    // forksight saw this wait only from outside, so perhaps nobody ever took the semaphore. A daemon waits like this
+    // for its handler of SIGTERM.
     if (evidence.fork(touch).is_inferred && orphan->holder.tid == 0 && !is_proven) continue;
-    // A thread of the child goes on, and may post it.
+    // A thread of the child goes on, and may post the semaphore.
     const bool process_goes_on = child.liveness == model::Liveness::kAwake ||
                                  child.liveness == model::Liveness::kSpinning ||
                                  child.liveness == model::Liveness::kStalled;
@@ -35,7 +37,8 @@ void orphaned_semaphore(const Evidence& evidence, std::vector<Finding>& findings
       if (has_way_out(child)) continue;  // a handler may post it: a healthy program waits like this
       *end = {Certainty::kLikely, Outcome::kMayHang};
     }
-    // Perhaps nobody would have posted it in that time, not even in the parent.
+    // The call returned at its deadline. Perhaps no thread would have posted the semaphore before that, not even in the
+    // parent.
     if (touch.returned) end->harm = std::min(end->harm, Certainty::kLikely);
     Finding finding = evidence.begin_finding("orphaned-semaphore", touch);
     finding.harm = end->harm;

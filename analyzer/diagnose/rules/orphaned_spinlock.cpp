@@ -1,4 +1,4 @@
-// A spinlock that another thread held at the fork: the child spins on a CPU for ever.
+// Another thread held a spinlock at the fork. The child spins on a CPU for ever.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"

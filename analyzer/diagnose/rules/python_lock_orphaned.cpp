@@ -1,8 +1,8 @@
-// A lock of CPython that another thread held at the fork: threading.Lock and all that is built on it, as queue.Queue,
-// Condition, and the locks of modules being imported and of buffered files. CPython re-initialises a few of its own
-// locks in the child; the rest stay taken. Up to 3.12 these locks are semaphores, later each is a byte of Python's own
-// (PyMutex). No signal handler releases one: the handler of Ctrl-C, which every Python has, at most throws an
-// exception. So the futex proof holds although there are handlers.
+// Another thread held a lock of CPython at the fork: a threading.Lock, or something that is built on it, such as
+// queue.Queue, Condition, and the locks of modules being imported and of buffered files. CPython re-initialises a few
+// of its own locks in the child; the rest stay taken. Up to CPython 3.12 these locks are semaphores. Since 3.13 each
+// lock is a byte (PyMutex). No signal handler releases such a lock, but a handler may end the wait by an exception. So
+// the hang is only likely if the program has handlers beside Python's own handler of Ctrl-C.
 #include <fmt/core.h>
 
 #include <set>
@@ -23,10 +23,10 @@ std::string tell_wait(const model::Touch& touch) {
   return operation.empty() ? where + ", acquiring a lock of Python" : fmt::format("{} in {}", where, operation);
 }
 
-// "thread 4240 "loader" (loader.py:33, load)"
+// Returns text such as "thread 4240 "loader" (loader.py:33, load)".
 std::string tell_holder(const model::Thread& thread, const model::Stack* at_fork) {
   const std::string place = at_fork == nullptr ? std::string() : python::place(*at_fork);
-  // The kernel's name of a thread is that of the interpreter, unless the program set another one.
+  // The kernel names a thread like the interpreter, unless the program set another name.
   const bool has_name_of_interpreter = thread.name.starts_with("python");
   const bool shows_tid_alone = thread.tid != 0 && (thread.name.empty() || has_name_of_interpreter);
   const std::string name = shows_tid_alone ? fmt::format("thread {}", thread.tid) : words::thread(thread);
@@ -69,7 +69,8 @@ void tell_chain(const Evidence& evidence, const model::Touch& touch, const locks
   add_sentence(finding,
                fmt::format("At the fork{} the lock was held by {} of {}{}.", words::at(" at ", fork.stack),
                            words::thread(orphan.holder), words::parent(evidence.process(fork.process)), doing));
-  // Without the shim, forksight knows the holder only of a lock of this kind.
+  // The shim does not see locks of the kind kPython. If the holder of such a lock is known, the lock is an RLock, which
+  // records its owner.
   const bool names_owner = orphan.lock.kind == model::LockKind::kPython && orphan.holder.tid != 0;
   add_sentence(finding,
                fmt::format("fork() copied the lock in its locked state, but only the thread that called it: in the "
@@ -100,7 +101,7 @@ void add_fixes(const model::Touch& touch, const model::Lock& lock, Finding& find
       {"For a lock of your own: os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, "
        "after_in_child=lock.release): every fork then waits for the holder.",
        true});
-  // The shim knows nothing about the byte of a PyMutex.
+  // The shim does not see operations on the byte of a PyMutex.
   const bool is_seen_by_shim = lock.kind == model::LockKind::kSemaphore;
   if (touch.action != model::TouchAction::kNone || touch.timed || !is_seen_by_shim) return;
   finding.fixes.push_back(
@@ -110,11 +111,12 @@ void add_fixes(const model::Touch& touch, const model::Lock& lock, Finding& find
 }
 
 // The lock that guards the import of a module consists of two locks and a count, and only Python knows its owner. So no
-// recorded touch shows that a lost thread held it. The Python stacks of the child and of the lost thread show it.
+// recorded touch shows that a lost thread held it. The Python stacks of the child and of the lost thread together show
+// it.
 Finding describe_import(const Evidence& evidence, const model::Fork& fork, const python::Wait& wait) {
   const model::ProcessId child = *fork.child;
   Finding finding = evidence.begin_finding("python-lock-orphaned", fork);
-  // A handler of Python may raise an exception, which ends the wait.
+  // A Python signal handler may raise an exception, and so end the wait.
   finding.harm = has_way_out(evidence.process(child)) ? Certainty::kLikely : Certainty::kProven;
   finding.cause = Certainty::kProven;
   finding.outcome = Outcome::kHang;
@@ -150,13 +152,14 @@ void python_lock_orphaned(const Evidence& evidence, std::vector<Finding>& findin
     findings.push_back(describe_import(evidence, fork, *wait));
   }
   for (const model::Touch& touch : model.touches) {
-    // Other lost threads held this lock while they waited for the same module. The finding about the module tells the
-    // cause.
+    // Here another lost thread held the lock while it waited for the same module. The finding about the module tells
+    // the cause.
     if (importing.contains(touch.process) && touch.tid == evidence.process(touch.process).pid && !touch.returned)
       continue;
     const auto orphan = locks::find_orphan(evidence, touch);
     if (!orphan || !is_of_python(orphan->lock, touch)) continue;
-    // The call was interrupted by a signal, not refused: the interpreter calls it again.
+    // A signal interrupted the call: it returned although it had no deadline and forksight did nothing to the lock. The
+    // interpreter calls it again.
     if (touch.returned && !touch.timed && touch.action == model::TouchAction::kNone) continue;
     auto end = locks::find_end(evidence, touch);
     if (!end) continue;

@@ -1,7 +1,8 @@
-// Processes wait for a semaphore in shared memory, and every process that has the semaphore is stuck. If it is a lock
-// of Python's multiprocessing, each process counts its own acquisitions: if none of the processes holds it, the process
-// that took it has ended. This happens to multiprocessing.Queue when a worker is killed. Other semaphores do not show
-// who took them or who should post them, so it is only possible that the process to blame has ended.
+// Processes wait for a semaphore in shared memory, and every process that has mapped the semaphore is stuck. If the
+// semaphore is a lock of Python's multiprocessing, each process counts its own acquisitions. If none of the processes
+// holds it, the process that took it has ended. This happens to multiprocessing.Queue when a worker is killed. Other
+// semaphores do not show who took them or who should post them. So for these it is only possible that the process to
+// blame has ended.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -24,7 +25,7 @@ bool is_semaphore(const model::Wait& wait) {
          wait.use == model::FutexUse::kUnknown && is_named;
 }
 
-// The processes that have the semaphore mapped.
+// Returns the processes that have mapped the semaphore.
 std::vector<model::ProcessId> find_mappers(const model::Model& model, const model::Process& about,
                                            const model::Wait& wait) {
   std::vector<model::ProcessId> mappers;
@@ -43,7 +44,7 @@ bool waits_for_semaphore(const model::Process& process, const std::string& path)
                              [&](const model::Wait& wait) { return is_semaphore(wait) && wait.path == path; });
 }
 
-// What the process waits for, if that is not this semaphore: "waits for the end of process 12".
+// Says what the process waits for, if that is not this semaphore: "waits for the end of process 12".
 std::string describe_other_wait(const model::Process& process, const std::string& path) {
   if (process.waits.empty() || waits_for_semaphore(process, path)) return {};
   const model::Wait& wait = process.waits.front();
@@ -57,8 +58,8 @@ std::string explain(SemaphoreUse use) {
     return "It is a lock of multiprocessing. Each process counts its own acquisitions, and none of these processes "
            "holds it. So the process that took it has ended: it was killed, or crashed, or did not release it.";
   if (use == SemaphoreUse::kCounts)
-    return "It is no lock: one process waits until another one posts. Whether a process that has ended should have "
-           "posted it, or one of these, is not recorded.";
+    return "It is no lock: one process waits until another one posts. Nothing records whether one of these processes "
+           "should have posted it, or a process that has ended.";
   return "A semaphore does not record who took it, or who should post it: one of these processes, or one that has "
          "ended.";
 }
@@ -87,17 +88,18 @@ void add_fixes(const model::Process& process, SemaphoreUse use, Finding& finding
 
 void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
-  std::map<std::string, std::size_t> known;  // by path
+  std::map<std::string, std::size_t> known;  // indexed by the path of the semaphore
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Process& process = model.processes[id];
-    if (!is_proven_dead(process)) continue;  // another finding tells the cause of a victim's hang
-    // Idle workers of a pool wait for this semaphore while one of them waits for the next task.
+    if (!is_proven_dead(process)) continue;  // another finding explains the hang of a victim
+    // The finding lost-task explains the wait of idle workers of a pool: one worker waits for the next task and holds
+    // the semaphore, and the other workers wait for the semaphore.
     const auto is_idle = [&](const Finding& finding) {
       return finding.rule == "lost-task" && std::ranges::find(finding.processes, id) != finding.processes.end();
     };
     if (std::ranges::any_of(findings, is_idle)) continue;
     for (const model::Wait& wait : process.waits) {
-      // If one of the processes holds the lock, that process is the cause, and other rules tell what it waits for.
+      // If one of the processes holds the lock, that process is the cause, and other rules report what it waits for.
       if (!is_semaphore(wait) || wait.semaphore_use == SemaphoreUse::kLockHeld) continue;
       const auto [at, is_new] = known.try_emplace(wait.path, findings.size());
       if (!is_new) {
@@ -130,7 +132,8 @@ void queue_lock_abandoned(const Evidence& evidence, std::vector<Finding>& findin
         const std::string other = describe_other_wait(model.processes[mapper], wait.path);
         if (other.empty()) continue;
         add_sentence(finding, fmt::format("Process {} {}.", model.processes[mapper].pid, other));
-        // It may be the process that should post, so it is no mere victim.
+        // This mapper waits for something else. It may be the process that should post the semaphore, so it is not just
+        // a victim.
         if (!has_ended) finding.processes.push_back(mapper);
       }
       add_sentence(finding, explain(wait.semaphore_use));

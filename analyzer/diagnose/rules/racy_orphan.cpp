@@ -1,5 +1,5 @@
-// A child took a lock that was free at its fork, but that other threads of its parent hold now and then (--predict): a
-// fork at another moment orphans the lock. How often that happens is a range; see diagnose/odds.hpp.
+// A child took a lock that was free at its fork, but that other threads of its parent hold now and then (--predict). A
+// fork at another moment leaves the lock orphaned. diagnose/odds.hpp estimates how often that happens, as a range.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace forksight::rules {
 
 namespace {
 
-// "3.1 %", "0.0042 %"
+// Returns text such as "31 %", "3.1 %" or "0.0042 %".
 std::string percent(double share) {
   const double value = share * 100;
   return value >= 10 ? fmt::format("{:.0f} %", value) : fmt::format("{:.2g} %", value);
@@ -26,7 +26,7 @@ std::string percents(const Chance& range) {
   return fmt::format("{} to {}", percent(range.low * 0.98), high);
 }
 
-// The measurement that the range comes from.
+// Describes the measurement from which the range was computed.
 std::string measured(const odds::Odds& odds) {
   if (odds.is_by_forks)
     return fmt::format("{} of {} found it taken", odds.taken, words::count(odds.forks, "fork", "forks"));
@@ -52,7 +52,8 @@ std::string reason(const odds::Odds& odds) {
                      percents(odds.range));
 }
 
-// Another finding reports that a child of the same parent did hang on this lock. That says more than a probability.
+// True if another finding reports that a child of the same parent did hang on this lock. That says more than a
+// probability.
 bool has_finding(const std::vector<Finding>& findings, const model::Process& parent, const model::Lock& lock) {
   return std::ranges::any_of(findings, [&](const Finding& finding) {
     return finding.culprit.kind == CulpritKind::kLock && finding.culprit.address == lock.address && finding.fork &&
@@ -70,8 +71,8 @@ void racy_orphan(const Evidence& evidence, std::vector<Finding>& findings) {
     const model::Process& parent = evidence.process(fork.process);
     const model::Lock& lock = model.locks[touch.lock];
     const model::Thread& holder = model.threads[touch.holder];
-    // The forking thread holds the GIL, and threads that take the lock may need the GIL for that, which is not visible
-    // here.
+    // In a Python process, the forking thread holds the GIL. Threads that take the lock may need the GIL to do so. Then
+    // the lock is never held at a fork, but the measurement does not show this.
     if (words::is_python(parent) || fork.python || has_finding(findings, parent, lock)) continue;
     const odds::Odds& odds = table.of(touch);
     if (odds.is_over) continue;

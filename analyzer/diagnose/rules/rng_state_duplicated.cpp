@@ -1,5 +1,6 @@
-// Children of one process got the same first number from libc's generator: they inherited its state from the parent and
-// did not seed it, so they draw the same numbers one by one. This is practically proven; that it does harm is not.
+// Children of one process got the same first number from libc's generator. They inherited the state of the generator
+// from the parent and did not seed it, so they all draw the same numbers in the same order. It is as good as proven
+// that the numbers are equal, but it is not proven that this does harm.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A thread waits to write while a rwlock is held by readers that will never unlock it: usually by that thread itself. A
-// rwlock does not record who its readers are. It is certain that the reader is the waiting writer itself only if the
+// A thread waits to write to a rwlock, and the readers that hold it will never unlock it. Usually the thread itself is
+// a reader. A rwlock does not record its readers. It is certain that the waiting writer is itself a reader only if the
 // memory shows no trace of any other thread, living, ended or lost.
 #include <fmt/core.h>
 
@@ -14,8 +14,8 @@
 namespace forksight::rules {
 namespace {
 
-// A thread that waits in pthread_join() for the end of `tid`, or null. It never unlocks before that end, so it is the
-// first suspect if `tid` waits for a reader.
+// Returns a thread that waits in pthread_join() for the end of thread `tid`, or null. Such a thread never unlocks
+// before that end. So it is the first suspect if `tid` waits for a reader.
 const model::Wait* find_joiner(const model::Process& process, std::int32_t tid) {
   const auto joins = [&](const model::Wait& wait) {
     return std::ranges::any_of(wait.wakers,

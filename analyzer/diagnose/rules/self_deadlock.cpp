@@ -1,5 +1,5 @@
-// A thread waits for something that it holds itself: a mutex that it locks twice and that is not recursive, or the
-// routine of pthread_once() that it is inside of.
+// A thread waits for something that it holds itself. This may be a mutex that it locks twice and that is not recursive,
+// or a routine of pthread_once() that it is running.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 bool is_once(const model::Frame& frame) { return frame.function.find("pthread_once") != std::string::npos; }
 
-// The call of pthread_once() whose routine the thread is inside of; nullopt: there is none.
+// Returns the frame of the call of pthread_once() whose routine the thread is running; nullopt: there is none.
 std::optional<std::size_t> find_routine(const model::Stack& stack) {
   const std::size_t user = words::find_user_part(stack).first;
   const auto begin = stack.frames.begin() + static_cast<std::ptrdiff_t>(std::min(user, stack.frames.size()));
@@ -32,8 +32,9 @@ bool waits_for_once(const model::Wait& wait) {
          std::any_of(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(user), is_once);
 }
 
-// Another thread is inside of such a routine, too; or a fork that ran no handlers, or that was not recorded, may have
-// left a thread behind inside of one. Then the thread may wait for that routine.
+// True if another thread may be running the routine for which this thread waits. Another thread of the process may be
+// in such a routine now. Or a fork left behind a thread that was in such a routine, and the fork ran no handlers or was
+// not recorded.
 bool may_be_of_another(const Evidence& evidence, model::ProcessId id, const model::Wait& wait) {
   const model::Model& model = evidence.model();
   const bool is_bypassed = std::ranges::any_of(
@@ -47,8 +48,8 @@ bool may_be_of_another(const Evidence& evidence, model::ProcessId id, const mode
   });
 }
 
-// pthread_once() records no owner. forksight concludes that the thread waits for itself: it is inside of such a
-// routine, and no other thread is.
+// pthread_once() records no owner. forksight infers that the thread waits for itself, because the thread is running
+// such a routine, and no other thread is.
 void find_once(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {

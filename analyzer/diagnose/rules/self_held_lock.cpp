@@ -1,7 +1,8 @@
-// The forking thread holds a lock across its own fork. Some kinds compare the caller with the owner: recursive,
-// error-checking, robust and priority-inheriting mutexes, and the writer of a rwlock. These record the tid of the
-// parent's thread, and the child's thread has another tid: its unlock is refused, and its next lock waits for itself. A
-// normal mutex compares nothing, so no touch of it is recorded here.
+// The forking thread holds a lock across its own fork. Some kinds of lock compare the caller with the owner: recursive,
+// error-checking, robust and priority-inheriting mutexes, and a rwlock that is held for writing. These record the tid
+// of the parent's thread. The child's thread has another tid, so its unlock is refused, and its next lock waits for a
+// release that only it could do. A normal mutex compares nothing, so the child can unlock it, and the shim records no
+// touch of it.
 #include <fmt/core.h>
 
 #include <map>
@@ -20,7 +21,7 @@ using model::Touch;
 using model::TouchAction;
 using model::TouchKind;
 
-// One lock of one fork in one process is one finding, however often it is touched.
+// If one lock of one fork is touched several times in one process, that is one finding.
 using LockKey = std::tuple<model::ProcessId, model::ForkId, std::size_t>;
 
 LockKey key_of(const Touch& touch) { return {touch.process, touch.fork, touch.held.value_or(0)}; }
@@ -32,7 +33,8 @@ bool is_refused_unlock(const Touch& touch) {
 std::optional<CallEnd> find_end(const Evidence& evidence, const Touch& touch, const model::Lock& lock) {
   if (is_refused_unlock(touch)) return CallEnd{Certainty::kProven, Outcome::kError};
   auto end = locks::find_end(evidence, touch);
-  // libc aborts, because the kernel does not know the owner's tid in this process. For a robust mutex libc waits.
+  // libc aborts, because the kernel does not know the owner's tid in this process. For a robust mutex, libc waits
+  // instead.
   if (end && end->outcome == Outcome::kHang && lock.priority_inherit && !lock.robust) end->outcome = Outcome::kError;
   return end;
 }
@@ -151,7 +153,7 @@ void add_fixes(const Touch& touch, const locks::Orphan& own, bool was_refused, F
 }  // namespace
 
 void self_held_lock(const Evidence& evidence, std::vector<Finding>& findings) {
-  // A refused unlock and a later hang on the same lock have one cause. One finding about the later touch tells both.
+  // A refused unlock and a later hang on the same lock have one cause. One finding about the later touch reports both.
   std::map<LockKey, const Touch*> refused;
   std::map<LockKey, const Touch*> last;
   for (const Touch& touch : evidence.model().touches) {

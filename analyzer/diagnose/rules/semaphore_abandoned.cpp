@@ -1,6 +1,6 @@
-// A thread waits for a System V semaphore of value 0, and the process that changed it last has ended: most likely that
-// process took the last unit and was killed. A semaphore that serves as a signal, and whose last taker has ended, looks
-// the same, so this is a guess.
+// A thread waits for a System V semaphore of value 0, and the process that changed it last has ended. Most likely that
+// process took the last unit and was killed. A semaphore that serves as a signal looks the same if the process that
+// took its last unit has ended. So the finding is a guess.
 #include <fmt/core.h>
 
 #include <map>
@@ -15,7 +15,8 @@ namespace forksight::rules {
 
 namespace {
 
-// A process that gives a unit leaves a value above 0.
+// True if the process that changed the semaphore last took units from it, and has ended. The value is 0, so that
+// process has not given a unit: a process that gives a unit leaves a value above 0.
 bool was_taken_by_one_that_ended(const model::Wait& wait) {
   return wait.kind == model::WaitKind::kSemaphore && wait.semaphore && wait.semaphore->value == 0 &&
          wait.semaphore->operation < 0 && wait.semaphore->last_is_gone && !wait.has_timeout;
@@ -59,7 +60,7 @@ Finding describe_abandoned(const Evidence& evidence, model::ProcessId id, const 
 
 void semaphore_abandoned(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
-  std::map<std::pair<std::int32_t, std::uint32_t>, std::size_t> known;  // by semaphore set and number
+  std::map<std::pair<std::int32_t, std::uint32_t>, std::size_t> known;  // indexed by semaphore set and number
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     if (suspects::has_finding(evidence, id, findings)) continue;
     for (const model::Wait& wait : model.processes[id].waits) {

@@ -16,7 +16,7 @@ namespace {
 using model::Flush;
 using model::FlushKind;
 
-// The first flush of each process.
+// Returns the first flush of each process.
 std::vector<const Flush*> by_process(const model::UnflushedOutput& output) {
   std::vector<const Flush*> flushes;
   for (const Flush& flush : output.flushes) {
@@ -52,7 +52,7 @@ std::string how(const Flush& flush) {
   return "when it wrote more to the stream";
 }
 
-// The part that people can read: up to the first byte that is not plain text.
+// Returns the part that people can read: up to the first byte that is not plain text.
 std::string beginning(const model::UnflushedOutput& output) {
   const auto end = std::ranges::find_if(output.text, [](char letter) { return letter < ' ' || letter > '~'; });
   const std::string text(output.text.begin(), end);

@@ -1,5 +1,6 @@
-// A child waits for the signal of a timer that its parent had armed at the fork, and for nothing else. Timers are not
-// inherited: unless another process sends the signal, the child waits for ever. It is not proven that none will.
+// At the fork, the parent had armed a timer. Now the child waits only for the signal of that timer. Timers are not
+// inherited, so the child waits for ever, unless another process sends the signal. It is not proven that no process
+// will.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -17,7 +18,8 @@ bool is_awaited(const model::ArmedTimer& timer, const model::Touch& touch) {
   return (touch.object >> static_cast<unsigned>(timer.signal - 1) & 1U) != 0;
 }
 
-// As a rule only a timer sends SIGALRM; with other signals processes notify each other.
+// True if the set contains only SIGALRM. As a rule only a timer sends SIGALRM; processes notify each other by other
+// signals.
 bool is_of_timers(std::uint64_t signals) { return signals == std::uint64_t{1} << (SIGALRM - 1); }
 
 std::string describe_timer(const model::ArmedTimer& timer) {

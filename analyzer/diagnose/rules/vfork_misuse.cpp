@@ -1,7 +1,7 @@
-// A child of vfork() that can never go on. It runs in its parent's memory, and the thread that made it sleeps in
-// vfork() until the child execs or ends: so the child never gets anything that only that thread could give. The proof
-// comes from outside, as for every wait: the kernel wakes the parent as soon as the child execs, so if the parent
-// sleeps there, the child has not exec'd.
+// A child of vfork() can never go on. It runs in its parent's memory, and the thread that made it sleeps in vfork()
+// until the child execs or ends. So the child never gets anything that only that thread could give. The proof comes
+// from outside, as for every wait: the kernel wakes the parent as soon as the child execs. So if the parent sleeps in
+// vfork(), the child has not called exec.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace forksight::rules {
 
 namespace {
 
-// The thread that is in vfork(), and the child that it waits for.
+// A thread that is in vfork(), and the child for which it waits.
 struct Suspended {
   model::ProcessId process = 0;
   const model::Wait* wait = nullptr;
@@ -36,8 +36,8 @@ std::vector<Suspended> find_suspended(const model::Model& model) {
   return found;
 }
 
-// The ring that contains the wait in vfork(); empty if there is none. It begins with the next link, which is the
-// child's own wait.
+// Returns the ring that contains the wait in vfork(); empty if there is none. The ring begins with the link after that
+// wait, which is the child's own wait.
 cycles::Cycle find_ring(const std::vector<cycles::Cycle>& all, const Suspended& suspended) {
   for (const cycles::Cycle& cycle : all) {
     cycles::Cycle ring = cycle;
@@ -125,7 +125,7 @@ Finding describe(const Evidence& evidence, const Suspended& suspended, const cyc
     finding.outcome = is_beyond ? Outcome::kHang : Outcome::kMayHang;
   } else {
     finding = cycles::begin_finding("vfork-misuse", evidence, ring);
-    // No signal handler ends vfork(), nor the wait for a lock.
+    // No signal handler ends vfork(), or the wait for a lock.
     const auto via_lock = [](const cycles::Link& link) {
       return link.waker->via == "mutex" || link.waker->via == "rwlock" || link.waker->via == "vfork";
     };

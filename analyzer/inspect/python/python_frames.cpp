@@ -17,10 +17,11 @@ namespace {
 
 constexpr std::size_t kMostInterpreters = 64;
 constexpr std::size_t kMostThreads = 4096;
-constexpr std::size_t kMostFrames = 128;  // shown for one thread
-constexpr std::size_t kMostSteps = 1024;  // looked at
+constexpr std::size_t kMostFrames = 128;  // the most that are shown for one thread
+constexpr std::size_t kMostSteps = 1024;  // the most that are looked at for one thread
 constexpr int kMostAttempts = 4;
-// For all threads together. Frames may form rings, and a table of lines is searched anew for each frame.
+// Limits for all threads together. They are needed because frames may form rings, and because a table of lines is
+// searched anew for each frame.
 constexpr std::size_t kMostStepsOfAll = 400'000;
 constexpr std::size_t kMostLineBytesOfAll = std::size_t{512} << 20U;
 
@@ -30,8 +31,9 @@ class Reader {
       : image_(image), memory_(*image.memory), python_(python), layout_(python.layout), objects_(memory_, layout_) {}
 
   std::vector<PythonThread> read();
-  // True if the interpreter has thread states whose contents are impossible.
   void add_limits_of_rings(std::int32_t pid, std::vector<std::string>& limits) const;
+  // True if the memory is not as expected: it has no list of interpreters, or the contents of a thread state are
+  // impossible.
   bool is_strange() const { return is_strange_; }
   bool has_given_up() const { return steps_left_ == 0 || line_bytes_left_ == 0; }
 
@@ -55,7 +57,7 @@ class Reader {
   std::vector<PythonThread> threads_;
   bool is_strange_ = false;
   std::size_t rings_ = 0;        // threads whose frames form a ring
-  bool is_list_a_ring_ = false;  // the list of interpreters, or one of threads
+  bool is_list_a_ring_ = false;  // the list of interpreters, or a list of threads, is a ring
   std::size_t steps_left_ = kMostStepsOfAll;
   std::size_t line_bytes_left_ = kMostLineBytesOfAll;
 };
@@ -76,7 +78,7 @@ std::vector<PythonThread> Reader::read() {
   return std::move(threads_);
 }
 
-// The thread state that holds the GIL; 0: none.
+// Returns the thread state that holds the GIL; 0: none.
 std::uint64_t Reader::gil_holder(std::uint64_t interpreter) const {
   const std::uint64_t gil =
       layout_.runtime_gil != 0 ? python_.runtime + layout_.runtime_gil : word(interpreter + layout_.interpreter_gil);
@@ -130,9 +132,9 @@ void Reader::add_thread(std::uint64_t state, std::uint64_t gil_holder) {
   threads_.push_back(std::move(thread));
 }
 
-// Finds the thread by its pointer. If the pointer of the thread is not known, finds it by a thread number in the memory
-// of the process. These numbers belong to the process's own pid namespace. In a forked child, Python's number of the
-// forking thread is out of date until Python's own atfork handler has run.
+// Finds the thread by its pointer. If no thread is known to have this pointer, finds the thread by an id in the memory
+// of the process. Such ids belong to the process's own pid namespace. In a forked child, Python's id of the forking
+// thread is out of date until Python's own atfork handler has run.
 std::int32_t Reader::find_tid(std::uint64_t state, std::uint64_t pointer) const {
   const auto by_pointer = std::ranges::find(image_.threads, pointer, &image::Thread::fs_base);
   if (by_pointer != image_.threads.end()) return by_pointer->tid;
@@ -212,7 +214,8 @@ std::optional<model::Frame> Reader::read_frame(std::uint64_t frame, std::uint64_
   return shown;
 }
 
-// For a code object with several copies of its instructions: the copy that the frame runs.
+// Returns the address of the instructions that the frame runs. A code object may have several copies of its
+// instructions.
 std::uint64_t Reader::find_instructions(std::uint64_t frame, std::uint64_t code, const PythonCode& of) const {
   const std::uint64_t copies = layout_.code_copies == 0 ? 0 : word(code + layout_.code_copies);
   if (copies == 0) return of.instructions;
@@ -225,7 +228,7 @@ std::uint64_t Reader::find_instructions(std::uint64_t frame, std::uint64_t code,
 int Reader::find_line(std::uint64_t frame, std::uint64_t of, const PythonCode& code) {
   constexpr std::int64_t kUnit = 2;  // bytes of an instruction
   if (layout_.frame_line != 0) {
-    // Set while the thread is traced by Python's own tracing.
+    // The frame has its line here only while Python's own tracing traces the thread.
     const auto line = memory_.value<std::int32_t>(frame + layout_.frame_line).value_or(0);
     if (line > 0) return line;
   }

@@ -15,19 +15,21 @@
 namespace forksight::inspect {
 
 struct PythonThread {
-  // 0: it is not a thread of the image. This includes threads that a fork left behind, until Python's own handler in
-  // the child forgets them (after a fork by C code, it never does). The stacks of these show what they did at the fork.
+  // 0: the thread is not in the image. This is so for threads that a fork left behind, until Python's own handler in
+  // the child removes them from its list. After a fork by C code this handler does not run. The stack of such a thread
+  // shows what the thread did at the fork.
   std::int32_t tid = 0;
   std::uint64_t pointer = 0;  // pthread_self()
-  // as collect::parse_python_stacks makes them; at most 128 frames. Empty: it runs no Python code
+  // The stack has the form that collect::parse_python_stacks makes, and at most 128 frames. Empty: the thread runs no
+  // Python code.
   model::Stack stack;
   bool holds_gil = false;
   std::vector<std::string> locals;  // of the innermost frame, arguments first
 };
 
-// One entry for each thread that has a state in an interpreter, in the order of their creation. If the process is not
-// stopped, the entries of running threads may show different moments. `limits` gets the reason if there are none
-// although the process is a Python.
+// Returns one entry for each thread that has a state in an interpreter, in the order of their creation. If the process
+// is not stopped, the entries of running threads may show different moments. If a process that runs Python has no
+// entries, `limits` gets the reason.
 std::vector<PythonThread> read_python_threads(const image::Image& image, symbols::Symbolizer& symbols,
                                               std::vector<std::string>& limits);
 

@@ -34,7 +34,7 @@ std::vector<std::string> hosts(const image::Image& image) {
 
 struct Version {
   int minor = 0;
-  bool is_release = true;  // otherwise a candidate with the same layout
+  bool is_release = true;  // or a release candidate, which has the same layout
 };
 
 // Py_Version exists since 3.11 and has the value of PY_VERSION_HEX: 0x030B07F0.

@@ -17,7 +17,7 @@ struct PythonInterpreter {
   PythonLayout layout;
 };
 
-// Judged only by the names of mapped files, which costs nothing. CPython 3 of any version.
+// True for CPython 3 of any version. This looks only at the names of mapped files, so it costs nothing.
 bool is_python(const image::Image& image);
 
 // nullopt: there is no interpreter, or it cannot be read. In the second case `limits` gets a sentence with the reason.

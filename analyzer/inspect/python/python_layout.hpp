@@ -1,4 +1,5 @@
-// Where CPython keeps what its own tracebacks are made from: offsets in its structures on x86-64 Linux, by version.
+// Offsets in CPython's structures on x86-64 Linux, for each version. CPython makes its own tracebacks from the same
+// data.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +19,19 @@ enum class PythonLines {
   kLocations,  // 3.11 and later: co_linetable with columns
 };
 
-// Offset 0 in fields with the comment "or 0": this version has no such member.
+// Most members are offsets in the struct that the comment above them names. The comment behind a member says what is at
+// the offset. With "or 0" in it: the offset is 0 if this version has no such member.
 struct PythonLayout {
   int minor = 0;
   PythonLines lines = PythonLines::kLocations;
 
   // _PyRuntimeState
-  std::uint64_t interpreters = 0;  // the first
+  std::uint64_t interpreters = 0;  // pointer to the first interpreter
   std::uint64_t runtime_gil = 0;   // struct _gil_runtime_state in it, or 0
 
   // PyInterpreterState
   std::uint64_t interpreter_next = 0;
-  std::uint64_t threads = 0;          // the first
+  std::uint64_t threads = 0;          // pointer to the first thread state
   std::uint64_t interpreter_gil = 0;  // pointer to a struct _gil_runtime_state, or 0
 
   // struct _gil_runtime_state

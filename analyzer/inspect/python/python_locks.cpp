@@ -8,12 +8,13 @@ namespace forksight::inspect {
 namespace {
 
 // struct wait_entry of Python/parking_lot.c. No header declares it and no table describes it. It was the same in
-// 3.13.5, 3.14.10 and 3.15.2. An entry is part of a list, whose links are checked. So another layout is not mistaken
-// for an entry.
+// 3.13.5, 3.14.10 and 3.15.2. An entry is part of a list. find_python_park() checks the links of the list, so that
+// memory with another layout is not mistaken for an entry.
 constexpr std::uint64_t kAwaitedBefore = 8;  // the awaited address lies before the semaphore
 struct Waiting {
   std::array<std::byte, 32> semaphore;  // sem_t
-  std::uint64_t next;                   // struct llist_node: of the same address, or of the head of the list
+  // struct llist_node: points to that of another entry for the same address, or to the head of the list
+  std::uint64_t next;
   std::uint64_t previous;
   std::uint8_t is_unparking;
 };
@@ -24,8 +25,8 @@ constexpr std::uint64_t kPrevious = 8;
 constexpr std::uint8_t kLocked = 1;
 constexpr std::uint8_t kParked = 2;
 
-// PyMutex is the first member of a lock object. In an RLock, since 3.14, it belongs to a _PyRecursiveMutex, whose next
-// members are the thread that holds it, and how often.
+// PyMutex is the first member of a lock object. Since 3.14, the PyMutex of an RLock belongs to a _PyRecursiveMutex. The
+// next members of that are the thread that holds the lock, and how often it holds it.
 constexpr std::uint64_t kTypeBefore = 8;
 constexpr std::uint64_t kOwner = 8;
 constexpr std::uint64_t kCount = 16;

@@ -1,6 +1,6 @@
 // Locks of CPython 3.13 and later: PyMutex, and what is built on it. A PyMutex is one byte. A thread that has to wait
-// sleeps in a semaphore on its own stack, beside which the interpreter's "parking lot" keeps the address of the byte.
-// See Python/lock.c and Python/parking_lot.c.
+// sleeps in a semaphore on its own stack. Beside the semaphore, the interpreter's "parking lot" keeps the address of
+// the byte. See Python/lock.c and Python/parking_lot.c.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,12 @@
 
 namespace forksight::inspect {
 
-// What a thread is parked on.
+// What a parked thread waits for.
 struct PythonPark {
-  std::uint64_t address = 0;  // of the byte, or of another object that it waits for
-  bool is_lock = false;       // the byte is locked and records a waiter; otherwise it is an event, or not known
+  // The address of the byte, or of another object for which the thread waits.
+  std::uint64_t address = 0;
+  // The byte is locked and records a waiter. False: the object is an event, or is not known.
+  bool is_lock = false;
   // pthread_self() of the thread that holds the lock; 0: this kind of lock does not record it
   std::uint64_t owner = 0;
 };

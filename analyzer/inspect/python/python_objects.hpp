@@ -25,16 +25,17 @@ class PythonObjects {
  public:
   PythonObjects(const image::Memory& memory, const PythonLayout& layout) : memory_(memory), layout_(layout) {}
 
-  // Null: there is no code object. Cached; the pointer is valid for the life of this object.
+  // Returns null if there is no code object at the address. The result is cached, and is valid as long as this
+  // PythonObjects exists.
   const PythonCode* code(std::uint64_t address);
   // The names of the local variables. The arguments come first, as in the code object.
   std::vector<std::string> local_names(std::uint64_t code);
 
-  // At most `most` characters; the rest is left out. A character that is not valid in UTF-8 becomes U+FFFD.
+  // Returns at most `most` characters, and leaves out the rest. A character that is not valid in UTF-8 becomes U+FFFD.
   std::string string(std::uint64_t address, std::size_t most);
   std::vector<std::byte> bytes(std::uint64_t address, std::size_t most);
 
-  // Takes `size` from the total that may be read; false: too little was left.
+  // Takes `size` from the amount that may still be read. Returns false if less was left.
   bool take_from_budget(std::size_t size);
 
  private:

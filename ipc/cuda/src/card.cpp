@@ -24,7 +24,8 @@ bool can_be(const facts& of) {
   if (of.magic != kCardMagic || of.crc != crc_of(of)) return false;
   if (of.kind != memory::vmm_fd && of.kind != memory::legacy) return false;
   if (of.buffers == 0 || of.buffers > kMaxBuffers || of.bytes == 0 || of.bytes > of.stride) return false;
-  // Written so that no sum can overflow.
+  // All buffers must be within the allocation. A difference is compared with a quotient, because a sum or a product
+  // could overflow.
   return of.offset <= of.total && of.stride <= (of.total - of.offset) / of.buffers;
 }
 

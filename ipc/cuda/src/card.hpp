@@ -43,7 +43,8 @@ struct facts {
 };
 static_assert(sizeof(facts) == 168 && offsetof(facts, crc) == 164);
 
-// Which process read which message of a buffer, and whether it has released the message. It is one word.
+// Says which process read which message of a buffer, and whether that process has released the message. It fits into
+// one word.
 struct reader {
   enum class phase : std::uint32_t { none, reading, released };
   std::uint32_t number = 0;  // the number of the process in this pool; kNoNumber: nothing shows whether it lives
@@ -61,21 +62,22 @@ struct reader {
 };
 constexpr std::uint32_t kNoNumber = 0x3fffffff;
 
-// The messages of a buffer are numbered from 1, modulo 2^32. `ready` and `done` are the number of the last message
-// whose work the device has finished. The device writes them, and streams wait for them.
+// The messages of a buffer are numbered from 1, modulo 2^32. `ready` is the last message for which the device has
+// finished the writer's work. `done` is the last message for which the device has finished the reader's work. The
+// device writes both words, and streams wait for them.
 struct alignas(64) card_buffer {
   std::atomic<std::uint64_t> last_reader;
-  std::atomic<std::uint64_t> awaited;  // the reader for whose work the writer's stream waits, or waited
-  // The low half: the last message whose work of the writer is finished. If the writer has died, the low half is `sent`
-  // + kAbandoned, so that no stream waits, and the high half keeps the last value of the low half.
+  std::atomic<std::uint64_t> awaited;  // the reader whose work the writer's stream waits for, or waited for last
+  // The low half is the last message for which the writer's work is finished. If the writer has died, the low half is
+  // `sent` + kAbandoned, so that no stream waits. The high half then has the previous value of the low half.
   std::atomic<std::uint64_t> ready;
-  std::atomic<std::uint32_t> done;  // the last message whose work of the reader is finished
+  std::atomic<std::uint32_t> done;  // the last message for which the reader's work is finished
   std::atomic<std::uint32_t> sent;  // the number of the newest message
 };
 static_assert(sizeof(card_buffer) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
 constexpr std::uint32_t kAbandoned = 0x40000000;
 
-// The condition of CU_STREAM_WAIT_VALUE_GEQ.
+// True if a stream that waits for `message` with CU_STREAM_WAIT_VALUE_GEQ goes on when the word has this value.
 inline bool is_reached(std::uint32_t word, std::uint32_t message) {
   return static_cast<std::int32_t>(word - message) >= 0;
 }

@@ -19,8 +19,8 @@
 namespace forksight::ipc_cuda::detail {
 namespace {
 
-// All device memory of this process. The lock is held while memory is opened and closed, so a handle is never opened
-// twice at a time. A forked child never takes the lock, because the library refuses its calls before that.
+// All device memory of this process. The lock is held while memory is opened or closed, so two threads never open the
+// same handle at the same time. A forked child never takes the lock, because the library refuses its calls before that.
 std::mutex g_lock;
 std::vector<device_memory*> g_open;
 
@@ -216,8 +216,8 @@ void device_memory::release_streams() const {
     const reader awaited = reader::of(one.awaited.load(std::memory_order_acquire));
     std::uint32_t done = one.done.load(std::memory_order_acquire);
     if (awaited.at == reader::phase::released && !is_reached(done, awaited.message) && has_died(awaited.number)) {
-      // The device writes nothing more for a dead process. No process can have a later message of this buffer before
-      // the waiting stream goes on. So meanwhile only other processes that also release this stream can write the word.
+      // The device writes nothing more for a dead process. The buffer cannot have a later message before the waiting
+      // stream goes on. So only processes that release this stream, as this one does, can write the word now.
       one.done.compare_exchange_strong(done, awaited.message, std::memory_order_acq_rel);
     }
     if (!is_abandoned) continue;
@@ -330,7 +330,7 @@ result<device_memory::use> device_memory::import(const driver& api, const card& 
   const std::lock_guard held(g_lock);
   for (device_memory* const known : g_open) {
     if (std::memcmp(known->id_, about.id, sizeof about.id) != 0 || known->is_closed()) continue;
-    // Every reader knows the id, and could make a card with other facts.
+    // Every reader knows the id of its pool, so it could make a card with the same id and other facts.
     if (!is_same_file(known->card_fd_.get(), from.fd())) {
       return failure(errc::untrusted, "CUDA: the pool's card has the id of another pool that is open here");
     }

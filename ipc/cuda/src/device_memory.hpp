@@ -1,6 +1,6 @@
-// The memory of a pool in this process, and the words of its card at the addresses that the device uses. This process
-// made them, or opened those of another process. All handles of the pool in this process share one object, because the
-// driver opens a legacy handle only once in a context.
+// The memory of a pool, and the words of its card, at the addresses that this process and its device use. This process
+// has made them, or has opened those of another process. All handles of the pool in this process share one object,
+// because the driver opens a legacy handle only once in a context.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,8 @@ namespace forksight::ipc_cuda::detail {
 
 class device_memory {
  public:
-  // One handle's share of the memory. The last share that ends closes the memory. In a forked child its end does
-  // nothing, because the memory belongs to the parent.
+  // The share of one handle in the memory. When the last share ends, the memory is closed. In a forked child, the end
+  // of a share does nothing, because the memory belongs to the parent.
   class use {
    public:
     use() = default;
@@ -59,22 +59,23 @@ class device_memory {
   bool is_producer_dead() const { return !is_made_here_ && has_lock_ && has_died(0); }
   // True if the process with this number in the pool is known to have died. Then its work on the device has ended, too:
   // the Linux kernel tells the driver about the end of the address space before it releases the process's lock. With
-  // driver 580.159, a CUDA kernel of a killed process wrote for 11 ms, and the lock was released after 23 ms.
+  // driver 580.159, the CUDA kernel of a killed process went on writing for up to 11 ms after the kill, and the lock
+  // was released after 23 ms or more.
   bool has_died(std::uint32_t number) const;
   // The number of this process in the pool; kNoNumber: other processes cannot find out whether this one lives.
   std::uint32_t number() const { return number_; }
-  // Records that the work that is on `on` now uses the buffer. close() waits for that work.
+  // Records that the work that the stream `on` contains now uses the buffer. close() waits for that work.
   int note_use(std::uint32_t buffer, cu_stream on) const { return api_.event_record(last_use_[buffer], on); }
-  // Makes `on` wait for the work that note_use() recorded last.
+  // Makes the stream `on` wait for the work that note_use() recorded last.
   int wait_for_use(std::uint32_t buffer, cu_stream on) const {
     return api_.stream_wait_event(on, last_use_[buffer], 0);
   }
-  // Releases the streams of all processes that wait for work of a process that has died.
+  // Releases all streams, of any process, that wait for the work of a process that has died.
   void release_streams() const;
   bool is_closed() const { return is_closed_.load(std::memory_order_acquire); }
-  // For legacy memory of a creator that has died: afterwards, the pool gives the program no address of it. The memory
-  // stays open until the last handle and the last message of this process end, because work on the device may still use
-  // it.
+  // Marks legacy memory whose creator has died. From then on, the pool gives the program no address in this memory. The
+  // memory stays open until the last handle and the last message of this process end, because work on the device may
+  // still use it.
   void mark_closed() { is_closed_.store(true, std::memory_order_release); }  // pairs with is_closed()
   // The descriptor of memory::vmm_fd, for other processes; -1: they need none.
   int fd() const { return fd_.get(); }

@@ -34,11 +34,12 @@ class current_context {
  private:
   const driver& api_;
   bool is_pushed_, is_relaxed_ = false;
-  int mode_ = kCaptureRelaxed;  // after the exchange: the mode that the thread had before
+  int mode_ = kCaptureRelaxed;  // after the constructor: the mode that the thread had before
 };
 
 __attribute__((format(printf, 2, 3))) error failure(errc code, const char* format, ...);
-// "<what was tried>: cuMemCreate answers 2, CUDA_ERROR_OUT_OF_MEMORY"
+// Returns the error of a failed call. `format` says what was tried. The name of the function and its answer follow, as
+// in "<what was tried>: cuMemCreate answers 2, CUDA_ERROR_OUT_OF_MEMORY".
 __attribute__((format(printf, 4, 5))) error failed_call(const driver& api, int answer, const char* function,
                                                         const char* format, ...);
 // Turns an error of the queue into an error of this library.

@@ -146,7 +146,8 @@ pool::~pool() {
   memory_.reset();
 }
 
-// Makes `on` mark the message as ready after the work that is on `on` now. Returns the number of the message.
+// Makes the stream `on` mark the message as ready when the work that the stream contains now is finished. Returns the
+// number of the message.
 result<std::uint32_t> pool::record_ready(std::uint32_t buffer, stream on) {
   if (auto follows = follow_use(buffer, on); !follows) return follows.error();
   card_buffer& entry = card_.buffer(buffer);
@@ -169,14 +170,14 @@ bool pool::is_finished(std::uint32_t buffer, std::uint32_t message) const {
   return is_reached(is_abandoned ? static_cast<std::uint32_t>(ready >> 32) : now, message);
 }
 
-// Makes `on` wait for all earlier work on the buffer. The card notes only the newest wait of each buffer (`awaited`).
-// If a reader dies, release_streams() can release only that wait. So before the card notes a new wait, the work of the
-// old one must be over. This call blocks only if the device has not finished that work.
+// Makes the stream `on` wait for all earlier work on the buffer. The card records only the newest such wait of each
+// buffer (`awaited`). If a reader dies, release_streams() can end only the recorded wait. So before a new wait is
+// recorded, the work for which the old one waits must be finished. This call blocks only if that work is not finished.
 result<void> pool::settle(std::uint32_t buffer, stream on, deadline until) {
   const driver& api = memory_->api();
   card_buffer& entry = card_.buffer(buffer);
-  // This process may still have work on the buffer: a loan that was never sent, or a message that was dropped before
-  // anybody received it.
+  // This process may still have work on the buffer: that of a loan that was never sent, or of a message that was
+  // dropped before anybody received it.
   if (auto follows = follow_use(buffer, on); !follows) return follows;
   const reader last = reader::of(entry.last_reader.load(std::memory_order_acquire));
   if (last.at != reader::phase::released || is_reached(entry.done.load(std::memory_order_acquire), last.message) ||
@@ -295,7 +296,7 @@ result<void> pool::send(gpu_loan& from, std::size_t bytes, stream on, deadline u
   const letter out{bytes, *number, 0};
   std::memcpy(loan.data(), &out, sizeof out);
   auto sent = queue_.send(std::move(loan), sizeof out, until);
-  // An empty loan means that it was sent, or that other processes took this one for dead and took the loan. In both
+  // The loan is empty if it was sent, or if other processes took this process for dead and recovered the loan. In both
   // cases, the caller no longer has the loan.
   if (!loan) from.state_.reset();
   if (!sent) return from_queue(sent.error());
@@ -346,7 +347,7 @@ result<gpu_message> pool::receive(stream on, deadline until) {
     return why;
   }
   card_buffer& entry = card_.buffer(got->index());
-  // This is stored before any work of this reader starts, so the writer knows of all such work.
+  // `last_reader` is stored before any work of this reader starts, so the writer knows of all such work.
   const std::uint64_t before = entry.last_reader.load(std::memory_order_relaxed);
   // An earlier reader may have died between record_done() and the release of this message. Then `done` may have the
   // number of this message already. It is set back, so that the writer waits for this reader. The earlier reader's work
@@ -369,8 +370,8 @@ result<gpu_message> pool::receive(stream on, deadline until) {
       put_back_.push_back(std::move(*got));
       return failed(answer, "cuStreamWaitValue32");
     }
-    // Because of this, close() also waits until `on` has passed this wait, even if the message is released on another
-    // stream.
+    // Because of this record, close() also waits until the stream `on` has passed this wait, even if the message is
+    // released on another stream.
     (void)note_use(got->index(), on);
   }
   gpu_message made;

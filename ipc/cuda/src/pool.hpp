@@ -1,13 +1,14 @@
 // One handle of a pool: its place in the queue, its memory, and the rules that say which stream waits for which work.
 //
-// When may a buffer be written again? The card says which process read the buffer's last message. Phase `released`: the
-// word `done` shows when that reader's work is finished, and the writer's stream waits for that. If the reader has
-// died, its work has ended, too (device_memory::has_died), and the stream does not wait. Phase `reading`, although the
-// buffer is free: the reader died while it held the buffer. The queue frees the buffer of a dead reader only after the
-// kernel has released the reader's lock (ipc/src/life.hpp), so that work has ended, too.
+// When may a buffer be written again? The card says which process read the buffer's last message, and the phase of that
+// reader. In the phase `released`, the word `done` shows when the reader's work is finished, and the writer's stream
+// waits for that. If the reader has died, its work has ended, too (device_memory::has_died), and the stream does not
+// wait. If the buffer is free and the phase is `reading`, the reader died while it held the buffer. The queue frees the
+// buffer of a dead reader only after the kernel has released the reader's lock (ipc/src/life.hpp), so the reader's work
+// has ended, too.
 //
-// A reader may die after a stream has begun to wait for its work. Then any process of the pool releases the stream, by
-// device_memory::release_streams(). Calls that wait do so whenever they look for dead members of the queue.
+// A reader may die after a stream has begun to wait for its work. Then any process of the pool can release the stream
+// by device_memory::release_streams(). Calls that wait do this whenever they look for dead members of the queue.
 //
 // Is a message of a dead writer complete? The word `ready` shows up to which message the device had finished the
 // writer's work.
@@ -50,7 +51,8 @@ class pool : public std::enable_shared_from_this<pool> {
   result<gpu_loan> acquire(stream on, deadline until);
   result<void> send(gpu_loan& from, std::size_t bytes, stream on, deadline until);
   result<gpu_message> receive(stream on, deadline until);
-  // Only for the creator. Errors: in_use, used_after_fork. Without an error, the pool is empty afterwards.
+  // Only for the creator. Errors: in_use, used_after_fork. Without an error, the memory is closed and the queue is
+  // left.
   result<void> close();
   bool is_creator() const { return is_creator_; }
   std::size_t recover();
@@ -65,7 +67,7 @@ class pool : public std::enable_shared_from_this<pool> {
   void give_back(ipc::loan unsent, stream on);
   // After the errors driver, capturing and bad_option, `read` still has the message.
   result<void> release(ipc::message& read, stream on);
-  // For a message that nobody will release: release() now or later.
+  // Releases a message that the caller will not release itself. If that fails, a later call of the pool tries again.
   void release_somehow(ipc::message read, stream on);
 
  private:

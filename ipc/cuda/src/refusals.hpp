@@ -1,5 +1,5 @@
-// Refuses uses that are known not to work, before the driver is called. The driver itself would return error 3, 201 or
-// 801, or crash, and would give no reason.
+// Refuses uses that are known not to work, before the driver is called for them. The driver would return error 3, 201
+// or 801, or crash, and would give no reason.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,8 @@ struct surroundings {
 std::optional<error> refuse_platform(const surroundings& where);
 // Refuses a legacy pool of another pid namespace.
 std::optional<error> refuse_import(const surroundings& where, const facts& of);
-// Refuses if CUDA is not initialised in this process, or if the parent process initialised it.
+// Refuses a process in which CUDA is not initialised. Names the reason if CUDA was initialised in a process that forked
+// this one.
 std::optional<error> refuse_uninitialised(const driver& api);
 // Refuses a client of MPS, and a device that lacks a feature that `kind` needs. The driver says whether MPS serves the
 // device. If the driver is too old to say so, the process counts as a client of MPS if `where` has a folder of the

@@ -1,7 +1,8 @@
 /* The queue for C, ctypes and cffi: libforksight-ipc.so. forksight/ipc/queue.hpp describes the queue.
  *
- * Functions return 0, or a code of forksight_queue_code. With a code other than 0, they also fill in `error`, if it is not
- * NULL. Timeouts are in milliseconds. Negative: the call waits without limit. 0: it does not wait. */
+ * A function with the argument `error` returns 0, or a code of forksight_queue_code. If the code is not 0, the function
+ * fills in `error`, unless that is NULL. Timeouts are in milliseconds. Negative: the call waits without limit. 0: it does
+ * not wait. */
 #pragma once
 
 #include <stddef.h>
@@ -59,7 +60,7 @@ struct forksight_queue_options {
 /* How many producers and consumers the queue expects. All zero: it is not known. */
 struct forksight_queue_expected {
   uint32_t producers, consumers; /* how many handles will be producers or consumers in total; 0: not known */
-  uint32_t grace_ms;             /* how long to wait for another one after the last one has ended */
+  uint32_t grace_ms;             /* how long to wait for another producer or consumer after the last one has ended */
 };
 
 typedef struct forksight_queue forksight_queue;
@@ -77,33 +78,34 @@ enum forksight_queue_role {
 int forksight_queue_create(const struct forksight_queue_options* options, forksight_queue** queue,
                            struct forksight_queue_error* error);
 /* Attaches to the queue of that name, or creates it if there is none. Of the processes that call this at the same time,
- * exactly one creates the queue. `name`: 1 to 64 letters, digits, '.', '_' and '-', not '.' first, and not 32 hex
- * digits. The file is /dev/shm/forksight-NAME. `options`: NULL is all zero; `named` is ignored. If the queue exists, it must
- * have the same options, apart from spin_us. Otherwise the error is BAD_OPTION, and its text names the option that differs.
- * If a file with that name exists that is not a queue, the error is UNTRUSTED. */
+ * exactly one creates the queue. `name`: 1 to 64 letters, digits, '.', '_' and '-'. It does not begin with '.', and is not
+ * 32 hex digits. The file is /dev/shm/forksight-NAME. `options`: NULL is all zero; `named` is ignored. If the queue exists,
+ * it must have the same options, apart from spin_us. Otherwise the error is BAD_OPTION, and its text names the option that
+ * differs. If a file with that name exists that is not a queue, the error is UNTRUSTED. */
 int forksight_queue_open_or_create(const char* name, const struct forksight_queue_options* options, int role,
                                    forksight_queue** queue, struct forksight_queue_error* error);
-/* The same as the two functions above, for processes that a supervisor starts later, or again. No call returns CLOSED,
- * PRODUCER_DIED or NO_CONSUMER before the expected number of producers or consumers has ended, and the grace time is over.
- * `expected`: NULL is all zero. */
+/* The same as the two functions above, for producers and consumers that a supervisor starts later, or starts again. Calls
+ * return CLOSED, PRODUCER_DIED and NO_CONSUMER only after the expected number of producers or consumers has ended, and the
+ * grace time is over. forksight/ipc/options.hpp names the exceptions. `expected`: NULL is all zero. */
 int forksight_queue_create_expecting(const struct forksight_queue_options* options,
                                      const struct forksight_queue_expected* expected, forksight_queue** queue,
                                      struct forksight_queue_error* error);
 int forksight_queue_open_or_create_expecting(const char* name, const struct forksight_queue_options* options,
                                              const struct forksight_queue_expected* expected, int role,
                                              forksight_queue** queue, struct forksight_queue_error* error);
-/* The caller keeps the descriptor. */
+/* Attaches to the queue behind the descriptor. The caller keeps the descriptor. */
 int forksight_queue_attach(int fd, int role, forksight_queue** queue, struct forksight_queue_error* error);
 int forksight_queue_attach_named(const char* name, int role, forksight_queue** queue,
                                  struct forksight_queue_error* error);
-/* In a forked child: makes a handle of its own. Close the parent's handle there too, when it is not needed. */
+/* In a forked child: makes a handle for the child. Close the inherited handle in the child, too, when the child does not
+ * need it. */
 int forksight_queue_reattach_after_fork(const forksight_queue* parents, forksight_queue** queue,
                                         struct forksight_queue_error* error);
 /* NULL is allowed. Loans and messages that the program still has keep the memory that they need. */
 void forksight_queue_close(forksight_queue* queue);
 
 int forksight_queue_fd(const forksight_queue* queue);
-/* Returns the bytes of the name; 0: there is no name. Writes the name with its NUL if `size` suffices. */
+/* Returns the length of the name without its NUL; 0: there is no name. Writes the name and its NUL if `size` suffices. */
 size_t forksight_queue_name(const forksight_queue* queue, char* name, size_t size);
 uint64_t forksight_queue_buffer_bytes(const forksight_queue* queue);
 /* Makes the handle a producer or a consumer now. Without this call, its first acquire() or receive() does that. */
@@ -139,8 +141,8 @@ int forksight_queue_message_fd(forksight_queue* queue, int* fd, struct forksight
 int forksight_queue_room_fd(forksight_queue* queue, int* fd, struct forksight_queue_error* error);
 
 /* Parked messages: those that killed max_redeliver + 1 consumers, and those that a consumer parked. In these four
- * functions NULL for `queue` or `message` is BAD_OPTION. All of them may return USED_AFTER_FORK, EVICTED and CORRUPT,
- * the first two CANCELLED as well.
+ * functions NULL for `queue` or `message` is BAD_OPTION. All of them may return USED_AFTER_FORK, EVICTED and CORRUPT. The
+ * first two may also return CANCELLED.
  *
  * Takes the oldest parked message, without waiting. This does not count as a delivery. TIMEOUT: no message is parked. If
  * this process dies before it has released, parked or requeued the message, the message is parked again. */
@@ -156,8 +158,8 @@ int forksight_message_park(forksight_message* message, struct forksight_queue_er
  * `message` is freed. Otherwise the caller keeps it. */
 int forksight_message_requeue(forksight_message* message, struct forksight_queue_error* error);
 
-/* What became of the messages of a queue with `thread` that send_copy() of this handle has accepted. They have the
- * numbers 0, 1, 2, ... See forksight/ipc/delivery.hpp. */
+/* For a queue with `thread`: what became of the messages that send_copy() of this handle has accepted. The messages have
+ * the numbers 0, 1, 2, ... See forksight/ipc/delivery.hpp. */
 struct forksight_queue_delivery {
   uint64_t accepted;
   uint64_t sent; /* taken into the queue */
@@ -176,7 +178,8 @@ int forksight_queue_close_producer(forksight_queue* queue, int64_t timeout_ms, s
  * also returns CANCELLED. Async-signal-safe, as long as no other thread closes the handle. */
 void forksight_queue_cancel(const forksight_queue* queue);
 void forksight_queue_shutdown(forksight_queue* queue, int drain);
-/* Gives what dead participants held to the others. Returns how many participants were found dead. */
+/* Looks for dead participants, and gives the others what the dead ones held. Returns how many participants were found
+ * dead. */
 size_t forksight_queue_recover(forksight_queue* queue);
 /* These two functions pass a queue over a connected AF_UNIX socket. */
 int forksight_queue_send_to(int socket, const forksight_queue* queue, int64_t timeout_ms,

@@ -1,8 +1,9 @@
 """A barrier. If a process is killed while it waits in the barrier, the barrier breaks, so that the others do not wait for ever.
 
-Each waiter (a thread of a process) has a place. A place is a word with the state of the waiter, and a kernel lock on a byte. The
-waiter holds that lock as long as it lives. All changes of the words are made under one lock. Each waiter reads in its own place how
-its wait ended. So a reset, an abort or a time-out that comes later changes nothing for waiters that were let through before."""
+Each waiter (a thread of a process) has a place. A place consists of a word, which has the state of the waiter, and of a kernel
+lock on a byte. The waiter holds that lock as long as it lives. All changes of the words are made under one lock. Each waiter
+reads in its own place how its wait ended. So a reset, an abort or a time-out that comes later changes nothing for waiters that
+were let through before."""
 import ctypes
 import time
 import weakref
@@ -40,7 +41,7 @@ class Barrier:
         self.renew()
 
     def renew(self):
-        """Called for a new object, and in a forked child, where the old places belong to threads of the parent."""
+        """Forgets the places of this process. Called for a new object, and in a forked child, because its parent has the old places."""
         self._mine = set()  # places of threads of this process
 
     @classmethod
@@ -66,7 +67,7 @@ class Barrier:
             self._look()
             return len(self._waiting())
 
-    # The caller of these holds the lock of the barrier.
+    # The caller of the next methods holds the lock of the barrier.
 
     def _places(self):
         # There are twice as many places as parties: a waiter that was let through needs its place until it has read the state.
@@ -93,13 +94,14 @@ class Barrier:
             self._break()
 
     def _let_through(self):
-        # If this process is killed between two places, the next holder of the lock sees LETTING, and lets the rest through.
+        # If this process is killed before it has written all places, the next holder of the lock sees LETTING, and lets the
+        # other waiters through.
         self._words[LETTING] = 1
         self._end_all(THROUGH)
         self._words[LETTING] = 0
 
     def _look(self):
-        """Completes what a dead process has begun in _let_through(). Breaks the barrier if a waiter has died."""
+        """If a process died in _let_through(), completes its work. Breaks the barrier if a waiter has died."""
         if self._words[LETTING]:
             self._let_through()
         for place in self._waiting():
@@ -124,7 +126,7 @@ class Barrier:
                 return
             check_lock_errno()
 
-    # The caller of these need not hold the lock of the barrier.
+    # The caller of the next methods need not hold the lock of the barrier.
 
     def _leave(self, place):
         """Releases the kernel lock of the place. The word stays as it is, because words are changed only under the barrier's
@@ -181,7 +183,7 @@ class Barrier:
         self._words[PLACES + places[0]] = WAITS
         if index + 1 == self.parties:
             if self._action is not None:
-                self._action()  # if it raises, wait() breaks the barrier
+                self._action()  # if the action raises, wait() breaks the barrier
             self._let_through()
         return index
 

@@ -74,7 +74,7 @@ class _Pickler(pickle.Pickler):
         return reducer(obj) if reducer else NotImplemented
 
 
-# The pickles of these types refer to no other objects, so the plain pickler serves them.
+# Objects of these types contain no other objects, so the plain pickler can pickle them.
 PLAIN = frozenset((int, str, bytes, bytearray, float, bool, complex, type(None)))
 
 

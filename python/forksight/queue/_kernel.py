@@ -84,7 +84,7 @@ def pidfd_send_signal(pidfd, number):
 
 
 def futex_wait(address, expected, seconds):
-    """Sleeps until futex_wake() wakes it, a signal arrives, or `seconds` have passed. Returns at once if the word at `address` is
+    """Sleeps until another thread wakes it, a signal arrives, or `seconds` have passed. Returns at once if the word at `address` is
     not `expected`."""
     span = _Timespec(int(seconds), int(seconds % 1 * 1e9))
     _syscall(c_long(FUTEX), c_void_p(address), c_int(FUTEX_WAIT), c_uint32(expected), ctypes.byref(span), c_void_p(None), c_uint32(0))
@@ -114,9 +114,9 @@ os.register_at_fork(after_in_child=_renew_in_child)
 class Segment:
     """A memfd that is mapped, and an open file description of this process for kernel locks on its bytes.
 
-    A lock belongs to the open file description. The kernel ends the lock when nothing refers to the description any more. That must
-    be so at the end of the process, however it ends, so only this process may refer to the description. For that reason the mapping
-    uses another description of the memfd, and a forked child first replaces the description by one of its own."""
+    A lock belongs to the open file description. The kernel releases the lock when nothing refers to the description any more. This
+    must happen when the process ends, however it ends. So no other process may refer to the description. For that reason the
+    mapping uses another description of the memfd, and a forked child first replaces the description by one of its own."""
 
     def __init__(self, size, name="forksight-shared", descriptor=None):
         """Makes a new memfd of `size` bytes, or uses the memfd of `descriptor`. That memfd must have at least `size` bytes, and
@@ -199,8 +199,8 @@ class Segment:
 
 
 def check_lock_errno():
-    """Called after fcntl() has failed to lock a byte. Returns if another holder has the lock. Raises OSError for other errors, which
-    would occur again at each attempt."""
+    """Called after fcntl() has failed to lock a byte. Raises OSError if no attempt can succeed. Otherwise returns, for example if
+    another holder has the lock."""
     number = ctypes.get_errno()
     if number in CANNOT_LOCK:
         raise OSError(number, f"a lock on a byte of a memfd: {os.strerror(number)}")
@@ -233,8 +233,8 @@ def _attach_inherited(descriptor):
 
 
 def open_foreign(pid, number, device, inode, what):
-    """Opens the file of a descriptor that process `pid` has. The caller closes the descriptor that it returns. Raises OSError if
-    that is not the file with this device and inode."""
+    """Opens the file that is behind descriptor `number` of process `pid`. Returns a descriptor, which the caller closes. Raises
+    OSError if the file cannot be opened, or does not have this device and inode."""
     path = f"/proc/{pid}/fd/{number}"
     try:
         own = os.open(path, os.O_RDWR | os.O_CLOEXEC)

@@ -47,7 +47,8 @@ class Lock:
         self.renew()
 
     def renew(self):
-        """Called for a new object, and in a forked child, which never holds the lock of its parent."""
+        """Notes that this process does not hold the lock. Called for a new object, and in a forked child: a lock of its parent is not
+        its own."""
         self._threads = threading.Lock()  # excludes the other threads: the kernel's lock belongs to the whole process
         self._held = []                   # [0] while this process holds the kernel's lock
         descriptor, put = self._segment.descriptor, self._segment.words.__setitem__
@@ -115,7 +116,7 @@ class Lock:
         while True:
             seen = words[at + SERIAL]
             if is_second:
-                words[at + WAITING] = 1  # set before the attempt: a process that releases the lock after it sees the 1
+                words[at + WAITING] = 1  # set before the attempt, so that a release after the attempt sees the 1
             self._held.extend(map(_call, (self._try,)))
             if self._held[-1] == 0:
                 if slept:
@@ -137,8 +138,8 @@ class Lock:
         put, asleep = words.__setitem__, words[at + WAITING]
         if owner is None:
             owner = words[at + OWNER]
-        # The order matters. A waiter reads SERIAL before it sets WAITING. If the 1 that it set is cleared here, SERIAL is changed
-        # after its read, so its futex_wait() returns at once.
+        # The order matters. A waiter reads SERIAL before it sets WAITING to 1. If that 1 is cleared here, SERIAL is changed after
+        # the waiter has read it, so the waiter's futex_wait() returns at once.
         in_one_step(functools.partial(put, at + OWNER, owner), self._calm, functools.partial(put, at + SERIAL, (words[at + SERIAL] + 1) & MASK),
                     self._end, self._held.clear, self._threads.release)
         if asleep or words[at + WAITING]:
@@ -235,7 +236,7 @@ class Value:
         self._own_lock = lock is True
         self._lock = Lock.of(segment) if lock is True else lock or None
         self._object = kind.from_address(segment.address + PAGE)
-        self._object._forksight_segment = segment  # the object alone, without this Value, keeps its memory
+        self._object._forksight_segment = segment  # so the object keeps its memory when this Value is gone
 
     @classmethod
     def of(cls, kind, segment, lock):

@@ -1,5 +1,5 @@
-"""Views of bytes at an address, which keep the owner of the bytes alive, and copies of bytes, during which other threads can
-run."""
+"""Views of bytes at an address, and copies of bytes. A view keeps the owner of its bytes alive. Other threads can run during a
+large copy."""
 import ctypes
 import pickle
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_ssize_t, c_void_p

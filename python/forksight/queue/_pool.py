@@ -23,15 +23,15 @@ from multiprocessing.connection import Connection
 
 from ._kernel import pidfd_open, pidfd_send_signal, state_of
 
-# The frame of a message is that of multiprocessing.Connection. Its length comes first: as LENGTH, or as -1 and LONG_LENGTH.
+# Messages have the frame of multiprocessing.Connection: the length of a message comes first, as LENGTH, or as -1 and LONG_LENGTH.
 LENGTH, LONG_LENGTH = struct.Struct("!i"), struct.Struct("!Q")
 # How many seconds a worker has to end after close() and the last task, before it is killed. The pool's thread waits equally long
 # for the end of a worker that it has killed.
 GRACE = 5.0
 # The pool gives up if this number of workers in succession end before they begin a task.
 MOST_STILLBORN = 10
-# The interval in seconds at which the pool's thread checks which workers have ended. It uses the interval after close(), and
-# always if a worker has no pidfd.
+# The interval in seconds at which the pool's thread checks which workers have ended. It is used after close(), and if a worker
+# has no pidfd. Otherwise the pidfd of a worker that ends wakes the pool's thread.
 TICK = 0.05
 
 
@@ -70,8 +70,8 @@ class RemoteTraceback(Exception):
 # The worker.
 
 def _describe(error):
-    """Returns (pickled exception, traceback). The exception is unpickled once here as a trial. If that fails, the caller gets the
-    pickle of a RemoteError instead."""
+    """Returns (pickled exception, traceback). As a trial, the exception is unpickled once here. If that fails, or for an
+    exception such as SystemExit, the caller gets the pickle of a RemoteError instead."""
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     try:
         if not isinstance(error, Exception):
@@ -163,7 +163,7 @@ class _Job:
             self.failure = value
 
     def end(self, error):
-        """Gives this error as the outcome to each task that has none."""
+        """Makes this error the outcome of each task that has no outcome yet."""
         with self.change:
             if self.is_complete():
                 return
@@ -297,7 +297,7 @@ class _Stream(_Job):
 
     def set_total(self):
         if self.total is None:
-            self.total = self.given + 1  # one more than were read: next() raises the error even if all tasks have outcomes
+            self.total = self.given + 1  # one more than were read, so that next() raises the error even if each read task has an outcome
 
     def read(self):
         while True:
@@ -432,7 +432,7 @@ class _Worker:
             self.to_send.clear()  # the pool learns of the worker's end by has_ended()
 
     def read(self, most=1 << 16):
-        """Reads at most `most` bytes of results. Returns True if there were some: then there may be more."""
+        """Reads at most `most` bytes of results. Returns True if it has read some: then there may be more."""
         try:
             data = os.read(self.result_end, most)
         except BlockingIOError:
@@ -442,7 +442,7 @@ class _Worker:
         return bool(data)
 
     def frames(self):
-        """Takes the messages that have come completely out of `received`, and yields them."""
+        """Removes each complete message from `received`, and yields it."""
         while len(self.received) >= LENGTH.size:
             start, (length,) = LENGTH.size, LENGTH.unpack_from(self.received)
             if length == -1:
@@ -513,7 +513,7 @@ class Pool:
         # At exit multiprocessing joins its children. A stopped worker would never end. So the pool kills its workers before that.
         self._at_exit = util.Finalize(self, _end_at_exit, args=(weakref.ref(self),), exitpriority=15)
 
-    # Any thread may call these.
+    # Any thread may call the next methods.
 
     def apply(self, function, args=(), kwds={}):
         return self.apply_async(function, args, kwds).get()
@@ -580,7 +580,7 @@ class Pool:
             raise ValueError("the pool was closed or terminated")
 
     def close(self):
-        """Lets the pool take no more tasks. The workers end after the last task that it has."""
+        """After this call, the pool accepts no more tasks. The workers end after the last task that the pool has accepted."""
         if self._state == RUNS:
             self._state = CLOSES
         self._wake()
@@ -628,7 +628,7 @@ class Pool:
     def __repr__(self):
         return f"<forksight.queue.Pool {('runs', 'closes', 'ended')[self._state]} processes={self._processes}>"
 
-    # The pool's thread calls these, except for _wake(), which any thread may call.
+    # The pool's thread calls the next methods. Any thread may call _wake() and _end_rest().
 
     def _wake(self):
         if self._owner != os.getpid():

@@ -1,9 +1,10 @@
-"""The class Queue, whose methods are close to those of multiprocessing.Queue. It stays whole if a signal or a fork interrupts it.
+"""The class Queue, whose methods are close to those of multiprocessing.Queue. A signal or a fork that interrupts a call does not
+damage a queue.
 
 A signal handler may raise an exception between any two instructions of Python, but not inside a call of a C function. So C code
-must take or give away a buffer or a message, and must also record that. There are two forms. In the first, the C function itself
-stores a pointer. In the second, list.extend() over map() calls the C function and stores its result. So no instruction of Python
-lies between the act and its record."""
+must do two steps at once: take or give away a buffer or a message, and record that. There are two forms. In the first, the C
+function itself stores a pointer. In the second, list.extend() over map() calls the C function and stores its result. In both, no
+instruction of Python lies between the two steps."""
 import collections
 import ctypes
 import functools
@@ -20,7 +21,8 @@ from ._errors import Closed, Empty, Error, Full, TooLarge, make_error
 from ._native import OK, TIMEOUT, ErrorText, Expected, Options, byref, c_void_p
 from ._native import library as native
 
-# The most milliseconds that a call of the C library waits. Between two calls, Python runs the handlers of signals that arrived.
+# How many milliseconds one call of the C library waits at most. Between two calls, Python runs the handlers of the signals that
+# have arrived.
 SLICE_MS = 40
 _FULL = {"block": 0, "fail": 1, "drop_oldest": 2}
 _ROLES = {"any": 0, "producer": 1, "consumer": 2}
@@ -193,8 +195,8 @@ class _Patience:
         return self.ms
 
     def is_over(self):
-        """Tells, after a call that found nothing, whether the wait is over. It is over at the deadline. It is also over if the call
-        returned within half of its slice. Such a call did not wait, because the queue has full="fail"."""
+        """Called after a call of the C library that found nothing. Returns True if the wait is over. It is over at the deadline. It
+        is also over if the call returned within half of its slice. Such a call did not wait, because the queue has full="fail"."""
         now = time.monotonic()
         return self.ms == 0 or now - self.started < self.ms / 2000 or self.deadline is not None and now >= self.deadline
 
@@ -207,18 +209,19 @@ class Queue:
     """A queue of Python objects in shared memory, for processes of one host.
 
     `maxsize` is how many items can be in the queue. 0 or less means 64. `buffers` is how many buffers there are. Each queued item,
-    each item that a receiver still views, and each loan has one. The default is `maxsize`. `item_bytes` is how many bytes the
-    pickle and the arrays of one item can have together. The memory of all buffers is reserved at once. With `name=True` the queue
-    has a random name, by which Queue.attach() finds it. With `name="jobs"` the queue has the name "jobs". If a queue with this name
-    exists, it is opened, and its options must be the same. With `name=False` the queue is a memfd, and has no name. With
-    `redeliver=True` an item whose receiver died goes to another receiver, and `max_redeliver` limits how often. `full` is what
+    each item that a receiver still views, and each loan occupies a buffer. The default is `maxsize`. `item_bytes` is how many bytes
+    the pickle and the arrays of one item can have together. The memory of all buffers is reserved at once. With `name=True` the
+    queue has a random name, by which Queue.attach() finds it. With `name="jobs"` the queue has the name "jobs". If a queue with
+    this name exists, it is opened, and its options must be the same. With `name=False` the queue is a memfd, and has no name. With
+    `redeliver=True` an item whose receiver died goes to another receiver, at most `max_redeliver` times; 0 means 3. `full` is what
     put() does if there is no room: "block", "fail" or "drop_oldest". With `keep_open=False`, get() raises Closed or ProducerDied if
     the last producer has gone, and put() raises NoConsumer if the last consumer has gone. With `keep_open=True`, the handle that
     made the queue counts as a producer and as a consumer. So get() and put() wait for other processes as long as this handle lives.
     The default is True. If one of the next three arguments is given, the default is False. `expected_producers` is how many handles
     will send in all, and `expected_consumers` is how many will receive in all. Closed, ProducerDied and NoConsumer are raised only
-    after so many handles have ended. When the last producer has ended, receivers wait `grace` seconds for another one. Senders wait
-    for another consumer in the same way."""
+    after so many handles have ended, or after shutdown(), or if the process that made the queue has died while its handle was
+    neither a producer nor a consumer. When the last producer has ended, receivers wait `grace` seconds for another one. Senders
+    wait for another consumer in the same way."""
 
     def __init__(self, maxsize=64, *, item_bytes=64 * 1024, buffers=None, name=False, redeliver=False, max_redeliver=0, full="block",
                  keep_open=None, max_participants=128, spin_us=0, unlink_at=0, expected_producers=0, expected_consumers=0, grace=0):
@@ -263,8 +266,8 @@ class Queue:
         return made
 
     def _use(self):
-        """Returns the C library's handle of this process. A forked child gets a handle of its own. The messages of its parent stay
-        the parent's."""
+        """Returns the C library's handle of this process. A forked child gets a handle of its own. The messages that the parent has
+        received stay with the parent."""
         handle = self._handle
         if handle is None:
             raise Closed("this queue handle is closed")
@@ -387,8 +390,8 @@ class Queue:
         return _items.read(message.view(), copy)
 
     def _park(self, places, error):
-        """Keeps a received message for the next call. It is called when an exception ends the present call, for example
-        one of a signal handler, or a cancellation. A message whose object cannot be unpickled is not kept."""
+        """Called when an exception ends a call, for example an exception of a signal handler, or a cancellation. Keeps a received
+        message for the next call. A message whose object cannot be unpickled is not kept."""
         for message in places:
             if message.cell.out.value and not (message.is_read and isinstance(error, Exception)):
                 self._parked.appendleft(message)
@@ -420,8 +423,8 @@ class Queue:
             self._check(code, told, patience, handle, wait, Empty)
 
     def _check(self, code, told, patience, handle, wait, nothing):
-        """Judges a call of the C library that did not succeed. Returns if the call is to be made again. Otherwise raises an
-        exception."""
+        """Handles the result of a call of the C library that did not succeed. Returns if the caller must make the call again.
+        Otherwise raises an exception."""
         if wait is not None and wait.is_over:
             raise _Abandoned
         if self._handle is not handle and handle.pid == os.getpid():
@@ -551,8 +554,8 @@ class _Abandoned(BaseException):
 
 
 class _Wait:
-    """Makes a call that waits, in a thread of its own, for a coroutine. The thread is a daemon, so nothing joins it at the end of
-    the loop or of the process. It ends within SLICE_MS after its coroutine was cancelled."""
+    """Makes a waiting call for a coroutine, in a thread of its own. The thread is a daemon, so nothing joins it at the end of the
+    loop or of the process. It ends within SLICE_MS after its coroutine was cancelled."""
 
     def __init__(self, queue):
         self.queue, self.is_over = queue, False
@@ -561,7 +564,7 @@ class _Wait:
         import asyncio
         loop = asyncio.get_running_loop()
         future = loop.create_future()
-        # The thread has places of its own: it may go on after its coroutine has ended.
+        # The thread has places of its own, because it may go on after its coroutine has ended.
         own = places and [_Message(first)]
         threading.Thread(target=self._work, args=(loop, future, call, first, deadline, own), name="forksight-queue-wait", daemon=True).start()
         try:
@@ -569,7 +572,7 @@ class _Wait:
         finally:
             self.is_over = True
             if own and future.done() and not future.cancelled() and future.exception() is None:
-                places.extend(own)  # if the coroutine was cancelled at the same time, the caller parks the message
+                places.extend(own)  # the caller parks the message if the coroutine was cancelled at the same time
 
     def _work(self, loop, future, call, first, deadline, own):
         error = None
@@ -603,7 +606,7 @@ class _Wait:
 def _attach_named(name, device, inode, role):
     queue = Queue.attach(name, role)
     about = os.fstat(queue.fileno())
-    # If a user chose the name, it may have been given to another queue since the pickling.
+    # If a user chose the name, another queue may have it now, because the name was removed after the pickling.
     if (about.st_dev, about.st_ino) != (device, inode):
         queue.close()
         raise Error(f"{name}: is another queue now: the name was removed and used again")

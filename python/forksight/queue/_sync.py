@@ -37,7 +37,8 @@ class RLock:
         self.renew()
 
     def renew(self):
-        """Called for a new object, and in a forked child, which never holds the lock of its parent."""
+        """Notes that this process does not hold the lock. Called for a new object, and in a forked child: a lock of its parent is not
+        its own."""
         self._more = 0  # how often the holder has acquired the lock again; 0 while no thread of this process holds it
 
     @classmethod
@@ -188,7 +189,7 @@ class Semaphore:
             self._acquire(True, None)
             return self
         except BaseException:
-            self._give_back_all_but(before)  # __exit__() is not called then
+            self._give_back_all_but(before)  # __exit__() is not called if __enter__() raises
             raise
 
     def __exit__(self, *_):
@@ -258,7 +259,7 @@ class Condition:
         return [place for place in self._places if self._state_of(place) == NOTIFIED and not self._lives(place)]
 
     def _pass_on(self):
-        """Passes the notifications of waiters that have ended on to others. The caller holds the lock."""
+        """If notified waiters have ended, passes their notifications on to other waiters. The caller holds the lock."""
         lost = self._find_lost()
         for place in lost:
             self._state_of(place, FREE)

@@ -28,7 +28,8 @@ def _interpreter(name, returned, *taken):
 
 _new = _interpreter("PyCapsule_New", ctypes.py_object, c_void_p, c_char_p, c_void_p)
 _pointer = _interpreter("PyCapsule_GetPointer", c_void_p, ctypes.py_object, c_char_p)
-# A destructor calls these. They take the address of the capsule: the capsule has no references any more, and py_object would make one.
+# A destructor calls the next two functions. They take the address of the capsule, because the capsule has no references any more,
+# and py_object would make one.
 _is_valid_at = _interpreter("PyCapsule_IsValid", c_int, c_void_p, c_char_p)
 _pointer_at = _interpreter("PyCapsule_GetPointer", c_void_p, c_void_p, c_char_p)
 
@@ -57,7 +58,7 @@ def count_strides(shape):
 
 
 def is_dense(shape, strides):
-    """Tells whether the elements fill their memory without gaps, in any order of the indices."""
+    """Returns True if the elements fill their memory without gaps, in any order of the indices."""
     step = 1
     for stride, length in sorted((stride, length) for stride, length in zip(strides, shape) if length != 1):
         if stride != step:

@@ -1,1 +1,1 @@
-"""A package whose module `plugin` calls a function of its importer while it is being imported."""
+"""A package with the module `plugin`. While `plugin` is being imported, it calls a function of the program that imports it."""

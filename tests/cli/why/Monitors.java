@@ -1,4 +1,5 @@
-// "ring": two threads wait for each other's monitor. "idle": two threads sleep in wait(). A byte says that both wait.
+// "ring": two threads wait for each other's monitor. "idle": two threads sleep in wait(). The program writes a byte when
+// both threads wait.
 class Monitors {
   static final Object ONE = new Object();
   static final Object OTHER = new Object();
@@ -40,7 +41,8 @@ class Monitors {
     for (Thread thread : threads) {
       while (thread.getState() != wanted) Thread.onSpinWait();
     }
-    // A thread at the barrier is in state WAITING. So in mode "ring" only BLOCKED shows that it waits for a monitor.
+    // A thread that waits at the barrier is in state WAITING. So in mode "ring" only BLOCKED shows that it waits for a
+    // monitor.
     System.out.write('x');
     System.out.flush();
     System.in.read();

@@ -5,10 +5,10 @@ CASES is the folder of the suite's cases. COMPARE is the suite's program that co
 `forksight why` run:
 
 outside  `why` runs outside of the namespace.
-netted   As outside. The case also has its own network namespace.
-mapped   As outside. The case also has its own user namespace.
+netted   The same as `outside`, and the case also has its own network namespace.
+mapped   The same as `outside`, and the case also has its own user namespace.
 inside   `why` runs in the namespace.
-rooted   As outside. The case also has its own root directory. Outside, another program has the same path as the case.
+rooted   The same as `outside`, and the case also has its own root directory. Outside, another program has the path of the case.
 beside   `why` runs in a container for debugging. The container shares only the pid namespace with the case. In the
          container, another program has the same path as the case.
 
@@ -104,8 +104,8 @@ def look(forksight, way, right, pid, case, folder):
 
 
 def look_at_core(forksight, folder):
-    """Makes a core of the hanging process from outside the container, and examines it. The core contains the pids outside the
-    container."""
+    """Makes a core of the hanging process from outside the container, and examines the core. The core contains the pids that the
+    processes have outside of the container."""
     pid = max(processes.descendants())
     subprocess.run(["gcore", "-o", str(Path(folder, "core")), str(pid)], capture_output=True, timeout=LIMIT_S, check=True)
     argv = [forksight, "core", str(Path(folder, f"core.{pid}")), "--format", "json"]
@@ -113,10 +113,10 @@ def look_at_core(forksight, folder):
 
 
 def as_contained(findings):
-    """The expected findings for a core that was made outside of the container.
+    """Returns the expected findings for a core that was made outside of the container.
 
-    The core does not contain the thread id that the forking thread had inside the container. So the forking thread may itself own
-    the lock.
+    The core does not contain the thread id that the forking thread had inside the container. So `core`
+    cannot exclude that the forking thread itself holds the lock.
     """
     return [{**one, "certainty": "proven/possible" if one["rule"].startswith("orphaned") else one["certainty"], "stacks": {},
              "fields": {key: value for key, value in one["fields"].items() if key != "start"}} for one in findings]
@@ -135,7 +135,7 @@ def main():
         right = []
     # Only root can see the files of another mount namespace and the sockets of another network namespace.
     if right and way in ("rooted", "netted"):
-        print(f"skipped: {way}: from outside, only root can look into it")
+        print(f"skipped: {way}: from outside, only root can examine this namespace")
         return 77
     processes.become_reaper()
     with tempfile.TemporaryDirectory(prefix="forksight-why-") as folder:

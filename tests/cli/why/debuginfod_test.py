@@ -116,7 +116,7 @@ class Debuginfod(unittest.TestCase):
 
     def test_root_asks_no_server_unless_it_is_told_to(self):
         if os.geteuid() != 0:
-            self.skipTest("only root is not allowed to by default")
+            self.skipTest("only root needs --debuginfod to ask the servers")
         report = FORKSIGHT.report(self.program.popen.pid, env=self.environment("cache", self.server.url))[0]
         self.assertEqual(self.lines(report), (False, False))
         self.assertEqual(self.server.asked, [])

@@ -1,5 +1,8 @@
-"""late_test.py FORKSIGHT PROGRAM: a process still runs when `why` begins, and hangs a moment later. `why` proves that hang. A process whose
-threads were stopped by an earlier command looks the same on a busy machine."""
+"""late_test.py FORKSIGHT PROGRAM: a process still runs when `why` begins, and hangs a moment later. `why` must prove the hang.
+
+On a busy machine, a hanging process can be in this situation, too: an earlier command has stopped and released its threads, and they
+are still runnable when the next `why` begins.
+"""
 import os
 import select
 import sys
@@ -12,8 +15,8 @@ PROGRAM, FORKSIGHT = sys.argv.pop(), Command(sys.argv.pop())
 
 class Late(unittest.TestCase):
     def test_a_process_that_comes_to_rest_while_it_is_examined(self):
-        """The program waits for a rest of `why` between two looks. If the machine is so busy that the program misses all of them, `why` is
-        started again."""
+        """The program hangs while `why` sleeps between two looks. If the machine is so busy that the program misses all of these
+        sleeps, the test starts `why` again."""
         with Program([PROGRAM, "late"]) as program:
             while True:  # the time limit of the test ends this loop
                 with FORKSIGHT.start(program.pid, "--format", "json") as why:

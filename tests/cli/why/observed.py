@@ -102,7 +102,7 @@ def end_all(programs):
 
 
 def tree_of(pid):
-    """Returns `pid` and the pids of all descendants of this process."""
+    """Returns `pid`, and the pids of all descendants of the process `pid`."""
     parents = {}
     for entry in os.listdir("/proc"):
         fields = processes.stat_fields(f"/proc/{entry}/stat") if entry.isdigit() else []

@@ -30,8 +30,8 @@ class Numbers(unittest.TestCase):
         with Program(["unshare", *RIGHT, *NAMESPACES, "--mount-proc", "sh", "-c", script]) as program:
             done = FORKSIGHT.run(number)
             self.assertEqual((done.returncode, done.stdout), (3, ""), done.stderr)
-            self.assertIn("that is its number inside of a container", done.stderr)
-            named = int(done.stderr.split("it is ")[1].split()[0])
+            self.assertIn("inside of a container, process ", done.stderr)
+            named = int(done.stderr.split("inside of a container, process ")[1].split()[0])
             numbers = processes.read_or_empty(f"/proc/{named}/status").partition("NSpid:")[2].split("\n")[0].split()
             self.assertEqual(numbers[-1], str(number))
             self.assertEqual(FORKSIGHT.run(named).returncode, 0)

@@ -13,9 +13,9 @@
 //   queue      receives from a POSIX queue whose name it has removed
 //   fifo PATH  makes a FIFO, and opens it for reading
 //
-// In this mode it reads lines with one pid each:
-//   late    runs until the first child of the latest of these processes has slept for 20 ms. Then it writes a second
-//           byte, and reads from a pipe that only it has open.
+// In this mode it reads lines. Each line has a pid, and only the latest line counts:
+//   late    runs until the first child of the process with this pid has slept for 20 ms. Then it writes a second byte,
+//           and hangs: it reads from a pipe that no other process has open.
 #include <errno.h>
 #include <fcntl.h>
 #include <mqueue.h>
@@ -111,7 +111,7 @@ static void wait_for_writer(const char* path) {
   open(path, O_RDONLY);
 }
 
-// Returns the first number in a file; 0: there is none.
+// Returns the first number in a file, or 0 if the file has none.
 static int read_number(const char* path) {
   int number = 0;
   FILE* const file = fopen(path, "r");

@@ -13,7 +13,7 @@ IPC_RMID = 0
 
 
 def joined(text):
-    """The text in one line: each sequence of spaces and line breaks is one space."""
+    """Returns the text as one line: each sequence of spaces and line breaks becomes one space."""
     return " ".join(text.split())
 
 

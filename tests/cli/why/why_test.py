@@ -31,7 +31,7 @@ def for_a_user():
 
 
 class Refused(unittest.TestCase):
-    """`why` prints an error on standard error, and nothing on standard output."""
+    """`why` refuses to examine a process: it prints an error on standard error, and nothing on standard output."""
 
     def expect(self, done, status, *parts):
         self.assertEqual((done.returncode, done.stdout), (status, ""), done.stderr)
@@ -82,8 +82,10 @@ class Refused(unittest.TestCase):
         self.expect(done, 3, "is forksight itself")
 
     def test_processes_of_another_user(self):
-        """If the test runs as root, it runs `why` as another user. If the test does not run as root, process 1 belongs to another
-        user."""
+        """`why` refuses to examine a process of another user.
+
+        If the test runs as an ordinary user, this is process 1, which belongs to root. If it runs as root, it runs `why` as nobody.
+        """
         if os.geteuid() != 0:
             self.expect(FORKSIGHT.run(1), 3, "process 1: ")
             return
@@ -185,7 +187,7 @@ class Looked(unittest.TestCase):
             self.addCleanup(end_all, [first, hung, last])
             hung.go_on()
             hung.wait_quiet()
-            for words in (["--all"], [first.pid, hung.pid, last.pid]):  # the protected processes must not hide the other one
+            for words in (["--all"], [first.pid, hung.pid, last.pid]):  # the protected processes must not hide the one that hangs
                 report, _ = FORKSIGHT.report(*words, before=as_user, path=path)
                 about = [one["pid"] for finding in report["findings"] for one in finding["processes"]]
                 self.assertIn(tree_of(hung.pid)[1], about)

@@ -6,7 +6,7 @@ set -eu
 program=$BUILT/debugged
 ends plain "$@" "$program"
 gdb=(gdb -nx -batch -iex 'set debuginfod enabled off' -iex 'set debug-file-directory /nowhere' -iex 'set auto-load safe-path /')
-# The results contain names of the program's own functions, as gdb shows them.
+# The results of the tests of gdb include what gdb prints about the program, for example the names of its functions.
 ends gdb-run sh -c '"$@" 2>&1 | grep -oE "exited normally|child: [a-z]+|SIG[A-Z]+" | sort' sh "$@" "${gdb[@]}" -ex run "$program"
 ends gdb-thread sh -c '"$@" 2>&1 | grep -oE "in (add_one|worker)|[#]0 +(add_one|worker)|exited normally|SIG[A-Z]+"' sh "$@" "${gdb[@]}" \
   -ex 'break add_one' -ex run -ex 'bt 1' -ex delete -ex continue "$program"

@@ -1,4 +1,4 @@
-"""libgomp's tests in C that DejaGnu would run. Each is built with the options in its dg-options comments."""
+"""libgomp's tests in C that DejaGnu would run. Each test is built with the options in its dg-options comments."""
 import re
 import subprocess
 from pathlib import Path

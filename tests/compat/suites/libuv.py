@@ -1,4 +1,4 @@
-"""libuv's tests. Each one runs in a process of its own, as libuv's runner does it."""
+"""libuv's tests. Each test runs in a process of its own, as with libuv's own runner."""
 import subprocess
 
 from frame import Unit

@@ -1,6 +1,6 @@
 #include <forksight/fork_test.h>
 
-/* Works only in the process that used it first. */
+/* Stands for a function of a library that succeeds only in the process that called it first, not in a forked child. */
 static int use(void) {
   static pid_t first;
   if (first == 0) first = getpid();

@@ -104,7 +104,7 @@ int cuInit(unsigned flags) {
   const std::lock_guard held(g_lock);
   if (g_initialised_in == 0) {
     for (const int one : numbers_of("CUDA_VISIBLE_DEVICES", "0,1")) {
-      // Like the real driver, this one ignores the rest of the list after a number that is no device.
+      // Like the real driver, this driver ignores the rest of the list after a number that is no device.
       if (one < 0 || one >= kDevices) break;
       g_visible.push_back(one);
     }

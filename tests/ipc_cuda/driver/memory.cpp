@@ -44,7 +44,7 @@ struct range {
   cu_context context = nullptr;
   bool is_mapped = false;                                // only for a reserved range
   int access = 0;                                        // only for a reserved range: the flags of cuMemSetAccess
-  std::shared_ptr<int> held = std::make_shared<int>(0);  // each step of a stream that uses the range also owns this
+  std::shared_ptr<int> held = std::make_shared<int>(0);  // shared with each step of a stream that uses the range
 };
 std::map<cu_address, range>& g_ranges = *new std::map<cu_address, range>;
 

@@ -16,7 +16,7 @@ struct CUstream_st {
   CUctx_st* context = nullptr;
   std::deque<std::function<bool()>> steps;
   enum class capture { none, active, invalidated } state = capture::none;
-  int mode = 0;  // of the capture: CU_STREAM_CAPTURE_MODE_GLOBAL, THREAD_LOCAL, RELAXED
+  int mode = 0;  // the mode of the capture: CU_STREAM_CAPTURE_MODE_GLOBAL, THREAD_LOCAL, RELAXED
   std::thread::id captured_by;
 };
 
@@ -50,9 +50,9 @@ bool has_steps() {
 cu_stream named(cu_stream stream) { return stream != nullptr ? stream : &g_default; }
 bool is_capturing(cu_stream stream) { return named(stream)->state != CUstream_st::capture::none; }
 
-// The function of the thread that plays the device. It executes the steps that can be executed. It tries the others
-// again after 200 us, because nothing notifies it when another process changes the shared memory for which a step
-// waits.
+// The function of the thread that acts as the device. The thread executes the steps that can be executed. It tries the
+// other steps again after 200 us, because nothing notifies it when another process changes the shared memory for which
+// a step waits.
 [[noreturn]] void run_device() {
   std::unique_lock held(g_lock);
   for (;;) {
@@ -69,7 +69,7 @@ int add(cu_stream stream, std::function<bool()> step) {
   cu_stream const on = named(stream);
   g_streams.insert(&g_default);
   if (!g_streams.contains(on)) return kInvalidHandle;
-  if (on->state != CUstream_st::capture::none) return kSuccess;  // becomes a node of the graph, which nobody launches
+  if (on->state != CUstream_st::capture::none) return kSuccess;  // the step would join a graph that no test launches
   on->steps.push_back(std::move(step));
   if (!g_has_thread) {
     g_has_thread = true;

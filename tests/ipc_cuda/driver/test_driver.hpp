@@ -71,7 +71,7 @@ int find_memory(cu_address at, std::size_t bytes, use how, used_memory& memory);
 // True for memory of cuMemAllocHost(). Only a copy into such memory is asynchronous.
 bool is_pinned(const void* memory, std::size_t bytes);
 // For calls that are not allowed during a capture: invalidates the captures whose mode forbids such a call by this
-// thread. Returns true if there was one.
+// thread. Returns true if it invalidated a capture.
 bool ends_captures();
 
 // Waits until `done` returns true. Holds the lock while `done` runs. Executes the steps of all streams meanwhile.

@@ -5,18 +5,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <memory>
 #include <thread>
 
-namespace {
-absl::Mutex g_queue_mutex;
-}
-
 int main() {
+  const auto queue_mutex = std::make_unique<absl::Mutex>();
   absl::Notification held;
   absl::Notification end;
   std::thread holder([&] {
 #ifndef REPAIRED
-    absl::MutexLock lock(&g_queue_mutex);
+    absl::MutexLock lock(queue_mutex.get());
 #endif
     held.Notify();
     end.WaitForNotification();
@@ -24,7 +22,7 @@ int main() {
   held.WaitForNotification();
   const pid_t child = fork();
   if (child == 0) {
-    absl::MutexLock lock(&g_queue_mutex);
+    absl::MutexLock lock(queue_mutex.get());
     _exit(0);
   }
   int status = 0;

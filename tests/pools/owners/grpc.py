@@ -5,7 +5,7 @@ import sys
 import tempfile
 from concurrent import futures
 
-sys.path.pop(0)  # this file has the name of the module
+sys.path.pop(0)  # this file is also named grpc.py, and must not be imported instead of the module
 import grpc  # noqa: E402
 
 

@@ -1,5 +1,5 @@
 /* The entry points of MPI and UCX. The probe is linked with the test library of repro/mpi. That library implements some
- * calls. Of the other calls it only records the arguments.
+ * calls. For each other call it only records the arguments.
  * LIBS: forksight_test_mpi
  */
 #include "probe.h"

@@ -26,7 +26,7 @@ static void make_mutex(pthread_mutex_t* mutex, int kind) {
 }
 
 static int is_recursive(int kind) { return kind == kRecursive || kind == kRobustRecursive; }
-/* True if a second lock by the owner waits for ever. */
+/* Returns true if the owner waits for ever when it locks the mutex a second time. */
 static int waits_for_itself(int kind) { return kind == kNormal || kind == kAdaptive; }
 
 static pthread_mutex_t* g_other;
@@ -118,7 +118,7 @@ PROBE(owner_dies) {
     in_thread(lock_and_end);
     SHOW(pthread_mutex_trylock(&g_robust));
     SHOW(pthread_mutex_unlock(&g_robust));
-    SHOW(pthread_mutex_lock(&g_robust)); /* ENOTRECOVERABLE, for ever; in glibc 2.36 it cannot be unlocked */
+    SHOW(pthread_mutex_lock(&g_robust)); /* ENOTRECOVERABLE from now on; glibc 2.36 cannot unlock it */
     SHOW(pthread_mutex_trylock(&g_robust));
   }
 }

@@ -1,5 +1,5 @@
 /* Parallel regions of libgomp. For the regions in this file the compiler generates calls of some entry points. The
- * probe itself calls the other entry points. Only old compilers generate calls of some of these.
+ * probe itself calls the other entry points. Some of these are called only by code that an old compiler has made.
  *
  * FLAGS: -fopenmp -O2
  * ENV: FORKSIGHT_OMP=observe,clamp,quiesce,rebuild,auto

@@ -93,7 +93,7 @@ PROBE(with_bytes_at_a_fork) {
   fork_with_bytes(flush_and_go);
   fork_with_bytes(close_and_go);
 }
-/* In these children exit() also runs the exit handlers of the frame. So this probe runs only in main, where no exit
+/* In these children exit() also runs the exit handlers of contexts.c. So this probe runs only in main, where no exit
  * handler is running yet. */
 PROBE_IN(children_that_exit, IN_MAIN | IN_MAIN_OF_MANY) {
   fork_with_bytes(end_by_exit);

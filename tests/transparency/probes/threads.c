@@ -111,7 +111,7 @@ PROBE(detached) {
 static pthread_key_t g_key;
 static atomic_int g_destroyed;
 static void destroy(void* value) {
-  if (atomic_fetch_add(&g_destroyed, 1) < 2) pthread_setspecific(g_key, value); /* so libc calls this again */
+  if (atomic_fetch_add(&g_destroyed, 1) < 2) pthread_setspecific(g_key, value); /* so libc calls destroy() again */
 }
 static void* set_and_end(void* how) {
   pthread_setspecific(g_key, "value");
@@ -157,7 +157,7 @@ PROBE(names) {
   pthread_setname_np(pthread_self(), before);
 }
 
-/* Three rounds of 100 threads. That is more than a small table of the shim could hold. */
+/* There are three rounds of 100 threads, more than a small table of the shim could hold. */
 static void* return_at_once(void* argument) { return argument; }
 PROBE(many) {
   enum { kAtOnce = 100 };

@@ -92,6 +92,7 @@ PROBE(not_yet) {
 static pid_t g_child;
 static int g_status;
 static void prepare(void) {
+  g_status = 0;
   g_child = fork();
   if (g_child == 0) {
     for (;;) pause();
@@ -101,6 +102,7 @@ static int wait_for_child(void) { return waitpid(g_child, &g_status, 0) == g_chi
 static void release(void) { kill(g_child, SIGSEGV); }
 static void after(void) {
   say("  status %s", WIFSIGNALED(g_status) ? "a signal" : "none");
+  if (WIFSIGNALED(g_status)) return; /* the child has been waited for, so another process may have its pid now */
   kill(g_child, SIGKILL);
   while (waitpid(g_child, NULL, 0) == -1 && errno == EINTR) {
   }

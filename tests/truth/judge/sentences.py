@@ -135,8 +135,8 @@ class Scene:
 
 
 class Reading:
-    """Reads the sentences of one finding in order. `about` is the object that an earlier sentence named last, `who` the
-    thread."""
+    """Reads the sentences of one finding in order. `about` is the object that the earlier sentences named last. `who` is the waiting
+    thread that they named last."""
 
     def __init__(self, scene, process):
         self.scene, self.process, self.about, self.who = scene, process, None, None

@@ -69,7 +69,7 @@ class Performance:
             prefix = [word.replace("FOLDER", str(self.folder)) for word in prefix]
             self.process = subprocess.Popen(["timeout", "-s", "KILL", str(HARD_LIMIT_S), *prefix, str(player), str(self.folder / "scenario"),
                                              str(self.control)], stdin=subprocess.PIPE, stdout=out, stderr=errors, cwd=self.folder,
-                                            start_new_session=True)  # `why` examines a whole session, and must not examine other plays
+                                            start_new_session=True)  # `why` examines a whole session: it must not examine other plays
 
     def __enter__(self):
         return self

@@ -284,7 +284,7 @@ def root_groups(truth, mode):
             continue
         if wait.cause == "ring":
             members = {truth.waits[peer].process for peer in wait.peers if peer in truth.waits and truth.waits[peer].cause == "ring"} | {wait.process}
-        elif wait.cause in ("victim", "later"):
+        elif wait.cause == "victim":
             continue
         else:
             members = {wait.process}
@@ -305,9 +305,9 @@ def is_victim_of(truth, process, victims):
 
 
 def is_tolerated(entry, mode):
-    """True if a wrong finding is only a candidate, which is no claim. `why` and `core` may report the hang of an idle program
-    with the certainty `possible`, because a core does not show the signal handlers. All commands may name a `possible` cause
-    that is not the true one."""
+    """True if a wrong finding is only a candidate, which is no claim. `why` and `core` may report the hang of an idle program with the
+    certainty `possible`: `why` names what was probably meant to end the wait, and a core does not show the signal handlers. All commands
+    may name a `possible` cause that is not the true one."""
     return mode in ("why", "core") and entry.wrong != "" and entry.hang == "possible" or entry.wrong == "cause" and entry.cause == "possible"
 
 

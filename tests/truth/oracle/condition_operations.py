@@ -1,9 +1,12 @@
 """Condition variables as in glibc 2.36. memory_operations.py describes the arguments and results of the functions.
 
-A new waiter joins the second group. A signal goes to the first group as long as that group has waiters without a signal. If all of
-them have one, the caller of the next signal first waits until all waiters have left the first group. Then the second group becomes
-the first group. A lost waiter never leaves its group. A value is (threads in the first group, how many of them lack a signal,
-threads in the second group)."""
+A condition variable has two groups of waiters. A new waiter joins the second group. A signal goes to the first group as long as a
+waiter of that group lacks a signal. If no waiter of the first group lacks a signal, and the second group has waiters, the caller of
+the next signal first waits until all waiters have left the first group. Then the second group becomes the first group. A lost waiter
+never leaves its group.
+
+The state has one value for each condition variable. This value is a tuple: the threads in the first group, how many of them lack a
+signal, and the threads in the second group."""
 from memory_operations import begun, check_waiters_live, lock, on_through, place
 from undefined import Undefined
 

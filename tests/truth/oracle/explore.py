@@ -94,7 +94,7 @@ SEE_ENDS = {"fork", "init", "destroy", "drop", "make", "exec", "signal", "broadc
 
 
 def is_quiet(machine, state, thread):
-    """True if the thread's next move is its end, and the result does not depend on when it ends."""
+    """True if the thread's next move is its end, and no remaining step of the other threads depends on when it ends."""
     process, _, stage, _ = state["t", thread]
     first = state["p", process][4]
     if stage is not None or machine.step_of(state, thread) is not None or first == thread or state["p", process][3]:

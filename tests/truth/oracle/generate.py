@@ -14,7 +14,7 @@ from undefined import Undefined
 
 MAX_THREADS = 4
 MAX_PROCESSES = 4
-MAX_HANDLERS = 4  # the player has functions for this many
+MAX_HANDLERS = 4  # the player has functions for this many atfork handlers
 TRIES = 2000
 PATIENCE = 200  # after this many attempts the special subject is no longer required; after twice as many, fork and threads are no longer required
 MUTEX_KINDS = ((), (), (), ("recursive",), ("errorcheck",), ("adaptive",), ("robust",))
@@ -237,7 +237,8 @@ class Walk:
         return steps + [Step(thread, "oend", (name,)) for name in reversed(self.state.get(("once", thread), ()))]
 
     def files_of(self, thread, name):
-        """Returns the possible owners of a lock of this file that belong to the thread's process: one for flock(), two for fcntl()."""
+        """Returns the owners under which the thread's process could hold a lock of this file: the open file for flock(), and the
+        process or the open file for fcntl()."""
         process = self.state["t", thread][0]
         description = self.state.get(("desc", process, name), "none")
         return description, ("process", process), ("file", description)

@@ -5,7 +5,7 @@ A state is a plain dictionary. A move changes a copy of it. Its keys:
   ("p", process)       (parent, status, exit code, stopped, first thread): status live, zombie, reaped
   ("fork", process)    (parent, thread that forked, threads that were lost) of the fork that made it. An exec removes this key
   ("way", process)     (parent, thread that forked, threads that were lost, workers that were lost) of each fork that led to it, the
-                       earliest fork first. A later exec of an ancestor does not change this
+                       earliest fork first. An exec removes this key; a later exec of an ancestor does not change it
   ("m", store, object) the value of a lock, a semaphore or another object in memory. store is a process, or "" for shared memory
   ("fd", process)      the descriptors that it has open: (object, end)
   ("k", object)        the number of bytes in a pipe, the count of an eventfd, the ends of pipes that are in the queue of a channel
@@ -13,8 +13,16 @@ A state is a plain dictionary. A move changes a copy of it. Its keys:
   ("once", thread)     the routines of pthread_once() that it is in
   ("pool", thread)     its pool of libgomp: "live", or "lost" if a fork lost the workers
   ("workers", process) how many workers of libgomp its fork lost
-  ("h", process, signal), ("alarm", process), ("desc", process, file), ("flock", file), ("fcntl", file), ("took", store, sem),
-  ("forks", process), ("pty", process), ("said", word)
+  ("h", process, signal) what the process does when the signal comes: (action, object)
+  ("alarm", process)   present if the process has an armed alarm
+  ("desc", process, file)  the open file by which the process locks this file
+  ("flock", file)      the open file that has the flock() lock
+  ("fcntl", file)      the owner of the fcntl() lock: ("process", process) or ("file", open file)
+  ("took", store, sem) the threads that have taken the semaphore; a post removes one of them
+  ("forks", process)   how many forks led to it, without those by _Fork()
+  ("pty", process)     the parent and the child of each forkpty() that led to it
+  ("said", word)       how often the word was said
+Some moves add further keys.
 A stage says how far a begun step is. None: it has not begun. "begun": it waits; some steps have other words for this. ("prepare", N): its
 fork() is in prepare handlers. ("handler", N): its fork() has not returned in the child, because child handlers run.
 The machine raises Undefined if the behaviour of a scenario is undefined, or depends on luck that the machine does not model.

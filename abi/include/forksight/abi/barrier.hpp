@@ -9,16 +9,16 @@ struct Barrier {
   static constexpr Versions kVersions{{2, 28}, {2, 43}};
   static constexpr std::size_t kObjectBytes = 32;
 
-  std::uint32_t in;     // arrivals so far
-  std::uint32_t round;  // arrivals of the complete rounds
+  std::uint32_t in;     // number of arrivals so far
+  std::uint32_t round;  // number of arrivals in the complete rounds
   std::uint32_t count;
   std::int32_t shared;
-  std::uint32_t out;  // arrivals that have left
+  std::uint32_t out;  // number of arrived threads that have left
 
   constexpr std::uint32_t pending() const { return in - round; }
-  // The number of threads that have arrived and not left. pthread_barrier_destroy() adds to `out` the number of
-  // arrivals that are missing up to the end of the counter's range, as if these threads had arrived and left. Then it
-  // waits for the threads that are inside.
+  // The number of threads that have arrived and not left. The last line is for a barrier that is being destroyed:
+  // pthread_barrier_destroy() adds to `out` all arrivals that are missing up to the end of the counter's range, as if
+  // threads had arrived and left. Then it waits for the threads that are still inside.
   constexpr std::uint32_t inside() const {
     constexpr std::uint32_t kThreshold = UINT32_MAX / 2;
     if (out <= in || count == 0) return in - out;

@@ -43,11 +43,11 @@ struct Mutex {
   constexpr bool is_robust() const { return (kind & kRobust) != 0; }
   constexpr bool is_pi() const { return (kind & kPriorityInherit) != 0; }
   constexpr bool has_ceiling() const { return (kind & kPriorityProtect) != 0; }
-  // pthread_mutex_init() sets this bit for every robust mutex, so it means nothing for robust mutexes.
+  // pthread_mutex_init() sets this bit for every robust mutex, so the result means nothing for robust mutexes.
   constexpr bool is_shared() const { return (kind & kShared) != 0; }
   constexpr bool has_tid_in_lock() const { return is_robust() || is_pi(); }
-  // True if an unlock, or another lock by the owner, compares the caller's tid with the owner's. For mutexes with
-  // priority protection this depends on their type, as for ordinary mutexes.
+  // True if an unlock, or another lock by the owner, compares the tid of the caller with that of the owner. For mutexes
+  // with priority protection this depends on their type, as for ordinary mutexes.
   constexpr bool checks_owner() const {
     return type() == Type::kRecursive || type() == Type::kErrorcheck || has_tid_in_lock();
   }
@@ -58,7 +58,7 @@ struct Mutex {
     return (has_ceiling() ? lock & ~kCeilingBits : lock) != 0;
   }
   // The tid of the holder. It is 0 for a few instructions after the holder takes the lock, except for kinds that have
-  // the tid in the lock itself. In these kinds `owner` may be kInconsistent, or lag behind the lock.
+  // the tid in `lock`. In these kinds, `owner` may be kInconsistent, or may not yet have the value that `lock` has.
   constexpr std::int32_t holder() const {
     if (!is_held()) return 0;
     return has_tid_in_lock() ? static_cast<std::int32_t>(lock & kTidBits) : owner;

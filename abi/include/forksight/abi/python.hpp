@@ -1,5 +1,5 @@
-// The description that CPython 3.13 and later contains of its own layout: _Py_DebugOffsets, at the start of _PyRuntime.
-// This header also reads CPython's tables of line numbers.
+// _Py_DebugOffsets, at the start of _PyRuntime: with this table, CPython 3.13 and later describe their own layout. This
+// header also reads CPython's tables of line numbers.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,9 @@ namespace forksight::abi {
 
 inline constexpr char kPythonCookie[8] = {'x', 'd', 'e', 'b', 'u', 'g', 'p', 'y'};
 
-// _Py_DebugOffsets, as far as it is needed: Include/internal/pycore_runtime.h of 3.13, pycore_debug_offsets.h of 3.14
-// and 3.15. All members are 64-bit words. The parts that are the same in every version come first.
+// The needed parts of _Py_DebugOffsets. Its source is Include/internal/pycore_runtime.h in 3.13, and
+// pycore_debug_offsets.h in 3.14 and 3.15. All members are 64-bit words. First come the structures that are the same in
+// every version.
 struct PythonHeadOffsets {
   char cookie[8];
   std::uint64_t version;  // PY_VERSION_HEX
@@ -38,7 +39,7 @@ struct PythonOffsets13 {
   PythonRuntimeOffsets runtime;
   struct {
     std::uint64_t size, id, next, threads_head, gc, imports_modules, sysdict, builtins, ceval_gil;
-    std::uint64_t gil, gil_enabled, gil_locked, gil_holder;  // of the interpreter's own GIL
+    std::uint64_t gil, gil_enabled, gil_locked, gil_holder;  // of the GIL of the interpreter itself
   } interpreter;
   struct {
     std::uint64_t size, prev, next, interpreter, current_frame, thread_id, native_thread_id, datastack_chunk, status;
@@ -130,7 +131,7 @@ struct PythonOffsets15 {
 };
 static_assert(sizeof(PythonOffsets15) == 8 * 93);
 
-inline constexpr std::uint64_t kHighestPythonOffset = 1 << 20;  // PyInterpreterState of 3.13 has 0.3 MB
+inline constexpr std::uint64_t kHighestPythonOffset = 1 << 20;  // PyInterpreterState of 3.13 has only 0.3 MB
 inline constexpr std::uint64_t kPythonUtf8Fields = 16;          // what PyCompactUnicodeObject adds to PyASCIIObject
 
 // True if each member lies within its structure. This rejects a table whose version is not the one that it claims.
@@ -158,8 +159,9 @@ constexpr bool is_consistent(const Offsets& offsets) {
          fits(offsets.unicode.size, offsets.unicode.state, offsets.unicode.length, offsets.unicode.ascii_size);
 }
 
-// Returns the number of the lowest bit of the field `kind`, the width of a character, in struct _PyUnicodeObject_state
-// (unicodeobject.h). The bits "compact" and "ASCII" are above `kind`. _Py_DebugOffsets does not contain this number.
+// Returns the number of the lowest bit of the field `kind` in struct _PyUnicodeObject_state (unicodeobject.h). `kind`
+// is the width of a character. The bits "compact" and "ASCII" are above `kind`. _Py_DebugOffsets does not contain this
+// number.
 constexpr unsigned python_string_kind_shift(int minor, bool is_free_threaded) {
   return minor >= 14 && is_free_threaded ? 8 : 2;
 }
@@ -178,9 +180,9 @@ inline constexpr std::uint64_t kPythonReferenceBits = 3;
 //   the entry, and the number of instructions minus one.
 template <class ByteAt>
 constexpr int find_python_location(ByteAt byte_at, int first_line, std::int64_t address) {
-  constexpr int kUnit = 2;  // bytes of an instruction
-  // A signed number in groups of six bits, the lowest group first; bit 6 means that more follow. The sign is in the
-  // lowest bit.
+  constexpr int kUnit = 2;  // size of an instruction in bytes
+  // Reads a signed number. Each byte contains six bits of the number, the lowest bits first. If bit 6 of a byte is set,
+  // another byte follows. The lowest bit of the number is the sign.
   const auto read_signed = [&](std::size_t index) {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 36; shift += 6, ++index) {

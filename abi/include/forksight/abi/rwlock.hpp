@@ -10,23 +10,24 @@ struct Rwlock {
 
   std::uint32_t readers;  // number of readers << 3 | the flags below
   std::uint32_t writers;
-  std::uint32_t wrphase_futex;  // readers and the next writer sleep here
-  std::uint32_t writers_futex;  // further writers sleep here
+  std::uint32_t wrphase_futex;  // readers and the next writer sleep on this word
+  std::uint32_t writers_futex;  // further writers sleep on this word
   std::uint32_t pad[2];
   std::int32_t cur_writer;  // tid
   std::int32_t shared;
   std::uint64_t elision;
   std::uint64_t spare;  // glibc does not write it
-  std::uint32_t flags;  // kind: 0 prefers readers, 1 writers, 2 writers and is not recursive
+  std::uint32_t flags;  // kind: 0 prefers readers, 1 and 2 prefer writers; with 2 a reader must not lock twice
   std::uint32_t padding;
 
   static constexpr std::uint32_t kWritePhase = 1;
   static constexpr std::uint32_t kWriteLocked = 2;  // a writer holds the lock, or is the next to get it
   static constexpr std::uint32_t kReadersWait = 4;  // readers sleep on `readers`, behind a waiting writer
   static constexpr unsigned kReaderShift = 3;
-  static constexpr std::uint32_t kFutexUsed = 2;  // in the two futexes: threads may sleep there
+  static constexpr std::uint32_t kFutexUsed = 2;  // in the two futex words: threads may sleep on the word
   static constexpr std::uint32_t kHighestKind = 2;
-  // The value of `flags` with which a new reader waits behind a waiting writer. With kind 1 a reader does not wait.
+  // The value of `flags` with which a new reader waits behind a waiting writer. With kind 1 a new reader does not wait
+  // for a waiting writer.
   static constexpr std::uint32_t kReadersWaitBehindWriters = 2;
 
   constexpr std::uint32_t reader_count() const { return readers >> kReaderShift; }

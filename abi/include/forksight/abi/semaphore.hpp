@@ -11,7 +11,7 @@ struct Semaphore {
 
   std::uint32_t value = 1;
   std::uint32_t waiters = 0;
-  std::int32_t shared = 0;  // 0 private, 128 shared
+  std::int32_t shared = 0;  // 0: private; 128: shared between processes
 
   constexpr bool is_empty() const { return value == 0; }
 };

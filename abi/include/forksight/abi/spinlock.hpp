@@ -11,7 +11,7 @@ struct Spinlock {
 
   std::int32_t value = kFree;
 
-  // Each thread that tries subtracts one; only the first one finds the lock free.
+  // Each attempt to take the lock subtracts one from `value`. Only the first attempt finds the lock free.
   constexpr bool is_held() const { return value <= 0; }
 };
 static_assert(sizeof(Spinlock) == 4);

@@ -10,8 +10,8 @@ inline constexpr std::size_t kSelfInThread = 16;
 
 struct ThreadLayout {
   Versions versions;
-  std::uint16_t list;             // links in the ring of stacks of the same kind: next, previous
-  std::uint16_t tid;              // the kernel's number of the thread
+  std::uint16_t list;             // links to the next and previous thread whose stack is of the same kind
+  std::uint16_t tid;              // the thread's id in the kernel
   std::uint16_t cancel_handling;  // flags
   std::uint16_t stack_owner;      // who allocated the stack
   std::uint16_t stack_owner_bytes;
@@ -31,7 +31,7 @@ inline constexpr ThreadLayout kThreadLayouts[] = {
     // In this version pthread_join() waits on a separate member, not on `tid`.
     {{{2, 43}, {2, 43}}, 0x2c0, 0x2d0, 0x308, 0x614, 4, 2, 0x640, 0x648, false},
 };
-inline constexpr std::size_t kThreadBytes = 0x6a0;  // each of these structures is larger, and all offsets are smaller
+inline constexpr std::size_t kThreadBytes = 0x6a0;  // struct pthread of each version is larger; all offsets are smaller
 
 // Bits of `cancel_handling`: the thread is ending, or has ended.
 inline constexpr std::uint32_t kExitingOrTerminated = 0x30;

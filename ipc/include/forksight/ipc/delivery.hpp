@@ -21,7 +21,7 @@ struct delivery {
   std::uint64_t sent = 0;
   std::uint64_t lost = 0;               // accepted messages that were not put into the queue, and never will be
   std::uint64_t pending = 0;            // still with the feeder
-  std::vector<lost_range> lost_ranges;  // in order; complete if there are at most kMostRanges
+  std::vector<lost_range> lost_ranges;  // in order; only the first kMostRanges ranges
   static constexpr std::size_t kMostRanges = 1024;
 };
 

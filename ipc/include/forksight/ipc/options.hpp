@@ -7,8 +7,8 @@
 
 namespace forksight::ipc {
 
-// memfd: a sealed memfd. Another process gets it by inheritance or SCM_RIGHTS. The kernel frees it with its last user.
-// named: a file of shm_open() with a random name. gc() removes the files that nobody uses any more.
+// memfd: a sealed memfd. Another process gets it by inheritance or SCM_RIGHTS. The kernel frees it when its last user
+// ends. named: a file of shm_open() with a random name. gc() removes the files that nobody uses any more.
 enum class strategy : std::uint8_t { memfd, named };
 // direct: the sending call itself puts the message into the segment, without a thread or a lock. thread: send_copy()
 // puts the message on an unbounded private list, and a feeder thread sends it. CPython's multiprocessing.Queue works in
@@ -41,14 +41,17 @@ struct options {
   std::uint32_t unlink_at = 0;
   // How many handles will be producers, and how many consumers, from the creation of the queue to its end, 0 to 4096. A
   // process that is started again counts again. receive() returns `closed` or `producer_died` only after this number of
-  // producers has ended. send() and acquire() return `no_consumer` only after this number of consumers has ended. 0:
-  // the number is not known. Then these errors come when the last producer or consumer that is attached has ended.
+  // producers has ended. send() and acquire() return `no_consumer` only after this number of consumers has ended. There
+  // are two exceptions: shutdown() was called, or the creator died while it was neither a producer nor a consumer, so
+  // that it cannot start the missing ones any more. 0: the number is not known. Then these errors come when the last
+  // attached producer or consumer has ended.
   std::uint32_t expected_producers = 0, expected_consumers = 0;
-  // After the last producer or consumer has ended, the others wait this long for another one, before a call returns
-  // `closed`, `producer_died` or `no_consumer`. They do not wait if all expected ones have closed their handles. For a
-  // handle, this time begins when one of its calls notices that no producer or consumer is left.
+  // After the last producer or consumer has ended, calls wait this long for another one before they return `closed`,
+  // `producer_died` or `no_consumer`. They do not wait if all expected producers or consumers have closed their
+  // handles. Each handle measures this time itself: it begins when a call of the handle notices that no producer or
+  // consumer is left.
   std::chrono::milliseconds grace{0};
-  bool atfork_handlers = false;   // feed::thread: the feeder's lock is taken across fork()
+  bool atfork_handlers = false;   // feed::thread: fork() waits for the feeder's lock, and holds it
   bool readonly_payload = false;  // only the creator may write into buffers
   bool holds_references = false;  // messages refer to other memory: `forksight queue drain` refuses the queue
   role as = role::any;            // role of the creator's own handle

@@ -88,7 +88,7 @@ class message {
     if (size_ % sizeof(T) != 0) return detail::not_whole(size_, sizeof(T));
     return std::span<const T>(static_cast<const T*>(data_), size_ / sizeof(T));
   }
-  // The pid of the process that sent it, which may have ended.
+  // The pid of the process that sent the message. That process may have ended.
   std::uint32_t producer() const { return producer_; }
   // How many consumers have received the message, this one included. The earlier ones died while they held it. For a
   // message of receive_parked(): how many consumers received it before it was parked.
@@ -130,17 +130,18 @@ class queue {
 
   // Errors: bad_option, no_space, cgroup_limit, fd_limit, system.
   static result<queue> create(const options& wanted);
-  // Attaches to the queue of that name, or creates it if there is none. Any number of processes may call this at the
-  // same time, in any order: exactly one creates the queue. No process sees an incomplete queue. If the creator is killed
-  // meanwhile, another process can still create the queue. `name`: 1 to 64 letters, digits, '.', '_' and '-', not '.'
-  // first, and not 32 hex digits. The file is /dev/shm/forksight-NAME. wanted.backing is ignored: the queue is of
-  // strategy::named. If the queue exists, it must have the same options. Only spin_us and `as` may differ. If all its users
-  // have ended, its messages are still there. Errors: those of create() and of attach(). bad_option: the name is invalid,
-  // or an option differs. untrusted: also if a file with that name is not a queue; such a file is never removed or changed.
+  // Attaches to the queue of that name, or creates it if there is none. Any number of processes may call this at the same
+  // time, in any order: exactly one creates the queue. No process sees an incomplete queue. If the creator is killed
+  // meanwhile, another process can still create the queue. `name`: 1 to 64 letters, digits, '.', '_' and '-'. It does not
+  // begin with '.', and is not 32 hex digits. The file is /dev/shm/forksight-NAME. wanted.backing is ignored: the queue is
+  // of strategy::named. If the queue exists, it must have the same options. Only spin_us and `as` may differ. If all its
+  // users have ended, its messages are still there. Errors: those of create() and of attach(). bad_option: the name is
+  // invalid, or an option differs. untrusted: also if a file with that name is not a queue; such a file is never removed or
+  // changed.
   static result<queue> open_or_create(const std::string& name, const options& wanted);
-  // The caller keeps the descriptor. `payload_fd`: the payload's descriptor, for a queue with
-  // options::readonly_payload; else -1. Errors: not_found, untrusted, abi_mismatch, corrupt, no_participant, fd_limit,
-  // system.
+  // Attaches to the queue behind the descriptor `fd`. The caller keeps the descriptor. `payload_fd`: the payload's
+  // descriptor, for a queue with options::readonly_payload; else -1. Errors: not_found, untrusted, abi_mismatch, corrupt,
+  // no_participant, fd_limit, system.
   static result<queue> attach(int fd, role as = role::any, int payload_fd = -1);
   static result<queue> attach(const std::string& name, role as = role::any);
 
@@ -148,7 +149,7 @@ class queue {
   // descriptor. -1: this handle is closed.
   int fd() const;
   int payload_fd() const;
-  // "/forksight-<32 hex digits>" or "/forksight-NAME" of a named queue, else empty.
+  // The name of a named queue, "/forksight-<32 hex digits>" or "/forksight-NAME". Empty: the queue has no name.
   std::string name() const;
   std::size_t buffer_bytes() const;
 
@@ -163,7 +164,7 @@ class queue {
   // Returns the oldest message that no consumer has. Further errors: timeout, producer_died.
   result<message> receive(deadline until = deadline::never());
   // Makes the handle a producer or a consumer now. Without this call, its first acquire() or receive() does that. Returns
-  // the errors of those calls, and bad_option for another role.
+  // the errors of those calls, and bad_option if the role is neither producer nor consumer.
   result<void> take_role(role as);
   // Sends a copy. The errors are those of acquire() and send(). With feed::thread, it puts the copy on an unbounded
   // list and returns at once. If an accepted message cannot be sent later, the next send_copy() returns the reason and
@@ -198,7 +199,8 @@ class queue {
   // those of flush(). After a timeout the feeder goes on, and the call may be repeated. The destructor of a handle does
   // the same, but cannot report which messages were lost.
   result<delivery> close_producer(deadline until = deadline::never());
-  // How far the feeder is now. All numbers are 0 without feed::thread and in a forked child.
+  // How many of the accepted messages the feeder has sent, has lost, and still has. All numbers are 0 without feed::thread
+  // and in a forked child.
   delivery delivered() const;
   // Makes each call that waits on this handle, in any thread, return `cancelled`. Every later acquire(), send(), receive()
   // and send_copy() also returns `cancelled`. Messages that the feeder has not sent are lost, and flush() and

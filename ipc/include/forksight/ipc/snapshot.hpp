@@ -56,7 +56,8 @@ struct snapshot {
   std::uint64_t buffer_bytes = 0, segment_bytes = 0;
   std::uint64_t payload_inode = 0;  // inode of a read-only payload's file, else 0
   std::uint32_t queued = 0, loaned = 0, held = 0, returned = 0, parked = 0, withdrawn = 0, free = 0;
-  // How many handles of a role are expected and have ended. Handles that are attached now are not counted.
+  // How many handles are expected in a role, and how many have ended. Handles that are attached now do not count as
+  // ended.
   struct role_counts {
     std::uint32_t expected = 0;  // options::expected_producers or options::expected_consumers; 0: not known
     std::uint32_t closed = 0;    // closed their handle

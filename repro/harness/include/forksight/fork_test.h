@@ -223,7 +223,7 @@ static const struct forksight_scene_ {
 };
 
 /* Runs the test, and returns the exit status of main(). FORKSIGHT_FORK_TEST=list prints the scenes in a form
- * for programs. */
+ * that programs can parse. */
 static int forksight_fork_test_(int (*use)(void), const char* program) {
   const char* const wanted = getenv("FORKSIGHT_FORK_TEST");
   const size_t count = sizeof forksight_scenes_ / sizeof *forksight_scenes_;

@@ -5,15 +5,15 @@
 
 namespace forksight::trace {
 
-// How a program obtained the driver's functions.
+// How a program obtained a function of the driver.
 enum class CudaWay : std::uint32_t { kUnknown = 0, kSymbol = 1, kDlsym = 2, kGetProcAddress = 3 };
 
 enum CudaFlag : std::uint32_t {
-  kCudaInitialised = 1U << 0U,  // cuInit has returned 0 in this process, or (kCudaLost) in an ancestor
+  kCudaInitialised = 1U << 0U,  // cuInit has returned 0 in this process, or, if kCudaLost is set, in an ancestor
   // The shim asked the driver for `devices` and `active_contexts`. It asked after the creation of the latest context
   // that it saw.
   kCudaAsked = 1U << 1U,
-  // An ancestor initialised the driver before an earlier fork, so the forking process cannot use it either.
+  // An ancestor initialised the driver before an earlier fork, so the forking process itself cannot use the driver.
   kCudaLost = 1U << 2U,
 };
 
@@ -25,7 +25,7 @@ struct CudaRecord {
   CudaWay init_way;               // how that caller obtained cuInit
   std::int32_t init_tid;          // the caller's thread, 0: not seen
   char init_thread[16];           // the name of that thread
-  std::int32_t driver_version;    // as cuDriverGetVersion says: 12020 is 12.2; 0: not asked
+  std::int32_t driver_version;    // from cuDriverGetVersion: 12020 is 12.2; 0: not asked
   std::int32_t devices;           // result of cuDeviceGetCount; -1: not asked
   std::uint64_t active_contexts;  // bit N: the primary context of device N is active
   std::uint32_t flags;            // CudaFlag
@@ -36,7 +36,7 @@ static_assert(sizeof(CudaRecord) == 72);
 // A function of the CUDA driver, of MPI or of UCX that a forked child called.
 struct CudaFunctionRecord {
   std::uint64_t address;
-  char name[56];  // as the library exports it, NUL-terminated
+  char name[56];  // as in the library's export, NUL-terminated
 };
 static_assert(sizeof(CudaFunctionRecord) == 64);
 
@@ -45,27 +45,28 @@ enum class CudaIpcKind : std::uint32_t {
   kOpen = 2,    // cuIpcOpenMemHandle
   kClose = 3,   // cuIpcCloseMemHandle
   kFree = 4,    // cuMemFree of memory that was exported (kExport)
-  // A process that has written one of the records above ends by exit() or by returning from main. The process writes
-  // this record after its exit handlers have run.
+  // The process has written one of the records above, and ends by exit() or by returning from main. It writes this
+  // record after its exit handlers have run.
   kEnd = 5,
-  // A context was destroyed. This closes the memory that was opened in it, but the shim does not know which memory that
-  // was.
+  // A context was destroyed. The driver then closes the memory that was opened in this context, but the shim does not
+  // know which memory that is.
   kContextGone = 6,
 };
 
 // Device memory that processes share by handle. kClose and kFree are written before the call; their `ended_ns` and
-// `result` are set when it returns. The others are written after the call. Times are of CLOCK_MONOTONIC.
+// `result` are set when the call returns. The others are written after the call. Times are of CLOCK_MONOTONIC.
 struct CudaIpcRecord {
-  // FNV-1a of the 64 bytes of the handle. kClose, kFree: of the handle by which the memory was opened or exported.
+  // FNV-1a of the 64 bytes of the handle. For kClose and kFree it is the handle by which the memory was opened or
+  // exported.
   std::uint64_t handle;
-  std::uint64_t address;  // of the memory in this process; 0 for a kOpen that failed
-  std::uint64_t bytes;    // kOpen: result of cuMemGetAddressRange; 0: it was not asked
+  std::uint64_t address;  // address of the memory in this process; 0 for a kOpen that failed
+  std::uint64_t bytes;    // kOpen: size according to cuMemGetAddressRange; 0: not asked
   std::uint64_t stack;    // ref to kStack of the caller
   std::uint64_t began_ns;
   std::uint64_t ended_ns;  // 0: the call has not returned
-  std::uint64_t used_ns;   // kOpen: when the latest copy from or to this memory, or memset, began; changes in place
+  std::uint64_t used_ns;   // kOpen: when the latest copy or memset of this memory began; changes in place
   CudaIpcKind kind;
-  std::int32_t result;  // of the driver
+  std::int32_t result;  // what the driver returned
 };
 static_assert(sizeof(CudaIpcRecord) == 64);
 

@@ -9,7 +9,7 @@ namespace forksight::trace {
 // for it, wrote the record.
 struct ChildEndRecord {
   std::int32_t child;   // pid
-  std::int32_t status;  // as wait(2) returns it
+  std::int32_t status;  // status of wait(2)
 };
 static_assert(sizeof(ChildEndRecord) == 8);
 

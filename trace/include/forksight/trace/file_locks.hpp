@@ -10,27 +10,27 @@ namespace forksight::trace {
 enum class FileLockKind : std::uint32_t { kPosix = 1, kFlock = 2, kOfd = 3 };
 
 enum class FileLockEvent : std::uint32_t {
-  kForeignUnlock = 1,  // kPosix: a child called unlock for a lock that its parent has, according to the kernel
-  kReleased = 2,       // kFlock, kOfd: a child released the lock while its parent had the lock and the file open
-  kMissed = 3,         // kFlock, kOfd: the process that took the lock releases it, but had already lost it
+  kForeignUnlock = 1,  // kPosix: a child unlocks a lock that, according to the kernel, its parent has
+  kReleased = 2,       // kFlock, kOfd: a child released the lock while its parent had the lock, and had the file open
+  kMissed = 3,         // kFlock, kOfd: the process that took the lock unlocks it, but has already lost the lock
 };
 
 enum FileLockFlag : std::uint32_t {
   kFileChanged = 1U << 0U,  // kForeignUnlock: the file has been written to since the fork
   // kForeignUnlock: it is known whether parent and child have written to any file since the fork. The next two flags
-  // say which of them has.
+  // say which of them has done so.
   kWriterKnown = 1U << 1U,
   kChildWrote = 1U << 2U,
   kParentWrote = 1U << 3U,
 };
 
-// Tail: `path_bytes` of the file's path.
+// Tail: the path of the file, `path_bytes` bytes.
 struct FileLockRecord {
   std::uint64_t fork;   // ref to kFork
   std::uint64_t stack;  // ref to kStack of the call
-  std::uint64_t taken;  // ref to kStack of the call that took the lock, its innermost frame alone; 0: not known
-  std::uint64_t start;  // of the locked range, as the call asked for it
-  std::uint64_t bytes;  // 0: to the end of the file
+  std::uint64_t taken;  // ref to kStack of the call that took the lock, only the innermost frame; 0: not known
+  std::uint64_t start;  // start of the locked range, as in the call
+  std::uint64_t bytes;  // size of the range; 0: to the end of the file
   FileLockKind kind;
   FileLockEvent event;
   std::int32_t fd;

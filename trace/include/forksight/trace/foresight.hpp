@@ -1,14 +1,14 @@
-// Records for the prediction of hangs that did not happen in this run: in which order threads take locks
+// Records for the prediction of hangs that did not happen in this run. They say in which order threads take locks
 // (FORKSIGHT_LOCK_ORDER), and how long other threads held a lock that a child takes (FORKSIGHT_PREDICT). Part of the
 // trace format: see format.hpp.
 //   Locks have numbers, because a later lock can have the same address as an earlier one. A number is unique in a
 //   process and the processes that are forked from it.
-//   A counter shows the order of what two threads do. It belongs to the process, and advances by one whenever a thread
+//   A counter shows in which order two threads act. It belongs to the process, and advances by one whenever a thread
 //   is made, joined, or seen for the first time. The moment of a thread is the value of this counter when the thread
-//   began, or when it last made or joined another thread. Suppose that thread A makes thread B: what A does at a moment
-//   before B's birth comes before the start of B. Suppose that A joins B: what A does at the moment of the join, or
-//   later, comes after the end of B. In all other cases, the moments of two threads do not tell the order of their
-//   actions.
+//   began, or when it last made or joined another thread. If thread A makes thread B, then everything that A does at a
+//   moment before B's birth happens before the start of B. If A joins B, then everything that A does at the moment of
+//   the join, or later, happens after the end of B. In all other cases, the moments of two threads do not show the
+//   order of their actions.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,8 @@ enum LifeFlag : std::uint32_t {
 // A thread. The thread's creator writes this record. If the creator is not known, the thread itself writes it.
 struct ThreadLifeRecord {
   std::uint64_t creator;  // ref to kThreadLife, 0: not known, or none
-  std::uint64_t born;     // the counter at the birth; the creator's moment is set to the same value
-  std::uint64_t joined;   // changes in place: the counter at the join, also the joiner's new moment; 0: not joined
+  std::uint64_t born;     // the counter at the birth; this is also the creator's new moment
+  std::uint64_t joined;   // changes in place: the counter at the join, and the joiner's new moment; 0: not joined
   std::uint64_t joiner;   // changes in place, before `joined`: ref to kThreadLife
   std::uint32_t flags;    // changes in place: LifeFlag
   std::uint32_t reserved;
@@ -33,11 +33,11 @@ struct ThreadLifeRecord {
 static_assert(sizeof(ThreadLifeRecord) == 40);
 static_assert(offsetof(ThreadLifeRecord, joined) == 16);
 
-// Another lock that the thread held at the time.
+// Another lock that the thread held while it acquired a lock.
 struct OrderGate {
   std::uint64_t number;
   std::uint32_t shared;  // 1: held to read
-  std::uint32_t inner;   // 1: a lock of a kind for which no orders are recorded, taken after `held`
+  std::uint32_t inner;   // 1: it was taken after `held`, and no orders are recorded for its kind of lock
 };
 static_assert(sizeof(OrderGate) == 16);
 
@@ -59,9 +59,9 @@ struct LockOrderRecord {
   std::uint64_t taken_stack;
   std::uint64_t times;
   // The moments of these acquisitions. The last used entry is the latest moment. If there are more moments than
-  // entries, those before the latest are missing.
+  // entries, the other entries have the earliest moments.
   std::uint64_t moments[kOrderMoments];
-  std::uint32_t used;       // of `moments`
+  std::uint32_t used;       // number of used entries of `moments`
   std::uint32_t held_kind;  // LockKind
   std::uint32_t taken_kind;
   std::uint32_t gates;
@@ -77,23 +77,25 @@ enum OrderFlag : std::uint32_t {
 inline constexpr std::uint32_t kTimeSlices = 16;
 
 // A forked process took a lock that was free at its fork, and that other threads of its parent had held at other times.
-// All ticks come from the same clock, and only their ratios matter. The times are sums over the other threads of the
-// parent that could have held the lock at the fork, including threads that ended before the fork. `threads` counts only
-// threads that lived at the fork.
+// All ticks come from the same clock, and only their ratios matter. A thread of the parent counts if the fork could
+// have found it holding the lock. So a thread does not count if the forking thread had joined it, or held a gate under
+// which that thread always took the lock. Threads that ended before the fork count, too, except in `threads`. Readers
+// can hold a lock at the same time: of all readers, `held_ticks` and `slices` contain only the one that held the lock
+// longest.
 struct RacyTouchRecord {
   std::uint64_t fork;          // ref to kFork
   std::uint64_t lock;          // address
   std::uint64_t stack;         // ref to kStack of the caller
   std::uint64_t holder;        // ref to kThread: of the threads that lived at the fork, it held the lock longest
   std::uint64_t held_stack;    // ref to kStack where that thread took it
-  std::uint64_t held_ticks;    // for how long these other threads held it, all together
-  std::uint64_t window_ticks;  // from the time when the process made its second thread to the fork
+  std::uint64_t held_ticks;    // how long the threads that count held it together
+  std::uint64_t window_ticks;  // time from the creation of the process's second thread to the fork
   std::uint64_t window_ns;
   std::uint64_t times;                // how often they took it
-  std::uint32_t threads;              // threads that took it and lived at the fork
-  std::uint32_t kind;                 // LockKind, as the child took it
+  std::uint32_t threads;              // number of threads that took it and lived at the fork
+  std::uint32_t kind;                 // LockKind of the child's acquisition
   std::uint64_t slice_ticks;          // length of one slice
-  std::uint64_t slices[kTimeSlices];  // held_ticks of each slice of time; the window begins with slices[0]
+  std::uint64_t slices[kTimeSlices];  // held_ticks of each slice of the window; slices[0] is the first slice
 };
 static_assert(sizeof(RacyTouchRecord) == 216);
 

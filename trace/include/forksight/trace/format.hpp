@@ -13,8 +13,8 @@
 // record. If a record stays in kWriting, its writer died or has not finished.
 //
 // References between records are file offsets of the RecordHeader (0: none). A reference points to an earlier record,
-// except in fields that change in place. Integers have the byte order of the writing machine, which the header names.
-// Only x86-64 Linux writes version 1.
+// except in fields that change in place. Integers have the byte order of the machine that writes. The header contains
+// that byte order. Only x86-64 Linux writes version 1.
 //
 // records.def lists the records. docs/trace.md describes the file for people who read it. `forksight trace dump` prints
 // a file.
@@ -42,7 +42,8 @@ enum class RecordType : std::uint16_t {
 #include "forksight/trace/records.def"
 };
 
-// The first word of a record: size in bytes, header included (low 32 bits), type (16), state (8), zero (8).
+// The first word of a record, from its lowest bit on: size in bytes including the header (32 bits), type (16), state
+// (8), zero (8).
 constexpr std::uint64_t pack_word(std::uint32_t size, RecordType type, RecordState state) {
   return std::uint64_t{size} | std::uint64_t{static_cast<std::uint16_t>(type)} << 32U |
          std::uint64_t{static_cast<std::uint8_t>(state)} << 48U;
@@ -66,12 +67,13 @@ static_assert(sizeof(RecordHeader) == 32);
 static_assert(offsetof(RecordHeader, pid) == 8);
 static_assert(offsetof(RecordHeader, time_ns) == 16);
 
-// A loaded ELF object. Valid for all later records of this file, until a kModuleGone with the same `bias`.
-// Tail: path_bytes of path (the main program's is the real path of the executable; "[vdso]" for the vdso).
+// A loaded ELF object. The record is valid for all later records of this file, until a kModuleGone with the same
+// `bias`. Tail: the path, `path_bytes` bytes. For the main program it is the real path of the executable, for the vdso
+// "[vdso]".
 struct ModuleRecord {
   std::uint64_t bias;   // l_addr: run-time address minus link-time address
   std::uint64_t start;  // lowest mapped address
-  std::uint64_t end;    // one past the highest
+  std::uint64_t end;    // one past the highest mapped address
   std::uint32_t build_id_bytes;
   std::uint32_t path_bytes;
   std::uint8_t build_id[32];
@@ -84,7 +86,7 @@ struct ModuleGoneRecord {
 static_assert(sizeof(ModuleGoneRecord) == 8);
 
 enum StackFlag : std::uint32_t {
-  kStackCut = 1U << 0U,     // bytes are missing at the outer end, because the stack has more than were copied
+  kStackCut = 1U << 0U,     // bytes are missing at the outer end, because the stack has more bytes than were copied
   kStackFrozen = 1U << 1U,  // the thread had continued after the call before the stack was copied, so inner frames may
                             // have been overwritten. An example is the stack of a lost thread in a forked child.
 };
@@ -110,8 +112,8 @@ static_assert(sizeof(RecentRecord) == 2048);
 
 enum ThreadFlag : std::uint32_t {
   kThreadMain = 1U << 0U,     // the initial thread of the process image, or the one thread of a forked child
-  kThreadForeign = 1U << 1U,  // not created through pthread_create: has no creator and no start routine here
-  kThreadEnded = 1U << 2U,    // it ended before the fork, and still held locks at its end
+  kThreadForeign = 1U << 1U,  // not created through pthread_create: creator and start routine are not known
+  kThreadEnded = 1U << 2U,    // the thread ended before the fork, while it still held locks
 };
 
 // A thread that the shim knows. Written when another record first refers to it.
@@ -145,16 +147,17 @@ struct RuntimeRecord {
   std::uint64_t module_bias;  // ModuleRecord::bias of the library
   RuntimeKind kind;
   std::uint32_t flags;          // RuntimeFlag
-  std::int32_t max_threads;     // omp_get_max_threads() of the forking thread, -1: not asked
-  std::int32_t level;           // omp_get_level() of the forking thread, -1: not asked
+  std::int32_t max_threads;     // omp_get_max_threads() in the forking thread, -1: not asked
+  std::int32_t level;           // omp_get_level() in the forking thread, -1: not asked
   std::uint32_t pool_before;    // at entry of fork: live workers that the forking thread made through this runtime
-  std::uint32_t pool_at_fork;   // the same after all prepare handlers: workers that the child does not have
+  std::uint32_t pool_at_fork;   // the same after all prepare handlers: these workers are lost at the fork
   std::uint64_t pool_thread;    // ref to kThread of the first such worker; its creation stack shows who made the pool
-  std::uint64_t workers_total;  // live workers of this runtime, of all threads
+  std::uint64_t workers_total;  // live workers that all threads made through this runtime
 };
 static_assert(sizeof(RuntimeRecord) == 48);
 
-// The atfork handlers registered through __register_atfork, in order of registration. Tail: `count` HandlerEntry.
+// The atfork handlers that were registered through __register_atfork, in the order of their registration. Tail: `count`
+// HandlerEntry.
 struct HandlerEntry {
   std::uint64_t prepare;  // addresses, 0: none
   std::uint64_t parent;
@@ -169,7 +172,7 @@ static_assert(sizeof(HandlersRecord) == 8);
 
 enum ForkFlag : std::uint32_t {
   kForkByWrapper = 1U << 0U,   // a hook saw the call of fork(), daemon() or forkpty(); else only atfork handlers saw it
-  kForkBypassed = 1U << 16U,   // _Fork(), clone() or syscall(): no atfork handler runs, libc's own locks are not reset
+  kForkBypassed = 1U << 16U,   // _Fork(), clone() or syscall(): no atfork handler runs, and libc resets no lock
   kForkByClone = 1U << 17U,    // with kForkBypassed: clone()
   kForkBySyscall = 1U << 18U,  // with kForkBypassed: syscall() with the number of fork or clone
 };
@@ -192,8 +195,8 @@ struct ForkThread {
 };
 static_assert(sizeof(ForkThread) == 24);
 
-// A fork. The forking thread writes it in its last prepare handler. Tail: `thread_count` ForkThread, which do not
-// include the forking thread, then `runtime_count` refs (u64) to kRuntime.
+// A fork. The forking thread writes it in its last prepare handler. Tail: `thread_count` ForkThread, without the
+// forking thread, then `runtime_count` refs (u64) to kRuntime.
 struct ForkRecord {
   std::uint64_t ordinal;         // 1 for the first fork of this trace
   std::uint64_t stack;           // ref to kStack of the caller of fork
@@ -205,7 +208,8 @@ struct ForkRecord {
   // Number of threads according to the kernel; 0: not asked. If it is more than thread_count + 1, the process has
   // threads that the shim does not know.
   std::uint32_t tasks;
-  // The time from the beginning of fork to this record: the prepare handlers of other libraries, and the shim's.
+  // The time from the beginning of fork to this record. In that time the prepare handlers of other libraries and of
+  // the shim ran.
   std::uint64_t prepare_ns;
 };
 static_assert(sizeof(ForkRecord) == 56);
@@ -215,7 +219,7 @@ struct ForkedRecord {
   std::uint64_t fork;      // ref to kFork
   std::int32_t child;      // pid, -1: fork failed
   std::int32_t error;      // errno of a failed fork
-  std::uint64_t total_ns;  // from the beginning of fork to this record
+  std::uint64_t total_ns;  // time from the beginning of fork to this record
 };
 static_assert(sizeof(ForkedRecord) == 24);
 
@@ -225,8 +229,8 @@ enum class LockKind : std::uint32_t {
   kRwlockWrite = 3,
   kSpinlock = 4,
   kSemaphore = 5,
-  kBarrier = 6,    // "held" by a thread that has arrived and waits
-  kCondition = 7,  // "held" by a thread that waits
+  kBarrier = 6,    // its "holder" is a thread that has arrived and waits
+  kCondition = 7,  // its "holder" is a thread that waits
   kGuard = 8,      // the guard variable of a static that is being initialised
   kCustom = 9,     // a lock of the program itself, according to its annotations
 };
@@ -234,14 +238,14 @@ enum class LockKind : std::uint32_t {
 // A lock that was held at the instant of the fork. The child writes the record from its copy of the parent's memory,
 // before other code runs in the child. If `thread` is the fork's forking_thread, the forking thread itself held the
 // lock. Some records are written later, at the child's first operation on the object. This is so for a mutex that is in
-// no thread's array yet. It is also so for a barrier or condition variable: each of the first few threads that waited
-// there gets a record.
+// no thread's array yet. It is also so for a barrier or condition variable. For these, each of the first few threads
+// that waited gets a record.
 struct HeldRecord {
   std::uint64_t fork;    // ref to kFork
   std::uint64_t lock;    // address
   std::uint64_t thread;  // ref to kThread of the holder
-  // ref to kStack where it was acquired (or waited for); 0: the fork came after the acquisition and before its array
-  // entry
+  // ref to kStack of the acquisition (or of the wait); 0: the fork came after the acquisition, but before the entry in
+  // the thread's array was written
   std::uint64_t stack;
   LockKind kind;
   std::uint32_t memory_bytes;  // valid bytes of `memory`
@@ -254,14 +258,14 @@ enum class TouchKind : std::uint32_t {
   kLock = 1,           // an acquisition that found the lock taken; `held` names the holder
   kUnlockRefused = 2,  // an unlock that the lock refused (EPERM): its owner is a thread of the parent
   kParallel = 3,       // a parallel region of a runtime whose pool the fork lost; `runtime` says which
-  kCondition = 8,      // `operation` on a condition variable that counts waiters of the parent; `held` is one of them
-  kBarrier = 9,        // `operation` on a barrier that counts arrivals of the parent; `held` is one of them
+  kCondition = 8,      // `operation` on a condition variable that counts waiters of the parent; `held` names one
+  kBarrier = 9,        // `operation` on a barrier that counts arrivals of the parent; `held` names one
   kFutexWait = 10,     // a futex wait, by syscall(), that only a signal handler can end; the child lost threads
   kLibcCall = 16,      // a libc function whose lock a lost thread may hold; `held` is a kInFlight, `object` a kLibcCall
   kCudaCall = 28,      // a call of a CUDA driver that was initialised before the fork; `runtime` says which function
   kMpiCall = 29,       // a call of MPI or UCX that was initialised before the fork; `runtime` is a kCudaFunction
   kTimerWait = 40,     // a wait only for signals of the parent's timers; `object` is their set, as for kSignals
-  kExit = 17,          // exit() of a child that lost threads: it never returns
+  kExit = 17,          // exit() of a child that lost threads; this call never returns
 };
 
 enum class SyncOperation : std::uint32_t { kNone = 0, kDestroy = 1, kSignal = 2, kBroadcast = 3, kWait = 4 };
@@ -277,10 +281,10 @@ enum class TouchAction : std::uint32_t {
 };
 
 enum TouchFlag : std::uint32_t {
-  kTouchTimed = 1U << 0U,      // the call has a deadline: it returns an error instead of hanging
+  kTouchTimed = 1U << 0U,      // the call has a deadline, so it returns an error instead of hanging
   kTouchTeamGuess = 1U << 2U,  // kParallel: the runtime may make a smaller team than `team` (OMP_DYNAMIC)
   kTouchByOwner = 1U << 1U,    // no array entry names a holder; the owner in the lock's memory is a lost thread
-  kTouchHandlers = 1U << 8U,   // kFutexWait: a signal has a handler, or it is not known whether one has
+  kTouchHandlers = 1U << 8U,   // kFutexWait: some signal has a handler, or it is not known whether one has
   // kCondition: the signal goes to a lost waiter, although a thread of the child waits, too.
   kTouchStolen = 1U << 9U,
   kTouchCured = 1U << 16U,  // kLibcCall: the fork waited until the call in flight had ended, so its lock is free
@@ -298,7 +302,7 @@ struct TouchRecord {
   // or MPI library. kLibcCall: ref to kLibcCall. kTimerWait: a set of signals.
   std::uint64_t object;
   std::uint64_t stack;  // ref to kStack of the caller
-  std::uint32_t team;   // kParallel: threads that the region would get; kFutexWait: the value that the word has
+  std::uint32_t team;   // kParallel: number of threads that the region would get; kFutexWait: value of the word
   // kParallel: the value of num_threads; 0: no clause; kFutexWait: the operation and its flags
   std::uint32_t clause;
   std::uint32_t flags;      // TouchFlag
@@ -313,7 +317,7 @@ struct TouchEndRecord {
 };
 static_assert(sizeof(TouchEndRecord) == 16);
 
-// The program's name for the lock of a touch. Tail: `bytes` of text.
+// The name that the program uses for the lock of a touch. Tail: `bytes` of text.
 struct LockNameRecord {
   std::uint64_t touch;  // ref to kTouch (kLock) of a lock of kind kCustom
   std::uint32_t bytes;
@@ -331,8 +335,8 @@ enum class CureResult : std::uint32_t {
   kRefusedNoImage = 3,
 };
 
-// What was done about one runtime at one fork. With kApplied, a region of the child that would have hung because of the
-// lost pool does not hang. The first such region gets a record of its own, with `used` set.
+// What was done about one runtime at one fork. kApplied: the child can run the regions that would have hung without the
+// cure, because of the lost pool. The first such region gets a separate record, in which `used` is set.
 struct CureRecord {
   std::uint64_t fork;     // ref to kFork
   std::uint64_t runtime;  // ref to kRuntime
@@ -349,7 +353,7 @@ static_assert(sizeof(CureRecord) == 48);
 enum class NoteCode : std::uint32_t {
   kThreadTableFull = 1,  // value: threads that were not recorded
   kHeldOverflow = 2,     // value: acquisitions that did not fit a thread's array, or orphans that did not fit a child's
-  kLostWaitsFull = 16,   // value: condition variables and barriers with lost waiters that did not fit
+  kLostWaitsFull = 16,   // value: condition variables and barriers whose lost waiters did not fit the table
   kLockOrderFull = 56,   // value: acquisitions whose lock order did not fit the table; changes in place
   kHoldTimesFull = 57,   // value: acquisitions whose time did not fit the table; changes in place
   kCudaIpcFull = 44,     // value: calls that share device memory and were not recorded; changes in place

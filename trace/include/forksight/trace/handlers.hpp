@@ -7,7 +7,7 @@
 
 namespace forksight::trace {
 
-// Threads that lived at the beginning of fork() and had ended when all prepare handlers had run. An example: a library
+// Threads that lived at the beginning of fork() and had ended when all prepare handlers had run. For example, a library
 // ends its pool in its prepare handler. Such threads are not lost threads of the fork. Tail: `count` refs (u64) to
 // kThread.
 struct GoneRecord {
@@ -20,22 +20,22 @@ static_assert(sizeof(GoneRecord) == 16);
 enum class HandlerPhase : std::uint32_t { kPrepare = 1, kParent = 2, kChild = 3 };
 
 // The progress of the atfork handlers of one fork, in the process that wrote the record. Parent and child each write
-// one, before the first handler of the program or of its libraries is called. The thread that runs the handlers CHANGES
-// IT IN PLACE: it sets `running` and `since_ns` before each handler, and clears `running` after it. If `running` stays
-// set, it names a handler that has not returned. Tail: `count` HandlerTimes, in the order of kHandlers. The times of a
-// handler that has not run are 0. If a process forks often, the shim does not time all forks. The forks of one thread
-// that are not timed share one record, with `count` 0.
+// such a record, before the first handler of the program or of its libraries is called. The thread that runs the
+// handlers CHANGES THE RECORD IN PLACE: it sets `running` and `since_ns` before each handler, and clears `running`
+// after it. If `running` stays set, it names a handler that has not returned. Tail: `count` HandlerTimes, in the order
+// of kHandlers. The times of a handler that has not run are 0. If a process forks often, the shim does not time all
+// forks. The forks of one thread that are not timed share one record, with `count` 0.
 struct HandlerTimes {
   std::uint64_t prepare_ns;
   std::uint64_t parent_ns;
   std::uint64_t child_ns;
 };
 struct HandlerRunRecord {
-  std::uint64_t fork;      // ref to kFork, 0: not all prepare handlers of this fork have run yet
+  std::uint64_t fork;      // ref to kFork; 0 until all prepare handlers of this fork have run
   std::uint64_t handlers;  // ref to kHandlers
   std::uint64_t stack;     // ref to kStack of the caller of fork, 0: unknown
   std::uint64_t thread;    // ref to kThread of the forking thread, 0 in the child
-  std::uint64_t since_ns;  // CLOCK_MONOTONIC: when the running handler was called
+  std::uint64_t since_ns;  // when the running handler was called (CLOCK_MONOTONIC)
   std::uint32_t running;   // 0: none; else HandlerPhase in the top byte, and below it 1 + the index in kHandlers
   std::uint32_t count;
 };
@@ -50,23 +50,23 @@ enum class HandlerWaitKind : std::uint32_t { kLock = 1, kJoin = 2, kCondition = 
 // An atfork handler is about to block. Written before the call; `done` is set IN PLACE when the call has returned.
 struct HandlerWaitRecord {
   std::uint64_t run;          // ref to kHandlerRun
-  std::uint64_t object;       // address of the lock or condition variable; thread pointer of the thread to be joined
+  std::uint64_t object;       // address of the lock or condition variable, or thread pointer of the thread to be joined
   std::uint64_t owner;        // ref to kThread of the lock's holder, or of the thread to be joined; 0: not known
   std::uint64_t owner_stack;  // ref to kStack where the holder took the lock, 0: not known
   std::uint64_t stack;        // ref to kStack of the caller
   HandlerWaitKind kind;
   std::uint32_t lock_kind;  // LockKind, with kLock
-  std::uint32_t timed;      // the call has a deadline
+  std::uint32_t timed;      // 1: the call has a deadline
   std::uint32_t done;
 };
 static_assert(sizeof(HandlerWaitRecord) == 56);
 
 // A lock that the forking thread holds while one of its prepare handlers is about to wait. An earlier prepare handler
-// took it: the thread did not hold it when the first handler was called. Written after its kHandlerWait.
+// took the lock: the thread did not hold the lock when the first handler was called. Written after its kHandlerWait.
 struct HandlerHeldRecord {
   std::uint64_t wait;   // ref to kHandlerWait
   std::uint64_t lock;   // address
-  std::uint64_t stack;  // ref to kStack where it was taken; outer frames may have been overwritten
+  std::uint64_t stack;  // ref to kStack of the place where it was taken; outer frames may have been overwritten
   std::uint32_t kind;   // LockKind
   std::uint32_t reserved;
 };

@@ -26,28 +26,28 @@ enum class OrphanPolicy : std::uint32_t { kReport = 0, kAbort = 1, kRecover = 2 
 enum HeaderFlag : std::uint32_t { kCmdlineCut = 1U << 0U, kExeCut = 1U << 1U };
 
 struct TraceHeader {
-  std::uint64_t magic;  // stored last, with release
+  std::uint64_t magic;  // stored last, with memory order release
   std::uint32_t version;
   std::uint32_t header_bytes;
   std::uint32_t byte_order;
   std::uint32_t pointer_bytes;
-  std::uint64_t capacity;                // bytes the file may grow to
-  std::atomic<std::uint64_t> allocated;  // bytes that the file system has reserved; only grows
-  // A hint: the next record starts at this offset or later. Writers search for free space from this offset on.
+  std::uint64_t capacity;                // size in bytes to which the file may grow
+  std::atomic<std::uint64_t> allocated;  // bytes that the file system has reserved; this value only grows
+  // A hint: the next record starts at this offset or later. Writers begin their search for free space at this offset.
   std::atomic<std::uint64_t> tail;
   std::atomic<std::uint64_t> dropped_records;  // records that were not written because the file had no space
   std::atomic<std::uint64_t> dropped_bytes;
   std::uint64_t realtime_ns;   // CLOCK_REALTIME when the file was created
   std::uint64_t monotonic_ns;  // CLOCK_MONOTONIC at the same time
   std::uint64_t start_ticks;   // start time of `pid`, /proc/PID/stat field 22
-  std::int32_t pid;            // the process that created the file, in the pid namespace of this process
+  std::int32_t pid;            // the process that created the file, as a pid of its own pid namespace
   std::int32_t ppid;
-  std::int32_t rank;            // -1: no launcher's variable was set
+  std::int32_t rank;            // -1: no variable of a launcher was set
   std::int32_t world_size;      // -1: unknown
-  std::uint32_t cmdline_bytes;  // of `cmdline`, NUL between arguments
+  std::uint32_t cmdline_bytes;  // length of `cmdline`, whose arguments are separated by NUL
   std::uint32_t flags;          // HeaderFlag
   char writer_version[16];
-  char rank_variable[32];  // the variable that gave `rank`, "" for none
+  char rank_variable[32];  // the environment variable from which `rank` comes; "" for none
   char host[64];
   OmpPolicy omp_policy;
   OrphanPolicy orphan_policy;

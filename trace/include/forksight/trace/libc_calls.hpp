@@ -1,4 +1,4 @@
-// The part of the trace format about libc's functions with locks of their own. Included by format.hpp.
+// The part of the trace format about functions of libc that take libc's own locks. Included by format.hpp.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ constexpr std::uint64_t bit_of(LibcLock lock) { return std::uint64_t{1} << stati
 // A function of libc that takes locks which fork() does not reset in the child. Written when another record first
 // refers to it.
 struct LibcCallRecord {
-  std::uint64_t locks;  // set of LibcLock that it may take
+  std::uint64_t locks;  // the set of LibcLock that the function may take
   char name[32];        // NUL-terminated
 };
 static_assert(sizeof(LibcCallRecord) == 40);
@@ -27,11 +27,11 @@ enum InFlightFlag : std::uint32_t {
 };
 
 // A thread was inside a libc function at the instant of the fork, and may have held the function's locks. The child
-// writes this from its copy of the parent's memory. If the fork waited for the call, the parent writes it in its
-// prepare handler.
+// writes this record from its copy of the parent's memory. If the fork waited for the call, the parent writes the
+// record in its prepare handler.
 struct InFlightRecord {
   std::uint64_t fork;    // ref to kFork
-  std::uint64_t thread;  // ref to kThread: may be the fork's forking_thread
+  std::uint64_t thread;  // ref to kThread; this may be the fork's forking_thread
   std::uint64_t call;    // ref to kLibcCall
   std::uint64_t stack;   // ref to kStack of the function's caller
   std::uint32_t flags;   // InFlightFlag
@@ -43,13 +43,13 @@ static_assert(sizeof(InFlightRecord) == 40);
 struct QuiescedRecord {
   std::uint64_t fork;  // ref to kFork
   std::uint64_t waited_ns;
-  std::uint32_t waited_for;  // threads that were inside such a call
-  std::uint32_t left;        // those of them that were still inside it when the time was up
+  std::uint32_t waited_for;  // number of threads that were inside such a call
+  std::uint32_t left;        // number of those that were still inside when the time was up
 };
 static_assert(sizeof(QuiescedRecord) == 24);
 
-// A standard stream that another thread had locked at a fork that bypassed the handlers (kForkBypassed); fork() itself
-// resets such locks. Written by the child.
+// A standard stream that another thread had locked at a fork that bypassed the handlers (kForkBypassed). The child
+// writes this record. There is none after fork(), because fork() resets such locks.
 struct StreamRecord {
   std::uint64_t fork;    // ref to kFork
   std::uint64_t thread;  // ref to kThread of the holder

@@ -8,11 +8,11 @@ namespace forksight::trace {
 enum class MpiKind : std::uint32_t { kMpi = 1, kUcx = 2 };
 
 enum MpiFlag : std::uint32_t {
-  kMpiLost = 1U << 0U,  // initialised before an earlier fork, by an ancestor of the forking process
+  kMpiLost = 1U << 0U,  // an ancestor of the forking process initialised the library before an earlier fork
 };
 
-// MPI or UCX was initialised, and not finalised, when its process forked. The forking thread writes this record after
-// its kFork: one for each copy of MPI, and one for UCX.
+// MPI or UCX was initialised, and not finalised, when its process forked. The forking thread writes such a record after
+// its kFork for each copy of MPI, and one for UCX.
 struct MpiRecord {
   std::uint64_t fork;         // ref to kFork
   std::uint64_t module_bias;  // ModuleRecord::bias of the library, 0: not known

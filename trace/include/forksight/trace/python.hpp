@@ -6,8 +6,8 @@
 namespace forksight::trace {
 
 enum class PythonMoment : std::uint32_t {
-  kFork = 1,     // all threads of the forking process; written in prepare, or first in the child
-  kTouch = 2,    // the touching thread alone, before it may block
+  kFork = 1,     // all threads of the forking process; written in prepare, or as the first record of the child
+  kTouch = 2,    // only the touching thread, before it may block
   kRequest = 3,  // all threads, when `forksight run` asked for them
 };
 
@@ -16,7 +16,7 @@ enum class PythonMoment : std::uint32_t {
 // for the writing thread, "Stack ...". ID is ThreadRecord::thread_pointer.
 struct PythonStacksRecord {
   std::uint64_t touch;   // ref to kTouch or kShareUse (PythonMoment::kTouch), else 0
-  std::uint64_t writer;  // thread pointer of the thread that wrote it
+  std::uint64_t writer;  // thread pointer of the thread that wrote the record
   PythonMoment moment;
   std::uint32_t bytes;
   std::uint32_t cut;  // 1: there was more text
@@ -31,8 +31,8 @@ struct PythonAtForkRecord {
 };
 static_assert(sizeof(PythonAtForkRecord) == 16);
 
-// From now on, if the process that wrote this record receives this signal with the value kPythonRequest, it writes a
-// kPythonStacks record.
+// From this record on, the process that wrote it handles this signal. When it receives the signal with the value
+// kPythonRequest, it writes a kPythonStacks record.
 struct PythonSignalRecord {
   std::uint32_t signal;
   std::uint32_t reserved;

@@ -18,7 +18,7 @@ namespace forksight::trace {
 
 struct TailTerms {
   RecordType type;
-  std::uint32_t count_offset;  // of the 32-bit count in the fixed part
+  std::uint32_t count_offset;  // offset of the 32-bit count in the fixed part
   std::uint32_t element_bytes;
   const char* element;
   const char* name;

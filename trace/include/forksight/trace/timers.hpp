@@ -15,14 +15,14 @@ enum class TimerKind : std::uint32_t {
 struct TimerRecord {
   std::uint64_t fork;  // ref to kFork
   TimerKind kind;
-  std::int32_t number;  // of the signal that it sends
+  std::int32_t number;  // number of the signal that the timer sends
   std::uint64_t remaining_ns;
   std::uint64_t interval_ns;  // 0: the timer expires only once
 };
 static_assert(sizeof(TimerRecord) == 32);
 
 // The signals that the forking thread blocks. The child starts with the same signals blocked. Written after its kFork,
-// if there are any.
+// but only if there are such signals.
 struct BlockedSignalsRecord {
   std::uint64_t fork;     // ref to kFork
   std::uint64_t signals;  // bit 0 is signal 1

@@ -3,14 +3,15 @@
 // each other, through two words for each buffer. The words are in host memory that all processes share, and the device
 // reads and writes them.
 //
-// The process that creates a pool writes. The processes that receive the pool read. A process may die at any
-// instruction, even while streams of others wait for its work. The others then notice its death, its buffers are given
-// back, and the streams go on. docs/cuda-ipc.md says what was proven, and on which driver.
+// The process that creates a pool writes into the buffers. The processes that receive the pool read them. A process may
+// die at any instruction, even while streams of other processes wait for its work. The other processes then notice its
+// death, its buffers go back to the pool, and the streams go on. docs/cuda-ipc.md says what was proven, and on which
+// driver.
 //
-// The pool calls the CUDA driver, in the libcuda.so.1 that the process has loaded or finds. During each call, the
-// device's primary context is current. The CUDA runtime uses the same context, and streams must belong to it. The
-// program must have initialised CUDA. Any number of threads may use a pool. But no other call on a pool may run while
-// close(), a move or the destructor of that pool runs.
+// The pool calls the CUDA driver through libcuda.so.1. If the process has not loaded this library, the pool loads it.
+// During each call, the device's primary context is current. The CUDA runtime uses the same context, and streams must
+// belong to it. The program must have initialised CUDA. Any number of threads may use a pool. But no other call on a
+// pool may run while close(), a move or the destructor of that pool runs.
 //
 // Another process gets the pool once, over a connected UNIX socket. A descriptor of device memory can be passed only
 // over a socket or by inheritance, and CUDA does not work after a fork. Legacy handles also come over the socket, in a
@@ -42,7 +43,7 @@ using device_address = unsigned long long;
 enum class memory : std::uint8_t { vmm_fd, legacy, mempool };
 
 struct pool_options {
-  int device = 0;             // ordinal, as this process numbers them
+  int device = 0;             // the number (ordinal) that the device has in this process
   std::uint32_t buffers = 4;  // 1 to 1024
   std::size_t bytes = 0;      // the size of each buffer
   memory kind = memory::vmm_fd;
@@ -56,9 +57,9 @@ struct pool_options {
   std::uint32_t max_participants = 16;
 };
 
-// A buffer to write into. Work on the stream that it was acquired for may write into it. If the buffer is not sent, the
-// destructor gives it back to the pool. While the stream is being captured into a graph, a later call of the pool gives
-// it back instead.
+// A buffer to write into. Work on the stream that was passed to acquire() may write into it. If the buffer is not sent,
+// the destructor gives it back to the pool. If the stream is being captured into a graph at that time, a later call of
+// the pool gives the buffer back.
 class gpu_loan {
  public:
   gpu_loan();
@@ -78,25 +79,25 @@ class gpu_loan {
   std::unique_ptr<state> state_;
 };
 
-// A buffer to read. Work on the stream that it was received for may read it. With memory::vmm_fd, the memory is mapped
-// for reading only, except in the process that created the pool.
+// A buffer to read. Work on the stream that was passed to receive() may read it. With memory::vmm_fd, the memory is
+// mapped for reading only, except in the process that created the pool.
 class gpu_message {
  public:
   gpu_message();
   gpu_message(gpu_message&&) noexcept;
   gpu_message& operator=(gpu_message&&) noexcept;
-  // Calls release() with the stream that the message was received for. If that fails, a later call of the pool, or its
-  // end, releases the message.
+  // Calls release() with the stream that was passed to receive(). If that fails, a later call of the pool, or the end
+  // of the pool, releases the message.
   ~gpu_message();
   device_address data() const;
   std::size_t size() const;
   std::uint32_t index() const;
   std::uint32_t deliveries() const;
   explicit operator bool() const { return state_ != nullptr; }
-  // Returns at once. The writer writes into the buffer again only after the work that is on `on` now. Errors: driver,
-  // queue (evicted), used_after_fork, capturing, bad_option (a stream of another context), producer_died (the writer
-  // died before the device had finished this message, so what was read of it is not complete). After the errors driver,
-  // capturing and bad_option, the object still has the message.
+  // Returns at once. Later work of the writer on the buffer waits for the work that the stream `on` contains now.
+  // Errors: driver, queue (evicted), used_after_fork, capturing, bad_option (a stream of another context),
+  // producer_died (the writer died before the device had finished this message, so what was read of it is not
+  // complete). After the errors driver, capturing and bad_option, the object still has the message.
   result<void> release(stream on);
 
  private:
@@ -126,26 +127,29 @@ class gpu_pool {
   // and bad_option for a stream that is not of the device's primary context. After an error other than `queue`, no
   // buffer and no message is lost.
   //
-  // Returns a free buffer for work on `on`. `on` waits for the work of the buffer's last reader.
+  // Returns a free buffer, into which work on the stream `on` may write. The stream waits for the work of the buffer's
+  // last reader.
   result<gpu_loan> acquire(stream on, deadline until = deadline::never());
-  // Sends the first `bytes` of the loan. The streams of readers wait for the work that is on `on` now.
+  // Sends the first `bytes` of the loan. The streams of readers wait for the work that the stream `on` contains now.
   result<void> send(gpu_loan&& from, std::size_t bytes, stream on, deadline until = deadline::never());
-  // Returns the oldest message. `on` waits for the writer's work on it. May also return producer_died. With
-  // memory::legacy, nothing more can then be received, and data() of messages that the program still has is 0. With
-  // memory::vmm_fd, a message that the device had finished while the writer lived is still received. A message that the
-  // device had not finished is dropped with this error, and the caller may ask for the next one. receive() also returns
-  // this error when the writer has died and no message is left.
+  // Returns the oldest message. The stream `on` waits for the writer's work on the message. May also return
+  // producer_died: the writer has died. With memory::legacy, this process can then receive nothing more, and data() is
+  // 0 for messages that the program still has. With memory::vmm_fd, receive() still returns a message if the device had
+  // finished it before the writer died. If the device had not finished the message, receive() drops it and returns this
+  // error, and the program may call receive() for the next one. receive() also returns this error if the writer has
+  // died and no message is left.
   result<gpu_message> receive(stream on, deadline until = deadline::never());
 
   // For the creator: ends sending, accepts no more readers, and frees the memory if no other process has it open.
-  // Otherwise returns in_use, whose text names the processes that have it open; close() may be called again. For a
-  // reader: closes the memory. Messages that the program still has keep it open. Before the memory is closed or freed,
-  // close() waits for the work of this process on buffers that were sent, released or given back.
+  // Otherwise returns in_use, whose text names the processes that have it open; close() may be called again. in_use is
+  // also the error while this process has a loan or another handle of the pool. For a reader: closes the memory.
+  // Messages that the program still has keep it open. Before the memory is closed or freed, close() waits for the work
+  // of this process on buffers that were sent, released or given back.
   result<void> close();
   // Gives back the buffers that dead members of the pool held. Returns how many members were found dead. Also releases
-  // the streams of all processes that wait for work of a dead process. Calls that wait for the queue do the same. A
-  // thread that waits in cuStreamSynchronize() does not, so call this function in another thread or another process of
-  // the pool.
+  // all streams, of any process, that wait for the work of a dead process. Each call that waits for a buffer or a
+  // message does the same. A thread that waits in cuStreamSynchronize() does not do this. So call recover() in another
+  // thread, or in another process of the pool.
   std::size_t recover();
 
  private:

@@ -19,7 +19,7 @@ enum class errc : std::uint8_t {
   no_device,              // there is no such device, or it is not visible here
   unsupported,            // the device, WSL or MPS does not support it
   other_namespace,        // memory::legacy does not work between pid namespaces
-  in_use,                 // close(): another process has the memory open; pid: the first of them
+  in_use,                 // close(): a process still uses the memory; pid: the first such process, perhaps this one
   producer_died,          // pid: the pid of the creator
   bad_option,
   untrusted,  // the bytes received from the socket do not describe a pool

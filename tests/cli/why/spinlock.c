@@ -1,0 +1,37 @@
+/* A child that spins for a spinlock for ever. A spinlock does not record which thread locked it.
+ * spinlock THREADS HOLDER: before the fork, the parent starts THREADS threads that do nothing. HOLDER is "forker" (the
+ * thread that forks locks the spinlock first) or "child" (the child locks it twice). Prints the pid of the child. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static pthread_spinlock_t lock;
+
+static void* idle(void* unused) {
+  for (;;) pause();
+  return unused;
+}
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  pthread_spin_init(&lock, PTHREAD_PROCESS_PRIVATE);
+  for (int i = 0; i < atoi(argv[1]); ++i) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, idle, NULL);
+  }
+  if (strcmp(argv[2], "forker") == 0) pthread_spin_lock(&lock);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (strcmp(argv[2], "child") == 0) pthread_spin_lock(&lock);
+    alarm(100);
+    pthread_spin_lock(&lock);
+    _exit(0);
+  }
+  printf("%d\n", (int)child);
+  fflush(stdout);
+  waitpid(child, NULL, 0);
+  return 0;
+}

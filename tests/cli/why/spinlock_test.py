@@ -1,0 +1,49 @@
+"""spinlock_test.py FORKSIGHT PROGRAM: `why` does not claim that a lost thread holds a spinlock, because it cannot know that.
+
+A spinlock does not record which thread locked it. In each scene here, the hanging thread or the thread that forked has locked it.
+If the fork lost threads, `why` must say that one of them possibly holds the spinlock. If it lost none, `why` must report nothing.
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+PROGRAM, FORKSIGHT = sys.argv.pop(), sys.argv.pop()
+LIMIT_S = 60
+
+
+class Spinlock(unittest.TestCase):
+    def findings(self, threads, holder):
+        """Returns the rule, the certainties and all sentences of each finding of `why` about the child."""
+        with subprocess.Popen([PROGRAM, str(threads), holder], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as parent:
+            try:
+                child = int(parent.stdout.readline())
+                try:
+                    looked = subprocess.run([FORKSIGHT, "why", "--format", "json", str(child)], stdin=subprocess.DEVNULL,
+                                            stdout=subprocess.PIPE, timeout=LIMIT_S, check=False)
+                finally:
+                    os.kill(child, signal.SIGKILL)  # the parent has not waited for it
+            finally:
+                parent.kill()
+        return [(one["rule"], one.get("hang"), one["cause"], [one["summary"], *one["chain"]])
+                for one in json.loads(looked.stdout)["findings"]]
+
+    def test_without_lost_threads_no_thread_is_blamed(self):
+        for holder in ("forker", "child"):
+            with self.subTest(holder):
+                self.assertEqual(self.findings(0, holder), [])
+
+    def test_a_lost_thread_is_only_possible(self):
+        for holder in ("forker", "child"):
+            for threads in (1, 3):
+                with self.subTest(holder, threads=threads):
+                    (rule, hang, cause, sentences), = self.findings(threads, holder)
+                    self.assertEqual((rule, hang, cause), ("orphaned-spinlock", "likely", "possible"))
+                    self.assertIn("it is locked, possibly by a thread that fork() left behind", sentences[0])
+                    self.assertFalse([one for one in sentences if "was held by" in one or "another thread" in one], sentences)
+
+
+if __name__ == "__main__":
+    unittest.main()
