@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <new>
 
@@ -59,6 +60,9 @@ template <class Body>
 int guarded(forksight_queue_error* error, Body body) {
   try {
     return body();
+  } catch (const std::bad_alloc&) {
+    return tell({ipc::errc::no_space, ENOMEM, 0, "queue: this process cannot allocate the memory that the call needs"},
+                error);
   } catch (const std::exception& thrown) {
     return tell({ipc::errc::system, 0, 0, thrown.what()}, error);
   }
@@ -227,6 +231,7 @@ const void* forksight_message_data(const forksight_message* message) { return me
 uint64_t forksight_message_size(const forksight_message* message) { return message->held.size(); }
 uint32_t forksight_message_producer(const forksight_message* message) { return message->held.producer(); }
 uint32_t forksight_message_deliveries(const forksight_message* message) { return message->held.deliveries(); }
+uint32_t forksight_message_number(const forksight_message* message) { return message->held.number(); }
 void forksight_message_release(forksight_message* message) {
   // Without release(), the destructor would park a message of receive_parked() again.
   if (message != nullptr) (void)message->held.release();

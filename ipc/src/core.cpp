@@ -92,7 +92,7 @@ result<std::shared_ptr<core>> core::open(segment memory, role as) {
   const segment& mapped = made->memory_;
   if (auto joined = made->who_.join(mapped.view(), roles, mapped.fd(), mapped.name()); !joined) return joined.error();
   // From here on, gc() sees this process by the lock of life.hpp. A forked child does not keep that lock.
-  made->memory_.unlock_name();
+  if (made->who_.has_lock()) made->memory_.unlock_name();
   made->is_joined_ = true;
   // The first look finds members that died before this one came.
   made->who_.sweep();
@@ -157,6 +157,8 @@ result<void> core::check_usable() const {
 result<void> core::begin(std::uint32_t wanted) {
   if (auto usable = check_usable(); !usable) return usable;
   if (is_cancelled()) return cancelled();
+  // What a handle takes after its entry was given to another participant cannot be recovered if its process dies.
+  if (who_.is_evicted()) return evicted();
   if (as_ == role::caretaker) {
     return failure(errc::role, "queue: this handle is attached as a caretaker, it can neither send nor receive");
   }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdio>
 #include <map>
 
@@ -38,9 +37,12 @@ snapshot::life public_life(life seen) {
 std::string words_for(const snapshot::participant& who) {
   std::string text = "pid " + std::to_string(who.pid);
   if (who.is_of_other_namespace) text += " of another pid namespace";
+  if (who.is_of_unknown_namespace) text += ", perhaps of another pid namespace";
   switch (who.lives) {
     case snapshot::life::dead: return text + " (dead";
-    case snapshot::life::unknown: return text + " (attached without /proc, whether it lives is not known";
+    case snapshot::life::unknown:
+      return text + (who.has_lock ? " (this process cannot see whether it lives"
+                                  : " (it has no lock that shows whether it lives");
     case snapshot::life::alive: break;
   }
   text += " (alive";
@@ -56,10 +58,14 @@ snapshot::participant participant_at(const ring& of, std::uint32_t index) {
   if (who.state == entry_state::free) return seen;
   seen.pid = who.pid;
   seen.lives = public_life(life_of(of.lives, index, who));
+  seen.has_lock = who.has_lock;
   // The state is looked up by the pid, which is valid only in its own pid namespace.
   const std::uint64_t its_namespace = entry.pid_namespace.load();
-  seen.is_of_other_namespace = its_namespace == 0 || its_namespace != own_pid_namespace();
-  if (seen.lives == snapshot::life::alive && !seen.is_of_other_namespace) seen.state = state_of(who.pid);
+  const std::uint64_t own_namespace = own_pid_namespace();
+  seen.is_of_unknown_namespace = its_namespace == 0 || own_namespace == 0;
+  seen.is_of_other_namespace = !seen.is_of_unknown_namespace && its_namespace != own_namespace;
+  const bool is_its_pid_ours = !seen.is_of_unknown_namespace && !seen.is_of_other_namespace;
+  if (seen.lives == snapshot::life::alive && is_its_pid_ours) seen.state = state_of(who.pid);
   const role_word roles = role_word::of(entry.roles.load());
   seen.is_producer = roles.has(kProducerRole);
   seen.is_consumer = roles.has(kConsumerRole);
@@ -287,14 +293,8 @@ bool is_queue_file(std::string_view path) {
   return path.starts_with("/memfd:forksight-queue") || path.starts_with("/dev/shm/forksight-");
 }
 
-result<snapshot> inspect(int fd) {
-  const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-  if (own < 0) return detail::failed_call(errno, "descriptor %d", fd);
-  return inspect_file(detail::descriptor(own));
-}
+result<snapshot> inspect(int fd) { return inspect_file(detail::segment::copy_of(fd)); }
 
-result<snapshot> inspect(const std::string& name) {
-  return inspect_file(detail::segment::find_named(name, O_RDONLY));
-}
+result<snapshot> inspect(const std::string& name) { return inspect_file(detail::segment::find_named(name, O_RDONLY)); }
 
 }  // namespace forksight::ipc

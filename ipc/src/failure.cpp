@@ -64,7 +64,9 @@ error failed_call(int sys_errno, const char* format, ...) {
   why.text += std::strerror(sys_errno);
   if (sys_errno == EMFILE || sys_errno == ENFILE || sys_errno == ETOOMANYREFS) {
     why.code = errc::fd_limit;
-    why.text += " (" + descriptor_use() + "; raise it with ulimit -n)";
+    // ENFILE is about all processes together, so the limit of this process does not matter.
+    why.text += sys_errno == ENFILE ? " (the limit of the whole system; raise it with sysctl fs.file-max)"
+                                    : " (" + descriptor_use() + "; raise it with ulimit -n)";
   } else if (sys_errno == ENOMEM || sys_errno == ENOSPC) {
     why.code = errc::no_space;
     rlimit limit{};

@@ -151,6 +151,13 @@ result<void> check(const geometry& shape, std::size_t bytes) {
                    "segment: its layout is %u.%u, ours is %u.%u: %s. Build all programs with one version", shape.major,
                    shape.minor, kMajor, kMinor, difference_of(shape.major));
   }
+  // A minor version gives a meaning to fields that were 0 before. This version would ignore such a field.
+  if (shape.minor > kMinor) {
+    return failure(errc::abi_mismatch,
+                   "segment: its layout is %u.%u, ours is %u.%u: it may have options that this version does not know. "
+                   "Build all programs with one version",
+                   shape.major, shape.minor, kMajor, kMinor);
+  }
   if (shape.abi != abi_hash()) {
     return failure(
         errc::abi_mismatch,
@@ -165,6 +172,9 @@ result<void> check(const geometry& shape, std::size_t bytes) {
   if (shape.strategy > 1 || shape.feed > 1 || shape.on_death > 1 || shape.full > 2 || shape.readonly_payload > 1 ||
       shape.holds_references > 1) {
     return failure(errc::corrupt, "segment: an option in its header has a value that does not exist");
+  }
+  if (shape.reserved != 0 || shape.unused != 0) {
+    return failure(errc::corrupt, "segment: a field in its header that has no meaning is not 0");
   }
   geometry placed = shape;
   place(placed);

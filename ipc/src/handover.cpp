@@ -1,5 +1,7 @@
 #include "forksight/ipc/handover.hpp"
 
+#include <sys/stat.h>
+
 #include "failure.hpp"
 #include "letter.hpp"
 
@@ -19,6 +21,12 @@ result<void> send_queue(int socket, const queue& what, deadline until) {
 result<queue> receive_queue(int socket, role as, deadline until) {
   auto files = detail::receive_descriptors(socket, kQueueLetter, until);
   if (!files) return files.error();
+  for (const detail::descriptor& one : *files) {
+    struct stat about {};
+    if (one && (fstat(one.get(), &about) != 0 || !S_ISREG(about.st_mode))) {
+      return detail::failure(errc::untrusted, "socket %d: what was sent as a queue is not a regular file", socket);
+    }
+  }
   return queue::attach((*files)[0].get(), as, (*files)[1].get());
 }
 

@@ -20,6 +20,8 @@ constexpr std::uint64_t kMagic = 0x31717069746b7366;  // "fsktipq1"
 // served in turn. Since 5, each participant's entry counts the producers and consumers among its owners that have
 // ended.
 constexpr std::uint16_t kMajor = 5;
+// A new minor version gives a meaning to a field of `geometry` that was unused before. A program attaches to a queue of
+// its own or of an earlier minor version, in which that field is 0, and refuses a later one.
 constexpr std::uint16_t kMinor = 0;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLine = 64;

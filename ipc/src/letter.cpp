@@ -33,7 +33,9 @@ result<void> check_peer(int socket) {
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
     return failed_call(errno, "socket %d: SO_PEERCRED: a queue goes over a connected AF_UNIX socket", socket);
   }
-  if (peer.uid != geteuid()) {
+  // These are the ids at the time of connect() or socketpair(). A process that has given up root's rights may still
+  // have a socket that it made as root. Root can read and change the memory of this process anyway.
+  if (peer.uid != geteuid() && peer.uid != 0) {
     return failure(errc::untrusted, "socket %d: its peer, process %d, belongs to user %u, this process to user %u",
                    socket, peer.pid, peer.uid, geteuid());
   }
@@ -44,9 +46,10 @@ result<void> wait_for(int socket, short events, const letter_kind& kind, deadlin
   for (;;) {
     int milliseconds = -1;
     if (!until.is_never()) {
-      const auto left = until.is_now()
-                            ? std::chrono::milliseconds(0)
-                            : std::chrono::ceil<std::chrono::milliseconds>(until.at() - deadline::clock::now());
+      // A difference from a time that has long passed could overflow.
+      const auto now = deadline::clock::now();
+      const auto left = until.at() <= now ? std::chrono::milliseconds(0)
+                                          : std::chrono::ceil<std::chrono::milliseconds>(until.at() - now);
       milliseconds = static_cast<int>(std::clamp<long long>(left.count(), 0, 3'600'000));
     }
     pollfd ask{socket, events, 0};

@@ -21,6 +21,8 @@ namespace {
 
 // The offset of the lock byte of the first member. It is beyond the end of any possible segment.
 constexpr std::int64_t kLifeAt = std::int64_t{1} << 50;
+// The lock of this byte belongs to no member. It is taken only to find out whether the kernel grants such locks.
+constexpr std::uint32_t kTrialIndex = ~std::uint32_t{0};
 
 struct flock byte_of(std::uint32_t index, short type) {
   struct flock byte {};
@@ -108,13 +110,23 @@ result<void> life_lock::open(int segment, const std::string& name) {
     file_.reset();  // /proc shows another pid namespace, in which another process has the pid of this one
     return {};
   }
+  // For example, gVisor has no such locks (EINVAL), and a seccomp filter may refuse them (EPERM).
+  const auto trial = take(kTrialIndex);
+  if (!trial && trial.error().sys_errno == ENOLCK) return trial.error();
+  if (!trial) {
+    file_.reset();
+    return {};
+  }
+  if (trial.value()) give_back(kTrialIndex);
   if (!name.empty() && !lock_shared(file_.get())) return failed_call(errno, "queue: flock of %s", name.c_str());
   return {};
 }
 
-bool life_lock::take(std::uint32_t index) const {
+result<bool> life_lock::take(std::uint32_t index) const {
   struct flock byte = byte_of(index, F_WRLCK);
-  return fcntl(file_.get(), F_OFD_SETLK, &byte) == 0;
+  if (fcntl(file_.get(), F_OFD_SETLK, &byte) == 0) return true;
+  if (errno == EAGAIN) return false;
+  return failed_call(errno, "queue: the lock by which others see that this process lives");
 }
 
 void life_lock::give_back(std::uint32_t index) const {

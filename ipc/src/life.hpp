@@ -57,11 +57,11 @@ class life_lock {
 
   // Opens a second description of the segment's file. `name`: the name of a named queue, else empty. The description of
   // a named queue also gets the shared flock() for gc(). If no second description can be opened, for example without
-  // /proc, this is no error, and is_open() is false.
+  // /proc, or if the kernel or a seccomp filter refuses such locks, this is no error, and is_open() is false.
   result<void> open(int segment, const std::string& name);
   bool is_open() const { return static_cast<bool>(file_); }
   // Takes the lock of that entry. Returns false if another member still has it.
-  bool take(std::uint32_t index) const;
+  result<bool> take(std::uint32_t index) const;
   void give_back(std::uint32_t index) const;
   // Moves the lock to a page, and returns the page; null if is_open() is false. The lock is then held until end() of
   // the page, or until the process ends.

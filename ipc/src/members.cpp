@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "failure.hpp"
@@ -66,7 +67,11 @@ result<void> members::take_place(std::uint32_t roles, const life_lock& lock) {
       if (before.state != entry_state::free) continue;
       // The lock is taken before the word names this member. Otherwise others would take this member for dead, because
       // a word would name it and it would not hold the lock.
-      if (lock.is_open() && !lock.take(i)) continue;
+      if (lock.is_open()) {
+        const auto taken = lock.take(i);
+        if (!taken) return taken.error();
+        if (!taken.value()) continue;
+      }
       self_.incarnation = before.incarnation;
       self_.state = entry_state::joining;
       if (!entry.word.exchange_if(seen, self_.bits())) {
@@ -93,11 +98,20 @@ result<void> members::take_place(std::uint32_t roles, const life_lock& lock) {
     }
     sweep();
   }
-  return failure(
-      errc::no_participant,
-      "queue: all %u entries of its table are taken by live processes: create it with a larger max_participants, or "
-      "close handles that are not used",
-      ring_.participant_count);
+  return failure(errc::no_participant,
+                 "queue: all %u entries of its table are taken by %s: create it with a larger max_participants, or "
+                 "close handles that are not used",
+                 ring_.participant_count, describe_takers().c_str());
+}
+
+std::string members::describe_takers() const {
+  std::uint32_t unknown = 0;
+  for (std::uint32_t i = 0; i < ring_.participant_count; ++i) {
+    const identity who = identity::of(ring_.participants[i].word.load());
+    if (who.state != entry_state::free && life_of(ring_.lives, i, who) == life::unknown) ++unknown;
+  }
+  if (unknown == 0) return "live processes";
+  return "live processes, or by processes of which nothing shows whether they live (" + std::to_string(unknown) + ")";
 }
 
 void members::leave() {

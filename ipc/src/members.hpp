@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 #include "forksight/ipc/result.hpp"
 #include "life.hpp"
@@ -39,6 +40,8 @@ class members {
   std::uint32_t pid() const { return self_.pid; }
   std::uint32_t index() const { return me_.index(); }
   participant& entry() const { return ring_.participants[me_.index()]; }
+  // False: nothing shows others that this member lives, and gc() does not see that it uses the queue.
+  bool has_lock() const { return self_.has_lock; }
   // True if other members have taken this one for dead.
   bool is_evicted() const { return entry().word.load() != self_.bits(); }
   // Adds a role to the roles of this member, or removes one.
@@ -63,6 +66,8 @@ class members {
   void begin_roles(std::uint32_t roles);
   bool end_roles(std::uint32_t roles);
   result<void> take_place(std::uint32_t roles, const life_lock& lock);
+  // Says in words who has the entries of a full table.
+  std::string describe_takers() const;
 
   ring ring_;
   owner_id me_;

@@ -1,9 +1,7 @@
 #include "forksight/ipc/queue.hpp"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 
-#include <cerrno>
 #include <cstring>
 
 #include "core.hpp"
@@ -18,13 +16,6 @@ error not_open() {
 }
 
 error no_message() { return detail::failure(errc::bad_option, "queue: the message is empty, or was released"); }
-
-result<detail::descriptor> copy_of(int fd) {
-  const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-  if (own >= 0) return detail::descriptor(own);
-  if (errno == EBADF) return detail::failure(errc::not_found, "descriptor %d: is not open", fd);
-  return detail::failed_call(errno, "descriptor %d", fd);
-}
 
 }  // namespace
 
@@ -101,6 +92,11 @@ result<void> message::requeue() {
   return done;
 }
 
+error detail::not_whole(std::size_t message_bytes, std::size_t element_bytes) {
+  return failure(errc::bad_option, "queue: a message of %zu bytes is not a whole number of elements of %zu bytes",
+                 message_bytes, element_bytes);
+}
+
 queue::~queue() = default;
 
 void detail::at_each_look(const queue& of, std::function<void()> look) { of.core_->at_each_look(std::move(look)); }
@@ -128,11 +124,15 @@ result<queue> queue::create(const options& wanted) {
 }
 
 result<queue> queue::attach(int fd, role as, int payload_fd) {
-  auto own = copy_of(fd);
+  // This comes before the first copy is made: the copy could get the number of a payload that is not open.
+  if (payload_fd >= 0) {
+    if (auto good = detail::segment::check_descriptor(payload_fd); !good) return good.error();
+  }
+  auto own = detail::segment::copy_of(fd);
   if (!own) return own.error();
   detail::descriptor payload;
   if (payload_fd >= 0) {
-    auto own_payload = copy_of(payload_fd);
+    auto own_payload = detail::segment::copy_of(payload_fd);
     if (!own_payload) return own_payload.error();
     payload = std::move(own_payload).value();
   }

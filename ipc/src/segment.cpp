@@ -30,7 +30,9 @@
 namespace forksight::ipc::detail {
 namespace {
 
+constexpr int kAttempts = 100;  // how many files a call makes at most, if gc() interferes with each of them
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+constexpr mode_t kRootsMode = 0666;  // the mode of a memfd that root makes
 
 std::string name_for(const geometry& shape) {
   std::array<char, 64> text{};
@@ -45,12 +47,24 @@ std::string name_of(int fd, const geometry& shape) {
   return chosen.empty() ? name_for(shape) : chosen;
 }
 
+// Chooses the random id of a new queue.
+result<void> choose_id(geometry& shape) {
+  ssize_t random = -1;
+  do {
+    random = getrandom(shape.id, sizeof shape.id, 0);
+  } while (random < 0 && errno == EINTR);
+  if (random != sizeof shape.id) return failed_call(errno, "segment: getrandom");
+  return {};
+}
+
 result<descriptor> make_memfd(const char* name, std::uint64_t bytes) {
   int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
   if (fd < 0 && errno == EINVAL) fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return failed_call(errno, "segment: memfd_create");
   descriptor file(fd);
-  if (fchmod(fd, 0600) != 0) return failed_call(errno, "segment: fchmod");
+  // A process that gives up root's rights must still be able to open the file a second time (life.hpp). The file has no
+  // name, so only a process that got its descriptor can open it, whatever its mode is.
+  if (fchmod(fd, geteuid() == 0 ? kRootsMode : 0600) != 0) return failed_call(errno, "segment: fchmod");
   if (auto done = allocate(fd, bytes, "memory"); !done) return done.error();
   return file;
 }
@@ -85,7 +99,9 @@ result<descriptor> make_named(const std::string& name, std::uint64_t bytes) {
   }
   if (!is_locked || !has_name(fd)) {
     shm_unlink(name.c_str());  // with dry_run, gc() has locked the file but not removed it
-    return failure(errc::not_found, "segment: %s was removed by gc() while it was made: try again", name.c_str());
+    return failure(errc::not_found,
+                   "segment: gc() has locked or removed %s, as each of %d files that this call has made", name.c_str(),
+                   kAttempts);
   }
   if (auto done = allocate(fd, bytes, "/dev/shm" + name); !done) {
     shm_unlink(name.c_str());
@@ -94,11 +110,20 @@ result<descriptor> make_named(const std::string& name, std::uint64_t bytes) {
   return file;
 }
 
+// True if root has made the file with make_memfd(). Nobody else can make such a file, and root can change the memory of
+// all processes anyway. So a process of any user that has the descriptor may use the file.
+bool is_roots_memfd(int fd, const struct stat& about) {
+  const int seals = fcntl(fd, F_GET_SEALS);
+  return about.st_uid == 0 && (about.st_mode & 0777) == kRootsMode && seals >= 0 && (seals & kSeals) == kSeals;
+}
+
 result<void> check_file(int fd, const struct stat& about) {
-  if (!S_ISREG(about.st_mode)) return failure(errc::untrusted, "descriptor %d: is not a regular file", fd);
+  if (!S_ISREG(about.st_mode)) return failure(errc::untrusted, "segment: is not a regular file");
+  if (is_roots_memfd(fd, about)) return {};
   if (about.st_uid != geteuid()) {
-    return failure(errc::untrusted, "segment: belongs to user %u, we are %u: a queue is for one user's processes",
-                   about.st_uid, geteuid());
+    return failure(errc::untrusted, "segment: belongs to user %u, we are %u: a queue is for one user's processes%s",
+                   about.st_uid, geteuid(),
+                   about.st_uid == 0 ? ". Attach before you give up root's rights, or use strategy::memfd" : "");
   }
   if ((about.st_mode & 077) != 0) {
     return failure(errc::untrusted, "segment: its mode is %03o, others than its owner may use it: it must be 600",
@@ -145,11 +170,7 @@ result<segment> segment::create(const options& wanted) {
   segment made;
   made.shape_ = *planned;
   geometry& shape = made.shape_;
-  ssize_t random = -1;
-  do {
-    random = getrandom(shape.id, sizeof shape.id, 0);
-  } while (random < 0 && errno == EINTR);
-  if (random != sizeof shape.id) return failed_call(errno, "segment: getrandom");
+  if (auto chosen = choose_id(shape); !chosen) return chosen.error();
   shape.creator_namespace = own_pid_namespace();
   shape.creator_uid = geteuid();
   const std::uint64_t payload_bytes = shape.readonly_payload != 0 ? shape.buffers * shape.buffer_bytes : 0;
@@ -158,6 +179,12 @@ result<segment> segment::create(const options& wanted) {
   const bool is_named = wanted.backing == strategy::named;
   if (is_named) made.name_ = name_for(shape);
   auto file = is_named ? make_named(made.name_, shape.bytes) : make_memfd("forksight-queue", shape.bytes);
+  // gc() may examine or remove the file before it is locked. Then a file with another name is made.
+  for (int attempt = 1; !file && file.error().code == errc::not_found && attempt < kAttempts; ++attempt) {
+    if (auto chosen = choose_id(shape); !chosen) return chosen.error();
+    made.name_ = name_for(shape);
+    file = make_named(made.name_, shape.bytes);
+  }
   if (!file) return file.error();
   made.fd_ = std::move(file).value();
   // From here on, a failure must remove the name.
@@ -187,6 +214,23 @@ result<segment> segment::create(const options& wanted) {
   return made;
 }
 
+result<void> segment::check_descriptor(int fd) {
+  struct stat about {};
+  if (fstat(fd, &about) != 0) {
+    return errno == EBADF ? failure(errc::not_found, "descriptor %d: is not open", fd)
+                          : failed_call(errno, "descriptor %d: fstat", fd);
+  }
+  if (!S_ISREG(about.st_mode)) return failure(errc::untrusted, "descriptor %d: is not a regular file", fd);
+  return {};
+}
+
+result<descriptor> segment::copy_of(int fd) {
+  if (auto good = check_descriptor(fd); !good) return good.error();
+  const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (own < 0) return failed_call(errno, "descriptor %d: a copy of it", fd);
+  return descriptor(own);
+}
+
 result<segment> segment::open(descriptor fd, descriptor payload) {
   return open(std::move(fd), std::move(payload), access::all);
 }
@@ -196,8 +240,7 @@ result<segment> segment::open_to_read(descriptor fd) { return open(std::move(fd)
 result<segment> segment::open(descriptor fd, descriptor payload, access how) {
   struct stat about {};
   if (fstat(fd.get(), &about) != 0) {
-    return errno == EBADF ? failure(errc::not_found, "descriptor %d: is not open", fd.get())
-                          : failed_call(errno, "descriptor %d", fd.get());
+    return failed_call(errno, "segment: fstat");
   }
   if (auto good = check_file(fd.get(), about); !good) return good.error();
   if (about.st_size < static_cast<off_t>(kPage)) {

@@ -23,6 +23,10 @@ class segment {
 
   // Creates a segment without participants.
   static result<segment> create(const options& wanted);
+  // For a descriptor that the user has passed: checks that it is one of a file, and makes a copy. The errors name the
+  // user's own number.
+  static result<void> check_descriptor(int fd);
+  static result<descriptor> copy_of(int fd);
   // Takes over the descriptor. `payload`: the descriptor of a read-only payload, else none.
   static result<segment> open(descriptor fd, descriptor payload = {});
   // Opens a segment only to inspect it. The mapping is read-only. The queue may be shut down or poisoned.

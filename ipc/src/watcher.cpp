@@ -64,6 +64,8 @@ void watcher::ask() {
 
 void watcher::look_again() {
   std::uint64_t count = 0;
+  // read() is a cancellation point, but the caller may have a message, which must not be lost.
+  const uncancellable guard;
   // If the descriptor was not readable, the thread is still looking, and need not be asked.
   if (read(event_.get(), &count, sizeof count) == static_cast<ssize_t>(sizeof count)) ask();
 }

@@ -1,6 +1,7 @@
 // Tests the two ways to end another thread's wait: cancel() of the handle, and pthread_cancel() of the waiting thread.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -163,6 +164,68 @@ TEST(PthreadCancel, EndsAWaitAndTheHandleStillNoticesDeaths) {
   auto got = q.receive(deadline::after(10s));
   ASSERT_TRUE(got) << got.error().text;
   EXPECT_EQ(got->deliveries(), 2u);
+}
+
+// The request to cancel is pending when the thread receives. The call of receive() makes the descriptor unreadable by a
+// read(), which is a cancellation point. The thread must have the message before it ends.
+TEST(PthreadCancel, AMessageIsNotLostIfTheHandleHasADescriptor) {
+  queue q = make(small());
+  ASSERT_TRUE(q.message_fd());
+  ASSERT_TRUE(q.send_copy("x", 1));
+  pollfd ask{q.message_fd().value(), POLLIN, 0};
+  ASSERT_EQ(poll(&ask, 1, -1), 1);
+  struct shared {
+    queue* q;
+    message got;
+  } both{&q, {}};
+  pthread_t receiver{};
+  const auto receive = [](void* of) -> void* {
+    auto& to = *static_cast<shared*>(of);
+    pthread_cancel(pthread_self());
+    auto got = to.q->receive(deadline::now());
+    if (got) to.got = std::move(*got);
+    pthread_testcancel();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&receiver, nullptr, receive, &both), 0);
+  void* how = nullptr;
+  ASSERT_EQ(pthread_join(receiver, &how), 0);
+  EXPECT_EQ(how, PTHREAD_CANCELED);
+  EXPECT_TRUE(both.got);
+  EXPECT_EQ(q.inspect().held, 1u);
+}
+
+// A thread is cancelled while it waits for the feeder. The handle and the feeder go on.
+TEST(PthreadCancel, EndsTheWaitForAFeederAndTheHandleStillWorks) {
+  options wanted = small();
+  wanted.feeding = feed::thread;
+  queue q = make(wanted);
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(q.send_copy(&i, sizeof i));
+  for (const bool closes : {false, true}) {
+    struct shared {
+      queue* q;
+      bool closes;
+    } both{&q, closes};
+    const auto wait = [](void* of) -> void* {
+      auto& from = *static_cast<shared*>(of);
+      if (from.closes)
+        (void)from.q->close_producer();
+      else
+        (void)from.q->flush();
+      return nullptr;
+    };
+    pthread_t waiter{};
+    ASSERT_EQ(pthread_create(&waiter, nullptr, wait, &both), 0);
+    ASSERT_EQ(pthread_cancel(waiter), 0);
+    void* how = nullptr;
+    ASSERT_EQ(pthread_join(waiter, &how), 0);
+    EXPECT_EQ(how, PTHREAD_CANCELED);
+    EXPECT_EQ(q.flush(deadline::now()).error().code, errc::timeout);
+  }
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(q.receive(deadline::after(20s)));
+  const auto told = q.close_producer(deadline::after(20s));
+  ASSERT_TRUE(told) << told.error().text;
+  EXPECT_EQ(told.value().sent, 4u);
 }
 
 }  // namespace

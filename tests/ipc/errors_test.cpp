@@ -13,9 +13,11 @@
 #include <string>
 
 #include "crc32c.hpp"
+#include "forksight/ipc.h"
 #include "forksight/ipc/handover.hpp"
 #include "injector.hpp"
 #include "invariants.hpp"
+#include "letter.hpp"
 #include "made_queue.hpp"
 #include "recovery.hpp"
 #include "sandbox.hpp"
@@ -108,6 +110,15 @@ std::string text_of(const result<T>& got) {
   return got.has_value() ? "no error"s : name_of(got.error().code) + ": "s + got.error().text;
 }
 
+// Limits the address space to what the process uses now, and one MiB more.
+void limit_memory() {
+  std::ifstream file("/proc/self/statm");
+  rlim_t pages = 0;
+  file >> pages;
+  const rlimit most{(pages + 256) * 4096, RLIM_INFINITY};
+  setrlimit(RLIMIT_AS, &most);
+}
+
 void take_all_descriptors() {
   const rlimit sixteen{16, 64};
   setrlimit(RLIMIT_NOFILE, &sixteen);
@@ -159,15 +170,7 @@ TEST_F(Errors, NoMemory) {
 
 TEST_F(Errors, NoAddressSpace) {
   const options wanted = large(strategy::memfd);
-  const auto limit = [] {
-    // The limit is what the process uses now, and one MiB more.
-    std::ifstream file("/proc/self/statm");
-    rlim_t pages = 0;
-    file >> pages;
-    const rlimit most{(pages + 256) * 4096, RLIM_INFINITY};
-    setrlimit(RLIMIT_AS, &most);
-  };
-  const std::string said = said_by(limit, {}, [&] {
+  const std::string said = said_by(limit_memory, {}, [&] {
     rlimit most{};
     getrlimit(RLIMIT_AS, &most);
     std::string text = text_of(queue::create(wanted));
@@ -180,11 +183,71 @@ TEST_F(Errors, NoAddressSpace) {
                       "smaller buffers)");
 }
 
+// With feed::thread, send_copy() makes a copy of the message. The memory for it is lacking.
+TEST_F(Errors, InCALackOfMemoryIsNoSpace) {
+  constexpr std::size_t kBytes = 8 << 20;
+  forksight_queue* q = nullptr;
+  std::string bytes(kBytes, 'x');
+  const auto limit = [&] {
+    forksight_queue_options wanted{};
+    wanted.slots = wanted.buffers = 2;
+    wanted.buffer_bytes = kBytes;
+    wanted.thread = 1;
+    if (forksight_queue_create(&wanted, &q, nullptr) != FORKSIGHT_QUEUE_OK) std::abort();
+    // This starts the feeder thread, which needs memory for its stack.
+    if (forksight_queue_send_copy(q, "x", 1, -1, nullptr) != FORKSIGHT_QUEUE_OK) std::abort();
+    limit_memory();
+  };
+  EXPECT_EQ(said_by(limit, {},
+                    [&] {
+                      forksight_queue_error why{};
+                      const int code = forksight_queue_send_copy(q, bytes.data(), bytes.size(), -1, &why);
+                      return (code == FORKSIGHT_QUEUE_NO_SPACE ? "no_space: "s : "another code: "s) + why.text;
+                    }),
+            "no_space: queue: this process cannot allocate the memory that the call needs");
+}
+
+// Without a check, the kernel sends SIGXFSZ, which ends the process.
+TEST_F(Errors, ALimitForTheSizeOfFiles) {
+  const auto limit = [] {
+    const rlimit most{1 << 20, RLIM_INFINITY};
+    setrlimit(RLIMIT_FSIZE, &most);
+  };
+  for (const strategy how : {strategy::memfd, strategy::named}) {
+    const options wanted = large(how);
+    EXPECT_EQ(
+        said_by(limit, {}, [&] { return text_of(queue::create(wanted)); }),
+        "no_space: segment: needs " + bytes_of(wanted) +
+            " bytes, but this process may make files of at most 1048576 bytes (RLIMIT_FSIZE): raise it with ulimit "
+            "-f, or ask for fewer or smaller buffers");
+  }
+}
+
+// Gives this process the control group "/group/leaf". Its files are in a folder that the test can write. `line` is the
+// line of /proc/self/cgroup, and `mount` the folder of the root group.
+class fake_group {
+ public:
+  fake_group(const std::string& line, const std::string& mount) {
+    if (!test::mount_memory("/sys/fs/cgroup", "size=1m")) return;
+    std::filesystem::create_directories(mount + "/group/leaf");
+    test::write_file("/sys/fs/cgroup/of", line + "\n");
+    is_there_ = ::mount("/sys/fs/cgroup/of", "/proc/self/cgroup", nullptr, MS_BIND, nullptr) == 0;
+  }
+  fake_group(const fake_group&) = delete;
+  fake_group& operator=(const fake_group&) = delete;
+  ~fake_group() {
+    umount("/proc/self/cgroup");
+    umount("/sys/fs/cgroup");
+  }
+  bool is_there() const { return is_there_; }
+
+ private:
+  bool is_there_ = false;
+};
+
 TEST_F(Errors, TheControlGroupHasNoRoom) {
-  ASSERT_TRUE(test::mount_memory("/sys/fs/cgroup", "size=1m"));
-  std::filesystem::create_directories("/sys/fs/cgroup/group/leaf");
-  test::write_file("/sys/fs/cgroup/of", "0::/group/leaf\n");
-  ASSERT_EQ(mount("/sys/fs/cgroup/of", "/proc/self/cgroup", nullptr, MS_BIND, nullptr), 0) << std::strerror(errno);
+  const fake_group here("0::/group/leaf", "/sys/fs/cgroup");
+  ASSERT_TRUE(here.is_there()) << std::strerror(errno);
   const options wanted = large(strategy::memfd);
   const auto limit = [](const std::string& folder, const std::string& most) {
     test::write_file(folder + "/memory.max", most + "\n");
@@ -202,7 +265,50 @@ TEST_F(Errors, TheControlGroupHasNoRoom) {
     limit(folder, "9000000");
     EXPECT_TRUE(queue::create(wanted));
   }
-  umount("/proc/self/cgroup");
+}
+
+// The group has used 8,000,000 of 9,000,000 bytes, but the kernel can take back 6,500,000 of them: page cache and
+// caches of the kernel. Shared memory is a part of the line `file`, and cannot be taken back.
+TEST_F(Errors, MemoryThatTheKernelCanTakeBackIsRoom) {
+  const options wanted = large(strategy::memfd);  // about 4,200,000 bytes
+  const std::string folder = "/sys/fs/cgroup/group";
+  const fake_group here("0::/group/leaf", "/sys/fs/cgroup");
+  ASSERT_TRUE(here.is_there()) << std::strerror(errno);
+  test::write_file(folder + "/memory.max", "9000000\n");
+  test::write_file(folder + "/memory.current", "8000000\n");
+  test::write_file(folder + "/memory.stat",
+                   "anon 500000\nfile 7000000\nshmem 1000000\ninactive_file 4000000\nactive_file 2000000\n"
+                   "slab_reclaimable 500000\nslab_unreclaimable 1000\n");
+  EXPECT_TRUE(queue::create(wanted));
+  test::write_file(folder + "/memory.stat", "anon 500000\nfile 7000000\nshmem 6000000\ninactive_file 1000000\n");
+  expect_error(queue::create(wanted), errc::cgroup_limit,
+               "segment: needs " + bytes_of(wanted) + " bytes, control group " + folder +
+                   " has 2000000 left of 9000000 (memory.max): raise the limit or ask for fewer or smaller buffers");
+}
+
+TEST_F(Errors, AControlGroupOfVersion1HasNoRoom) {
+  const options wanted = large(strategy::memfd);
+  const fake_group here("7:cpu,cpuacct:/other\n5:memory:/group/leaf\n1:name=systemd:/memory\n0::/memory",
+                        "/sys/fs/cgroup/memory");
+  ASSERT_TRUE(here.is_there()) << std::strerror(errno);
+  const std::string group = "/sys/fs/cgroup/memory/group";
+  for (const std::string& folder : {group + "/leaf", group, "/sys/fs/cgroup/memory"s}) {
+    test::write_file(folder + "/memory.usage_in_bytes", "8000000\n");
+    test::write_file(folder + "/memory.limit_in_bytes", "9000000\n");
+    expect_error(
+        queue::create(wanted), errc::cgroup_limit,
+        "segment: needs " + bytes_of(wanted) + " bytes, control group " + folder +
+            " has 1000000 left of 9000000 (memory.limit_in_bytes): raise the limit or ask for fewer or smaller "
+            "buffers");
+    // The lines that begin with total_ include the groups below.
+    test::write_file(folder + "/memory.stat",
+                     "cache 7000000\ninactive_file 0\ntotal_inactive_file 3000000\ntotal_active_file 3000000\n");
+    EXPECT_TRUE(queue::create(wanted));
+    // This is the limit of a group whose limit was never set.
+    test::write_file(folder + "/memory.stat", "");
+    test::write_file(folder + "/memory.limit_in_bytes", "9223372036854771712\n");
+    EXPECT_TRUE(queue::create(wanted));
+  }
 }
 
 TEST_F(Errors, NoDescriptorLeft) {
@@ -228,6 +334,51 @@ TEST_F(Errors, NoDescriptorLeft) {
   EXPECT_EQ(said.substr(0, said.find(" (")),
             "fd_limit: socket " + std::to_string(sockets[0]) + ": sending a queue: Too many references: cannot splice");
   for (const int fd : sockets) close(fd);
+}
+
+// ENFILE is the limit of the whole system. The limit of the process does not help then.
+TEST_F(Errors, NoDescriptorLeftInTheWholeSystem) {
+  std::string said;
+  for (unsigned long at = 0; said.find("memfd_create") == std::string::npos; ++at) {
+    ASSERT_LT(at, 200u) << said;
+    said = said_by([] {}, {test::fault::kind::fails, at, ENFILE}, [] { return text_of(queue::create(small())); });
+  }
+  EXPECT_EQ(said,
+            "fd_limit: segment: memfd_create: Too many open files in system (the limit of the whole system; raise it "
+            "with sysctl fs.file-max)");
+}
+
+// attach() and inspect() work on a copy of the descriptor. The error must name the caller's number, not that of the
+// copy.
+TEST_F(Errors, ADescriptorThatIsNoQueueIsNamedByTheCallersNumber) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const std::string name = "descriptor " + std::to_string(ends[0]);
+  expect_error(queue::attach(ends[0]), errc::untrusted, name + ": is not a regular file");
+  expect_error(inspect(ends[0]), errc::untrusted, name + ": is not a regular file");
+  options wanted = small();
+  wanted.readonly_payload = true;
+  const queue q = make(wanted);
+  expect_error(queue::attach(q.fd(), role::any, ends[0]), errc::untrusted, name + ": is not a regular file");
+  for (const int fd : ends) close(fd);
+  expect_error(queue::attach(ends[0]), errc::not_found, name + ": is not open");
+  expect_error(inspect(ends[0]), errc::not_found, name + ": is not open");
+  expect_error(queue::attach(q.fd(), role::any, ends[0]), errc::not_found, name + ": is not open");
+}
+
+// Another process has sent a pipe in the place of a queue. The caller of receive_queue() does not know the number of
+// that descriptor.
+TEST_F(Errors, WhatIsSentInPlaceOfAQueueIsNamedByTheSocket) {
+  int sockets[2], ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+  ASSERT_EQ(pipe(ends), 0);
+  (void)holdings::now();
+  const holdings before = holdings::now();
+  ASSERT_TRUE(detail::send_descriptors(sockets[0], {0x6f686b66, "queue"}, {ends, 1}, deadline::now()));
+  expect_error(receive_queue(sockets[1]), errc::untrusted,
+               "socket " + std::to_string(sockets[1]) + ": what was sent as a queue is not a regular file");
+  EXPECT_EQ(holdings::now(), before);
+  for (const int fd : {sockets[0], sockets[1], ends[0], ends[1]}) close(fd);
 }
 
 TEST_F(Errors, MoreDescriptorsThanAQueueHas) {
@@ -257,6 +408,26 @@ TEST_F(Errors, MoreDescriptorsThanAQueueHas) {
                "socket " + std::to_string(sockets[1]) + ": more descriptors were sent than a queue has");
   EXPECT_EQ(holdings::now(), before);
   for (const int fd : sockets) close(fd);
+}
+
+// gc() examines the file of a new named queue before create() has locked it. create() then makes another file.
+TEST_F(Errors, GcThatLocksANewFileDoesNotMakeCreateFail) {
+  int locks = 0;
+  for (unsigned long at = 0; at < 200; ++at) {
+    const test::faulted found = test::injector::run(
+        {test::fault::kind::fails, at, EWOULDBLOCK}, [] {},
+        [] {
+          auto made = queue::create(small(strategy::named));
+          if (!made) _exit(1);
+          shm_unlink(made->name().c_str());
+        },
+        [] { return test::names_in("/dev/shm").empty() ? 0 : 2; });
+    if (found.hit < 0) break;  // the call makes fewer system calls
+    if (found.hit != SYS_flock) continue;
+    ++locks;
+    EXPECT_EQ(found.status, 0) << "call " << at;
+  }
+  EXPECT_GE(locks, 2);
 }
 
 // The letter (the message with the queue's descriptors) comes too late, without its descriptors, or only in part.
@@ -300,6 +471,21 @@ TEST_F(Errors, AnotherVersionOrKindOfBuild) {
   expect_layout(4, "layout 4 does not count the producers and consumers that have ended, ours does");
   expect_layout(6, "this version does not know that layout");
   shape.major = detail::kMajor;
+  // A later minor version has given a meaning to a field that this version ignores.
+  shape.minor = detail::kMinor + 1;
+  memory.make_crc_good();
+  expect_error(
+      queue::attach(q.fd()), errc::abi_mismatch,
+      "segment: its layout is 5.1, ours is 5.0: it may have options that this version does not know. Build all "
+      "programs with one version");
+  shape.minor = detail::kMinor;
+  for (const bool first : {true, false}) {
+    shape.reserved = first ? 1 : 0;
+    shape.unused = first ? 0 : 1;
+    memory.make_crc_good();
+    expect_error(queue::attach(q.fd()), errc::corrupt, "segment: a field in its header that has no meaning is not 0");
+  }
+  shape.unused = 0;
   // This is the ABI hash of a 32-bit process, whose pointers have 4 bytes.
   shape.abi = detail::abi_hash(4);
   memory.make_crc_good();
@@ -402,6 +588,13 @@ TEST_F(Errors, AHandleThatMayNotMakeTheCall) {
       "queue: another participant took process " + std::to_string(getpid()) +
       " for dead, and gave its entry and its buffers to the others; no data is damaged: attach again";
   expect_error(q.send(std::move(*lent), 1, deadline::now()), errc::evicted, evicted);
+  // A loan or a message that the handle took now would be lost if its process died.
+  auto other = queue::attach(q.fd());
+  ASSERT_TRUE(other->send_copy("x", 1, deadline::now()));
+  expect_error(q.acquire(deadline::now()), errc::evicted, evicted);
+  expect_error(q.receive(deadline::now()), errc::evicted, evicted);
+  expect_error(q.message_fd(), errc::evicted, evicted);
+  EXPECT_TRUE(other->receive(deadline::now()));
   expect_error(q.receive_parked(), errc::evicted, evicted);
   expect_error(q.requeue(), errc::evicted, evicted);
   q.shutdown(false);

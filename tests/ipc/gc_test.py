@@ -2,12 +2,29 @@
 these queues, and must leave the queue of a living producer alone.
 
 Usage: gc_test.py PRODUCER CONSUMER FORKSIGHT"""
+import ctypes
 import os
 import subprocess
 import sys
 
 PRODUCER, CONSUMER, FORKSIGHT = sys.argv[1:4]
 GROUPS, FRAMES = 100, 64
+
+
+def use_own_memory_folder():
+    """Gives this process a /dev/shm of its own, because another test may run gc at the same time. Without the right to do that, the
+    test uses the /dev/shm of all processes."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    new_mounts, new_user, private = 0x20000, 0x10000000, 1 << 18 | 1 << 14
+    user, group = os.getuid(), os.getgid()
+    if libc.unshare(new_mounts) != 0:
+        if libc.unshare(new_mounts | new_user) != 0:
+            return
+        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+            with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+                file.write(text)
+    assert libc.mount(b"none", b"/", None, private, None) == 0, os.strerror(ctypes.get_errno())
+    assert libc.mount(b"none", b"/dev/shm", b"tmpfs", 0, None) == 0, os.strerror(ctypes.get_errno())
 
 
 def start(*command):
@@ -40,11 +57,13 @@ def crash_one():
 
 
 def main():
-    alive = start(PRODUCER, str(FRAMES))
-    live = alive.stdout.readline().strip()
-    left = []
+    use_own_memory_folder()
+    alive, live, left = None, "", []
     try:
         left = [crash_one() for _ in range(GROUPS)]
+        # The producer waits at most 30 s for a consumer, so it is started after the groups, which may take long.
+        alive = start(PRODUCER, str(FRAMES))
+        live = alive.stdout.readline().strip()
         assert len(set(left)) == GROUPS and all(os.path.exists("/dev/shm" + name) for name in left)
         said = subprocess.run([FORKSIGHT, "queue", "gc"], capture_output=True, text=True, timeout=60)
         assert said.returncode == 0, said
@@ -56,10 +75,10 @@ def main():
         said = consumer.communicate()[0]
         assert consumer.returncode == 0 and alive.wait() == 0, said
     finally:
-        if alive.poll() is None:
+        if alive is not None and alive.poll() is None:
             alive.kill()
             alive.wait()
-        for name in [live, *left]:
+        for name in filter(None, [live, *left]):
             if os.path.exists("/dev/shm" + name):
                 os.unlink("/dev/shm" + name)
 

@@ -67,6 +67,19 @@ TEST(Handover, AQueueGoesOverASocketOfEitherKind) {
   }
 }
 
+// A deadline that has long passed is over at once. The difference to the present time does not fit into its type.
+TEST(Handover, ADeadlineOfTheDistantPastIsOver) {
+  int sockets[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+  const deadline past = deadline::after(std::chrono::nanoseconds::min());
+  const auto start = deadline::clock::now();
+  EXPECT_EQ(receive_queue(sockets[1], role::any, past).error().code, errc::timeout);
+  const deadline before_all(deadline::clock::time_point(std::chrono::nanoseconds::min() + std::chrono::nanoseconds(1)));
+  EXPECT_EQ(receive_queue(sockets[1], role::any, before_all).error().code, errc::timeout);
+  EXPECT_LT(deadline::clock::now() - start, std::chrono::seconds(20));
+  for (const int fd : sockets) close(fd);
+}
+
 TEST(Handover, AReadOnlyPayloadIsReadOnlyForTheOthers) {
   const Sockets sockets;
   options wanted = small();

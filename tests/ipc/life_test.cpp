@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -162,6 +163,98 @@ TEST(Life, WithoutProcNobodyIsTakenForDead) {
   EXPECT_TRUE(q.receive(deadline::now()));
 }
 
+// The namespaces that a process may enter. A process enters a time or pid namespace only by its next child.
+struct spaces {
+  bool user = false, mount = false, time = false, pid = false;
+
+  std::string name() const {
+    return std::string(user ? "user " : "") + (mount ? "mount " : "") + (time ? "time " : "") + (pid ? "pid " : "");
+  }
+};
+
+// Runs `body` in a process of new namespaces. With a mount namespace, /dev/shm and /tmp are others, and with a mount
+// and a pid namespace, /proc is that of the new pid namespace. Otherwise /proc is that of the test.
+int in_spaces(const spaces& of, const std::function<int()>& body) {
+  const std::string user = std::to_string(geteuid()), group = std::to_string(getegid());
+  const auto write_line = [](const char* path, const std::string& text) {
+    std::ofstream file(path);
+    file << text;
+    file.close();
+    return file.good();
+  };
+  if (of.user) {
+    if (unshare(CLONE_NEWUSER) != 0) return kNotPermitted;
+    // In the new user namespace, this process is root.
+    (void)write_line("/proc/self/setgroups", "deny");
+    if (!write_line("/proc/self/uid_map", "0 " + user + " 1") ||
+        !write_line("/proc/self/gid_map", "0 " + group + " 1")) {
+      return kNotPermitted;
+    }
+  }
+  const int flags = (of.mount ? CLONE_NEWNS : 0) | (of.time ? CLONE_NEWTIME : 0) | (of.pid ? CLONE_NEWPID : 0);
+  if (unshare(flags) != 0) return kNotPermitted;
+  if (of.time && !write_line("/proc/self/timens_offsets", "boottime 864000 0\nmonotonic 864000 0\n")) {
+    return kNotPermitted;
+  }
+  if (of.mount && (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+                   mount("test", "/dev/shm", "tmpfs", 0, nullptr) != 0)) {
+    return kNotPermitted;
+  }
+  child inner([&] {
+    if (of.mount && of.pid && mount("proc", "/proc", "proc", 0, nullptr) != 0) return kNotPermitted;
+    return body();
+  });
+  return inner.wait();
+}
+
+// A process holds a loan in one set of namespaces, and another process looks for deaths in another set. While the
+// holder lives, its loan stays. After its death, the loan becomes free.
+TEST(Life, TheMatrixOfNamespaces) {
+  constexpr unsigned kSets = 16;
+  const auto set_of = [](unsigned bits) {
+    return spaces{(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0};
+  };
+  unsigned tried = 0;
+  for (unsigned pair = 0; pair < kSets * kSets; ++pair) {
+    const spaces holders = set_of(pair % kSets), lookers = set_of(pair / kSets);
+    const std::string where = "holder: " + holders.name() + ", looker: " + lookers.name();
+    queue q = make();
+    const baton holds;
+    // Looks for deaths until `lent` buffers are on loan, but at most for that time.
+    const auto look = [&](std::uint32_t lent, deadline::clock::duration at_most) {
+      child looker([&] {
+        return in_spaces(lookers, [&] {
+          auto own = q.reattach_after_fork();
+          if (!own) return 1;
+          const auto start = deadline::clock::now();
+          do {
+            (void)own->recover();
+            if (own->inspect().loaned == lent) return 0;
+            sched_yield();
+          } while (deadline::clock::now() - start < at_most);
+          return 2;
+        });
+      });
+      return looker.wait();
+    };
+    child outer([&] { return in_spaces(holders, [&] { return hold(q, holds); }); });
+    if (const int ended = lent_or_ended(outer, q); ended >= 0) {
+      EXPECT_EQ(ended, kNotPermitted) << where;
+      continue;
+    }
+    holds.take();
+    const int while_alive = look(1, 0s);
+    // The kernel kills the holder when its parent ends.
+    outer.kill_and_wait();
+    if (while_alive == kNotPermitted) continue;
+    EXPECT_EQ(while_alive, 0) << where;
+    EXPECT_EQ(look(0, 20s), 0) << "after the death; " << where;
+    ++tried;
+  }
+  if (tried == 0) GTEST_SKIP() << "no namespace is permitted here";
+  std::printf("%u pairs of sets of namespaces\n", tried);
+}
+
 // A bare clone() runs no atfork handlers, and the child keeps all open descriptors of its parent. The child must not
 // make the dead parent look alive.
 TEST(Life, AClonedChildWithAllDescriptorsDoesNotKeepItsParentAlive) {
@@ -201,16 +294,21 @@ TEST(Life, AClonedChildWithAllDescriptorsDoesNotKeepItsParentAlive) {
 // whatever step of attaching the fork interrupts.
 TEST(Life, AForkDuringAnAttachKeepsNoLock) {
   queue q = make();
-  const baton done, over;
+  const baton done;
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   child busy([&] {
     std::atomic<bool> stops{false};
     std::thread attaches([&] {
       while (!stops) (void)q.reattach_after_fork();
     });
-    // Each of these children waits for a byte of the baton `over`, and then exits.
+    // Each of these children exits when nobody has the writing end of the pipe any more: at the end of the test, or
+    // earlier if the test process ends.
     for (int i = 0; i < 100; ++i) {
       if (fork() == 0) {
-        over.take();
+        char byte = 0;
+        close(ends[1]);
+        (void)!read(ends[0], &byte, 1);
         _exit(0);
       }
     }
@@ -237,7 +335,7 @@ TEST(Life, AForkDuringAnAttachKeepsNoLock) {
   all.clear();
   busy.kill_and_wait();
   EXPECT_EQ(q.recover(), 1u);
-  for (int i = 0; i < 100; ++i) over.pass();
+  for (const int fd : ends) close(fd);
 }
 
 // After this call, pidfd_open() fails with EPERM in this process.
@@ -294,6 +392,107 @@ TEST(Life, AZombieIsDeadForAProcessWithoutAFreeDescriptor) {
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(holder.pid()), &how, WEXITED | WNOWAIT), 0);
   ended.pass();
   EXPECT_EQ(looker.wait(), 0);
+}
+
+// After this call, fcntl() fails with this error in this process if it examines or takes a lock of an open file
+// description. seccomp filters may do that (EPERM), and gVisor does not have such locks (EINVAL).
+bool refuse_locks(int error) {
+  constexpr std::uint32_t kCommand = offsetof(seccomp_data, args) + sizeof(std::uint64_t);
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 4),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kCommand),
+      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, F_OFD_GETLK, 0, 2),
+      BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, F_OFD_SETLKW, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{sizeof filter / sizeof filter[0], filter};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+// A process without locks works with the queue. It is not taken for dead, and takes nobody for dead. The texts say so.
+TEST(Life, WhereLocksAreRefusedNobodyIsTakenForDead) {
+  for (const int error : {EPERM, EINVAL, ENOSYS}) {
+    for (const strategy how : {strategy::memfd, strategy::named}) {
+      queue q = make(how, 2);
+      const baton holds;
+      int ends[2];
+      ASSERT_EQ(pipe(ends), 0);
+      child holder([&] {
+        if (!refuse_locks(error)) return 1;
+        auto own = q.reattach_after_fork();
+        if (!own) {
+          (void)!write(ends[1], own.error().text.c_str(), own.error().text.size());
+          holds.pass();
+          return 2;
+        }
+        auto lent = own->acquire(deadline::now());
+        if (!lent) return 3;
+        if (own->recover() != 0) return 4;
+        std::vector<loan> rest;
+        while (auto one = own->acquire(deadline::now())) rest.push_back(std::move(*one));
+        const std::string text = own->acquire(deadline::after(1ms)).error().text;
+        rest.clear();
+        (void)!write(ends[1], text.c_str(), text.size());
+        holds.pass();
+        pause();
+        return 0;
+      });
+      holds.take();
+      char text[1024];
+      const ssize_t size = read(ends[0], text, sizeof text);
+      const std::string said(text, static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+      const std::string pid = "pid " + std::to_string(holder.pid());
+      EXPECT_THAT(said, HasSubstr("4 LOANED by " + pid + " (it has no lock that shows whether it lives"));
+      EXPECT_EQ(q.recover(), 0u);
+      EXPECT_EQ(q.inspect().loaned, 1u);
+      const auto third = queue::attach(q.fd());
+      ASSERT_FALSE(third);
+      EXPECT_EQ(third.error().code, errc::no_participant);
+      EXPECT_THAT(third.error().text,
+                  HasSubstr("all 2 entries of its table are taken by live processes, or by processes of which nothing "
+                            "shows whether they live (1): "));
+      if (how == strategy::named) {
+        // The queue is in use, so gc() must keep its name.
+        const std::string name = q.name();
+        q = {};
+        auto looked = gc(true);
+        ASSERT_TRUE(looked);
+        EXPECT_THAT(looked->in_use, testing::Contains(name));
+        shm_unlink(name.c_str());
+        continue;
+      }
+      // Its death cannot be noticed, so its loan is never taken away.
+      holder.kill_and_wait();
+      EXPECT_EQ(q.recover(), 0u);
+      EXPECT_EQ(q.inspect().loaned, 1u);
+      for (const int fd : ends) close(fd);
+    }
+  }
+}
+
+// A process whose locks are refused sees a peer that has a lock.
+TEST(Life, AProcessThatCannotLookAtLocksSaysSo) {
+  queue q = make();
+  std::vector<loan> all;
+  while (auto one = q.acquire(deadline::now())) all.push_back(std::move(*one));
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  child looker([&] {
+    if (!refuse_locks(EPERM)) return 1;
+    auto own = q.reattach_after_fork();
+    if (!own) return 2;
+    const std::string text = own->acquire(deadline::after(1ms)).error().text;
+    return write(ends[1], text.c_str(), text.size()) > 0 ? 0 : 3;
+  });
+  EXPECT_EQ(looker.wait(), 0);
+  close(ends[1]);
+  char text[1024];
+  const ssize_t size = read(ends[0], text, sizeof text);
+  close(ends[0]);
+  EXPECT_THAT(std::string(text, static_cast<std::size_t>(std::max<ssize_t>(size, 0))),
+              HasSubstr("4 LOANED by pid " + std::to_string(getpid()) + " (this process cannot see whether it lives"));
 }
 
 // After an exec, the new program does not have the handle. The entry of the process and its loan become free.

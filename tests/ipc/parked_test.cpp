@@ -479,6 +479,7 @@ TEST(Parked, TheCFunctionsParkReceiveAndRequeue) {
   }
   ASSERT_EQ(forksight_queue_receive_parked(keeper, &got, &why), FORKSIGHT_QUEUE_OK);
   EXPECT_EQ(forksight_message_size(got), sizeof(int));
+  EXPECT_EQ(forksight_message_number(got), 0u);
   forksight_message_release(got);
   size_t count = 7;
   ASSERT_EQ(forksight_queue_requeue(keeper, &count, &why), FORKSIGHT_QUEUE_OK);
@@ -489,6 +490,7 @@ TEST(Parked, TheCFunctionsParkReceiveAndRequeue) {
   ASSERT_EQ(forksight_message_requeue(got, &why), FORKSIGHT_QUEUE_OK);
   ASSERT_EQ(forksight_queue_receive(q, 0, &got, &why), FORKSIGHT_QUEUE_OK);
   EXPECT_EQ(forksight_message_deliveries(got), 1u);
+  EXPECT_EQ(forksight_message_number(got), 1u);
   forksight_message_release(got);
   EXPECT_EQ(forksight_queue_requeue(keeper, nullptr, nullptr), FORKSIGHT_QUEUE_OK);
   forksight_queue_close(keeper);

@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstring>
+#include <span>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -46,6 +49,51 @@ TEST(Queue, HandsOverWhatWasWritten) {
   EXPECT_EQ(got->producer(), static_cast<std::uint32_t>(getpid()));
   EXPECT_EQ(got->deliveries(), 1u);
 }
+
+struct alignas(64) point {
+  double x, y;
+  bool operator==(const point&) const = default;
+};
+
+TEST(Queue, APayloadCanBeWrittenAndReadAsElements) {
+  options wanted = small();
+  wanted.buffer_bytes = 3 * sizeof(point);
+  wanted.buffers = 3;
+  queue q = make(wanted);
+  std::vector<loan> all;
+  for (int i = 0; i < 3; ++i) all.push_back(std::move(q.acquire(soon())).value());
+  for (loan& one : all) {
+    const std::span<point> points = one.as<point>();
+    ASSERT_EQ(points.size(), 3u);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(points.data()) % alignof(point), 0u);
+    points[0] = {1, 2};
+    points[1] = {3, 4};
+    ASSERT_TRUE(q.send(std::move(one), points.first(2).size_bytes()));
+    EXPECT_TRUE(one.as<point>().empty());
+    const auto got = q.receive(soon());
+    ASSERT_TRUE(got) << got.error().text;
+    const auto read = got->as<point>();
+    ASSERT_TRUE(read) << read.error().text;
+    ASSERT_EQ(read->size(), 2u);
+    EXPECT_EQ((*read)[1], (point{3, 4}));
+    EXPECT_EQ(got->as<char>()->size(), 2 * sizeof(point));
+  }
+  EXPECT_TRUE(message().as<int>()->empty());
+}
+
+TEST(Queue, AMessageThatIsNotAWholeNumberOfElementsIsRefused) {
+  queue q = make(small());
+  ASSERT_TRUE(q.send_copy("seven b", 7));
+  const auto got = q.receive(soon());
+  ASSERT_TRUE(got);
+  const auto read = got->as<std::uint32_t>();
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, errc::bad_option);
+  EXPECT_EQ(read.error().text, "queue: a message of 7 bytes is not a whole number of elements of 4 bytes");
+}
+
+// These types do not compile as elements: their copies in another process would refer to memory of this process.
+static_assert(payload<int> && payload<point> && !payload<std::string> && !payload<char*> && !payload<std::vector<int>>);
 
 TEST(Queue, KeepsTheOrderOverManyLaps) {
   queue q = make(small());

@@ -18,6 +18,9 @@ TEST(Result, ValueOrGivesTheAlternativeOnlyForAnError) {
   EXPECT_EQ(seven.value_or(3), 7);
   EXPECT_EQ(none.value_or(3), 3);
   EXPECT_EQ(result<std::string>(late()).value_or("nothing"), "nothing");
+  EXPECT_EQ(*seven, 7);
+  const result<std::string> word = std::string("seven");
+  EXPECT_EQ(word->size(), 5u);
 }
 
 TEST(Result, ValueOrWorksForTypesThatCannotBeCopied) {

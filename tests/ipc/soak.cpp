@@ -3,12 +3,20 @@
 // are lost or delivered twice only where the policy permits it. It also checks that no call takes more than a second
 // while others receive fewer than 100 messages.
 //
+// Meanwhile other things happen, too. Processes are stopped and continued. Some call exec while they hold a loan or a
+// message. Some fork children that never use the queue and outlive them. Some consumers receive in a thread that is
+// cancelled again and again. None of this may cost a message, except that a process that calls exec counts as killed.
+//
 // Exit status: 0: all is well; 1: something is broken; 2: the set-up failed.
+#include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +24,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "child.hpp"
@@ -38,6 +47,7 @@ struct ledger {
   std::atomic<std::uint32_t> overtaken;  // calls of more than a second, during which others received at least 100
   std::atomic<std::uint32_t> problems;
   std::atomic<std::uint64_t> received;
+  std::atomic<std::uint64_t> cancelled;  // threads that were cancelled in receive()
   // sending: kTrying before send(), kSent after it. taken, released: how often the message was received and released.
   struct message {
     std::atomic<std::uint8_t> sending, taken, released;
@@ -93,13 +103,37 @@ int refused(const char* what, const error& why) {
   return 1;
 }
 
-int produce(const queue& inherited) {
+// Set by SIGUSR1: the process calls exec when it holds a loan or a message the next time.
+volatile std::sig_atomic_t g_becomes_another = 0;
+
+void become_another_if_told() {
+  if (g_becomes_another == 0) return;
+  execl("/bin/sleep", "sleep", "600", nullptr);
+  std::abort();
+}
+
+// The end of a round, for the children that never use the queue: they wait until nobody has the writing end any more.
+int g_round[2] = {-1, -1};
+
+// Forks a child that never uses the queue. It lives until the end of the round, also if this process is killed before.
+void leave_a_child() {
+  if (fork() != 0) return;
+  close(g_round[1]);
+  char byte = 0;
+  while (read(g_round[0], &byte, 1) != 0) {
+  }
+  _exit(0);
+}
+
+int produce(const queue& inherited, bool leaves_a_child) {
   auto own = inherited.reattach_after_fork();
   if (!own) return refused("attach", own.error());
+  if (leaves_a_child) leave_a_child();
   for (;;) {
     const waiting start;
     auto to = own->acquire(deadline::after(10s));
     if (!to) return refused("acquire", to.error());
+    become_another_if_told();
     const std::uint32_t id = g_ledger->next_id.fetch_add(1);
     if (id >= kMaxIds) return 0;
     std::memcpy(to->data(), &id, sizeof id);
@@ -121,13 +155,12 @@ bool note_received(const message& got) {
   return true;
 }
 
-int consume(const queue& inherited) {
-  auto own = inherited.reattach_after_fork();
-  if (!own) return refused("attach", own.error());
+int receive_all(queue& own) {
   for (;;) {
     const waiting start;
-    auto got = own->receive(deadline::after(10s));
+    auto got = own.receive(deadline::after(10s));
     if (!got) return refused("receive", got.error());
+    become_another_if_told();
     note_wait(start, false);
     if (!note_received(*got)) {
       std::printf("broken: a message came that nobody sent\n");
@@ -141,7 +174,68 @@ int consume(const queue& inherited) {
   }
 }
 
+// Receives in a thread, cancels the thread after a moment, and starts another one. The thread can only be cancelled in
+// receive(), while it waits. So it holds no message then.
+int receive_in_threads(queue& own) {
+  std::mt19937 random(static_cast<unsigned>(getpid()));
+  for (;;) {
+    pthread_t thread{};
+    const auto body = [](void* handle) -> void* {
+      (void)receive_all(*static_cast<queue*>(handle));
+      return handle;
+    };
+    if (pthread_create(&thread, nullptr, body, &own) != 0) return 1;
+    const timespec moment{0, static_cast<long>(random() % 5'000'000)};
+    nanosleep(&moment, nullptr);
+    pthread_cancel(thread);
+    void* how = nullptr;
+    pthread_join(thread, &how);
+    if (how != PTHREAD_CANCELED) return 1;
+    g_ledger->cancelled.fetch_add(1);
+  }
+}
+
+int consume(const queue& inherited, bool leaves_a_child, bool is_cancelled) {
+  auto own = inherited.reattach_after_fork();
+  if (!own) return refused("attach", own.error());
+  if (leaves_a_child) leave_a_child();
+  return is_cancelled ? receive_in_threads(*own) : receive_all(*own);
+}
+
+// Ends the children that never used the queue. All other processes of the round have ended. So this process is the
+// parent of these children (PR_SET_CHILD_SUBREAPER), and has the only writing end of the pipe.
+unsigned long end_idle_children() {
+  unsigned long count = 0;
+  for (int& end : g_round) close(std::exchange(end, -1));
+  while (wait(nullptr) > 0 || errno == EINTR) ++count;
+  return count;
+}
+
+// Stops the process until the consumers have received some messages, but at most for 60 ms.
+void stop_for_a_moment(const child& victim, std::uint32_t messages) {
+  victim.signal(SIGSTOP);
+  const std::uint64_t goal = g_ledger->received + messages;
+  const auto until = clock::now() + 60ms;
+  while (g_ledger->received < goal && clock::now() < until) sched_yield();
+  victim.signal(SIGCONT);
+}
+
+// Lets the process call exec when it has a loan or a message the next time. Returns when it has done so, or after a
+// second: it may wait for a message meanwhile. The process is then killed in any case.
+void let_exec(const child& victim, const queue& of) {
+  const auto is_member = [&] {
+    const auto all = of.inspect().participants;
+    return std::ranges::any_of(all, [&](const auto& one) {
+      return one.pid == static_cast<std::uint32_t>(victim.pid()) && one.lives != snapshot::life::dead;
+    });
+  };
+  victim.signal(SIGUSR1);
+  const auto until = clock::now() + 1s;
+  while (is_member() && clock::now() < until) sched_yield();
+}
+
 struct totals {
+  unsigned long stops = 0, execs = 0, idle = 0, cancelled = 0;
   unsigned long kills = 0, sent = 0, received = 0, gone = 0, again = 0, overtaken = 0;
   long_call longest;
   long longest_recovery_us = 0;
@@ -166,6 +260,7 @@ void round_of(on_death policy, std::uint32_t producers, std::uint32_t consumers,
     return;
   }
   queue q = std::move(made).value();
+  if (pipe(g_round) != 0) std::abort();
   // The only producer or the only consumer may be killed. Because of these two handles, no call then reports that no
   // producer or no consumer is left.
   std::vector<queue> keepers;
@@ -176,7 +271,9 @@ void round_of(on_death policy, std::uint32_t producers, std::uint32_t consumers,
   }
   std::vector<std::unique_ptr<child>> places(producers + consumers);
   const auto start = [&](std::size_t i) {
-    places[i] = std::make_unique<child>([&] { return i < producers ? produce(q) : consume(q); });
+    const bool leaves_a_child = random() % 4 == 0, is_cancelled = random() % 3 == 0;
+    places[i] = std::make_unique<child>(
+        [&] { return i < producers ? produce(q, leaves_a_child) : consume(q, leaves_a_child, is_cancelled); });
   };
   for (std::size_t i = 0; i < places.size(); ++i) start(i);
   unsigned long consumers_killed = 0;
@@ -193,6 +290,15 @@ void round_of(on_death policy, std::uint32_t producers, std::uint32_t consumers,
     }
     for (auto spin = random() % 20'000; spin != 0; --spin) asm volatile("" ::: "memory");
     const std::size_t victim = random() % places.size();
+    if (random() % 4 == 0) {
+      const std::size_t stopped = random() % places.size();
+      stop_for_a_moment(*places[stopped], 1 + random() % 64);
+      ++all.stops;
+    }
+    if (random() % 8 == 0) {
+      let_exec(*places[victim], q);
+      ++all.execs;
+    }
     if (places[victim]->kill_and_wait() != 128 + SIGKILL) {
       std::printf("broken: a process had ended before it was killed\n");
       ++all.broken;
@@ -209,6 +315,14 @@ void round_of(on_death policy, std::uint32_t producers, std::uint32_t consumers,
   }
   for (auto& place : places) place->kill_and_wait();
   keepers.clear();
+  // The children that never used the queue still live. They must not make the killed processes look alive.
+  q.recover();
+  if (const std::size_t left = q.inspect().participants.size(); left != 1) {
+    std::printf("broken: %zu dead processes have an entry still\n", left - 1);
+    ++all.broken;
+  }
+  all.idle += end_idle_children();
+  all.cancelled += g_ledger->cancelled;
   if (g_ledger->longest > all.longest.bits()) all.longest = long_call::of(g_ledger->longest);
   all.broken += static_cast<int>(g_ledger->problems);
   all.overtaken += g_ledger->overtaken;
@@ -262,6 +376,11 @@ int main_of(int count, char** arguments) {
       mmap(nullptr, sizeof(ledger), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return 2;
   g_ledger = static_cast<ledger*>(memory);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  struct sigaction told {};
+  told.sa_handler = [](int) { g_becomes_another = 1; };
+  told.sa_flags = SA_RESTART;
+  sigaction(SIGUSR1, &told, nullptr);
   std::printf("seed %u\n", seed);
   std::mt19937 random(seed);
   totals all;
@@ -275,10 +394,11 @@ int main_of(int count, char** arguments) {
       "%lu kills, %lu sent, %lu received, %lu lost with consumers, %lu received again, longest recovery %.1f ms, %d "
       "broken\n"
       "longest call: %s, %.1f ms, others received %u meanwhile; %lu calls took over a second while others were "
-      "served\n",
+      "served\n"
+      "also: %lu stops, %lu calls of exec, %lu children that never used the queue, %lu threads cancelled\n",
       all.kills, all.sent, all.received, all.gone, all.again, static_cast<double>(all.longest_recovery_us) / 1e3,
       all.broken, all.longest.sends ? "acquire() and send()" : "receive()", all.longest.us / 1e3, all.longest.others,
-      all.overtaken);
+      all.overtaken, all.stops, all.execs, all.idle, all.cancelled);
   return all.broken == 0 ? 0 : 1;
 }
 

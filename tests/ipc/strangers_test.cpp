@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <cstdio>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "child.hpp"
+#include "forksight/ipc/handover.hpp"
 #include "invariants.hpp"
 #include "process.hpp"
 
@@ -210,6 +212,94 @@ TEST(Strangers, AnotherModeOrAnotherUserIsRefused) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::untrusted);
   EXPECT_THAT(refused.error().text, HasSubstr("belongs to user 12345"));
+}
+
+// Gives up root's rights for good, as a server does that root starts.
+bool become_another_user() { return setresgid(12345, 12345, 12345) == 0 && setresuid(12345, 12345, 12345) == 0; }
+
+// Root makes a queue and forks processes, which give up root's rights before they attach. They can use the queue, and
+// the others notice if they die.
+TEST(Strangers, AProcessThatGaveUpRootsRightsUsesRootsQueue) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give up root's rights";
+  for (const bool readonly_payload : {false, true}) {
+    options wanted;
+    wanted.slots = wanted.buffers = 4;
+    wanted.buffer_bytes = 64;
+    wanted.readonly_payload = readonly_payload;
+    auto q = queue::create(wanted);
+    ASSERT_TRUE(q) << q.error().text;
+    ASSERT_TRUE(q->send_copy("x", 1));
+    const baton holds;
+    child worker([&] {
+      if (!become_another_user()) return 1;
+      auto own = q->reattach_after_fork();
+      if (!own) {
+        std::fprintf(stderr, "%s\n", own.error().text.c_str());
+        holds.pass();
+        return 2;
+      }
+      auto got = own->receive(deadline::now());
+      holds.pass();
+      pause();
+      return got ? 0 : 3;
+    });
+    holds.take();
+    EXPECT_EQ(q->recover(), 0u);
+    EXPECT_EQ(q->inspect().held, 1u);
+    for (const auto& who : q->inspect().participants) EXPECT_EQ(who.lives, snapshot::life::alive);
+    worker.kill_and_wait();
+    EXPECT_EQ(q->recover(), 1u);
+    EXPECT_EQ(q->inspect().held, 0u);
+  }
+}
+
+// Root has made the socket pair, too.
+TEST(Strangers, AProcessThatGaveUpRootsRightsReceivesRootsQueue) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give up root's rights";
+  queue q = make();
+  int sockets[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+  ASSERT_TRUE(send_queue(sockets[0], q));
+  child worker([&] {
+    if (!become_another_user()) return 1;
+    auto own = receive_queue(sockets[1], role::any, deadline::after(20s));
+    if (!own) {
+      std::fprintf(stderr, "%s\n", own.error().text.c_str());
+      return 2;
+    }
+    return own->send_copy("x", 1) ? 0 : 3;
+  });
+  EXPECT_EQ(worker.wait(), 0);
+  EXPECT_TRUE(q.receive(deadline::now()));
+  for (const int fd : sockets) close(fd);
+}
+
+// The file of a named queue has the mode 600. So a process that gives up root's rights must attach before.
+TEST(Strangers, RootsNamedQueueIsForRootAlone) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give up root's rights";
+  options wanted;
+  wanted.slots = wanted.buffers = 4;
+  wanted.buffer_bytes = 64;
+  wanted.backing = strategy::named;
+  auto q = queue::create(wanted);
+  ASSERT_TRUE(q) << q.error().text;
+  const std::string expected =
+      "segment: belongs to user 0, we are 12345: a queue is for one user's processes. Attach before "
+      "you give up root's rights, or use strategy::memfd";
+  child late([&] {
+    if (!become_another_user()) return 1;
+    const auto own = q->reattach_after_fork();
+    if (own) return 2;
+    return own.error().code == errc::untrusted && own.error().text == expected ? 0 : 3;
+  });
+  EXPECT_EQ(late.wait(), 0);
+  child early([&] {
+    auto own = q->reattach_after_fork();
+    return own && become_another_user() && own->send_copy("x", 1) ? 0 : 1;
+  });
+  EXPECT_EQ(early.wait(), 0);
+  EXPECT_TRUE(q->receive(deadline::now()));
+  shm_unlink(q->name().c_str());
 }
 
 }  // namespace

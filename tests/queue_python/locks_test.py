@@ -1,5 +1,6 @@
 """Tests of Lock, Event, Value and Barrier. Some tests kill or interrupt a process between two instructions of a call."""
 import ctypes
+import errno
 import gc
 import multiprocessing
 import os
@@ -12,7 +13,7 @@ import unittest
 import support
 from support import RECOVERY, Case, Child, OpcodeTrace, Stop, wait_until
 
-from forksight.queue import Barrier, BrokenBarrierError, Event, Lock, Value, _barrier
+from forksight.queue import Barrier, BrokenBarrierError, Condition, Event, Lock, Semaphore, Value, _barrier
 
 MOST_INSTRUCTIONS = 1000
 
@@ -31,6 +32,51 @@ def hold(lock, line):
 
 def raise_stop(*_):
     raise Stop
+
+
+class Refused(Case):
+    """The kernel refuses the locks on which all of these objects rely. Each call must fail. It must not wait for a holder that does
+    not exist."""
+
+    def refused(self, number, use):
+        """Runs use() in a child whose locks are refused. use() must raise OSError with that number."""
+        def work(line):
+            support.refuse_kernel_locks(number)
+            try:
+                use()
+            except OSError as error:
+                line.tell(str(error.errno).encode())
+        line = self.line()
+        child = Child(work, line)
+        try:
+            self.assertEqual(line.hear(20), str(number).encode())
+        finally:
+            child.kill()
+            child.end()
+
+    def test_each_object(self):
+        lock, semaphore, condition, barrier, value = Lock(), Semaphore(2), Condition(threading.Lock()), Barrier(2), Value("i", 0)
+        condition._check_lock = lambda what: None  # the condition's lock is not one of these locks, so that its wait() is reached
+        for number in (errno.EPERM, errno.ENOSYS, errno.EACCES, errno.EINVAL):
+            for use in (lock.acquire, lambda: lock.acquire(False), lambda: lock.acquire(timeout=60), semaphore.acquire, barrier.wait,
+                        value.get_lock().acquire, lambda: value.value, condition.wait, lambda: barrier.n_waiting):
+                self.refused(number, use)
+
+    def test_the_places_of_a_barrier(self):
+        barrier = Barrier(1)
+        def arrive():
+            barrier._lock = self.taken()  # so only the lock of the place is refused
+            barrier.wait()
+        self.refused(errno.EPERM, arrive)
+
+    @staticmethod
+    def taken():
+        """A lock that behaves as if it had been acquired already."""
+        class Taken:
+            acquire = staticmethod(lambda *_, **__: True)
+            release = staticmethod(lambda: None)
+            held_here = staticmethod(lambda: False)
+        return Taken()
 
 
 class Locks(Case):

@@ -1,5 +1,6 @@
 """Tests of Queue: put() and get(), their limits, signals, killed processes, and how other processes get the queue."""
 import gc
+import math
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -23,6 +24,20 @@ OBJECTS = [None, 0, "text", b"bytes", 2.5, (1, [2, {3: "four"}]), {"a": {"b"}}, 
 
 def raise_stop(*_):
     raise Stop
+
+
+def load_for_others(pid, memory):
+    return memory if os.getpid() != pid else 1 / 0
+
+
+class OnlyForOthers:
+    """An object that every process but one can unpickle. It then has a view of its message."""
+
+    def __init__(self, pid):
+        self.pid = pid
+
+    def __reduce__(self):
+        return load_for_others, (self.pid, pickle.PickleBuffer(bytearray(4096)))
 
 
 def echo(requests):
@@ -73,6 +88,8 @@ class Basics(Case):
         self.assertRegex(str(told.exception), "4 QUEUED")
         with self.assertRaises(Empty):
             Queue().get(timeout=-1)
+        self.assertEqual(self.queue.get(timeout=math.inf), 0)
+        self.queue.put(4, timeout=math.inf)
 
     def test_too_large(self):
         small = self.sharedClosing(Queue(2, item_bytes=1000))
@@ -382,6 +399,76 @@ class Kills(Case):
         child.kill()
         child.end()
         self.assertEqual(bytes(shared.get(timeout=RECOVERY)), b"again")
+
+    def poison(self, shared):
+        """Kills receivers of the only item until the item is parked."""
+        line = self.line()
+
+        def work():
+            view = shared.get()
+            line.tell()
+            signal.pause()
+            del view
+
+        for _ in range(2):
+            child = Child(work)
+            line.hear()
+            child.kill()
+            child.end()
+        with self.assertRaises(Empty):
+            shared.get(timeout=0.2)
+
+    def test_an_item_that_killed_its_receivers_is_parked(self):
+        shared = self.sharedClosing(Queue(1, redeliver=True, max_redeliver=1))
+        with self.assertRaises(Empty) as told:
+            shared.get_parked()
+        self.assertEqual(str(told.exception), "queue: no message is parked")
+        self.assertEqual(shared.requeue_parked(), 0)
+        shared.put_bytes(b"poison")
+        self.poison(shared)
+        # The parked item keeps the only buffer.
+        with self.assertRaises(Full) as told:
+            shared.put(1, timeout=0.01)
+        self.assertIn("1 PARKED", str(told.exception))
+        self.assertEqual(shared.requeue_parked(), 1)
+        self.assertEqual(bytes(shared.get(timeout=RECOVERY)), b"poison")
+        shared.put_bytes(b"again")
+        self.poison(shared)
+        item = shared.get_parked()
+        self.assertEqual(bytes(item), b"again")
+        with self.assertRaises(Empty):
+            shared.get_parked()
+        with self.assertRaises(Full):
+            shared.put(1, timeout=0.01)
+        del item
+        gc.collect()
+        shared.put(2, timeout=RECOVERY)
+        self.assertEqual(shared.get(timeout=RECOVERY), 2)
+
+    def test_a_parked_item_stays_parked_if_it_cannot_be_unpickled_or_its_process_is_killed(self):
+        shared, line = self.sharedClosing(Queue(1, redeliver=True, max_redeliver=1)), self.line()
+        shared.put(OnlyForOthers(os.getpid()))
+        self.poison(shared)
+        for _ in range(2):
+            with self.assertRaises(ZeroDivisionError):
+                shared.get_parked()
+        self.assertEqual(shared.requeue_parked(), 1)
+        with self.assertRaises(ZeroDivisionError):
+            shared.get(timeout=RECOVERY)
+        shared.put_bytes(b"poison")
+        self.poison(shared)
+
+        def take():
+            view = shared.get_parked()
+            line.tell()
+            signal.pause()
+            del view
+
+        child = Child(take)
+        line.hear()
+        child.kill()
+        child.end()
+        self.assertEqual(bytes(shared.get_parked(copy=True)), b"poison")
 
     def test_the_loan_of_a_killed_process_is_freed(self):
         shared, line = self.sharedClosing(Queue(1)), self.line()

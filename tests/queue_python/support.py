@@ -4,8 +4,10 @@ import ctypes
 import faulthandler
 import multiprocessing
 import os
+import platform
 import select
 import signal
+import struct
 import sys
 import time
 import unittest
@@ -133,6 +135,19 @@ class OpcodeTrace:
             if self.left < 0:
                 self.has_acted = True
                 self.act()
+
+
+def refuse_kernel_locks(number):
+    """After this call, fcntl() fails in this process with this error if it takes or examines a lock of an open file description,
+    as under a seccomp filter of a sandbox."""
+    load_number, is_fcntl, load_command, from_first, to_last = 0x20, 0x15, 0x20, 0x35, 0x25
+    fcntl_number = {"x86_64": 72, "aarch64": 25}[platform.machine()]
+    steps = [(load_number, 0, 0, 0), (is_fcntl, 0, 4, fcntl_number), (load_command, 0, 0, 24), (from_first, 0, 2, 36), (to_last, 1, 0, 38),
+             (0x06, 0, 0, 0x00050000 | number), (0x06, 0, 0, 0x7fff0000)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+    program = struct.pack("HxxxxxxQ", len(steps), ctypes.addressof(code))
+    if prctl(38, 1, 0, 0, 0) != 0 or prctl(22, 2, program, 0, 0) != 0:  # PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP
+        raise OSError("a seccomp filter is not permitted here")
 
 
 class Case(unittest.TestCase):

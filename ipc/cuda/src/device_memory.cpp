@@ -235,7 +235,10 @@ result<void> device_memory::take_lock(const card& of, std::uint32_t number) {
   ipc::detail::life_lock lock;
   if (auto opened = lock.open(card_fd_.get(), ""); !opened) return from_queue(opened.error());
   // Without /proc, the lock cannot be taken. Then no process notices the death of this one.
-  if (!lock.is_open() || number >= kNoNumber || !lock.take(number)) return {};
+  if (!lock.is_open() || number >= kNoNumber) return {};
+  const auto taken = lock.take(number);
+  if (!taken) return from_queue(taken.error());
+  if (!taken.value()) return {};
   auto kept = lock.keep();
   if (!kept) return from_queue(kept.error());
   lock_page_ = *kept;

@@ -129,6 +129,8 @@ const void* forksight_message_data(const forksight_message* message);
 uint64_t forksight_message_size(const forksight_message* message);
 uint32_t forksight_message_producer(const forksight_message* message);
 uint32_t forksight_message_deliveries(const forksight_message* message);
+/* The position of the message in the order in which all messages of the queue were sent, modulo 2^32. */
+uint32_t forksight_message_number(const forksight_message* message);
 /* Gives the buffer back to the pool. NULL is allowed. */
 void forksight_message_release(forksight_message* message);
 

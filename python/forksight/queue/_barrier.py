@@ -9,7 +9,7 @@ import time
 import weakref
 from threading import BrokenBarrierError
 
-from ._kernel import F_OFD_SETLK, F_UNLCK, F_WRLCK, PAGE, Segment, fcntl, futex_wait, futex_wake
+from ._kernel import F_OFD_SETLK, F_UNLCK, F_WRLCK, PAGE, Segment, check_lock_errno, fcntl, futex_wait, futex_wake
 from ._locks import LOCK_WORDS, MASK, SLICE, Lock
 
 PARTIES, STATE, LETTING, SERIAL = range(LOCK_WORDS, LOCK_WORDS + 4)
@@ -124,6 +124,7 @@ class Barrier:
                 places.append(place)
                 self._mine.add(place)
                 return
+            check_lock_errno()
 
     # The caller of the next methods need not hold the lock of the barrier.
 

@@ -26,6 +26,9 @@ ADD_ONE = 1 << 28 | 1 << 12  # FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_EQ, 0)
 MFD_CLOEXEC, MFD_ALLOW_SEALING = 1, 2
 F_ADD_SEALS, SEALS = 1033, 1 | 2 | 4  # F_SEAL_SEAL, F_SEAL_SHRINK and F_SEAL_GROW: no more seals, no smaller size, no larger size
 F_OFD_GETLK, F_OFD_SETLK = 36, 37
+# The errors of F_OFD_SETLK other than EAGAIN, which means that another holder has the lock. A seccomp filter may return EPERM, EACCES
+# or ENOSYS. gVisor does not know the call (EINVAL).
+CANNOT_LOCK = frozenset((errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EOPNOTSUPP))
 F_WRLCK, F_UNLCK = 1, 2
 PROT_READ_WRITE, MAP_SHARED = 3, 1
 PAGE = 4096
@@ -199,7 +202,7 @@ def check_lock_errno():
     """Called after fcntl() has failed to lock a byte. Raises OSError if no attempt can succeed. Otherwise returns, for example if
     another holder has the lock."""
     number = ctypes.get_errno()
-    if number in (errno.EBADF, errno.EINVAL, errno.ENOLCK):
+    if number in CANNOT_LOCK:
         raise OSError(number, f"a lock on a byte of a memfd: {os.strerror(number)}")
 
 

@@ -93,6 +93,22 @@ class _Message:
         return _memory.view_of(native.message_data(pointer), native.message_size(pointer), self, self.handle.array_type)
 
 
+class _ParkedMessage(_Message):
+    """A message of get_parked(), or an empty place for one. At its end it is parked again, unless `ends` has another function."""
+
+    __slots__ = ("ends",)
+
+    def __init__(self, handle):
+        ends = self.ends = [_park_again]
+        super().__init__(handle)
+        self.cell = _Cell(lambda pointer: ends[-1](pointer))
+
+
+def _park_again(pointer):
+    if pointer.value and native.message_park(pointer, None) != OK:
+        native.message_release(pointer)  # the message is another process's by now, so this only frees the object
+
+
 class Loan:
     """A free buffer of the queue, to write an item into. If the loan is not sent, the buffer goes back to the queue at the end of
     the `with` block, by give_back(), or at the end of this object. After send() the memory belongs to the receiver. Do not write
@@ -175,7 +191,7 @@ class _Patience:
         """Returns how many milliseconds the next call may wait. That is 0 if the deadline has passed."""
         self.started = time.monotonic()
         left = SLICE_MS if self.deadline is None else (self.deadline - self.started) * 1000
-        self.ms = 0 if left <= 0 else min(SLICE_MS, int(left) + 1)
+        self.ms = 0 if left <= 0 else min(SLICE_MS, int(min(left, SLICE_MS)) + 1)
         return self.ms
 
     def is_over(self):
@@ -417,6 +433,31 @@ class Queue:
             raise make_error(code, told)
         if patience.is_over():
             raise nothing(patience.tell(told.text.decode(errors="replace")))
+
+    # Parked messages: those whose receivers were killed too often (`max_redeliver`).
+
+    def get_parked(self, copy=False):
+        """Returns the object of the oldest parked message. Raises queue.Empty if no message is parked. The buffer of the message is
+        free when the object's views of it are gone. If the process ends before, or the object cannot be unpickled, the message is
+        parked again."""
+        handle = self._use()
+        message, told = _ParkedMessage(handle), ErrorText()
+        code = native.queue_receive_parked(handle.pointer, byref(message.cell.out), byref(told))
+        if code == TIMEOUT:
+            raise Empty(told.text.decode(errors="replace"))
+        if code != OK:
+            raise make_error(code, told)
+        item = self._read(message, copy)
+        message.ends.append(native.message_release)
+        return item
+
+    def requeue_parked(self):
+        """Lets receivers get all parked messages again. Returns how many there were."""
+        count, told = ctypes.c_size_t(), ErrorText()
+        code = native.queue_requeue(self._use().pointer, byref(count), byref(told))
+        if code != OK:
+            raise make_error(code, told)
+        return count.value
 
     # asyncio.
 

@@ -8,8 +8,8 @@
 
 namespace forksight::ipc {
 
-// Sends the queue over a connected AF_UNIX socket to a process of the same user. The socket is of SOCK_STREAM or
-// SOCK_SEQPACKET. Errors: untrusted, fd_limit, timeout, system.
+// Sends the queue over a connected AF_UNIX socket to a process of the same user, or of root. The socket is of
+// SOCK_STREAM or SOCK_SEQPACKET. Errors: untrusted, fd_limit, timeout, system.
 result<void> send_queue(int socket, const queue& what, deadline until = deadline::never());
 // Receives a queue. The errors are those of send_queue() and queue::attach(), and closed: the peer has gone. fd_limit:
 // this process had no free descriptor, so the kernel dropped the queue's descriptor (MSG_CTRUNC). The peer may send it

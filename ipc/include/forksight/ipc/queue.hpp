@@ -11,7 +11,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <type_traits>
 
 #include "forksight/ipc/delivery.hpp"
 #include "forksight/ipc/options.hpp"
@@ -25,7 +27,15 @@ class core;
 class feeder;
 class segment;
 void at_each_look(const queue& of, std::function<void()> look);
+error not_whole(std::size_t message_bytes, std::size_t element_bytes);
 }  // namespace detail
+
+// Each buffer begins at a multiple of this number of bytes.
+constexpr std::size_t kBufferAlignment = 64;
+
+// The types as which a buffer may be read. A pointer, or an object that owns memory, means nothing to another process.
+template <class T>
+concept payload = std::is_trivially_copyable_v<T> && alignof(T) <= kBufferAlignment && !std::is_pointer_v<T>;
 
 // A buffer to write into. If it is not sent, the destructor gives it back to the queue.
 class loan {
@@ -38,6 +48,11 @@ class loan {
   void* data() const { return data_; }
   // The size of the buffer in bytes. 0: the loan was sent or moved from.
   std::size_t capacity() const { return capacity_; }
+  // The buffer as an array of T, with as many elements as fit. Empty: the loan was sent or moved from.
+  template <payload T>
+  std::span<T> as() const {
+    return {static_cast<T*>(data_), capacity_ / sizeof(T)};
+  }
   explicit operator bool() const { return data_ != nullptr; }
   // The number of the buffer, 0 to options::buffers - 1, for a program that stores something for each buffer.
   std::uint32_t index() const { return buffer_; }
@@ -66,6 +81,13 @@ class message {
   const void* data() const { return data_; }
   // In bytes.
   std::size_t size() const { return size_; }
+  // The message as an array of T. bad_option: its size is not a multiple of sizeof(T). Nothing checks whether the sender
+  // has written elements of that type.
+  template <payload T>
+  result<std::span<const T>> as() const {
+    if (size_ % sizeof(T) != 0) return detail::not_whole(size_, sizeof(T));
+    return std::span<const T>(static_cast<const T*>(data_), size_ / sizeof(T));
+  }
   // The pid of the process that sent the message. That process may have ended.
   std::uint32_t producer() const { return producer_; }
   // How many consumers have received the message, this one included. The earlier ones died while they held it. For a

@@ -65,7 +65,9 @@ class [[nodiscard]] result {
   }
   T&& value() && { return std::move(checked()); }
   T* operator->() { return &checked(); }
+  const T* operator->() const { return &value(); }
   T& operator*() { return checked(); }
+  const T& operator*() const { return value(); }
   // Aborts if there is a value.
   const E& error() const {
     if (has_value()) std::abort();

@@ -17,9 +17,13 @@ struct snapshot {
   struct participant {
     std::uint32_t index = 0;
     std::uint32_t pid = 0;
-    life lives = life::unknown;          // unknown: for example, it attached without a usable /proc
-    bool is_of_other_namespace = false;  // its pid is of another pid namespace, or of an unknown one
-    char state = 0;                      // the state in /proc/PID/stat: R, S, D, T, Z; 0: not known
+    life lives = life::unknown;
+    // false: it has no lock by which others see that it lives, because it attached without a usable /proc, or because
+    // the kernel refused the lock. If it has one and `lives` is unknown, the calling process cannot look at locks.
+    bool has_lock = true;
+    bool is_of_other_namespace = false;    // its pid means nothing in our pid namespace
+    bool is_of_unknown_namespace = false;  // the same, if its pid namespace or ours is not known (no /proc)
+    char state = 0;                        // the state in /proc/PID/stat: R, S, D, T, Z; 0: not known
     bool is_producer = false, is_consumer = false, is_caretaker = false;
     bool waits_for_message = false, waits_for_slot = false, waits_for_buffer = false;
     std::uint64_t sent = 0, received = 0;
