@@ -14,12 +14,19 @@ import processes  # noqa: E402
 
 LIMIT_S = 120  # far more than any command takes on an idle machine, so only a command that hangs exceeds it
 NAMED = "forksight: error: "
+MEMORY_FACTOR = 1
+if os.environ.get("FORKSIGHT_SANITIZED"):
+    # The memory of a program with AddressSanitizer has a shadow, zones around each object, and a list of freed objects.
+    MEMORY_FACTOR = 4
+    # LeakSanitizer ends a program with an error if strace traces it, or if it may not make a thread.
+    os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 IN_OPEN = 0x20
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Done:
-    """What run() returns about a command: its exit status, its output, the CPU time that it used, and its peak memory in MB."""
+    """What run() returns about a command: its exit status, its output, the CPU time that it used, and its peak memory in MB. With
+    AddressSanitizer, the peak memory is divided by MEMORY_FACTOR."""
 
     def __init__(self, status, out, err, seconds, peak_mb):
         self.status, self.out, self.err, self.seconds, self.peak_mb = status, out, err, seconds, peak_mb
@@ -66,7 +73,7 @@ def run(argv, limit_s=LIMIT_S, **options):
             time.sleep(0.005)
         child.returncode = os.waitstatus_to_exitcode(status)
         read = lambda file: (file.seek(0), file.read().decode(errors="replace"))[1]
-        return Done(child.returncode, read(out), read(err), usage.ru_utime + usage.ru_stime, peak_mb)
+        return Done(child.returncode, read(out), read(err), usage.ru_utime + usage.ru_stime, peak_mb / MEMORY_FACTOR)
 
 
 class Program:
