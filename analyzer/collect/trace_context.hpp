@@ -1,5 +1,5 @@
-// What the readers of one trace share: its file, the model that it becomes, the objects that its records became, and
-// the parent of each of its processes.
+// What the readers of one trace share: the file, the model that they fill, what each record became, and which process
+// has each pid.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,12 @@
 
 namespace forksight::collect {
 
-// What a record became. `index` is an index in the model, except for some types: for kStack it is an index in the file,
-// for kHeld and kInFlight in a list of their fork, and for kLibcCall, kCudaFunction and kHandlers in a list of their
-// reader.
+// What a record became. `index` is an index in a list, which depends on the type:
+//   kStack: the records of the file
+//   kHeld, kInFlight: a list of their fork
+//   kShareUse: a list of its share
+//   kLibcCall, kCudaFunction, kHandlers, kHandlerRun: a list of their reader
+//   all other types: a list of the model
 struct Target {
   trace::RecordType type{};
   std::size_t index = 0;
@@ -36,8 +39,9 @@ class TraceContext {
   model::ForkId first_fork() const { return first_fork_; }  // the first fork of this file
   model::ThreadId first_thread() const { return first_thread_; }
 
-  // Returns what the record at `reference` became. nullopt: `reference` is 0, which means no reference, or no earlier
-  // committed record of this type is at that place. bad_references() counts references of the second kind.
+  // Returns what the record at `reference` became. A `reference` of 0 means that there is no such record, and gives
+  // nullopt. Another `reference` is bad, and gives nullopt, if bind() has entered no record of this type at that
+  // offset. bad_references() counts the bad references.
   std::optional<Target> find(std::uint64_t reference, trace::RecordType type);
   bool is_of_type(std::uint64_t reference, trace::RecordType type) const;
   std::uint64_t bad_references() const { return bad_references_; }

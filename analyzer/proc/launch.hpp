@@ -1,5 +1,5 @@
-// Starts CMD as a shell would. CMD is found through PATH. It has the process group, the descriptors and the signal
-// handling of this process.
+// Starts CMD as a shell would. CMD is found through PATH. It inherits the process group and the descriptors of this
+// process. Its signal handling is the one that this process had before it changed its own.
 #pragma once
 
 #include <sys/types.h>
@@ -35,7 +35,8 @@ struct SignalState {
 };
 
 // `overrides` replaces or extends the environment of this process, and `output` may replace the standard output.
-// Nothing else changes. Returns when the exec has succeeded or failed. `pid` is set only if it succeeded.
+// `signals` gives CMD its signal mask, and says whether CMD ignores SIGCHLD. CMD inherits everything else from this
+// process. Returns when the exec has succeeded or failed. `pid` is set only if it succeeded.
 Launch launch(const std::vector<std::string>& command, const Environment& overrides, const SignalState& signals,
               OutputPlace output = {});
 

@@ -1,4 +1,5 @@
-// Describes a segment: in numbers for inspect(), and in words for the text of a timeout.
+// Describes a segment. take_snapshot() returns numbers, for inspect(). The other functions return words, which become
+// part of the text of an error, for example of a timeout.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -100,7 +101,7 @@ snapshot::buffer_state public_state(buffer_state state) {
   return snapshot::buffer_state::corrupt;
 }
 
-// The pid of the participant that a word names; 0: none, or it is gone.
+// Returns the pid of the participant `owner`. Returns 0 if `owner` is nobody, or if this participant is gone.
 std::uint32_t pid_of(const ring& of, owner_id owner) {
   if (owner.is_nobody() || owner.index() >= of.participant_count) return 0;
   const identity who = identity::of(of.participants[owner.index()].word.load());

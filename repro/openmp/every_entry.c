@@ -1,6 +1,7 @@
-// Mechanism: as in lost_openmp_pool.c. Each variant calls another entry of libgomp that starts a team: the combined
-//            loops and sections, reductions, the two-step calls that code of an old GCC makes, and a league of teams on
-//            the host.
+// Mechanism: as in lost_openmp_pool.c. Each variant starts the team by a different function of libgomp. Some of these
+//            functions also begin a loop, sections or a reduction. One function starts a league of teams on the host.
+//            Code of an old GCC makes two-step calls: it calls GOMP_..._start, does its own share of the work, and
+//            then calls GOMP_parallel_end.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
 // User sees: the child stops at the end of its first parallel region, at 0 % CPU.
 // Fix:       call omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.
@@ -19,8 +20,8 @@
 
 #include "../baton.h"
 
-// libgomp's interface to compiled code (libgomp/libgomp_g.h). The installed compiler does not emit calls of all these
-// functions.
+// libgomp's interface to compiled code (libgomp/libgomp_g.h). The installed compiler emits calls of only some of
+// these functions.
 bool GOMP_loop_static_next(long*, long*);
 bool GOMP_loop_dynamic_next(long*, long*);
 bool GOMP_loop_guided_next(long*, long*);

@@ -1,4 +1,4 @@
-// Makes a model as it is before symbols are looked up and stacks are unwound.
+// Turns a model into one whose symbols have not been looked up and whose stacks have not been unwound.
 #pragma once
 
 #include "model/model.hpp"
