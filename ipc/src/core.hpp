@@ -139,8 +139,6 @@ std::string describe_participants(const ring& of, std::uint32_t role);
 // The text of describe_participants(). If the queue expects a number of members of that role, the text also says how many
 // are expected and how many have come.
 std::string describe_role(const ring& of, const geometry& shape, std::uint32_t role);
-// A participant's pid, with what is known about its process.
-std::string describe_process(const ring& of, std::uint32_t index);
 snapshot take_snapshot(const ring& of, const geometry& shape, const std::string& name);
 
 }  // namespace forksight::ipc::detail

@@ -131,11 +131,6 @@ struct holding {
 
 }  // namespace
 
-std::string describe_process(const ring& of, std::uint32_t index) {
-  const snapshot::participant seen = participant_at(of, index);
-  return seen.pid == 0 ? "a process that is gone" : words_for(seen) + ")";
-}
-
 std::string describe_buffers(const ring& of) {
   const std::uint64_t now = coarse_ns();
   std::map<std::uint16_t, holding> loaned, held, withdrawn;

@@ -564,6 +564,7 @@ PLAIN = tuple(re.compile(text) for text in (
     r"The lock does not record which thread that was", r"The lost (?:writer|reader) ", r"What (?:they wait|\d+ of these threads wait|(?:thread|process) .+ waits?) for records no owner", r"The thread that should have woken it",
     r"At the fork the lock was held by another thread", r"The child has none of these", r"That thread called fork\(\): ", r"It is not known which lock, condition or future this is", r"Each of them ",
     r"None of (?:these|those|them) ", r"Other threads of the process go on", r"A rwlock does not record who its readers are", r"A rwlock counts its readers", r"A semaphore does not record who took it",
+    r"A spinlock does not record which thread locked it", r"A lock of this kind does not record which thread holds it",
     r"The lock names thread \d+ as its owner, which this process does not have", r"fork\(\)(?: at \S+)? copied the lock as it was",
     r"It is not known who should have woken it", r"The mutex names the id that this thread had", r"The writer waits until \d+ locks? for reading (?:is|are) given back",
     r"There is no other thread that could be its reader", r"A lock for reading cannot be turned", r"Another thread could unlock it in place of its owner",
