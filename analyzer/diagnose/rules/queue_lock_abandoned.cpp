@@ -58,10 +58,10 @@ std::string explain(SemaphoreUse use) {
     return "It is a lock of multiprocessing. Each process counts its own acquisitions, and none of these processes "
            "holds it. So the process that took it has ended: it was killed, or crashed, or did not release it.";
   if (use == SemaphoreUse::kCounts)
-    return "It is no lock: one process waits until another one posts. Nothing records who should have posted it. It may "
-           "be one of these processes, or a process that has ended.";
-  return "A semaphore does not record who took it, or who should post it. It may be one of these processes, or a process "
-         "that has ended.";
+    return "It is no lock: one process waits until another one posts. Nothing records who should have posted it. It "
+           "may be one of these processes, or a process that has ended.";
+  return "A semaphore does not record who took it, or who should post it. It may be one of these processes, or a "
+         "process that has ended.";
 }
 
 void add_fixes(const model::Process& process, SemaphoreUse use, Finding& finding) {
