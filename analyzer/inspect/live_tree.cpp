@@ -162,7 +162,8 @@ class Look {
       return tids;
     };
     for (const auto& [pid, member] : supervisor_.tree().living()) {
-      if (supervisor_.verdicts().contains(member.key)) continue;
+      // This process runs at each of its own looks.
+      if (supervisor_.verdicts().contains(member.key) || proc::is_own_process(pid)) continue;
       if (auto tids = running(pid); !tids.empty()) busy[pid] = std::move(tids);
     }
     for (int look = 1; look < kSpinLooks && !busy.empty(); ++look) {

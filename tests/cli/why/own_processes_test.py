@@ -1,0 +1,26 @@
+"""own_processes_test.py FORKSIGHT: `why` takes its own processes for no spinning ones."""
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+FORKSIGHT = sys.argv.pop()
+
+
+class OwnProcesses(unittest.TestCase):
+    @unittest.skipUnless(shutil.which("strace"), "this needs strace")
+    def test_the_search_for_spinning_threads_leaves_them_out(self):
+        # `why` has an ancestor in common with the process that it examines, so it finds its own processes, too. The search pauses five
+        # times if a thread runs at each look.
+        with tempfile.TemporaryDirectory(prefix="forksight-why-") as folder:
+            log = Path(folder, "calls")
+            script = 'sleep 100 & strace -f -qq -e trace=clock_nanosleep -o "$2" "$1" why $!; kill $!'
+            subprocess.run(["sh", "-c", script, "sh", FORKSIGHT, log], start_new_session=True, stdin=subprocess.DEVNULL,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60, check=False)
+            self.assertLess(log.read_text().count("clock_nanosleep("), 5, log.read_text())
+
+
+if __name__ == "__main__":
+    unittest.main()
