@@ -65,9 +65,10 @@ class Walker {
   bool may_search(const struct stat& folder) const { return may(folder, S_IXOTH); }
   bool may_read(const struct stat& file) const { return may(file, S_IROTH); }
 
-  // From a link of another user on, the path is resolved for that user.
+  // For root, the path is resolved for the owner of a link from that link on. Every other user may only open what the
+  // kernel allows, so a link gains nothing.
   void note_link(const struct stat& link) {
-    if (is_checked() || link.st_uid == 0 || link.st_uid == ::geteuid()) return;
+    if (is_checked() || link.st_uid == 0 || ::geteuid() != 0) return;
     follows_link_of_stranger_ = true;
     stranger_ = {link.st_uid, link.st_gid, {}};
   }

@@ -36,8 +36,8 @@ inline const Owner kCaller{0, 0, {}};
 // Opens a regular file for reading. Never opens a device, a FIFO, a socket or a folder, nor a file of /proc, /sys and
 // other file systems of the kernel, not even through a link. A path below /proc/PID/root is resolved within that root:
 // absolute links stay inside the root. On failure, the descriptor is empty and errno has the reason. EINVAL: this is
-// not a regular file. ETIMEDOUT: its file system does not answer. EPERM: a link of another user leads to the file, and
-// that user may not read it. (A link of root or of the caller may lead to any file.)
+// not a regular file. ETIMEDOUT: its file system does not answer. EPERM: forksight runs as
+// root, a link of another user leads to the file, and that user may not read it.
 Descriptor open_regular(const std::string& path);
 
 // Like open_regular(), for a path that a process, core or trace of `owner` names. If forksight runs as root, the file is opened

@@ -7,7 +7,6 @@
 #include <elf.h>
 #include <fmt/format.h>
 #include <limits.h>
-#include <linux/futex.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -38,19 +37,8 @@ constexpr std::size_t kMaxLate = 5;  // after so many late threads, the process 
 constexpr std::size_t kStackBytes = 64U << 10U;
 constexpr std::int64_t kRestartNoHand = 514;  // the kernel's ERESTARTNOHAND: restart, unless a handler runs
 
-// Newer kernel headers define these (linux/futex.h, asm/unistd_64.h).
-constexpr std::uint64_t kFutexLockPi2 = 13;
+// Newer kernel headers define this in asm/unistd_64.h.
 constexpr std::int64_t kSysFutexWaitv = 449;
-
-bool is_restarted_futex(std::uint64_t operation) {
-  switch (static_cast<std::uint32_t>(operation) & ~std::uint32_t{FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME}) {
-    case FUTEX_WAIT:
-    case FUTEX_WAIT_BITSET:
-    case FUTEX_LOCK_PI:
-    case kFutexLockPi2: return true;
-    default: return false;
-  }
-}
 
 // True for calls that have not done anything yet when they fail with EINTR. So they can be made again.
 bool may_be_repeated(std::uint64_t number) {
@@ -190,7 +178,7 @@ void read_some(Image& image, std::span<const std::int32_t> tids, Progress& progr
 
 bool may_be_stopped(const proc::Syscall& call) {
   switch (call.number) {
-    case SYS_futex: return is_restarted_futex(call.args[1]);
+    case SYS_futex: return proc::is_restarted_futex(call.args[1]);
     // If a write is interrupted when it is half done, it returns a short count. Many programs do not expect that from a
     // pipe. According to POSIX, a write of up to PIPE_BUF bytes is never half done.
     case SYS_write:

@@ -17,7 +17,8 @@ constexpr std::size_t kMostThreadsRead = 1000;  // a hostile process must not co
 constexpr std::uint64_t kMostStackBytes = 256U << 10U;
 constexpr std::uint64_t kWaitBytes = 4096;  // what the functions of a wait use of the stack of their thread
 
-// The word of an absl::Mutex that threads wait for: flags, and the address of what belongs to its last waiter.
+// An absl::Mutex has one word. It contains flags, and, if threads wait, the address of the last waiter's
+// PerThreadSynch.
 constexpr std::uint64_t kAbseilFlags = 0xff;
 constexpr std::uint64_t kAbseilReader = 1;
 constexpr std::uint64_t kAbseilWait = 4;
@@ -67,8 +68,8 @@ bool is_in_reentrant_lock(const model::Stack& stack) {
                      });
 }
 
-// The lock that the innermost functions of the stack take. A thread that waits for a condition variable waits for no
-// lock.
+// Returns the family of the lock that the innermost functions of the stack take. Returns kNone for a thread that waits
+// for a condition variable.
 LockFamily find_family(const model::Stack& stack) {
   for (const model::Frame& frame : stack.frames) {
     const std::string_view function = without_parameters(frame.function);
@@ -87,9 +88,10 @@ bool is_name_of_taking(std::string name) {
   return (has("lock") || has("mutex")) && !has("unlock") && !has("drop") && !has("~") && !has("wake");
 }
 
-// True if the thread may be waiting for a lock, and it is not known which one. `found`: a reference on its stack. The
-// innermost frames of a frozen stack may be missing. Then the last call shows it. A call from a frame further in is
-// probably about another lock, unless it is a call that waits.
+// True if the thread may wait for a lock, and it is not known for which one. `found`: a reference on its stack. The
+// innermost frames of a frozen stack may be missing. Then the last call of the referring frame shows whether it takes a
+// lock. If the stack has frames inside of the referring frame, their calls are probably about another lock. So only
+// calls that wait count there.
 bool is_taking_lock(const symbols::StackReference& found) {
   const std::string last_call(without_parameters(found.last_call));
   if (found.inner.frames.empty() && is_name_of_taking(last_call)) return true;
@@ -105,7 +107,7 @@ std::vector<std::uint64_t> words_of(const std::vector<std::byte>& bytes) {
   return words;
 }
 
-// The words that the innermost functions of the thread have on its stack.
+// Returns the words that the innermost functions of the thread have on its stack.
 std::vector<std::uint64_t> words_of_wait(const image::Image& image, const image::Thread& thread) {
   if (!thread.stack.empty()) {
     return words_of({thread.stack.begin(), thread.stack.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(
@@ -114,7 +116,7 @@ std::vector<std::uint64_t> words_of_wait(const image::Image& image, const image:
   return words_of(image.memory->bytes(*(*thread.registers)[symbols::kRsp], kWaitBytes));
 }
 
-// The only one of `candidates` for which `is_it` holds.
+// Returns the candidate for which `is_it` is true. nullopt if it is true for none of them, or for several values.
 template <class Condition>
 std::optional<std::uint64_t> find_only_word(const std::vector<std::uint64_t>& candidates, const Condition& is_it) {
   std::optional<std::uint64_t> found;
@@ -126,8 +128,8 @@ std::optional<std::uint64_t> find_only_word(const std::vector<std::uint64_t>& ca
   return found;
 }
 
-// A thread that waits for an absl::Mutex sleeps on a word of its own, which is in its ThreadIdentity. The mutex has one
-// word: the address of the ThreadIdentity of the last waiter, which is a multiple of 256, and flags.
+// Finds the absl::Mutex for which the thread waits. The thread sleeps on a word in its own ThreadIdentity. The word of
+// the mutex contains the address of the ThreadIdentity of the last waiter, which is a multiple of 256, and flags.
 std::optional<std::uint64_t> find_abseil_mutex(const image::Image& image, const image::Thread& thread,
                                                const StuckCall& call) {
   return find_only_word(words_of_wait(image, thread), [&](std::uint64_t word) {
@@ -155,8 +157,9 @@ bool waits_for_abseil_mutex(const image::Image& image, std::uint64_t mutex, std:
   return false;
 }
 
-// A thread that waits for a lock of parking_lot sleeps on a word of its own, which is in its ThreadData. The ThreadData
-// has the address of the lock, too. For a writer that waits until the readers have gone, it is the address plus 1.
+// Finds the lock of parking_lot for which the thread waits. The thread sleeps on a word in its own ThreadData. The
+// ThreadData also contains the address of the lock. For a writer that waits until the readers have released the lock,
+// it contains this address plus 1.
 std::optional<std::uint64_t> find_parking_lot(const image::Image& image, const image::Thread& thread,
                                               const StuckCall& call, LockFamily family) {
   constexpr std::uint64_t kNear = 64;
@@ -208,7 +211,8 @@ class ReferenceSearch {
         lock_(lock),
         any_word_([this](std::uint64_t address) { return image_.memory->value<std::uint64_t>(address); }) {}
 
-  // For a thread that the child has.
+  // Searches the stack of a thread that the child has. Returns the stack from the referring frame outwards; nullopt:
+  // the thread does not refer to the lock, or waits for it.
   std::optional<model::Stack> find_own(const image::Thread& thread) {
     if (thread.has_ended || !thread.registers || !(*thread.registers)[symbols::kRsp]) return std::nullopt;
     const std::uint64_t sp = *(*thread.registers)[symbols::kRsp];
@@ -218,7 +222,7 @@ class ReferenceSearch {
                  find_awaited_lock(image_, thread, scene_.facts_of(child_, thread.tid).call));
   }
 
-  // For a thread that the fork left behind.
+  // The same for a thread that the fork left behind.
   std::optional<model::Stack> find_lost(const model::Thread& thread) {
     if (const auto now = find_unmoved(thread)) {
       if (!may_refer(*now->thread->registers, now->bytes)) return std::nullopt;
@@ -256,8 +260,8 @@ class ReferenceSearch {
     return mapping == nullptr ? 0 : mapping->end;
   }
 
-  // The thread of the parent, if its stack is as it was at the fork. Then its registers are taken for those that it had
-  // at the fork.
+  // Returns the thread of the parent if its stack is the same as in the child. Then it has probably not run since the
+  // fork, and its present registers are taken for those that it had at the fork.
   std::optional<Unmoved> find_unmoved(const model::Thread& thread) const {
     if (is_parent_absent_ || thread.tid == 0) return std::nullopt;
     const auto now = std::ranges::find(parent_.threads, thread.tid, &image::Thread::tid);
@@ -280,24 +284,24 @@ class ReferenceSearch {
            std::ranges::find(image_.threads, thread.pointer, &image::Thread::fs_base) != image_.threads.end();
   }
 
-  // The stack of a thread that glibc made ends below its struct pthread. The first thread's stack is a mapping of its
-  // own. 0: not known.
+  // Returns the address at which the stack of the thread ends; 0: it is not known. The stack of a thread that glibc
+  // made ends below its struct pthread. The stack of the first thread is a mapping of its own.
   std::uint64_t end_of_stack(const model::Thread& thread) const {
     if (!thread.is_main) return thread.pointer;
     const auto first = std::ranges::find(image_.mappings, "[stack]", &proc::Mapping::path);
     return first != image_.mappings.end() ? first->end : 0;
   }
 
-  // False: no frame of the stack can refer to the lock.
+  // False if neither the registers nor the stack contain the address of the lock.
   bool may_refer(const symbols::Registers& registers, const std::vector<std::byte>& bytes) const {
     const std::vector<std::uint64_t> words = words_of(bytes);
     return std::ranges::find(words, lock_.object) != words.end() ||
            std::ranges::find(registers, std::optional(lock_.object)) != registers.end();
   }
 
-  // The stack from the frame that refers to the lock outwards, unless the thread waits for the lock itself. `start` and
-  // `size`: of the whole stack. `awaited`: the lock that the thread waits for. If it takes a lock, and it is not known
-  // which one, it may wait for this one.
+  // Returns the stack from the referring frame outwards. nullopt: there is no reference, or the thread waits for this
+  // lock, or may do so. `start` and `size` describe the whole stack. `awaited`: the lock for which the thread waits, if
+  // that is known.
   std::optional<model::Stack> judge(std::optional<symbols::StackReference> found, std::uint64_t start, std::size_t size,
                                     const std::optional<AwaitedLock>& awaited) const {
     if (!found || (awaited && awaited->address == lock_.address)) return std::nullopt;

@@ -22,21 +22,23 @@ enum class LockFamily {
   kParkingLotRwlock,
   kAbseil
 };
-// `function`: a name without the types of its parameters
+// Returns the family of the lock that this function takes. `function`: its name without the types of its parameters.
 LockFamily family_of_function(std::string_view function);
 
 struct AwaitedLock {
   LockFamily family = LockFamily::kNone;
-  std::uint64_t address = 0;  // of the word that says whether the lock is held; it may differ from the futex word
-  std::uint64_t object = 0;   // of the lock, which the functions that use it know
+  // the address of the word that says whether the lock is held; a waiter may sleep on another word
+  std::uint64_t address = 0;
+  std::uint64_t object = 0;  // the address of the lock object, as the functions that use the lock have it
 };
-// The lock that a thread sleeps for, according to its stack and the memory. nullopt: it waits for no such lock, or the
-// address is not known.
+// Finds the lock for which a thread sleeps, from its stack and the memory. nullopt: the thread waits for no lock of
+// these families, or the address of the lock is not known.
 std::optional<AwaitedLock> find_awaited_lock(const image::Image& image, const image::Thread& thread,
                                              const StuckCall& call);
 
-// Fills the lock references of `touch`, for which the thread `waiting` of the process `child` sleeps. `fork`: the fork
-// that left the threads behind.
+// Finds the threads whose stacks refer to the lock for which the thread `waiting` of the process `child` sleeps, and
+// adds them to `touch`, which is the record of that sleep. Searches the other threads of the child, and the threads
+// that `fork` left behind.
 void add_lock_references(Scene& scene, std::size_t child, const image::Thread& waiting, const model::Fork& fork,
                          model::Touch& touch);
 

@@ -13,13 +13,10 @@
 namespace forksight::proc {
 namespace {
 
-bool is_restarted_futex(std::uint64_t operation) {
-  switch (static_cast<std::uint32_t>(operation) & ~std::uint32_t{FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME}) {
-    case FUTEX_WAIT:
-    case FUTEX_WAIT_BITSET:
-    case FUTEX_LOCK_PI: return true;
-    default: return false;
-  }
+constexpr std::uint32_t kFutexLockPi2 = 13;  // newer kernel headers define this in linux/futex.h
+
+std::uint32_t operation_of(std::uint64_t argument) {
+  return static_cast<std::uint32_t>(argument) & ~std::uint32_t{FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME};
 }
 
 // Calls on sockets fail with EINTR if the socket has a time limit (SO_RCVTIMEO, SO_SNDTIMEO). No process can see the
@@ -35,10 +32,19 @@ std::optional<std::uint32_t> read_word(std::int32_t pid, std::uint64_t address) 
 
 }  // namespace
 
+bool is_restarted_futex(std::uint64_t operation) {
+  switch (operation_of(operation)) {
+    case FUTEX_WAIT:
+    case FUTEX_WAIT_BITSET:
+    case FUTEX_LOCK_PI:
+    case kFutexLockPi2: return true;
+    default: return false;
+  }
+}
+
 bool would_wait_again(const Syscall& call, std::optional<std::uint32_t> word) {
   if (call.number != SYS_futex) return true;
-  const std::uint32_t operation =
-      static_cast<std::uint32_t>(call.args[1]) & ~std::uint32_t{FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME};
+  const std::uint32_t operation = operation_of(call.args[1]);
   // The word of a lock with priority inheritance contains its owner. The kernel maintains it.
   if (operation != FUTEX_WAIT && operation != FUTEX_WAIT_BITSET) return true;
   return word == static_cast<std::uint32_t>(call.args[2]);

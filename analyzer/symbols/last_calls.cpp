@@ -12,7 +12,7 @@ constexpr std::uint64_t kSlotBytes = 8;
 constexpr std::uint64_t kLargestFrame = 64U << 10U;
 constexpr std::size_t kMostCalls = 256;
 
-// A return address, and where it is on the stack.
+// A return address, and the place on the stack that contains it.
 struct Call {
   std::uint64_t pc = 0;
   std::uint64_t slot = 0;
@@ -52,8 +52,8 @@ class LastCalls {
       if (link == Link::kProved) proved.push_back(inner);
       if (link == Link::kPossible) possible.push_back(inner);
     }
-    // `outer` is a call by pointer here. A function that the same code also calls directly is left from that other
-    // call.
+    // `outer` is a call by pointer here. If the same code also calls the function directly, the return address on the
+    // stack may be left from that direct call.
     if (possible.size() > 1) {
       std::erase_if(possible, [&](const Call& inner) { return is_called_directly(inner, outer); });
     }
@@ -92,7 +92,7 @@ class LastCalls {
   Unwinder unwinder_;
 };
 
-// The frames of the functions that made the calls, with the registers that the stack shows.
+// Returns the frames of the functions that made the calls, each with the registers that the stack shows.
 KnownWalk walk_of(AddressSpace& space, const StackBytes& stack, const std::vector<Call>& calls) {
   KnownWalk known;
   known.walk.end = WalkEnd::kThreadStart;

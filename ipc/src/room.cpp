@@ -27,8 +27,8 @@ std::string line_of(const std::string& path) {
   return line;
 }
 
-// The value of one of these lines of a file such as memory.stat, or the sum of several: each line has a name and a
-// number.
+// Returns the sum of the numbers in the lines with these names. Each line of the file, for example memory.stat, has a
+// name and a number.
 std::uint64_t sum_of(const std::string& path, std::initializer_list<std::string_view> names) {
   std::ifstream file(path);
   std::uint64_t sum = 0;
@@ -50,8 +50,8 @@ struct memory_group {
 
   const char* limit_name() const { return is_version_1 ? "memory.limit_in_bytes" : "memory.max"; }
   const char* used_name() const { return is_version_1 ? "memory.usage_in_bytes" : "memory.current"; }
-  // Memory that the kernel takes back before it reports a lack of memory: the page cache, without shared memory and
-  // without locked pages, and caches of the kernel.
+  // Returns how many bytes the kernel can take back before it reports a lack of memory. These are the page cache
+  // without shared memory and locked pages, and in version 2 also caches of the kernel.
   std::uint64_t reclaimable() const {
     const std::string path = folder + "/memory.stat";
     return is_version_1 ? sum_of(path, {"total_inactive_file", "total_active_file"})
@@ -67,9 +67,9 @@ bool has_memory(std::string_view controllers) {
   return list.find(",memory,") != std::string::npos;
 }
 
-// The control groups of this process that may have a limit of memory: one of version 1 or 2, or both. A line of
-// /proc/self/cgroup is "5:cpu,memory:/group" in version 1, and "0::/group" in version 2. In a container, "/" may be the
-// root of a cgroup namespace, which may have a limit. The real root has no files with limits.
+// Returns the control groups of this process that may limit its memory: one of version 1, one of version 2, or both. A
+// line of /proc/self/cgroup is "5:cpu,memory:/group" in version 1, and "0::/group" in version 2. In a container, "/"
+// may be the root of a cgroup namespace, which may have a limit. The real root has no files with limits.
 std::vector<memory_group> memory_groups() {
   std::vector<memory_group> found;
   std::ifstream file("/proc/self/cgroup");

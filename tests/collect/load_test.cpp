@@ -26,6 +26,12 @@ class LoadRun : public testing::Test {
   Result<model::Model> load(const std::vector<fs::path>& paths) {
     return load_run(files::reader_of_test(), paths, {.symbolize = false, .progress = {}});
   }
+  // Writes a run.json whose command is "app".
+  static void write_run_log(const fs::path& folder) {
+    RunLog log;
+    log.command = {"app"};
+    std::ofstream(folder / "run.json") << to_json(log);
+  }
 
   fs::path folder_;
 };
@@ -61,9 +67,7 @@ TEST_F(LoadRun, ReadsAFileOnceIfItIsNamedByDifferentPaths) {
   fs::create_directories(folder_ / "run");
   test::LockTrace scene({});
   scene.trace.write(folder_ / "run" / "a.fstrace");
-  RunLog log;
-  log.command = {"app"};
-  std::ofstream(folder_ / "run" / "run.json") << to_json(log);
+  write_run_log(folder_ / "run");
   fs::create_directory_symlink(folder_ / "run", folder_ / "link");
   const auto once = load({folder_ / "run"});
   ASSERT_TRUE(once.ok());
@@ -110,9 +114,7 @@ TEST_F(LoadRun, AFolderWithoutEvidenceThatIsNotSearchedToItsEndIsAnError) {
 
 TEST_F(LoadRun, UnreadableTracesDoNotHideARunLog) {
   std::ofstream(folder_ / "bad.fstrace") << "something else";
-  RunLog log;
-  log.command = {"app"};
-  std::ofstream(folder_ / "run.json") << to_json(log);
+  write_run_log(folder_);
   const auto model = load({folder_});
   ASSERT_TRUE(model.ok());
   EXPECT_EQ(model->command, (std::vector<std::string>{"app"}));
@@ -150,9 +152,7 @@ TEST_F(LoadRun, OnlyUnreadableTracesAreAnError) {
 }
 
 TEST_F(LoadRun, ARunLogAloneIsEvidence) {
-  RunLog log;
-  log.command = {"app"};
-  std::ofstream(folder_ / "run.json") << to_json(log);
+  write_run_log(folder_);
   const auto model = load({folder_});
   ASSERT_TRUE(model.ok());
   EXPECT_EQ(model->command, (std::vector<std::string>{"app"}));

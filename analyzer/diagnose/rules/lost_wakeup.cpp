@@ -139,11 +139,7 @@ Finding describe(const Evidence& evidence, const pools::UnexplainedWait& suspect
   if (is_of_own_word(suspect) && lacks_handlers(child)) finding.harm = Certainty::kPossible;
   fill_culprit(evidence, fork, finding);
   if (suspect.wait != nullptr && !suspect.wait->lock_references.empty()) {
-    const model::LockReference& first = suspect.wait->lock_references.front();
     finding.culprit.address = suspect.wait->awaited_lock;
-    if (suspect.wait->lock_referrers == 1 && !first.is_own) {
-      finding.culprit.holder = evidence.holder(evidence.model().threads[first.thread]);
-    }
   }
   finding.summary = summarise(evidence, suspect, finding);
   if (suspect.wait != nullptr) {
