@@ -4,11 +4,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <iterator>
 #include <optional>
 #include <set>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "collect/join_look.hpp"
@@ -17,6 +17,8 @@
 #include "collect/run_log.hpp"
 #include "collect/trace_file.hpp"
 #include "collect/trace_reader.hpp"
+#include "files/dead_places.hpp"
+#include "files/open_file.hpp"
 #include "files/visit_files.hpp"
 
 namespace forksight::collect {
@@ -46,7 +48,7 @@ void keep_each_file_once(std::vector<fs::path>& files) {
   std::erase_if(files, [&](const fs::path& file) {
     struct stat status = {};
     // A file that cannot be looked at stays in the list, because the attempt to read it reports why.
-    return ::stat(file.c_str(), &status) == 0 && !seen.emplace(status.st_dev, status.st_ino).second;
+    return files::stat_living(file.string(), status) == 0 && !seen.emplace(status.st_dev, status.st_ino).second;
   });
 }
 
@@ -57,11 +59,13 @@ Result<model::Model> load_run(const files::Reader& reader, const std::vector<fs:
   model::Model model;
   Evidence evidence;
   for (const fs::path& path : paths) {
-    std::error_code error;
-    const fs::file_status status = fs::status(path, error);
-    if (status.type() == fs::file_type::not_found) return Error{path.string() + ": no such file or folder"};
-    if (error) return Error{fmt::format("{}: {}", path.string(), error.message())};
-    if (!fs::is_directory(status)) {
+    struct stat status = {};
+    if (files::stat_living(path.string(), status) != 0) {
+      const bool is_missing = errno == ENOENT || errno == ENOTDIR;
+      return Error{
+          fmt::format("{}: {}", path.string(), is_missing ? "no such file or folder" : files::reason_of(errno))};
+    }
+    if (!S_ISDIR(status.st_mode)) {
       evidence.traces.push_back(path);
       continue;
     }

@@ -10,6 +10,7 @@
 #include "command/output.hpp"
 #include "command/show_report.hpp"
 #include "files/dead_places.hpp"
+#include "files/named_paths.hpp"
 #include "inspect/core_subject.hpp"
 #include "symbols/debug_files.hpp"
 
@@ -75,6 +76,9 @@ void add_core_command(CLI::App& app, int& status) {
   add_style_options(*verb, line->style);
   verb->callback([line, &status] {
     symbols::allow_debuginfod(line->debuginfod);
+    files::name_path(line->core);
+    files::name_path(line->options.exe);
+    files::name_path(line->options.parent_core);
     status = run_guarded([&](const files::Reader& reader) { return as_int(explain(reader, *line)); });
   });
 }

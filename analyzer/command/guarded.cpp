@@ -1,10 +1,12 @@
 #include "command/guarded.hpp"
 
+#include <fmt/core.h>
 #include <sys/wait.h>
 
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <functional>
 #include <optional>
 #include <string>
@@ -115,7 +117,7 @@ int finish(const guard::Answer& answer, const ForwardedSignals& signals) {
 
 }  // namespace
 
-int run_guarded(const guard::Work& work, Output output) {
+int run_guarded(const guard::Work& work, const GuardedOptions& options) {
   render::remember_terminals();
   // If the size of files is limited (ulimit -f), a write fails, and the command says so.
   ::signal(SIGXFSZ, SIG_IGN);
@@ -124,10 +126,18 @@ int run_guarded(const guard::Work& work, Output output) {
   const guard::Answer answer = guard::run_child(
       work, {.next_signal = [&] { return passed.next(); },
              .in_child = [&] { signals.restore(); },
-             .on_output = output == Output::kAtOnce ? write_out : std::function<bool(std::string_view)>(),
-             .limit = {}});
+             .on_output = options.output == Output::kAtOnce ? write_out : std::function<bool(std::string_view)>(),
+             .limit = options.limit,
+             .examines_processes = options.examines_processes});
   if (answer.has_child) return finish(answer, signals);
   signals.restore();
+  if (proc::may_give_up_user()) {
+    say_error(
+        fmt::format("no process could be started that reads for forksight ({}). Root reads data of other users only "
+                    "in such a process",
+                    std::strerror(answer.error)));
+    return as_int(ExitStatus::kUnreadable);
+  }
   // No child could be made. This process does nothing after the work, so it can give up the same rights.
   (void)proc::give_up_changing({.is_server_asked = symbols::may_ask_servers()});
   return guard::run_here(work);

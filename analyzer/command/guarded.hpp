@@ -2,6 +2,10 @@
 // (guard/child.hpp). If the child crashes, this process says so.
 #pragma once
 
+#include <chrono>
+#include <optional>
+
+#include "files/budgets.hpp"
 #include "guard/child.hpp"
 
 namespace forksight {
@@ -15,10 +19,18 @@ enum class Output {
   kAtOnce,
 };
 
+struct GuardedOptions {
+  Output output = Output::kAtTheEnd;
+  bool examines_processes = false;  // see guard::Options
+  // The child is ended after this time. nullopt: no limit.
+  std::optional<std::chrono::steady_clock::duration> limit = files::kLongestReading;
+};
+
 // Runs `work` in a child process. `work` returns an exit status, and writes to standard output and standard error. It
 // does not read standard input. Its standard error appears at once. Returns the exit status of `work`, or kUnreadable
 // if `work` crashed, if too many file systems do not answer, or if its output cannot be written. If a signal ends the
-// child, the same signal ends this process. If no process can be made, `work` runs in this process.
-int run_guarded(const guard::Work& work, Output output = Output::kAtTheEnd);
+// child, the same signal ends this process. If no process can be made, `work` runs in this process. But root reads
+// nothing in a process that has its rights: then this function says so and returns kUnreadable.
+int run_guarded(const guard::Work& work, const GuardedOptions& options = {});
 
 }  // namespace forksight

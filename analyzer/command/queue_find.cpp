@@ -6,11 +6,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <set>
 #include <system_error>
 
 #include "files/open_file.hpp"
+#include "files/opener.hpp"
+#include "proc/own_process.hpp"
+#include "proc/proc_fs.hpp"
 
 namespace forksight {
 namespace {
@@ -28,7 +32,7 @@ ipc::result<ipc::snapshot> look_behind(const fs::path& link) {
   // writer.
   const files::Descriptor file = files::open_regular(link.string());
   if (!file) return not_opened(link);
-  return ipc::inspect(file.get());
+  return ipc::inspect(file.get(), proc::caller());
 }
 
 ipc::result<ipc::snapshot> look_at_name(const std::string& name) {
@@ -38,6 +42,8 @@ ipc::result<ipc::snapshot> look_at_name(const std::string& name) {
   if (is_there && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode))) {
     return failure(ipc::errc::untrusted, fmt::format("{}: {}", name, files::reason_of(EINVAL)));
   }
+  // A process that has given up its user cannot open the file by itself.
+  if (is_there && S_ISREG(status.st_mode) && files::has_opener()) return look_behind("/dev/shm" + name);
   return ipc::inspect(name);
 }
 
@@ -52,22 +58,19 @@ struct FoundQueue {
 
 // Returns the descriptors of a process that lead to queues, one for each queue.
 ipc::result<std::vector<FoundQueue>> queues_of(const std::string& pid) {
-  std::error_code refused;
-  std::vector<fs::path> links;
-  for (const auto& entry : fs::directory_iterator("/proc/" + pid + "/fd", refused)) links.push_back(entry.path());
-  if (refused) {
-    return failure(
-        ipc::errc::not_found,
-        fmt::format("{}: its descriptors cannot be read: {}", pid,
-                    refused == std::errc::no_such_file_or_directory ? "there is no such process" : refused.message()));
+  const std::string folder = "/proc/" + pid + "/fd";
+  const proc::ListedNumbers listed = proc::list_numbers(folder);
+  if (listed.outcome != proc::ReadOutcome::kOk) {
+    const bool is_gone = listed.outcome == proc::ReadOutcome::kGone;
+    return failure(ipc::errc::not_found, fmt::format("{}: its descriptors cannot be read: {}", pid,
+                                                     is_gone ? "there is no such process" : std::strerror(EACCES)));
   }
-  std::ranges::sort(links);
   std::vector<FoundQueue> found;
   std::set<std::string> ids;
   std::string why;
-  for (const fs::path& link : links) {
-    const fs::path target = fs::read_symlink(link, refused);
-    if (refused || !ipc::is_queue_file(target.string())) continue;
+  for (const auto& [fd, target] : proc::read_links(folder, listed.numbers)) {
+    if (!ipc::is_queue_file(target)) continue;
+    const fs::path link = fmt::format("{}/{}", folder, fd);
     auto seen = look_behind(link);
     if (!seen) {
       why = seen.error().text;

@@ -14,6 +14,7 @@
 #include "command/progress.hpp"
 #include "command/show_report.hpp"
 #include "files/dead_places.hpp"
+#include "files/named_paths.hpp"
 #include "session/outside.hpp"
 
 namespace forksight {
@@ -63,6 +64,7 @@ void add_report_command(CLI::App& app, int& status) {
       ->group("What to read");
   add_style_options(*verb, line->style);
   verb->callback([line, &status] {
+    for (const std::filesystem::path& folder : line->folders) files::name_path(folder.string());
     status = run_guarded([&](const files::Reader& reader) { return as_int(report(reader, *line)); });
   });
 }

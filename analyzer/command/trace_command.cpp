@@ -11,6 +11,7 @@
 #include "command/guarded.hpp"
 #include "command/output.hpp"
 #include "dump/dump.hpp"
+#include "files/named_paths.hpp"
 
 namespace forksight {
 namespace {
@@ -70,7 +71,10 @@ void add_trace_command(CLI::App& app, int& status) {
       ->default_str("text")
       ->group("What comes out");
   all->callback([line, &status] {
-    status = run_guarded([&](const files::Reader& reader) { return as_int(show_all(reader, *line)); }, Output::kAtOnce);
+    files::name_path(line->file.string());
+    // Whoever reads the output may take it slowly.
+    status = run_guarded([&](const files::Reader& reader) { return as_int(show_all(reader, *line)); },
+                         {.output = Output::kAtOnce, .limit = {}});
   });
 }
 

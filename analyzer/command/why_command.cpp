@@ -194,7 +194,9 @@ void add_why_command(CLI::App& app, int& status) {
     if (line->locals && line->style.format != "text")
       throw CLI::ValidationError("--locals", "is for --format text only");
     symbols::allow_debuginfod(line->debuginfod);
-    status = run_guarded([&](const files::Reader& reader) { return as_int(explain(reader, *line)); });
+    GuardedOptions options{.examines_processes = true};
+    if (line->watch) options.limit.reset();
+    status = run_guarded([&](const files::Reader& reader) { return as_int(explain(reader, *line)); }, options);
   });
 }
 

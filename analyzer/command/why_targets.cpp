@@ -12,6 +12,7 @@
 
 #include "image/refusal.hpp"
 #include "model/base_name.hpp"
+#include "proc/own_process.hpp"
 #include "proc/proc_text.hpp"
 
 namespace forksight {
@@ -35,9 +36,10 @@ std::set<std::int32_t> find_self_and_ancestors() {
 }
 
 bool is_ours(const std::string& status) {
-  if (::geteuid() == 0) return true;
+  if (proc::caller() == 0) return true;
   const auto ids = proc::find_field(status, "Uid");
-  return ids && proc::parse_decimal(ids->substr(0, ids->find_first_of("\t "))) == static_cast<std::int64_t>(::getuid());
+  const auto user = ids ? proc::parse_decimal(ids->substr(0, ids->find_first_of("\t "))) : std::nullopt;
+  return user == static_cast<std::int64_t>(proc::caller());
 }
 
 // True if this is the name of the process, of its program, or of the script that an interpreter runs, as in
@@ -104,7 +106,7 @@ Result<std::vector<proc::ProcessKey>> find_targets(const std::vector<std::string
         find_processes([&](std::int32_t pid, const proc::Stat& stat) { return has_name(pid, stat, word); });
     if (named.empty()) {
       return Error{fmt::format("{}: no process {} that name; `ps -e` lists the names", word,
-                               ::geteuid() == 0 ? "has" : "of yours has")};
+                               proc::caller() == 0 ? "has" : "of yours has")};
     }
     found.insert(found.end(), named.begin(), named.end());
   }

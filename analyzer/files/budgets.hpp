@@ -2,6 +2,7 @@
 // far above what honest programs need. The report says what was left out because of a limit.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -10,6 +11,9 @@ namespace forksight::files {
 // The memory of the process that reads for a command. The limits below keep it far smaller. This one is for what nobody has
 // thought of.
 inline constexpr std::uint64_t kMaxReaderBytes = std::uint64_t{8} << 30U;
+
+// How long a process may read for a command. Reading the largest cores and process trees takes seconds.
+inline constexpr std::chrono::minutes kLongestReading{5};
 
 // The size of run.json. The kernel reports this size, so the limit is applied before the file is read.
 inline constexpr std::uint64_t kMaxRunLogBytes = std::uint64_t{128} << 20U;

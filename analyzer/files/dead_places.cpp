@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 #include <vector>
+
+#include "files/opener.hpp"
 
 namespace forksight::files {
 namespace {
@@ -95,7 +98,13 @@ int stat_living(const std::string& path, struct stat& status) {
     errno = ETIMEDOUT;
     return -1;
   }
-  return ::stat(path.c_str(), &status);
+  const int failed = ::stat(path.c_str(), &status);
+  if (failed == 0 || !may_help(errno)) return failed;
+  const Reply reply = ask_opener(Wish::kStatus, path);
+  errno = reply.error;
+  if (reply.bytes.size() != sizeof status) return -1;
+  std::memcpy(&status, reply.bytes.data(), sizeof status);
+  return 0;
 }
 
 }  // namespace forksight::files

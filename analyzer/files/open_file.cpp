@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "files/dead_places.hpp"
+#include "files/opener.hpp"
 
 namespace forksight::files {
 namespace {
@@ -244,18 +245,31 @@ Descriptor open_checked(const std::string& path, const Owner* owner, const Mappe
   return Descriptor(open_again(place.get(), path, status));
 }
 
+// Opens the file itself, if everybody may read it, or else lets the opener open it.
+Descriptor open_or_ask(const std::string& path, const Owner* owner, const MappedFile* mapped) {
+  Descriptor file = open_checked(path, owner, mapped);
+  if (file || !may_help(errno)) return file;
+  Request request;
+  request.path = path;
+  if (owner != nullptr) request.owner = *owner;
+  if (mapped != nullptr) request.mapped = *mapped;
+  Reply reply = ask_opener(request);
+  errno = reply.error;
+  return std::move(reply.file);
+}
+
 }  // namespace
 
-Descriptor open_regular(const std::string& path) { return open_checked(path, nullptr, nullptr); }
+Descriptor open_regular(const std::string& path) { return open_or_ask(path, nullptr, nullptr); }
 
-Descriptor open_for(const Owner& owner, const std::string& path) { return open_checked(path, &owner, nullptr); }
+Descriptor open_for(const Owner& owner, const std::string& path) { return open_or_ask(path, &owner, nullptr); }
 
 Descriptor open_mapped(const Owner& owner, const std::string& path, const std::optional<MappedFile>& mapped) {
   if (mapped && is_dead_device(fmt::format("{:02x}:{:02x}", mapped->major, mapped->minor))) {
     errno = ETIMEDOUT;
     return {};
   }
-  return open_checked(path, &owner, mapped ? &*mapped : nullptr);
+  return open_or_ask(path, &owner, mapped ? &*mapped : nullptr);
 }
 
 std::string reason_of(int error) {

@@ -1,17 +1,64 @@
 #include "files/visit_files.hpp"
 
+#include <dirent.h>
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <iterator>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "files/budgets.hpp"
+#include "files/dead_places.hpp"
+#include "files/opener.hpp"
 
 namespace forksight::files {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+DIR* open_folder(const fs::path& folder) {
+  if (is_dead_path(folder.string())) {
+    errno = ETIMEDOUT;
+    return nullptr;
+  }
+  DIR* const directory = ::opendir(folder.c_str());
+  if (directory != nullptr || !may_help(errno)) return directory;
+  Reply reply = ask_opener(Wish::kFolder, folder.string());
+  DIR* const opened = reply.file ? ::fdopendir(reply.file.get()) : nullptr;
+  if (opened != nullptr) {
+    (void)reply.file.release();  // closedir() closes it
+  } else if (reply.error != 0) {
+    errno = reply.error;
+  }
+  return opened;
+}
+
+// Calls `visit` for each entry but "." and "..", and tells it whether the entry is a folder. Returns an errno, or 0.
+int visit_entries(const fs::path& folder, const std::function<void(const fs::path&, bool is_folder)>& visit) {
+  DIR* const directory = open_folder(folder);
+  if (directory == nullptr) return errno;
+  for (errno = 0; const dirent* const entry = ::readdir(directory); errno = 0) {
+    const std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    const fs::path path = folder / name;
+    std::error_code unknown;
+    // Some file systems do not say what the entry is.
+    const bool is_folder = entry->d_type == DT_UNKNOWN
+                               ? fs::symlink_status(path, unknown).type() == fs::file_type::directory
+                               : entry->d_type == DT_DIR;
+    visit(path, is_folder);
+  }
+  const int error = errno;
+  ::closedir(directory);
+  return error;
+}
+
+}  // namespace
 
 std::vector<std::string> visit_files(const fs::path& folder, const std::function<void(const fs::path&)>& visit) {
   struct Folder {
@@ -24,13 +71,12 @@ std::vector<std::string> visit_files(const fs::path& folder, const std::function
     const Folder now = std::move(left.back());
     left.pop_back();
     std::vector<Folder> inner;
-    std::error_code error;
-    for (fs::directory_iterator at(now.path, error); !error && at != fs::directory_iterator(); at.increment(error)) {
-      std::error_code unknown;
-      visit(at->path());
-      if (at->symlink_status(unknown).type() == fs::file_type::directory) inner.push_back({at->path(), now.depth + 1});
-    }
-    if (error) limits.push_back(fmt::format("{}: not searched to its end: {}", now.path.string(), error.message()));
+    const int error = visit_entries(now.path, [&](const fs::path& path, bool is_folder) {
+      visit(path);
+      if (is_folder) inner.push_back({path, now.depth + 1});
+    });
+    if (error != 0)
+      limits.push_back(fmt::format("{}: not searched to its end: {}", now.path.string(), std::strerror(error)));
     if (now.depth < kMaxFolderDepth) {
       std::ranges::move(inner, std::back_inserter(left));
     } else if (!inner.empty()) {

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,7 +29,9 @@
 
 #include "files/budgets.hpp"
 #include "files/dead_places.hpp"
+#include "files/opener.hpp"
 #include "guard/find_libc.hpp"
+#include "guard/opener.hpp"
 #include "proc/blocked_call.hpp"
 #include "proc/mappings.hpp"
 #include "proc/own_process.hpp"
@@ -68,18 +71,19 @@ struct Pipe {
   int write = -1;
 };
 
-std::optional<Pipe> make_pipe() {
+// The descriptors are -1 if no pipe could be made.
+Pipe make_pipe() {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
+  if (::pipe2(ends, O_CLOEXEC) != 0) return {};
   // A process that the child started may keep the pipe open. So this process never waits in read().
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   return Pipe{ends[0], ends[1]};
 }
 
-void close_pipe(const std::optional<Pipe>& pipe) {
-  if (!pipe) return;
-  ::close(pipe->read);
-  ::close(pipe->write);
+void close_pipe(const Pipe& pipe) {
+  if (pipe.read < 0) return;
+  ::close(pipe.read);
+  ::close(pipe.write);
 }
 
 void say(const char* what) { fmt::print(stderr, "forksight: error: {}\n", what); }
@@ -128,16 +132,64 @@ void fail_at_exit() {
   ::_exit(kFailed);
 }
 
-[[noreturn]] void be_child(pid_t parent, const Pipe& out, const Pipe& error, const Work& work) {
-  proc::set_guard(parent);
+constexpr int kSocket = STDERR_FILENO + 1;  // the descriptor of the socket to the opener, in the child
+
+// Closes the caller's files, because a process that is blocked for ever would keep them open for ever. `socket`: a
+// descriptor that becomes kSocket; -1: none.
+void keep_only(int out, int error, int socket) {
+  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  ::dup2(nothing, STDIN_FILENO);
+  ::dup2(out >= 0 ? out : nothing, STDOUT_FILENO);
+  ::dup2(error >= 0 ? error : nothing, STDERR_FILENO);
+  if (socket >= 0 && socket != kSocket) ::dup2(socket, kSocket);
+  ::syscall(SYS_close_range, socket >= 0 ? kSocket + 1 : kSocket, ~0U, 0);
+}
+
+void end_with(pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(kFailed);
-  // The child closes the caller's files, because a child that is blocked for ever would keep them open for ever.
-  const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  ::dup2(nothing, STDIN_FILENO);
-  ::dup2(out.write, STDOUT_FILENO);
-  ::dup2(error.write, STDERR_FILENO);
-  ::syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0);
+}
+
+// The process that opens files for the child, which has given up its user.
+struct Opener {
+  pid_t pid = 0;    // 0: there is none, and the child keeps its user
+  int socket = -1;  // the child's end of the socket
+};
+
+// Starts the process that opens files, if the child is to give up its user. nullopt: no process could be made.
+std::optional<Opener> start_opener() {
+  // libdebuginfod writes to the caller's cache, so a child that asks a server keeps its user.
+  if (!proc::may_give_up_user() || symbols::may_ask_servers()) return Opener{};
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return std::nullopt;
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    end_with(parent);
+    keep_only(-1, -1, ends[1]);
+    // The child gets the signals of the terminal, too, and ends first.
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::signal(signal, SIG_IGN);
+    (void)proc::give_up_changing({});
+    serve_requests(kSocket);
+  }
+  const int error = errno;
+  ::close(ends[1]);
+  if (pid > 0) return Opener{pid, ends[0]};
+  ::close(ends[0]);
+  errno = error;
+  return std::nullopt;
+}
+
+[[noreturn]] void be_child(pid_t parent, const Pipe& out, const Pipe& error, const Opener& opener,
+                           const Options& options, const Work& work) {
+  proc::set_guard(parent);
+  proc::note_caller(::geteuid());
+  keep_only(out.write, error.write, opener.socket);
+  if (opener.pid != 0) {
+    proc::note_own_process(opener.pid);
+    if (proc::give_up_user(options.examines_processes)) files::use_opener(kSocket);
+  }
+  end_with(parent);  // the kernel forgets PR_SET_PDEATHSIG when a process changes its user
   (void)proc::give_up_changing({.is_server_asked = symbols::may_ask_servers()});
   std::atexit(fail_at_exit);
   limit_memory();
@@ -168,7 +220,8 @@ bool drain(int fd, std::string& text) {
 
 class Watcher {
  public:
-  Watcher(pid_t child, const Options& options) : child_(child), options_(options) {}
+  Watcher(pid_t child, const Opener& opener, const Options& options)
+      : child_(child), opener_(opener.pid), options_(options) {}
 
   struct End {
     std::optional<int> status;                  // as wait(2) returns it; nullopt: the child has not ended
@@ -242,28 +295,32 @@ class Watcher {
     return true;
   }
 
-  // Looks for threads of the child that have been in one call for a file for too long. Returns the places of these
-  // files.
+  // Looks for threads of the child and of the opener that have been in one call for a file for too long. Returns the
+  // places of these files.
   std::vector<files::DeadPlace> look() {
     const Clock::time_point now = Clock::now();
     std::map<std::int32_t, std::pair<std::string, Clock::time_point>> calls;
     std::vector<files::DeadPlace> found;
-    for (const std::int32_t tid : proc::list_numbers(proc::proc_path(child_, "task")).numbers) {
-      const auto call = proc::find_blocked_call(child_, tid);
-      if (!call) continue;
-      const auto before = calls_.find(tid);
-      const bool is_same = before != calls_.end() && before->second.first == call->identity;
-      const Clock::time_point since = is_same ? before->second.second : now;
-      if (now - since >= kLongestCall) {
-        for (files::DeadPlace& place : proc::find_places(*call, child_, tid)) found.push_back(std::move(place));
+    for (const pid_t pid : {child_, opener_}) {
+      if (pid == 0) continue;
+      for (const std::int32_t tid : proc::list_numbers(proc::proc_path(pid, "task")).numbers) {
+        const auto call = proc::find_blocked_call(pid, tid);
+        if (!call) continue;
+        const auto before = calls_.find(tid);
+        const bool is_same = before != calls_.end() && before->second.first == call->identity;
+        const Clock::time_point since = is_same ? before->second.second : now;
+        if (now - since >= kLongestCall) {
+          for (files::DeadPlace& place : proc::find_places(*call, pid, tid)) found.push_back(std::move(place));
+        }
+        calls.emplace(tid, std::pair(call->identity, since));
       }
-      calls.emplace(tid, std::pair(call->identity, since));
     }
     calls_ = std::move(calls);
     return found;
   }
 
   pid_t child_;
+  pid_t opener_;  // 0: none
   const Options& options_;
   Clock::time_point began_ = Clock::now();
   std::optional<Clock::time_point> killed_at_;
@@ -283,33 +340,43 @@ void abandon(pid_t child) {
   g_has_abandoned = true;
 }
 
+void end_opener(const Opener& opener) {
+  if (opener.pid == 0) return;
+  ::close(opener.socket);
+  abandon(opener.pid);
+}
+
 }  // namespace
 
 Answer run_child(const Work& work, const Options& options) {
   Answer answer;
   for (std::size_t known = 0; known <= kMostDeadPlaces; ++known) {
-    const auto out = make_pipe();
-    const auto error = make_pipe();
+    const std::optional<Opener> opener = start_opener();
+    const Pipe out = opener ? make_pipe() : Pipe{};
+    const Pipe error = out.read >= 0 ? make_pipe() : Pipe{};
     std::fflush(stdout);
     std::fflush(stderr);
     const pid_t self = ::getpid();
-    const pid_t child = out && error ? ::fork() : -1;
+    const pid_t child = error.read >= 0 ? ::fork() : -1;
     if (child == 0) {
       if (options.in_child) options.in_child();
-      be_child(self, *out, *error, work);
+      be_child(self, out, error, *opener, options, work);
     }
     if (child < 0) {
+      answer.error = errno;
       close_pipe(out);
       close_pipe(error);
+      if (opener) end_opener(*opener);
       answer.has_child = false;
       return answer;
     }
-    ::close(out->write);
-    ::close(error->write);
-    Watcher::End end = Watcher(child, options).watch(out->read, error->read);
-    ::close(out->read);
-    ::close(error->read);
+    ::close(out.write);
+    ::close(error.write);
+    Watcher::End end = Watcher(child, *opener, options).watch(out.read, error.read);
+    ::close(out.read);
+    ::close(error.read);
     if (end.status) {
+      end_opener(*opener);
       answer.failure = end.failure;
       answer.status = *end.status;
       answer.out = std::move(end.out);
@@ -317,6 +384,7 @@ Answer run_child(const Work& work, const Options& options) {
       return answer;
     }
     abandon(child);
+    end_opener(*opener);
     answer.failure = end.failure == Failure::kNone ? Failure::kDeadPlace : end.failure;
     bool is_new = false;
     for (files::DeadPlace& place : end.dead_places) is_new = files::add_dead_place(std::move(place)) || is_new;

@@ -2,7 +2,8 @@
 // another user may be on a file system that does not answer. A call for such a file blocks in the kernel, and not even
 // SIGKILL can end it. If that happens, this process abandons the child, notes the file system as dead
 // (files/dead_places.hpp), and starts another child: its answer then lacks only that file system. The child gives up
-// the rights to change anything (proc/reader_rights.hpp). Only this code can make a files::Reader, and nothing can be
+// the rights to change anything (proc/reader_rights.hpp). A child of root also gives up its user, and another process
+// opens the files that it may read (guard/opener.hpp). Only this code can make a files::Reader, and nothing can be
 // parsed without a files::Reader.
 #pragma once
 
@@ -35,6 +36,8 @@ struct Options {
   // Without on_output, the child is ended if its standard output has more bytes than this. A report has some megabytes
   // at most.
   std::size_t most_output = std::size_t{512} << 20U;
+  // False for work that reads only files. A child of root then keeps no capability at all.
+  bool examines_processes = true;
 };
 
 enum class Failure {
@@ -52,6 +55,7 @@ struct Answer {
   bool is_output_refused = false;  // on_output() has returned false
   Failure failure = Failure::kNone;
   bool has_child = true;  // false: no process could be made, and nothing was done
+  int error = 0;          // then: the errno
 };
 
 // Runs `work` in a child process. The standard error of the child appears at once on that of this process.

@@ -41,8 +41,12 @@ abi::Libc find_libc(std::int32_t tid) {
     const std::string bytes = pack_libc(proc::libc_of(tid, proc::read_mappings(tid)));
     return std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size() ? 0 : 1;
   };
-  const Answer answer =
-      run_child(work, {.next_signal = {}, .in_child = {}, .on_output = {}, .limit = kLimit, .most_output = kBytes});
+  const Answer answer = run_child(work, {.next_signal = {},
+                                         .in_child = {},
+                                         .on_output = {},
+                                         .limit = kLimit,
+                                         .most_output = kBytes,
+                                         .examines_processes = false});
   const bool has_ended_well = answer.has_child && answer.failure == Failure::kNone && WIFEXITED(answer.status) &&
                               WEXITSTATUS(answer.status) == 0;
   return has_ended_well ? unpack_libc(answer.out) : abi::Libc{};

@@ -1,11 +1,13 @@
 #include "guard/read_model.hpp"
 
+#include <fmt/core.h>
 #include <linux/capability.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <optional>
 #include <string_view>
@@ -13,6 +15,7 @@
 
 #include "guard/child.hpp"
 #include "guard/pack.hpp"
+#include "proc/reader_rights.hpp"
 
 namespace forksight::guard {
 namespace {
@@ -55,9 +58,18 @@ ModelRead read_model(const ReadModel& work, const ReadOptions& options) {
     const std::string text = answer_of(work(reader));
     return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() ? 0 : 1;
   };
-  const Answer answer = run_child(
-      in_child,
-      {.next_signal = {}, .in_child = {}, .on_output = {}, .limit = options.limit, .most_output = options.most_bytes});
+  const Answer answer = run_child(in_child, {.next_signal = {},
+                                             .in_child = {},
+                                             .on_output = {},
+                                             .limit = options.limit,
+                                             .most_output = options.most_bytes,
+                                             .examines_processes = options.needs_ancestor});
+  if (!answer.has_child && proc::may_give_up_user()) {
+    return {Error{fmt::format("no process could be started that reads for forksight ({}). Root reads data of other "
+                              "users only in such a process",
+                              std::strerror(answer.error))},
+            true};
+  }
   if (!answer.has_child) {
     run_here(in_place);
     return {std::move(*here)};

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "files/budgets.hpp"
 #include "files/reader.hpp"
 #include "model/model.hpp"
 #include "result.hpp"
@@ -15,7 +16,7 @@ namespace forksight::guard {
 using ReadModel = std::function<Result<model::Model>(const files::Reader&)>;
 
 struct ReadOptions {
-  std::chrono::steady_clock::duration limit = std::chrono::minutes(5);
+  std::chrono::steady_clock::duration limit = files::kLongestReading;
   std::size_t most_bytes = std::size_t{512} << 20U;  // the most bytes that the answer may have
   // The work examines descendants of this process. If the kernel lets only an ancestor examine them, a child cannot do
   // the work. Then this process does the work itself, but only if it lacks CAP_SYS_PTRACE. So it has no rights that the

@@ -1,6 +1,5 @@
 #include "image/live_memory.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,7 +12,7 @@ namespace forksight::image {
 // Uses /proc/PID/mem and not process_vm_readv, which finds the process by its pid: if the process ends and another one
 // gets its pid, that call would read the memory of the other process.
 std::shared_ptr<const LiveMemory> LiveMemory::open(std::int32_t tid) {
-  const int fd = ::open(proc::proc_path(tid, "mem").c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = proc::open_entry(proc::proc_path(tid, "mem"));
   if (fd < 0) return nullptr;
   return std::shared_ptr<const LiveMemory>(new LiveMemory(fd, tid));
 }

@@ -39,7 +39,7 @@ std::optional<std::int64_t> find_other_user(std::string_view status) {
   for (int column = 0; column < 3 && !ids.empty(); ++column) {
     const std::size_t length = std::min(ids.find_first_of("\t "), ids.size());
     const auto id = parse_decimal(ids.substr(0, length));
-    if (id && *id != static_cast<std::int64_t>(geteuid())) return id;
+    if (id && *id != static_cast<std::int64_t>(proc::caller())) return id;
     ids.remove_prefix(std::min(length + 1, ids.size()));
   }
   return std::nullopt;
@@ -124,7 +124,7 @@ TraceRights read_trace_rights(std::int32_t pid, std::string_view status) {
   rights.pid = pid;
   rights.has_capability = has_trace_capability(own.text, "CapEff");
   rights.can_have_capability = has_trace_capability(own.text, "CapBnd");
-  rights.is_root = geteuid() == 0;
+  rights.is_root = proc::caller() == 0;
   rights.other_user = find_other_user(status);
   rights.yama = read_yama().value_or(0);
   rights.place = find_place(::access("/.dockerenv", F_OK) == 0, ::access("/run/.containerenv", F_OK) == 0,

@@ -50,24 +50,22 @@ std::string eventfd_name(std::string_view fdinfo) {
 void collect_holders(std::int32_t pid, std::int32_t tid, const std::vector<std::int32_t>& fds,
                      const std::set<std::string>& objects, bool wants_eventfds, std::size_t first,
                      std::vector<Holder>& holders) {
-  for (const std::int32_t fd : fds) {
-    auto link = read_link(link_path(tid, fd));
-    if (!link) continue;
-    const bool is_eventfd = wants_eventfds && *link == kEventfdLink;
-    if (!is_eventfd && !objects.contains(*link)) continue;
+  for (auto& [fd, link] : read_links(proc_path(tid, "fd"), fds)) {
+    const bool is_eventfd = wants_eventfds && link == kEventfdLink;
+    if (!is_eventfd && !objects.contains(link)) continue;
     const std::string fdinfo = read_fdinfo(tid, fd).text;
     if (is_eventfd) {
-      *link = eventfd_name(fdinfo);
-      if (!objects.contains(*link)) continue;
+      link = eventfd_name(fdinfo);
+      if (!objects.contains(link)) continue;
     }
-    Holder holder{std::move(*link), pid, tid, fd, false, false};
+    Holder holder{std::move(link), pid, tid, fd, false, false};
     // A descriptor whose mode cannot be read counts as open for reading and writing. So its process stays among the
     // possible wakers.
     const int mode = parse_flags(fdinfo).value_or(O_RDWR) & O_ACCMODE;
     holder.reads = mode != O_WRONLY;
     holder.writes = mode != O_RDONLY;
     // A thread that gets a table of its own begins with a copy of the table that it had.
-    const auto is_copy = [&](const Holder& other) {
+    const auto is_copy = [&, fd = fd](const Holder& other) {
       return other.pid == pid && other.fd == fd && other.object == holder.object &&
              is_same_file(other.tid, fd, tid, fd).value_or(false);
     };

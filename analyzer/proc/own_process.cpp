@@ -3,11 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace forksight::proc {
 namespace {
 
 pid_t g_guard = 0;  // 0: none
+std::optional<uid_t> g_caller;
 
 std::vector<pid_t>& noted_processes() {
   static std::vector<pid_t> noted;
@@ -19,6 +21,10 @@ std::vector<pid_t>& noted_processes() {
 void set_guard(pid_t guard) { g_guard = guard; }
 
 void note_own_process(pid_t pid) { noted_processes().push_back(pid); }
+
+void note_caller(uid_t user) { g_caller = user; }
+
+uid_t caller() { return g_caller.value_or(::geteuid()); }
 
 std::vector<pid_t> own_processes() {
   std::vector<pid_t> own{::getpid()};

@@ -14,6 +14,11 @@ void set_guard(pid_t guard);
 // Notes a child of forksight that it could not end.
 void note_own_process(pid_t pid);
 
+// Notes the effective user of the command. The process that parses may have given up this user since.
+void note_caller(uid_t user);
+// The noted user; if none is noted, the effective user of this process.
+uid_t caller();
+
 // This process, its guard if there is one, and the noted processes.
 std::vector<pid_t> own_processes();
 bool is_own_process(pid_t pid);

@@ -13,6 +13,9 @@
 #include <limits>
 #include <mutex>
 
+#include "files/descriptor.hpp"
+#include "files/opener.hpp"
+
 namespace forksight::proc {
 namespace {
 
@@ -48,9 +51,17 @@ bool is_single_record(std::string_view path) {
 
 }  // namespace
 
+int open_entry(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd >= 0 || !files::may_help(errno)) return fd;
+  files::Reply reply = files::ask_opener(files::Wish::kEntry, path);
+  errno = reply.error;
+  return reply.file.release();
+}
+
 ReadText read_file(const std::string& path, std::size_t limit) {
   ReadText result;
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  const int fd = open_entry(path);
   if (fd < 0) {
     result.outcome = outcome_of(path, errno);
     return result;
@@ -76,14 +87,67 @@ ReadText read_file(const std::string& path, std::size_t limit) {
 std::optional<std::string> read_link(const std::string& path) {
   std::array<char, 4096> buffer;
   const ssize_t length = ::readlink(path.c_str(), buffer.data(), buffer.size());
+  if (length < 0 && files::may_help(errno)) {
+    files::Reply reply = files::ask_opener(files::Wish::kLink, path);
+    if (reply.error == 0) return std::move(reply.bytes);
+    errno = reply.error;
+  }
   if (length < 0) note_failure(path, errno);
   if (length < 0 || static_cast<std::size_t>(length) >= buffer.size()) return std::nullopt;
   return std::string(buffer.data(), static_cast<std::size_t>(length));
 }
 
+DIR* open_folder(const std::string& folder) {
+  DIR* const directory = ::opendir(folder.c_str());
+  if (directory != nullptr || !files::may_help(errno)) return directory;
+  files::Reply reply = files::ask_opener(files::Wish::kEntry, folder);
+  DIR* const opened = reply.file ? ::fdopendir(reply.file.get()) : nullptr;
+  if (opened != nullptr) {
+    (void)reply.file.release();  // closedir() closes it
+  } else if (reply.error != 0) {
+    errno = reply.error;
+  }
+  return opened;
+}
+
+namespace {
+
+// Asks the opener for all links of the folder. Returns nullopt if it does not grant this.
+std::optional<std::vector<Link>> ask_for_links(const std::string& folder) {
+  std::vector<Link> links;
+  for (std::int32_t first = 0;;) {
+    const files::Reply reply = files::ask_opener(files::Wish::kLinks, folder, first);
+    if (reply.error != 0) return std::nullopt;
+    if (reply.bytes.empty()) return links;
+    std::string_view rest = reply.bytes;
+    while (!rest.empty()) {
+      const std::string_view line = rest.substr(0, rest.find('\0'));
+      rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+      const std::size_t blank = line.find(' ');
+      const auto number = parse_decimal(line.substr(0, blank));
+      if (blank == std::string_view::npos || !number || *number < first || *number >= INT32_MAX) return links;
+      links.push_back({static_cast<std::int32_t>(*number), std::string(line.substr(blank + 1))});
+      first = links.back().number + 1;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Link> read_links(const std::string& folder, std::span<const std::int32_t> numbers) {
+  if (files::has_opener() && !numbers.empty() && ::access(folder.c_str(), X_OK) != 0) {
+    if (auto links = ask_for_links(folder)) return std::move(*links);
+  }
+  std::vector<Link> links;
+  for (const std::int32_t number : numbers) {
+    if (auto text = read_link(fmt::format("{}/{}", folder, number))) links.push_back({number, std::move(*text)});
+  }
+  return links;
+}
+
 ListedNumbers list_numbers(const std::string& folder) {
   ListedNumbers listed;
-  DIR* directory = ::opendir(folder.c_str());
+  DIR* directory = open_folder(folder);
   if (directory == nullptr) {
     listed.outcome = outcome_of(folder, errno);
     return listed;

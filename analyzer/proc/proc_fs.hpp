@@ -1,9 +1,12 @@
 // Reads /proc of other processes. Nothing here stops, traces or signals them.
 #pragma once
 
+#include <dirent.h>
+
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +41,19 @@ struct ListedNumbers {
 };
 // The entries of a directory whose names are numbers: processes, threads, descriptors.
 ListedNumbers list_numbers(const std::string& folder);
+
+struct Link {
+  std::int32_t number = 0;
+  std::string text;
+};
+// The texts of the links with these numbers in a folder like /proc/PID/fd. Leaves out links that cannot be read. May
+// also return links that were made after the numbers were listed.
+std::vector<Link> read_links(const std::string& folder, std::span<const std::int32_t> numbers);
+
+// Opens a file of /proc for reading. On failure, returns -1 and sets errno.
+int open_entry(const std::string& path);
+// Opens a folder of /proc, like opendir().
+DIR* open_folder(const std::string& folder);
 
 // A sentence about the first text, link or directory that could not be read because this process lacks a resource:
 // descriptors or memory. "" if there was none. A failure of the device (EIO) counts, too, and so does any failure to

@@ -1,14 +1,12 @@
 #include "proc/process_memory.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "proc/proc_fs.hpp"
 
 namespace forksight::proc {
 
-ProcessMemory::ProcessMemory(std::int32_t tid)
-    : fd_(::open(proc_path(tid, "mem").c_str(), O_RDONLY | O_CLOEXEC)), dead_(tid) {}
+ProcessMemory::ProcessMemory(std::int32_t tid) : fd_(open_entry(proc_path(tid, "mem"))), dead_(tid) {}
 
 ProcessMemory::~ProcessMemory() {
   if (fd_ >= 0) ::close(fd_);

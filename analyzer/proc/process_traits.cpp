@@ -24,8 +24,7 @@ namespace forksight::proc {
 
 std::optional<bool> runs_x86_64(std::int32_t tid) {
   const std::string path = proc_path(tid, "exe");
-  const files::Descriptor program(
-      files::is_dead_path(path) ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  const files::Descriptor program = files::open_regular(path);
   Elf64_Ehdr header;
   const bool is_read =
       program && files::read_at(program.get(), 0, std::as_writable_bytes(std::span(&header, 1))) == sizeof header;

@@ -1,7 +1,9 @@
 #include "proc/reader_rights.hpp"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/audit.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
@@ -21,6 +23,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <initializer_list>
 #include <vector>
 
@@ -90,6 +93,13 @@ constexpr std::array kAlwaysRefused = {
 constexpr std::array kOfServer = {std::uint32_t{SYS_unlink}, std::uint32_t{SYS_mkdir},  std::uint32_t{SYS_rename},
                                   std::uint32_t{SYS_fchmod}, std::uint32_t{SYS_utimes}, std::uint32_t{SYS_utimensat},
                                   std::uint32_t{SYS_rmdir},  std::uint32_t{SYS_creat}};
+
+// Users whom no account has. systemd's list of user ids (UIDS-GIDS.md) leaves the range of the first one unused. A user
+// namespace may lack it. Most of them have "nobody".
+constexpr std::array<uid_t, 2> kUnusedUsers = {0x7fff0000, 65534};
+
+using Capabilities = std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3>;
+constexpr std::uint32_t bit(unsigned capability) { return std::uint32_t{1} << capability; }
 
 constexpr std::uint32_t kChanges = O_ACCMODE | O_CREAT | O_TRUNC;
 
@@ -215,6 +225,30 @@ class Filter {
 };
 
 }  // namespace
+
+bool may_give_up_user() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  Capabilities now{};
+  if (::geteuid() != 0 || ::syscall(SYS_capget, &header, now.data()) != 0) return false;
+  constexpr std::uint32_t kNeeded = bit(CAP_SYS_PTRACE) | bit(CAP_SETUID) | bit(CAP_SETGID);
+  return (now[0].effective & kNeeded) == kNeeded;
+}
+
+bool give_up_user(bool examines_processes) {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  Capabilities now{};
+  if (::syscall(SYS_capget, &header, now.data()) != 0) return false;
+  const bool has_user = ::setgroups(0, nullptr) == 0 && ::prctl(PR_SET_KEEPCAPS, 1) == 0 &&
+                        std::ranges::any_of(kUnusedUsers, [](uid_t user) {
+                          return ::setresgid(user, user, user) == 0 && ::setresuid(user, user, user) == 0;
+                        });
+  if (!has_user) return false;
+  const std::uint32_t kept = examines_processes ? now[0].permitted & (bit(CAP_SYS_PTRACE) | bit(CAP_IPC_OWNER)) : 0;
+  now = {};
+  now[0].permitted = now[0].effective = kept;
+  if (::syscall(SYS_capset, &header, now.data()) != 0) ::abort();
+  return true;
+}
 
 bool give_up_changing(const ReaderNeeds& needs) {
   Filter filter;

@@ -4,6 +4,16 @@
 
 namespace forksight::proc {
 
+// True if this process runs as root and has the capabilities that give_up_user() needs, and CAP_SYS_PTRACE. A process
+// with CAP_SYS_PTRACE can still watch another process that has given up its user.
+bool may_give_up_user();
+
+// Changes the user of this process to one that no account has, and drops all groups and capabilities. If
+// `examines_processes`, keeps CAP_SYS_PTRACE, to stop threads and read memory, and CAP_IPC_OWNER, to read the values of
+// semaphores. Call it before threads exist. Returns false, and changes nothing but the groups, if the user namespace of
+// this process has no such user.
+bool give_up_user(bool examines_processes);
+
 struct ReaderNeeds {
   // True if this process asks a debuginfod server. This needs the network, and a cache of files.
   bool is_server_asked = false;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <string>
@@ -21,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "files/opener.hpp"
 #include "proc/descriptors.hpp"
 #include "proc/proc_fs.hpp"
 
@@ -38,12 +40,18 @@ bool copy_out(std::span<const std::byte> bytes, std::size_t at, T& out) {
 
 int open_diagnosis() { return ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG); }
 
-// Opens a diagnosis socket in the network namespace of `tid`; -1 if forksight has no right to do so. The kernel reports
-// only the sockets of the namespace in which the diagnosis socket was opened. So a helper thread enters the namespace
-// of `tid`, opens the socket there, and ends.
+}  // namespace
+
+// The kernel reports only the sockets of the namespace in which the diagnosis socket was opened. So a helper thread
+// enters the namespace of `tid`, opens the socket there, and ends.
 int open_diagnosis_of(std::int32_t tid) {
   const std::string entry = proc_path(tid, "ns/net");
   if (read_link(entry) == read_link("/proc/self/ns/net")) return open_diagnosis();
+  if (files::has_opener()) {
+    files::Reply reply = files::ask_opener(files::Wish::kSocket, {}, tid);
+    errno = reply.error;
+    return reply.file.release();
+  }
   int fd = -1;
   const auto enter = [&] {
     const int space = ::open(entry.c_str(), O_RDONLY | O_CLOEXEC);
@@ -58,6 +66,8 @@ int open_diagnosis_of(std::int32_t tid) {
   }
   return fd;
 }
+
+namespace {
 
 std::optional<std::uint64_t> ask_unix_peer(std::int32_t tid, std::uint64_t inode) {
   if (inode > UINT32_MAX) return std::nullopt;

@@ -28,6 +28,9 @@ std::optional<Peer> find_peer(std::int32_t tid, std::uint64_t inode);
 // `tid`: a thread of process `pid` that has the descriptor.
 std::optional<bool> is_bound_to_time(std::int32_t pid, std::int32_t tid, std::int32_t fd);
 
+// Opens a NETLINK_SOCK_DIAG socket in the network namespace of `tid`. On failure, returns -1 and sets errno.
+int open_diagnosis_of(std::int32_t tid);
+
 // Parses the answer of NETLINK_SOCK_DIAG about one UNIX socket. A pure function.
 std::optional<std::uint64_t> parse_unix_peer(std::span<const std::byte> answer, std::uint64_t inode);
 // Parses the texts of /proc/net/tcp and tcp6. A pure function.

@@ -5,12 +5,14 @@
 #include <utility>
 
 #include "files/dead_places.hpp"
+#include "files/named_paths.hpp"
 #include "guard/read_model.hpp"
 #include "inspect/build_model.hpp"
 
 namespace forksight {
 
 Result<model::Model> RunReadings::load(const std::filesystem::path& folder, const collect::LoadOptions& options) {
+  files::name_path(folder.string());
   return read("the traces of the run were not read", false,
               [&](const files::Reader& reader) { return collect::load_run(reader, {folder}, options); });
 }

@@ -10,6 +10,7 @@
 #include "files/dead_places.hpp"
 #include "files/open_file.hpp"
 #include "forksight/ipc/snapshot.hpp"
+#include "proc/own_process.hpp"
 #include "proc/proc_fs.hpp"
 
 namespace forksight::watch {
@@ -28,7 +29,7 @@ std::optional<snapshot> open_queue(std::int32_t pid, const proc::Mapping& mappin
     if (!ipc::is_queue_file(proc::read_link(path).value_or(""))) continue;
     const files::Descriptor file = files::open_regular(path);
     if (!file) continue;
-    auto seen = ipc::inspect(file.get());
+    auto seen = ipc::inspect(file.get(), proc::caller());
     if (seen) return std::move(seen).value();
   }
   return std::nullopt;

@@ -1,6 +1,7 @@
 // Describes a segment. take_snapshot() returns numbers, for inspect(). The other functions return words, which become
 // part of the text of an error, for example of a timeout.
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -276,9 +277,9 @@ snapshot take_snapshot(const ring& of, const geometry& shape, const std::string&
 
 namespace {
 
-result<snapshot> inspect_file(result<detail::descriptor> file) {
+result<snapshot> inspect_file(result<detail::descriptor> file, uid_t user) {
   if (!file) return file.error();
-  auto memory = detail::segment::open_to_read(std::move(file).value());
+  auto memory = detail::segment::open_to_read(std::move(file).value(), user);
   if (!memory) return memory.error();
   return detail::take_snapshot(memory->view(), memory->shape(), memory->name());
 }
@@ -289,8 +290,12 @@ bool is_queue_file(std::string_view path) {
   return path.starts_with("/memfd:forksight-queue") || path.starts_with("/dev/shm/forksight-");
 }
 
-result<snapshot> inspect(int fd) { return inspect_file(detail::segment::copy_of(fd)); }
+result<snapshot> inspect(int fd) { return inspect(fd, geteuid()); }
 
-result<snapshot> inspect(const std::string& name) { return inspect_file(detail::segment::find_named(name, O_RDONLY)); }
+result<snapshot> inspect(int fd, std::uint32_t user) { return inspect_file(detail::segment::copy_of(fd), user); }
+
+result<snapshot> inspect(const std::string& name) {
+  return inspect_file(detail::segment::find_named(name, O_RDONLY), geteuid());
+}
 
 }  // namespace forksight::ipc

@@ -117,12 +117,12 @@ bool is_roots_memfd(int fd, const struct stat& about) {
   return about.st_uid == 0 && (about.st_mode & 0777) == kRootsMode && seals >= 0 && (seals & kSeals) == kSeals;
 }
 
-result<void> check_file(int fd, const struct stat& about) {
+result<void> check_file(int fd, const struct stat& about, uid_t user) {
   if (!S_ISREG(about.st_mode)) return failure(errc::untrusted, "segment: is not a regular file");
   if (is_roots_memfd(fd, about)) return {};
-  if (about.st_uid != geteuid()) {
+  if (about.st_uid != user) {
     return failure(errc::untrusted, "segment: belongs to user %u, we are %u: a queue is for one user's processes%s",
-                   about.st_uid, geteuid(),
+                   about.st_uid, user,
                    about.st_uid == 0 ? ". Attach before you give up root's rights, or use strategy::memfd" : "");
   }
   if ((about.st_mode & 077) != 0) {
@@ -232,17 +232,17 @@ result<descriptor> segment::copy_of(int fd) {
 }
 
 result<segment> segment::open(descriptor fd, descriptor payload) {
-  return open(std::move(fd), std::move(payload), access::all);
+  return open(std::move(fd), std::move(payload), access::all, geteuid());
 }
 
-result<segment> segment::open_to_read(descriptor fd) { return open(std::move(fd), {}, access::read); }
+result<segment> segment::open_to_read(descriptor fd, uid_t user) { return open(std::move(fd), {}, access::read, user); }
 
-result<segment> segment::open(descriptor fd, descriptor payload, access how) {
+result<segment> segment::open(descriptor fd, descriptor payload, access how, uid_t user) {
   struct stat about {};
   if (fstat(fd.get(), &about) != 0) {
     return failed_call(errno, "segment: fstat");
   }
-  if (auto good = check_file(fd.get(), about); !good) return good.error();
+  if (auto good = check_file(fd.get(), about, user); !good) return good.error();
   if (about.st_size < static_cast<off_t>(kPage)) {
     return failure(errc::corrupt, "segment: has %lld bytes, a header alone has %zu",
                    static_cast<long long>(about.st_size), kPage);
@@ -289,7 +289,7 @@ result<segment> segment::open(descriptor fd, descriptor payload, access how) {
     }
     struct stat payload_about {};
     if (fstat(found.payload_fd_.get(), &payload_about) != 0) return failed_call(errno, "segment: its payload");
-    if (auto good = check_file(found.payload_fd_.get(), payload_about); !good) return good.error();
+    if (auto good = check_file(found.payload_fd_.get(), payload_about, user); !good) return good.error();
     if (auto sealed = check_seals(found.payload_fd_.get(), kSeals | F_SEAL_FUTURE_WRITE); !sealed)
       return sealed.error();
     if (static_cast<std::uint64_t>(payload_about.st_size) != shape.buffers * shape.buffer_bytes) {

@@ -29,8 +29,8 @@ class segment {
   static result<descriptor> copy_of(int fd);
   // Takes over the descriptor. `payload`: the descriptor of a read-only payload, else none.
   static result<segment> open(descriptor fd, descriptor payload = {});
-  // Opens a segment only to inspect it. The mapping is read-only. The queue may be shut down or poisoned.
-  static result<segment> open_to_read(descriptor fd);
+  // Opens a segment of `user` only to inspect it. The mapping is read-only. The queue may be shut down or poisoned.
+  static result<segment> open_to_read(descriptor fd, uid_t user);
   // Opens a named queue by its name, as names.hpp describes it.
   static result<segment> open_named(const std::string& name);
   // Opens the file of a named queue. `mode`: O_RDONLY or O_RDWR.
@@ -55,7 +55,7 @@ class segment {
 
  private:
   enum class access : std::uint8_t { read, consume, all };
-  static result<segment> open(descriptor fd, descriptor payload, access how);
+  static result<segment> open(descriptor fd, descriptor payload, access how, uid_t user);
   result<void> map(access how);
   void make_view();
 

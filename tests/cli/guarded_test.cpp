@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <linux/netlink.h>
 #include <sched.h>
 #include <sys/file.h>
@@ -39,6 +40,10 @@
 #include <vector>
 
 #include "files/budgets.hpp"
+#include "files/open_file.hpp"
+#include "proc/own_process.hpp"
+#include "proc/proc_fs.hpp"
+#include "proc/reader_rights.hpp"
 
 namespace forksight {
 namespace {
@@ -49,7 +54,7 @@ struct Ended {
 };
 
 // Calls run_guarded() in a child process. Sends `signal` to the child as soon as it has printed something.
-Ended run(const guard::Work& work, int signal = 0) {
+Ended run(const guard::Work& work, int signal = 0, const GuardedOptions& options = {}) {
   int ends[2];
   EXPECT_EQ(::pipe(ends), 0);
   std::fflush(nullptr);
@@ -59,7 +64,7 @@ Ended run(const guard::Work& work, int signal = 0) {
     ::dup2(ends[1], STDERR_FILENO);
     ::close(ends[0]);
     ::close(ends[1]);
-    const int status = run_guarded(work);
+    const int status = run_guarded(work, options);
     std::fflush(nullptr);
     ::_exit(status);
   }
@@ -305,7 +310,8 @@ TEST(Guarded, ReaderReads) {
   const Ended ended = run([](const files::Reader&) {
     const int file = ::open("/proc/self/status", O_RDONLY | O_CLOEXEC);
     const int question = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-    const bool is_alive = ::kill(::getppid(), 0) == 0;
+    // A process without the user of its parent gets EPERM.
+    const bool is_alive = ::kill(::getppid(), 0) == 0 || errno == EPERM;
     int value = 17;
     int copy = 0;
     iovec to{&copy, sizeof copy};
@@ -315,6 +321,36 @@ TEST(Guarded, ReaderReads) {
     return file >= 0 && question >= 0 && is_alive && is_read ? 0 : 1;
   });
   EXPECT_EQ(ended.status, 0) << ended.text;
+}
+
+// Root's reader has another user, and no rights over files. The opener still opens what the report may need.
+TEST(Guarded, ReaderOfRootHasGivenUpItsUser) {
+  const bool gives_up = proc::may_give_up_user();
+  std::string file = "/tmp/forksight-secret-XXXXXX";
+  const int fd = ::mkstemp(file.data());
+  ASSERT_GE(fd, 0);
+  ::close(fd);
+  for (const bool examines_processes : {false, true}) {
+    const Ended ended = run(
+        [&](const files::Reader&) {
+          if (!gives_up) return ::geteuid() == proc::caller() ? 0 : 1;
+          __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+          __user_cap_data_struct has[_LINUX_CAPABILITY_U32S_3] = {};
+          if (::syscall(SYS_capget, &header, has) != 0 || ::getgroups(0, nullptr) != 0) return 2;
+          const std::uint32_t allowed = (1U << CAP_SYS_PTRACE) | (1U << CAP_IPC_OWNER);
+          if ((has[0].permitted & ~(examines_processes ? allowed : 0)) != 0 || has[1].permitted != 0) return 3;
+          if (::getuid() == 0 || ::geteuid() == 0 || ::getgid() == 0 || proc::caller() != 0) return 4;
+          if (::setresuid(0, 0, 0) == 0) return 5;
+          if (::open(file.c_str(), O_RDONLY | O_CLOEXEC) >= 0 || errno != EACCES) return 6;
+          if (files::open_regular(file)) return 7;                   // the file is neither named nor a program
+          if (!files::open_regular("/proc/self/exe")) return 8;      // everybody may read it
+          const auto links = proc::read_links(proc::proc_path(::getppid(), "fd"), std::array{0, 1, 2});
+          return links.size() >= 3 ? 0 : 9;                          // only root may read these links
+        },
+        0, {.examines_processes = examines_processes});
+    EXPECT_EQ(ended.status, 0) << ended.text;
+  }
+  ::unlink(file.c_str());
 }
 
 // The filter must allow the calls of image/stop.cpp: it stops a thread, reads its registers, and sets rax so that an
@@ -338,7 +374,7 @@ TEST(Guarded, ReaderStopsThreads) {
     const bool is_repeated = ::ptrace(PTRACE_POKEUSER, target, offsetof(user, regs.rax), -514L) == 0;
     const bool is_released = ::ptrace(PTRACE_DETACH, target, nullptr, 0L) == 0;
     return is_stopped && is_read && is_repeated && is_released ? 0 : 1;
-  });
+  }, 0, {.examines_processes = true});
   EXPECT_EQ(ended.status, 0) << ended.text;
 }
 

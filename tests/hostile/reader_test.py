@@ -13,10 +13,17 @@ from pathlib import Path
 from bounded import LIMIT_S, Program, settle
 
 STRACE, LIBRARY, HANGING, FORKSIGHT = sys.argv.pop(), sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
-CALLS = "read,pread64,openat,open,ptrace,process_vm_readv,seccomp,clone,clone3,fork,vfork,execve"
+STRANGER = 65534
+CALLS = "read,pread64,mmap,openat,open,ptrace,process_vm_readv,seccomp,setresuid,clone,clone3,fork,vfork,execve"
 # `run` itself reads one number of 8 bytes in the head of each trace, to see whether the trace has grown. The pattern leaves these
 # reads out.
 READS_A_TRACE = r"^p?read(?:64)?\(\d+<[^>]*\.fstrace>.* = (?!8$)\d+$"
+
+
+def may_trace():
+    """True if this process has CAP_SYS_PTRACE."""
+    [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("CapEff:")]
+    return int(line.split()[1], 16) >> 19 & 1 == 1
 
 
 class Traced:
@@ -24,6 +31,8 @@ class Traced:
 
     def __init__(self, log):
         self.parents, self.filtered, self.reads, self.commands = {}, set(), [], {}
+        self.without_user = set()  # processes that have given up root's user, and their threads
+        self.filtering = set()  # strace has split the line of a call, and the rest is still to come
         lines = [(int(pid), rest.strip()) for pid, _, rest in (line.partition(" ") for line in log.splitlines())]
         # strace may list calls of a new process or thread before the line in which its parent makes it. So all parents are
         # collected first.
@@ -35,6 +44,8 @@ class Traced:
         for pid, rest in lines:
             if pid not in seen and self.parents.get(pid) in self.filtered:
                 self.filtered.add(pid)
+            if pid not in seen and self.parents.get(pid) in self.without_user:
+                self.without_user.add(pid)
             seen.add(pid)
             self.note(pid, rest)
 
@@ -43,11 +54,17 @@ class Traced:
         return pid in self.filtered
 
     def note(self, pid, rest):
-        if re.match(r"seccomp\(SECCOMP_SET_MODE_FILTER", rest) and rest.endswith("= 0"):
-            self.filtered.add(pid)
+        if rest.startswith("seccomp(SECCOMP_SET_MODE_FILTER") and rest.endswith("<unfinished ...>"):
+            self.filtering.add(pid)
+        elif rest.startswith("seccomp(SECCOMP_SET_MODE_FILTER") or rest.startswith("<... seccomp resumed") and pid in self.filtering:
+            self.filtering.discard(pid)
+            if rest.endswith("= 0"):
+                self.filtered.add(pid)
+        elif re.match(r"setresuid\([1-9].* = 0$", rest):
+            self.without_user.add(pid)
         elif rest.startswith("execve("):
             self.commands[pid] = rest
-        elif rest.startswith(("open", "ptrace", "process_vm_readv", "read(", "pread64(")):
+        elif rest.startswith(("open", "ptrace", "process_vm_readv", "read(", "pread64(", "mmap(")):
             self.reads.append((pid, rest, self.has_filter(pid)))
 
     def of(self, pattern, within=None):
@@ -82,8 +99,8 @@ class Reader(unittest.TestCase):
             self.assertTrue(found, f"no call matches {pattern}, so this test checks nothing")
             self.assertEqual([entry[:2] for entry in found if not entry[2]], [])
 
-    def hang(self, *words):
-        program = Program([HANGING, *words])
+    def hang(self, *words, before=()):
+        program = Program([*before, HANGING, *words])
         self.addCleanup(program.end)
         settle(program.pid)
         return program
@@ -94,9 +111,42 @@ class Reader(unittest.TestCase):
 
     def test_a_command_without_a_child_gives_up_its_rights(self):
         """fork() fails, as when the user has no process left."""
-        program = self.hang("load", self.library)
-        traced = self.trace("why", program.pid, status=[1], options=["-e", "inject=clone:error=EAGAIN"])
+        as_stranger = []
+        if os.geteuid() == 0:
+            as_stranger = ["setpriv", f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear-groups"]
+            if shutil.which("setpriv") is None or subprocess.run([*as_stranger, "test", "-x", HANGING, "-a", "-x", FORKSIGHT], check=False).returncode:
+                self.skipTest("another user cannot start the programs from their folder")
+            self.folder.chmod(0o755)
+        program = self.hang("load", self.library, before=as_stranger)
+        traced = self.trace("why", program.pid, status=[1], before=as_stranger, options=["-e", "inject=clone:error=EAGAIN"])
         self.check(traced, r"libstranger\.so", r"PTRACE_SEIZE", r"/mem\"|process_vm_readv")
+
+    def test_root_reads_nothing_without_a_child(self):
+        self.need_root()
+        program = self.hang("load", self.library)
+        traced = self.trace("why", program.pid, status=[3], options=["-e", "inject=clone:error=EAGAIN"])
+        self.assertIn("no process could be started", self.said)
+        self.assertEqual(traced.of(r"libstranger\.so|PTRACE_SEIZE|/mem\""), [])
+
+    def test_root_parses_only_in_a_process_of_another_user(self):
+        """The process that opens files reads at most the head of a program or library, to see whether it is one."""
+        self.need_root()
+        folder = self.folder / "run"
+        folder.mkdir(mode=0o700)
+        (folder / "run.json").write_text("{" + " " * 1000 + "}")
+        (folder / "run.json").chmod(0o600)
+        program = self.hang("load", self.library)
+        for argv, status, what in ((["why", program.pid], 1, r"libstranger\.so|/proc/\d+/mem"), (["report", folder], 3, r"run\.json")):
+            traced = self.trace(*argv, status=[status])
+            parsed = traced.of(rf"^(read|pread64|mmap|process_vm_readv)\(.*({what})")
+            self.assertTrue(parsed, f"{argv}: nothing was read, so this test checks nothing")
+            larger = [entry for entry in parsed if not re.search(r" = (\d|[1-5]\d|6[0-4])$", entry[1])]
+            self.assertTrue(larger, f"{argv}: only heads were read, so this test checks nothing")
+            self.assertEqual([entry[:2] for entry in larger if entry[0] not in traced.without_user], [])
+
+    def need_root(self):
+        if os.geteuid() != 0 or not may_trace():
+            self.skipTest("this needs root with CAP_SYS_PTRACE")
 
     def test_run_and_report(self):
         ended = self.trace("run", "--on-hang", "kill", "--out", "out", "--", HANGING, "load", self.library, status=[137])

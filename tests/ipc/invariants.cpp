@@ -11,7 +11,7 @@ namespace forksight::ipc::test {
 namespace {
 
 detail::segment open_again(const queue& of) {
-  auto found = detail::segment::open_to_read(detail::descriptor(dup(of.fd())));
+  auto found = detail::segment::open_to_read(detail::descriptor(dup(of.fd())), geteuid());
   if (!found) std::abort();
   return std::move(found).value();
 }

@@ -80,6 +80,8 @@ bool is_queue_file(std::string_view path);
 // Reads the state of the queue behind a descriptor, or of the queue with that name. The caller does not become a
 // participant: it maps the segment read-only.
 result<snapshot> inspect(int fd);
+// Like inspect(fd), but the queue must belong to `user`. inspect(fd) takes the effective user of this process.
+result<snapshot> inspect(int fd, std::uint32_t user);
 result<snapshot> inspect(const std::string& name);
 
 }  // namespace forksight::ipc

@@ -1,0 +1,71 @@
+// Asks another process of forksight to open a file. If root runs forksight, the process that parses files and memory of
+// other users has given up its user and its rights over files (guard/child.hpp). It can open what everybody may open.
+// For everything else, it sends a request through a socket. The opener (guard/opener.hpp) checks the request, opens the
+// file, and parses nothing.
+#pragma once
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "files/descriptor.hpp"
+#include "files/open_file.hpp"
+
+namespace forksight::files {
+
+enum class Wish : std::uint32_t {
+  kFile,    // a regular file: a descriptor for reading
+  kFolder,  // a folder that the caller named, or one below it: a descriptor for reading
+  kStatus,  // what stat(2) says about a path: a struct stat. Links are followed
+  kEntry,   // a file or folder of /proc/PID: a descriptor for reading
+  kLink,    // the text of a symbolic link of /proc/PID
+  kLinks,   // the texts of the links in /proc/PID/fd: see encode_link()
+  kSocket,  // a NETLINK_SOCK_DIAG socket in the network namespace of a thread
+};
+inline constexpr Wish kLastWish = Wish::kSocket;
+
+struct Request {
+  Wish wish = Wish::kFile;
+  std::string path;  // absolute, or relative to the working folder of the command
+  std::optional<Owner> owner;
+  std::optional<MappedFile> mapped;
+  // kLinks: the first descriptor that is wanted. kSocket: the thread.
+  std::int32_t number = 0;
+};
+
+struct Reply {
+  int error = 0;  // an errno; 0: the wish was granted
+  Descriptor file;
+  std::string bytes;
+};
+
+// Sends requests through `socket` from now on. The process that parses calls this before it starts threads.
+void use_opener(int socket);
+bool has_opener();
+// True if an opener may succeed where a call of this process has failed with `error`.
+bool may_help(int error);
+
+// Sends a request and waits for the reply. If the opener has ended, this function ends the process with status 3,
+// because a report without these files could be wrong.
+Reply ask_opener(const Request& request);
+// Asks for something that has neither an owner nor a mapping.
+Reply ask_opener(Wish wish, const std::string& path, std::int32_t number = 0);
+
+// The bytes of a request. decode_request() returns nullopt for bytes that are no request.
+std::string encode_request(const Request& request);
+std::optional<Request> decode_request(std::string_view bytes);
+inline constexpr std::size_t kMaxRequestBytes = std::size_t{320} << 10U;  // a path, and 65,536 groups
+inline constexpr std::size_t kMaxReplyBytes = std::size_t{64} << 10U;
+
+// Receives one message of at most `room.size()` bytes, and the descriptor that came with it. Returns the bytes of the
+// message, which lie in `room`; "" if the other end is closed.
+std::string_view receive_message(int socket, std::span<char> room, Descriptor& file);
+// Sends one message, with a descriptor unless `fd` is -1. Returns false if the other end is closed.
+bool send_message(int socket, std::string_view bytes, int fd);
+
+}  // namespace forksight::files

@@ -1,0 +1,181 @@
+// Tests which requests the process that opens files grants. Foreign code may be running in the process that asks.
+#include "guard/opener.hpp"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "files/named_paths.hpp"
+
+namespace forksight::guard {
+namespace {
+
+namespace fs = std::filesystem;
+using files::Request;
+using files::Wish;
+
+Request wish(Wish kind, const std::string& path) {
+  Request request;
+  request.wish = kind;
+  request.path = path;
+  return request;
+}
+
+files::Reply ask(Wish kind, const std::string& path) { return grant(wish(kind, path)); }
+
+std::string own(const std::string& entry) { return "/proc/" + std::to_string(::getpid()) + "/" + entry; }
+
+class Opener : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "forksight-opener-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string write(const std::string& name, const std::string& bytes, mode_t mode = 0644) const {
+    const std::string path = (folder_ / name).string();
+    std::ofstream(path, std::ios::binary) << bytes;
+    EXPECT_EQ(::chmod(path.c_str(), mode), 0);
+    return path;
+  }
+  static std::string elf(std::uint16_t type) {
+    Elf64_Ehdr header{};
+    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+    header.e_type = type;
+    return std::string(reinterpret_cast<const char*>(&header), sizeof header) + "rest";
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(Opener, GivesFilesOfProcesses) {
+  const std::string thread = "task/" + std::to_string(::gettid()) + "/";
+  for (const std::string entry : {"mem", "maps", "environ", "syscall", "fd", "fdinfo/0", "map_files", "net/tcp"}) {
+    for (const std::string& path : {own(entry), own(thread + entry)}) {
+      if (entry == "map_files" && path != own(entry)) continue;  // a thread has no such folder
+      const files::Reply reply = ask(Wish::kEntry, path);
+      EXPECT_EQ(reply.error, 0) << path;
+      EXPECT_TRUE(reply.file) << path;
+    }
+  }
+}
+
+TEST_F(Opener, GivesNoFilesThatProcessesHaveOpened) {
+  for (const std::string& path :
+       {own("root"), own("cwd"), own("exe"), own("root/etc/passwd"), own("cwd/x"), own("fd/0"), own("ns/net"),
+        own("../1/mem"), own("task/../mem"), own("net/../mem"), own("fdinfo/.."), own(""), own("mem/"),
+        std::string("/proc/self/mem"), std::string("/proc/kcore"), std::string("/proc/sys/kernel/hostname"),
+        std::string("/etc/passwd"), std::string("proc/1/mem"), std::string()}) {
+    const files::Reply reply = ask(Wish::kEntry, path);
+    EXPECT_NE(reply.error, 0) << path;
+    EXPECT_FALSE(reply.file) << path;
+  }
+}
+
+TEST_F(Opener, GivesTextsOfLinks) {
+  const int fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const std::string number = std::to_string(fd);
+  EXPECT_EQ(ask(Wish::kLink, own("fd/" + number)).bytes, "/dev/null");
+  EXPECT_EQ(ask(Wish::kLink, own("cwd")).bytes, fs::current_path().string());
+  EXPECT_NE(ask(Wish::kLinks, own("fd")).bytes.find(number + " /dev/null"), std::string::npos);
+  Request later = wish(Wish::kLinks, own("fd"));
+  later.number = fd + 1;
+  EXPECT_EQ(grant(later).bytes.find(number + " /dev/null"), std::string::npos);
+  ::close(fd);
+  const std::string link = (folder_ / "link").string();
+  fs::create_symlink("/secret", link);
+  EXPECT_EQ(ask(Wish::kLink, link).error, EACCES);
+  EXPECT_EQ(ask(Wish::kLinks, folder_.string()).error, EACCES);
+}
+
+TEST_F(Opener, GivesProgramsButNoOtherFiles) {
+  EXPECT_TRUE(ask(Wish::kFile, write("library", elf(ET_DYN), 0600)).file);
+  EXPECT_TRUE(ask(Wish::kFile, write("debug", elf(ET_REL), 0600)).file);
+  EXPECT_EQ(ask(Wish::kFile, write("text", "a secret")).error, EACCES);
+  EXPECT_EQ(ask(Wish::kFile, write("short", ELFMAG)).error, EACCES);
+  EXPECT_EQ(ask(Wish::kFile, write("core", elf(ET_CORE))).error, EACCES);
+  EXPECT_EQ(ask(Wish::kFile, "/dev/null").error, EINVAL);
+}
+
+TEST_F(Opener, GivesWhatTheCallerHasNamed) {
+  const fs::path named = folder_ / "named";
+  fs::create_directories(named / "inner");
+  write("named/inner/run.json", "{}", 0600);
+  const std::string beside = write("named.json", "{}");
+  files::name_path(named.string());
+  EXPECT_TRUE(ask(Wish::kFile, (named / "inner/run.json").string()).file);
+  EXPECT_TRUE(ask(Wish::kFolder, named.string()).file);
+  EXPECT_TRUE(ask(Wish::kFolder, (named / "inner").string()).file);
+  EXPECT_EQ(ask(Wish::kFile, beside).error, EACCES);
+  EXPECT_EQ(ask(Wish::kFile, (named / "../named.json").string()).error, EACCES);
+  EXPECT_EQ(ask(Wish::kFolder, folder_.string()).error, EACCES);
+  EXPECT_EQ(ask(Wish::kFolder, (named / "..").string()).error, EACCES);
+}
+
+TEST_F(Opener, GivesQueues) {
+  const int fd = ::memfd_create("forksight-queue-test", MFD_CLOEXEC);
+  EXPECT_TRUE(ask(Wish::kFile, own("fd/" + std::to_string(fd))).file);
+  const int other = ::memfd_create("other", MFD_CLOEXEC);
+  EXPECT_EQ(ask(Wish::kFile, own("fd/" + std::to_string(other))).error, EACCES);
+  ::close(fd);
+  ::close(other);
+}
+
+TEST_F(Opener, GivesAUserOnlyWhatThisUserMayRead) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may read more than another user";
+  ASSERT_EQ(::chmod(folder_.c_str(), 0755), 0);
+  Request request = wish(Wish::kFile, write("library", elf(ET_DYN), 0600));
+  request.owner = files::Owner{65534, 65534, {}};
+  EXPECT_EQ(grant(request).error, EPERM);
+  ASSERT_EQ(::chmod(request.path.c_str(), 0644), 0);
+  EXPECT_TRUE(grant(request).file);
+  ASSERT_EQ(::chmod(folder_.c_str(), 0700), 0);
+  EXPECT_EQ(grant(request).error, EPERM);
+}
+
+TEST(OpenerRequest, IsTheSameAfterItsWay) {
+  Request request = wish(Wish::kFile, "/usr/lib/libx.so");
+  request.number = 7;
+  request.owner = files::Owner{1000, 1001, {4, 24, 1002}};
+  request.mapped = files::MappedFile{254, 1, 0x1234567890};
+  const auto arrived = files::decode_request(files::encode_request(request));
+  ASSERT_TRUE(arrived && arrived->owner && arrived->mapped);
+  EXPECT_EQ(arrived->wish, request.wish);
+  EXPECT_EQ(arrived->path, request.path);
+  EXPECT_EQ(arrived->number, 7);
+  EXPECT_EQ(arrived->owner->uid, 1000U);
+  EXPECT_EQ(arrived->owner->gid, 1001U);
+  EXPECT_EQ(arrived->owner->groups, request.owner->groups);
+  EXPECT_EQ(arrived->mapped->inode, 0x1234567890U);
+}
+
+TEST(OpenerRequest, OfForeignCodeIsRefused) {
+  const std::string good = files::encode_request(wish(Wish::kFile, "/usr/lib/libx.so"));
+  for (std::size_t size = 0; size < good.size(); ++size)
+    EXPECT_FALSE(files::decode_request(good.substr(0, size))) << size;
+  EXPECT_FALSE(files::decode_request(good + "x"));
+  std::string unknown = good;
+  unknown[0] = 99;  // the wish
+  EXPECT_FALSE(files::decode_request(unknown));
+  std::string cut = good;
+  cut.back() = '\0';
+  EXPECT_FALSE(files::decode_request(cut));
+  std::string many = files::encode_request(wish(Wish::kFile, ""));
+  many[40] = '\xff';  // the number of groups
+  EXPECT_FALSE(files::decode_request(many));
+}
+
+}  // namespace
+}  // namespace forksight::guard
