@@ -1,8 +1,13 @@
 #!/usr/bin/python3
 """Measures how long `forksight why` takes to explain a tree of processes with many hung threads. Compares it with eu-stack,
 which only prints the stacks of one process after the other. The commands take turns, so that all run under the same
-conditions. The figures are medians. For the line "no child", fork() fails in `why`. Then `why` reads the stacks in its own
-process, and not in a child process as usual.
+conditions. The figures are medians.
+
+Root runs this program. The examined processes belong to the user "nobody". The lines are:
+  root      root runs `why`. The process that reads has given up its user, and another process opens files for it
+  user      the user of the processes runs `why`. A child process reads
+  no child  the same, but fork() fails in `why`. So `why` reads in its own process
+  eu-stack  root runs eu-stack
 
   why.py --forksight FORKSIGHT --program bench_why_tree [--processes 16] [--threads 16] [--rounds 9]
 """
@@ -17,6 +22,9 @@ import time
 from pathlib import Path
 
 
+AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
 def children_of(pid):
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
@@ -26,7 +34,10 @@ def wait_asleep(pids):
     def is_asleep(path):
         return path.read_text().rpartition(")")[2].split()[0] == "S"
 
+    deadline = time.monotonic() + 60
     while not all(is_asleep(path) for pid in pids for path in Path(f"/proc/{pid}/task").glob("*/stat")):
+        if time.monotonic() > deadline:
+            sys.exit("why.py: the threads of the program do not sleep after 60 s")
         time.sleep(0.05)
 
 
@@ -52,13 +63,13 @@ def make_no_fork(folder):
 
 
 def measure(options, top, pids, no_fork):
-    why = [[options.forksight, "why", str(top), "--format", "json"]]
-    alone = [["env", f"LD_PRELOAD={no_fork}", *why[0]]]
-    stacks = [["eu-stack", "-p", str(pid)] for pid in pids]
-    taken = {"why": [], "no child": [], "eu-stack": []}
+    why = [options.forksight, "why", str(top), "--format", "json"]
+    variants = [("root", [["setpriv", "--reuid=0", *why]], 1), ("user", [[*AS_NOBODY, *why]], 1),
+                ("no child", [[*AS_NOBODY, "env", f"LD_PRELOAD={no_fork}", *why]], 1),
+                ("eu-stack", [["eu-stack", "-p", str(pid)] for pid in pids], 0)]
+    taken = {name: [] for name, *_ in variants}
     for number in range(options.rounds):
-        for name, commands, status in sorted([("why", why, 1), ("no child", alone, 1), ("eu-stack", stacks, 0)],
-                                             reverse=number % 2 == 1):
+        for name, commands, status in variants[::-1 if number % 2 == 1 else 1]:
             *figures, output = timed(commands, status)
             taken[name].append(figures)
             if name != "eu-stack":
@@ -76,7 +87,11 @@ def main():
     parser.add_argument("--threads", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
-    program = subprocess.Popen([options.program, str(options.processes), str(options.threads)], stdin=subprocess.DEVNULL,
+    if min(options.processes, options.threads) < 2:
+        sys.exit("why.py: at least 2 processes and 2 threads are needed, or nothing hangs")
+    if os.geteuid() != 0:
+        sys.exit("why.py: only root can start processes of another user")
+    program = subprocess.Popen([*AS_NOBODY, options.program, str(options.processes), str(options.threads)], stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, start_new_session=True)
     try:
         if program.stdout.read(1) != b"x":
@@ -84,6 +99,7 @@ def main():
         pids = [program.pid, *children_of(program.pid)]
         wait_asleep(pids)
         with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
             figures = measure(options, program.pid, pids, make_no_fork(folder))
     finally:
         program.kill()  # the children of the program end with it
@@ -93,9 +109,11 @@ def main():
     print(f"{options.processes} processes with {options.threads} threads each, {options.rounds} rounds, load average {load:.1f}")
     for name, (clock, processor) in figures.items():
         print(f"  {name:9} {clock * 1000:7.0f} ms by the clock, {processor * 1000:7.0f} ms of the processor")
-    print(f"  ratio     {figures['why'][0] / figures['eu-stack'][0]:7.2f}")
-    print(f"  child     {(figures['why'][0] - figures['no child'][0]) * 1000:7.1f} ms by the clock, "
-          f"{(figures['why'][0] / figures['no child'][0] - 1) * 100:.1f} % of why")
+    for name in ("root", "user"):
+        print(f"  {name}: {figures[name][0] / figures['eu-stack'][0]:.2f} of the time of eu-stack")
+    for name, other in (("user", "no child"), ("root", "user")):
+        print(f"  {name} takes {(figures[name][0] - figures[other][0]) * 1000:.1f} ms more than {other}: "
+              f"{(figures[name][0] / figures[other][0] - 1) * 100:.1f} %")
     return 0
 
 

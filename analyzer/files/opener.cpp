@@ -152,7 +152,8 @@ Reply ask_opener(const Request& request) {
   std::memcpy(&reply.error, answer.data(), sizeof reply.error);
   reply.bytes = answer.substr(sizeof reply.error);
   // A descriptor is missing if this process may open no more descriptors.
-  const bool wants_file = request.wish != Wish::kLink && request.wish != Wish::kLinks && request.wish != Wish::kStatus;
+  const bool wants_file = request.wish == Wish::kFile || request.wish == Wish::kFolder ||
+                          request.wish == Wish::kEntry || request.wish == Wish::kSocket;
   if (reply.error == 0 && wants_file && !reply.file) reply.error = EMFILE;
   return reply;
 }

@@ -24,7 +24,12 @@ enum class Wish : std::uint32_t {
   kStatus,  // what stat(2) says about a path: a struct stat. Links are followed
   kEntry,   // a file or folder of /proc/PID: a descriptor for reading
   kLink,    // the text of a symbolic link of /proc/PID
-  kLinks,   // the texts of the links in /proc/PID/fd: see encode_link()
+  // The texts of the links in /proc/PID/fd, from the descriptor `number` on, as many as fit into a reply. For each
+  // link: the descriptor, a blank, the text, a NUL.
+  kLinks,
+  // The contents of /proc/PID/task/TID/syscall for the threads of /proc/PID/task, from the thread `number` on, as many
+  // as fit into a reply. For each thread: its id, a blank, 0 (read), 1 (gone) or 2 (refused), a blank, the text, a NUL.
+  kCalls,
   kSocket,  // a NETLINK_SOCK_DIAG socket in the network namespace of a thread
 };
 inline constexpr Wish kLastWish = Wish::kSocket;
@@ -34,7 +39,7 @@ struct Request {
   std::string path;  // absolute, or relative to the working folder of the command
   std::optional<Owner> owner;
   std::optional<MappedFile> mapped;
-  // kLinks: the first descriptor that is wanted. kSocket: the thread.
+  // kLinks, kCalls: the first descriptor or thread that is wanted. kSocket: the thread.
   std::int32_t number = 0;
 };
 

@@ -24,6 +24,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -331,10 +332,11 @@ class Watcher {
 // unmounted. Until then it counts as a process of forksight.
 void abandon(pid_t child) {
   ::kill(child, SIGKILL);
-  constexpr int kTries = 100;
+  constexpr int kShortTries = 40;
+  constexpr int kTries = 140;
   for (int i = 0; i < kTries; ++i) {
     if (::waitpid(child, nullptr, WNOHANG) == child) return;
-    ::poll(nullptr, 0, 1);
+    std::this_thread::sleep_for(i < kShortTries ? 50us : 1000us);
   }
   proc::note_own_process(child);
   g_has_abandoned = true;

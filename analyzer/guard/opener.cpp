@@ -108,7 +108,14 @@ Reply give_link(const std::string& path) {
   return reply;
 }
 
-// Answers with as many links as fit into one message. The process asks again, beginning after the last one.
+// Adds a line to the reply. False if there is no room for it.
+bool add_line(Reply& reply, std::string_view line) {
+  if (reply.bytes.size() + line.size() + 1 + sizeof reply.error > files::kMaxReplyBytes) return false;
+  reply.bytes += line;
+  reply.bytes += '\0';
+  return true;
+}
+
 Reply give_links(const std::string& folder, std::int32_t first) {
   if (entry_of(folder) != "fd") return refuse();
   const proc::ListedNumbers listed = proc::list_numbers(folder);
@@ -119,10 +126,20 @@ Reply give_links(const std::string& folder, std::int32_t first) {
   for (auto fd = std::ranges::lower_bound(listed.numbers, first); fd != listed.numbers.end(); ++fd) {
     const auto text = proc::read_link(fmt::format("{}/{}", folder, *fd));
     if (!text) continue;
-    const std::string line = fmt::format("{} {}", *fd, *text);
-    if (reply.bytes.size() + line.size() + 1 + sizeof reply.error > files::kMaxReplyBytes) break;
-    reply.bytes += line;
-    reply.bytes += '\0';
+    if (!add_line(reply, fmt::format("{} {}", *fd, *text))) break;
+  }
+  return reply;
+}
+
+Reply give_calls(const std::string& folder, std::int32_t first) {
+  if (entry_of(folder) != "task") return refuse();
+  const proc::ListedNumbers listed = proc::list_numbers(folder);
+  if (listed.outcome != proc::ReadOutcome::kOk) return refuse(ENOENT);
+  Reply reply;
+  for (auto tid = std::ranges::lower_bound(listed.numbers, first); tid != listed.numbers.end(); ++tid) {
+    const proc::ReadText call = proc::read_file(fmt::format("{}/{}/syscall", folder, *tid));
+    const int outcome = call ? 0 : call.outcome == proc::ReadOutcome::kGone ? 1 : 2;
+    if (!add_line(reply, fmt::format("{} {} {}", *tid, outcome, call.text))) break;
   }
   return reply;
 }
@@ -169,6 +186,7 @@ Reply grant(const Request& request) {
     case Wish::kEntry: return give_entry(request.path);
     case Wish::kLink: return give_link(request.path);
     case Wish::kLinks: return give_links(request.path, request.number);
+    case Wish::kCalls: return give_calls(request.path, request.number);
     case Wish::kSocket: return give(files::Descriptor(proc::open_diagnosis_of(request.number)));
   }
   return refuse();

@@ -9,7 +9,7 @@ namespace forksight::guard {
 
 // Grants or refuses one request. It grants
 // - a file of /proc/PID and /proc/PID/task/TID, but nothing behind their links root and cwd;
-// - the text of a link there;
+// - the text of a link there, and the system calls of all threads of a process;
 // - what stat(2) says about any file;
 // - a regular file, or a folder, that the caller has named (files::name_path()), or that is below such a folder;
 // - any other regular file only if it is a program, a library or a debug file (ELF, but no core), or the file of a

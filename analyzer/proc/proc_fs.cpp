@@ -112,22 +112,22 @@ DIR* open_folder(const std::string& folder) {
 
 namespace {
 
-// Asks the opener for all links of the folder. Returns nullopt if it does not grant this.
-std::optional<std::vector<Link>> ask_for_links(const std::string& folder) {
-  std::vector<Link> links;
+// Asks the opener for the numbered texts of a folder (kLinks or kCalls). Returns nullopt if it does not grant this.
+std::optional<std::vector<Link>> ask_for_texts(files::Wish wish, const std::string& folder) {
+  std::vector<Link> texts;
   for (std::int32_t first = 0;;) {
-    const files::Reply reply = files::ask_opener(files::Wish::kLinks, folder, first);
+    const files::Reply reply = files::ask_opener(wish, folder, first);
     if (reply.error != 0) return std::nullopt;
-    if (reply.bytes.empty()) return links;
+    if (reply.bytes.empty()) return texts;
     std::string_view rest = reply.bytes;
     while (!rest.empty()) {
       const std::string_view line = rest.substr(0, rest.find('\0'));
       rest.remove_prefix(std::min(line.size() + 1, rest.size()));
       const std::size_t blank = line.find(' ');
       const auto number = parse_decimal(line.substr(0, blank));
-      if (blank == std::string_view::npos || !number || *number < first || *number >= INT32_MAX) return links;
-      links.push_back({static_cast<std::int32_t>(*number), std::string(line.substr(blank + 1))});
-      first = links.back().number + 1;
+      if (blank == std::string_view::npos || !number || *number < first || *number >= INT32_MAX) return texts;
+      texts.push_back({static_cast<std::int32_t>(*number), std::string(line.substr(blank + 1))});
+      first = texts.back().number + 1;
     }
   }
 }
@@ -136,13 +136,32 @@ std::optional<std::vector<Link>> ask_for_links(const std::string& folder) {
 
 std::vector<Link> read_links(const std::string& folder, std::span<const std::int32_t> numbers) {
   if (files::has_opener() && !numbers.empty() && ::access(folder.c_str(), X_OK) != 0) {
-    if (auto links = ask_for_links(folder)) return std::move(*links);
+    if (auto links = ask_for_texts(files::Wish::kLinks, folder)) return std::move(*links);
   }
   std::vector<Link> links;
   for (const std::int32_t number : numbers) {
     if (auto text = read_link(fmt::format("{}/{}", folder, number))) links.push_back({number, std::move(*text)});
   }
   return links;
+}
+
+std::vector<ReadText> read_calls(std::int32_t pid, std::span<const std::int32_t> tids) {
+  std::vector<ReadText> calls(tids.size());
+  if (!files::has_opener()) {
+    std::ranges::transform(tids, calls.begin(), [&](std::int32_t tid) { return read_file(task_path(pid, tid, "syscall")); });
+    return calls;
+  }
+  // A thread that is missing in the answer has ended.
+  for (auto& [tid, text] : ask_for_texts(files::Wish::kCalls, proc_path(pid, "task")).value_or(std::vector<Link>())) {
+    const auto at = std::ranges::lower_bound(tids, tid);
+    if (at == tids.end() || *at != tid || text.size() < 2) continue;
+    ReadText& call = calls[static_cast<std::size_t>(at - tids.begin())];
+    call.outcome = text[0] == '0'   ? ReadOutcome::kOk
+                   : text[0] == '2' ? ReadOutcome::kRefused
+                                    : ReadOutcome::kGone;
+    call.text = text.substr(2);
+  }
+  return calls;
 }
 
 ListedNumbers list_numbers(const std::string& folder) {

@@ -50,6 +50,9 @@ struct Link {
 // also return links that were made after the numbers were listed.
 std::vector<Link> read_links(const std::string& folder, std::span<const std::int32_t> numbers);
 
+// Reads /proc/PID/task/TID/syscall of these threads. `tids` is sorted. Returns a text for each of them.
+std::vector<ReadText> read_calls(std::int32_t pid, std::span<const std::int32_t> tids);
+
 // Opens a file of /proc for reading. On failure, returns -1 and sets errno.
 int open_entry(const std::string& path);
 // Opens a folder of /proc, like opendir().

@@ -13,15 +13,17 @@ void name_restarted(Syscall& call, std::string_view kernel_function) {
   if (is_restarted && kernel_function.find("poll_schedule") != std::string_view::npos) call.number = SYS_poll;
 }
 
-std::optional<Syscall> read_call(std::int32_t pid, std::int32_t tid, bool& refused) {
-  const ReadText text = read_file(task_path(pid, tid, "syscall"));
+namespace {
+
+std::optional<Syscall> parse_call(std::int32_t pid, std::int32_t tid, const ReadText& text, bool& refused) {
   refused = refused || text.outcome == ReadOutcome::kRefused;
   auto call = text ? parse_syscall(text.text) : std::nullopt;
   if (call && call->number == SYS_restart_syscall) name_restarted(*call, read_file(task_path(pid, tid, "wchan")).text);
   return call;
 }
 
-std::optional<ThreadSample> sample_thread(std::int32_t pid, std::int32_t tid, bool& refused) {
+// Reads the status, but not the system call.
+std::optional<ThreadSample> sample_status(std::int32_t pid, std::int32_t tid, bool& refused) {
   const ReadText status_text = read_file(task_path(pid, tid, "status"));
   refused = refused || status_text.outcome == ReadOutcome::kRefused;
   if (!status_text) return std::nullopt;
@@ -30,10 +32,21 @@ std::optional<ThreadSample> sample_thread(std::int32_t pid, std::int32_t tid, bo
   ThreadSample thread;
   thread.tid = tid;
   thread.status = std::move(*status);
-  if (thread.ended()) return thread;
+  return thread;
+}
+
+}  // namespace
+
+std::optional<Syscall> read_call(std::int32_t pid, std::int32_t tid, bool& refused) {
+  return parse_call(pid, tid, read_file(task_path(pid, tid, "syscall")), refused);
+}
+
+std::optional<ThreadSample> sample_thread(std::int32_t pid, std::int32_t tid, bool& refused) {
+  auto thread = sample_status(pid, tid, refused);
+  if (!thread || thread->ended()) return thread;
   const auto call = read_call(pid, tid, refused);
   if (!call) return std::nullopt;
-  thread.call = *call;
+  thread->call = *call;
   return thread;
 }
 
@@ -44,9 +57,19 @@ std::optional<Round> sample_round(std::int32_t pid, bool& refused) {
   Round round;
   round.threads.reserve(tids.numbers.size());
   for (const std::int32_t tid : tids.numbers) {
-    auto thread = sample_thread(pid, tid, refused);
+    auto thread = sample_status(pid, tid, refused);
     if (!thread) return std::nullopt;
     round.threads.push_back(std::move(*thread));
+  }
+  // A system call is read after the status. If the next round finds the same status, the thread has not run since, so
+  // it is in this call.
+  const std::vector<ReadText> texts = read_calls(pid, tids.numbers);
+  for (std::size_t at = 0; at < texts.size(); ++at) {
+    ThreadSample& thread = round.threads[at];
+    if (thread.ended()) continue;
+    const auto call = parse_call(pid, thread.tid, texts[at], refused);
+    if (!call) return std::nullopt;
+    thread.call = *call;
   }
   return round;
 }
