@@ -32,7 +32,8 @@ enum class Trouble {
   kFullPipe,     // a child writes to a pipe, and its parent waits for the child to end
 };
 
-// A case of the hazard suite that follows the remedy and ends well. Without the remedy, `rule` reports the case.
+// `by` is the variant of a case that follows the remedy, and about which forksight must report nothing. The case
+// itself, without the remedy, expects a finding of `rule`.
 struct Test {
   std::string_view rule;
   std::string_view by;

@@ -82,7 +82,8 @@ class Evidence {
   std::map<model::ProcessId, const model::Touch*> open_waits_;
 };
 
-// True if the call did not return and is harmful itself. If its process is stuck, it is stuck in this call.
+// True if the call did not return, was not cured, and is not a futex wait. If its process is stuck, it is stuck in this
+// call.
 bool is_open_hazard(const model::Touch& touch);
 // True if a look at the process from outside has proved that no task can wake it.
 bool is_proven_dead(const model::Process& process);

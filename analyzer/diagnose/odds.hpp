@@ -11,8 +11,8 @@
 
 namespace forksight::odds {
 
-// An estimate for all forks that are like the observed ones. It uses two measurements. If they contradict each other,
-// the second one decides:
+// Estimates how often forks like the observed ones find the lock taken. The estimate uses two measurements. If they
+// contradict each other, the second one decides:
 // - The share of the time from the first fork to the last in which other threads held the lock. That share is the
 //   probability if the moment of a fork does not depend on what those threads do. The range is wider if there were few
 //   holds, and if parts of that time have different shares. It is also wider by a factor of kSlack.
