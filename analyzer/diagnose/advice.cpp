@@ -18,7 +18,7 @@
 namespace forksight {
 namespace {
 
-// A context is a framework or language, and the advice for it. A mark is what shows the context on a stack.
+// A context is a framework or language, and the advice for it. A mark says which part of a stack shows the context.
 enum class Mark {
   kPythonFile,  // the text is in the file of a Python frame
   kFunction,    // a native function begins with the text
@@ -28,11 +28,12 @@ enum class Mark {
 // What a finding is about. Each remedy is for one kind of trouble.
 enum class Trouble {
   kCopiedState,  // a forked child hangs on state that its fork broke
-  kLostTask,     // as above, but without an interpreter: the child waits for threads that its fork did not copy
+  kLostTask,     // such a child that does not run Python and waits for threads that its fork did not copy
   kFullPipe,     // a child writes to a pipe, and its parent waits for the child to end
 };
 
-// A case of the hazard suite that follows the remedy and ends well. Without the remedy, `rule` reports the case.
+// `by` is the variant of a case that follows the remedy, and about which forksight must report nothing. The case
+// itself, without the remedy, expects a finding of `rule`.
 struct Test {
   std::string_view rule;
   std::string_view by;
@@ -47,7 +48,7 @@ struct Context {
   std::array<Test, 2> tests = {};
 };
 
-// The first context that fits is used. So a framework comes before the framework that it is built on. The test
+// The first context that a stack shows is used. So a framework comes before the framework that it is built on. The test
 // suite.tested_fixes reads `tests`.
 constexpr std::array kContexts{
     Context{Trouble::kCopiedState, Mark::kPythonFile, "/torch/utils/data/",
@@ -117,7 +118,7 @@ bool is_of_lost_task(const model::Process& process, std::string_view rule) {
   return (rule == "lost-thread-pool" || rule == "lost-wakeup") && !words::is_python(process);
 }
 
-// True if the rule is about state that a child meets only because it begins as a copy of its parent.
+// True if the rule is about state that a child has only because it begins as a copy of its parent.
 bool is_of_copied_state(std::string_view rule) {
   static constexpr std::array<std::string_view, 8> kOthers{
       "interrupted-static-init", "libc-lock-in-flight", "loader-lock-orphaned", "lost-blas-pool",
@@ -136,13 +137,13 @@ bool shows(const model::Stack& stack, const Context& context) {
   });
 }
 
-// Returns the stacks that may show the context. For kFullPipe these are the stacks of all threads that wait in the
-// finding's processes; else the stack of the hanging thread and the stack of the fork.
+// Returns the stacks that may show the context. For kFullPipe these are the stacks of all waiting threads of the
+// finding's processes. For other kinds of trouble they are the stack of the hanging thread and the stack of the fork.
 std::vector<const model::Stack*> find_stacks(const model::Model& model, const Finding& finding, Trouble trouble) {
   std::vector<const model::Stack*> stacks;
   if (trouble != Trouble::kFullPipe) {
-    // The worker's own stack contains the parent's frames below the fork. If that stack is cut off, the stack of the
-    // fork shows them.
+    // The worker's own stack contains the parent's frames that led to the fork. If the worker's stack is cut off, the
+    // stack of the fork shows these frames.
     stacks.push_back(&finding.stack);
     stacks.push_back(&finding.fork->stack);
   } else {

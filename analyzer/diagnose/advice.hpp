@@ -5,10 +5,11 @@
 
 namespace forksight {
 
-// Puts two fixes in front of the others. The first says which process to end now, and what then happens to the other
-// processes and to the work. The second says how to avoid the hang, in the words of the first context in the table that
-// a stack shows. Both apply to a forked child that hangs on state that its fork broke, and to a child that writes to a
-// full pipe while its parent waits for the child to end.
+// Puts up to two fixes in front of the others. The first says which processes to end now, and what then happens to
+// other processes and to the work. It is added if these processes hang for ever and still exist. The second says how to
+// avoid the hang, in the words of the first context in the table that a stack shows. It is added for two kinds of
+// findings: a forked child hangs on state that its fork broke, or a child writes to a full pipe while its parent waits
+// for the child to end.
 void add_advice(const model::Model& model, Finding& finding);
 
 }  // namespace forksight

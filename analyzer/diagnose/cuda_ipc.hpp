@@ -64,7 +64,6 @@ bool is_open_at(const Import& import, std::uint64_t at_ns);
 
 // Names the process that exported the memory, and where it did so.
 Culprit describe_memory(const Evidence& evidence, const Export& exported);
-// Begins the finding about `call`.
 Finding begin_finding(const char* slug, const IpcCall& call);
 
 }  // namespace forksight::cuda

@@ -44,7 +44,7 @@ std::vector<Finding> merge_equal(std::vector<Finding> all) {
     first.processes.insert(first.processes.end(), finding.processes.begin(), finding.processes.end());
     first.victims.insert(first.victims.end(), finding.victims.begin(), finding.victims.end());
   }
-  // One process may show the same finding several times.
+  // One process may have had several of the merged findings. It is listed once.
   for (Finding& finding : merged) {
     std::unordered_set<model::ProcessId> seen;
     std::erase_if(finding.processes, [&](model::ProcessId id) { return !seen.insert(id).second; });
@@ -68,7 +68,7 @@ void heed_timers(const model::Model& model, std::vector<Finding>& findings) {
   }
 }
 
-// Returns the process at the end of the chain of waits; nullopt if the chain is a circle.
+// Returns the process at the end of the chain of waits; nullopt if the chain is a ring.
 std::optional<model::ProcessId> find_root(const model::Model& model, model::ProcessId id) {
   std::unordered_set<model::ProcessId> seen;
   while (model.processes[id].liveness == model::Liveness::kVictim && model.processes[id].waits_for) {
@@ -78,10 +78,11 @@ std::optional<model::ProcessId> find_root(const model::Model& model, model::Proc
   return id;
 }
 
-// Adds victims to the findings: processes that are proven dead, that no finding is about, and that wait for the end of
-// a process of a finding, or for a lock of multiprocessing that this process holds. attach_victims() does not find
-// them, because their liveness is "dead", not "victim". That is so if the process of the finding also waits for
-// something that both processes share, for example a semaphore that both have mapped.
+// Adds victims to the findings. Such a victim is proven dead, and no finding is about it. It waits for a process of a
+// finding, or for another victim: for the end of that process, or for a lock of multiprocessing that the process holds.
+// attach_victims() does not find such a victim, because its liveness is "dead", not "victim". Its liveness is "dead" if
+// the process of the finding also waits for something that both processes share, for example a semaphore that both have
+// mapped.
 void attach_bound_processes(const model::Model& model, std::vector<Finding>& findings) {
   std::map<std::pair<std::string, std::int32_t>, Finding*> by_process;
   for (Finding& finding : findings) {
@@ -159,9 +160,10 @@ std::vector<Finding> diagnose(const model::Model& model) {
   return findings;
 }
 
-// Some rules need names to see to whom a lock or pool belongs. Without names, another rule reports the same process for
-// most of these rules, so `nameless` already has a finding. The other rules that need names, for example the rule for a
-// child that was forked in a signal handler, report only processes that are stuck or wait.
+// Some rules need the names of functions to see to whom a lock or pool belongs. In most cases another rule reports the
+// same process if there are no names. Then diagnose() finds something in `nameless`, too. In the other cases no rule
+// reports the process without names. An example is a child that was forked in a signal handler. The rules for these
+// cases report only processes that are stuck or wait.
 bool may_find_with_names(const model::Model& nameless) {
   const bool has_stuck = std::ranges::any_of(nameless.processes, [](const model::Process& process) {
     if (!process.waits.empty()) return true;
@@ -205,7 +207,7 @@ std::vector<std::string> find_unexplained(const model::Model& model, const std::
     const char* const proof =
         process.liveness == model::Liveness::kDead ? "no task can wake it" : "only a signal handler could wake it";
     const std::string where = process.is_core ? std::string("CORE") : fmt::format("-p {}", process.pid);
-    // `run` reports no guesses, but `forksight why` does. So the sentence tells the user to ask `forksight why`.
+    // `run` reports no guesses, but `forksight why` does. So the sentence advises the user to run `forksight why`.
     const bool can_be_asked = !model.command.empty() && process.liveness == model::Liveness::kDeadButForSignal;
     const std::string next = can_be_asked ? fmt::format("ask: forksight why {}", process.pid)
                                           : fmt::format("see where: gdb {} -batch -ex 'thread apply all bt'", where);

@@ -100,7 +100,8 @@ Evidence::Evidence(const model::Model& model)
     if (outermost == nullptr || run.since_ns < outermost->since_ns) outermost = &run;
   }
   for (const model::Touch& touch : model.touches) {
-    // The thread may wait for the lock itself in this futex wait, so the wait does not show that the thread went on.
+    // A futex wait may be the wait for the lock that the thread touched before. So it does not show that the thread
+    // went on.
     if (touch.kind != model::TouchKind::kFutexWait) saw(touch.process, touch.tid, touch.time_ns);
   }
 }
@@ -125,8 +126,8 @@ const model::HandlerRun* Evidence::find_handler(const model::Touch& touch) const
 }
 
 bool Evidence::did_return(const model::Touch& touch) const {
-  // Inside of a region the program's own code runs. Calls that this code made and that returned do not show that the
-  // region ended.
+  // Inside of a parallel region the program's own code runs, and may make other calls. If such a call returned, this
+  // does not show that the region has ended.
   if (touch.kind == model::TouchKind::kParallel) {
     const auto open = last_open_.find({touch.process, touch.tid});
     return open != last_open_.end() && open->second > touch.time_ns;
@@ -164,7 +165,7 @@ bool Evidence::may_be_interrupted(const model::Touch& touch) const {
   return kind == model::LockKind::kSemaphore || kind == model::LockKind::kPython || kind == model::LockKind::kCustom;
 }
 
-// A process that waits for a lost timer may be meant to be ended from outside. forksight reports the lost timer
+// It may be intended that somebody ends a process that waits for a lost timer. forksight reports the lost timer
 // nevertheless.
 bool Evidence::ended_unseen(const model::Touch& touch) const {
   const bool is_timer = touch.kind == model::TouchKind::kTimerWait || touch.kind == model::TouchKind::kLibcCall;
@@ -174,8 +175,8 @@ bool Evidence::ended_unseen(const model::Touch& touch) const {
   return !is_timer && !ends_it && !touch.timed && ended_unseen(touch.process);
 }
 
-// A process that somebody else ended before `run` saw it hang did not necessarily wait in vain, because a process may
-// be meant to sleep until it is killed.
+// If somebody else ended the process before `run` saw it hang, the process did not necessarily wait in vain. It may be
+// intended that a process sleeps until somebody kills it.
 bool Evidence::ended_unseen(model::ProcessId id) const {
   const model::Process& about = process(id);
   const bool was_watched = !model_.command.empty() && !about.is_unreadable;
@@ -203,8 +204,8 @@ std::optional<Certainty> Evidence::find_hang(const model::Touch& touch) const {
   return Certainty::kLikely;
 }
 
-// True if the lock has readers beside the readers that the fork lost. That is so if the lock counts more readers, or if
-// the forking thread held it, too.
+// True if the lock has other readers than those that the fork lost: either the lock counts more readers, or the forking
+// thread held it, too.
 bool Evidence::has_other_readers(const model::Touch& touch) const {
   const std::vector<model::Held>& held = fork(touch).held;
   const model::Held& of_touch = held[*touch.held];
@@ -221,7 +222,7 @@ bool Evidence::has_other_readers(const model::Touch& touch) const {
 
 // True if the holder may be a copy of the thread that took the lock. The first thread of a forked process is a copy of
 // the thread that forked it, and that thread may have taken the lock before the fork. The trace has no record of a fork
-// in a process with one thread.
+// in a process with one thread. So this function only looks for a parent that runs the same program.
 bool Evidence::may_be_copied_holder(const model::Fork& at, const model::Held& held) const {
   const model::Process& forker = process(at.process);
   if (held.by_forking_thread || model_.threads[held.holder].tid != forker.pid || forker.has_execed) return false;
@@ -266,9 +267,9 @@ Certainty Evidence::find_cause(const model::Touch& touch) const {
   const bool is_of_python = kind == model::LockKind::kSemaphore || kind == model::LockKind::kPython;
   const bool is_unnamed = fork(touch).is_inferred && is_of_python && model_.threads[held.holder].tid == 0;
   // `is_signal`: the shim saw a thread take the semaphore, and the fork lost that thread. But the semaphore may still
-  // serve as a signal. `is_supposed`: the lock's owner is known only by its thread id. A thread of the supposed parent
-  // has this id. The core names that process as the parent, but the real parent may have ended before the core was
-  // made.
+  // serve as a signal. `is_supposed`: the lock's owner is known only by its thread id, and a thread of the supposed
+  // parent has this id. The supposed parent is the process that the core names as the parent. But the real parent may
+  // have ended before the core was made.
   const bool is_supposed =
       fork(touch).is_parent_supposed && !held.by_forking_thread && model_.threads[held.holder].tid != 0;
   return is_likely || is_signal || is_unnamed || is_supposed ? Certainty::kLikely : Certainty::kProven;
@@ -350,9 +351,10 @@ std::string_view hangs(const model::Process& process) { return has_ended(process
 
 namespace {
 
-// Returns the one exception to the proof: a signal that ends another process; "" if no such process matters. A wait for
-// the end of that process, for its end of a pipe or socket, or for its lock on a file then ends, too. An alarm()
-// without a handler could end the process in this way, and /proc does not show such an alarm.
+// The proof of a hang has one exception: a signal may end another process for which this process waits. Then a wait for
+// the end of that process, for its end of a pipe or socket, or for its lock on a file ends, too. The signal may come
+// from an alarm() without a handler, which /proc does not show. Returns words that name these other processes; "" if
+// there are none.
 std::string describe_outside_help(const model::Process& process) {
   std::set<std::int32_t> others;
   for (const model::Wait& wait : process.waits) {

@@ -26,7 +26,7 @@ class Evidence {
   std::string name(model::ProcessId id) const;
 
   // How certain it is that the call of this touch never returns. nullopt: the call returned or was cured, or nothing
-  // shows that it hung. Assumes that a call of this kind always hangs.
+  // shows that it hung. The caller must have checked that a call of this kind never returns.
   std::optional<Certainty> find_hang(const model::Touch& touch) const;
   // True if `run` watched this process, and the process ended before `run` saw it hang, but `run` did not end it. False
   // without a run, and also if the kernel did not let forksight look at the process at all.
@@ -77,12 +77,13 @@ class Evidence {
   std::vector<bool> has_open_hazard_;
   std::vector<bool> is_in_handler_;
   std::map<ThreadKey, std::uint64_t> last_act_;
-  std::map<ThreadKey, std::uint64_t> last_open_;            // when the last open hazard began
+  std::map<ThreadKey, std::uint64_t> last_open_;            // when the thread's last open hazard began
   std::map<ThreadKey, const model::HandlerRun*> handlers_;  // the outermost handler that the thread is in
   std::map<model::ProcessId, const model::Touch*> open_waits_;
 };
 
-// True if the call did not return and is harmful itself. If its process is stuck, it is stuck in this call.
+// True if the call did not return, was not cured, and is not a futex wait. If its process is stuck, it is stuck in this
+// call.
 bool is_open_hazard(const model::Touch& touch);
 // True if a look at the process from outside has proved that no task can wake it.
 bool is_proven_dead(const model::Process& process);
@@ -91,8 +92,8 @@ bool is_dead_in_futex(const model::Process& process);
 // True if something that forksight can name could still end the wait of the process, or the wait of a process for which
 // it waits.
 bool has_way_out(const model::Process& process);
-// Sets the verdict "a possible hang that may be intended". It is for a process that has a way out, and of which only
-// the wait suggests a hang. diagnose() drops such a finding, because an idle program looks the same.
+// Sets the verdict "a possible hang that may be intended". Use it if the process has a way out, and only its wait
+// suggests a hang. diagnose() drops such a finding, because an idle program looks the same.
 void set_may_be_intended(Finding& finding);
 // True if the process is proven dead, and no signal handler could wake it either.
 bool no_signal_can_wake(const model::Process& process);

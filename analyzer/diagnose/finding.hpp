@@ -79,9 +79,9 @@ struct Chance {
 
 struct Finding {
   std::string rule;  // its slug in the catalogue
-  // A finding makes two claims, and each has its own certainty. `harm`: what `outcome` says has happened or will
-  // happen; never kUnknown. `cause`: the reason is `culprit`, as the rule says. kUnknown: the rule only says what the
-  // process waits for.
+  // A finding makes two claims, and each has its own certainty. `harm` says how certain it is that the `outcome` has
+  // happened or will happen. It is never kUnknown. `cause` says how certain it is that `culprit` is the reason. If
+  // `cause` is kUnknown, the rule only says what the process waits for.
   Certainty harm = Certainty::kPossible;
   Certainty cause = Certainty::kUnknown;
   Outcome outcome = Outcome::kMayHang;
@@ -89,7 +89,7 @@ struct Finding {
   std::string fingerprint;     // 16 hex digits, see fingerprint.hpp
   std::string summary;         // one line that can be understood alone in a log
   model::ProcessId process = 0;
-  // all processes with this finding, because equal findings are merged; `process` is the first of them
+  // all processes of this finding and of the equal findings that were merged into it; `process` is the first
   std::vector<model::ProcessId> processes;
   std::int32_t tid = 0;
   std::string thread_name;
@@ -99,7 +99,7 @@ struct Finding {
   std::vector<std::string> chain;  // from the symptom to the cause, one sentence each
   std::vector<Victim> victims;
   std::vector<Fix> fixes;   // verified ones first
-  std::uint64_t count = 1;  // the number of equal findings that were merged into this one
+  std::uint64_t count = 1;  // how many equal findings were merged into one, including this one
   // Only the wait suggests a hang, and something may still end the wait. An idle program looks the same.
   bool may_be_intended = false;
 };

@@ -36,8 +36,8 @@ std::string_view without_version(std::string_view path) {
   return end == std::string_view::npos ? name : name.substr(0, end);
 }
 
-// A library whose file name differs from its soname may have functions without names on the stack. The kind of evidence
-// decides how many of these frames are known. So frames without names are left out if any frame has a name.
+// A library whose file name differs from its soname may have functions without names on the stack. How many of these
+// frames have names depends on the kind of evidence. So frames without names are left out if any frame has a name.
 void add_stack(Fnv1a& hash, const model::Stack& stack) {
   const std::vector<const model::Frame*> frames = words::find_user_frames(stack);
   const auto is_named = [](const model::Frame* frame) { return !frame->function.empty(); };
@@ -50,8 +50,8 @@ void add_stack(Fnv1a& hash, const model::Stack& stack) {
   hash.add("|");
 }
 
-// Not every kind of evidence shows which lock of libc is meant, or which code made a C++ thread. So these libraries are
-// left out.
+// Not every kind of evidence shows which lock of libc is meant, or which code made a C++ thread. So libc and libstdc++
+// are left out.
 bool is_runtime(std::string_view library) {
   return library == "libc" || library.starts_with("libc-2") || library == "libstdc++";
 }
@@ -93,8 +93,9 @@ std::string fingerprint(const model::Model& model, const Finding& finding) {
   hash.add(is_known_to_all && library != without_version(program) ? library : std::string_view());
   hash.add(is_known_to_all ? stable_name(finding.culprit) : std::string_view());
   add_stack(hash, finding.stack);
-  // A prediction is about no wait. It is recognised by its harm, which is only possible. In a core, a finding whose
-  // harm is only possible is about a wait nevertheless, because a core shows nothing but waits.
+  // A prediction is a finding that is not about a wait. Its harm is only possible, and the code recognises it by this.
+  // In a core, a finding whose harm is only possible is about a wait nevertheless, because a core shows nothing but
+  // waits.
   const bool is_of_wait = finding.harm != Certainty::kPossible || process.is_core;
   if (!is_of_wait || finding.outcome == Outcome::kCorruption) add_stack(hash, finding.culprit.stack);
   return fmt::format("{:016x}", hash.value());

@@ -117,8 +117,9 @@ std::vector<model::HandlerId> find_earlier(const model::Model& model, const mode
   return earlier;
 }
 
-// Returns the earlier handler that took the lock: the handler whose function is on the stack that took the lock. If
-// there is none, returns the handler of the library that took the lock, if that library has only one.
+// Returns the earlier handler that took the lock. The stack on which the lock was taken shows the function of that
+// handler. If it shows no handler's function, returns the earlier handler of the library whose code took the lock, if
+// that library has only one.
 std::optional<model::HandlerId> find_taker(const model::Model& model, const model::HandlerRun& run,
                                            const model::HandlerHold& hold) {
   std::vector<model::HandlerId> of_library;
@@ -161,9 +162,9 @@ std::optional<Inversion> find_inversion(const Evidence& evidence, const model::H
   return std::nullopt;
 }
 
-// True if a signal handler may wake the thread for which the atfork handler waits: the owner of a lock, or a thread to
-// join. False if that thread itself waits for a lock or for the end of a thread, because no signal handler can end such
-// a wait.
+// The atfork handler waits for another thread: for the owner of a lock, or for a thread that it joins. True if a signal
+// handler may wake that thread. False if that thread itself waits for a lock or for the end of a thread, because no
+// signal handler can end such a wait.
 bool may_other_be_woken(const Evidence& evidence, const model::HandlerRun& run) {
   const model::Process& process = evidence.process(run.process);
   const model::HandlerWait* const wait = innermost_wait(run);
@@ -179,8 +180,7 @@ std::optional<CallEnd> find_end(const Evidence& evidence, const model::HandlerRu
   const model::Process& process = evidence.process(run.process);
   if (run.phase == model::HandlerPhase::kChild && process.has_execed) return std::nullopt;
   if (no_signal_can_wake(process)) return CallEnd{Certainty::kProven, Outcome::kHang};
-  // `liveness` is the state in which the process was last seen. The process may have been ended from outside
-  // afterwards.
+  // `liveness` is the state in which the process was last seen. Somebody may have ended the process afterwards.
   switch (process.liveness) {
     case model::Liveness::kDeadButForSignal:
       if (may_other_be_woken(evidence, run)) return std::nullopt;  // a healthy program may wait like this

@@ -12,7 +12,7 @@ namespace forksight::handlers {
 std::optional<CallEnd> find_end(const Evidence& evidence, const model::HandlerRun& run);
 
 // A prepare handler waits for a lock. The holder of that lock waits, directly or through others, for a lock that an
-// earlier prepare handler of the same fork has taken. So the order of the handlers closes the ring.
+// earlier prepare handler of the same fork has taken. So the order of the handlers closes a ring of waits.
 struct Inversion {
   const model::HandlerHold* hold = nullptr;  // the lock that the earlier handler took
   const model::Wait* wait = nullptr;         // the wait for that lock, by a thread of the ring

@@ -25,9 +25,9 @@ bool is_in_handler(const model::Model& model, const model::Touch& touch, const L
 std::string_view name(trace::LibcLock lock);  // such as "tzset_lock"
 std::string_view what(trace::LibcLock lock);  // such as "libc's lock of the time zone"
 
-// How the call of the child ended or will end; nullopt: it returned, or it may still return. The thread that was in a
-// function with the same lock did not necessarily hold that lock at the fork. Only a child that can never go on proves
-// that it did.
+// How the call of the child ended or will end; nullopt: it returned, or it may still return. The lost thread was in a
+// function that takes the same lock, but did not necessarily hold the lock at the fork. That it held the lock is proven
+// only if the child can never go on.
 std::optional<CallEnd> find_end(const Evidence& evidence, const model::Touch& touch);
 
 // Makes the whole finding, except its fixes. `slug` is the slug of the calling rule.

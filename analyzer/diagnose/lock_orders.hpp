@@ -16,11 +16,11 @@ struct Link {
 };
 using Ring = std::vector<Link>;
 
-// The rings of waits that could have come about in the run. Of each ring these things are true:
+// The rings of waits that could have come about in the run. These things are true of each ring:
 // - Each link is a different thread.
 // - No two links hold a common lock (a gate) by which one keeps the other out.
-// - No link is known to have ended before another link began (precedence.hpp).
-// - Each link waits for a lock that is held in a way that excludes it. A reader does not wait for a reader, unless a
+// - It is not known of any two links that one came before the other (precedence.hpp).
+// - The next link holds the lock in a way that makes this link wait. A reader does not wait for a reader, unless a
 //   writer is queued between them.
 // For each set of locks, only the shortest ring is listed. A ring is left out if its locks contain all locks of another
 // ring. Rings of more than six links are left out. Shorter rings come first. The first link of a ring holds the lock

@@ -19,10 +19,10 @@ std::optional<Orphan> find_held(const model::Model& model, const model::Touch& t
   return Orphan{held, model.locks[held.lock], model.threads[held.holder], model.forks[touch.fork], nullptr};
 }
 
-// For a lock that the forking thread held across the fork of this touch. The forked process has a copy of that thread:
-// its first thread, whose tid is the pid. The touching process may descend from the forked process by further forks.
-// Returns the first of these forks that a thread other than the copy called, because that fork lost the copy. Null: the
-// copy called all of them, or one of them is not known.
+// For a lock that the forking thread held across the fork of this touch. The forked process has a copy of that thread.
+// The copy is the first thread of that process, so its tid is the pid. Further forks may lie between the forked process
+// and the touching process. If another thread than the copy called one of these forks, that fork lost the copy. Returns
+// the first such fork. Null: the copy called all of them, or one of them is not known.
 const model::Fork* find_fork_that_lost_it(const model::Model& model, const model::Touch& touch) {
   const model::Fork* lost_by = nullptr;
   model::ProcessId at = touch.process;
@@ -36,7 +36,8 @@ const model::Fork* find_fork_that_lost_it(const model::Model& model, const model
   return lost_by;
 }
 
-// Returns the copy of the thread, if the list of threads that the fork lost has it; else the thread itself.
+// Returns the copy of the thread that held the lock. If the list of threads that the fork lost lacks the copy, returns
+// the thread itself.
 const model::Thread& find_first_thread(const model::Model& model, const model::Fork& fork, const Orphan& own) {
   for (const model::ThreadId lost : fork.lost_threads) {
     if (model.threads[lost].tid == model.processes[fork.process].pid) return model.threads[lost];
@@ -72,9 +73,7 @@ std::string doubtful_cause(const Orphan& orphan, const std::string& where) {
   }
 }
 
-// True if the hazard suite tests the advice to exec for this kind of lock. is_tested_on_orphan() says the same about
-// the advice to use --on-orphan=recover or --on-orphan=abort. is_tested_on_orphan() distinguishes kinds of mutexes,
-// because a test with one kind of mutex says nothing about another kind.
+// True if the hazard suite tests the advice to exec for this kind of lock.
 bool is_tested_with_exec(const model::Lock& lock) {
   switch (lock.kind) {
     case model::LockKind::kMutex:
@@ -86,6 +85,8 @@ bool is_tested_with_exec(const model::Lock& lock) {
   }
 }
 
+// True if the hazard suite tests the advice to use --on-orphan=recover or --on-orphan=abort for this kind of lock. A
+// test with one kind of mutex says nothing about another kind.
 bool is_tested_on_orphan(const model::Lock& lock) {
   if (lock.kind != model::LockKind::kMutex) return is_tested_with_exec(lock);
   const bool is_plain = !lock.robust && !lock.priority_inherit && !lock.process_shared;

@@ -11,7 +11,7 @@ struct Orphan {
   const model::Held& held;
   const model::Lock& lock;
   const model::Thread& holder;
-  const model::Fork& fork;  // the fork that lost the holder; if the forking thread held the lock: that thread's fork
+  const model::Fork& fork;  // the fork that lost the holder; in find_own(), the fork that copied the holder
   // Null in most cases. Not null if the thread that took the lock later forked: then this is that thread, and `holder`
   // is its copy in the forked process.
   const model::Thread* taker = nullptr;

@@ -43,16 +43,15 @@ Part last_slices(const RacyTouch& touch, double from, std::size_t most) {
   return part;
 }
 
-// Returns the part of the window that is nearest to its fork. It consists of the last two slices, because the last
-// slice alone may be very short.
+// Returns the last two slices of the window, which are nearest to its fork. The last slice alone may be very short.
 Part around_fork(const RacyTouch& touch, double from = 0) { return last_slices(touch, from, 2); }
 
 double window_ratio(const RacyTouch& fork, const RacyTouch& in) {
   return in.window_ns > 0 ? static_cast<double>(fork.window_ns) / static_cast<double>(in.window_ns) : 0;
 }
 
-// Returns, for each fork except the first, the share of the time around it in which the lock was held. If there is no
-// such share, returns only the share around the last fork.
+// Returns, for each fork except the first, the share of the time just before the fork in which the lock was held. If
+// there is no such share, returns only the share just before the last fork.
 std::vector<double> shares_at_forks(const Touches& touches) {
   std::vector<double> shares;
   for (const RacyTouch* touch : touches) {
@@ -81,7 +80,7 @@ double error_of_mean(const std::vector<double>& values, double mean) {
 // is close to p times `by`. It is never above 1.
 double stretch(double chance, double by) { return chance * by / (1 - chance + chance * by); }
 
-// Computes the odds from how long the lock was held. `touches` must be in the order of their forks.
+// Computes the odds from the time for which the lock was held. `touches` must be in the order of their forks.
 void judge_time(const Touches& touches, Odds& odds) {
   const RacyTouch& last = *touches.back();
   const std::vector<double> shares = shares_at_forks(touches);

@@ -11,19 +11,19 @@
 
 namespace forksight::odds {
 
-// An estimate for all forks that are like the observed ones. It uses two measurements. If they contradict each other,
-// the second one decides:
-// - How long other threads held the lock during the time in which forks happen. That share is the probability if the
-//   moment of a fork does not depend on what those threads do. The range is wider if there were few holds, and if parts
-//   of that time have different shares. It is also wider by a factor of kSlack.
+// Estimates how often forks like the observed ones find the lock taken. The estimate uses two measurements. If they
+// contradict each other, the second one decides:
+// - The share of the time from the first fork to the last in which other threads held the lock. That share is the
+//   probability if the moment of a fork does not depend on what those threads do. The range is wider if there were few
+//   holds, and if parts of that time have different shares. It is also wider by a factor of kSlack.
 // - How many of the observed forks found the lock taken. The range is the 95 % interval of wilson_interval().
 struct Odds {
   Chance range;
-  double share = 0;          // how much of the time in which forks happen other threads held the lock
+  double share = 0;          // the share of the time in which other threads held the lock
   std::uint64_t forks = 0;   // observed forks of a process with other threads
   std::uint64_t taken = 0;   // observed forks that found the lock taken
   bool is_by_forks = false;  // the forks contradict the share, so the range is computed from the forks
-  bool is_over = false;      // nobody held the lock any more around these forks, and there were enough of them
+  bool is_over = false;      // since the first fork nobody held the lock, and there were enough forks
 };
 
 inline constexpr double kSlack = 1.5;

@@ -65,8 +65,8 @@ bool is_in_region(const model::Model& model, const model::Fork& fork) {  // fork
   return std::ranges::any_of(fork.pools, [&](model::PoolId id) { return openmp::is_team_in_region(model.pools[id]); });
 }
 
-// Returns the only pool for which the child can be waiting. Null if there are several pools, or lost threads that are
-// not a pool.
+// Returns the only lost pool for which the child can be waiting; pools of libgomp do not count. Null if there are
+// several, if it is not certain that the lost threads are a pool, or if another rule reports the pool.
 const model::ThreadPool* find_only_pool(const model::Model& model, const model::Fork& fork) {
   if (fork.unknown_threads > 0) return nullptr;
   const model::ThreadPool* only = nullptr;
@@ -128,7 +128,7 @@ bool is_in_openmp(const model::Touch* wait) {
 std::vector<UnexplainedWait> find_unexplained_waits(const Evidence& evidence, const std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   std::unordered_set<model::ProcessId> explained;
-  // `explained`: the processes that earlier rules explain. Some of these have no open touch, because
+  // `explained` are the processes that earlier rules explain. Some of these have no open touch, because
   // pthread_cond_signal() returns even if its signal went to a lost thread.
   for (const Finding& finding : findings) {
     if (finding.outcome == Outcome::kHang || finding.outcome == Outcome::kMayHang)
@@ -142,7 +142,7 @@ std::vector<UnexplainedWait> find_unexplained_waits(const Evidence& evidence, co
     // For an inferred fork, all threads of the child were examined. If no open wait was found, the fork does not
     // explain the hang: the threads wait for each other, or another finding explains it.
     if (wait.wait == nullptr && wait.fork->is_inferred) return;
-    // Other rules explain such a child: atfork-bypassed and fork-in-signal-handler.
+    // The rules atfork-bypassed and fork-in-signal-handler report the children of such forks.
     if (wait.wait == nullptr && (wait.fork->bypassed || words::is_in_signal_handler(wait.fork->stack))) return;
     if (has_lost_idle_workers_only(model, *wait.fork) && !is_in_openmp(wait.wait)) return;
     if (lost == 0 || is_in_region(model, *wait.fork) || evidence.is_in_handler(wait.child)) return;
@@ -154,7 +154,8 @@ std::vector<UnexplainedWait> find_unexplained_waits(const Evidence& evidence, co
   for (const model::Fork& fork : model.forks) {
     if (fork.child) consider({&fork, *fork.child, evidence.find_open_wait(*fork.child)});
   }
-  // Considers grandchildren, too: there the fork that made the process lost no thread, but an earlier fork did.
+  // Considers further descendants, too: the fork that made such a process may have lost no thread, but an earlier fork
+  // did.
   for (model::ProcessId id = 0; id < model.processes.size(); ++id) {
     const model::Touch* const wait = evidence.find_open_wait(id);
     if (wait != nullptr) consider({&model.forks[wait->fork], id, wait});
@@ -184,7 +185,7 @@ std::string name_of_forked(const Evidence& evidence, const UnexplainedWait& wait
 std::size_t count_pools(const model::Fork& fork) { return count_conditions(fork, fork.lost_threads); }
 
 const model::ThreadPool* find_pool(const model::Model& model, const UnexplainedWait& wait) {
-  // It waits for a lock, and a thread that may hold the lock is known. The threads need not be a pool.
+  // The child waits for a lock, and threads are known that may hold the lock. These threads need not be a pool.
   if (wait.wait != nullptr && !wait.wait->lock_references.empty()) return nullptr;
   const model::ThreadPool* const called =
       wait.wait == nullptr ? nullptr : find_called_pool(*wait.fork, wait.wait->stack);

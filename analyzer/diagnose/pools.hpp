@@ -30,9 +30,9 @@ std::string name_of_forked(const Evidence& evidence, const UnexplainedWait& wait
 std::size_t count_pools(const model::Fork& fork);
 
 // Returns the lost pool for which the child waits. If the child waits inside a library that has a lost pool, this is
-// that pool. Otherwise it is the only lost pool. Null if there are several, or if it is not certain that the lost
-// threads are a pool. If the child waits for a lock, there is a result only if it waits inside such a library, and no
-// possible holder of the lock is known.
+// the pool of the library. Otherwise it is the only lost pool. Null if there are several lost pools, or if it is not
+// certain that the lost threads are a pool. If the child waits for a lock, only the pool of a library is returned, and
+// only if no possible holder of the lock is known.
 const model::ThreadPool* find_pool(const model::Model& model, const UnexplainedWait& wait);
 
 // Returns the lost pool of an OpenMP runtime of LLVM or Intel, if the child's only thread sleeps in the runtime itself;

@@ -34,8 +34,9 @@ bool runs_import(const model::Stack& stack) {
 
 using Predicate = bool (*)(const model::Stack&);
 
-// Returns a wait whose partner is the lost thread that was in the matching function (`is_at_it`) at the fork. nullopt
-// if no lost thread was there, or if another thread of the child is in that function now.
+// `is_at_it` recognises the stack of a thread that is in the matching function. Returns a wait whose partner is a lost
+// thread that was in that function at the fork. nullopt if there was no such thread, or if another thread of the child
+// is in that function now.
 std::optional<Wait> find_partner(const Evidence& evidence, const model::Fork& fork, Need need, Predicate is_at_it) {
   const model::Model& model = evidence.model();
   const std::uint64_t own = model.threads[fork.forking_thread].pointer;

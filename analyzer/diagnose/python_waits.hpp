@@ -22,8 +22,8 @@ struct Wait {
 std::optional<Wait> find_wait(const Evidence& evidence, const model::Fork& fork);
 // True if a rule other than lost-wakeup explains the wait.
 bool is_explained(const Evidence& evidence, const model::Fork& fork);
-// Rewrites the finding lost-wakeup of a Python child with Python's functions and lines, if these are known. If
-// find_wait() recognises the wait, the hang becomes proven, or likely if a signal handler may end the wait.
+// Rewrites the finding lost-wakeup of a Python child with Python's functions and lines. Returns false if these are not
+// known. If find_wait() recognises the wait, the hang becomes proven, or likely if a signal handler may end the wait.
 bool rewrite_for_python(const Evidence& evidence, const model::Fork& fork, Finding& finding);
 
 }  // namespace forksight::python

@@ -56,8 +56,8 @@ Graph build(const model::Model& model) {
     for (const model::Waker& waker : graph.nodes[from].wait->wakers) {
       const auto threads = by_process.find({host, waker.pid});
       if (!is_understood(waker) || threads == by_process.end()) continue;
-      // A rwlock does not record its readers. So the only ring that forksight can recognise is a writer that waits for
-      // itself.
+      // The waker is an unknown reader (its tid is 0), because a rwlock does not record its readers. So the only ring
+      // that forksight can recognise here is a writer that waits for itself.
       if (waker.via == "rwlock" && waker.tid == 0) {
         graph.edges[from].push_back({from, &waker});
         continue;
@@ -72,8 +72,7 @@ Graph build(const model::Model& model) {
 
 // Returns the shortest ring through the node `start`; empty if there is none. `may_be_itself`: an edge from a thread to
 // itself counts as a ring. find_cycles() searches without such rings first, because a waker that names only a process
-// gives an edge to each of its threads, also to the waiting thread itself. `without`: the kind of edge that is left
-// out.
+// gives an edge to each of its threads, also to the waiting thread itself. Edges of the kind `without` are left out.
 Cycle find_shortest(const Graph& graph, std::size_t start, bool may_be_itself, std::string_view without) {
   struct Step {
     std::size_t from;
@@ -105,9 +104,9 @@ Cycle find_shortest(const Graph& graph, std::size_t start, bool may_be_itself, s
 
 // For a link whose process goes on: true if the other threads of the process cannot end the wait of this link. They can
 // cancel a thread that joins, or a thread whose wait has `may_be_cancelled`. If the ring contains the GIL, no other
-// thread goes on: the process only seems to, because threads that wait for the GIL wake up again and again. A plain
-// mutex that its owner locks again may serve as a semaphore, which another thread unlocks. Such a program is not valid,
-// but it works.
+// thread goes on: the process only seems to, because threads that wait for the GIL wake up again and again. If the
+// owner of a normal or adaptive mutex locks it again, another thread may unlock it, as if it were a semaphore. Such a
+// program is not valid, but it works.
 bool is_beyond_others(const Cycle& cycle, const Link& link) {
   if ((link.waker->via == "join" && !has_via(cycle, "GIL")) || link.wait->may_be_cancelled) return false;
   const model::MutexType type = link.wait->mutex_type;
@@ -169,8 +168,9 @@ std::vector<Cycle> find_cycles(const model::Model& model) {
   const Graph graph = build(model);
   std::map<const model::Wait*, bool> has_finding;
   std::vector<Cycle> cycles;
-  // In a pool, idle workers wait for a lock that one worker holds while it reads. The idle workers are no part of the
-  // ring that this one worker is in. So the search looks first for rings without such locks.
+  // In a pool of processes, one worker holds a lock while it reads from a pipe, and the other idle workers wait for
+  // this lock. These other workers are no part of the ring that contains that one worker. So the search looks first for
+  // rings without such locks.
   for (const std::string_view without : {std::string_view(model::kViaSemaphoreLock), std::string_view()}) {
     for (std::size_t start = 0; start < graph.nodes.size(); ++start) {
       if (has_finding.contains(graph.nodes[start].wait)) continue;
@@ -303,8 +303,8 @@ bool is_held_open(const Cycle& cycle) {
 }
 
 void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& finding) {
-  // A signal handler cannot end the wait for a mutex or for the end of a thread: these calls go on after the handler.
-  // Other calls return to their caller.
+  // A signal handler cannot end the wait for a lock or for the end of a thread: these calls go on after the handler.
+  // Other calls may return to their caller.
   const auto is_lock = [](const Link& link) {
     const std::string& via = link.waker->via;
     return via == "mutex" || via == "rwlock" || via == "join" || via == "GIL";

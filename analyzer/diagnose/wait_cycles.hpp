@@ -47,9 +47,9 @@ void set_certainty(const Evidence& evidence, const Cycle& cycle, Finding& findin
 // Advises to give back Python's GIL before a wait.
 void advise_on_gil(Finding& finding);
 
-// Returns the lock that a finding about the ring blames, with its holder: the first lock of the ring that is not
-// Python's GIL, or else the GIL. The second function returns the lock that a thread waits for in `wait`, without a
-// holder.
+// Returns the object that a finding about the ring blames, with its holder. This is the first object of the ring that
+// is neither Python's GIL nor a thread or process that is to end. If there is none, it is the GIL. The second function
+// returns the lock that a thread waits for in `wait`, without a holder.
 Culprit culprit_lock(const Evidence& evidence, const Cycle& cycle);
 Culprit culprit_lock(const model::Wait& wait);
 // Returns the thread of the next link. It holds what the link at `index` waits for.

@@ -35,8 +35,8 @@ bool is_of_runtime(const model::Frame& frame) {
 
 bool is_of_user(const model::Frame& frame) { return whose(frame) != Whose::kRuntime; }
 
-// Folders where packages put shared libraries: packages of the distribution, of pip and conda, and CPython's own
-// modules.
+// True if the path is a shared library in a folder of the distribution's packages, of packages of pip or conda, or of
+// CPython's own modules.
 bool is_installed(std::string_view path) {
   if (base_name(path).find(".so") == std::string_view::npos) return false;
   return starts_with_any(path, {"/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"}) ||
@@ -48,7 +48,7 @@ bool is_of_library(const model::Frame& frame) {
   return is_installed(frame.module) || model::find_owner_of_library(frame.module) != model::Owner::kUnknown;
 }
 
-// True for a line in a file that the user can open.
+// True if the frame is in the program's own code, and its source line is known.
 bool is_own_line(const model::Frame& frame) {
   return whose(frame) == Whose::kUser && !frame.file.empty() && frame.line > 0;
 }

@@ -15,39 +15,41 @@ namespace forksight::words {
 
 using model::base_name;
 
-// Whose code a frame is in. kUser: the program and its own libraries. kLibrary: a library, in C or Python, that a
-// package installed. kRuntime: libc, libstdc++, an OpenMP runtime, the loader, forksight, the interpreter, or unknown
-// code.
+// Says whose code a frame is in. kUser: the program and its own libraries. kLibrary: a library, in C or Python, that a
+// package installed. kRuntime: libc, the standard libraries of C++, Rust and Python, an OpenMP runtime, the CUDA
+// driver, the loader, forksight, Python's interpreter, or unknown code.
 enum class Whose { kUser, kLibrary, kRuntime };
 Whose whose(const model::Frame& frame);
 // Says to which code a frame belongs, for frames that a report leaves out: "libtorch_cpu.so.1.13", "multiprocessing",
 // "the C++ library".
 std::string code_of(const model::Frame& frame);
 
-// The first frame of the user's code, or of a library that the user chose. Frames of libc, libstdc++, an OpenMP
-// runtime, the loader, forksight or a standard header do not count. Null if there is none.
+// Returns the innermost of the user's frames. Here and in the next functions, these are all frames that are not
+// kRuntime. Null if there is none.
 const model::Frame* find_user_frame(const model::Stack& stack);
-// The user's frames and the frames between them, as indices [first, last); empty if there is none.
+// Returns the range [first, last) from the innermost of the user's frames to the outermost, with all frames between
+// them. The range is empty if there is no such frame.
 std::pair<std::size_t, std::size_t> find_user_part(const model::Stack& stack);
 
-// All of the user's frames, innermost first, without guessed ones.
+// Returns all of the user's frames, innermost first, without those that were found only by scanning the stack.
 std::vector<const model::Frame*> find_user_frames(const model::Stack& stack);
 
-// The index of the first frame at a line of the program itself. Users who called into a library recognise that line. If
-// there is no such frame, the index of the frame that find_user_frame() returns.
+// Returns the index of the innermost frame at a line of the program itself (kUser). A user whose program called a
+// library recognises that line. If there is no such frame, returns the index of the frame that find_user_frame()
+// returns.
 std::size_t find_user_line(const model::Stack& stack);
 
-// Returns the stack from the user's first frame that is not an operation of a lock ("SpinLock::lock"). Returns the
-// whole stack if there is no such frame. This serves for locks that the user implemented: the places that use such a
-// lock say more than the functions of the lock.
+// Returns the stack without its innermost frames: it begins with the innermost of the user's frames that is not an
+// operation of a lock ("SpinLock::lock"). Returns the whole stack if there is no such frame. Use this for locks that
+// the user implemented: the places that use such a lock say more than the functions of the lock.
 model::Stack without_lock_functions(const model::Stack& stack);
 
-// Returns the place of the user's code on the stack: "app.c:31", "work in libfoo.so", "libfoo.so+0x12f0", "train.py:7,
-// work in libfoo.so"; "" if nothing is known.
+// Returns the place of the user's code on the stack: "app.c:31", "work in libfoo.so", "libfoo.so+0x12f0",
+// "train.py:7, work in libfoo.so"; "" if nothing is known.
 std::string place(const model::Stack& stack);
 // Returns `before` and place(), such as " at app.c:31" for at(" at ", stack); "" if place() is "".
 std::string at(std::string_view before, const model::Stack& stack);
-// The user's first place outside of the library of `owner`.
+// Returns the place of the innermost of the user's frames outside of the library of `owner`.
 std::string place_outside_of(const model::Stack& stack, model::Owner owner);
 // place() with the function: "app.c:31 (work)".
 std::string place_with_function(const model::Stack& stack);
@@ -69,14 +71,14 @@ std::string quoted(std::string_view name);  // " \"name\""; "" if the name is em
 std::string lock(const model::Lock& lock);
 // What a guard variable guards: "static table of shop::prices" for "guard variable for shop::prices::table".
 std::string static_variable(std::string_view guard);
-// Returns the kind of the lock: "mutex", "recursive robust mutex", "rwlock".
+// Returns the kind of the lock: "mutex", "robust recursive mutex", "rwlock".
 std::string lock_kind(const model::Lock& lock);
 
 // Lists the signals of a set: "SIGINT, SIGTERM, signal 34". Bit 0 of the set is signal 1.
 std::string signals(std::uint64_t set);
 
-// Names what a thread waited for: "condition variable queue_cv", "the barrier at 0x55d0c0", "the end of thread 4240
-// \"worker\"".
+// Names what a thread waited for: "condition variable queue_cv", "the barrier at 0x55d0c0",
+// "the end of thread 4240 \"worker\"".
 std::string awaited(const model::Model& model, const model::LostWait& wait);
 
 // Returns the duration in words: "1.4 s", "3 min 20 s", "2 h 5 min".

@@ -1,7 +1,7 @@
 // A child was made by _Fork(), clone() or the bare system call. No atfork handler ran, so the locks of malloc, of
-// streams and of the loader stay as they were at the fork. The shim does not see when the child touches these locks.
-// But a child that is proven dead waits in a futex. If that futex is the lock of a stream that another thread held at
-// the fork, the cause is known.
+// streams and of the loader stay as they were at the fork. The shim does not see when the child touches these locks. So
+// the rule reports a child that is proven dead and waits in a futex. If this futex is the lock of a stream that another
+// thread held at the fork, the cause is known.
 #include <fmt/core.h>
 
 #include <algorithm>

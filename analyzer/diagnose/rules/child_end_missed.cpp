@@ -1,6 +1,6 @@
 // A process sleeps until a signal comes. SIGCHLD would wake it, but SIGCHLD came before the process slept: a child has
 // ended, and the process has not waited for that child. Probably this happened: the process asked whether the child was
-// alive, then the child ended, and then the process went to sleep until that end should wake it.
+// alive, then the child ended, and then the process went to sleep and expected that the end of the child would wake it.
 #include <fmt/core.h>
 
 #include <csignal>

@@ -1,8 +1,8 @@
 // Parent and children of a fork send into one connection, or receive from it. Bytes of one process get between the
 // bytes of another, and answers go to the process that reads first. It is likely a fault if a child used the
 // connection, then another process used it, and then the child used it again. If no child did so, each process may have
-// been done with the connection before the next process used it. Some correct programs have one process that only sends
-// and another that only receives.
+// been done with the connection before the next process used it. In some correct programs one process only sends and
+// another only receives. So the rule considers sends and receives separately.
 #include <fmt/core.h>
 
 #include <algorithm>

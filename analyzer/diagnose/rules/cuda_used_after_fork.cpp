@@ -32,7 +32,7 @@ bool has_failed(const model::Process& process) {
   return process.exit_status && !(WIFEXITED(*process.exit_status) && WEXITSTATUS(*process.exit_status) == 0);
 }
 
-// Chooses the call that the finding is about; null: no call deserves a finding.
+// Chooses the call that the finding is about; null: no call shows harm.
 const model::Touch* choose(const Evidence& evidence, const Touches& touches) {
   for (const model::Touch* touch : touches) {
     if (is_stuck_in(evidence, *touch)) return touch;

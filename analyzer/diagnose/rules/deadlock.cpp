@@ -1,7 +1,7 @@
 // A process hangs for ever by itself: each of its threads sleeps until another thread does something, and no thread is
-// left that could do it. This rule covers what no rule with a better name explains: semaphores, condition variables,
-// futures and locks of the program's own. Their memory does not say who should have ended the wait. The finding covers
-// several processes if they wait for each other in shared memory.
+// left that could do it. This rule reports the hangs that no other rule explains: waits for semaphores, condition
+// variables, futures and locks of the program's own. The memory of these objects does not say who should have ended the
+// wait. The finding is about several processes if they wait for each other in shared memory.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -33,8 +33,8 @@ using Sleepers = std::vector<Sleeper>;
 // cause.
 bool has_owner(const model::Wait& wait) { return wait.owner != 0 || wait.use == model::FutexUse::kJoin; }
 
-// True for a futex wait if it is not known which thread should end the wait. The place of the wait must be known,
-// because without it the finding could say nothing about the wait. (`run` looks again in that case.)
+// True for a futex wait if it is not known which thread should end the wait. The place of the wait must be known, too.
+// Without the place, the finding could say nothing about the wait, and `run` looks again.
 bool is_open_wait(const Sleeper& sleeper) {
   const model::Wait& wait = *sleeper.wait;
   return wait.kind == model::WaitKind::kFutex && !has_owner(wait) && wait.stack.known();
@@ -117,9 +117,9 @@ std::vector<model::ProcessId> find_bound(const model::Model& model, model::Proce
   return bound;
 }
 
-// Sets the certainty and the outcome. If a signal handler could end a wait, nothing is proven: the program may be meant
-// to sleep until then. Python's own handler of SIGINT does not count: it exists for Ctrl-C, and a program that only
-// Ctrl-C wakes was not meant to go on by itself.
+// Sets the certainty and the outcome. If a signal handler could end a wait, the hang is not proven. If this handler is
+// a way out, the program may be intended to sleep until the handler runs. Python's own handler of SIGINT is no way out:
+// it exists for Ctrl-C, and a program that only Ctrl-C wakes was not meant to go on by itself.
 void set_certainty(const Evidence& evidence, const std::vector<model::ProcessId>& bound, Finding& finding) {
   const auto is_beyond = [&](model::ProcessId id) { return no_signal_can_wake(evidence.process(id)); };
   finding.harm = std::ranges::all_of(bound, is_beyond) ? Certainty::kProven : Certainty::kLikely;
@@ -339,7 +339,7 @@ Finding describe(const Evidence& evidence, const std::vector<model::ProcessId>& 
         finding,
         has_lost ? "It is not known who should have woken it: a thread that a fork left behind, a thread that has "
                    "ended, a thread that woke it before the wait began, or nobody."
-                 : "The thread that should have woken it has ended, did so before the wait began, or never existed.");
+                 : "The thread that should have woken it has ended, woke it before the wait began, or never existed.");
   } else {
     add_sentence(finding,
                  fmt::format("What {} for records no owner, so forksight cannot say which thread should have acted "

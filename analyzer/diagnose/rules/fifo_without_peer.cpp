@@ -19,8 +19,8 @@ const model::Process* find_parent(const model::Model& model, const model::Proces
   return at == model.processes.end() ? nullptr : &*at;
 }
 
-// True if the thread waits for a child, for the end of a thread, or in open() itself. It does nothing else before that
-// wait ends.
+// True if the thread waits for a child, for the end of a thread, or in open() for the other end of a FIFO. Such a
+// thread does nothing else before its wait ends.
 bool is_bound(const model::Wait& wait) {
   return wait.kind == model::WaitKind::kWaitChild || wait.kind == model::WaitKind::kFifoOpen ||
          (wait.kind == model::WaitKind::kFutex && wait.use == model::FutexUse::kJoin);
@@ -34,9 +34,9 @@ bool may_another_open(const model::Model& model, const model::Process& process) 
   });
 }
 
-// Returns a process that may have been meant to open the FIFO. It has ended, and nobody has waited for its end yet. It
-// is a child of `process`. If there is no such child, it is a sibling. Then `process` and the sibling must both be
-// forked copies of their parent. Null: there is no such child or sibling, or somebody else may open the FIFO.
+// Returns a process that may have been meant to open the FIFO, that has ended, and for whose end nobody has waited yet.
+// This is a child of `process`. If `process` has no such child, it is a sibling, but only if the sibling and `process`
+// are both forked copies of their parent. Null: there is no such child or sibling, or somebody else may open the FIFO.
 const model::Zombie* find_lost_peer(const model::Model& model, const model::Process& process) {
   if (may_another_open(model, process)) return nullptr;
   if (!process.zombies.empty()) return &process.zombies.front();

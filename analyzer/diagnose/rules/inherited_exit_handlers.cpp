@@ -25,7 +25,8 @@ bool is_crash(int signal) {
 // return is no evidence.
 std::optional<CallEnd> find_end_of_exit(const Evidence& evidence, const model::Touch& touch) {
   const model::Process& child = evidence.process(touch.process);
-  // The process went on and touched something else. The finding is about that touch.
+  // Nothing shows that exit() hung. If the process went on and touched something else, another finding is about that
+  // touch.
   if (!evidence.find_hang(touch)) return std::nullopt;
   if (is_proven_dead(child)) return CallEnd{Certainty::kProven, Outcome::kHang};
   if (child.liveness == model::Liveness::kSpinning) return CallEnd{Certainty::kLikely, Outcome::kHang};

@@ -1,7 +1,7 @@
 // At the fork a thread was in a libc function that takes a lock of libc: localtime, setenv, getpwnam and a hundred
 // more. fork() resets some locks of libc in the child (the locks of malloc and stdio), but not these. The shim cannot
-// see whether the thread held the lock at that instant. If the child hangs in a function that takes the same lock, that
-// proves it.
+// see whether the thread held the lock at that instant. If the child hangs in a function that takes the same lock, this
+// proves that the thread held the lock.
 #include "diagnose/libc_calls.hpp"
 #include "diagnose/rules.hpp"
 

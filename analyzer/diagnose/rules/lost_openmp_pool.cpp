@@ -127,7 +127,8 @@ void add_fixes(const model::Process& process, const model::Touch& touch, const m
   openmp::add_other_runtime(finding);
 }
 
-// Describes a hang in a runtime of LLVM or Intel. Its child handler should have made the pool anew, and did not.
+// Describes a hang in a runtime of LLVM or Intel. The runtime's child handler should have made the pool anew, but did
+// not.
 Finding describe_unmade(const Evidence& evidence, const pools::UnexplainedWait& wait, const model::ThreadPool& pool) {
   const model::Fork& fork = *wait.fork;
   const model::Process& child = evidence.process(wait.child);

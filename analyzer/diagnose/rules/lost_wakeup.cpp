@@ -31,8 +31,8 @@ void fill_culprit(const Evidence& evidence, const model::Fork& fork, Finding& fi
   const model::Thread& first = model.threads[fork.lost_threads.front()];
   finding.culprit.holder = evidence.holder(first);
   finding.culprit.library = first.start_library;
-  // Every std::thread starts in a function of libstdc++. The code that created the thread shows to which library it
-  // belongs.
+  // Every std::thread starts in a function of libstdc++. The code that created the thread shows to which library the
+  // thread belongs.
   if (const model::Frame* const creator = words::find_user_frame(first.created_at))
     finding.culprit.library = creator->module;
   finding.culprit.stack = first.created_at;
@@ -81,8 +81,8 @@ std::string name_referrer(const Evidence& evidence, const model::LockReference& 
                      where.empty() ? where : fmt::format(", at {}", where));
 }
 
-// The sentence claims no more than what was seen. A thread may have an address on its stack because it holds the lock,
-// because it is about to take the lock, or because it passes the lock on. The thread that forked may hold the lock,
+// The sentence claims only what was seen. A thread may have the lock's address on its stack because it holds the lock,
+// because it is about to take the lock, or because it passes the address on. The thread that forked may hold the lock,
 // too.
 void tell_lock_references(const Evidence& evidence, const model::Touch& wait, Finding& finding) {
   const auto& references = wait.lock_references;

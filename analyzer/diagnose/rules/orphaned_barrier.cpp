@@ -32,7 +32,7 @@ std::optional<CallEnd> find_end(const Evidence& evidence, const model::Touch& to
   return CallEnd{*hang, Outcome::kHang};
 }
 
-// True if the fork lost threads beside those that had arrived.
+// True if the fork also lost threads that had not arrived at the barrier.
 bool has_lost_others(const model::Fork& fork, const Orphan& orphan) {
   return fork.lost_threads.size() + fork.unknown_threads > orphan.held.waiters;
 }

@@ -1,5 +1,6 @@
-// A lock that the program itself implements, and annotates with <forksight/annotate.h>. The annotations say who holds
-// the lock and who waits for it. Whether a waiting thread sleeps or spins depends on the program.
+// At the fork, another thread held a lock that the program itself implements. The program annotates the lock with
+// <forksight/annotate.h>. The annotations say which thread holds the lock and which threads wait for it. Whether a
+// waiting thread sleeps or spins depends on the program.
 #include <fmt/core.h>
 
 #include "diagnose/locks.hpp"

@@ -38,8 +38,8 @@ Finding tell_ended_holder(const Evidence& evidence, model::ProcessId id, const m
   const model::Process& process = evidence.process(id);
   const bool is_mutex = orphan.lock.kind == model::LockKind::kMutex;
   Finding finding = Evidence::begin_finding(is_mutex ? "orphaned-mutex" : "orphaned-rwlock", id, wait);
-  // If other threads of the process go on, it is proven that this wait lasts: no signal handler ends a wait for a
-  // mutex.
+  // If other threads of the process go on, it is proven that this wait lasts: no signal handler ends a wait for a mutex
+  // or rwlock.
   const bool is_lasting = no_signal_can_wake(process) || !is_proven_dead(process);
   finding.harm = is_lasting ? Certainty::kProven : Certainty::kLikely;
   finding.cause = Certainty::kProven;
@@ -62,7 +62,7 @@ Finding tell_ended_holder(const Evidence& evidence, model::ProcessId id, const m
 }
 
 // Finds parents that are proven dead and wait for a mutex or rwlock whose owner ended before the fork. The child may
-// wait for its copy of that lock. The futex word of a mutex is its first word, so both have the same address.
+// wait for its copy of that lock. For a mutex and for a rwlock, `Wait::object` is the address of the lock.
 void find_in_parents(const Evidence& evidence, std::vector<Finding>& findings) {
   const model::Model& model = evidence.model();
   std::set<std::pair<model::ProcessId, std::uint64_t>> said;

@@ -97,7 +97,7 @@ void pipe_deadlock(const Evidence& evidence, std::vector<Finding>& findings) {
     const auto writer = std::ranges::find_if(cycle, writes);
     const bool is_full = writer != cycle.end();
     const auto begin = is_full ? writer : std::ranges::find_if(cycle, transfers);
-    const bool polls = begin == cycle.end();  // it is not known for which of its descriptors it waits
+    const bool polls = begin == cycle.end();  // it is not known for which of the descriptors the thread waits
     if (!polls) std::rotate(cycle.begin(), begin, cycle.end());
     const cycles::Link& first = cycle.front();
     const cycles::Link& second = cycle[1 % cycle.size()];

@@ -31,7 +31,7 @@ std::size_t find_reader(const cycles::Cycle& cycle) {
 }
 
 // Lists the processes that have a writing end, with their descriptors. If a process has many descriptors, the list
-// gives only the number of the further ones. The same holds if there are many processes.
+// names only the first ones and says how many more there are. The same holds if there are many processes.
 std::string name_holders(const model::Wait& wait, std::int32_t own) {
   constexpr std::size_t kMostDescriptors = 4;  // the most descriptors that are listed of one process
   constexpr std::size_t kMostProcesses = 16;

@@ -2,7 +2,7 @@
 // queue.Queue, Condition, and the locks of modules being imported and of buffered files. CPython re-initialises a few
 // of its own locks in the child; the rest stay taken. Up to CPython 3.12 these locks are semaphores. Since 3.13 each
 // lock is a byte (PyMutex). No signal handler releases such a lock, but a handler may end the wait by an exception. So
-// the hang is only likely if the program has handlers beside Python's own handler of Ctrl-C.
+// the hang is only likely if the program has handlers other than Python's own handler of Ctrl-C.
 #include <fmt/core.h>
 
 #include <set>

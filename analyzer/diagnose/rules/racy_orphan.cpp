@@ -52,8 +52,8 @@ std::string reason(const odds::Odds& odds) {
                      percents(odds.range));
 }
 
-// True if another finding reports that a child of the same parent did hang on this lock. That says more than a
-// probability.
+// True if another finding reports this lock for a child of the same parent. What happened to that child says more than
+// a probability.
 bool has_finding(const std::vector<Finding>& findings, const model::Process& parent, const model::Lock& lock) {
   return std::ranges::any_of(findings, [&](const Finding& finding) {
     return finding.culprit.kind == CulpritKind::kLock && finding.culprit.address == lock.address && finding.fork &&

@@ -1,6 +1,6 @@
 // A rwlock that prefers writers lets no reader pass a waiting writer, not even a thread that already holds the lock for
-// reading. Such a thread waits for the writer, and the writer waits until the thread unlocks for the first time. A
-// rwlock does not record its readers. So it is only possible that this thread is one of them.
+// reading. Such a thread waits for the writer, and the writer waits until the thread releases the lock that it already
+// holds. A rwlock does not record its readers. So it is only possible that this thread is one of them.
 #include <fmt/core.h>
 
 #include "diagnose/rules.hpp"

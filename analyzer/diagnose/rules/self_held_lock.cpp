@@ -1,8 +1,8 @@
 // The forking thread holds a lock across its own fork. Some kinds of lock compare the caller with the owner: recursive,
 // error-checking, robust and priority-inheriting mutexes, and a rwlock that is held for writing. These record the tid
-// of the parent's thread. The child's thread has another tid, so its unlock is refused, and its next lock waits for a
-// release that only it could do. A normal mutex compares nothing, so the child can unlock it, and the shim records no
-// touch of it.
+// of the parent's thread. The child's thread has another tid, so the lock refuses its unlock. If the child then locks
+// the lock again, it waits for an unlock that never comes. A normal mutex compares nothing, so the child can unlock it,
+// and the shim records no touch of it.
 #include <fmt/core.h>
 
 #include <map>

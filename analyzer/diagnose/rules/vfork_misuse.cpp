@@ -1,7 +1,7 @@
 // A child of vfork() can never go on. It runs in its parent's memory, and the thread that made it sleeps in vfork()
-// until the child execs or ends. So the child never gets anything that only that thread could give. The proof comes
-// from outside, as for every wait: the kernel wakes the parent as soon as the child execs. So if the parent sleeps in
-// vfork(), the child has not called exec.
+// until the child execs or ends. So if the child waits for something that only that thread could do, it waits for ever.
+// The proof comes from outside, as for every wait: the kernel wakes the parent as soon as the child execs. So if the
+// parent sleeps in vfork(), the child has not called exec.
 #include <fmt/core.h>
 
 #include <algorithm>
