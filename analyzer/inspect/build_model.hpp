@@ -15,7 +15,7 @@ namespace forksight::inspect {
 
 struct Subject {
   image::Image image;
-  std::optional<std::size_t> parent;  // index of the subject whose pid is `image.ppid`
+  std::optional<std::size_t> parent;  // index of the subject that is the parent; it may be an absent parent
   // it shares its parent's memory, and a thread of the parent waits for it in vfork()
   bool is_in_vfork = false;
   std::optional<bool> is_forked;  // it is a copy of its parent and has not called exec; nullopt: not known
@@ -24,7 +24,7 @@ struct Subject {
   std::vector<model::Wait> waits;
   std::vector<model::Zombie> zombies;
   bool has_reaped = false;
-  // The process, or some thread of it, is not stuck. The stacks of its threads are read all the same.
+  // The process or one of its threads is not stuck, but the stacks of its threads are read nevertheless.
   bool is_idle = false;
   std::optional<std::size_t> waits_for;  // for kVictim: the index of the subject for which it waits
   std::string waits_via;
