@@ -210,8 +210,8 @@ void Builder::add_threads(std::size_t subject) {
     const ThreadFacts* const facts = scene_.find_facts(subject, wait.tid);
     if (facts != nullptr) wait.stack = facts->stack;
     // Inside of pthread_join() and pthread_cond_timedwait() glibc makes the thread cancellable at any instruction while
-    // it sleeps, whatever the program has chosen. So cancellation is not looked at for a join, nor for a GIL, for which
-    // a thread waits in pthread_cond_timedwait().
+    // it sleeps, whatever the program has chosen. So the flags of the thread are not examined for a join, nor for a
+    // GIL, for which a thread waits in pthread_cond_timedwait().
     const bool is_of_call = wait.use == model::FutexUse::kGil || wait.use == model::FutexUse::kJoin;
     if (!is_of_call && is_stuck_alone(subject, wait.tid)) wait.may_be_cancelled = may_be_cancelled(subject, wait.tid);
     python_.splice_lines(subject, wait);

@@ -141,9 +141,9 @@ std::optional<std::uint64_t> find_abseil_mutex(const image::Image& image, const 
   });
 }
 
-// True if a thread with this stack waits for the absl::Mutex. The waiters of a mutex form a ring. The first word of
-// each is the address of the next one, and another word is the address of a variable on the stack of the waiting
-// thread.
+// True if a thread with this stack waits for the absl::Mutex. The waiters of a mutex form a ring. Each waiter is a
+// PerThreadSynch. Its first word is the address of the next waiter, and another word is the address of a variable on
+// the stack of the waiting thread.
 bool waits_for_abseil_mutex(const image::Image& image, std::uint64_t mutex, std::uint64_t start, std::uint64_t end) {
   constexpr std::size_t kWaiterBytes = 128;
   constexpr std::size_t kMostWaiters = 1000;
