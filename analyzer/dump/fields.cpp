@@ -171,7 +171,7 @@ bool is_zero(const Field& field, std::span<const std::byte> bytes) {
       [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-// Shows memory as words of 8 bytes. Bytes that are left over are shown as digits.
+// Shows memory as words of 8 bytes. Bytes that are left over are shown as hexadecimal digits.
 Json words_of(std::span<const std::byte> memory) {
   Json words = Json::array();
   for (; memory.size() >= sizeof(std::uint64_t); memory = memory.subspan(sizeof(std::uint64_t))) {

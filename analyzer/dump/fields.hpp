@@ -1,4 +1,4 @@
-// Knows the fields of the trace's structs (fields.def), and reads their values from untrusted bytes.
+// Reads the values of the fields of a trace's structs (fields.def) from untrusted bytes.
 #pragma once
 
 #include <cstddef>

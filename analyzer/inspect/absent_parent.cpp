@@ -21,8 +21,9 @@ bool has_parent(const std::vector<Subject>& subjects, const Subject& child) {
   return child.parent && is_same_layout(child.image, subjects[*child.parent].image);
 }
 
-// True if the process with the child's ppid is not the one that forked the child. Then the process that forked it has
-// ended, and another process has adopted the child.
+// True if the process with the child's ppid seems not to be the one that forked the child: it is init or not visible
+// (ppid 0), or it runs another program, or the same program at other addresses. Then the process that forked the child
+// counts as ended.
 bool is_somebody_else(const std::vector<Subject>& subjects, const Subject& child) {
   return child.image.ppid <= 1 || child.image.has_other_parent ||
          std::ranges::any_of(subjects, [&](const Subject& other) {

@@ -101,7 +101,7 @@ class Builder {
   Scene scene_;
   PythonStacks python_;
   LostThreads lost_;
-  std::map<std::size_t, std::unordered_set<std::int32_t>> stuck_tids_;  // by subject, if the subject goes on
+  std::map<std::size_t, std::unordered_set<std::int32_t>> stuck_tids_;  // by subject, only for processes that go on
 };
 
 void Builder::add_process(std::size_t subject) {
@@ -210,8 +210,8 @@ void Builder::add_threads(std::size_t subject) {
     const ThreadFacts* const facts = scene_.find_facts(subject, wait.tid);
     if (facts != nullptr) wait.stack = facts->stack;
     // Inside of pthread_join() and pthread_cond_timedwait() glibc makes the thread cancellable at any instruction while
-    // it sleeps, whatever the program has chosen. So cancellation is not looked at for a join, nor for a GIL, for which
-    // a thread waits in pthread_cond_timedwait().
+    // it sleeps, whatever the program has chosen. So the flags of the thread are not examined for a join, nor for a
+    // GIL, for which a thread waits in pthread_cond_timedwait().
     const bool is_of_call = wait.use == model::FutexUse::kGil || wait.use == model::FutexUse::kJoin;
     if (!is_of_call && is_stuck_alone(subject, wait.tid)) wait.may_be_cancelled = may_be_cancelled(subject, wait.tid);
     python_.splice_lines(subject, wait);
@@ -253,7 +253,7 @@ std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
   if (is_absent) lost_.add_of_absent_parent(fork);
   const std::uint64_t pointer = find_first_pointer(subject.image);
   const std::int32_t known = find_forking_thread(subject.image, pointer, parent);
-  // The thread of the parent that forked had this struct pthread. True if that thread no longer exists.
+  // `pointer` is the struct pthread of the thread that forked. True if the parent no longer has that thread.
   const bool has_gone = known == 0 && !is_absent && pointer != 0 && has_ended_since(parent, pointer);
   const bool is_unseen = known == 0 && !is_absent && !has_gone && parent.threads.size() > 1;
   const std::int32_t forking = known != 0 ? known : has_gone || is_unseen ? 0 : parent.pid;
@@ -285,9 +285,9 @@ std::optional<model::ForkId> Builder::add_fork(std::size_t child) {
   return scene_.model.forks.size() - 1;
 }
 
-// If fork() was called in a signal handler, notes in `fork` where. That place is known only if the parent's thread is
-// still in the same handler. The child continues at the place where fork() was called, so then the outer frames of both
-// stacks are equal, from the handler on.
+// If fork() was called in a signal handler, notes the frames from the handler outwards in `fork`. These frames are
+// known only if the parent's thread is still in the same handler. Then the frames outside of the handler are equal in
+// both stacks, because the child continues at the place where fork() was called.
 void Builder::note_signal_handler(model::Fork& fork) const {
   const auto& child = scene_.facts_of(*fork.child, scene_.model.processes[*fork.child].pid).stack.frames;
   const auto& parent = scene_.facts_of(fork.process, scene_.model.threads[fork.forking_thread].tid).stack.frames;

@@ -15,7 +15,7 @@ namespace forksight::inspect {
 
 struct Subject {
   image::Image image;
-  std::optional<std::size_t> parent;  // index of the subject whose pid is `image.ppid`
+  std::optional<std::size_t> parent;  // index of the subject that is the parent; it may be an absent parent
   // it shares its parent's memory, and a thread of the parent waits for it in vfork()
   bool is_in_vfork = false;
   std::optional<bool> is_forked;  // it is a copy of its parent and has not called exec; nullopt: not known
@@ -24,19 +24,19 @@ struct Subject {
   std::vector<model::Wait> waits;
   std::vector<model::Zombie> zombies;
   bool has_reaped = false;
-  // The process, or some thread of it, is not stuck. The stacks of its threads are read all the same.
+  // The process or one of its threads is not stuck, but the stacks of its threads are read nevertheless.
   bool is_idle = false;
   std::optional<std::size_t> waits_for;  // for kVictim: the index of the subject for which it waits
   std::string waits_via;
-  // The signals that are pending and that all threads of the process block, while all of these threads are stuck. Bit 0
-  // is signal 1.
+  // Signals that no thread can take: they are pending, all threads of the process block them, and all of these threads
+  // are stuck. Bit 0 is signal 1.
   std::uint64_t unheard_signals = 0;
   std::vector<std::string> ways_out;  // as in model::Process
   bool may_be_timed_out = false;      // as in model::Process
   bool sets_no_handlers = false;      // as in model::Process
   bool is_absent = false;             // a parent that cannot be looked at: only its child shows that it existed
-  // Only for an absent parent: its pid is the child's ppid in a core. If the real parent had ended before the core was
-  // made, this is the pid of another process.
+  // Only for an absent parent: its pid is the ppid that the child's core records. If the real parent had ended before
+  // the core was made, this is the pid of another process.
   bool is_supposed = false;
 };
 

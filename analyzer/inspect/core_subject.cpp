@@ -24,7 +24,7 @@ bool is_yielding_in_blas(const model::Stack& stack, const StuckCall& call) {
 
 // True if the process is forked, and its only thread waits in a spinlock, in a parallel region or in OpenBLAS. A core
 // is only one sample, which does not prove that the thread spins for ever. But no other thread exists that could end
-// what it waits for.
+// the wait.
 bool is_spinning(const Subject& subject) {
   const image::Image& image = subject.image;
   if (subject.is_forked != true || image.threads.size() != 1 || image.threads.front().state != 'R') return false;

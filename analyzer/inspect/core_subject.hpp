@@ -13,7 +13,7 @@ namespace forksight::inspect {
 
 struct CoreSubjectOptions {
   std::string exe;          // the program's file, if it has moved; "": it has not
-  std::string parent_core;  // a core of the process that forked it; "": there is none
+  std::string parent_core;  // a core of the parent, which forked the process; "": there is none
 };
 
 // Returns the process of `core` and, after it, its parent. If there is no core of the parent, an absent parent is

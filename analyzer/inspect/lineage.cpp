@@ -9,9 +9,9 @@
 namespace forksight::inspect {
 
 Namesake find_namesake(const Scene& scene, std::size_t subject, std::int32_t number) {
-  // The loop goes from the process to its eldest ancestor. At each fork, the parent's first thread either called fork()
-  // or was lost. `first_lost` is the lost first thread of the nearest ancestor that lost its first thread. nullopt: in
-  // all ancestors so far, the first thread called fork().
+  // The loop goes from the process to its eldest known ancestor. At each fork, the first thread of the parent either
+  // called fork() or was lost. `first_lost` is the first thread of the nearest ancestor whose first thread was lost.
+  // nullopt: at all forks so far, the first thread called fork().
   std::optional<Namesake> first_lost;
   std::size_t at = subject;
   for (auto found = scene.forks.find(at); found != scene.forks.end() && number > 0; found = scene.forks.find(at)) {
@@ -22,7 +22,7 @@ Namesake find_namesake(const Scene& scene, std::size_t subject, std::int32_t num
       const model::ThreadId id = facts->id;
       if (id == fork.forking_thread) return first_lost.value_or(Namesake{Ancestry::kSelf, id, found->second});
       const bool is_lost = std::ranges::find(fork.lost_threads, id) != fork.lost_threads.end();
-      return is_lost ? Namesake{Ancestry::kLost, id, found->second} : Namesake{};  // otherwise the thread began later
+      return is_lost ? Namesake{Ancestry::kLost, id, found->second} : Namesake{};  // else: it began after the fork
     }
     const std::int32_t pid = scene.subjects[parent].image.pid;
     const std::int32_t forking = scene.model.threads[fork.forking_thread].tid;
@@ -84,8 +84,8 @@ bool may_be_own(Scene& scene, std::size_t child, std::int32_t owner, const model
     eldest = scene.subjects[link.process].image.own_pid();
     at = scene.forks.find(link.process);
   }
-  // An id below that of the eldest known ancestor belongs to an ancestor that is not known. The number of forks that is
-  // compared below may lack that ancestor, because glibc does not count calls of _Fork().
+  // An id below that of the eldest known ancestor belongs to an ancestor that is not known. The comparison of fork
+  // counts below may miss that ancestor, because glibc does not count calls of _Fork().
   if (owner < eldest) return true;
   const auto forks = count_forks(image, scene.stacks_of(child).symbols());
   return !forks || known < *forks;

@@ -16,20 +16,21 @@ enum class Ancestry {
 };
 struct Namesake {
   Ancestry ancestry = Ancestry::kUnknown;
-  model::ThreadId thread = 0;  // the ancestor's
-  model::ForkId fork = 0;      // kSelf: the fork that it called; kLost: the fork that left it behind
+  model::ThreadId thread = 0;  // the thread of the ancestor
+  model::ForkId fork = 0;      // kSelf: the fork that this thread called; kLost: the fork that left this thread behind
 };
 
 // Finds the thread of an ancestor that had the thread id `number`. Precondition: no thread of the process itself has
 // that id, and all forks of the scene have been added.
 Namesake find_namesake(const Scene& scene, std::size_t subject, std::int32_t number);
 
-// Corrects the waits of a process for plain mutexes. If its first thread has held such a mutex since before the fork,
-// the mutex names an ancestor's thread; the corrected wait names the first thread as the owner.
+// Corrects the waits of a process that are waits for plain mutexes. If the first thread of the process has held such a
+// mutex since before the fork, the mutex records the id of an ancestor's thread. The corrected wait names the first
+// thread as the owner.
 void name_inherited_owners(Scene& scene, std::size_t subject);
 
-// True if neither the fork that made the process nor an earlier one lost a thread, as far as the parents and the memory
-// of the process show.
+// True if neither the fork that made the process nor an earlier fork lost a thread, as far as the parents and the
+// memory of the process show.
 bool has_lost_none(const Scene& scene, std::size_t subject);
 
 // `owner`: the thread id that a lock records; nothing else is known about the owner. True if the owner may be a thread

@@ -41,7 +41,7 @@ constexpr std::size_t kMostBeside = 8;         // processes outside of the tree 
 // two looks.
 constexpr int kSpinLooks = 6;
 constexpr int kStopAttempts = 4;
-// How often the tree is looked at again if the looks so far decided nothing about some process.
+// The tree is looked at again, at most this often, if the looks so far decided nothing about some process.
 constexpr int kFurtherLooks = 3;
 constexpr std::chrono::milliseconds kSpinPace{80};
 
@@ -109,8 +109,8 @@ class Look {
       std::this_thread::sleep_for(kSpinPace);
       supervisor_.poll_at_any_age(Clock::now());
     }
-    // A thread that ran at each look of the search may have come to rest since. If its process has a verdict by now,
-    // that process does not count as spinning.
+    // A thread that ran at each look of look_for_spinning() may sleep by now. If its process has a verdict by now, that
+    // process does not count as spinning.
     for (const auto& [key, verdict] : supervisor_.verdicts()) spinning_.erase(key.pid);
     choose();
     find_all_waits();
@@ -124,8 +124,8 @@ class Look {
   }
 
  private:
-  // Notes how long each stuck process has rested. Must be called before anything is stopped, because after a stop the
-  // threads seem to have run.
+  // Notes for how long each stuck process has not run. Must be called before anything is stopped, because after a stop
+  // the threads seem to have run.
   void note_rest() {
     for (const auto& [key, verdict] : supervisor_.verdicts()) {
       auto rest = least_wait_of(key.pid);
@@ -134,7 +134,7 @@ class Look {
     }
   }
 
-  // Returns for how long no thread of the process has run. nullopt: this time is not known for all threads.
+  // Returns for how long no thread of the process has run. nullopt: for at least one thread, this time is not known.
   std::optional<std::chrono::milliseconds> least_wait_of(std::int32_t pid) const {
     const auto round = rounds_.find(pid);
     const auto waits = waits_.find(pid);
@@ -178,8 +178,9 @@ class Look {
   }
 
   // True if another look is needed: the looks so far decided nothing about a process that was asked about, or about a
-  // descendant of such a process. It may have begun to hang only now. Or an earlier command has stopped its threads:
-  // then each of them runs for a moment to begin its call again, and on a busy machine this moment is long.
+  // descendant of such a process. The process may have begun to hang only now. Or an earlier forksight command has
+  // stopped its threads for a moment: then each of them runs briefly to begin its call again, and on a busy machine
+  // this takes long.
   bool is_undecided() const {
     return std::ranges::any_of(supervisor_.tree().living(), [this](const auto& entry) {
       const ProcessKey& key = entry.second.key;
@@ -446,8 +447,8 @@ class Look {
     return round ? watch::find_unheard(*round, kAll) : 0;
   }
 
-  // True if a running thread stays inside of fork(), a spinlock, a libc call that takes a lock, or a runtime with
-  // threads.
+  // True if a running thread seems to stay for ever in an atfork handler, at a spinlock, in a libc call that takes a
+  // lock, in a parallel region, or in a library that spins for its team.
   bool is_in_hazard(const Subject& subject) const {
     image::Stacks stacks(subject.image);
     std::vector<Spinner> spinners;
@@ -475,8 +476,8 @@ class Look {
       subject.image.has_other_parent =
           !is_copy && is_stuck(chosen_[i]) && !runs_the_same(subject.image.pid, subject.image.ppid);
     }
-    // A parent learns the value of pthread_self() of its first thread from its child. The loop is repeated, because the
-    // child may first have to learn its own value from its own child.
+    // If pthread_self() of the first thread of a parent is not known, its value is learned from a child. The loop is
+    // repeated, because the child may first have to learn its own value from its own child.
     bool learns = true;
     for (std::size_t round = 0; learns && round < kMostAncestors; ++round) {
       learns = false;
@@ -505,7 +506,7 @@ class Look {
   std::set<std::int32_t> pids_with_waits_;
   std::map<std::int32_t, std::vector<model::Wait>> waits_;      // by pid, as they were before anything was stopped
   std::map<std::int32_t, std::vector<model::Zombie>> zombies_;  // by pid, read before the waits
-  std::size_t idle_ = 0;                                        // images of processes that are not stuck
+  std::size_t idle_ = 0;                                        // number of images of processes that are not stuck
   LiveTree result_;
 };
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMostReferences = 3;      // as many as a report names
 constexpr std::size_t kMostThreadsRead = 1000;  // a hostile process must not cost more time than a large honest one
 constexpr std::uint64_t kMostStackBytes = 256U << 10U;
-constexpr std::uint64_t kWaitBytes = 4096;  // what the functions of a wait use of the stack of their thread
+constexpr std::uint64_t kWaitBytes = 4096;  // so much of a stack the innermost functions of a waiting thread use
 
 // An absl::Mutex has one word. It contains flags, and, if threads wait, the address of the last waiter's
 // PerThreadSynch.
@@ -28,7 +28,7 @@ struct FamilyName {
   std::string_view part;
   LockFamily family;
 };
-// The order matters: the name of a function of parking_lot has names of the standard library as a part.
+// The first entry whose `part` occurs in the name of a function decides.
 constexpr FamilyName kFamilyNames[] = {
     {"parking_lot::raw_rwlock::RawRwLock::lock_", LockFamily::kParkingLotRwlock},
     {"parking_lot::raw_rwlock::RawRwLock::wait_for_readers", LockFamily::kParkingLotRwlock},
@@ -47,7 +47,7 @@ bool is_abseil_lock(std::string_view function) {
   return false;
 }
 
-// True for functions by which a lock is implemented. Names of trait implementations begin with "<" or "_<".
+// True for functions that implement locks. Names of trait implementations begin with "<" or "_<".
 bool is_of_lock_library(std::string_view function) {
   for (const std::string_view prefix :
        {"std::", "core::", "parking_lot", "lock_api::", "absl::", "AbslInternal", "<", "_<", "syscall"}) {
@@ -88,10 +88,11 @@ bool is_name_of_taking(std::string name) {
   return (has("lock") || has("mutex")) && !has("unlock") && !has("drop") && !has("~") && !has("wake");
 }
 
-// True if the thread may wait for a lock, and it is not known for which one. `found`: a reference on its stack. The
-// innermost frames of a frozen stack may be missing. Then the last call of the referring frame shows whether it takes a
-// lock. If the stack has frames inside of the referring frame, their calls are probably about another lock. So only
-// calls that wait count there.
+// Meant for a thread whose awaited lock, if it awaits one, is not known. `found`: a reference on the stack of the
+// thread. True if the thread may wait for a lock. The innermost frames of a frozen stack may be missing. Then the name
+// of the function that the referring frame called last shows whether this call takes a lock. If the stack has frames
+// inside of the referring frame, their calls are probably about another lock. So such a call counts only if its
+// function waits for a lock.
 bool is_taking_lock(const symbols::StackReference& found) {
   const std::string last_call(without_parameters(found.last_call));
   if (found.inner.frames.empty() && is_name_of_taking(last_call)) return true;
@@ -128,8 +129,9 @@ std::optional<std::uint64_t> find_only_word(const std::vector<std::uint64_t>& ca
   return found;
 }
 
-// Finds the absl::Mutex for which the thread waits. The thread sleeps on a word in its own ThreadIdentity. The word of
-// the mutex contains the address of the ThreadIdentity of the last waiter, which is a multiple of 256, and flags.
+// Finds the absl::Mutex for which the thread waits. The thread sleeps on a word in its own ThreadIdentity, which begins
+// with its PerThreadSynch. The word of the mutex contains the address of the last waiter's ThreadIdentity, which is a
+// multiple of 256, and flags.
 std::optional<std::uint64_t> find_abseil_mutex(const image::Image& image, const image::Thread& thread,
                                                const StuckCall& call) {
   return find_only_word(words_of_wait(image, thread), [&](std::uint64_t word) {
@@ -139,9 +141,9 @@ std::optional<std::uint64_t> find_abseil_mutex(const image::Image& image, const 
   });
 }
 
-// True if a thread with this stack waits for the absl::Mutex. The waiters of a mutex form a ring. The first word of
-// each is the address of the next one, and another word is the address of a variable on the stack of the waiting
-// thread.
+// True if a thread with this stack waits for the absl::Mutex. The waiters of a mutex form a ring. Each waiter is a
+// PerThreadSynch. Its first word is the address of the next waiter, and another word is the address of a variable on
+// the stack of the waiting thread.
 bool waits_for_abseil_mutex(const image::Image& image, std::uint64_t mutex, std::uint64_t start, std::uint64_t end) {
   constexpr std::size_t kWaiterBytes = 128;
   constexpr std::size_t kMostWaiters = 1000;
@@ -292,7 +294,7 @@ class ReferenceSearch {
     return first != image_.mappings.end() ? first->end : 0;
   }
 
-  // False if neither the registers nor the stack contain the address of the lock.
+  // True if a register or a word of the stack contains the address of the lock.
   bool may_refer(const symbols::Registers& registers, const std::vector<std::byte>& bytes) const {
     const std::vector<std::uint64_t> words = words_of(bytes);
     return std::ranges::find(words, lock_.object) != words.end() ||

@@ -12,7 +12,7 @@
 
 namespace forksight::inspect {
 
-// Which lock a function takes that records no owner.
+// Kinds of locks that record no owner. They are recognised by the names of the functions that take them.
 enum class LockFamily {
   kNone,
   kRustMutex,
@@ -29,7 +29,7 @@ struct AwaitedLock {
   LockFamily family = LockFamily::kNone;
   // the address of the word that says whether the lock is held; a waiter may sleep on another word
   std::uint64_t address = 0;
-  std::uint64_t object = 0;  // the address of the lock object, as the functions that use the lock have it
+  std::uint64_t object = 0;  // the address of the lock object, which the functions that use the lock pass on
 };
 // Finds the lock for which a thread sleeps, from its stack and the memory. nullopt: the thread waits for no lock of
 // these families, or the address of the lock is not known.

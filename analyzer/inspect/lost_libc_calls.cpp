@@ -6,8 +6,8 @@ namespace forksight::inspect {
 
 namespace {
 
-// Finds a call by which the thread has taken one of the locks for which `waiting` waits. Finds nothing if the thread
-// itself waits for the same futex word.
+// Finds, on the stack of the thread, a libc call that takes one of the locks for which `waiting` waits. Finds nothing
+// if the thread itself waits at the same futex word, because then it does not have the lock.
 StuckCall find_call_in_flight(Scene& scene, std::size_t subject, std::int32_t tid, const StuckCall& waiting) {
   const ThreadFacts& facts = scene.facts_of(subject, tid);
   if (waiting.word != 0 && facts.call.word == waiting.word) return {};
@@ -18,8 +18,8 @@ StuckCall find_call_in_flight(Scene& scene, std::size_t subject, std::int32_t ti
 }  // namespace
 
 void touch_libc_call(Scene& scene, LostThreads& lost, model::Touch touch, const StuckCall& call, model::Fork& fork) {
-  // If another thread of the child itself is inside of a function that takes the lock, that thread has it, and the fork
-  // is not the cause.
+  // If another thread of the child itself is inside of a function that takes the lock, that thread has the lock. Then
+  // the fork is not the cause.
   const bool is_own =
       std::ranges::any_of(scene.subjects[touch.process].image.threads, [&](const image::Thread& thread) {
         return thread.tid != touch.tid &&
@@ -28,16 +28,16 @@ void touch_libc_call(Scene& scene, LostThreads& lost, model::Touch touch, const 
   if (is_own) return;
   model::CallInFlight flight;
   flight.call = call.libc_call;
-  // The thread itself may have the lock: a signal handler may have interrupted it inside of a function that takes the
-  // lock. The frames below the handler show that.
+  // The waiting thread itself may have the lock: a signal handler may have interrupted the thread inside of a function
+  // that takes the lock. The interrupted frames show that.
   const auto& frames = scene.facts_of(touch.process, touch.tid).stack.frames;
   const auto handler = std::ranges::find(frames, model::kSignalFrame, &model::Frame::function);
   model::Stack interrupted;
   if (handler != frames.end()) interrupted.frames.assign(handler + 1, frames.end());
   const StuckCall own = recognise_outer_libc_call(interrupted, scene.callee_of(touch.process));
   if ((own.libc_call.locks & call.libc_call.locks) != 0) {
-    // Without the parent it is not known whether the handler forked, or belongs to the child. The finding is then
-    // likely, and names no lock.
+    // If the parent is absent, it is not known whether the handler called fork() or ran in the child only. The finding
+    // is then likely, and names no lock.
     const bool is_absent = scene.subjects[fork.process].is_absent;
     if (is_absent) fork.stack.frames.assign(handler == frames.begin() ? handler : handler - 1, frames.end());
     // If the parent's thread is not inside of the same handler, the handler ran in the child only. Then the fork is not

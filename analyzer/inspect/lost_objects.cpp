@@ -77,8 +77,8 @@ model::ForkId find_fork_of_owner(const Scene& scene, std::size_t child, std::int
   return fork;
 }
 
-// Sets in `lost` which thread holds the lock and which fork left it behind. False if no fork is the reason why
-// `state.owner` still holds the lock.
+// Sets in `lost` which thread holds the lock, and which fork left that thread behind. False if no fork is the reason
+// why `state.owner` still holds the lock.
 bool name_lost_owner(Scene& scene, LostThreads& threads, std::size_t child, const StuckCall& call,
                      const libc::LockState& state, LockKind kind, Lost& lost) {
   const image::Image& image = scene.subjects[child].image;

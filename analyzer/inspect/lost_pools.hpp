@@ -17,7 +17,7 @@ bool is_in_lost_pool(const StuckCall& call, const model::Fork& fork);
 // not spin like this.
 std::string find_runtime_of_blas(const Scene& scene, std::size_t child, const StuckCall& call, const model::Fork& fork);
 
-// Adds the touch of a child that waits for the libgomp team that `call` names.
+// Adds the touch of a child that waits for a team of the libgomp at `call.library`.
 void touch_region(Scene& scene, model::Touch touch, const StuckCall& call, model::Fork& fork);
 
 }  // namespace forksight::inspect

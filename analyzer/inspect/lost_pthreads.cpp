@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kAlignment = 64;
 constexpr std::size_t kMostThreads = 100'000;
 // The versions of glibc whose source was read to learn what fork() does to the lists of stacks, and which code erases a
-// tid. Before glibc 2.34, a fork handler of libpthread does both.
+// tid. Before glibc 2.34, a fork handler of libpthread changes the lists and erases the tids.
 constexpr abi::Versions kForksKnown{{2, 28}, {2, 43}};
 
 // How much of the end of each mapping is searched. A struct pthread is at the end of its thread's stack, and the kernel
@@ -65,7 +65,8 @@ std::optional<std::uint64_t> find_counter_of_libpthread(std::uint64_t function, 
   return std::nullopt;
 }
 
-// addq $4, disp32(%rip): the only such instruction of fork() adds to __fork_generation (sysdeps/nptl/fork.h).
+// Finds the counter of forks, __fork_generation. The only instruction of the form addq $4, disp32(%rip) in fork() adds
+// to this counter (sysdeps/nptl/fork.h).
 std::optional<std::uint64_t> find_counter(std::uint64_t function, const std::vector<std::byte>& code) {
   constexpr std::size_t kLength = 8;
   for (std::size_t i = 0; i + kLength <= code.size(); ++i) {
@@ -165,8 +166,8 @@ class Search {
   std::uint64_t of_first_ = 0;
   bool has_ended_one_ = false;
   bool bypassed_ = false;
-  std::size_t strangers_ = 0;          // struct pthreads without a living thread
-  std::uint64_t any_ring_member_ = 0;  // a struct pthread whose stack glibc made
+  std::size_t strangers_ = 0;          // struct pthreads to which no thread of the image points
+  std::uint64_t any_ring_member_ = 0;  // the struct pthread of a lost thread whose stack glibc made; 0: none
 };
 
 }  // namespace

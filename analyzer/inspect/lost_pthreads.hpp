@@ -1,5 +1,6 @@
 // What the memory of a forked child shows of its fork: glibc counts forks, and the struct pthread of each lost thread
-// stays where it was. For a child whose parent cannot be looked at.
+// stays where it was. This is needed if the parent cannot be looked at, or if threads of the parent have ended since
+// the fork.
 #pragma once
 
 #include <cstdint>

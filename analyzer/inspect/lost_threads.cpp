@@ -42,8 +42,8 @@ void LostThreads::add_ended_since(model::Fork& fork) {
   const image::Image& parent = scene_.subjects[fork.process].image;
   const LostPthreads found = find_lost_pthreads(scene_.subjects[*fork.child].image);
   // An earlier fork may have left behind a lost thread that is in the child's memory. Then it was never a thread of the
-  // parent, and the parent may use its stack for another thread. So this function looks only at the first fork since
-  // the start of the program.
+  // parent, and the parent may use its stack for another thread. So this function adds threads only for the first fork
+  // since the start of the program.
   const bool is_first = has_only_one_fork(*fork.child, found) || has_only_one_bypass(fork, found);
   fork.may_have_lost_more = !is_first || !found.is_complete;
   if (!is_first) return;

@@ -36,7 +36,7 @@ class LostThreads {
   bool has_only_one_bypass(const model::Fork& fork, const LostPthreads& lost);
 
   Scene& scene_;
-  std::map<std::size_t, model::ThreadId> only_lost_;  // by absent subject, if only one thread was lost
+  std::map<std::size_t, model::ThreadId> only_lost_;  // the lost thread, by absent parent, if the fork lost only one
 };
 
 }  // namespace forksight::inspect

@@ -13,9 +13,10 @@ namespace forksight::inspect {
 // there is none, or it is not known.
 std::int32_t find_own_holder(const Scene& scene, std::size_t subject, const StuckCall& call);
 
-// Looks at the touches of a process, from `first_touch` on. Drops those that are only guesses, if there is a better
-// explanation: a touch that proves why the process hangs, or a deadlock of its own threads. If the child's first thread
-// has a touch, also drops the guesses about the other threads, because only the first thread existed at the fork.
+// Looks at the touches of a process, from `first_touch` on. If several of them are about the same lock, keeps only the
+// first. Drops those that are only guesses, if there is a better explanation: a touch that proves why the process
+// hangs, or a deadlock of its own threads. If the child's first thread has a touch, also drops the guesses about the
+// other threads, because only the first thread existed at the fork.
 void drop_weaker_guesses(Scene& scene, std::size_t subject, std::size_t first_touch);
 
 }  // namespace forksight::inspect

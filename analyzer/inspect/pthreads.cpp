@@ -80,8 +80,8 @@ void find_pointer_by_child(image::Image& process, const image::Image& child) {
 
 bool is_same_layout(const image::Image& one, const image::Image& other) {
   if (one.exe.empty() || one.exe != other.exe || one.modules.empty() || other.modules.empty()) return false;
-  // More than half of the modules must be equal, but not all of them, because both processes may have loaded libraries
-  // since the fork.
+  // More than half of the modules must be equal. The others may differ, because both processes may have loaded
+  // libraries since the fork.
   const auto has = [&](const symbols::Module& module) {
     return std::ranges::any_of(other.modules, [&](const symbols::Module& candidate) {
       return candidate.bias == module.bias && candidate.path == module.path;

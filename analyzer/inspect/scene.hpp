@@ -24,12 +24,12 @@ struct ThreadFacts {
 
 class Scene {
  public:
-  // Both must outlive the scene. The processes of the model are the subjects, in the same order.
+  // Both arguments must outlive the scene. The processes of the model are the subjects, in the same order.
   Scene(const std::vector<Subject>& all_subjects, model::Model& into) : subjects(all_subjects), model(into) {}
 
   const std::vector<Subject>& subjects;
   model::Model& model;
-  std::map<std::size_t, model::ForkId> forks;  // by child
+  std::map<std::size_t, model::ForkId> forks;  // the fork that made each child, by the child's index
 
   image::Stacks& stacks_of(std::size_t subject);
   CalleeOf callee_of(std::size_t subject);

@@ -25,15 +25,16 @@ constexpr int kMostLooks = 120;
 constexpr std::chrono::seconds kLongest{6};
 constexpr std::uint64_t kTurn_ns = 5'000'000;
 constexpr std::uint64_t kProgress_ns = 500'000;
-// Between two looks, the words of the locks are read this often. kPace is the time between two reads.
+// Between two looks, read_words() is called this often. kPace is the time between two calls.
 constexpr int kReadsALook = 25;
 constexpr std::chrono::milliseconds kPace{1};
-// The words are read so often because a lock for which threads compete is free only for moments.
+// Each call reads each word this often, because a lock for which threads compete is free only for moments.
 constexpr int kReadsInARow = 40;
 constexpr std::size_t kMostSpinners = 16;
-// a loop that waits is small; a loop that computes is unrolled, or calls functions
+// A thread that spins stays within this many bytes of code. A loop that waits is small; a loop that computes is
+// unrolled, or calls functions.
 constexpr std::uint64_t kMostCode = 512;
-constexpr std::uint64_t kMostStack = 256;  // a call in the loop, of pause or sched_yield, moves the stack pointer
+constexpr std::uint64_t kMostStack = 256;  // calls of pause or sched_yield in the loop move the stack pointer by less
 
 struct Range {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
@@ -123,7 +124,7 @@ class Looks {
   }
 
   // True if there is a lock for which all waiting threads have stayed in place. (If one of these threads gets the lock,
-  // the lock is not lost.) Also true if a thread for which no lock is known has stayed in place.
+  // the holder still releases it.) Also true if a thread for which no lock is known has stayed in place.
   bool any_stayed() const {
     return std::ranges::any_of(seen_, [&](const Seen& seen) {
       if (seen.spinner.word == 0) return has_stayed(seen);
@@ -132,8 +133,9 @@ class Looks {
     });
   }
 
-  // The looks may never see a lock free although it is not lost: a thread may release it and always take it again
-  // before the others get it. So the lock counts as lost only if every running thread of the process waits for it.
+  // True if a lock is lost: its holder never releases it. A lock counts as lost only if every running thread of the
+  // process waits for it. Otherwise a thread may release the lock and always take it again before the others get it, so
+  // that the looks never see it free. Also true if a thread for which no lock is known has stayed in place.
   bool any_is_lost(const std::vector<std::int32_t>& running) const {
     return std::ranges::any_of(seen_, [&](const Seen& seen) {
       if (seen.spinner.word == 0) return has_stayed(seen);

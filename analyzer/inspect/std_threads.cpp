@@ -21,9 +21,9 @@ std::string_view find_callable(std::string_view vtable) {
   return vtable.substr(kBefore.size(), end - kBefore.size());
 }
 
-// Returns how many bytes a piece of glibc's heap has for the program. The word before the piece has its size. The word
-// before the next piece shows whether this piece is in use. Returns 0 for a piece that is not in use or is larger than
-// 256 bytes, and for memory that is not of glibc's heap.
+// `piece`: the address of a chunk of glibc's heap. Returns how many of its bytes the program can use. The word before
+// the chunk has its size. The word before the next chunk shows whether this chunk is in use. Returns 0 for a chunk that
+// is not in use or is larger than 256 bytes, and for memory that does not belong to glibc's heap.
 std::uint64_t size_of_piece(const image::Image& image, std::uint64_t piece) {
   constexpr std::uint64_t kFlags = 7;
   constexpr std::uint64_t kInUse = 1;

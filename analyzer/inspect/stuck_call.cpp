@@ -20,7 +20,7 @@ bool is_libstdcxx(std::string_view module) {
   return module.find("libstdc++") != std::string_view::npos || module.find("libc++") != std::string_view::npos;
 }
 
-// In a statically linked program, libc's functions are only known by their names.
+// In a statically linked program, libc has no module of its own, so its functions are known only by their names.
 bool is_of_runtime(const model::Frame& frame) {
   if (is_libc(frame.module) || is_libgomp(frame.module) || is_libstdcxx(frame.module)) return true;
   const std::string_view name = public_name(frame.function);
@@ -40,8 +40,8 @@ bool is_futex_wait(const proc::Syscall& call) {
   return command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET || command == FUTEX_LOCK_PI || command == 13;
 }
 
-// The address of the object that a futex word is part of; 0: not known. Some objects have two words on which threads
-// sleep. The objects are aligned to 8 bytes, so the address of the word shows which of the two it is.
+// Returns the address of the object that a futex word is part of; 0: not known. Some objects have two words on which
+// threads sleep. The objects are aligned to 8 bytes, so the address of the word shows which of the two it is.
 std::uint64_t object_of(CallKind kind, std::uint64_t word, std::uint32_t value, const abi::Libc& libc) {
   constexpr std::uint64_t kWord = sizeof(std::uint32_t);
   const std::uint64_t second = word % 8 == 0 ? 0 : kWord;  // the second of two words
@@ -68,8 +68,8 @@ std::uint64_t object_of(CallKind kind, std::uint64_t word, std::uint32_t value, 
   }
 }
 
-// The kind of the innermost call. Inside of pthread_cond_signal() and similar functions a thread may sleep on an inner
-// lock. Then the innermost call is the one for the inner lock.
+// Returns the kind of the innermost call. Inside of pthread_cond_signal() and similar functions a thread may sleep on
+// an inner lock. Then the innermost call is the one for the inner lock.
 CallKind innermost_kind(const model::Stack& stack, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const CallKind kind = kind_of_function(public_name(stack.frames[i].function));
@@ -86,8 +86,9 @@ model::LibcCall libc_call_of(std::string_view function) {
   return {};
 }
 
-// The libc function that the program called, if it takes a lock that fork() does not reset. The frames from `first` to
-// before `count` are libc's.
+// Returns the libc function that the program called, if it takes a lock that fork() does not reset. The frames from
+// `first` to before `count` belong to libc and other runtimes. `callee`: the function that the frame at `count` calls,
+// or "".
 model::LibcCall called_function(const model::Stack& stack, std::size_t first, std::size_t count,
                                 const std::string& callee) {
   if (model::LibcCall call = libc_call_of(callee); call.locks != 0) return call;
@@ -97,7 +98,7 @@ model::LibcCall called_function(const model::Stack& stack, std::size_t first, st
   return {};
 }
 
-// The innermost libc frame with one of these names.
+// Finds the innermost frame of libc whose function has one of these names.
 auto find_call(const model::Stack& stack, std::initializer_list<std::string_view> names) {
   return std::ranges::find_if(stack.frames, [&](const model::Frame& frame) {
     const std::string_view name = public_name(frame.function);

@@ -15,13 +15,13 @@ namespace forksight::inspect {
 
 struct StuckCall {
   CallKind kind = CallKind::kUnknown;
-  std::uint64_t word = 0;           // the futex word in which it sleeps; 0: none
-  std::uint32_t value = 0;          // the value that the word has while it sleeps
+  std::uint64_t word = 0;           // the futex word on which the thread sleeps; 0: none
+  std::uint32_t value = 0;          // the value that the word has while the thread sleeps
   std::uint64_t object = 0;         // address of the lock, condition variable...; 0: unknown, or none
   std::uint64_t owner_pointer = 0;  // kPythonLock: pthread_self() of the holder, if the lock records it; else 0
   std::string library;              // kParallel: path of the runtime
   model::LibcCall libc_call;        // kLibcCall
-  model::Stack stack;               // begins with the caller of that call
+  model::Stack stack;               // begins with the frame that made the call
   bool is_timed = false;
   bool is_private = false;  // according to the futex operation
   bool is_in_fork = false;  // the thread called fork(), which has not returned, because an atfork handler runs
@@ -40,9 +40,9 @@ CalleeOf make_callee_of(const image::Image& image, symbols::Symbolizer& symboliz
 StuckCall recognise(const image::Thread& thread, const model::Stack& stack, const CalleeOf& callee_of,
                     const abi::Libc& libc);
 
-// Finds calls of libc functions that take locks which fork() does not reset, anywhere on the stack, and no other calls.
-// If there are several, returns the outermost one, because it holds its locks during the calls that it makes. If there
-// is none, the locks are 0.
+// Searches the whole stack for a call of a libc function that takes locks which fork() does not reset. If there are
+// several such calls, returns the outermost one, because it holds its locks during the calls that it makes. If there is
+// none, the locks are 0.
 StuckCall recognise_outer_libc_call(const model::Stack& stack, const CalleeOf& callee_of);
 
 }  // namespace forksight::inspect

@@ -22,7 +22,7 @@ model::HandlerWaitKind wait_kind(CallKind kind) {
   }
 }
 
-// The tid of the thread that has the number `own` in the pid namespace of the process; 0: there is none.
+// Returns the tid of the thread that has the number `own` in the pid namespace of the process; 0: there is none.
 std::int32_t find_tid(const image::Image& image, std::int32_t own) {
   const auto at =
       std::ranges::find_if(image.threads, [own](const image::Thread& one) { return image::own_number(one) == own; });

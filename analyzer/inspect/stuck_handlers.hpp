@@ -1,5 +1,5 @@
-// Adds to the scene an atfork handler that has not returned. The stack of its thread shows such a handler: the frames
-// of the handler are further in than the frame of fork().
+// Adds to the scene an atfork handler that has not returned. The stack of its thread shows such a handler: inside of
+// the frame of fork() there are frames of the handler.
 #pragma once
 
 #include <optional>

@@ -27,7 +27,7 @@ using CodeBytes = std::span<const std::byte>;
 std::uint8_t byte_at(CodeBytes code, std::size_t at) { return static_cast<std::uint8_t>(code[at]); }
 
 // Returns the address of the text that a function returns. The function must have the form: lea disp32(%rip), %rax;
-// ret.
+// ret. An endbr64 may come before that.
 std::optional<std::uint64_t> decode_returned_address(CodeBytes code, std::uint64_t address) {
   constexpr std::uint8_t kEndbr[] = {0xf3, 0x0f, 0x1e, 0xfa};
   const bool has_endbr = code.size() >= sizeof kEndbr && std::memcmp(code.data(), kEndbr, sizeof kEndbr) == 0;

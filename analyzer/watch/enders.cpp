@@ -428,8 +428,8 @@ class Search {
     return found;
   }
 
-  // Adds the commands that let a stopped or frozen process go on. /proc still shows the call that the thread was in.
-  // The process that lets the thread go on need not be the one that ends this call.
+  // Adds the commands that let a stopped or frozen process go on. They do not replace the other enders: after such a
+  // command, the thread still waits in the call that /proc shows.
   void add_hold(Waiter& waiter) {
     const char state = waiter.thread.status.state;
     if (state == 'T')

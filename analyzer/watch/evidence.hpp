@@ -33,10 +33,10 @@ struct WaitFacts {
   proc::FutexWord word;
   std::string object;  // "pipe:[17]", "socket:[18]", "eventfd:3", or the path of a file
   bool is_fifo = false;
-  // True if `wakers` is complete. If it is false, nothing is known about who could end the wait, with one exception: no
-  // other process can end the wait for a private futex
+  // True if `wakers` is complete. False: nothing is known about who could end the wait, with one exception: no other
+  // process can end the wait for a private futex.
   bool wakers_known = false;
-  bool is_open_to_all = false;  // an unknown process may end the wait, for as long as it lasts
+  bool is_open_to_all = false;  // an unknown process or a signal may end the wait, for as long as it lasts
   std::vector<Waker> wakers;
 };
 
@@ -52,7 +52,7 @@ struct ProcessEvidence {
   std::uint64_t timed_signals = 0;                  // signals that arrive without a sender; bit 0 is signal 1
   bool is_frozen = false;                           // its control group is frozen
   proc::Sharing sharing = proc::Sharing::kUnknown;  // whether a separate process has the same memory
-  std::vector<std::int32_t> sharers;                // those processes; kShared but empty: not known, so no proof
+  std::vector<std::int32_t> sharers;                // those processes; if kShared and empty: not known, so no proof
   proc::Round first;
   std::vector<std::int32_t> tids_between;  // listed after the first round and before the second one
   proc::Round second;

@@ -9,9 +9,9 @@
 
 namespace forksight::watch {
 
-// The signals of `caught` that the kernel may send by itself: at a set time, or because a descriptor became ready
-// (O_ASYNC). If /proc does not show which signals these are, the result is `caught`. Bit 0 is signal 1. The result does
-// not consider that the kernel sends SIGCHLD when a child ends. `tid`: a living thread of the process.
+// Returns those signals of `caught` that the kernel may send by itself: at a set time, or because a descriptor became
+// ready (O_ASYNC). If /proc does not show which signals these are, the result is `caught`. Bit 0 is signal 1. The
+// result does not consider that the kernel sends SIGCHLD when a child ends. `tid`: a living thread of the process.
 std::uint64_t find_timed_signals(std::int32_t tid, std::uint64_t caught);
 
 // True if a living thread is in a call that a signal handler may end: a wait for a descriptor, a child or a file lock.

@@ -21,8 +21,8 @@
 //  - another address space: the wait must have the PRIVATE flag, or its word must be in a private writable mapping,
 //    where the kernel looks the futex up by address space, too. For a word in a shared mapping, all processes that have
 //    it mapped count as wakers, unless the memory names the only thread that may wake: the owner of a mutex.
-//  - a process with other threads that shares the memory (CLONE_VM) counts as a waker. If the kernel refuses to compare
-//    the memories, it is not known whether there is such a process, and the report says so.
+//  - a separate process that shares the memory (CLONE_VM): it counts as a waker. If the kernel refuses to compare the
+//    memories, it is not known whether there is such a process, and the report says so.
 //  - a signal handler: find_handlers() in ways_out.hpp decides which handlers count. If one does, the process counts as
 //    stuck except for that way out, and the verdict says so. A pending signal that the thread does not block will
 //    arrive soon: then there is no verdict.
@@ -48,13 +48,13 @@ namespace forksight::watch {
 constexpr std::uint64_t kReservedSignals = 1ULL << 31U | 1ULL << 32U;
 
 struct Proof {
-  bool stuck = false;          // only `wakers` can wake its threads, and a signal handler if `handler_could`
+  bool stuck = false;          // only `wakers`, and a signal handler if `handler_could`, can wake its threads
   bool handler_could = false;  // a signal handler could end a wait
   std::uint64_t handlers = 0;  // signals with handlers that are a way out (see ways_out.hpp); bit 0 is signal 1
   std::uint64_t timed = 0;     // the signals of `handlers` that arrive without a sender
   std::vector<Waker> wakers;   // threads and processes that could wake a thread of this process
   std::string why_not;         // if not stuck: the first condition that failed
-  bool lasting = false;        // if not stuck: the proof fails again until a thread has run
+  bool lasting = false;        // if not stuck: no proof can succeed until a thread has run
 };
 
 // True if the thread is in the same call in both samples and has not run between them. Also true if it has ended in

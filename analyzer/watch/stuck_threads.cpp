@@ -79,9 +79,10 @@ bool is_abandoned(FutexLookup& lookup, const proc::ThreadSample& thread, const W
   return mappers && proc::are_in_namespace_of(thread.tid, *mappers);
 }
 
-// Looks again, for a while, at each thread that seems to be awake and for which another thread waits, until it is seen
-// waiting for a GIL. Its sample and its facts are replaced if it is in a private wait with a timeout then. A thread
-// that waits for a GIL seems to be awake at the moments when it checks the GIL.
+// A thread that waits for a GIL seems to be awake at the moments when it checks the GIL. So this function looks again,
+// for a while, at each thread that seems to be awake and for which another thread waits, until the thread is seen
+// waiting for a GIL. If a look finds the thread in a private wait with a timeout, replaces the thread's sample and
+// facts.
 void await_wait_for_gil(std::int32_t pid, FutexLookup& lookup, proc::Round& round, std::vector<WaitFacts>& facts) {
   constexpr int kLooks = 20;
   constexpr std::chrono::milliseconds kBetween{5};

@@ -12,8 +12,8 @@
 // A thread that waits for Python's GIL runs every few milliseconds, checks the GIL, and waits again. It never gives up,
 // and only the thread that has the GIL can release it. If the thread that has the GIL is part of the ring and has not
 // run between its two samples, it had the GIL for all that time. So a thread that was seen to wait for the GIL in that
-// time still waits at the end. It has released no lock of the ring since then. A release would have woken the thread
-// of the ring that sleeps until it gets this lock, but no such thread has run.
+// time still waits at the end. Nor has the waiting thread released a lock of the ring since then: a release would have
+// woken the thread of the ring that sleeps until it gets this lock, but no such thread has run.
 #pragma once
 
 #include <cstdint>

@@ -69,8 +69,8 @@ class Supervisor {
 
   // Looks at the tree once. Meant to be called every quarter of a second.
   void poll(Clock::time_point now) { look(now, kSettled); }
-  // Like poll(), but also examines processes that came to rest only a moment ago. Meant for the last look before the
-  // processes end or change.
+  // Like poll(), but also examines processes whose threads have been blocked only for a moment. Meant for the last look
+  // before the processes end or change.
   void poll_at_any_age(Clock::time_point now) { look(now, Clock::duration::zero()); }
 
   void set_touches(const std::vector<OpenTouch>& touches) { spins_.follow(touches); }
@@ -125,7 +125,8 @@ class Supervisor {
     bool has_live_waker = false;
   };
 
-  // Most processes that have rested for a shorter time than this are about to go on, so a proof is not tried for them.
+  // If the threads of a process have been blocked for a shorter time than this, the process usually goes on soon. So a
+  // proof is not tried for it.
   static constexpr Clock::duration kSettled = std::chrono::milliseconds(200);
 
   // True if something could not be read in the look that is going on, or, between two looks, in the latest look.

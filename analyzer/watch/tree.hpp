@@ -1,5 +1,5 @@
-// The processes of one run: CMD, all of its descendants, and those of them whose parent ended, so that the kernel gave
-// them another parent.
+// The processes of one run: CMD and all of its descendants. A process stays a descendant if its parent has ended and
+// the kernel has given it another parent.
 #pragma once
 
 #include <chrono>
@@ -43,7 +43,7 @@ class Tree {
   const std::map<std::int32_t, Member>& living() const { return living_; }
   std::size_t seen() const { return seen_; }  // processes found so far
   // Counts the searches for new processes. A search is not counted if the machine had created no process and no thread
-  // since the previous search
+  // since the previous search.
   std::size_t forks() const { return forks_; }
   // The living descendants of the root, by their present parents.
   std::vector<proc::ProcessKey> descendants() const;

@@ -200,8 +200,8 @@ Answer WakerFinder::find_polled(std::int32_t pid, const proc::ThreadSample& thre
   if (!fds) return Answer::kUnknown;
   polled_ += fds->size();
   if (polled_ > files::kMaxPolledDescriptors) return Answer::kUnknown;
-  // The call waits for no descriptor. Like pause(), it lasts until a signal ends the process. That is what the program
-  // intends, so it is no hang.
+  // The call waits for no descriptor. Like pause(), it lasts until a signal ends the call or the process. That is what
+  // the program intends, so it is no hang.
   if (fds->empty()) return Answer::kNotProvable;
   Answer of_all = Answer::kKnown;
   for (const std::int32_t fd : *fds) {

@@ -18,14 +18,14 @@ namespace forksight::watch {
 
 // Signals for which some thread of a process would run a handler; bit 0 is signal 1.
 struct Handlers {
-  std::uint64_t ways_out = 0;  // their handlers may end a wait: write, post, unlock, raise an exception or jump
-  // true if SIGINT would run Python's own handler. Then SIGINT is not in `ways_out`, because only a person sends it
-  // (Ctrl-C), although it ends a wait
+  std::uint64_t ways_out = 0;  // signals whose handlers may end a wait: write, post, unlock, raise an exception or jump
+  // true if SIGINT would run Python's own handler. Then SIGINT is not in `ways_out`, although it ends a wait: only a
+  // person sends it (Ctrl-C)
   bool for_ctrl_c = false;
 };
 
-// Signals for which this thread would run a handler. Leaves out signals that do not end a wait: faults, and signals 32
-// and 33, which glibc keeps for itself. `has_libc`: the process has glibc mapped.
+// Returns the signals for which this thread would run a handler. Leaves out signals that do not end a wait: faults,
+// and, if the process has glibc mapped (`has_libc`), signals 32 and 33, which glibc keeps for itself.
 std::uint64_t find_caught(const proc::Status& status, bool has_libc);
 
 // Finds the handlers that some thread of the process would run. Leaves out: signals that every living thread blocks;
@@ -40,7 +40,8 @@ bool is_python_program(std::string_view exe);
 // held by a seccomp filter". Returns "" if the thread does wait in that call. `function`: the kernel function that it
 // sleeps in.
 std::string_view find_hold(std::string_view function);
-// The files to read for the freezer states of these control groups, from the text of /proc/PID/cgroup. Pure.
+// Returns the files that contain the freezer states of these control groups. `cgroup`: the text of /proc/PID/cgroup.
+// Pure.
 std::vector<std::string> find_freezer_files(std::string_view cgroup);
 bool is_frozen_text(std::string_view text);
 // Finds out which control groups are frozen. It reads each group once and keeps the answer, so an object must not be
@@ -53,8 +54,8 @@ class Freezers {
  private:
   std::map<std::string, bool> files_;
 };
-// The shell command that lets a frozen process go on. The command writes to the control group that somebody froze. That
-// group may be the group of the process, or a group above it. "" if no group is frozen.
+// Returns the shell command that lets a frozen process go on. The command writes to the control group that somebody
+// froze. That group may be the group of the process, or a group above it. Returns "" if no group is frozen.
 std::string how_to_thaw(std::int32_t pid);
 
 // Names the signals: "SIGTERM and SIGUSR1".

@@ -20,7 +20,7 @@ enum class PythonLines {
 };
 
 // Most members are offsets in the struct that the comment above them names. The comment behind a member says what is at
-// the offset. With "or 0" in it: the offset is 0 if this version has no such member.
+// the offset. "or 0" in that comment means: the offset is 0 if this version has no such member.
 struct PythonLayout {
   int minor = 0;
   PythonLines lines = PythonLines::kLocations;
@@ -74,9 +74,9 @@ struct PythonLayout {
   std::uint64_t tuple_items = 24;
   std::uint64_t string_length = 16;
   std::uint64_t string_state = 32;
-  unsigned string_kind_shift = 2;  // in the state; the two bits above the width are "compact" and "ASCII"
+  unsigned string_kind_shift = 2;  // of the width in the state; the two bits above are "compact" and "ASCII"
   std::uint64_t string_ascii = 0;  // the characters, if they are all ASCII
-  std::uint64_t string_other = 0;  // characters otherwise
+  std::uint64_t string_other = 0;  // the characters otherwise
 };
 
 // For a release of CPython 3.9 to 3.12. nullopt: another version.

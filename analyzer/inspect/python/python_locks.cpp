@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kAwaitedBefore = 8;  // the awaited address lies before the semaphore
 struct Waiting {
   std::array<std::byte, 32> semaphore;  // sem_t
-  // struct llist_node: points to that of another entry for the same address, or to the head of the list
+  // struct llist_node: points to the node of another entry of the same bucket, or to the head of the bucket's list
   std::uint64_t next;
   std::uint64_t previous;
   std::uint8_t is_unparking;
@@ -25,8 +25,8 @@ constexpr std::uint64_t kPrevious = 8;
 constexpr std::uint8_t kLocked = 1;
 constexpr std::uint8_t kParked = 2;
 
-// PyMutex is the first member of a lock object. Since 3.14, the PyMutex of an RLock belongs to a _PyRecursiveMutex. The
-// next members of that are the thread that holds the lock, and how often it holds it.
+// PyMutex is the first member of a lock object. Since 3.14, the PyMutex of an RLock is the first member of a
+// _PyRecursiveMutex. Its next members are the thread that holds the lock, and how often that thread holds it.
 constexpr std::uint64_t kTypeBefore = 8;
 constexpr std::uint64_t kOwner = 8;
 constexpr std::uint64_t kCount = 16;
