@@ -63,7 +63,8 @@ std::string suggest_option(const CLI::App& verb, int argc, char** argv) {
 }
 
 std::string describe(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  // The error belongs to the innermost verb of the line: in `suite run --bad`, the help of `suite` does not list the options.
+  // The message names the help of the innermost verb of the line. For `suite run --bad` this is `forksight suite run
+  // --help`, because the help of `suite` does not list the options of `suite run`.
   const CLI::App* chosen = &app;
   std::string words = "forksight";
   while (!chosen->get_subcommands().empty()) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kHead[] = R"SH(# bash completion of forksight. Generated from the help of the command.
 
-# What the kernel lists: the processes that run.
+# Prints the ids of all processes.
 _forksight_pids() {
   local folder
   for folder in /proc/[0-9]*; do echo "${folder##*/}"; done
@@ -27,7 +27,7 @@ constexpr char kBody[] = R"SH(
 _forksight() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} verb='' i
   COMPREPLY=()
-  # bash takes "--format=text" apart.
+  # bash splits "--format=text" into three words.
   if [[ $word == '=' ]]; then
     word=''
   elif [[ $before == '=' ]] && ((COMP_CWORD >= 2)); then

@@ -17,8 +17,8 @@ namespace forksight {
 // the first word for which there is no process.
 Result<std::vector<proc::ProcessKey>> find_targets(const std::vector<std::string>& words);
 
-// Finds every process of the user; for root, of the machine. Leaves out the same descendants, and also this process and
-// its ancestors.
+// Finds every process of the user; for root, of the machine. Leaves out the processes that descend from another process
+// of the result, and also this process and its ancestors.
 std::vector<proc::ProcessKey> find_all_targets();
 
 }  // namespace forksight
