@@ -46,7 +46,8 @@ class RunReport {
   // Withdraws these findings, because process `pid` goes on.
   void withdraw(std::int32_t pid, const std::vector<std::string>& fingerprints);
 
-  // Writes the last line, and what could not be seen. `folder` has the traces; "" if there are none.
+  // Writes to standard error what could not be seen, and one line that sums up the run. `folder` has the traces; "" if
+  // there are none.
   void say_summary(const model::Model& model, const std::vector<Finding>& findings, std::size_t unexplained,
                    std::size_t processes, const std::filesystem::path& folder) const;
 
@@ -74,7 +75,7 @@ class RunReport {
   std::set<std::string> reported_findings_;  // fingerprints, and beginnings of sentences
 };
 
-// "1 finding (1 certain)"; "" for none.
+// Returns words such as "1 finding (1 certain)"; "" if there is no finding.
 std::string count_findings(const std::vector<Finding>& findings);
 
 }  // namespace forksight

@@ -14,7 +14,7 @@ class RunFolder {
   // access the folders that this function makes.
   static Result<RunFolder> make(const std::filesystem::path& out);
 
-  // A new folder in TMPDIR, or in /tmp, only for its owner.
+  // Makes a new folder in TMPDIR, or in /tmp. Only the owner may access the folder.
   static Result<RunFolder> make_private();
 
   const std::filesystem::path& path() const { return path_; }  // absolute
@@ -34,7 +34,7 @@ class RunFolder {
   std::filesystem::path path_;
   std::filesystem::path shown_;
   std::filesystem::path root_;
-  std::shared_ptr<const int> lock_;  // a descriptor with a lock of flock(2), released by its last owner
+  std::shared_ptr<const int> lock_;  // a descriptor that holds a lock of flock(2); the last copy closes it
   std::filesystem::path made_out_;   // "" if it existed before
 };
 
