@@ -14,8 +14,8 @@
 namespace forksight::suite {
 
 struct RunnerOptions {
-  JudgeOptions judge;          // the runner chooses the folder in it
-  std::filesystem::path keep;  // here each case gets a folder with all its files; "": nothing is kept
+  JudgeOptions judge;          // the runner replaces `folder`
+  std::filesystem::path keep;  // in this folder each case gets a folder with all its files; "": nothing is kept
   int jobs = 1;
   std::chrono::seconds case_limit{150};
 };
@@ -39,7 +39,7 @@ struct RunnerResult {
   double seconds = 0;
 };
 
-// The number of processors that this process may use.
+// Returns the number of processors that this process may use.
 int count_cores();
 
 // The calling process becomes a subreaper, and must have no other children and no threads. Returns an error if the
