@@ -26,8 +26,8 @@ constexpr std::chrono::seconds kServerLimit{5};
 std::atomic<bool> g_may_ask_servers = false;
 std::atomic<bool> g_was_given_up = false;
 
-// `request` asks the servers for a file, and returns a descriptor or -1. If it fails after more than kServerLimit, the
-// servers are not asked again.
+// Calls `request`, which asks the servers for a file and returns a descriptor or -1. If `request` fails after more than
+// kServerLimit, the servers are not asked again.
 template <class Request>
 int ask_servers(const Request& request) {
   const auto start = std::chrono::steady_clock::now();

@@ -1,9 +1,9 @@
 // Walks the stack of a thread that no longer exists and whose registers are not known. The walk starts at the thread's
-// first function and goes inwards. The last call of each function has left its return address below the function's
-// frame, because every later call would have put its own there. So the frames form the chain of last calls. An inner
-// part of the chain may have returned: the function that made the last call of the chain, or one of its callers, may
-// have gone on since. Older data deeper in the stack belongs to no chain, because the sizes of the frames or the code
-// of the calls contradict it.
+// first function and goes inwards, from each function to the function that it called last. The return address of the
+// last call is right below the frame of the calling function, because each call overwrites the return address of the
+// call before. So the walk follows the chain of last calls. The innermost calls of the chain may have returned, and the
+// functions that made them may have gone on since. Return addresses of older calls, deeper in the stack, do not become
+// part of the chain, because the sizes of the frames or the code of the calls contradict them.
 #pragma once
 
 #include <optional>

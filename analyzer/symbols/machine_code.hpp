@@ -1,5 +1,5 @@
-// What the x86-64 machine code of one binary shows about calls. The unwind table has the start of each function. A
-// function is disassembled from its start. So bytes that only look like a call are not mistaken for a call.
+// Finds calls in the x86-64 machine code of one binary. The unwind table has the start of each function. A function is
+// disassembled from its start. So bytes that only look like a call are not mistaken for a call.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ struct CodeRange {
   bool contains(std::uint64_t address) const { return address >= start && address < end; }
 };
 
-// A call, or a jump that leaves its function. If it goes through a slot of the linkage table, `name` is the function
-// that the slot stands for. All others have a `target` in the same binary. The instruction contains this address, or
-// reads it from the binary's table of addresses (section .got).
+// A call, or a jump that leaves its function. If the branch goes through a slot of the linkage table, `name` is the
+// function that the slot stands for. All other branches have a `target` in the same binary. The instruction contains
+// the address of the target, or reads this address from the binary's table of addresses (section .got).
 struct Branch {
   std::uint64_t end = 0;       // the end of the instruction; for a call, this is the return address
   std::uint64_t target = 0;    // 0 if the branch goes to `name`
@@ -65,7 +65,7 @@ class MachineCode {
   // The facts of the function that contains the code before `address`. Null if the function was not read up to
   // `address`.
   const CodeFacts* facts_up_to(std::uint64_t address);
-  // For code that no unwind table covers. Returns a call, if the bytes before `address` can be decoded as a call.
+  // For code that no unwind table covers. If the bytes before `address` can be decoded as a call, returns this call.
   std::optional<Instruction> guess_call_before(std::uint64_t address) const;
 
   const ElfModule& elf_;

@@ -57,9 +57,9 @@ struct CodeSymbol {
 
 // A place on a stack that refers to a lock: see stack_references.hpp.
 struct StackReference {
-  model::Stack inner;     // the frames further in than the one that refers to it, innermost first
-  model::Stack stack;     // from that frame outwards
-  std::string last_call;  // of a frozen stack: the function that the innermost known frame called last; "": not known
+  model::Stack inner;     // the frames inside of the frame that refers to the lock; innermost first
+  model::Stack stack;     // the frame that refers to the lock, and its callers
+  std::string last_call;  // if the stack is frozen: the function that the innermost known frame called last, or ""
 };
 
 class Symbolizer {
@@ -78,8 +78,8 @@ class Symbolizer {
   // Finds the innermost frame of a stopped thread that refers to the lock at `address`; nullopt: no frame does.
   std::optional<StackReference> find_reference(const Registers& registers, const StackBytes& stack,
                                                std::uint64_t address);
-  // Like find_reference(), but for a thread of which only the stack is left, up to the call of its first function: see
-  // last_calls.hpp. The innermost frames may have returned.
+  // Like find_reference(), but for a thread that no longer exists. `stack` must reach up to the frame of the thread's
+  // first function (see last_calls.hpp). The innermost frames may have returned.
   std::optional<StackReference> find_frozen_reference(const StackBytes& stack, std::uint64_t address);
   // Finds the object that contains `address`, if a symbol table of a module has it. The symbol need not be exported.
   bool find_data(std::uint64_t address, DataSymbol& out);
