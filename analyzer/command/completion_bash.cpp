@@ -90,8 +90,8 @@ std::string option_lists(const std::vector<const VerbHelp*>& verbs) {
   return text + "  esac\n}\n";
 }
 
-// Returns a shell function that completes the value of an option. The shell function returns 1 if the word before is
-// not an option that takes a value.
+// Returns a shell function that completes the value of an option. The shell function returns 1 if the word before the
+// completed word is not an option that takes a value.
 std::string value_lists(const std::vector<const VerbHelp*>& verbs) {
   std::string text = "\n_forksight_value() {\n  case $1 in\n";
   for (const VerbHelp* verb : verbs) {

@@ -10,7 +10,7 @@ namespace forksight {
 // Returns "" if the list is valid, else the error.
 std::string check_cures(const std::string& list);
 
-// One line for each cure, for the help.
+// Returns one line for each cure, for the help.
 std::string describe_cures();
 
 // Replaces `options.cure` by the full list of cures. Also sets --omp and --on-orphan as the list implies, unless the

@@ -37,7 +37,6 @@ class JobReport {
   // the JUnit document.
   void tell_waits(const model::Model& model, const std::vector<model::ProcessId>& processes);
 
-  // True if a hang was reported.
   bool has_reported_hang() const { return has_reported_hang_; }
   bool has_document() const { return has_document_; }
 

@@ -22,7 +22,8 @@ class RunFolder {
   // The folder with the other runs; "" for a private folder.
   const std::filesystem::path& root() const { return root_; }
   bool has_traces() const;
-  // Removes the folder, unless it contains a trace. Also removes `out`, if make() made it and it is empty.
+  // Removes the folder, unless it contains a trace or a file that forksight did not write. Also removes `out`, if
+  // make() made it and it is empty.
   void remove_if_empty() const;
   void remove_traces() const;
 

@@ -62,7 +62,7 @@ struct Captured {
   std::string out;
   std::string err;
 };
-// Runs a command until it ends.
+// Runs a command until it ends; after `limit`, kills it.
 Captured capture(const std::vector<std::string>& command, const std::filesystem::path& folder, const std::string& name,
                  Clock::duration limit);
 

@@ -40,8 +40,8 @@ class ElfModule {
   // True if the file `fd` is debug information of this module and may be read. If it may not be read because of a
   // budget, limits() says so.
   bool accept_debug_file(int fd, std::span<const std::uint8_t> build_id);
-  // The build-id of dwz's shared file `name`. The files that link to the shared file contain it. Empty if no file links
-  // to it.
+  // Returns the build-id of dwz's shared file `name`. Each file that links to the shared file contains this build-id.
+  // Returns nothing if no file links to the shared file.
   std::vector<std::uint8_t> shared_part_build_id(std::string_view name) const;
   // Like accept_debug_file(), but for the split debug information of a unit. Checks all places where libdw would look
   // for the file.

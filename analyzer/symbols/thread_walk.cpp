@@ -10,7 +10,7 @@ namespace forksight::symbols {
 namespace {
 
 constexpr std::uint64_t kFirstPage = 4096;
-constexpr int kMaxRepairs = 64;  // how often the size of a frame may replace an unknown rbp
+constexpr int kMaxRepairs = 64;  // the most frames for which the size of the frame replaces an unknown rbp
 
 // Ranks walks. A walk that reached the start of the thread is better than a walk that did not. Otherwise the walk with
 // more frames is better.
@@ -59,7 +59,8 @@ Walk walk_thread(AddressSpace& space, const Registers& innermost, const StackByt
   const std::uint64_t pc = innermost[kReturnAddress].value_or(0);
   const std::uint64_t sp = innermost[kRsp].value_or(0);
   if (pc < kFirstPage) {
-    // The thread called a null pointer. So only the return address was pushed.
+    // The thread called a null pointer. The call has pushed the return address, and no function has changed the stack
+    // since.
     Walk walk{{{pc, sp, true, false, false}}, WalkEnd::kLost};
     Registers caller = innermost;
     caller[kReturnAddress] = stack.read(sp);
