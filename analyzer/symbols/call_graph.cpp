@@ -37,7 +37,8 @@ Link leads_into(const Function& from, const Branch& branch, const Function& to, 
 }  // namespace
 
 bool handles_errors(std::string_view name) {
-  // The names of the C++ ABI and of libstdc++ are mangled: "_ZSt20__throw_length_errorPKc".
+  // Functions of libstdc++ have mangled names, for example "_ZSt20__throw_length_errorPKc". Functions of the C++ ABI
+  // have plain names, for example "__cxa_throw".
   constexpr std::string_view kBegins[] = {"_Unwind_",
                                           "_ZSt9terminate",
                                           "_ZSt10unexpected",
