@@ -13,8 +13,8 @@ std::string check_cures(const std::string& list);
 // Returns one line for each cure, for the help.
 std::string describe_cures();
 
-// Replaces `options.cure` by the full list of cures. Also sets --omp and --on-orphan as the list implies, unless the
-// user gave them.
+// Replaces `options.cure` by the full list of cures. Sets --omp and --on-orphan as the list implies. If the user gave
+// one of these options, changes the list to agree with it.
 void complete_cures(RunOptions& options, bool is_omp_given, bool is_on_orphan_given);
 
 }  // namespace forksight

@@ -26,7 +26,7 @@ std::optional<std::int32_t> parse_id(const std::string& word) {
   return id;
 }
 
-// Finds this process and its ancestors. A user who asks for "all" does not mean these.
+// Finds this process and its ancestors. A user who asks for a name or for all processes does not mean these.
 std::set<std::int32_t> find_self_and_ancestors() {
   std::set<std::int32_t> found{::getpid()};
   for (auto stat = proc::read_stat(::getpid()); stat && stat->ppid > 0 && found.insert(stat->ppid).second;)

@@ -35,7 +35,7 @@ struct RunnerEvents {
 
 struct RunnerResult {
   std::vector<CaseResult> results;  // in the order of the entries
-  bool is_stopped = false;          // stopped by SIGINT, SIGTERM or SIGHUP; then the other results are kUnknown
+  bool is_stopped = false;          // stopped by SIGINT, SIGTERM or SIGHUP; results that are missing are kUnknown
   double seconds = 0;
 };
 

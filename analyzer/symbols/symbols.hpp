@@ -85,9 +85,9 @@ class Symbolizer {
   bool find_data(std::uint64_t address, DataSymbol& out);
   // Finds the function that contains `address`. `address` is an exact address, not a return address.
   bool find_code(std::uint64_t address, CodeSymbol& out);
-  // Returns the name of the function that is called right before the run-time address `return_address`. The code shows
-  // the name if the call is direct or goes through the linkage table. Returns "" if the call is by pointer, or if the
-  // name is not known.
+  // Returns the name, not demangled, of the function that is called right before the run-time address `return_address`.
+  // The code shows the name if the call is direct or goes through the linkage table. Returns "" if the call is by
+  // pointer, or if the name is not known.
   std::string find_callee(std::uint64_t return_address);
   // Finds the run-time address of the function or object whose symbol is `name`. `name` is not demangled, and the
   // symbol need not be exported. Searches the modules whose file name starts with `file_prefix`, and takes the first
