@@ -46,8 +46,8 @@ std::string join(const std::vector<std::string>& words, const char* between) {
   return text;
 }
 
-// Returns a suggestion such as "; did you mean --on-hang?" for the first word of the line that begins with "--" and is
-// not an option of this verb, but resembles an option. Returns "" if there is no such word.
+// Searches the line for the first word that begins with "--", is no option of this verb, and resembles an option.
+// Returns a suggestion for it, such as "; did you mean --on-hang?"; "" if there is no such word.
 std::string suggest_option(const CLI::App& verb, int argc, char** argv) {
   std::vector<std::string> known;
   for (const CLI::Option* option : verb.get_options()) {

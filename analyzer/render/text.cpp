@@ -28,7 +28,7 @@ std::string upper(std::string text) {
 
 Style style_of(const Finding& finding) { return finding.harm == Certainty::kProven ? Style::kBad : Style::kWarn; }
 
-// "CERTAIN HANG", "CERTAIN HANG, possible cause", "LIKELY ERROR"
+// Returns words such as "CERTAIN HANG", "CERTAIN HANG, possible cause" or "LIKELY ERROR".
 std::string kind_of(const Finding& finding) {
   const Outcome outcome = finding.outcome == Outcome::kMayHang ? Outcome::kHang : finding.outcome;
   const char* const harm = finding.harm == Certainty::kProven ? "certain" : name_of(finding.harm);

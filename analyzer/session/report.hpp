@@ -40,8 +40,8 @@ class RunReport {
   // text goes to standard error.
   void say_waits(const model::Model& model, const std::vector<model::ProcessId>& processes);
 
-  // `status`: how CMD ended, as wait(2) reports it. If a signal ended CMD, the end of a text report says so. In a
-  // document the status is in the entry of the process.
+  // Notes how CMD ended; `status` is the status of wait(2). If a signal ended CMD, the end of a text report says so. A
+  // JSON document has the status in the entry of the process.
   void note_end(int status);
   // Withdraws these findings, because process `pid` goes on.
   void withdraw(std::int32_t pid, const std::vector<std::string>& fingerprints);

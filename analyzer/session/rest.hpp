@@ -25,7 +25,8 @@ class RunRest {
   // True if during the last second no process was made or ended, and all processes together used almost no processor
   // time.
   bool is_at_rest() const { return is_at_rest_; }
-  // What each process waits for, without stacks, as it was seen while the run was at rest. Empty unless is_at_rest().
+  // Returns what each process waits for, without stacks, as it was seen while the run was at rest. Empty unless
+  // is_at_rest().
   const model::Model& waits() const { return waits_; }
 
  private:

@@ -15,11 +15,12 @@ namespace forksight::symbols {
 
 struct KnownWalk {
   Walk walk;
-  std::vector<Registers> registers;  // of each frame, as far as the stack has them
+  std::vector<Registers> registers;  // the registers of each frame, as far as the stack has them
 };
 
-// `stack`: the bytes up to, or beyond, the frame of the thread's first function. The chain ends where the next call is
-// not known, or where several calls would fit. nullopt if not even the first function is found.
+// Returns the frames of the chain. `stack` has the bytes up to, or beyond, the frame of the thread's first function.
+// The chain ends where the next call is not known, or where several calls would fit. Returns nullopt if not even the
+// first function is found.
 std::optional<KnownWalk> find_last_calls(AddressSpace& space, const StackBytes& stack);
 
 }  // namespace forksight::symbols

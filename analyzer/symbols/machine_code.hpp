@@ -41,12 +41,12 @@ class MachineCode {
  public:
   explicit MachineCode(const ElfModule& elf);
 
-  // The range of the unwind table that contains `address`. This is a function, or a part of one.
+  // Returns the range of the unwind table that contains `address`. The range is a function or a part of a function.
   std::optional<CodeRange> function_at(std::uint64_t address) const;
   const CodeFacts& facts(const CodeRange& function);
   // True if a call instruction ends right before `address`.
   bool is_after_call(std::uint64_t address);
-  // The call that ends right before `address`. nullopt if there is no such call, or if its target is not known.
+  // Returns the call that ends right before `address`; nullopt if there is no such call, or if its target is not known.
   std::optional<Branch> call_before(std::uint64_t address);
 
  private:
@@ -55,14 +55,14 @@ class MachineCode {
   static CodeRange find_offset_table(Elf* elf);
   std::uint64_t table_entry(std::size_t index) const;
   bool is_function_start(std::uint64_t address) const;
-  // The name of the function whose slot of the linkage table is at `address`; null if there is no slot there.
+  // Returns the name of the function whose slot of the linkage table is at `address`; null if no slot is there.
   const char* slot_name(std::uint64_t address) const;
   // Like slot_name(), but for the address of a stub that jumps through such a slot.
   const char* stub_name(std::uint64_t address) const;
-  // The target of the call or jump `instruction`; `end` is the end of that instruction.
+  // Finds the target of the call or jump `instruction`. `end` is the end of that instruction.
   std::optional<Branch> follow(const Instruction& instruction, std::uint64_t end) const;
   CodeFacts read_facts(const CodeRange& function) const;
-  // The facts of the function that contains the code before `address`. Null if the function was not read up to
+  // Returns the facts of the function that contains the code before `address`; null if the function was not read up to
   // `address`.
   const CodeFacts* facts_up_to(std::uint64_t address);
   // For code that no unwind table covers. If the bytes before `address` can be decoded as a call, returns this call.

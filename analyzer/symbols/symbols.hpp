@@ -99,8 +99,8 @@ class Symbolizer {
   // are not examined.
   bool may_import(std::span<const std::string_view> names);
 
-  // A sentence for each module that could not be read as a whole: it has another build-id, is missing, or has no
-  // symbols. The list grows with use.
+  // Returns a sentence for each module that could not be read as a whole: the file has another build-id, is missing, or
+  // has no symbols. The list grows when more modules are used.
   const std::vector<std::string>& limits() const;
 
  private:
