@@ -46,8 +46,8 @@ std::string join(const std::vector<std::string>& words, const char* between) {
   return text;
 }
 
-// Returns a suggestion such as "; did you mean --on-hang?" for the first word of the line that begins with "--" and is
-// not an option of this verb, but resembles an option. Returns "" if there is no such word.
+// Searches the line for the first word that begins with "--", is no option of this verb, and resembles an option.
+// Returns a suggestion for it, such as "; did you mean --on-hang?"; "" if there is no such word.
 std::string suggest_option(const CLI::App& verb, int argc, char** argv) {
   std::vector<std::string> known;
   for (const CLI::Option* option : verb.get_options()) {
@@ -63,7 +63,8 @@ std::string suggest_option(const CLI::App& verb, int argc, char** argv) {
 }
 
 std::string describe(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  // The error belongs to the innermost verb of the line: in `suite run --bad`, the help of `suite` does not list the options.
+  // The message names the help of the innermost verb of the line. For `suite run --bad` this is `forksight suite run
+  // --help`, because the help of `suite` does not list the options of `suite run`.
   const CLI::App* chosen = &app;
   std::string words = "forksight";
   while (!chosen->get_subcommands().empty()) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kHead[] = R"SH(# bash completion of forksight. Generated from the help of the command.
 
-# What the kernel lists: the processes that run.
+# Prints the ids of all processes.
 _forksight_pids() {
   local folder
   for folder in /proc/[0-9]*; do echo "${folder##*/}"; done
@@ -27,7 +27,7 @@ constexpr char kBody[] = R"SH(
 _forksight() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} verb='' i
   COMPREPLY=()
-  # bash takes "--format=text" apart.
+  # bash splits "--format=text" into three words.
   if [[ $word == '=' ]]; then
     word=''
   elif [[ $before == '=' ]] && ((COMP_CWORD >= 2)); then
@@ -90,8 +90,8 @@ std::string option_lists(const std::vector<const VerbHelp*>& verbs) {
   return text + "  esac\n}\n";
 }
 
-// Returns a shell function that completes the value of an option. The shell function returns 1 if the word before is
-// not an option that takes a value.
+// Returns a shell function that completes the value of an option. The shell function returns 1 if the word before the
+// completed word is not an option that takes a value.
 std::string value_lists(const std::vector<const VerbHelp*>& verbs) {
   std::string text = "\n_forksight_value() {\n  case $1 in\n";
   for (const VerbHelp* verb : verbs) {

@@ -42,7 +42,8 @@ end
                      known);
 }
 
-// Returns the arguments of `complete` for the words of a value. "-x": only these words, no files.
+// Returns the arguments of `complete` that offer the possible words of a value. With "-x", fish offers no files besides
+// these words.
 std::string words(const OptionHelp& option) {
   switch (option.kind) {
     case ValueKind::kNone: return "";

@@ -90,7 +90,8 @@ std::string verb_function(const VerbHelp& verb) {
 std::string render_zsh_completion(const VerbHelp& root) {
   std::string text = "#compdef forksight\n# zsh completion of forksight. Generated from the help of the command.\n\n";
   for (const VerbHelp* verb : list_verbs(root)) text += verb_function(*verb);
-  // zsh makes the whole file the body of _forksight when it is called for the first time.
+  // When _forksight is called for the first time, zsh makes the whole file the body of this function. So the file must
+  // end with a call of _forksight.
   return text + "_forksight \"$@\"\n";
 }
 

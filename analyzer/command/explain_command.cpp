@@ -75,8 +75,8 @@ std::string tell(const Found& found) {
   return text;
 }
 
-// Searches for each argument as it is. If no page has all arguments, searches for their single words: then the argument
-// "a b" counts as two words.
+// Finds the pages that contain all arguments. If there is no such page, splits each argument into words, for example
+// "a b" into two words, and finds the pages that contain all of these words.
 Found find_pages(const std::vector<std::string>& words) {
   Found found = search_pages(words);
   if (!found.symptoms.empty() || !found.hazards.empty()) return found;

@@ -11,10 +11,10 @@ class App;
 
 namespace forksight {
 
-// Adds the verb; `status` as in add_report_command.
+// Adds the verb. `status` has the same meaning as in add_report_command().
 void add_explain_command(CLI::App& app, int& status);
 
-// Slugs of hazards that a user who typed `slug` may have meant, the nearest first.
+// Returns the slugs of hazards that a user who typed `slug` may have meant, the nearest first.
 std::vector<std::string> find_nearest_slugs(std::string_view slug);
 
 }  // namespace forksight

@@ -1,5 +1,5 @@
 // The help of each verb as data, read from the tables of CLI11 that parse the command line. Manual pages and
-// completions are made from it, so that none of them has a list of its own.
+// completions are made from this data, so that none of them needs a list of options of its own.
 #pragma once
 
 #include <string>
@@ -54,7 +54,7 @@ struct VerbHelp {
 // Leaves out verbs without a group, which the help does not show.
 VerbHelp read_help_tables(const CLI::App& app);
 
-// `root` and all verbs below it, parents first.
+// Returns `root` and all verbs below it, each verb before the verbs below it.
 std::vector<const VerbHelp*> list_verbs(const VerbHelp& root);
 
 // Splits a text of the help into paragraphs. An empty line ends a paragraph. A line that begins with exactly two spaces

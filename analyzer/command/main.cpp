@@ -1,4 +1,4 @@
-// forksight: the command. Exceptions of libraries end here, as one line and an exit status.
+// The command `forksight`. If a library throws an exception, prints one line and returns an exit status.
 #include <exception>
 #include <new>
 

@@ -88,7 +88,7 @@ std::string verbs(const VerbHelp& verb) {
 
 std::string options(const VerbHelp& verb) {
   std::string text;
-  // The name of this section. The options of the group with the same name need no heading of their own.
+  // These options come under the heading OPTIONS of the page. So the group "Options" gets no heading of its own.
   std::string group = "Options";
   for (const OptionHelp& option : verb.options) {
     if (option.group != group) text += ".SS " + escape_roff(option.group) + "\n";

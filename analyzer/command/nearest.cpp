@@ -28,7 +28,7 @@ std::size_t edit_distance(std::string_view one, std::string_view other) {
 }  // namespace
 
 std::vector<std::string> find_nearest(std::string_view word, const std::vector<std::string>& known) {
-  // Only the beginning of a longer word is compared, because so long a word is no typing error.
+  // A word that is longer than this is no typing error, so only its beginning is compared.
   constexpr std::size_t kLongest = 64;
   std::vector<std::pair<std::size_t, std::string>> ranked;
   for (const std::string& candidate : known) {

@@ -1,4 +1,4 @@
-// Pages of docs/ at the time of the build: no file is needed at run time.
+// Pages of docs/, which the build copies into the executable. So no file is needed at run time.
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 namespace forksight {
 
 struct Page {
-  std::string_view name;  // of its file, without the ending
+  std::string_view name;  // the name of its file, without the extension
   std::string_view text;
 };
 

@@ -21,7 +21,7 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
   std::string what_;
-  Clock::time_point due_;  // when the line is next written
+  Clock::time_point due_;  // the time at which the line is written next
   bool is_terminal_ = false;
   bool is_shown_ = false;
 };

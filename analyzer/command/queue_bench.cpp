@@ -46,7 +46,8 @@ class Affinity {
   cpu_set_t before_{};
 };
 
-// Returns the median of the series, in microseconds for one round trip. Negative: a round trip failed.
+// Returns the median of the series, in microseconds for one round trip. Returns a negative number if a round trip
+// failed.
 double measure(const std::function<bool()>& round_trip) {
   std::vector<double> series;
   for (int i = 0; i < kSeries; ++i) {

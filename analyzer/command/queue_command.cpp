@@ -58,7 +58,7 @@ ExitStatus show(const std::string& text) {
   return write_out(text) ? ExitStatus::kNothingFound : ExitStatus::kUnreadable;
 }
 
-// Names of processes may be any bytes.
+// Names of processes may contain any bytes. Bytes that are not UTF-8 are replaced.
 std::string json_text(const nlohmann::json& json) {
   return render::escape_json_controls(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)) + "\n";
 }

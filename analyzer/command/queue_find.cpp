@@ -38,7 +38,7 @@ ipc::result<ipc::snapshot> look_behind(const fs::path& link) {
 ipc::result<ipc::snapshot> look_at_name(const std::string& name) {
   struct stat status {};
   const bool is_there = ::lstat(("/dev/shm" + name).c_str(), &status) == 0;
-  // shm_open() does not wait for the other end of a FIFO, but its other end would notice that it was opened.
+  // shm_open() would open a FIFO without waiting for its other end, but the process at the other end would notice this.
   if (is_there && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode))) {
     return failure(ipc::errc::untrusted, fmt::format("{}: {}", name, files::reason_of(EINVAL)));
   }
@@ -83,8 +83,8 @@ ipc::result<std::vector<FoundQueue>> queues_of(const std::string& pid) {
                  why.empty() ? fmt::format("{}: has no queue open", pid) : fmt::format("{}: {}", pid, why));
 }
 
-// Returns the path of the descriptor of the read-only payload with this inode, among the descriptors in the folder of
-// `link`; empty if there is none.
+// `link` is in a folder such as /proc/PID/fd. Searches this folder for a descriptor of the read-only payload with this
+// inode. Returns the path of that descriptor; empty if there is none.
 fs::path payload_beside(const fs::path& link, std::uint64_t inode) {
   std::error_code refused;
   for (const auto& entry : fs::directory_iterator(link.parent_path(), refused)) {
@@ -101,7 +101,7 @@ ipc::result<ipc::queue> attach_behind(const fs::path& link) {
   if (!file) return not_opened(link);
   auto seen = ipc::inspect(file.get());
   if (!seen) return seen.error();
-  // The descriptor is of a regular file, so this call does not wait.
+  // The descriptor refers to a regular file, so open() does not wait.
   const files::Descriptor writable(open(fmt::format("/proc/self/fd/{}", file.get()).c_str(), O_RDWR | O_CLOEXEC));
   if (!writable) return not_opened(link);
   if (seen->payload_inode == 0) return ipc::queue::attach(writable.get(), ipc::role::caretaker);

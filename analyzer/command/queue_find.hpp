@@ -13,8 +13,8 @@ namespace forksight {
 // "/forksight-jobs".
 std::string queue_name(const std::string& name);
 
-// `what`: a pid, a name that queue_name() takes, or /proc/PID/fd/N. Returns at least one queue, or the reason why
-// there is none.
+// `what` is a pid, a name that queue_name() accepts, or /proc/PID/fd/N. Returns at least one queue, or the reason why
+// no queue was found.
 ipc::result<std::vector<ipc::snapshot>> find_queues(const files::Reader& reader, const std::string& what);
 
 // Attaches as a caretaker to the queues that `what` names. Returns all of them, or the reason why this failed for one

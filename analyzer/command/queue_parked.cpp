@@ -45,7 +45,8 @@ std::string temporary_name() {
   return fmt::format(".forksight-drain-{}-{}-{}", getpid(), now.tv_sec, now.tv_nsec);
 }
 
-// Adds files to one folder. Holds a descriptor of the folder, so a rename of the folder changes nothing.
+// Adds files to one folder. Holds a descriptor of the folder, so it still adds to the same folder if somebody renames
+// that folder.
 class DrainFolder {
  public:
   DrainFolder(int fd, std::string path) : folder_(fd), path_(std::move(path)), temporary_(temporary_name()) {}
@@ -102,8 +103,8 @@ ipc::result<DrainFolder> open_folder(const std::string& path) {
   return DrainFolder(fd, path);
 }
 
-// While an object of this class exists, a write beyond the limit of file sizes only fails, and SIGXFSZ does not end
-// forksight.
+// While an object of this class exists, a write beyond the limit of file sizes returns an error, and SIGXFSZ does not
+// end forksight.
 class NoSizeSignal {
  public:
   NoSizeSignal() : before_(std::signal(SIGXFSZ, SIG_IGN)) {}
@@ -115,7 +116,7 @@ class NoSizeSignal {
   void (*before_)(int);
 };
 
-// Drains one parked message. False: none is left.
+// Drains one parked message. Returns false if no parked message is left.
 ipc::result<bool> drain_one(ipc::queue& from, const DrainFolder& to, const std::string& id) {
   auto got = from.receive_parked();
   if (!got && got.error().code == ipc::errc::timeout) return false;

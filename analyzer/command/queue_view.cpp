@@ -143,7 +143,7 @@ std::string parked_text(const std::vector<snapshot>& queues) {
                         count_messages(seen.parked + seen.withdrawn));
     std::vector<snapshot::buffer> parked;
     std::ranges::copy_if(seen.in_use, std::back_inserter(parked), is_parked);
-    // Message numbers wrap around. So the messages are sorted by the distance of their numbers from `least`. That is
+    // Message numbers wrap around. So the messages are sorted by the distance of their numbers from `least`. `least` is
     // the number of the first message minus half of the range.
     const std::uint32_t least = parked.empty() ? 0 : parked.front().number - 0x8000'0000;
     std::ranges::sort(parked, {}, [&](const snapshot::buffer& one) { return one.number - least; });

@@ -22,7 +22,7 @@ namespace {
 
 constexpr char kReportExamples[] = R"(Examples:
   forksight report forksight-out/              what all runs in this folder found
-  forksight report shared/job-17/              a job of many ranks that wrote into one folder: one finding a cause
+  forksight report shared/job-17/              a job of many ranks that wrote into one folder: one finding for each cause
   forksight report out/ --format json | jq .   for machines; docs/report.schema.json says what is in it
 
 )";

@@ -10,11 +10,11 @@ namespace forksight {
 // Returns "" if the list is valid, else the error.
 std::string check_cures(const std::string& list);
 
-// One line for each cure, for the help.
+// Returns one line for each cure, for the help.
 std::string describe_cures();
 
-// Replaces `options.cure` by the full list of cures. Also sets --omp and --on-orphan as the list implies, unless the
-// user gave them.
+// Replaces `options.cure` by the full list of cures. Sets --omp and --on-orphan as the list implies. If the user gave
+// one of these options, changes the list to agree with it.
 void complete_cures(RunOptions& options, bool is_omp_given, bool is_on_orphan_given);
 
 }  // namespace forksight

@@ -15,7 +15,8 @@ class App;
 
 namespace forksight {
 
-// For which processes a text shows what they wait for. A JSON document shows it for all processes.
+// Selects the processes for which a text report shows what they wait for. A JSON document shows the waits of all
+// processes.
 enum class ShownWaits {
   kUnexplained,  // processes that hang and that no finding explains
   kAll,          // all processes that no finding is about
@@ -28,7 +29,7 @@ struct ReportStyle {
 };
 
 struct ReportContents {
-  OutsideFindings outside = {};  // findings that a run made from outside, and that its traces do not show
+  OutsideFindings outside = {};  // findings that a run made from outside, because its traces do not show them
   ShownWaits waits = ShownWaits::kUnexplained;
   std::vector<std::string> locals = {};  // lines about the variables of Python frames; only a text shows them
 };

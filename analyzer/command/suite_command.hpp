@@ -11,7 +11,7 @@ class App;
 
 namespace forksight {
 
-// Adds the verb; `status` as in add_report_command.
+// Adds the verb. `status` has the same meaning as in add_report_command().
 void add_suite_command(CLI::App& app, int argc, const char* const* argv, int& status);
 
 // The options that `suite list` and `suite run` have in common.

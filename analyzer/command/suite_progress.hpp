@@ -1,4 +1,5 @@
-// Progress of the suite, on standard error: one line that changes on a terminal, else one line for each case.
+// Shows the progress of the suite on standard error. On a terminal, one line changes while cases run, and each bad case
+// gets a line of its own. If standard error is no terminal, each case gets a line, or with `only_bad` each bad case.
 #pragma once
 
 #include <chrono>

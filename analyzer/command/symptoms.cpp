@@ -17,7 +17,7 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// How well a page matches the words; 0: it does not have all of them.
+// Returns how well a page matches the words; 0 if the page does not contain all of them.
 std::size_t rank(std::string_view title, std::string_view text, const std::vector<std::string>& words) {
   std::size_t sum = 0;
   for (const std::string& word : words) {

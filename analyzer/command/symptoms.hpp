@@ -16,8 +16,8 @@ struct Symptom {
 std::vector<Symptom> read_symptoms(std::string_view page);
 
 struct Found {
-  std::vector<Symptom> symptoms;     // the best first
-  std::vector<std::string> hazards;  // names, the best first
+  std::vector<Symptom> symptoms;     // the best match first
+  std::vector<std::string> hazards;  // slugs, the best match first
 };
 
 // Finds pages that contain all words, in upper or lower case. A word in a title counts more than a word in a text.

@@ -27,7 +27,7 @@ std::optional<std::int32_t> parse_id(const std::string& word) {
   return id;
 }
 
-// Finds this process and its ancestors. A user who asks for "all" does not mean these.
+// Finds this process and its ancestors. A user who asks for a name or for all processes does not mean these.
 std::set<std::int32_t> find_self_and_ancestors() {
   std::set<std::int32_t> found{::getpid()};
   for (auto stat = proc::read_stat(::getpid()); stat && stat->ppid > 0 && found.insert(stat->ppid).second;)
@@ -64,8 +64,8 @@ std::vector<proc::ProcessKey> find_processes(const std::function<bool(std::int32
   return found;
 }
 
-// Leaves out each process that descends from another one of `keys`, because both are examined together. Also leaves out
-// each process that occurs a second time.
+// Leaves out each process that descends from another one of `keys`, because both are examined together. A process that
+// occurs several times in `keys` occurs once in the result.
 std::vector<proc::ProcessKey> find_roots(const std::vector<proc::ProcessKey>& keys) {
   std::set<std::int32_t> chosen;
   for (const proc::ProcessKey& key : keys) chosen.insert(key.pid);
@@ -83,7 +83,7 @@ std::vector<proc::ProcessKey> find_roots(const std::vector<proc::ProcessKey>& ke
   return roots;
 }
 
-// The pid of the process that the thread `id` belongs to; `id` itself if there is no such thread.
+// Returns the pid of the process that the thread `id` belongs to; `id` itself if there is no such thread.
 std::int32_t find_process_of(std::int32_t id) {
   const auto status = proc::read_file(proc::proc_path(id, "status"));
   const auto leader = proc::find_field(status.text, "Tgid");

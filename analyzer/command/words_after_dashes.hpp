@@ -1,4 +1,4 @@
-// The words of CMD [ARG...], for verbs that run a command: everything after the first "--", unchanged.
+// For verbs that run a command: finds the words of CMD [ARG...], which are all words after the first "--", unchanged.
 #pragma once
 
 #include <algorithm>

@@ -47,7 +47,7 @@ void visit_members(Visitor& visit, Frame& frame) {
   visit("python", frame.python);
 }
 
-// The members that distinguish a process from others.
+// Lists the members that distinguish a process from other processes.
 template <class Visitor, Of<model::Process> Process>
 void visit_identity(Visitor& visit, Process& process) {
   visit("pid", process.pid);

@@ -13,10 +13,11 @@
 
 namespace forksight::render {
 
-// Findings that were read. A process has only the members that process_to_json() writes.
+// Findings to write, or findings that were read. After reading, a process has only the members that process_to_json()
+// writes.
 struct ToldFindings {
   std::vector<model::Process> processes;
-  std::vector<Finding> findings;  // about these processes
+  std::vector<Finding> findings;  // each finding refers to its processes by their index in `processes`
 };
 
 nlohmann::ordered_json process_to_json(const model::Process& process);
@@ -29,9 +30,9 @@ std::string tell_findings(std::string_view schema, const ToldFindings& told);
 // Returns the document as text. The text is UTF-8, no matter which bytes the names contain, and ends with a newline.
 std::string document_text(const nlohmann::ordered_json& document);
 
-// Reads findings, also from a report. The text is hostile input: sizes, types and words are checked. Other members of
-// the document are ignored. The text has no member for Finding::may_be_intended: the program that wrote the text has
-// left out such findings.
+// Reads findings from a document of tell_findings(), or from a report. The text is hostile input: sizes, types and
+// words are checked. Other members of the document are ignored. The text has no member for Finding::may_be_intended,
+// because the program that wrote the text has left out findings with may_be_intended.
 Result<ToldFindings> read_findings(std::string_view schema, std::string_view text);
 
 }  // namespace forksight::render

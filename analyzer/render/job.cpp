@@ -10,7 +10,7 @@
 namespace forksight::render {
 namespace {
 
-// Escapes the characters that have a meaning for the runner: "%", and in a property also ":" and ",".
+// Escapes the characters that have a meaning in a workflow command: "%", and in a property also ":" and ",".
 std::string escape(std::string_view text, bool is_property) {
   std::string escaped;
   for (const char one : printable(text)) {

@@ -20,7 +20,7 @@ struct Sources {
 
 // Returns a workflow command of GitHub for each finding. The annotation gets the place of the innermost frame of the
 // finding's stack whose file is in the workspace. If there is no such frame, the culprit's stack is searched in the
-// same way. If it has none either, the annotation has no place.
+// same way. If the culprit's stack has no such frame either, the annotation has no place.
 std::string render_annotations(const std::vector<Finding>& findings, const Sources& sources);
 // Returns a workflow command for an error without a place.
 std::string render_annotation(std::string_view sentence);
@@ -28,7 +28,7 @@ std::string render_annotation(std::string_view sentence);
 // GitHub drops the summaries of a step if they are longer than 1024 KiB together.
 inline constexpr std::size_t kMostSummary = std::size_t{256} * 1024;
 
-// A section for a step summary, in Markdown. `text` is shown as code, and cut at kMostSummary.
+// Returns a section for a step summary, in Markdown. `text` is shown as code, and cut at kMostSummary.
 std::string render_step_summary(std::string_view headline, std::string_view text);
 
 enum class JobState {
@@ -45,7 +45,7 @@ struct JobCase {
   std::string text;     // lines
 };
 
-// JUnit's XML with one test case, in the form that Jenkins and GitLab read.
+// Returns a JUnit document (XML) with one test case, in the form that Jenkins and GitLab read.
 std::string render_junit(const JobCase& job);
 
 }  // namespace forksight::render

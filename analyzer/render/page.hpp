@@ -38,7 +38,8 @@ class Page {
 
   // Adds a line that is not wrapped if the width of the page is not known.
   void headline(Style style, std::string_view text);
-  // Adds text. Its first line and all further lines begin at column `indent`.
+  // Adds text. Its first line begins at column `indent`. Further lines begin two columns further to the right, but at
+  // column 0 if `indent` is 0.
   void paragraph(Style style, std::string_view text, std::size_t indent = 0);
   void blank() { out_ += '\n'; }
   // Adds a line of code. It is never wrapped, and keeps its blanks.
@@ -48,9 +49,9 @@ class Page {
   void labelled(std::string_view label, std::string_view text);
   // Adds "    mark text", wrapped; further lines begin under the text.
   void item(Style mark_style, std::string_view mark, std::string_view text);
-  // Adds "        label item"; further items are below the first item.
+  // Adds "        label item"; each further item has a line of its own, under the first item.
   void list(std::string_view label, const std::vector<std::string>& items);
-  // Adds "      name            place note": in two columns, or in two lines if one line has no room.
+  // Adds "      name            place note": in two columns, or in several lines if the page is too narrow.
   void row(const Row& row);
   // Adds "      (text)", faint, in place of rows that are left out.
   void aside(std::string_view text);

@@ -22,7 +22,7 @@ using words::Whose;
 // All frames of the user are shown, except those in the middle of a deep recursion.
 constexpr std::size_t kMostInner = 16;
 constexpr std::size_t kMostOuter = 8;
-constexpr std::size_t kMostForeign = 6;  // if no frame is the user's
+constexpr std::size_t kMostForeign = 6;  // rows of a stack in which no frame is the user's
 constexpr std::size_t kMostNames = 4;
 
 using Frames = std::span<const model::Frame>;

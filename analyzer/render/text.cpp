@@ -28,7 +28,7 @@ std::string upper(std::string text) {
 
 Style style_of(const Finding& finding) { return finding.harm == Certainty::kProven ? Style::kBad : Style::kWarn; }
 
-// "CERTAIN HANG", "CERTAIN HANG, possible cause", "LIKELY ERROR"
+// Returns words such as "CERTAIN HANG", "CERTAIN HANG, possible cause" or "LIKELY ERROR".
 std::string kind_of(const Finding& finding) {
   const Outcome outcome = finding.outcome == Outcome::kMayHang ? Outcome::kHang : finding.outcome;
   const char* const harm = finding.harm == Certainty::kProven ? "certain" : name_of(finding.harm);
@@ -55,8 +55,8 @@ class TextReport {
 
  private:
   void head() {
-    // A fork of a process with one thread is recorded only for one of these reasons: output that it had not written,
-    // files that it shares, or random numbers that its child draws.
+    // A fork of a process with one thread is recorded only for one of these reasons: output that the process had not
+    // written, files that it shares with its child, or random numbers that the child draws.
     const bool only_threads = model_.unflushed.empty() && model_.shares.empty() && model_.draws.empty();
     const bool had_threads = only_threads || std::ranges::all_of(model_.forks, [](const model::Fork& fork) {
                                return fork.lost_threads.size() + fork.unknown_threads > 0;
@@ -193,7 +193,8 @@ class TextReport {
                                 : culprit.is_at_fork   ? std::string("; at the fork it was here:")
                                 : culprit.is_now       ? std::string("; it is now here:")
                                                        : fmt::format("; it {} here:", verb);
-      // If a lock does not record its holder, for example a reader of a rwlock, the rule guesses the holder.
+      // If a lock does not record its holder, the rule guesses the holder. For example, a rwlock does not record its
+      // readers.
       const char* const guess = finding.cause == Certainty::kPossible ? "possibly " : "";
       page_.labelled(culprit.is_waited_for ? "Waited for by" : "Held by", guess + held + where);
     } else if (culprit.stack.known()) {

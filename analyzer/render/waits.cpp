@@ -96,7 +96,7 @@ struct Kind {
   std::vector<std::string> enders;
 };
 
-// Groups threads that wait in the same way, at the same place and for the same object.
+// Groups threads that wait in the same call, at the same place, for the same object, and with the same enders.
 std::vector<Kind> find_kinds(const model::Process& process) {
   std::vector<Kind> kinds;
   std::map<std::string, std::size_t> known;

@@ -15,7 +15,7 @@ void RunEnded::follow(const model::Model& model) {
       return end.pid == process.pid && end.start_ticks == process.start_ticks;
     });
     if (is_known) continue;
-    // The trace does not have the start time of a forked child, so it is read here.
+    // The trace of a forked child does not contain the start time of the child, so the start time is read from /proc.
     const auto stat = process.start_ticks == 0 ? proc::read_stat(process.pid) : std::nullopt;
     living_[process.pid] = stat ? stat->start_ticks : process.start_ticks;
   }

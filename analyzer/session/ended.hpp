@@ -1,5 +1,6 @@
-// Notes the times at which processes end that share device memory by handle. A rule compares these times with the calls
-// of other processes. The traces do not contain the times, because a killed process cannot record its own end.
+// Some processes share device memory by handle. Notes the times at which these processes end. A rule compares the times
+// with the calls of other processes. The traces do not contain the times, because a killed process cannot record its
+// own end.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ class RunEnded {
  public:
   // From now on, look() also looks at the processes of `model` that share device memory by handle.
   void follow(const model::Model& model);
-  // Notes the time for each of these processes that has ended since the previous call.
+  // For each of these processes that has ended since the previous call, notes the current time as the time of its end.
   void look();
   const std::vector<collect::LoggedEnd>& ends() const { return ends_; }
 

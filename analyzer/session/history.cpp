@@ -110,10 +110,10 @@ std::vector<proc::ProcessKey> RunHistory::note(const watch::Supervisor& supervis
 }
 
 // Finds the kept processes that are no longer stuck:
-//  - If the hang was not proven, it is withdrawn at once. This is so for spinning and stalled processes. It is also so
-//    if only some threads of a process are stuck, because another thread may cancel them.
-//  - If the hang was proven, the proof may fail for a moment, for example because a debugger looks at the process. The
-//    hang is withdrawn only if the proof fails for longer: then the process goes on.
+//  - A hang that was not proven is withdrawn at once. The hang of a spinning or stalled process is never proven. A hang
+//    of only some threads of a process is also withdrawn at once, because another thread may cancel these threads.
+//  - If the hang was proven, the proof may fail for a moment, for example because a debugger looks at the process. So
+//    the hang is withdrawn only after the proof has failed for some time.
 //  - The hang of a process that is ending is not withdrawn.
 //  - The hang of a victim is not withdrawn: a victim may go on because somebody ended the process that it waited for.
 std::vector<proc::ProcessKey> RunHistory::withdraw(const watch::Supervisor& supervisor,
@@ -211,7 +211,7 @@ collect::RunLog RunHistory::log(const watch::Supervisor& supervisor) const {
   for (const auto& [pid, member] : supervisor.tree().living()) {
     if (!kept_.contains(member.key) && !proc::has_ended(pid)) log.processes.push_back(row_of(member));
   }
-  // It is not known whether a process is awake if the kernel does not let forksight look at it.
+  // If the kernel does not let forksight look at a process, forksight does not know whether that process is awake.
   for (const auto& [key, program] : supervisor.unreadable()) {
     const auto is_it = [&](const collect::LoggedProcess& row) {
       return row.pid == key.pid && row.start_ticks == key.start_ticks;

@@ -22,11 +22,11 @@ class RunHistory {
   std::vector<proc::ProcessKey> note(const watch::Supervisor& supervisor,
                                      const std::map<proc::ProcessKey, watch::Verdict>& stuck,
                                      watch::Clock::time_point now);
-  // Notes what the threads wait for. `seen`: the processes as the inspector saw them; its waits also have stacks and
-  // the names of the awaited objects.
+  // Notes what the threads wait for. `seen` has the processes as the inspector saw them. The waits in `seen` also have
+  // stacks and the names of the awaited objects.
   void note_look(const model::Model& seen);
-  // Notes that CMD ended, with this status of wait(2). True if CMD seemed to be stuck and ended by itself: the caller
-  // must then withdraw its hang.
+  // Notes that CMD ended, with this status of wait(2). Returns true if CMD seemed to be stuck, but ended by itself. The
+  // caller must then withdraw the hang of CMD.
   bool note_end(const proc::ProcessKey& key, int status, bool is_by_itself);
   // Notes that the run has sent SIGKILL to this process.
   void note_kill(const proc::ProcessKey& key);
@@ -52,7 +52,7 @@ class RunHistory {
     bool never_had_other_threads = false;
   };
   std::map<proc::ProcessKey, Look> looks_;
-  std::map<proc::ProcessKey, watch::Clock::time_point> missed_;  // when a stuck process began to seem awake
+  std::map<proc::ProcessKey, watch::Clock::time_point> missed_;  // the first look at which it was no longer stuck
   RunEnded ended_;
 };
 

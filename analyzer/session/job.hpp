@@ -18,12 +18,12 @@ struct JobOptions {
   std::filesystem::path junit;            // the JUnit document; "": none is written
 };
 
-// Returns how long before the limit hangs are reported: a quarter of the limit, but at most half a minute.
+// Returns how long before its limit a job reports its hangs: a quarter of the limit, but at most half a minute.
 std::chrono::milliseconds time_before_limit(std::chrono::milliseconds timeout);
 
 using Processes = std::set<proc::ProcessKey>;
 
-// The living descendants of this process, without `strangers` and their descendants.
+// Returns the living descendants of this process, without `strangers` and their descendants.
 std::vector<proc::ProcessKey> list_job(const Processes& strangers);
 
 // After this call, a descendant whose parent ends becomes a child of this process. Returns "" or the reason of the

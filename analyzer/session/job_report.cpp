@@ -47,7 +47,7 @@ std::string read_variable(const char* name) {
 
 bool is_on_github() { return !read_variable("GITHUB_ACTIONS").empty(); }
 
-// The folder of the sources.
+// Returns the folder of the sources.
 fs::path find_workspace() {
   std::error_code ignored;
   const std::string workspace = read_variable("GITHUB_WORKSPACE");

@@ -33,14 +33,14 @@ class JobReport {
   void tell(const model::Model& model, const std::vector<Finding>& findings,
             const std::vector<std::string>& unexplained);
 
-  // Reports what the processes waited for when the job reached its limit, in the documents and on standard error.
+  // Reports what the processes waited for when the job reached its limit: on standard error, in the step summary and in
+  // the JUnit document.
   void tell_waits(const model::Model& model, const std::vector<model::ProcessId>& processes);
 
-  // True if a hang was reported.
   bool has_reported_hang() const { return has_reported_hang_; }
   bool has_document() const { return has_document_; }
 
-  // Writes one line to standard error and to the JUnit document.
+  // Writes one line to standard error. The line is also in the next JUnit document.
   void say(const std::string& sentence);
   // Reports why the job failed, for reasons other than findings. Writes the line as say() does, and a section of the
   // step summary. On GitHub also prints an annotation.
@@ -48,7 +48,8 @@ class JobReport {
 
   // Writes to the JUnit document why CMD was not started.
   void fail(const std::string& why);
-  // Says where report.json is, and writes the final JUnit document. `status` is the exit status of forksight.
+  // Says on standard error where report.json is, if it was written. Writes the final JUnit document. `status` is the
+  // exit status of forksight.
   void end(int status, std::chrono::duration<double> time);
 
  private:

@@ -185,8 +185,8 @@ std::set<std::string> find_named_folders() {
   return folders;
 }
 
-// Removes the folder of the run. If the run goes on, or if the folder has got a new file meanwhile, leaves the folder
-// and returns false.
+// Removes the folder of the run. Returns false if the run goes on. If the folder has got a new file in the meantime,
+// removes only the files of `run`, leaves the folder, and returns false.
 bool remove_run(int root, const OldRun& run) {
   const Descriptor folder(::openat(root, run.name.c_str(), kOpenFolder));
   if (!folder || ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) return false;

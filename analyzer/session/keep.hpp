@@ -30,7 +30,7 @@ Result<KeepBounds> read_keep_bounds(const std::string& text);
 
 struct KeepOptions {
   KeepBounds bounds;
-  bool keeps_ranks = false;  // runs of ranks stay: all ranks of a job use one folder, and each makes a run
+  bool keeps_ranks = false;  // do not remove runs of ranks: each rank of a job makes a run, all in one folder
 };
 
 // Removes the oldest runs of `root` until the bounds hold, and returns their names. `current` is never removed, but it

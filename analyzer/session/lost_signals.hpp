@@ -8,8 +8,8 @@
 
 namespace forksight {
 
-// Returns, by pid of a child that has not called exec, the signals that lost threads of the child were waiting for at
-// the fork.
+// For each forked child that has not called exec, returns the signals that its lost threads waited for at the fork. The
+// key is the pid of the child. Each signal is one bit of the value.
 std::map<std::int32_t, std::uint64_t> find_lost_signals(const model::Model& model);
 
 }  // namespace forksight

@@ -24,15 +24,15 @@ bool is_guess(const Finding& finding) {
   return is_hang && (finding.cause == Certainty::kPossible || finding.cause == Certainty::kUnknown);
 }
 
-// Returns how much a finding explains: a greater number explains more. 4: a finding that is no guess. 3: a guess that
-// names the awaited object. 2: a guess that only names what the fork lost. A guess that names a semaphore also gets 2:
-// the traces do not know the semaphore as a lock, so the program uses it as a signal, and its name explains no more. 1:
-// the fork bypassed the atfork handlers. 0: a deadlock.
+// Returns how much a finding explains. A greater number explains more. 4: the finding is no guess. 3: a guess that
+// names the awaited object. 2: a guess that only names what the fork lost. 2, too: a guess that names a semaphore. It
+// is a guess because the semaphore may be a signal and not a lock, and the name of a signal explains no more. 1: the
+// fork bypassed the atfork handlers. 0: a deadlock.
 int explanation_rank(const Finding& finding) {
   if (!is_guess(finding)) return 4;
   if (finding.rule == "deadlock") return 0;
   if (finding.rule == "atfork-bypassed") return 1;
-  // A trace does not have the stacks of the threads that may hold the lock.
+  // This guess names a lock, because stacks contain the address of the lock. A trace does not have these stacks.
   if (finding.rule == "lost-wakeup" && finding.culprit.address != 0) return 3;
   return finding.rule == "lost-wakeup" || finding.rule == "orphaned-semaphore" ? 2 : 3;
 }
@@ -65,7 +65,7 @@ bool is_worth_a_look(const model::Model& model, const std::vector<Finding>& find
   return std::ranges::any_of(findings, is_guess) || !find_unexplained(model, findings).empty();
 }
 
-// Returns `seen`, and adds to its forks what the traces know about them: where fork() was called, and the Python lines
+// Returns `seen`. Adds to its forks what the traces contain about them: where fork() was called, and the Python lines
 // at that moment.
 model::Model with_traced_forks(const model::Model& seen, const model::Model& traced) {
   model::Model model = seen;

@@ -18,9 +18,10 @@ namespace forksight {
 
 class OutsideFindings {
  public:
-  // `seen`: the processes of the run as the inspector saw them. `model`: from the traces. `findings`: those of `model`.
-  // Keeps the findings of `seen` about processes that `findings` do not explain, or explain only by a guess. They are
-  // kept for the rest of the run, because the processes may have ended when the run ends.
+  // Keeps findings about processes that `findings` do not explain, or explain only by a guess. `seen` has the processes
+  // of the run as the inspector saw them, and the kept findings come from `seen`. `model` comes from the traces, and
+  // `findings` are the findings of `model`. The findings are kept for the rest of the run, because the processes may
+  // have ended when the run ends.
   void keep(const model::Model& seen, const model::Model& model, const std::vector<Finding>& findings);
   // Drops the findings about this process, because it goes on.
   void forget(const proc::ProcessKey& key);

@@ -10,10 +10,10 @@
 
 namespace forksight {
 
-// The place of the shim in the installed or built tree, found from the running executable.
+// Returns the path of the shim in the installed or built tree to which the running executable belongs.
 Result<std::filesystem::path> find_shim();
 
-// The value of LD_PRELOAD: the shim in front of the old value.
+// Returns the value for LD_PRELOAD: the shim in front of the old value `before`.
 std::string preload_value(const std::filesystem::path& shim, const char* before);
 
 // Returns a value for ASAN_OPTIONS. Without it, an AddressSanitizer that is a shared library refuses to start if the

@@ -13,8 +13,8 @@ namespace forksight {
 // False if the path contains a blank, a colon or a dollar sign: the loader would look for another file.
 bool can_be_preloaded(const std::filesystem::path& path);
 
-// Folders in which links may be made, the best first: the user's cache, then a folder of the user in TMPDIR and in
-// /tmp.
+// Returns the folders in which links may be made, the best first: the user's cache, then a folder of the user in TMPDIR
+// and in /tmp.
 std::vector<std::filesystem::path> list_link_folders();
 
 // Returns `shim` if it can be preloaded. Otherwise returns a link to `shim`, in the first safe folder of the list. All

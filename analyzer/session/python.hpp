@@ -1,7 +1,7 @@
-// Asks stuck processes for their Python stacks: processes that are proven to hang, and their victims. It sends the
-// signal that, according to the trace, the shim and nothing else handles in that process. It asks a process only if the
-// signal disturbs none of its threads: the kernel must restart each interrupted wait after the handler. So it does not
-// ask a process that waits in poll(), select() or epoll_wait(), or for a socket.
+// Asks stuck processes for their Python stacks: processes that are proven to hang, and their victims. To ask a process,
+// forksight sends the signal that only the shim handles in this process, according to the trace. forksight asks a
+// process only if the signal disturbs none of its threads: the kernel must restart each interrupted wait after the
+// handler. So forksight does not ask a process that waits in poll(), select() or epoll_wait(), or for a socket.
 #pragma once
 
 #include <map>
@@ -14,11 +14,11 @@
 namespace forksight {
 
 // Returns the value of FORKSIGHT_PYTHON_SIGNAL for the environment of CMD. If the variable is set, its value stays; "0"
-// means that forksight never asks. Otherwise it is forksight's own choice.
+// means that forksight never asks. Otherwise forksight chooses the signal.
 std::string python_signal_value();
 
-// Asks each process of `stuck` for which that is allowed. Then waits until these processes sleep again, but at most
-// half a second. `quick`: a model of the traces without symbols.
+// Asks each process of `stuck` that forksight may ask. Then waits until these processes sleep again, but at most half a
+// second. `quick`: a model of the traces without symbols.
 void request_python_stacks(const model::Model& quick, const std::map<proc::ProcessKey, watch::Verdict>& stuck,
                            watch::Supervisor& supervisor);
 

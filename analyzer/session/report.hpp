@@ -40,13 +40,14 @@ class RunReport {
   // text goes to standard error.
   void say_waits(const model::Model& model, const std::vector<model::ProcessId>& processes);
 
-  // `status`: how CMD ended, as wait(2) reports it. If a signal ended CMD, the end of a text report says so. In a
-  // document the status is in the entry of the process.
+  // Notes how CMD ended; `status` is the status of wait(2). If a signal ended CMD, the end of a text report says so. A
+  // JSON document has the status in the entry of the process.
   void note_end(int status);
   // Withdraws these findings, because process `pid` goes on.
   void withdraw(std::int32_t pid, const std::vector<std::string>& fingerprints);
 
-  // Writes the last line, and what could not be seen. `folder` has the traces; "" if there are none.
+  // Writes to standard error what could not be seen, and one line that sums up the run. `folder` has the traces; "" if
+  // there are none.
   void say_summary(const model::Model& model, const std::vector<Finding>& findings, std::size_t unexplained,
                    std::size_t processes, const std::filesystem::path& folder) const;
 
@@ -74,7 +75,7 @@ class RunReport {
   std::set<std::string> reported_findings_;  // fingerprints, and beginnings of sentences
 };
 
-// "1 finding (1 certain)"; "" for none.
+// Returns words such as "1 finding (1 certain)"; "" if there is no finding.
 std::string count_findings(const std::vector<Finding>& findings);
 
 }  // namespace forksight

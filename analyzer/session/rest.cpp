@@ -18,7 +18,7 @@ constexpr std::chrono::seconds kCheckEvery{1};
 constexpr double kLeastShare = 0.05;  // processes that together use a smaller share of one processor are at rest
 constexpr std::chrono::seconds kLongestLook{5};
 constexpr int kCostShare = 200;           // at most 1/kCostShare of the time is spent on looks
-constexpr std::size_t kMostThreads = 64;  // examined in each process
+constexpr std::size_t kMostThreads = 64;  // the most threads to examine in each process
 
 std::map<std::int32_t, std::uint64_t> read_ticks(const watch::Tree& tree) {
   std::map<std::int32_t, std::uint64_t> ticks;

@@ -18,13 +18,15 @@ namespace forksight {
 class RunRest {
  public:
   // Must be called at each look. The function is cheap: once a second it reads one file for each process. It examines
-  // the waits when the run has come to rest. It examines them again only if processes have used processor time since.
+  // the waits when the run has come to rest. While the run stays at rest, it examines the waits again only if a process
+  // has used processor time since then.
   void follow(const watch::Supervisor& supervisor, watch::Clock::time_point now);
 
   // True if during the last second no process was made or ended, and all processes together used almost no processor
   // time.
   bool is_at_rest() const { return is_at_rest_; }
-  // What each process waits for, without stacks, as it was seen while the run was at rest. Empty unless is_at_rest().
+  // Returns what each process waits for, without stacks, as it was seen while the run was at rest. Empty unless
+  // is_at_rest().
   const model::Model& waits() const { return waits_; }
 
  private:

@@ -17,8 +17,8 @@ namespace forksight {
 class RunRights {
  public:
   explicit RunRights(std::filesystem::path folder) : folder_(std::move(folder)) {}
-  // Returns a sentence for each such process that has several threads and no trace. Returns only one sentence for each
-  // process in a run.
+  // Returns a sentence for each process in which the shim cannot record anything, if the process has several threads
+  // and no trace. In one run, returns only one sentence for each process.
   std::vector<std::string> look(const watch::Supervisor& supervisor);
 
  private:

@@ -14,7 +14,7 @@ class RunFolder {
   // access the folders that this function makes.
   static Result<RunFolder> make(const std::filesystem::path& out);
 
-  // A new folder in TMPDIR, or in /tmp, only for its owner.
+  // Makes a new folder in TMPDIR, or in /tmp. Only the owner may access the folder.
   static Result<RunFolder> make_private();
 
   const std::filesystem::path& path() const { return path_; }  // absolute
@@ -22,7 +22,8 @@ class RunFolder {
   // The folder with the other runs; "" for a private folder.
   const std::filesystem::path& root() const { return root_; }
   bool has_traces() const;
-  // Removes the folder, unless it contains a trace. Also removes `out`, if make() made it and it is empty.
+  // Removes the folder, unless it contains a trace or a file that forksight did not write. Also removes `out`, if
+  // make() made it and it is empty.
   void remove_if_empty() const;
   void remove_traces() const;
 
@@ -34,7 +35,7 @@ class RunFolder {
   std::filesystem::path path_;
   std::filesystem::path shown_;
   std::filesystem::path root_;
-  std::shared_ptr<const int> lock_;  // a descriptor with a lock of flock(2), released by its last owner
+  std::shared_ptr<const int> lock_;  // a descriptor that holds a lock of flock(2); the last copy closes it
   std::filesystem::path made_out_;   // "" if it existed before
 };
 

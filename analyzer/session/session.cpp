@@ -130,8 +130,8 @@ class Session {
     return job_ == nullptr || now >= limit() - time_before_limit(options_.job->timeout);
   }
 
-  // Forgets that the hangs of some processes were reported: the processes that go on because forksight ended another
-  // process. Such a process may hang again for another reason, and is then reported again.
+  // Some processes go on because forksight has ended the process that they waited for. Forgets that the hangs of these
+  // processes were reported, so that a later hang for another reason is reported, too.
   void forget_reports_of_freed() {
     if (killed_.empty()) return;
     std::erase_if(reported_, [&](const auto& entry) { return !supervisor_.verdicts().contains(entry.first); });
@@ -252,9 +252,9 @@ class Session {
     next_load_ = Clock::now() + (Clock::now() - start) * kLoadShare;
   }
 
-  // Finds processes of the run by their environment, for this case: a process forks and ends between two searches of
-  // the tree. Then its child has another parent, so a search of the tree cannot find the child. The child may have no
-  // trace either.
+  // If a process forks and ends between two searches of the tree, its child has another parent, so a search of the tree
+  // cannot find the child. The child may have no trace either. So this function finds processes of the run by their
+  // environment.
   void look_for_orphans() {
     if (job_ != nullptr) adopt_children();
     const auto start = Clock::now();
@@ -473,9 +473,8 @@ class Session {
     }
   }
 
-  // Ends the run at the limit of the job. Setting `was_told_to_end_` and `given_up_` has two effects: the findings
-  // about processes that forksight ends now are not withdrawn, and the effects of forksight's own signals are not
-  // reported.
+  // Ends the run at the limit of the job. `was_told_to_end_` and `given_up_` are set for two reasons: forksight must
+  // not withdraw the findings about processes that it ends now, and must not report the effects of its own signals.
   void end_at_limit() {
     is_over_limit_ = true;
     was_told_to_end_ = true;
@@ -582,7 +581,7 @@ class Session {
       if (!was_told_to_end_) kill_dead(find_proven_dead(supervisor_.verdicts(), diagnosis.model, diagnosis.findings));
     }
     if (keeps_folder) remove_older_runs();
-    // Short-lived processes are only known from their traces.
+    // Short-lived processes are known only from their traces.
     const std::size_t processes = std::max(supervisor_.tree().seen(), diagnosis.model.processes.size());
     report_.say_summary(diagnosis.model, diagnosis.findings, diagnosis.unexplained.size(), processes,
                         keeps_folder ? folder_.shown() : fs::path());
@@ -638,7 +637,7 @@ class Session {
   bool is_over_limit_ = false;  // forksight ends the job, because its time is up
   std::optional<int> status_;   // how CMD ended, as wait(2) reports it
   int interrupts_ = 0;          // how often Ctrl-C was pressed while something hung
-  bool fails_ = false;          // a finding at or above --fail-on was made
+  bool fails_ = false;          // a finding at or above --fail-on was made and not withdrawn
   bool was_told_to_end_ = false;
   bool was_rest_told_ = false;
   bool given_up_ = false;

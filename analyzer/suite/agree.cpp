@@ -50,8 +50,8 @@ bool has_frame(const model::Stack& stack, const model::Frame& frame) {
 
 bool is_named(const model::Frame& frame) { return !frame.function.empty() && frame.line > 0; }
 
-// True if the finding of `run` may be about the same hang as that of `why`. The rules need not be equal: `run` saw the
-// time before the hang, so it may name another cause that is more precise. That cause must be at least as certain.
+// True if the finding of `run` may be about the same hang as that of `why`. The rules need not be equal: `run` saw what
+// happened before the hang, so it may name another cause that is more precise. That cause must be at least as certain.
 bool may_be_told_as(const Finding& why, const Finding& run) {
   return run.rule == why.rule || (run.fork && run.cause >= why.cause && run.harm >= why.harm);
 }
@@ -65,8 +65,8 @@ class View {
     text("the thread", why_.thread_name, run_.thread_name);
     if (run_.rule != why_.rule) return std::move(lines_);
     if (run_.fingerprint != why_.fingerprint) miss("the fingerprint", why_.fingerprint, run_.fingerprint);
-    // Only the frames of the program itself are compared. The frames inside of them differ, because the shim adds its
-    // hooks.
+    // Only the frames of the program itself are compared. The frames that they call differ, because the hooks of the
+    // shim are among these frames.
     const auto [first, last] = words::find_user_part(why_.stack);
     for (std::size_t i = first; i < last; ++i) {
       const model::Frame& frame = why_.stack.frames[i];

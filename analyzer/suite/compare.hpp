@@ -10,7 +10,7 @@
 
 namespace forksight::suite {
 
-// Each expected finding must occur once, and there must be no other finding.
+// Compares findings with the expected ones. Each expected finding must occur once, and there must be no other finding.
 std::vector<std::string> compare_findings(const std::vector<Finding>& findings,
                                           const std::vector<ExpectedFinding>& expected);
 
@@ -21,7 +21,7 @@ std::vector<std::string> compare_findings(const std::vector<Finding>& findings,
 std::vector<std::string> compare_ended(const std::vector<Finding>& findings,
                                        const std::vector<ExpectedFinding>& expected, const ExpectedRun& run);
 
-// The certainties of the hang and of the cause, for example "proven/likely". It is one word if both are equal.
+// Returns the certainties of the hang and of the cause, for example "proven/likely"; only one word if both are equal.
 std::string certainty_of(const Finding& finding);
 
 }  // namespace forksight::suite

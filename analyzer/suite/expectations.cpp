@@ -224,8 +224,8 @@ Result<Words> read_options(const std::vector<ExpectLine>& lines) {
 }
 
 // Returns the expectations of the repaired variant, which do not depend on those of the broken variant: the program
-// ends well, and no finding is reported. It is also run with the cures for which its source has an
-// EXPECT-CURED(repaired) line. The program does not need these cures, so they must change nothing.
+// ends well, and no finding is reported. For each EXPECT-CURED(repaired) line of its source, the program is also run
+// with the cures that the line names. The program does not need these cures, so they must change nothing.
 Result<Expectations> read_repaired(const std::vector<ExpectLine>& lines) {
   Expectations expected;
   expected.bare = "ok";

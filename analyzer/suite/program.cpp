@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr auto kLookEvery = 20ms;
 constexpr auto kQuiet = 1s;  // if all threads sleep and none of them runs for this long, the program hangs
-constexpr auto kIdle = 3s;   // it also hangs if threads wake up only to sleep again, without CPU time, for this long
+constexpr auto kIdle = 3s;   // it also hangs if for this long its threads only wake up and sleep again
 // If a thread is awake at this many looks in a row, some thread waits for a processor, and the program is not idle. On
 // a busy machine, a thread that wakes up only to sleep again is awake at two or three looks in a row.
 constexpr int kMostAwakeLooks = 5;
@@ -96,7 +96,7 @@ bool is_idle(const Tasks& before, const Tasks& now) {
   return same && ticks <= kMostTicks;
 }
 
-// What the child of a Program does before it becomes the program.
+// Runs in the forked child: sets up its session, files and signals, and executes the program.
 [[noreturn]] void become(const std::vector<char*>& arguments, int in, int out, int err) {
   ::setsid();
   ::dup2(in, STDIN_FILENO);
@@ -163,7 +163,7 @@ std::string Program::watch(Clock::duration limit) {
   const auto spin_ticks = static_cast<std::uint64_t>(kSpinS * ::sysconf(_SC_CLK_TCK));
   Tasks before;
   Tasks first;
-  Tasks idle;           // the tasks when they were last seen to have used CPU time
+  Tasks idle;           // the threads as they were at the last look at which they had used CPU time
   int awake_looks = 0;  // successive looks at which a thread was awake
   Clock::time_point since = Clock::now();
   Clock::time_point idle_since = since;
@@ -172,7 +172,8 @@ std::string Program::watch(Clock::duration limit) {
     const Tasks tasks = look_at(find_descendants());
     Tasks asleep = tasks;
     std::erase_if(asleep, [](const auto& entry) { return entry.second.state != 'S'; });
-    // If a process was forked after the processes were listed, `first` lacks it. So the lists are compared again.
+    // A new thread that does not sleep leaves `asleep` unchanged, but `first` lacks this thread. So the lists of
+    // threads are compared, too.
     const bool same_tasks = std::ranges::equal(
         tasks, first, {}, [](const auto& entry) { return entry.first; }, [](const auto& entry) { return entry.first; });
     if (asleep != before || !same_tasks) {

@@ -31,7 +31,7 @@ class Program {
   std::string read_stdout() const;
   std::string read_stderr() const;
 
-  // The exit status as in a shell; nullopt while the program runs.
+  // Returns the exit status as a shell does; nullopt while the program runs.
   std::optional<int> status();
 
   // Observes what the program and the descendants of this process do: "ok", "error", "hang" or "spin". Returns
@@ -62,7 +62,7 @@ struct Captured {
   std::string out;
   std::string err;
 };
-// Runs a command until it ends.
+// Runs a command until it ends; after `limit`, kills it.
 Captured capture(const std::vector<std::string>& command, const std::filesystem::path& folder, const std::string& name,
                  Clock::duration limit);
 

@@ -87,7 +87,7 @@ void write_all(int descriptor, const std::string& text) {
   }
 }
 
-// Descendants of this process that do not belong to a living worker.
+// Returns the descendants of this process that do not belong to a living worker.
 std::vector<pid_t> find_strays(const std::vector<Worker>& workers) {
   std::vector<pid_t> strays;
   for (const pid_t pid : find_descendants()) {

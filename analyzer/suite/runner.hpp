@@ -14,8 +14,8 @@
 namespace forksight::suite {
 
 struct RunnerOptions {
-  JudgeOptions judge;          // the runner chooses the folder in it
-  std::filesystem::path keep;  // here each case gets a folder with all its files; "": nothing is kept
+  JudgeOptions judge;          // the runner replaces `folder`
+  std::filesystem::path keep;  // in this folder each case gets a folder with all its files; "": nothing is kept
   int jobs = 1;
   std::chrono::seconds case_limit{150};
 };
@@ -35,11 +35,11 @@ struct RunnerEvents {
 
 struct RunnerResult {
   std::vector<CaseResult> results;  // in the order of the entries
-  bool is_stopped = false;          // stopped by SIGINT, SIGTERM or SIGHUP; then the other results are kUnknown
+  bool is_stopped = false;          // stopped by SIGINT, SIGTERM or SIGHUP; results that are missing are kUnknown
   double seconds = 0;
 };
 
-// The number of processors that this process may use.
+// Returns the number of processors that this process may use.
 int count_cores();
 
 // The calling process becomes a subreaper, and must have no other children and no threads. Returns an error if the

@@ -44,9 +44,9 @@ const std::vector<SourceFrame>& Binary::frames_at(std::uint64_t address) {
   const auto [entry, is_new] = frames_.try_emplace(address);
   if (!is_new) return entry->second;
   std::vector<SourceFrame> frames;
-  // The debug information of the C library is not read. Its source lines explain nothing to a user, and symbols name
-  // its functions. Only some machines have it. It is large and compressed: unpacking it takes longer than reading
-  // everything else from the file.
+  // The debug information of the C library is not read, for three reasons. Its source lines explain nothing to a user,
+  // and the symbol table already has the names of the functions. Only some machines have this debug information. It is
+  // large and compressed: unpacking it takes longer than reading everything else from the file.
   if (!is_c_library(elf_->path())) frames = sources().find(address);
   if (frames.empty()) frames.emplace_back();
   SourceFrame& outermost = frames.back();

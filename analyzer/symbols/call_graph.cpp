@@ -37,7 +37,8 @@ Link leads_into(const Function& from, const Branch& branch, const Function& to, 
 }  // namespace
 
 bool handles_errors(std::string_view name) {
-  // The names of the C++ ABI and of libstdc++ are mangled: "_ZSt20__throw_length_errorPKc".
+  // Functions of libstdc++ have mangled names, for example "_ZSt20__throw_length_errorPKc". Functions of the C++ ABI
+  // have plain names, for example "__cxa_throw".
   constexpr std::string_view kBegins[] = {"_Unwind_",
                                           "_ZSt9terminate",
                                           "_ZSt10unexpected",
@@ -79,8 +80,8 @@ std::vector<std::uint64_t> frame_depths(const Function& function, std::uint64_t 
   const std::uint64_t size = std::min<std::uint64_t>(bytes.size(), function.range.end - function.range.start);
   const auto subtracted = prologue_subtraction(bytes.first(size));
   if (!subtracted) return {};
-  // If a function saves registers by pushes, their bytes are added to the subtracted bytes. If it stores the registers
-  // into the subtracted bytes, they are not added. Which of the two it does is not examined, so both sums are returned.
+  // A function may save registers by pushes. Then its frame has the subtracted bytes and the pushed bytes. Or it stores
+  // the registers into the subtracted bytes. The code is not examined for this difference, so both sums are returned.
   constexpr std::uint64_t kFrameLinkBytes = 16;
   const std::uint64_t saved = cfi.saved_bytes(call_end - 1);
   if (saved <= kFrameLinkBytes) return {kFrameLinkBytes + *subtracted};

@@ -32,7 +32,7 @@ class Search {
 
 std::vector<std::uint64_t> Search::sp_at_call(const Function& function, std::uint64_t call_end,
                                               std::optional<std::uint64_t> cfa, bool is_first) const {
-  // In a function with a frame pointer, rsp is usually the same at all calls.
+  // In a function with a frame pointer, rsp is usually the same at all calls. So the rsp of the known call is taken.
   if (is_first && !function.binary->cfi().stack_depth(call_end - 1)) return {query_.from_sp};
   std::vector<std::uint64_t> places;
   if (!cfa) return places;

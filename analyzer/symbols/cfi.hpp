@@ -31,14 +31,14 @@ class Cfi {
   // `registers` then has the values of the caller. Otherwise `registers` does not change.
   Step step(std::uint64_t pc, Registers& registers, const StackBytes& stack);
 
-  // The frame's CFA, if it can be computed.
+  // Returns the CFA of the frame, if it can be computed.
   std::optional<std::uint64_t> frame_address(std::uint64_t pc, const Registers& registers, const StackBytes& stack);
 
-  // The number of bytes between rsp and the CFA at `pc`, if the CFA at `pc` is defined by rsp.
+  // Returns the number of bytes between rsp and the CFA at `pc`, if the CFA at `pc` is defined by rsp.
   std::optional<std::uint64_t> stack_depth(std::uint64_t pc);
 
-  // The number of bytes from the lowest saved register of the frame at `pc` up to the CFA of the frame. The return
-  // address counts as a saved register.
+  // Returns the number of bytes from the lowest saved register of the frame at `pc` up to the CFA of the frame. The
+  // return address counts as a saved register.
   std::uint64_t saved_bytes(std::uint64_t pc);
 
   // True if the frame at `pc` is the kernel's signal frame. A signal interrupted the caller of that frame, so the pc of

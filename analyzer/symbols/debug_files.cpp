@@ -26,8 +26,8 @@ constexpr std::chrono::seconds kServerLimit{5};
 std::atomic<bool> g_may_ask_servers = false;
 std::atomic<bool> g_was_given_up = false;
 
-// `request` asks the servers for a file, and returns a descriptor or -1. If it fails after more than kServerLimit, the
-// servers are not asked again.
+// Calls `request`, which asks the servers for a file and returns a descriptor or -1. If `request` fails after more than
+// kServerLimit, the servers are not asked again.
 template <class Request>
 int ask_servers(const Request& request) {
   const auto start = std::chrono::steady_clock::now();
@@ -41,14 +41,15 @@ int ask_servers(const Request& request) {
 
 constexpr char kDebugFolder[] = "/usr/lib/debug";
 
-// The path at which packages of debug information install the file with this build-id; "" if there is no build-id.
+// Returns the path at which packages of debug information install the file with this build-id; "" if there is no
+// build-id.
 std::string place_by_build_id(std::span<const std::uint8_t> build_id) {
   if (build_id.size() < 2) return "";
   return fmt::format("{}/.build-id/{:02x}/{:02x}.debug", kDebugFolder, build_id[0], fmt::join(build_id.subspan(1), ""));
 }
 
-// The paths that the debug link `link_name` of the file `file_name` may mean. For a link with "..", no path is
-// returned.
+// Returns the paths that the debug link `link_name` of the file `file_name` may mean. For a link with "..", returns no
+// path.
 std::vector<std::string> places_by_link(const char* file_name, const char* link_name) {
   if (link_name == nullptr || file_name == nullptr) return {};
   const std::filesystem::path link(link_name);

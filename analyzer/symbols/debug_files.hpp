@@ -19,8 +19,8 @@ int find_debug_file(Dwfl_Module* module, void** userdata, const char* name, Dwar
 // Allows forksight to ask the servers of DEBUGINFOD_URLS for files that this machine does not have: debug files,
 // programs and libraries, by build-id. libdwfl loads libdebuginfod for this. libdebuginfod keeps the files in
 // ~/.cache/debuginfod_client. It gives up after DEBUGINFOD_TIMEOUT seconds without progress, or after 20 seconds if the
-// environment does not set that variable. Commands call this function if a user asks about a process or a core, and
-// waits for the answer. The function changes the environment, so it must run before there are threads. If root runs
+// environment does not set that variable. Commands call this function if a user has asked about a process or a core,
+// and waits for the answer. The function changes the environment, so it must run before there are threads. If root runs
 // forksight, the function has an effect only if root asked for it (`is_asked_for`), for two reasons. A server learns
 // which programs run. And forksight parses what the server sends, with the rights of root. Returns false if it had no
 // effect.

@@ -20,11 +20,11 @@
 namespace forksight::symbols {
 namespace {
 
-// A name whose text cannot be longer than this is demangled at once. The bound is far above the real length.
+// A name is demangled in this process if bound_text() is at most this. bound_text() is far above the real length.
 constexpr double kMaxBound = 512.0 * (1U << 20U);
-// The time of a child. Names of honest programs take less than a millisecond.
+// The processor time that a child may use. Names of honest programs take less than a millisecond.
 constexpr suseconds_t kMaxMicroseconds = 300'000;
-constexpr int kMostChildren = 200;  // for one run of the command
+constexpr int kMostChildren = 200;  // the most children in one run of the command
 constexpr int kMostFailures = 3;
 constexpr char kEnd = '\n';  // no text for a name contains it
 
@@ -39,15 +39,15 @@ std::optional<std::string> demangle_here(const char* name) {
 }
 
 // Returns a number of bytes that the text for the name does not exceed. In the Itanium C++ ABI, S1_ and T1_ stand for
-// earlier parts of the name. S1_ is the same part everywhere, and contains no later part. So if it occurs n times, the
-// text is at most n + 1 times as long as without it. T1_ is another part in each template. So each occurrence may
-// double the text.
+// earlier parts of the name. S1_ is the same part everywhere, and contains no later part. So if S1_ occurs n times, the
+// text is at most n + 1 times as long as without S1_. T1_ may stand for a different part in each template. So each
+// occurrence of T1_ may double the text.
 double bound_text(std::string_view name) {
-  constexpr double kLongestWord = 128;  // one byte may stand for a long word: "Ss" stands for that of std::string
+  constexpr double kLongestWord = 128;  // two bytes may stand for a long text: "Ss" for the whole name of std::string
   std::map<std::string_view, int> uses;
   double bound = kLongestWord * static_cast<double>(name.size());
   for (std::size_t at = 0; at < name.size(); ++at) {
-    // A pack is repeated for each of its elements.
+    // A pack expansion repeats its pattern for each element of the pack.
     if (name.substr(at, 2) == "Dp" || name.substr(at, 2) == "sp") bound *= static_cast<double>(name.size());
     if (name[at] != 'S' && name[at] != 'T') continue;
     const std::size_t end = name.find_first_not_of("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", at + 1);
@@ -72,12 +72,12 @@ double bound_text(std::string_view name) {
   ::setitimer(ITIMER_PROF, &time, nullptr);
   std::string text = demangle_here(name).value_or("");
   text.push_back(kEnd);
-  // A pipe takes 64 KiB at once.
+  // A pipe takes 64 KiB, so this write does not wait for the reader.
   ::_exit(::write(out, text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1);
 }
 
-// Demangles in a child process, whose time is limited. If several children fail, someone has made the names for that
-// purpose, and no more children are made.
+// Demangles in a child process, whose time is limited. If several children fail, somebody has probably chosen the names
+// to cost time, so no more children are made.
 std::optional<std::string> demangle_in_child(const char* name) {
   static std::atomic<int> children = 0;
   static std::atomic<int> failures = 0;

@@ -51,8 +51,8 @@ int open_file(const std::string& file, const Module& module) {
   return fetched >= 0 ? fetched : found.release();
 }
 
-// The path of an open file, as the kernel knows it. libdw searches in the same folder for files that belong to this
-// file.
+// Returns the path of an open file, as the kernel knows it. libdw searches in the same folder for files that belong to
+// this file.
 std::string place_of(int fd) {
   std::array<char, 4096> path{};
   const ssize_t length = readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), path.data(), path.size());

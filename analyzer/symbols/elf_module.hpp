@@ -22,7 +22,8 @@ namespace forksight::symbols {
 
 class ElfModule {
  public:
-  // An error is one sentence for the report's limits. If `module` has no build-id, the file is used without a check.
+  // Opens the file of `module`. An error is one sentence for the report's limits. If `module` has no build-id, the file
+  // is used without a check.
   static Result<std::unique_ptr<ElfModule>> open(const Module& module);
   ~ElfModule();
   ElfModule(const ElfModule&) = delete;
@@ -40,22 +41,23 @@ class ElfModule {
   // True if the file `fd` is debug information of this module and may be read. If it may not be read because of a
   // budget, limits() says so.
   bool accept_debug_file(int fd, std::span<const std::uint8_t> build_id);
-  // The build-id of dwz's shared file `name`. The files that link to the shared file contain it. Empty if no file links
-  // to it.
+  // Returns the build-id of dwz's shared file `name`. Each file that links to the shared file contains this build-id.
+  // Returns nothing if no file links to the shared file.
   std::vector<std::uint8_t> shared_part_build_id(std::string_view name) const;
   // Like accept_debug_file(), but for the split debug information of a unit. Checks all places where libdw would look
   // for the file.
   bool accept_split_file(const char* name, const char* folder);
 
-  // A sentence for each part that was left out because of a budget, or because it could not be read. The list grows
-  // when more parts are read.
+  // Returns a sentence for each part that was left out because of a budget, or because it could not be read. The list
+  // grows when more parts are read.
   const std::vector<std::string>& limits() const { return limits_; }
   void add_limit(std::string sentence);
 
-  // The address of .eh_frame_hdr; 0 if the file has none.
+  // Returns the address of .eh_frame_hdr; 0 if the file has no .eh_frame_hdr.
   std::uint64_t unwind_table_address() const { return unwind_table_address_; }
   bool is_executable(std::uint64_t address) const;
-  // The file's bytes from `address` to the end of its segment; empty if no segment of the file contains `address`.
+  // Returns the file's bytes from `address` to the end of its segment; empty if no segment of the file contains
+  // `address`.
   std::span<const std::byte> bytes_at(std::uint64_t address) const;
 
  private:

@@ -30,8 +30,8 @@ struct Resumption {
   CallPath path;
 };
 
-// Returns a path that consists of one call by pointer, which the function that is still on the stack makes. The code
-// does not show the further calls of the path. nullopt if that function makes no call by pointer.
+// Returns a path that consists of one call: the function `query.from`, which is still on the stack, makes a call by
+// pointer. The code does not show the further calls of the path. nullopt if `query.from` makes no call by pointer.
 std::optional<CallPath> path_by_pointer(const PathQuery& query) {
   const auto& calls = query.from.binary->code().facts(query.from.range).pointer_calls;
   if (calls.empty()) return std::nullopt;
@@ -39,8 +39,8 @@ std::optional<CallPath> path_by_pointer(const PathQuery& query) {
 }
 
 // True if the sizes of the frames add up, and the functions that have returned called nothing after they took the lock.
-// A guard's constructor or a wrapper is such a function. A function that calls something after it took a lock usually
-// releases the lock before it returns.
+// The constructor of a lock guard and a wrapper of a lock function are examples of such functions. A function that
+// calls something after it took a lock usually releases the lock before it returns.
 bool is_ordinary(const CallPath& path) {
   if (!path.is_exact) return false;
   return std::all_of(path.sites.begin() + 1, path.sites.end(), [](const CallSite& site) {

@@ -98,7 +98,7 @@ std::optional<std::uint64_t> prologue_subtraction(std::span<const std::byte> byt
       continue;
     } else if (stage == Stage::kSaving && operation.is(ZYDIS_MNEMONIC_PUSH) &&
                operation.is_register(0, ZYDIS_REGISTER_RAX)) {
-      return 8;  // Clang makes room for one word in this way
+      return 8;  // Clang reserves one word on the stack by "push %rax"
     } else {
       stage = Stage::kBody;
     }

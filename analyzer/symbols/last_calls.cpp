@@ -23,7 +23,7 @@ class LastCalls {
  public:
   LastCalls(AddressSpace& space, const StackBytes& stack) : space_(space), stack_(stack), unwinder_(space) {}
 
-  // The call that the outermost function made, which has no caller.
+  // Finds the call that the outermost function made. The outermost function has no caller.
   std::optional<Call> find_first() {
     for (std::uint64_t slot = stack_.end() & ~(kSlotBytes - 1); slot >= stack_.start + kSlotBytes;) {
       slot -= kSlotBytes;
@@ -38,7 +38,7 @@ class LastCalls {
     return std::nullopt;
   }
 
-  // The last call of the function that `outer` called.
+  // Finds the last call that was made by the function that `outer` called.
   std::optional<Call> find_next(const Call& outer) {
     std::vector<Call> proved;
     std::vector<Call> possible;
@@ -67,7 +67,7 @@ class LastCalls {
     return word && unwinder_.is_return_address(*word) ? word : std::nullopt;
   }
 
-  // True if the frame of the function that made the call at `slot` ends where `outer` called it.
+  // True if the frame of the function that made the call at `slot` reaches up to the return address of `outer`.
   bool has_frame_below(std::uint64_t pc, std::uint64_t slot, const Call& outer) {
     const auto function = function_of(space_, {pc, slot + kSlotBytes, false, false, false});
     if (!function) return false;
@@ -76,7 +76,7 @@ class LastCalls {
     return std::ranges::find(depths, expected) != depths.end();
   }
 
-  // True if the function that made the call `outer` calls the function of `inner` in another place.
+  // True if the function that made the call `outer` also calls the function of `inner` directly.
   bool is_called_directly(const Call& inner, const Call& outer) {
     const auto callee = function_of(space_, inner.frame());
     const auto caller = function_of(space_, outer.frame());

@@ -46,7 +46,7 @@ void MachineCode::read_unwind_table() {
   table_size_ = std::min<std::size_t>(count, (bytes.size() - 12) / 8);
 }
 
-// The section that holds the addresses of functions and objects. Only the loader writes to it.
+// Finds the section .got, which holds the addresses of functions and objects. Only the loader writes to this section.
 CodeRange MachineCode::find_offset_table(Elf* elf) {
   std::size_t names = 0;
   if (elf_getshdrstrndx(elf, &names) != 0) return {};

@@ -1,5 +1,5 @@
-// What the x86-64 machine code of one binary shows about calls. The unwind table has the start of each function. A
-// function is disassembled from its start. So bytes that only look like a call are not mistaken for a call.
+// Finds calls in the x86-64 machine code of one binary. The unwind table has the start of each function. A function is
+// disassembled from its start. So bytes that only look like a call are not mistaken for a call.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ struct CodeRange {
   bool contains(std::uint64_t address) const { return address >= start && address < end; }
 };
 
-// A call, or a jump that leaves its function. If it goes through a slot of the linkage table, `name` is the function
-// that the slot stands for. All others have a `target` in the same binary. The instruction contains this address, or
-// reads it from the binary's table of addresses (section .got).
+// A call, or a jump that leaves its function. If the branch goes through a slot of the linkage table, `name` is the
+// function that the slot stands for. All other branches have a `target` in the same binary. The instruction contains
+// the address of the target, or reads this address from the binary's table of addresses (section .got).
 struct Branch {
   std::uint64_t end = 0;       // the end of the instruction; for a call, this is the return address
   std::uint64_t target = 0;    // 0 if the branch goes to `name`
@@ -41,12 +41,12 @@ class MachineCode {
  public:
   explicit MachineCode(const ElfModule& elf);
 
-  // The range of the unwind table that contains `address`. This is a function, or a part of one.
+  // Returns the range of the unwind table that contains `address`. The range is a function or a part of a function.
   std::optional<CodeRange> function_at(std::uint64_t address) const;
   const CodeFacts& facts(const CodeRange& function);
   // True if a call instruction ends right before `address`.
   bool is_after_call(std::uint64_t address);
-  // The call that ends right before `address`. nullopt if there is no such call, or if its target is not known.
+  // Returns the call that ends right before `address`; nullopt if there is no such call, or if its target is not known.
   std::optional<Branch> call_before(std::uint64_t address);
 
  private:
@@ -55,17 +55,17 @@ class MachineCode {
   static CodeRange find_offset_table(Elf* elf);
   std::uint64_t table_entry(std::size_t index) const;
   bool is_function_start(std::uint64_t address) const;
-  // The name of the function whose slot of the linkage table is at `address`; null if there is no slot there.
+  // Returns the name of the function whose slot of the linkage table is at `address`; null if no slot is there.
   const char* slot_name(std::uint64_t address) const;
   // Like slot_name(), but for the address of a stub that jumps through such a slot.
   const char* stub_name(std::uint64_t address) const;
-  // The target of the call or jump `instruction`; `end` is the end of that instruction.
+  // Finds the target of the call or jump `instruction`. `end` is the end of that instruction.
   std::optional<Branch> follow(const Instruction& instruction, std::uint64_t end) const;
   CodeFacts read_facts(const CodeRange& function) const;
-  // The facts of the function that contains the code before `address`. Null if the function was not read up to
+  // Returns the facts of the function that contains the code before `address`; null if the function was not read up to
   // `address`.
   const CodeFacts* facts_up_to(std::uint64_t address);
-  // For code that no unwind table covers. Returns a call, if the bytes before `address` can be decoded as a call.
+  // For code that no unwind table covers. If the bytes before `address` can be decoded as a call, returns this call.
   std::optional<Instruction> guess_call_before(std::uint64_t address) const;
 
   const ElfModule& elf_;

@@ -34,7 +34,7 @@ std::size_t operator_length(std::string_view text, std::size_t at) {
   return kWord.size();
 }
 
-// "{lambda(int, char)#2}" (GCC) and "$_1" (Clang) become "{lambda#2}".
+// Shortens the names of lambdas: "{lambda(int, char)#2}" (GCC) and "$_1" (Clang) become "{lambda#2}".
 std::string with_short_lambdas(std::string_view text) {
   constexpr std::string_view kGcc = "{lambda(";
   std::string out;
@@ -105,7 +105,7 @@ std::string without_parameters(std::string_view text) {
   return out;
 }
 
-// "void app::f<int>" -> "app::f<int>": a return type ends at the last space outside of brackets.
+// Removes the return type, which ends at the last space outside of brackets: "void app::f<int>" becomes "app::f<int>".
 std::string without_return_type(const std::string& text) {
   int depth = 0;
   std::size_t start = 0;
@@ -133,8 +133,9 @@ std::string_view without_clone_suffix(std::string_view name) {
   return name;
 }
 
-// Rust's older mangling (rustc_symbol_mangling::legacy) is that of C++, with two additions. The last part is a hash.
-// Characters that C++ names cannot have are encoded, for example "{" as "$u7b$". An example of a whole name:
+// Removes the hash from a name of Rust, and decodes its characters. Rust's older mangling
+// (rustc_symbol_mangling::legacy) is the mangling of C++, with two additions. The last part is a hash. Characters that
+// C++ names cannot have are encoded, for example "{" as "$u7b$". An example of a whole name:
 // "fn::main::_$u7b$$u7b$closure$u7d$$u7d$::h5e3b1e91b2b0fec4". Other names are returned unchanged.
 std::string without_rust_hash(std::string name) {
   constexpr std::size_t kHash = 16;

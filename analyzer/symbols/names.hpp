@@ -7,8 +7,8 @@
 
 namespace forksight::symbols {
 
-// "_ZN3app5CacheIiE3getEi" -> "app::Cache<int>::get". From the name of a C function it removes only the symbol version
-// and the suffixes of compilers.
+// Returns the name as people know it: "app::Cache<int>::get" for "_ZN3app5CacheIiE3getEi". From the name of a C
+// function, removes only the symbol version and the suffixes of compilers.
 std::string readable_name(const char* linkage_name);
 
 // Like readable_name(), but for a name that is already demangled: "void app::f<int>(int) [clone .isra.0]" ->

@@ -23,7 +23,7 @@ Location location_of(Dwarf_Die& unit, std::uint64_t address) {
   return location;
 }
 
-// The place where an inlined function is called.
+// Returns the place where an inlined function is called.
 Location call_site_of(Dwarf_Die& unit, Dwarf_Die& inlined) {
   Location location;
   Dwarf_Attribute attribute;
@@ -40,7 +40,8 @@ Location call_site_of(Dwarf_Die& unit, Dwarf_Die& inlined) {
   return location;
 }
 
-// Split debug information puts the unit's entries into another file. The unit's lines stay in this file.
+// Returns the unit that has the entries of `unit`. Split debug information puts the entries into another file. The
+// lines of `unit` stay in this file.
 Dwarf_Die unit_with_entries(ElfModule& module, Dwarf_Die unit) {
   Dwarf_Attribute attribute;
   const auto text = [&](unsigned name) { return dwarf_formstring(dwarf_attr(&unit, name, &attribute)); };

@@ -15,7 +15,7 @@ constexpr std::uint64_t kWordBytes = 8;
 constexpr std::uint64_t kFrameLinkSize = 16;  // the return address and the saved rbp
 constexpr std::array<std::size_t, 6> kKeptByCallees = {3, kRbp, 12, 13, 14, 15};  // rbx, rbp, r12 to r15
 
-// True if a register of the frame `at` has the address, and its caller does not have it in the same register. A
+// True if a register of the frame `at` contains the address, and the same register of the caller's frame does not. A
 // register that a function does not use still has the value of the caller.
 bool has_in_register(const KnownWalk& known, std::size_t at, std::uint64_t address) {
   const bool has_caller = at + 1 < known.registers.size();
@@ -24,7 +24,7 @@ bool has_in_register(const KnownWalk& known, std::size_t at, std::uint64_t addre
   });
 }
 
-// True if a variable of the frame `at`, which ends at `end`, has the address.
+// True if a word from `start` to `end` on the stack contains the address. These words are the variables of a frame.
 bool has_in_variable(const StackBytes& stack, std::uint64_t start, std::uint64_t end, std::uint64_t address) {
   for (std::uint64_t slot = (start + kWordBytes - 1) & ~(kWordBytes - 1); slot + kWordBytes <= end;
        slot += kWordBytes) {
@@ -63,7 +63,7 @@ std::optional<std::size_t> find_referring_frame(AddressSpace& space, const Known
   const auto& frames = known.walk.frames;
   for (std::size_t i = 0; i < frames.size(); ++i) {
     if (has_in_register(known, i, address) && calls_lock_function(space, frames[i])) return i;
-    // Of the outermost frame, it is not known where it ends.
+    // The end of the outermost frame is not known, so its variables are not searched.
     if (i + 1 == frames.size()) break;
     // A signal handler may run on a stack of its own. Then the frames are not next to each other.
     const std::uint64_t end = std::min(frames[i + 1].sp, stack.end());

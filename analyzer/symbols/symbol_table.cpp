@@ -25,7 +25,7 @@ std::string_view bounded_name(const char* name) {
 
 // Ranks the symbols of one address. A smaller value is a better name. These rules apply, the most important first:
 // exported names are better than local names; public names are better than internal names ("__GI_", "@"); fewer leading
-// underscores are better; shorter names are better.
+// underscores are better, but the "_" of a mangled name ("_Z") does not count; shorter names are better.
 auto rank(const Symbol& symbol) {
   const std::string_view name = bounded_name(symbol.name);
   const std::size_t underscores = std::min(name.find_first_not_of('_'), name.size());

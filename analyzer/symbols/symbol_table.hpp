@@ -24,12 +24,13 @@ class SymbolTable {
  public:
   explicit SymbolTable(ElfModule& module);
 
-  // The function or object that contains `address`; null if there is none. A function symbol without a size contains
-  // the addresses up to the next symbol, but at most 4096 bytes. If several symbols have the same address, the symbol
-  // whose name users know best is taken.
+  // These functions return the function or object that contains `address`; null if there is none. A function symbol
+  // without a size contains the addresses up to the next symbol, but at most 4096 bytes. If several symbols have the
+  // same address, the symbol whose name users know best is taken.
   const Symbol* find_function(std::uint64_t address) const { return functions_.find(address); }
   const Symbol* find_object(std::uint64_t address) const { return objects_.find(address); }
-  // The function or object whose name is `name`; null if there is none. An exported symbol is preferred.
+  // These functions return the function or object whose name is `name`; null if there is none. They prefer an exported
+  // symbol.
   const Symbol* find_function_named(std::string_view name) const { return functions_.find_named(name); }
   const Symbol* find_object_named(std::string_view name) const { return objects_.find_named(name); }
 

@@ -57,9 +57,9 @@ struct CodeSymbol {
 
 // A place on a stack that refers to a lock: see stack_references.hpp.
 struct StackReference {
-  model::Stack inner;     // the frames further in than the one that refers to it, innermost first
-  model::Stack stack;     // from that frame outwards
-  std::string last_call;  // of a frozen stack: the function that the innermost known frame called last; "": not known
+  model::Stack inner;     // the frames inside of the frame that refers to the lock; innermost first
+  model::Stack stack;     // the frame that refers to the lock, and its callers
+  std::string last_call;  // if the stack is frozen: the function that the innermost known frame called last, or ""
 };
 
 class Symbolizer {
@@ -78,16 +78,16 @@ class Symbolizer {
   // Finds the innermost frame of a stopped thread that refers to the lock at `address`; nullopt: no frame does.
   std::optional<StackReference> find_reference(const Registers& registers, const StackBytes& stack,
                                                std::uint64_t address);
-  // Like find_reference(), but for a thread of which only the stack is left, up to the call of its first function: see
-  // last_calls.hpp. The innermost frames may have returned.
+  // Like find_reference(), but for a thread that no longer exists. `stack` must reach up to the frame of the thread's
+  // first function (see last_calls.hpp). The innermost frames may have returned.
   std::optional<StackReference> find_frozen_reference(const StackBytes& stack, std::uint64_t address);
   // Finds the object that contains `address`, if a symbol table of a module has it. The symbol need not be exported.
   bool find_data(std::uint64_t address, DataSymbol& out);
   // Finds the function that contains `address`. `address` is an exact address, not a return address.
   bool find_code(std::uint64_t address, CodeSymbol& out);
-  // Returns the name of the function that is called right before the run-time address `return_address`. The code shows
-  // the name if the call is direct or goes through the linkage table. Returns "" if the call is by pointer, or if the
-  // name is not known.
+  // Returns the name, not demangled, of the function that is called right before the run-time address `return_address`.
+  // The code shows the name if the call is direct or goes through the linkage table. Returns "" if the call is by
+  // pointer, or if the name is not known.
   std::string find_callee(std::uint64_t return_address);
   // Finds the run-time address of the function or object whose symbol is `name`. `name` is not demangled, and the
   // symbol need not be exported. Searches the modules whose file name starts with `file_prefix`, and takes the first
@@ -99,8 +99,8 @@ class Symbolizer {
   // are not examined.
   bool may_import(std::span<const std::string_view> names);
 
-  // A sentence for each module that could not be read as a whole: it has another build-id, is missing, or has no
-  // symbols. The list grows with use.
+  // Returns a sentence for each module that could not be read as a whole: the file has another build-id, is missing, or
+  // has no symbols. The list grows when more modules are used.
   const std::vector<std::string>& limits() const;
 
  private:

@@ -10,7 +10,7 @@ namespace forksight::symbols {
 namespace {
 
 constexpr std::uint64_t kFirstPage = 4096;
-constexpr int kMaxRepairs = 64;  // how often the size of a frame may replace an unknown rbp
+constexpr int kMaxRepairs = 64;  // the most frames for which the size of the frame replaces an unknown rbp
 
 // Ranks walks. A walk that reached the start of the thread is better than a walk that did not. Otherwise the walk with
 // more frames is better.
@@ -43,8 +43,8 @@ std::optional<Walk> find_callers(AddressSpace& space, Unwinder& unwinder, const 
   return best;
 }
 
-// `found` comes from a search of the stack, so its frames are approximate. Frames that are also in `plain` are as
-// certain as in `plain`.
+// `found` comes from a search of the stack, so its frames are marked as approximate. Copies the innermost frames that
+// are equal in `plain`, so that they are as certain as in `plain`.
 void keep_certainty(Walk& found, const Walk& plain) {
   for (std::size_t i = 0; i < std::min(found.frames.size(), plain.frames.size()); ++i) {
     if (found.frames[i].pc != plain.frames[i].pc || found.frames[i].sp != plain.frames[i].sp) return;
@@ -59,7 +59,8 @@ Walk walk_thread(AddressSpace& space, const Registers& innermost, const StackByt
   const std::uint64_t pc = innermost[kReturnAddress].value_or(0);
   const std::uint64_t sp = innermost[kRsp].value_or(0);
   if (pc < kFirstPage) {
-    // The thread called a null pointer. So only the return address was pushed.
+    // The thread called a null pointer. The call has pushed the return address, and no function has changed the stack
+    // since.
     Walk walk{{{pc, sp, true, false, false}}, WalkEnd::kLost};
     Registers caller = innermost;
     caller[kReturnAddress] = stack.read(sp);

@@ -6,7 +6,7 @@ namespace {
 // A deeper recursion is cut, because a report shows at most a screen of it.
 constexpr std::size_t kMaxFrames = 2048;
 
-// For code without call frame information: follows the chain of frame pointers.
+// Steps from a frame to its caller by the chain of frame pointers, for code without call frame information.
 Step step_by_frame_pointer(Registers& registers, const StackBytes& stack) {
   const auto fp = registers[kRbp];
   const auto sp = registers[kRsp];

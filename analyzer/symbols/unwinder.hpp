@@ -14,7 +14,7 @@ struct RawFrame {
   std::uint64_t sp = 0;   // rsp of the frame
   bool is_exact = false;  // `pc` is no return address: the frame is the innermost one, or a signal interrupted it
   bool is_approximate = false;
-  bool is_line_unknown = false;  // the function is known, but not which of several calls in it `pc` stands for
+  bool is_line_unknown = false;  // the function is known, but it may be in any of several calls
 
   std::uint64_t lookup_address() const { return is_exact ? pc : pc - 1; }
 };
@@ -34,9 +34,10 @@ class Unwinder {
  public:
   explicit Unwinder(AddressSpace& space) : space_(space) {}
 
-  // `strict`: the pc of every caller must be a return address in a known module. Must be set if the bytes may be stale.
-  // `is_exact`: the innermost pc is the place where the thread is, and no return address.
-  // `all_registers`: null, or a list that gets the registers of each frame.
+  // Walks from the frame whose registers are `innermost` to its callers. `strict`: the pc of every caller must be a
+  // return address in a known module. `strict` must be set if the bytes may be stale. `is_exact`: the innermost pc is
+  // the place where the thread is, and no return address. `all_registers`: null, or a list that gets the registers of
+  // each frame.
   Walk walk(const Registers& innermost, const StackBytes& stack, bool strict, bool is_exact = false,
             std::vector<Registers>* all_registers = nullptr);
 

@@ -62,8 +62,9 @@ bool is_in_standard_library(Dwarf_Die& type) {
   Dwarf_Attribute attribute;
   const char* name = dwarf_formstring(dwarf_attr_integrate(&type, DW_AT_linkage_name, &attribute));
   if (name != nullptr && std::string_view(name).starts_with("St")) return true;
-  // For a type without such a name, the path of the file that declares it shows whether it belongs to the standard
-  // library. Its namespace would show that, too, but to find the namespace, the whole unit would have to be searched.
+  // If the type has no linkage name, the path of the file that declares the type shows whether it belongs to the
+  // standard library. The namespace would show that, too, but finding the namespace would mean searching the whole
+  // unit.
   const char* file = dwarf_decl_file(&type);
   return file != nullptr && std::string_view(file).find("/c++/") != std::string_view::npos;
 }
