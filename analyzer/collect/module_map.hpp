@@ -1,5 +1,5 @@
 // The modules that the processes of one trace had at the time of each record. All processes share one list, until a
-// process maps a module where another module was before. From then on it has a list of its own.
+// process maps a module where another module was before. From then on, this process has a list of its own.
 #pragma once
 
 #include <cstdint>
