@@ -212,7 +212,7 @@ struct HandlerWait {
   std::string object_name;        // only if the lock or condition variable is a global variable
   std::string object_module;      // path of the module that contains it
   std::optional<ThreadId> owner;  // the thread that holds the lock, or that is to be joined
-  Stack owner_stack;              // where it took the lock
+  Stack owner_stack;              // where the owner took the lock
   Stack stack;
   bool timed = false;
 };
