@@ -29,7 +29,8 @@ class ModuleMap {
   const ImagePtr& image_of(model::ProcessId process);
   // From here on, `child` has the modules that `parent` has now.
   void inherit(model::ProcessId child, model::ProcessId parent);
-  // Returns false if the module was left out, because the trace names more modules than any process can have.
+  // Returns false if the module was left out: the trace names more modules than any process can have, or replaces
+  // modules at the same addresses too often.
   bool add(model::ProcessId process, symbols::Module module);
 
  private:
