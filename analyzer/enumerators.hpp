@@ -9,9 +9,9 @@
 
 namespace forksight {
 
-// The names of the enumerators with these values; "" for a value that has none. The compiler writes all values into one
-// text, as in "kValues = {Kind::kMutex, (Kind)1, Kind::kSpin}". That is much faster to compile than a text for each
-// value.
+// Returns the names of the enumerators with these values; "" for a value without an enumerator. The compiler writes all
+// values into one text, as in "kValues = {Kind::kMutex, (Kind)1, Kind::kSpin}". One text for all values compiles much
+// faster than a text for each value.
 template <auto... kValues>
 consteval std::array<std::string_view, sizeof...(kValues)> names_of_enumerators() {
   constexpr std::string_view kMark = "kValues = ";
@@ -28,9 +28,9 @@ consteval std::array<std::string_view, sizeof...(kValues)> names_of_enumerators(
   return names;
 }
 
-// The same names as a table without pointers: one text, and where each name ends in it. The loader has nothing to
-// relocate in such a table, and the compiler need not keep its own text, which has the full name of the enum once for
-// each value.
+// The same names as a table without pointers: `text` is all names in a row, and `ends` has the place in `text` where
+// each name ends. The loader has nothing to relocate in such a table. The compiler's own text need not be in the
+// binary: it repeats the full name of the enum for each value.
 template <std::size_t kCount, std::size_t kLength>
 struct EnumeratorNames {
   std::array<char, kLength> text{};
@@ -64,7 +64,7 @@ consteval auto table_of_enumerators() {
   return table;
 }
 
-// All named values of an enum are below this. Enums of flags have 32 bits.
+// Every enumerator has a value below this, except in enums of flags. Those have 32 bits.
 inline constexpr std::size_t kEnumerators = 128;
 
 template <class Enum>

@@ -33,9 +33,9 @@ def find_moved():
 
 
 def find_moved_imports(path):
-    """Returns an error for each import that an old glibc has in another library than libc.so.6, although `path` notes that libc.so.6
-    has it. A link on a new system makes this note, because the new libc.so.6 has the function. The loaders of glibc 2.28 and 2.29
-    refuse such a library, even if the right library is loaded."""
+    """Returns an error for each function that `path` imports from libc.so.6, but that an old glibc has in another library.
+    A link on a new system makes such an import, because the new libc.so.6 has the function. The loaders of glibc 2.28 and
+    2.29 refuse to load `path` then, even if the other library is loaded."""
     versions = readelf("--version-info", path)
     sources = re.split(r"File: (\S+)", versions[versions.find("Version needs section"):])
     library = {number: name for name, rows in zip(sources[1::2], sources[2::2]) for number in re.findall(r"Version: (\d+)", rows)}

@@ -17,7 +17,8 @@ namespace forksight::collect {
 class DeferredSymbols {
  public:
   template <class T>
-  // A place is a function, because a reference would become invalid when the model's vectors grow.
+  // A Place returns the member of the model that gets a name or a stack. It is a function and not a reference, because
+  // references become invalid when the model's vectors grow.
   using Place = std::function<T&(model::Model&)>;
 
   // `record` is a kStack record of a file that outlives this object.
@@ -26,7 +27,8 @@ class DeferredSymbols {
   // `module` may be empty.
   void add_data(ImagePtr image, std::uint64_t address, Place<std::string> name, Place<std::string> module);
 
-  // Fills all places. Names that could not be found are reported in model.limits.
+  // Fills in all members of the model for which a Place was added. Adds a sentence to model.limits for names that could
+  // not be found.
   void resolve(model::Model& model);
 
  private:

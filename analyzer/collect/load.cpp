@@ -97,7 +97,7 @@ Result<model::Model> load_run(const files::Reader& reader, const std::vector<fs:
   }
   processes.end_earlier_images();
   if (options.progress) options.progress(evidence.traces.size(), evidence.traces.size());
-  std::optional<files::Owner> owner;  // of all run logs
+  std::optional<files::Owner> owner;  // of all run logs; the user "nobody" if several users own them
   for (const fs::path& path : evidence.run_logs) {
     auto log = read_run_log(path);
     if (log) {

@@ -20,9 +20,10 @@ struct LoadOptions {
   std::function<void(std::size_t done, std::size_t total)> progress;
 };
 
-// Builds the model. Folders are searched recursively; a path may also name a single trace file. As long as one trace
-// can be read, unreadable files become limits. It is an error if a path does not exist, a folder has no evidence, or
-// the evidence cannot be read at all. A trace that is still being written is read up to its last committed record.
+// Builds the model. Folders are searched recursively; a path may also name a single trace file. If at least one trace
+// or run log can be read, each unreadable file becomes a limit. It is an error if a path does not exist, if a folder
+// has no evidence, or if no file can be read. A trace that is still being written is read up to its last committed
+// record.
 Result<model::Model> load_run(const files::Reader& reader, const std::vector<std::filesystem::path>& paths,
                               const LoadOptions& options = {});
 

@@ -1,5 +1,5 @@
 // The modules that the processes of one trace had at the time of each record. All processes share one list, until a
-// process maps a module where another module was before. From then on it has a list of its own.
+// process maps a module where another module was before. From then on, this process has a list of its own.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ class ModuleMap {
   const ImagePtr& image_of(model::ProcessId process);
   // From here on, `child` has the modules that `parent` has now.
   void inherit(model::ProcessId child, model::ProcessId parent);
-  // Returns false if the module was left out, because the trace names more modules than any process can have.
+  // Returns false if the module was left out: the trace names more modules than any process can have, or replaces
+  // modules at the same addresses too often.
   bool add(model::ProcessId process, symbols::Module module);
 
  private:

@@ -6,7 +6,8 @@
 
 namespace forksight::collect {
 
-// Fills Wait::object_name if the word is a global of a module with symbols. `owner`: the user who names the modules.
+// Fills Wait::object_name if the word is a global of a module with symbols. `owner`: the user whose run log names the
+// modules.
 void name_waits(const files::Owner& owner, model::Model& model);
 
 }  // namespace forksight::collect

@@ -26,8 +26,8 @@ class ProcessTable {
   model::ProcessId enter_child(const TraceInfo& info, std::int32_t pid, std::int32_t pid_of_parent,
                                std::uint64_t time_ns);
 
-  // Called when all traces are entered. If a process has called exec, marks everything that its threads did in the old
-  // program as ended.
+  // Called when all traces are entered. If a process has called exec, removes the atfork handlers that ran in the old
+  // program, and marks the touches of the old program as returned.
   void end_earlier_images() const;
 
  private:

@@ -1,4 +1,5 @@
-// Reads inside of which libc functions threads were at a fork.
+// Reads the records that say which libc functions threads were executing at a fork, and which locks these functions may
+// have held.
 #pragma once
 
 #include <vector>
@@ -15,7 +16,7 @@ class CallReader {
   void read_in_flight(const TraceRecord& record);
   void read_stream(const TraceRecord& record);
   void read_quiesced(const TraceRecord& record);
-  // Returns the call with this index in `libc_calls_`. The TraceContext has this index for a kLibcCall record.
+  // Returns the call with this index in `libc_calls_`. TraceContext::find() gives this index for a kLibcCall record.
   const model::LibcCall& call(std::size_t index) const { return libc_calls_[index]; }
 
  private:

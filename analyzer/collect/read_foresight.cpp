@@ -101,9 +101,9 @@ void ForesightReader::attach_lock_order(const TraceRecord& record, model::Proces
     // A gate is another lock that the thread already held when it took the second lock. Two threads with the same gate
     // cannot take their second locks at the same time, unless both hold the gate to read. `inner` marks a lock that the
     // thread took after the first lock, and for which no orders are recorded. Such a lock is no gate: one thread may
-    // hold it and wait for the first lock of the other thread, while the other thread waits for it. A lock that was
-    // also taken after the first one, but for which orders are recorded, is a gate: the same deadlock is found from its
-    // own orders.
+    // hold it and wait for the first lock of the other thread, while the other thread waits for it. If orders are
+    // recorded for a lock that was taken after the first one, it counts as a gate: its own orders show the same
+    // deadlock.
     if (gate.number != 0 && gate.inner == 0) order.gates.push_back({gate.number, gate.shared != 0});
   }
   const auto used = std::min<std::size_t>(fixed.used, trace::kOrderMoments);

@@ -50,7 +50,7 @@ void ForkReader::read_fork(const TraceRecord& record) {
     }
   }
   // `tasks` is the number of entries of /proc/self/task. It counts the forking thread, and `thread_count` does not. The
-  // shim does not know the remaining threads.
+  // shim knows nothing about the threads by which `tasks` is larger.
   if (fixed.tasks > fixed.thread_count + 1ULL) fork.unknown_threads += fixed.tasks - fixed.thread_count - 1;
   const auto runtimes = tail.subspan(fixed.thread_count * sizeof(trace::ForkThread));
   for (std::size_t i = 0; i < fixed.runtime_count; ++i) {
@@ -100,8 +100,8 @@ void ForkReader::read_vfork_call(const TraceRecord& record) {
       process, fixed.stack, [id](model::Model & m) -> auto& { return m.vfork_exits[id].stack; });
 }
 
-// Notes how a child ended. If several children had this pid until then, the record counts for the last of them. A child
-// whose fork was not recorded is ignored.
+// Notes how a child ended. If several children have had this pid, the record is about the last of them. A child whose
+// fork was not recorded is ignored.
 void ForkReader::read_child_end(const TraceRecord& record) {
   const auto fixed = record.fixed<trace::ChildEndRecord>();
   const auto child = trace_.find_process(fixed.child);

@@ -1,4 +1,4 @@
-// Reads the records about output that was still in a buffer of stdio at a fork. Further records tell which process
+// Reads the records about output that was still in a buffer of stdio at a fork, and the records that say which process
 // wrote that output later.
 #pragma once
 

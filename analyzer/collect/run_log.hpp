@@ -69,9 +69,9 @@ Result<RunLog> read_run_log(const std::filesystem::path& file);
 // Replaces run.json in `folder` by rename: a reader sees the old one or the new one.
 Result<std::filesystem::path> write_run_log(const std::filesystem::path& folder, const RunLog& log);
 
-// Adds the facts of the log to the processes with the same host, pid and start time. A host or a start time that one
-// side does not know counts as the same. Adds the processes that no trace has. A second merge of the same log changes
-// nothing.
+// Adds the facts of the log to the processes with the same host, pid and start time. If one side does not know the host
+// or the start time, every value of the other side matches. Adds the processes that no trace has. A second merge of the
+// same log changes nothing.
 void merge_run_log(model::Model& model, RunLog log);
 
 }  // namespace forksight::collect

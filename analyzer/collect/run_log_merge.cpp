@@ -52,7 +52,8 @@ void end_calls(model::Model& model, model::ProcessId id, const LoggedProcess& lo
   }
 }
 
-// Called for a process that has called exec. Marks everything that its threads did in the old program as ended.
+// Called for a process that has called exec. Removes its running atfork handlers, and marks its touches as returned:
+// they belong to the old program.
 void end_image(model::Model& model, model::ProcessId id) {
   std::erase_if(model.handler_runs, [&](const model::HandlerRun& run) { return run.process == id; });
   for (model::Touch& touch : model.touches) touch.returned = touch.returned || touch.process == id;

@@ -317,8 +317,8 @@ class RunLogParser : public nlohmann::json_sax<Json> {
   }
 
  private:
-  // How many lists and objects are open, which is the size of `open_`: at a key of the log, at an item of a list in the
-  // log, at a key of such an item, and at an item of a list in such an item.
+  // The size of `open_`, which is the number of open lists and objects, at four places: a key of the log, an item of a
+  // list in the log, a key of such an item, and an item of a list in such an item.
   static constexpr std::size_t kKeyOfLog = 1;
   static constexpr std::size_t kRow = 2;
   static constexpr std::size_t kKeyOfProcess = 3;

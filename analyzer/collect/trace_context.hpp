@@ -1,5 +1,5 @@
-// What the readers of one trace share: the file, the model that they fill, what each record became, and which process
-// has each pid.
+// What the readers of one trace share: the file, the model that they fill, a table of what each record became in the
+// model, and a table of the process that each pid belongs to.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace forksight::collect {
 
-// What a record became. `index` is an index in a list, which depends on the type:
+// What a record became in the model. `index` is an index in a list. The type decides which list this is:
 //   kStack: the records of the file
 //   kHeld, kInFlight: a list of their fork
 //   kShareUse: a list of its share
@@ -39,9 +39,9 @@ class TraceContext {
   model::ForkId first_fork() const { return first_fork_; }  // the first fork of this file
   model::ThreadId first_thread() const { return first_thread_; }
 
-  // Returns what the record at `reference` became. A `reference` of 0 means that there is no such record, and gives
-  // nullopt. Another `reference` is bad, and gives nullopt, if bind() has entered no record of this type at that
-  // offset. bad_references() counts the bad references.
+  // Returns what the record at `reference` became. Returns nullopt if `reference` is 0, which means that there is no
+  // such record. Also returns nullopt if bind() has entered no record of this type at that offset. bad_references()
+  // counts such references.
   std::optional<Target> find(std::uint64_t reference, trace::RecordType type);
   bool is_of_type(std::uint64_t reference, trace::RecordType type) const;
   std::uint64_t bad_references() const { return bad_references_; }

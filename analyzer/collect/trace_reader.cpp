@@ -61,7 +61,7 @@ void TraceReader::tell_limits() {
 }
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic error "-Wswitch"  // each record has a reader
+#pragma GCC diagnostic error "-Wswitch"  // each type of record needs a case
 void TraceReader::read_record(const TraceRecord& record) {
   switch (record.type) {
     case RecordType::kModule: return read_module(record);

@@ -100,7 +100,7 @@ bool is_executable(const ByPath& programs, const CoreMapping& file) {
   });
 }
 
-// A core does not show which mappings are shared. Mappings of these files are always taken as shared.
+// A core does not show which mappings are shared. forksight assumes that mappings of these files are shared.
 bool is_shared_by_name(const std::string& path) {
   return path.starts_with("/dev/shm/") || path.starts_with("/dev/zero") || path.starts_with("/SYSV") ||
          path.starts_with("/memfd:");
@@ -195,7 +195,8 @@ std::vector<std::string> find_cmdline(const Image& image, const CoreNotes& notes
   return arguments;
 }
 
-// Returns the user whose process was dumped. systemd-coredump stores cores as root. Such a core names the user.
+// Returns the user whose process was dumped. That is the owner of the core file. If root owns the file, as with
+// systemd-coredump, it is the user that the core itself names.
 files::Owner owner_of(const CoreFile& file, const CoreNotes& notes) {
   const files::Owner& of_file = file.owner();
   return of_file.uid != 0 ? of_file : files::Owner{notes.uid, notes.gid, {}};

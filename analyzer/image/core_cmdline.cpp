@@ -28,7 +28,7 @@ std::vector<std::string> find_arguments(const Memory& memory, std::uint64_t star
   const auto found = std::find_end(top.begin(), top.end(), key.begin(), key.end());
   if (found == top.end()) return {};
 
-  // Below the vector lie, from high to low addresses: a null, the environment's pointers, a null, the arguments'
+  // Below the vector, from high to low addresses, are a null, the environment's pointers, a null, the arguments'
   // pointers, and the number of arguments.
   std::size_t at = static_cast<std::size_t>(found - top.begin());
   if (at % 8 != 0 || at < 8 || word(at - 8) != 0) return {};

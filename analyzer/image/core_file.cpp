@@ -17,7 +17,7 @@
 namespace forksight::image {
 namespace {
 
-constexpr std::size_t kMaxNoteBytes = 128U << 20U;  // the notes that are kept have 356 bytes for each thread
+constexpr std::size_t kMaxNoteBytes = 128U << 20U;  // forksight keeps notes of 356 bytes for each thread
 constexpr std::size_t kWindowBytes = 64U << 10U;
 constexpr std::size_t kMaxSegments = 4U << 20U;  // vm.max_map_count is 65530, unless it was raised
 

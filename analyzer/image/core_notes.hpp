@@ -29,7 +29,7 @@ struct CoreMapping {
 
 struct CoreNotes {
   std::vector<CoreThread> threads;  // in the order of the file: the first one got the signal that caused the core
-  std::int32_t pid = 0;             // 0: the core does not say it
+  std::int32_t pid = 0;             // 0: the core does not have it
   std::int32_t ppid = 0;
   std::int32_t group = 0;     // the process group
   std::uint32_t uid = 65534;  // of the process; 65534: not known

@@ -88,7 +88,8 @@ std::vector<std::byte> copy_mapped_file(const Memory& memory, std::uint64_t star
                                         std::size_t limit, std::size_t& spent) {
   std::vector<std::byte> file;
   const std::uint64_t bias = start - head.first_address;
-  // The limit is for the bytes that are read, and not for the file's size, because segments may overlap in the file.
+  // `limit` applies to the size of the file, and also to the sum of all bytes that are read, because segments may
+  // overlap in the file.
   std::size_t left = limit;
   for (const Elf64_Phdr& segment : head.segments) {
     if (segment.p_type != PT_LOAD || segment.p_filesz == 0) continue;

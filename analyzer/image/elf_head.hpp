@@ -38,8 +38,8 @@ std::optional<ElfHead> read_file_head(const files::Owner& owner, const std::stri
 
 // Reconstructs the file from its mapped parts. The copy lacks what was not mapped, which is mostly its sections. Its
 // writable part has the changes that the process made. The copy is good enough for exported names and for unwinding.
-// Returns nothing if the file is larger than `limit`, or if its code or tables cannot be read. Adds to `spent` the
-// number of bytes that were read.
+// Returns nothing if the file is larger than `limit`, if more than `limit` bytes would be read, or if its code or
+// tables cannot be read. Adds to `spent` the number of bytes that were read.
 std::vector<std::byte> copy_mapped_file(const Memory& memory, std::uint64_t start, const ElfHead& head,
                                         std::size_t limit, std::size_t& spent);
 

@@ -19,7 +19,7 @@ namespace forksight::image {
 
 struct Thread {
   std::int32_t tid = 0;
-  // its tid in its own pid namespace: the memory of the process has this value. 0: the same as `tid`
+  // its tid in its own pid namespace, which is the tid that the memory of the process contains; 0: the same as `tid`
   std::int32_t own_tid = 0;
   std::string name;               // "": the core does not have it
   char state = '?';               // as in /proc/PID/stat; in a core: S if the thread is in a system call, else R
@@ -32,8 +32,8 @@ struct Thread {
   // The system call in which the thread is blocked. In a core, the call is decoded from the registers, if pc is right
   // behind a syscall instruction.
   std::optional<proc::Syscall> call;
-  // The stack from rsp upward. It was read while the thread was stopped, if the thread had moved since the first look.
-  // Empty: the thread had not moved, and the image's memory has its stack.
+  // Only if the thread had moved since the first look: its stack from rsp upward, read while the thread was stopped.
+  // Empty: the thread had not moved, so its stack can be read from the image's memory.
   std::vector<std::byte> stack;
 };
 
@@ -43,10 +43,10 @@ struct Image {
   std::int32_t pid = 0;
   std::int32_t ppid = 0;
   // Only for a core: the process `ppid` leads the process group of this process. So `ppid` is an ancestor, and not a
-  // process that adopted this one as an orphan.
+  // process that adopted this one when its parent ended.
   bool is_parent_of_group = false;
-  // Only for a live process: `ppid` runs another program, or the same program at other addresses. So `ppid` adopted
-  // this process as an orphan, or one of the two has called exec since the fork.
+  // Only for a live process: `ppid` runs another program, or the same program at other addresses. So either `ppid`
+  // adopted this process when its parent ended, or one of the two has called exec since the fork.
   bool has_other_parent = false;
   std::uint64_t start_ticks = 0;  // 0: unknown
   std::string exe;

@@ -13,8 +13,8 @@ namespace forksight::image {
 
 class LiveMemory final : public Memory {
  public:
-  // `tid`: a thread that has not ended, because the main thread does not show the memory any more once it has ended. On
-  // failure, returns null and sets errno.
+  // `tid`: any thread that has not ended. If the main thread has ended, its file in /proc does not show the memory any
+  // more. On failure, returns null and sets errno.
   static std::shared_ptr<const LiveMemory> open(std::int32_t tid);
   ~LiveMemory() override;
   LiveMemory(const LiveMemory&) = delete;

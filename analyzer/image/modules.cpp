@@ -37,7 +37,8 @@ bool is_code_mapped(const ElfHead& head, const proc::Mapping& first, const std::
   return false;
 }
 
-// Returns the device of the mapping, which is text such as "fe:00", and its inode. nullopt: it has none, as in a core.
+// Returns the numbers of the device and inode of the mapping. Mapping::device is text such as "fe:00". nullopt: the
+// mapping has none, as in a core.
 std::optional<files::MappedFile> mapped_file(const proc::Mapping& mapping) {
   const std::string_view device = mapping.device;
   const std::size_t colon = device.find(':');

@@ -1,4 +1,5 @@
-// Timers and file locks. The child of a fork does not have them, or shares them with its parent. No call reports this.
+// The timers and file locks of a process that forks. The child has none of the timers. It lacks a file lock, or shares
+// it with its parent. No system call reports any of this.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ enum class FileLockKind { kPosix, kFlock, kOfd };
 enum class FileLockEvent {
   kForeignUnlock,  // kPosix: a child unlocked what its parent has locked; the child has no such lock
   kReleased,       // a child released the lock, which its parent had until then
-  kMissed,         // the process that took the lock releases it, but has already lost it
+  kMissed,         // the process that took the lock unlocks it, but has already lost it
 };
 
 // What happened to a file lock that was held at a fork.
@@ -36,14 +37,15 @@ struct FileLockUse {
   FileLockKind kind = FileLockKind::kPosix;
   FileLockEvent event = FileLockEvent::kForeignUnlock;
   int fd = -1;
-  std::string path;           // "" if it is not known
-  std::uint64_t start = 0;    // the first byte of the range
-  std::uint64_t bytes = 0;    // 0: to the end of the file
-  std::int32_t owner = 0;     // pid of the process that took the lock
-  std::int32_t other = 0;     // kMissed: pid of a process with a lock that excludes this one; 0: none
+  std::string path;         // "" if it is not known
+  std::uint64_t start = 0;  // the first byte of the range
+  std::uint64_t bytes = 0;  // 0: to the end of the file
+  std::int32_t owner = 0;   // pid of the process that took the lock
+  // kMissed: pid of a process whose lock conflicts with this one; 0: none; -1: that lock belongs to an open file
+  std::int32_t other = 0;
   bool file_changed = false;  // kForeignUnlock: the file was written to after the fork
-  bool writer_known = false;  // true: the next two members show who has written to any file since the fork
-  bool child_wrote = false;
+  bool writer_known = false;  // true: `child_wrote` and `parent_wrote` are known
+  bool child_wrote = false;   // since the fork, to any file
   bool parent_wrote = false;
   Stack stack;
   Stack taken_at;  // one frame

@@ -13,7 +13,7 @@ enum class CudaIpcKind {
   kOpen,         // cuIpcOpenMemHandle
   kClose,        // cuIpcCloseMemHandle
   kFree,         // cuMemFree of exported memory
-  kEnd,          // the process is ending by itself
+  kEnd,          // the process called exit() or returned from main
   kContextGone,  // open memory may have been closed with its context
 };
 
@@ -27,7 +27,7 @@ struct CudaIpcCall {
   std::uint64_t bytes = 0;    // kOpen: the size of the memory; 0: not known
   std::uint64_t began_ns = 0;
   std::uint64_t ended_ns = 0;  // 0: the call has not returned
-  std::uint64_t used_ns = 0;   // kOpen: when the memory was last copied from or to; 0: never
+  std::uint64_t used_ns = 0;   // kOpen: when the latest copy or memset of the memory began; 0: never
   int result = 0;              // valid if the call has returned
   Stack stack;
 };

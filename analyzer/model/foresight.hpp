@@ -33,7 +33,7 @@ struct OrderedLock {
 struct LockOrder {
   LifeId life = 0;
   ThreadId thread = 0;
-  // Number 0: the thread held no lock. Then `queues` is set, and the thread took `taken` to write.
+  // Number 0: the thread held no lock that has a number. Then `queues` is set, and the thread took `taken` to write.
   OrderedLock held_as;
   OrderedLock taken_as;
   LockId held = 0;
@@ -60,7 +60,8 @@ struct RacyTouch {
   ProcessId process = 0;
   std::int32_t tid = 0;
   LockId lock = 0;
-  ThreadId holder = 0;  // the one of the parent's other threads that held the lock for the longest time
+  // of the parent's other threads that lived at the fork, the one that held the lock for the longest time
+  ThreadId holder = 0;
   Stack stack;
   Stack held_at;
   double share = 0;               // the part of the window in which the parent's other threads held the lock: 0 to 1

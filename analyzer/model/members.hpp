@@ -158,8 +158,8 @@ void visit_all(Visit& visit, Members&... members) {
 }  // namespace detail
 
 // Calls visit(member) for each member of `value`, in the order of their declaration. The rows below are for structs
-// with 64 members, 63, and so on. A struct can be initialised with n values of {} only if it has at least n members. So
-// the first row that can initialise the struct is for its number of members.
+// with 64 members, 63 members, and so on. A struct with n members can be initialised with n values of {}, but not with
+// more. So the first row that compiles is the row for the struct's number of members.
 template <class T, class Visit>
 void for_each_member(T& value, Visit visit) {
   using Struct = std::remove_const_t<T>;

@@ -41,7 +41,7 @@ struct PythonThread {
   std::uint64_t pointer = 0;  // pthread_self(); the native Thread has the same value
   Stack stack;
 };
-using PythonThreads = std::vector<PythonThread>;  // all at the same moment
+using PythonThreads = std::vector<PythonThread>;  // the stacks of all threads at one moment
 using PythonId = std::size_t;
 
 // The threads that wait at a condition variable or barrier count as its holders. kPython: a PyMutex of CPython 3.13 or
@@ -69,7 +69,7 @@ struct Lock {
   std::string name;    // "cache_mu", "queue+0x40", "" if it is not in a module
   std::string module;  // path of the module that contains it; "" for heap and stack
   std::string place;   // for a lock without a name: "heap", "/dev/shm/queue+0x40"; "" if nothing is known
-  std::string label;   // kCustom: what its annotations call this kind of lock; "" if nothing
+  std::string label;   // kCustom: the kind of lock, as its annotations name it; "" if they do not
 };
 
 // One lock that was held at a fork.
@@ -138,10 +138,10 @@ struct Pool {
   bool rebuilds_itself = false;
   std::int32_t max_threads = -1;
   std::uint32_t workers_before = 0;  // workers of the forking thread's pool when the fork began
-  // those of them that existed after the prepare handlers: they do not exist in the child
+  // the number of these workers that still existed after the prepare handlers: the child does not have them
   std::uint32_t workers_lost = 0;
-  std::uint64_t workers_total = 0;  // workers of all threads that started regions
-  std::vector<ThreadId> workers;    // those of the lost workers that are known
+  std::uint64_t workers_total = 0;  // workers of the pools of all threads
+  std::vector<ThreadId> workers;    // the lost workers that are known
   Stack made_at;                    // where a worker of the pool was created
   std::optional<CureMethod> cure;
   CureResult cure_result = CureResult::kApplied;
@@ -209,10 +209,10 @@ enum class HandlerWaitKind { kLock, kJoin, kCondition };
 struct HandlerWait {
   HandlerWaitKind kind = HandlerWaitKind::kLock;
   std::uint64_t object = 0;       // address
-  std::string object_name;        // only for a lock or condition variable that is a global
+  std::string object_name;        // only if the lock or condition variable is a global variable
   std::string object_module;      // path of the module that contains it
   std::optional<ThreadId> owner;  // the thread that holds the lock, or that is to be joined
-  Stack owner_stack;              // where it took the lock
+  Stack owner_stack;              // where the owner took the lock
   Stack stack;
   bool timed = false;
 };
@@ -221,9 +221,9 @@ struct HandlerWait {
 // waits.
 struct HandlerHold {
   std::uint64_t object = 0;   // address
-  std::string object_name;    // only for a lock that is a global
+  std::string object_name;    // only if the lock is a global variable
   std::string object_module;  // path of the module that contains it
-  Stack taken_at;             // the first frame is right; the others may be missing
+  Stack taken_at;             // only the innermost frame is certain; other frames may be missing
 };
 
 // A handler that had been called and had not returned when the trace was read.
@@ -268,18 +268,19 @@ struct Fork {
   std::uint64_t prepare_ns = 0;
   std::uint64_t total_ns = 0;
   int error = 0;          // errno of a failed fork
-  bool bypassed = false;  // made by _Fork() or clone(): no handler ran
+  bool bypassed = false;  // made by _Fork(), clone() or syscall(): no atfork handler ran
   bool by_clone = false;
   bool by_syscall = false;  // made by syscall(), with the number of fork or clone
   // The fork was inferred from processes as they are now. Its threads are the threads that the parent has now.
   bool is_inferred = false;
   // The fork may have lost more than lost_threads and unknown_threads, because some threads may have ended since.
   bool may_have_lost_more = false;
-  bool is_parent_supposed = false;  // a core names `process` as the parent; this is wrong if the real parent had ended
+  // A core names `process` as the parent. If the real parent had ended before, `process` only adopted the child.
+  bool is_parent_supposed = false;
 };
 
-// kFutexWait is no fault by itself. It shows what a child waits for, if nothing can end the wait, or only a signal
-// handler.
+// A kFutexWait is not a fault by itself: it shows only what a child waits for. It is recorded if nothing can end the
+// wait, or nothing but a signal handler.
 enum class TouchKind {
   kLock,
   kUnlockRefused,
@@ -300,7 +301,7 @@ enum class TouchAction { kNone, kAborted, kRecovered, kGiven };
 // only know it.
 struct LockReference {
   ThreadId thread = 0;
-  bool is_own = false;  // a thread of the waiting process itself; else one that its fork left behind
+  bool is_own = false;  // true: `thread` is a thread of the waiting process; false: a lost thread
   Stack stack;          // from the function that refers to the lock outwards
 };
 
@@ -324,15 +325,15 @@ struct Touch {
   // no record of the fork names the holder, but the lock's memory names a lost thread as its owner
   bool by_owner = false;
   SyncOperation operation = SyncOperation::kNone;  // kCondition, kBarrier
-  bool is_stolen = false;                          // kCondition: the signal went to a waiter of the parent
+  bool is_stolen = false;                          // kCondition: a lost waiter got the signal
   bool cured = false;                              // kParallel, kLibcCall: because of a cure, the operation did no harm
   std::uint64_t object = 0;                        // kFutexWait: address of the word; kTimerWait: the set of signals
   std::string object_name;                         // "ready", "queue+0x40"; "" if it is not in a module
   std::string object_module;                       // path of the module that has it; "" for heap and stack
   std::uint32_t value = 0;                         // kFutexWait: value of the word
   bool has_handlers = false;                       // kFutexWait: a signal handler may end the wait
-  // kFutexWait, for a lock that does not record its holder: the address of the lock, the first few threads that refer to
-  // it, and the number of all of them
+  // kFutexWait, for a lock that does not record its holder: the address of the lock, the first few threads that refer
+  // to it, and the number of all threads that refer to it
   std::uint64_t awaited_lock = 0;
   std::vector<LockReference> lock_references;
   std::uint32_t lock_referrers = 0;
@@ -347,7 +348,7 @@ enum class Liveness {
   kDead,   // proven: no task can wake any of its threads
   // no task can wake it, only a signal handler: one of the process itself, or one of a process for which it waits
   kDeadButForSignal,
-  kSpinning,  // ran all the time without leaving the touch that it was in
+  kSpinning,  // used CPU time all the time, and did not return from its touch
   kStalled,   // in an atfork handler, or in a wait for a timer, for long; it is not proven that this never ends
   kVictim,    // waits only for dead processes
   kEnded,
@@ -357,7 +358,7 @@ enum class Liveness {
 struct Zombie {
   std::int32_t pid = 0;
   std::string name;
-  bool is_fork = false;  // a copy of its parent, which never called exec
+  bool is_fork = false;  // it never called exec after its fork
 };
 
 struct Process {
@@ -385,11 +386,11 @@ struct Process {
   // kDeadButForSignal: what may still end its wait, for example "a handler of SIGTERM". Empty: it may be a handler that
   // a core does not show, or Python's handler for Ctrl-C.
   std::vector<std::string> ways_out;
-  // A handler that could end its wait, or the wait of a process for which it waits, may run although nobody sends a
-  // signal: because of a timer, or because a child ends.
+  // A signal handler could end its wait, or the wait of a process for which it waits. That handler may run even if
+  // nobody sends a signal: a timer may expire, or a child may end.
   bool may_be_timed_out = false;
   std::uint64_t unheard_for_ms = 0;  // how long the first of `unheard_signals` was seen to be pending
-  std::optional<PythonId> python;    // its Python stacks: read from its memory, or written because `run` asked for them
+  std::optional<PythonId> python;    // its Python stacks: read from its memory, or written by the shim when `run` asked
   int python_signal = 0;             // the signal by which the process can be asked for its Python stacks; 0: none
   std::uint64_t shim_start = 0;      // where the shim is mapped according to its traces; 0: not known
   bool has_execed = false;           // it called exec after its fork, and so lost what it had inherited
@@ -397,7 +398,7 @@ struct Process {
   // is_core: no file that the process maps imports a function that sets a signal handler, such as sigaction(). False:
   // the process may have handlers, or this is not known.
   bool sets_no_handlers = false;
-  bool has_gaps = false;  // records about it may be missing: there was no space, or the file is cut
+  bool has_gaps = false;  // its trace may lack records: there was no space, or the file is cut
   // Its memory shows that it never had another thread: none has ended, and none was lost.
   bool never_had_other_threads = false;
   // It stands for all ancestors of a forked process. None of them could be examined.

@@ -16,7 +16,7 @@ enum class FlushKind {
   kFlush,   // fflush()
   kClose,   // fclose()
   kAtExit,  // the process ended by exit() or by returning from main; both flush the stream
-  kGone,    // they were no longer in the stream when the shim looked at it
+  kGone,    // the stream wrote them for another reason, for example because its buffer was full
 };
 
 // A process wrote the bytes of an UnflushedOutput.

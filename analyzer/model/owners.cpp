@@ -59,7 +59,7 @@ Owner find_owner_of_function(const std::string& function) {
 
 bool has_child_handler(std::span<const AtforkHandlers> handlers, std::string_view library) {
   constexpr std::size_t kChild = 2;         // the index of the phase
-  constexpr std::size_t kMostListed = 128;  // if a trace lists so many handlers, it may lack some
+  constexpr std::size_t kMostListed = 128;  // a trace with so many handlers may lack others
   return handlers.size() >= kMostListed || std::ranges::any_of(handlers, [&](const AtforkHandlers& one) {
            return one.has[kChild] && one.library == library;
          });

@@ -42,10 +42,11 @@ Owner find_owner(const Thread& thread);
 Owner find_owner(const Thread& thread, const Stack& runs);
 // Finds the owner by the library only.
 Owner find_owner_of_library(std::string_view path);
-// True for a BLAS whose OpenMP builds wait for the other threads of a parallel region in a loop of their own.
+// True for a BLAS library that, if it is built on OpenMP, waits for the other threads of a parallel region in a loop of
+// its own.
 bool spins_for_team(Owner owner);
-// Returns the path of the library that owns the thread: the library of the start routine or, if that one is general,
-// the innermost other library on the stack that made the thread.
+// Returns the path of the library that owns the thread: the library of the start routine or, if that library is general
+// (owners.def), the innermost other library on the stack that made the thread.
 std::string_view find_owning_library(const Thread& thread);
 
 // Returns what became of one pool of the fork, according to the fate that owners.def gives for its owner.

@@ -43,7 +43,7 @@ FATES = {
 
 
 def entries(text, macro):
-    """The arguments of each use of a macro: strings joined, identifiers as they are."""
+    """Yields the arguments of each use of a macro. Adjacent strings are joined. Identifiers stay as they are."""
     for body in re.findall(rf"^{macro}\((.*?)\)$", text, re.M | re.S):
         arguments, rest = [], body.strip()
         while rest:

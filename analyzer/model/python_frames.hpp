@@ -6,7 +6,7 @@
 namespace forksight::model {
 
 // Inserts Python's frames into a native stack, before the innermost frame of the interpreter's evaluation loop. If
-// there is no such frame: before the innermost frame of the interpreter, or else at the end.
+// there is no such frame, inserts them before the innermost frame of the interpreter, or else at the end.
 void splice_python(Stack& native, const Stack& python);
 
 }  // namespace forksight::model

@@ -18,9 +18,9 @@ enum class ShareUseKind {
   kRemoved,  // kEpoll: the process removed a descriptor that it had not added
   // kEpoll: the owner waits and still has the file open, but gets no events of the file any more
   kMissed,
-  // kConnection: a process sent, but another process had used the connection last
+  // kConnection: a process sent, but another process was the last to send before
   kSent,
-  kReceived,  // kConnection: the same for receiving
+  kReceived,  // kConnection: a process received, but another process was the last to receive before
 };
 
 struct ShareUse {

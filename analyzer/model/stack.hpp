@@ -7,8 +7,8 @@
 
 namespace forksight::model {
 
-// The Frame::function of a frame that the kernel made in order to call a signal handler. The signal interrupted the
-// frames outside of it.
+// The Frame::function of a frame that the kernel made in order to call a signal handler. The frames outside of it
+// belong to the code that the signal interrupted.
 inline constexpr char kSignalFrame[] = "<signal handler called>";
 
 struct Frame {

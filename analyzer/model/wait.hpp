@@ -53,8 +53,8 @@ struct Waker {
 };
 
 // Two values of Waker::via. Such a waker could end a wait although the thread does not wait for it. As long as such a
-// process can run, the wait is not proven to last. Such a process is neither a cause of the wait nor a member of a
-// ring.
+// process can run, the wait is not proven to last. Such a process is neither a cause of the wait nor a member of a ring
+// (of processes that wait for each other).
 inline constexpr const char* kViaShutdown = "shutdown";     // it has the waiter's own end of the socket
 inline constexpr const char* kViaReceiving = "SCM_RIGHTS";  // it could take a descriptor out of a socket's queue
 
@@ -65,12 +65,12 @@ inline constexpr const char* kViaSemaphoreLock = "semaphore lock";
 inline bool is_waited_for(const std::string& via) { return via != kViaShutdown && via != kViaReceiving; }
 
 enum class EnderKind {
-  // a process that has the other end, the lock or the memory, or whose end the thread waits for
+  // a process that has the other end of a pipe or socket, the lock or the memory, or for whose exit the thread waits
   kProcess,
   kTimer,     // time
   kSignal,    // a signal
   kAnybody,   // anybody, known or not, who opens the FIFO, types at the terminal ...
-  kContinue,  // whoever continues the thread: it is not asleep, but was stopped or frozen
+  kContinue,  // whoever continues the thread, which is stopped or frozen and not asleep
 };
 
 // Who or what could end a wait. Reports show it, and rules use it to name a suspect. It includes more than `wakers`:
@@ -84,7 +84,7 @@ struct Ender {
   std::string command;           // kProcess: its command line, cut; "" if it cannot be read
   char state = '?';              // kProcess: state of that process or thread, as in /proc/PID/stat
   bool is_frozen = false;        // kProcess: its control group is frozen
-  bool may_have_written = true;  // kProcess: false: it has written nothing since it began
+  bool may_have_written = true;  // kProcess: false: it has made no write call since it began
   // all kinds except kProcess: "a handler of SIGTERM", "whoever opens it for writing"; kContinue: the command that
   // continues the thread
   std::string what;
@@ -102,7 +102,7 @@ struct SemaphoreWait {
   bool last_is_gone = false;  // that process no longer exists
 };
 
-// How processes use a semaphore of Python's multiprocessing, as far as their Python objects for it show.
+// How processes use a semaphore of Python's multiprocessing, according to the Python objects in their memory.
 enum class SemaphoreUse {
   kUnknown,
   // It is a lock, and one of the processes holds it. The waker with kViaSemaphoreLock is that process.

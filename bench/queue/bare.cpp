@@ -3,7 +3,8 @@
 // recovers nothing: if a process dies, the other process waits for ever.
 //
 // "bare, timed" differs in one respect: each sleep has a timeout of 50 ms, as in forksight's queue. Its time is the
-// lower bound for a transport whose waiters look for dead processes without a thread of their own.
+// lower bound for a transport in which the waiters themselves look for dead processes, so that no extra thread is
+// needed.
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>

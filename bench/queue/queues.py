@@ -92,7 +92,7 @@ class Bench:
         if measure.key == "spin":
             return spins
         if name == "iceoryx, polling" and measure.key in ("one", "two"):
-            # Its processes poll. In "one", both share one CPU, and would be slow. "two" is for processes that sleep.
+            # Its processes poll. In "one" they share one CPU, so they would be slow. "two" is for processes that sleep.
             return False
         # The slow queues of CPython and torch are measured in few rounds.
         return number < self.options.slow_rounds if name in peers.NAMES else True

@@ -21,7 +21,7 @@ struct Shape {
   unsigned idle = 0;                     // only for forksight's queue: how many attached participants do nothing
   unsigned processes = 2;                // how many processes call join()
   unsigned slots = 0;                    // only for forksight's queue; 0: as many as `depth`
-  bool redelivers = false;               // only for forksight's queue
+  bool redelivers = false;               // only for forksight's queue: a dead consumer's message comes again
   std::string name = "forksight-bench";  // for transports that need a name
 };
 constexpr unsigned kSpinsForEver = ~0u;

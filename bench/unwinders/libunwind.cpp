@@ -44,7 +44,7 @@ class Libunwind final : public Walker {
     while (step > 0 && answer.pcs.size() < kMaxFrames) {
       unw_word_t pc = 0;
       unw_get_reg(&cursor, UNW_REG_IP, &pc);
-      // libunwind was given the return address minus one, which is inside the call instruction. Here the one is added
+      // libunwind was given the return address minus one, which is inside the call instruction. This line adds the one
       // again.
       if (answer.pcs.empty() && !subject.is_exact) ++pc;
       if (pc == 0) break;

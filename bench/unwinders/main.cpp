@@ -39,8 +39,8 @@ struct Group {
 
 struct Count {
   int equal = 0;
-  int shorter = 0;    // frames are missing at the outer end
-  int longer = 0;     // there are frames after the end of forksight's walk
+  int shorter = 0;    // the walk lacks frames at the outer end
+  int longer = 0;     // the walk has more frames than forksight's
   int different = 0;  // a frame differs
   int end = 0;        // the frames are the same, but the walkers disagree whether they are the whole stack
   std::map<std::string, int> names;

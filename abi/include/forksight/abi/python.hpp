@@ -10,8 +10,8 @@ namespace forksight::abi {
 inline constexpr char kPythonCookie[8] = {'x', 'd', 'e', 'b', 'u', 'g', 'p', 'y'};
 
 // The needed parts of _Py_DebugOffsets. Its source is Include/internal/pycore_runtime.h in 3.13, and
-// pycore_debug_offsets.h in 3.14 and 3.15. All members are 64-bit words. First come the structures that are the same in
-// every version.
+// pycore_debug_offsets.h in 3.14 and 3.15. All members are 64-bit words. The structs that follow here are the same in
+// every version; PythonOffsets13 and later have the rest.
 struct PythonHeadOffsets {
   char cookie[8];
   std::uint64_t version;  // PY_VERSION_HEX
@@ -131,7 +131,7 @@ struct PythonOffsets15 {
 };
 static_assert(sizeof(PythonOffsets15) == 8 * 93);
 
-inline constexpr std::uint64_t kHighestPythonOffset = 1 << 20;  // PyInterpreterState of 3.13 has only 0.3 MB
+inline constexpr std::uint64_t kHighestPythonOffset = 1 << 20;  // for comparison: PyInterpreterState of 3.13 has 0.3 MB
 inline constexpr std::uint64_t kPythonUtf8Fields = 16;          // what PyCompactUnicodeObject adds to PyASCIIObject
 
 // True if each member lies within its structure. This rejects a table whose version is not the one that it claims.

@@ -12,7 +12,7 @@ struct ThreadLayout {
   Versions versions;
   std::uint16_t list;             // links to the next and previous thread whose stack is of the same kind
   std::uint16_t tid;              // the thread's id in the kernel
-  std::uint16_t cancel_handling;  // flags
+  std::uint16_t cancel_handling;  // flags, see below
   std::uint16_t stack_owner;      // who allocated the stack
   std::uint16_t stack_owner_bytes;
   std::uint16_t stack_of_user;  // the value of stack_owner for a stack that the program allocated
@@ -31,7 +31,8 @@ inline constexpr ThreadLayout kThreadLayouts[] = {
     // In this version pthread_join() waits on a separate member, not on `tid`.
     {{{2, 43}, {2, 43}}, 0x2c0, 0x2d0, 0x308, 0x614, 4, 2, 0x640, 0x648, false},
 };
-inline constexpr std::size_t kThreadBytes = 0x6a0;  // struct pthread of each version is larger; all offsets are smaller
+// More than every offset above. In every version, struct pthread is larger.
+inline constexpr std::size_t kThreadBytes = 0x6a0;
 
 // Bits of `cancel_handling`: the thread is ending, or has ended.
 inline constexpr std::uint32_t kExitingOrTerminated = 0x30;

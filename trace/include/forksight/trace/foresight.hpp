@@ -25,9 +25,9 @@ enum LifeFlag : std::uint32_t {
 struct ThreadLifeRecord {
   std::uint64_t creator;  // ref to kThreadLife, 0: not known, or none
   std::uint64_t born;     // the counter at the birth; this is also the creator's new moment
-  std::uint64_t joined;   // changes in place: the counter at the join, and the joiner's new moment; 0: not joined
-  std::uint64_t joiner;   // changes in place, before `joined`: ref to kThreadLife
-  std::uint32_t flags;    // changes in place: LifeFlag
+  std::uint64_t joined;   // the counter at the join, also the joiner's new moment; 0: not joined; changes in place
+  std::uint64_t joiner;   // ref to kThreadLife; changes in place, before `joined` does
+  std::uint32_t flags;    // LifeFlag; changes in place
   std::uint32_t reserved;
 };
 static_assert(sizeof(ThreadLifeRecord) == 40);
@@ -79,17 +79,17 @@ inline constexpr std::uint32_t kTimeSlices = 16;
 // A forked process took a lock that was free at its fork, and that other threads of its parent had held at other times.
 // All ticks come from the same clock, and only their ratios matter. A thread of the parent counts if the fork could
 // have found it holding the lock. So a thread does not count if the forking thread had joined it, or held a gate under
-// which that thread always took the lock. Threads that ended before the fork count, too, except in `threads`. Readers
-// can hold a lock at the same time: of all readers, `held_ticks` and `slices` contain only the one that held the lock
-// longest.
+// which that thread always took the lock. Threads that ended before the fork count, too, except in `threads`. Several
+// readers can hold a lock at the same time. Therefore `held_ticks` and `slices` contain, of all readers, only the one
+// that held the lock longest.
 struct RacyTouchRecord {
   std::uint64_t fork;          // ref to kFork
   std::uint64_t lock;          // address
   std::uint64_t stack;         // ref to kStack of the caller
-  std::uint64_t holder;        // ref to kThread: of the threads that lived at the fork, it held the lock longest
+  std::uint64_t holder;        // ref to kThread: the one that held it longest, of the threads that lived at the fork
   std::uint64_t held_stack;    // ref to kStack where that thread took it
-  std::uint64_t held_ticks;    // how long the threads that count held it together
-  std::uint64_t window_ticks;  // time from the creation of the process's second thread to the fork
+  std::uint64_t held_ticks;    // how long the threads that count held it, added up
+  std::uint64_t window_ticks;  // the window: from the creation of the process's second thread to the fork
   std::uint64_t window_ns;
   std::uint64_t times;                // how often they took it
   std::uint32_t threads;              // number of threads that took it and lived at the fork

@@ -87,8 +87,8 @@ static_assert(sizeof(ModuleGoneRecord) == 8);
 
 enum StackFlag : std::uint32_t {
   kStackCut = 1U << 0U,     // bytes are missing at the outer end, because the stack has more bytes than were copied
-  kStackFrozen = 1U << 1U,  // the thread had continued after the call before the stack was copied, so inner frames may
-                            // have been overwritten. An example is the stack of a lost thread in a forked child.
+  kStackFrozen = 1U << 1U,  // the stack was copied some time after the call that the record is about. Meanwhile the
+                            // thread may have overwritten inner frames. An example is the stack of a lost thread.
 };
 
 // A stack to be unwound later. The innermost frame is at `pc`, which is a return address: the call is just before it.
@@ -237,9 +237,9 @@ enum class LockKind : std::uint32_t {
 
 // A lock that was held at the instant of the fork. The child writes the record from its copy of the parent's memory,
 // before other code runs in the child. If `thread` is the fork's forking_thread, the forking thread itself held the
-// lock. Some records are written later, at the child's first operation on the object. This is so for a mutex that is in
-// no thread's array yet. It is also so for a barrier or condition variable. For these, each of the first few threads
-// that waited gets a record.
+// lock. Some records are written later, at the child's first operation on the object: those of a mutex that is in no
+// thread's array yet, and those of a barrier or condition variable. A barrier or condition variable has a record for
+// each of the first few threads that waited.
 struct HeldRecord {
   std::uint64_t fork;    // ref to kFork
   std::uint64_t lock;    // address
@@ -335,8 +335,8 @@ enum class CureResult : std::uint32_t {
   kRefusedNoImage = 3,
 };
 
-// What was done about one runtime at one fork. kApplied: the child can run the regions that would have hung without the
-// cure, because of the lost pool. The first such region gets a separate record, in which `used` is set.
+// What was done about one runtime at one fork. kApplied: the child can run the regions that would hang without the cure
+// because the pool is lost. The first such region gets a separate record, in which `used` is set.
 struct CureRecord {
   std::uint64_t fork;     // ref to kFork
   std::uint64_t runtime;  // ref to kRuntime
@@ -352,12 +352,13 @@ static_assert(sizeof(CureRecord) == 48);
 
 enum class NoteCode : std::uint32_t {
   kThreadTableFull = 1,  // value: threads that were not recorded
-  kHeldOverflow = 2,     // value: acquisitions that did not fit a thread's array, or orphans that did not fit a child's
-  kLostWaitsFull = 16,   // value: condition variables and barriers whose lost waiters did not fit the table
-  kLockOrderFull = 56,   // value: acquisitions whose lock order did not fit the table; changes in place
-  kHoldTimesFull = 57,   // value: acquisitions whose time did not fit the table; changes in place
-  kCudaIpcFull = 44,     // value: calls that share device memory and were not recorded; changes in place
-  kConfined = 70,        // value: kinds of system calls that the shim does not make because of a seccomp filter
+  // value: acquisitions that did not fit a thread's array, or orphans that did not fit the array of the child
+  kHeldOverflow = 2,
+  kLostWaitsFull = 16,      // value: condition variables and barriers whose lost waiters did not fit the table
+  kLockOrderFull = 56,      // value: acquisitions whose lock order did not fit the table; changes in place
+  kHoldTimesFull = 57,      // value: acquisitions whose time did not fit the table; changes in place
+  kCudaIpcFull = 44,        // value: calls that share device memory and were not recorded; changes in place
+  kConfined = 70,           // value: kinds of system calls that the shim does not make because of a seccomp filter
   kHandlersUnwrapped = 30,  // value: atfork handlers that are neither timed nor named while they run
 };
 
