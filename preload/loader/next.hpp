@@ -27,7 +27,7 @@ extern Next g_next asm("forksight_g_next") __attribute__((visibility("hidden")))
 // The variable __libc_single_threaded of glibc 2.32 and later: 0 once libc has made a thread. Null: there is no such
 // variable.
 extern const char* g_libc_single_threaded __attribute__((visibility("hidden")));
-// True if the real pthread_spin_lock has the same instructions as that of glibc (x86-64, since 2.34): `lock decl`,
+// True if the real pthread_spin_lock has the same instructions as the one of glibc (x86-64, since 2.34): `lock decl`,
 // followed by a loop.
 extern bool g_spin_is_glibcs __attribute__((visibility("hidden")));
 
@@ -42,8 +42,8 @@ inline std::uint64_t find_next(const char* name) {
   return find_next(name, stays);
 }
 
-// The same for a reference to a version of the library with the soname `owner`. The search ends at that library.
-// Objects that are loaded later are not searched.
+// As find_next(), but for a reference to a version of the library with the soname `owner`. The search ends at that
+// library, and does not include objects that were loaded after the start.
 std::uint64_t find_next_of(const char* name, const char* owner);
 
 // libc's own definition, even if another library's comes first; 0 if libc has none. Valid after resolve_next().
@@ -80,8 +80,8 @@ inline void initialise() {
 #define FORKSIGHT_RESOLVED(name) (reinterpret_cast<decltype(&::name)>(::forksight::g_next.name))
 
 // Finds a real function that is not known yet: the hook runs before the shim is started, or the function is in a thread
-// library that was opened later (before glibc 2.34). Traps if there is none. This cannot happen, because the caller of
-// the hook was linked with the function.
+// library that was opened later (before glibc 2.34). Traps if the function does not exist. This cannot happen, because
+// the caller of the hook was linked with the function.
 void* find_late(void*& function);
 
 inline void* next_of(void*& function) {
