@@ -95,8 +95,8 @@ __attribute__((noinline)) int remove_interest(Share& share, int epoll, int targe
   return result;
 }
 
-// Called before the owner waits. Records the removed descriptors whose files it still has open. A child whose fork was
-// not seen has the owner's tables, but is not the owner, so it does nothing.
+// Called before the owner waits. Records each removed descriptor whose file the owner still has open. A child whose
+// fork was not seen has the owner's tables, but is not the owner. In such a child this function does nothing.
 __attribute__((noinline)) void look_for_removals(const Share& share, ShareRecord& record, const Site& site) {
   const KeptErrno kept;
   if (record.owner != sys::getpid()) return;

@@ -308,7 +308,7 @@ void at_fork::OpenMp::starts(const Fork& fork) {
   }
 }
 
-// The part of the cures that may allocate.
+// Completes the cures, by calls of the runtimes that may allocate.
 void at_fork::OpenMp::leaves(const Fork& fork) {
   Slot* const forking = &fork.self;
   if (!g_watch_regions || forking != g_watched_thread) return;
@@ -360,7 +360,7 @@ void enter_split_region(const RegionGuard& guard) {
   if (g_split.depth++ == 0) {
     g_split.guard = guard;
   } else {
-    leave_watched_region(guard);  // this region is inside of the outermost one
+    leave_watched_region(guard);  // this region is inside of the outermost one, whose guard is kept
   }
 }
 

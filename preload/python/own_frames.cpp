@@ -13,7 +13,7 @@ namespace forksight {
 namespace {
 
 constexpr std::uint32_t kMostInterpreters = 16;
-constexpr std::uint32_t kMostThreads = 128;  // the dumper stops at 100
+constexpr std::uint32_t kMostThreads = 128;  // the interpreter's dumper writes only 100
 constexpr std::uint32_t kMostFrames = 100;   // for each thread, as in the dumper
 constexpr std::uint32_t kMostSteps = 1000;   // for each thread: frames that are visited
 constexpr std::uint64_t kMostCharacters = 500;
