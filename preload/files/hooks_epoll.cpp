@@ -1,6 +1,7 @@
-// The hooks about epoll instances that a fork shared. A child that removes a descriptor from the instance removes it
-// for its parent, too. The child records the removal. If the parent later waits on the instance and still has the
-// removed file open, the parent records this. If the parent is already waiting at the removal, the child records this.
+// The hooks about epoll instances that a fork shared. If a child removes a descriptor from the instance, the descriptor
+// is removed for its parent, too. The child records the removal. If the parent later waits on the instance and still
+// has the removed file open, the parent records this. If the parent waits already when the child removes the
+// descriptor, the child records this.
 // In a process that did not fork with an epoll instance, a call costs one more load and one more branch.
 #include <sys/epoll.h>
 

@@ -21,7 +21,7 @@ void end_hold(const Slot& slot, const HeldLock* entry);
 // lock is not the gate of these locks.
 void open_gate(const Slot& slot, const HeldLock* entry);
 
-// Called in the child, when the fork is done. Stores for how long the parent measured, and which locks the forking
+// Called in the first step of the child (kReads). Stores for how long the parent measured, and which locks the forking
 // thread held. The slot `self` still has the life of the forking thread in the parent.
 void freeze_hold_times(const Slot& self);
 // Called when the thread of `slot` has taken the lock of its innermost entry, by a call that would have waited for the

@@ -145,9 +145,9 @@ void end_fork_call(const ForkCall& call, long child) {
   } else {
     append_forked(fork, child, kept.value());
   }
-  // If this fork was made in a handler of another fork, or in a signal handler during one, the state of the outer fork
-  // is restored. In all other cases these values are already right, and a write after the fork would make the kernel
-  // copy a page.
+  // If this fork was made in a handler of another fork, or in a signal handler during another fork, the state of that
+  // outer fork is restored. In all other cases these values are already right, and a write after the fork would make
+  // the kernel copy a page.
   if (self->fork_site.pc != call.outer_site.pc) self->fork_site = call.outer_site;
   if (call.outer_site.pc == 0 && !call.outer_is_told) return;
   self->fork_kind = call.outer_kind;

@@ -43,8 +43,8 @@ namespace {
 
 using Syscall = long (*)(long number, ...);
 
-// Returns where the first call continues: in the real function. While another thread is still looking for that
-// function, the call goes to the kernel directly.
+// Called at the first calls of syscall(). Returns the code with which the call continues: the real function, or a
+// direct system call while another thread is still looking for the real function.
 extern "C" [[gnu::visibility("hidden"), gnu::used]] Entry forksight_find_syscall() {
   initialise();
   return forksight_next_syscall == forksight_first_syscall ? forksight_raw_syscall : forksight_next_syscall;

@@ -74,7 +74,7 @@ extern "C" void forksight_write_vfork_exit() {
 
 using namespace forksight;
 
-// The assembler's symbol for the address of the real function; see fast_path.hpp.
+// Defines an assembler symbol: the offset in g_next of the real function's address; see fast_path.hpp.
 __attribute__((used, noinline, cold)) static void constants_of_vfork() {
   asm volatile(".set forksight_next_vfork, %c0" ::"i"(offsetof(Next, vfork)));
 }

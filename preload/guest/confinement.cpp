@@ -70,7 +70,7 @@ enum Shield : std::uint32_t {
 // The results of a child that tries calls, in memory that it shares with the shim.
 struct Tried {
   std::atomic<std::uint32_t> shield;       // the way that the child uses
-  std::atomic<std::uint32_t> is_shielded;  // 1: the child has survived the call of that way
+  std::atomic<std::uint32_t> is_shielded;  // 1: the child has survived the system call of that way
   std::atomic<std::uint32_t> begun;        // how many calls were begun
   std::atomic<std::uint32_t> ended;        // how many calls have a known result
 };

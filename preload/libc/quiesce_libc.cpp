@@ -1,6 +1,7 @@
-// --cure=quiesce-libc: in its prepare step, a fork closes a gate, which keeps other threads from new calls of libc
-// functions whose locks the child could inherit in their locked state. Then the fork waits, for a bounded time, until
-// no other thread is inside of such a function. The gate opens again after the fork, in both processes.
+// --cure=quiesce-libc: before a process forks, the shim closes a gate. While the gate is closed, other threads begin no
+// new calls of libc functions whose locks the child could inherit in their locked state. Then the forking thread waits,
+// for a bounded time, until no other thread is inside of such a function. The gate opens again after the fork, in both
+// processes.
 //   This cure cannot cause a deadlock: the fork waits only for a bounded time, and so do threads at the gate. A thread
 //   that is already inside of such a function passes the gate. If a fork waited for a call in vain, later forks do not
 //   wait for this call.

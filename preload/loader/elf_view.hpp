@@ -1,6 +1,6 @@
 // Reads a loaded ELF object through its dynamic section: symbols and their versions, the soname, needed libraries, PLT
 // slots, and the TLS offset. It takes no lock of the loader and allocates nothing. The shim does not use dlsym and
-// dl_iterate_phdr for this, because they take locks that another thread may hold for any time. x86-64 only.
+// dl_iterate_phdr for this, because they take locks that another thread may hold for any length of time. x86-64 only.
 //   Another thread may unload an object while it is read. Such an object is read with Trust::kNone: every access is a
 //   bounded copy that fails if the memory no longer exists (read_memory). An object that certainly stays loaded is read
 //   directly, with Trust::kStaysLoaded.

@@ -94,7 +94,8 @@ __attribute__((always_inline)) inline int acquire(const volatile void* object, t
     keep(frame);
     return result;
   }
-  // After the call, t_slot is used: t_fast may be null by then, in the child of a fork that a signal handler made.
+  // After the call, t_slot is used instead of t_fast: if a signal handler has forked meanwhile, t_fast may be null in
+  // the child.
   if constexpr (push == Push::kEach) {
     HeldLock* const entry = fill_held(slot, tag_lock(object, kind), FORKSIGHT_FRAME());
     const int result = lock();

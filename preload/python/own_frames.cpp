@@ -94,8 +94,8 @@ OwnPythonLayout read_own_python_layout(std::uint64_t runtime) {
   return layout;
 }
 
-// Where the text has the line of a frame. If the same frame occurs again, the line is copied from there: threads are
-// often at the same place, and functions may be recursive.
+// The place in the text of the line for a frame. If the same frame occurs again, the line is copied from there: threads
+// are often at the same place, and functions may be recursive.
 struct WrittenFrame {
   std::uint64_t code;
   std::uint64_t instruction;

@@ -32,8 +32,8 @@ struct HeldLock {
   Site site;
 };
 static_assert(sizeof(HeldLock) == 32);
-// The size of the array, with the first entry, which is never used. The array is aligned to this size, so that the low
-// bits of an entry's address show the end of the array.
+// The size of a held array, including its first entry, which is never used. The array is aligned to this size, so that
+// the low bits of an entry's address show the end of the array.
 inline constexpr std::uint32_t kHeldArrayBytes = (1 + kMaxHeldLocks) * sizeof(HeldLock);
 
 // An address with the lock's kind in its top byte, which user-space addresses leave free (they end below 2^47, or 2^56
@@ -132,7 +132,7 @@ struct Slot {
   Site creation_site;
   std::uint32_t creation_bytes;
   std::uint32_t creation_cut;
-  Site wait_site;               // of the call that waits for wait_object
+  Site wait_site;               // where the call was made that waits for wait_object
   std::uint64_t handler_run;    // ref of the kHandlerRun record of the fork that this thread is in, 0: none
   std::uint64_t untimed_run;    // the kHandlerRun record that all untimed forks of this thread share; 0: none yet
   std::uint32_t handler_depth;  // atfork handlers that this thread is inside of

@@ -31,7 +31,7 @@ bool is_other_thread(const Slot& slot, const Slot* self) {
 
 // Reads the set of signals that a thread waits for. The set may be on the stack of that thread. If the thread returns
 // from the call meanwhile, the memory may contain something else, so the state of the wait is checked after the copy.
-// Not inlined, so that its frame does not add to that of the caller.
+// Not inlined, so that the frame of the caller stays small.
 __attribute__((noinline)) std::uint64_t read_signals(const Slot& slot) {
   const auto* const set = reinterpret_cast<const void*>(slot.wait_object);
   std::uint64_t signals = 0;
