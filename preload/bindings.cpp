@@ -67,7 +67,7 @@ std::uint64_t find_in_startup(const char* name) {
   return 0;
 }
 
-// Puts the address of a wrapper into each PLT slot of the object through which it calls a watched function. With lazy
+// Puts the address of a wrapper into each PLT slot through which the object calls a watched function. With lazy
 // binding, a slot points into the object itself until the first call. For such a slot, `find(name)` returns the
 // function to which the slot will be bound. A slot stays unchanged if `find` returns 0, or if the slot is null.
 template <class Find>
@@ -99,8 +99,8 @@ bool has_startup_provider() {
   return false;
 }
 
-// Objects that were examined. If there are too many, the oldest entry is replaced. Then its object may be examined
-// again, which does no harm.
+// Objects that were examined. If the table is full, a new entry replaces the oldest one. The object of the replaced
+// entry may then be examined again, which does no harm.
 struct Opened {
   std::atomic<const void*> handle;
   std::atomic<std::uint64_t> dynamic;
@@ -155,7 +155,7 @@ void watch_startup_calls() {
 void watch_opened_calls(void* handle, RealDlsym real_dlsym) {
   if (last_at_startup() == nullptr || is_known(handle)) return;
   const auto* const map = static_cast<const link_map*>(handle);
-  // If the handle is invalid, this read may fault. dlsym itself would read from there, too.
+  // If the handle is invalid, this read may fault. The real dlsym reads the same memory, so it would fault, too.
   if (find_object(reinterpret_cast<std::uint64_t>(map->l_ld)).map != map) return;
   remember(map);
   if (is_at_startup(map)) return;

@@ -11,8 +11,9 @@ namespace forksight {
 // are bound.
 void watch_startup_calls();
 
-// Watches the calls of the object that dlopen returned as `handle`. Called when a function is looked up in it for the
-// first time; the caller keeps the object open meanwhile. `real_dlsym` finds functions that are not bound yet.
+// Watches the calls of the object that dlopen returned as `handle`. Called when a program looks up a function in the
+// object for the first time; the program keeps the object open meanwhile. `real_dlsym` finds the functions to which
+// slots are not bound yet.
 using RealDlsym = void* (*)(void* handle, const char* name);
 void watch_opened_calls(void* handle, RealDlsym real_dlsym);
 

@@ -1,4 +1,4 @@
-// The hook of dlsym, from which nearly every program gets the functions of the CUDA driver.
+// The hook of dlsym. Nearly every program that uses the CUDA driver gets the driver's functions from dlsym.
 //   The real dlsym reads its return address, because RTLD_NEXT and RTLD_DEFAULT depend on the caller's object. So the
 //   hook must not call it on behalf of the caller. If the hook does not know the answer itself, it jumps to the real
 //   function with arguments and stack unchanged. For functions of MPI and UCX, the answer of the real function is not
@@ -38,10 +38,10 @@ namespace {
 // be opened and closed.
 constinit bool g_dlsym_stays = false;
 
-// The hook that dlsym should return; 0: none. dlsym itself does not find the shim's exports, because they have
-// versions. So a caller that asks with RTLD_NEXT or RTLD_DEFAULT gets the hook from here, if its search would pass the
-// shim and end at libc. Therefore an interposer in the program, for example a sanitizer, calls the hooks, too, and
-// dlsym returns the same address that the program's own references are bound to.
+// Returns the hook that dlsym should return; 0: none. The real dlsym does not find the shim's exports, because they
+// have versions. So if a caller asks with RTLD_NEXT or RTLD_DEFAULT, and its search would pass the shim and end at
+// libc, this function returns the hook. Therefore an interposer in the program, for example a sanitizer, calls the
+// hooks, too, and dlsym returns the same address to which the program's own references are bound.
 std::uint64_t find_hook_for(void* handle, const char* name, std::uint64_t caller) {
   const std::uint64_t hook = find_hook(name);
   if (hook == 0 || last_at_startup() == nullptr) return 0;

@@ -29,15 +29,16 @@ namespace {
 enum class Stage : int { kCold, kStarting, kUp };
 constinit std::atomic<Stage> g_stage{Stage::kCold};
 
-// The start-up code of a sanitizer may call hooks before libc has set `environ`. Then this finds the environment where
-// the kernel put it: behind the arguments.
+// Returns the environment. The start-up code of a sanitizer may call hooks before libc has set `environ`. Then this
+// function finds the environment where the kernel put it: behind the arguments.
 char** find_environment() {
   if (environ != nullptr) return environ;
   const auto* const arguments = static_cast<const std::uint64_t*>(__libc_stack_end);
   return arguments == nullptr ? nullptr : reinterpret_cast<char**>(__libc_stack_end) + 1 + arguments[0] + 1;
 }
 
-// These are libc's own functions: those of a sanitizer that interposes them may not be ready yet.
+// g_lock and g_unlock are libc's own functions. If a sanitizer interposes these functions, its versions may not be
+// ready yet.
 using MutexFunction = int (*)(pthread_mutex_t*);
 constinit MutexFunction g_lock = nullptr;
 constinit MutexFunction g_unlock = nullptr;

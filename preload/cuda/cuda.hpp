@@ -46,8 +46,8 @@ void note_cuda_init(trace::CudaWay way, const Site& site);
 // Called when a primary context may have been made: the next fork asks the driver again.
 void note_cuda_context();
 
-// Begins the record of this call in a watched child. Returns the record's offset, or 0 if the child has called this
-// function before.
+// Begins the record of this call in a watched child, and returns a reference to the record. Returns 0 if the child has
+// called this function before.
 std::uint64_t touch_cuda(CudaEntry entry, std::uint64_t function, const Site& site);
 
 // Remembers the library if it is the driver. Called by the library events (loader/library_events.hpp).

@@ -23,7 +23,7 @@ using trace::CudaIpcRecord;
 
 constexpr std::uint32_t kHandleWords = 8;
 constexpr std::uint32_t kMaxShared = 256;    // entries in each of the two tables
-constexpr std::uint32_t kMaxRecords = 1024;  // for one process: 4 MiB with their stacks
+constexpr std::uint32_t kMaxRecords = 1024;  // of one process; with their stacks, these records take 4 MiB
 constexpr std::size_t kStackBytes = 4U << 10U;
 
 struct Handle {

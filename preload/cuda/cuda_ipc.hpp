@@ -1,7 +1,7 @@
 // Device memory that processes share by a handle of the CUDA driver: which process exported it, has it open, or freed
 // it. The shim records facts of one process. The analyzer compares those of all processes.
-//   A process that neither exports nor opens anything has no such record. Each of its calls of cuMemFree, and of the
-//   functions that copy or fill memory or end a context, costs one more load.
+//   In a process that neither exports nor opens memory, the shim writes no such facts. Each of its calls of cuMemFree,
+//   and of the functions that copy or fill memory or end a context, costs one more load.
 #pragma once
 
 #include <atomic>

@@ -26,7 +26,7 @@ using trace::FileLockKind;
 
 constexpr std::uint32_t kMaxLocks = 16;
 constexpr std::uint32_t kMaxRecordedForks = 64;
-constexpr std::uint32_t kMaxEvents = 16;  // for one process
+constexpr std::uint32_t kMaxEvents = 16;  // the most kFileLock records that one process writes
 constexpr std::size_t kStackBytes = 16U << 10U;
 constexpr std::uint32_t kPathBytes = 192;
 constexpr FileLockEvent kNoEvent{};

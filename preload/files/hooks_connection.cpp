@@ -1,7 +1,7 @@
 // The hooks about connections that a fork shared. For each direction (send, receive), the shim notes which process used
-// it last, and writes a record when that process changes. The shim follows only stream sockets that were connected by
-// connect(), and only data that goes through send(), recv() and similar functions. In a process that did not fork with
-// such a connection, a call costs one more load and one more branch.
+// the connection last. When another process uses it next, the shim writes a record. The shim follows only stream
+// sockets that were connected by connect(), and only data that goes through send(), recv() and similar functions. In a
+// process that did not fork with such a connection, a call costs one more load and one more branch.
 #include <errno.h>
 #include <sys/socket.h>
 

@@ -1,6 +1,7 @@
-// The hooks about epoll instances that a fork shared. A child that removes a descriptor from the instance removes it
-// for its parent, too. The child records the removal. If the parent later waits on the instance and still has the
-// removed file open, the parent records this. If the parent is already waiting at the removal, the child records this.
+// The hooks about epoll instances that a fork shared. If a child removes a descriptor from the instance, the descriptor
+// is removed for its parent, too. The child records the removal. If the parent later waits on the instance and still
+// has the removed file open, the parent records this. If the parent waits already when the child removes the
+// descriptor, the child records this.
 // In a process that did not fork with an epoll instance, a call costs one more load and one more branch.
 #include <sys/epoll.h>
 
@@ -95,8 +96,8 @@ __attribute__((noinline)) int remove_interest(Share& share, int epoll, int targe
   return result;
 }
 
-// Called before the owner waits. Records the removed descriptors whose files it still has open. A child whose fork was
-// not seen has the owner's tables, but is not the owner, so it does nothing.
+// Called before the owner waits. Records each removed descriptor whose file the owner still has open. A child whose
+// fork was not seen has the owner's tables, but is not the owner. In such a child this function does nothing.
 __attribute__((noinline)) void look_for_removals(const Share& share, ShareRecord& record, const Site& site) {
   const KeptErrno kept;
   if (record.owner != sys::getpid()) return;

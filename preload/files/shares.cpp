@@ -22,12 +22,12 @@ namespace {
 using trace::ShareKind;
 
 constexpr std::uint32_t kMaxShares = 16;
-// After so many recorded forks, the shim no longer records a fork only because of its shares.
+// After this number of recorded forks, shares alone are no longer a reason to record a fork.
 constexpr std::uint32_t kMaxRecordedForks = 64;
 constexpr std::size_t kStackBytes = 4U << 10U;
 
 constinit Share g_shares[kMaxShares] = {};
-constinit std::uint32_t g_share_count = 0;  // entries that were ever in use: the hooks examine only these
+constinit std::uint32_t g_share_count = 0;  // how many entries were ever in use: the hooks examine only these
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_is_recorded = false;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_pid = 0;       // pid_of_shares()
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_made_by = 0;  // ref of the fork that made this process; 0: none
@@ -89,7 +89,7 @@ __attribute__((noinline)) void record_share(Share& share, std::uint64_t fork) {
   fixed->users[0] = static_cast<std::uint32_t>(g_pid);
   fixed->users[1] = static_cast<std::uint32_t>(g_pid);
   if (share.kind == ShareKind::kConnection) {
-    // The buffer size must not be in the record: other processes can change it there.
+    // The kernel gets the buffer size from a local variable: other processes could change a size in the record.
     std::uint32_t bytes = sizeof fixed->peer;
     const long answer = sys::call(SYS_getpeername, fd_of(share), sys::word(fixed->peer), sys::word(&bytes));
     fixed->peer_bytes = answer == 0 ? bytes : 0;

@@ -80,7 +80,7 @@ void start_foresight() {
 }
 
 HeldNote& note_of(const Slot* slot, const HeldLock* entry) {
-  static HeldNote unused;  // for threads that have none of the first slots; it stays empty
+  static HeldNote unused;  // for threads whose slot is not one of the first kFirstSlots slots; it stays empty
   return slot->index < kFirstSlots ? g_notes[slot->index].of[entry - slot->held] : unused;
 }
 
@@ -123,7 +123,7 @@ void want_module_of(std::uint64_t pc) {
 void foresee_acquired(Slot* slot, const volatile void* lock, LockKind kind, bool waits) {
   const HeldLock* const entry = slot->top - 1;
   if (slot->index >= kFirstSlots) return;
-  // If the array was full, the lock is not in it.
+  // If the held array was full, the lock has no entry.
   if (!is_followed(kind) || entry == slot->held || entry->lock != tag_lock(lock, kind)) return;
   HeldNote& note = note_of(slot, entry);
   note = {};

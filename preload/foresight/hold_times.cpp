@@ -26,7 +26,8 @@ using trace::LockKind;
 
 constexpr std::size_t kHoldStackBytes = 2048;
 constexpr std::size_t kTouchStackBytes = 16U << 10U;
-// The number of bits that say which locks a child has examined. The bit of a lock is its number modulo this.
+// The number of bits that say which locks a child has examined. The bit of a lock is the lock's number modulo
+// kExaminedBits.
 constexpr std::uint32_t kExaminedBits = 1U << 16U;
 
 // When a lock was held. The window, which is the time since the process made its second thread, is divided into slices.
@@ -55,7 +56,7 @@ struct Timeline {
   }
 };
 
-// How one thread held one lock. Only that thread writes it. A forked child reads its frozen copy.
+// How often and how long one thread held one lock. Only that thread writes this. A forked child reads its frozen copy.
 struct Hold {
   std::uint64_t lock;  // its address, tagged with its kind
   std::uint64_t number;
@@ -140,8 +141,9 @@ bool is_protected(std::uint64_t number) {
   return false;
 }
 
-// True if another thread than the forking one had this hold, and could have held the lock at the fork. It could not if
-// the forking thread held the gate of the hold, or had joined that thread. A join by a third thread does not count.
+// True if a thread other than the forking one had this hold, and could have held the lock at the fork. It could not if
+// the forking thread held the gate of the hold, or had joined that thread. A join by a third thread is not taken into
+// account.
 bool counts(const Hold& hold) {
   return hold.is_whole && hold.life != g_frozen.life && hold.ticks != 0 && !is_protected(hold.gate) &&
          !was_joined_by(hold.life_record, g_frozen.life_record);

@@ -1,6 +1,6 @@
 // Measures how often and how long each thread has held each lock. The child of a fork has a frozen copy of these
-// numbers. The child may take a lock that was free at the fork, and that other threads of its parent had held at other
-// times. It records such an acquisition.
+// numbers. The child may take a lock that was free at the fork, but that other threads of its parent had held at other
+// times. The child records such an acquisition.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +13,20 @@ std::size_t hold_times_bytes();
 void start_hold_times(void* memory);  // a mapping of hold_times_bytes(), all zero
 
 // Begins to measure times. Called when the process gets its second thread, because a fork can orphan a lock only from
-// then on. True at the first call.
+// then on. True at the first call in a process.
 bool begin_time_with_threads();
 void begin_hold(Slot& slot, const HeldLock* entry);
 void end_hold(const Slot& slot, const HeldLock* entry);
-// Called when the lock of `entry` is released while locks that were taken later are held. It is no longer their gate.
+// Called when the lock of `entry` is released while locks that were taken after it are held. From then on, the released
+// lock is not the gate of these locks.
 void open_gate(const Slot& slot, const HeldLock* entry);
 
-// Called in the child, when the fork is done. Stores for how long the parent measured, and which locks the forking
+// Called in the first step of the child (kReads). Stores for how long the parent measured, and which locks the forking
 // thread held. The slot `self` still has the life of the forking thread in the parent.
 void freeze_hold_times(const Slot& self);
-// Called in a child when the thread of `slot` has taken the lock of its innermost entry, by a call that would have
-// waited for the lock. Records this if another thread of the parent could have held the lock at the fork.
+// Called when the thread of `slot` has taken the lock of its innermost entry, by a call that would have waited for the
+// lock. In a child, records the acquisition if another thread of the parent could have held the lock at the fork. In
+// other processes, does nothing.
 void touch_racy(Slot& slot, const HeldLock* entry);
 
 }  // namespace forksight

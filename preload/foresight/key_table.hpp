@@ -28,7 +28,7 @@ struct KeyTable {
 
   // A key is a hash with the epoch in its top 16 bits. It is never 0.
   static std::uint64_t key_of(std::uint64_t hash) { return hash >> 16U | std::uint64_t{epoch() & 0xffffU} << 48U | 1U; }
-  // How many epochs ago this key was made. A key that was never made counts as old.
+  // How many epochs ago this key was made. The key 0, which is in empty places, counts as very old.
   static std::uint32_t age(std::uint64_t key) {
     return key == 0 ? 0xffffU : (epoch() - static_cast<std::uint32_t>(key >> 48U)) & 0xffffU;
   }

@@ -19,7 +19,7 @@ using trace::RecordType;
 using trace::ThreadLifeRecord;
 
 struct Lives {
-  KeyTable<0> keys;  // pthread_t
+  KeyTable<0> keys;  // one key for each pthread_t
   // ref to the record of the life that has this pthread_t; 0: none, or that thread was joined
   std::atomic<std::uint64_t> of[kPlaces];
 };
@@ -92,9 +92,10 @@ void note_begun(Slot& slot) {
 }
 
 // Enters the life of a new thread into the table. The creator calls this, because it may join the thread before the
-// thread has begun to run. A thread that has begun has entered itself, and its pthread_t may belong to another thread
-// by now. So this function reads the entry first, does nothing if the thread has begun, and replaces the entry only if
-// no other thread has changed it since. The program may have freed the memory at `at`, where the pthread_t was.
+// thread has begun to run. A thread that has begun has entered its life itself, and its pthread_t may belong to another
+// thread by now. So this function reads the entry first, and does nothing if the thread has begun. It replaces the
+// entry only if no other thread has changed it since. The program may have freed the memory at `at`, where the
+// pthread_t was.
 void note_made(std::uint64_t life_record, const void* at) {
   std::uint64_t thread_pointer = 0;
   if (!foresees() || life_record == 0) return;
@@ -121,7 +122,7 @@ void note_joined(std::uint64_t thread_pointer, std::uint64_t life_record) {
   Slot* const joiner = own_slot();
   ThreadLifeRecord* const life = life_at(life_record);
   if (joiner == nullptr || life == nullptr) return;
-  // A new thread may have the same pthread_t already. Then the entry stays.
+  // A new thread may have the same pthread_t already. Then the entry stays unchanged.
   std::uint64_t was = life_record;
   std::atomic<std::uint64_t>* const place = place_of(thread_pointer);
   if (place != nullptr) place->compare_exchange_strong(was, 0, std::memory_order_acq_rel);

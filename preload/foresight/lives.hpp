@@ -1,7 +1,7 @@
 // Identifies threads, and records which threads each one made and joined. A pthread_t does not identify a thread: it is
-// the address of memory that a later thread may get. The first thread may have ended before its creator sees the
+// the address of memory that a later thread may get. A thread may even have ended before its creator sees its
 // pthread_t. So the creator gives each thread a life, which has a number that no other thread gets. A bounded table
-// maps each pthread_t to the life that has it now.
+// maps each pthread_t to the life of the thread that has it now.
 //   async-signal-safe and fork-child-safe.
 #pragma once
 

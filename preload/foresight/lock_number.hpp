@@ -13,9 +13,10 @@
 namespace forksight {
 
 // The number of a lock that the calling thread holds. 0: the lock is of another kind, robust, or shared between
-// processes, or these words have other contents.
+// processes, or its unused words have other contents.
 std::uint64_t number_of(trace::LockKind kind, const volatile void* lock);
-// Higher than all numbers that locks have got so far, in this process and in its ancestors before the forks.
+// A number that is higher than each number that a lock has got so far, in this process, or in an ancestor before it
+// forked.
 std::uint64_t next_lock_number();
 
 }  // namespace forksight

@@ -34,12 +34,13 @@ constinit std::uint64_t g_full_note = 0;
 
 bool is_shared(const HeldLock* entry) { return lock_kind(entry->lock) == LockKind::kRwlockRead; }
 
-// True if orders with this lock are recorded: it has a number.
+// True if the lock has a number. Only orders of such locks are recorded.
 bool is_link(const Slot& slot, const HeldLock* entry) {
   return is_followed(entry) && note_of(&slot, entry).number != 0;
 }
 
-// Visits the locks that the thread holds and took before `taken`, each once.
+// Visits the locks that the thread took before `taken` and still holds, if they have a gate number. A mutex or rwlock
+// that the thread took several times is visited once.
 template <class Visit>
 void for_each_held(const Slot& slot, const HeldLock* taken, Visit visit) {
   for (const HeldLock* entry = &slot.held[1]; entry < taken; ++entry) {

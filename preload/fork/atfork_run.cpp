@@ -101,9 +101,9 @@ std::uint64_t start_run(Slot& self, HandlerPhase phase) {
   return reference;
 }
 
-// The record of the handlers of the current fork. A prepare handler begins a new fork, unless the record of this fork
-// exists already. If a handler is running according to the known record, that handler has forked: the record belongs to
-// the outer fork, and must stay unchanged.
+// Returns the record of the handlers of the current fork. A prepare handler begins a new fork, unless the record of
+// this fork exists already. If the known record says that a handler is running, that handler has called fork() itself.
+// Then this record belongs to the outer fork, and must stay unchanged.
 std::uint64_t run_for(Slot& self, HandlerPhase phase) {
   const auto* const run = find_run(self.handler_run);
   const bool is_current = run != nullptr && run->running == 0 && (phase != HandlerPhase::kPrepare || run->fork == 0);
@@ -129,14 +129,14 @@ void run_watched(Slot& self, std::uint32_t place, HandlerPhase phase, AtforkHand
   auto* const run = find_run(reference);
   if (run != nullptr) {
     run->since_ns = since_ns;
-    // No code of this process loads this word. The analyzer reads the file without synchronisation, so it may see the
-    // handler together with an older time.
+    // In this process only this thread loads this word. The analyzer reads the file without synchronisation, so it may
+    // see the handler together with an older time.
     __atomic_store_n(&run->running, trace::pack_running(phase, place), __ATOMIC_RELEASE);
   }
   ++self.handler_depth;
   t_fast = nullptr;
   handler();
-  // A handler may fork itself. Then its child returns here, too, but this record belongs to its parent.
+  // The handler may have called fork(). Then the child returns here, too, but the record belongs to its parent.
   if (epoch() == process) {
     self.handler_run = reference;
     if (run != nullptr) {
@@ -166,7 +166,7 @@ AtforkHandler trampoline(std::uint32_t place, HandlerPhase phase) {
 
 void at_fork::Handlers::records(const Fork& fork) {
   auto* const run = find_run(fork.self.handler_run);
-  // If a handler is running, that handler has made this fork, and the record belongs to the outer fork.
+  // If a handler is running, that handler has made this fork. Then the record belongs to the outer fork.
   if (run != nullptr && run->fork == 0 && run->running == 0) run->fork = fork.record;
 }
 

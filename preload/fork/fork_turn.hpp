@@ -1,7 +1,8 @@
 // --cure=serialise-forks: only one thread at a time is inside of fork(), so that two forks do not wait for each other
 // in their handlers.
-//   It cannot hang: the wait is bounded, and if the thread with the turn no longer exists, the turn is free. A thread
-//   that has the turn already does not wait: it forks in a handler of its own fork, or in a signal handler.
+//   This cure cannot cause a hang: the wait is bounded, and if the thread with the turn no longer exists, the turn is
+//   free. A thread that has the turn already does not wait: it forks in a handler of its own fork, or in a signal
+//   handler.
 //   async-signal-safe and fork-child-safe.
 #pragma once
 
@@ -10,7 +11,8 @@
 
 namespace forksight {
 
-// Waits for the turn. False: the thread does not have it and must not give it back.
+// Waits for the turn. False: this call has not taken the turn, so the caller must not give it back. Either the wait was
+// in vain, or the thread has the turn already, or the cure is off.
 bool take_turn(const Slot* self);
 // Called in the parent and in the child. Preserves errno.
 void give_turn_back(const Slot* self);

@@ -27,8 +27,8 @@ int run_clone_child(void* child) {
   return real->function(real->argument);
 }
 
-// True if the child gets a copy of the memory, and uses the TLS of the calling thread in it. In all other cases the
-// shim has nothing to renew.
+// True if the child gets a copy of the memory, and uses the TLS of the calling thread in this copy. In all other cases
+// the shim passes the call on unchanged.
 bool is_fork(int flags) { return (flags & (CLONE_VM | CLONE_SETTLS)) == 0; }
 
 }  // namespace

@@ -78,7 +78,8 @@ void start_child() {
 void on_prepare() {
   count_fork();
   if (!tell_of_fork()) return;
-  if (t_slot == nullptr || t_slot->fork_site.pc == 0) notice_unseen_fork();  // otherwise the hook of fork has done so
+  // If fork_site is set, the hook of fork() has called notice_unseen_fork() already.
+  if (t_slot == nullptr || t_slot->fork_site.pc == 0) notice_unseen_fork();
   Slot* const self = own_slot();
   if (self == nullptr) return;
   const KeptErrno kept;
@@ -144,9 +145,9 @@ void end_fork_call(const ForkCall& call, long child) {
   } else {
     append_forked(fork, child, kept.value());
   }
-  // If this fork was made in a handler of another fork, or in a signal handler during one, the state of the outer fork
-  // is restored. In all other cases these values are already right, and a write after the fork would make the kernel
-  // copy a page.
+  // If this fork was made in a handler of another fork, or in a signal handler during another fork, the state of that
+  // outer fork is restored. In all other cases these values are already right, and a write after the fork would make
+  // the kernel copy a page.
   if (self->fork_site.pc != call.outer_site.pc) self->fork_site = call.outer_site;
   if (call.outer_site.pc == 0 && !call.outer_is_told) return;
   self->fork_kind = call.outer_kind;
@@ -161,7 +162,7 @@ void prepare_bypass(Slot* self, const Site& site, std::uint32_t flags) {
   try_filter(TryBy::kClone);
   self->fork_entry_ns = now_ns();
   self->fork_kind = ForkKind::kBypassed;
-  const Site outer = self->fork_site;  // of an outer fork() that this thread is inside of
+  const Site outer = self->fork_site;  // where an outer fork() was called that this thread is inside of; pc 0: none
   self->fork_site = site;
   Fork fork = fork_of(*self, ForkKind::kBypassed, flags);
   prepare_and_record(fork);

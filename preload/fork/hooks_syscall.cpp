@@ -43,8 +43,8 @@ namespace {
 
 using Syscall = long (*)(long number, ...);
 
-// Returns where the first call continues: in the real function. While another thread is still looking for that
-// function, the call goes to the kernel directly.
+// Called at the first calls of syscall(). Returns the code with which the call continues: the real function, or a
+// direct system call while another thread is still looking for the real function.
 extern "C" [[gnu::visibility("hidden"), gnu::used]] Entry forksight_find_syscall() {
   initialise();
   return forksight_next_syscall == forksight_first_syscall ? forksight_raw_syscall : forksight_next_syscall;
@@ -59,7 +59,8 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_futex_wait(lo
   const auto wait = reinterpret_cast<Syscall>(forksight_next_syscall);
   Slot* const slot = own_slot();
   if (slot == nullptr) return wait(number, word, operation, value, timeout, word2, value3);
-  // A signal handler may run during a wait, and wait itself.
+  // This may be a wait in a signal handler that has interrupted another wait. So the facts about that wait are restored
+  // afterwards.
   const std::uint64_t outer_object = slot->wait_object;
   const trace::WaitKind outer_kind = slot->wait_kind;
   slot->wait_object = reinterpret_cast<std::uint64_t>(word);
@@ -112,12 +113,12 @@ extern "C" [[gnu::visibility("hidden"), gnu::used]] long forksight_change_filter
   const long of_seccomp = a == SECCOMP_SET_MODE_FILTER ? SECCOMP_MODE_FILTER : SECCOMP_MODE_STRICT;
   const Filter filter =
       read_new_filter(static_cast<unsigned long>(by_prctl ? b : of_seccomp), reinterpret_cast<const void*>(c));
-  // With this flag the filter also confines the other threads, which may be inside of the shim. So the shim obeys the
-  // filter before the call. If the kernel then refuses the filter, the shim records less than it could.
+  // With SECCOMP_FILTER_FLAG_TSYNC the filter also confines the other threads, which may be inside of the shim. So the
+  // shim obeys the filter before the call. If the kernel then refuses the filter, the shim records less than it could.
   const bool is_for_all = !by_prctl && a == SECCOMP_SET_MODE_FILTER && (b & SECCOMP_FILTER_FLAG_TSYNC) != 0;
   if (is_for_all) filter_was_installed(filter);
   const long result = real(number, a, b, c, d, e);
-  if (result >= 0) filter_was_installed(filter);  // a number above 0 may be a descriptor
+  if (result >= 0) filter_was_installed(filter);  // on success, the result is 0 or a descriptor
   return result;
 }
 

@@ -74,14 +74,14 @@ extern "C" void forksight_write_vfork_exit() {
 
 using namespace forksight;
 
-// The assembler's symbol for the address of the real function; see fast_path.hpp.
+// Defines an assembler symbol: the offset in g_next of the real function's address; see fast_path.hpp.
 __attribute__((used, noinline, cold)) static void constants_of_vfork() {
   asm volatile(".set forksight_next_vfork, %c0" ::"i"(offsetof(Next, vfork)));
 }
 
 // rsi: the offset of the mark from the thread pointer. rdx: the mark's value before the call, which is not 0 if a child
-// of vfork calls vfork. The kernel preserves both registers, and rdi. The code at 4 calls the real vfork instead. It is
-// used if the thread has a shadow stack, or if a filter may kill for getpid().
+// of vfork calls vfork. The kernel preserves both registers, and rdi. The code at label 4 calls the real vfork instead.
+// It is used if the thread has a shadow stack, or if a filter may kill for getpid().
 asm(FORKSIGHT_SYMVER_vfork R"(
   .pushsection .text
   .p2align 4

@@ -46,8 +46,8 @@ bool names_valgrind(const char* text) {
   return false;
 }
 
-// Sets `out` to the value with this name. Leaves `out` unchanged if the table does not have the name. The command
-// checks its options; the shim prints no errors.
+// Sets `out` to the value with this name. Leaves `out` unchanged, without an error message, if the table does not have
+// the name. The command reports such names when it checks its options.
 template <class T, std::size_t N>
 void choose(const char* text, const char* const (&names)[N], T& out) {
   for (std::size_t i = 0; text != nullptr && i < N; ++i) {

@@ -39,8 +39,8 @@ constexpr std::int16_t kTried[] = {
 #include "guest/shim_calls.def"
 };
 constexpr std::uint32_t kTriedCount = sizeof kTried / sizeof *kTried;
-// At most this many further children are made after a filter has killed one. Calls that are still untried then count as
-// refused.
+// After a filter has killed a child, at most this many further children are made. The calls that no child has tried by
+// then count as refused.
 constexpr std::uint32_t kMostDeaths = 16;
 
 constinit CallSet g_refused = {};
@@ -62,15 +62,15 @@ void settle(Confinement confinement) {
 // The ways in which a child keeps the kernel from writing its core when the filter kills it. The filter may kill even
 // for the system call that such a way needs. Then the next child uses the next way.
 enum Shield : std::uint32_t {
-  kByLimit,  // with a limit of 1 byte, the kernel neither writes a core file nor starts a program that handles cores
-  kByFlag,   // the memory of the child must not be dumped
+  kByLimit,  // a limit of 1 byte: the kernel neither writes a core file nor starts a program that handles cores
+  kByFlag,   // PR_SET_DUMPABLE 0: the kernel does not write a core of the child
   kNoShield,
 };
 
 // The results of a child that tries calls, in memory that it shares with the shim.
 struct Tried {
   std::atomic<std::uint32_t> shield;       // the way that the child uses
-  std::atomic<std::uint32_t> is_shielded;  // 1: the child has survived the call of that way
+  std::atomic<std::uint32_t> is_shielded;  // 1: the child has survived the system call of that way
   std::atomic<std::uint32_t> begun;        // how many calls were begun
   std::atomic<std::uint32_t> ended;        // how many calls have a known result
 };
@@ -83,7 +83,7 @@ void raise_shield(std::uint32_t shield) {
 
 // Makes the call with arguments for which it does nothing: no descriptor, address or process has the number -1.
 void try_call(long number) {
-  // The shim only reads limits. A filter may kill for a new limit and permit this.
+  // The shim only reads limits. A filter may kill a process that sets a limit, and permit reading one.
   if (number == SYS_prlimit64) {
     sys::raw_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, 0);
     return;
@@ -91,8 +91,8 @@ void try_call(long number) {
   sys::raw_call(number, -1, -1, -1, -1, -1, -1);
 }
 
-// Makes the calls one after the other, and ends the child. Does not make again a call for which the filter has killed
-// an earlier child.
+// Makes the calls one after the other, and ends the child. Skips each call for which the filter has killed an earlier
+// child.
 void try_calls(Tried& tried) {
   raise_shield(tried.shield.load());
   tried.is_shielded.store(1);
@@ -129,7 +129,7 @@ class BlockedSignals {
   std::uint64_t before_ = 0;
 };
 
-// wait4() is the call that is tried first of all. If the filter kills for it, the children stay zombies.
+// wait4() is the first call that is tried. If the filter kills for it, the children stay zombies.
 static_assert(kTried[0] == SYS_wait4);
 bool may_wait(const Tried& tried) { return tried.ended.load() >= 1 && !g_refused.has(SYS_wait4); }
 
@@ -138,7 +138,7 @@ void wait_for(long child) { sys::raw_call(SYS_wait4, child, 0, __WALL, 0); }
 // Tries all calls in children, and adds each call for which the filter kills to g_refused. False: no child could be
 // made.
 bool try_all(TryBy by, Tried& tried) {
-  long unreaped[kNoShield] = {};  // children that have ended before wait4() was tried
+  long unreaped[kNoShield] = {};  // children that ended before one of them had tried wait4()
   std::uint32_t unreaped_count = 0;
   bool is_made = true;
   for (std::uint32_t deaths = 0; deaths <= kMostDeaths; ++deaths) {

@@ -4,7 +4,8 @@
 //   How the shim knows:
 //   - If the program installs a filter by prctl() or syscall(), the shim reads the filter first (seccomp_filter.hpp).
 //   - A filter that was there before the shim permits the dynamic loader's calls. A short-lived child tries out for
-//   which other calls the filter kills. The shim makes this child when the program itself makes a process or a thread.
+//     which other calls the filter kills. The shim makes this child when the program itself makes a process or a
+//     thread.
 //   - The shim does not see a filter that a program installs by its own `syscall` instruction.
 //   async-signal-safe, fork-child-safe.
 #pragma once
@@ -47,9 +48,9 @@ struct CallSet {
 // Finds out whether there is a filter. Called by the initialiser. Takes a few microseconds.
 void look_for_filter();
 
-// Called when the program is about to make a process by clone(), or a thread by clone3(). Then the shim may make that
-// call, too. If a filter was there before the shim, tries out in a child for which calls the filter kills. Does so
-// until it has succeeded once.
+// Called when the program is about to make a process by clone(), or a thread by clone3(). Then the filter permits that
+// call, so the shim may make it, too. If a filter was there before the shim, this function tries out in a child for
+// which calls the filter kills. After it has succeeded once, it does nothing.
 enum class TryBy { kClone, kClone3 };
 void try_filter_slow(TryBy by);
 inline void try_filter(TryBy by) {
@@ -67,8 +68,8 @@ std::uint32_t count_refused();
 // gettid() and getpid(). Set by the initialiser.
 using ReadTid = std::int32_t (*)();
 extern ReadTid g_read_tid;
-// Called first of all in a forked child. Counts the fork in g_fork_depth. If there may be a filter, also stores the
-// child's id, which is the id of its only thread.
+// The first call of the shim in a forked child. Counts the fork in g_fork_depth. If there may be a filter, also stores
+// the child's id, which is the id of its only thread.
 void note_child_pid();
 // The id that note_pid() or note_child_pid() stored last.
 std::int32_t pid_when_confined();

@@ -36,8 +36,8 @@ std::size_t read_through_pipe(const std::byte* from, std::byte* to, std::size_t 
 }  // namespace
 
 // Within an iovec element the kernel copies page by page, and stops at the first unmapped page. So one element for each
-// side is enough. The kernel may also stop earlier. So this function asks for the rest until the kernel copies nothing
-// more.
+// side is enough. The kernel may also stop earlier. So this function repeats the call for the rest until the kernel
+// copies nothing more.
 std::size_t read_memory(const void* from, void* to, std::size_t bytes) {
   std::size_t done = 0;
   while (done < bytes) {

@@ -25,7 +25,7 @@ struct Accumulator {
 };
 
 constinit sock_filter g_steps[kMostSteps] = {};
-constinit Accumulator g_before[kMostSteps] = {};  // for each step
+constinit Accumulator g_before[kMostSteps] = {};  // for each step, what is known before it
 constinit BusyFlag g_in_use;
 
 // Notes that `step` can be reached with this accumulator. Jumps only go forward. So one pass over the steps in their

@@ -51,8 +51,8 @@ inline std::int32_t gettid() {
 inline std::int32_t getppid() { return static_cast<std::int32_t>(call(SYS_getppid)); }
 inline void yield() { call(SYS_sched_yield); }
 
-// True if `tid` is a thread of the process `pid`, or if the kernel does not say. Signal 0 is not sent: the kernel only
-// looks up the thread.
+// True if `tid` is a thread of the process `pid`, or if the kernel does not say. The call with signal 0 sends no
+// signal: the kernel only looks up the thread.
 inline bool thread_exists(std::int32_t pid, std::int32_t tid) {
   return call(SYS_tgkill, pid, tid, 0) != -3 /* ESRCH */;
 }
@@ -66,10 +66,10 @@ inline long read(int fd, void* to, std::size_t bytes) { return call(SYS_read, fd
 
 struct Text {
   std::size_t bytes;
-  bool is_whole;  // the file ends after these bytes, or all bytes that were wanted are there
+  bool is_whole;  // the file ends after these bytes, or as many bytes as wanted were read
 };
 
-// Reads until the file ends, `bytes` bytes are there, or a call fails.
+// Reads until the file ends, `bytes` bytes are read, or a call fails.
 inline Text read_all(int fd, void* to, std::size_t bytes) {
   std::size_t done = 0;
   while (done < bytes) {

@@ -19,8 +19,8 @@ inline void drop_calls(Slot& slot, std::uint32_t from) {
 inline std::uint32_t push_call(Slot& slot, LibcCall call, Frame frame) {
   std::uint32_t depth = slot.call_depth;
   const auto sp = reinterpret_cast<std::uint64_t>(frame.address + 2);
-  // Removes the marks of calls that a longjmp has left. The frames of their callers were at lower addresses than that
-  // of this caller, so they no longer exist.
+  // Removes the marks of calls that a longjmp has left. The frame of such a call's hook was where the frame of this
+  // hook is now, or at a lower address. So that frame no longer exists.
   while (depth > 0 && depth <= kMaxCalls && slot.calls[depth - 1].call != 0 && slot.calls[depth - 1].site.sp <= sp) {
     slot.calls[--depth].call = 0;
   }
@@ -56,7 +56,7 @@ void remember_lost(const LostCall& lost);
 bool gate_is_closed();
 // Waits, for a bounded time, until the gate is open. The call's mark is removed meanwhile.
 void wait_at_gate(Slot& slot, LibcCall call, Frame frame);
-// Called in a child: remembers the calls that the fork waited for as cured.
+// Called in a child. Adds the calls for which the fork waited to the list of lost calls, as cured.
 void take_gate_waits_in_child(Slot* forking);
 
 }  // namespace forksight

@@ -13,7 +13,7 @@ using trace::Generator;
 
 namespace {
 
-constexpr double kHighBits = 2147483648.0;  // 2^31: a product with it has the 31 bits that lrand48() returns
+constexpr double kHighBits = 2147483648.0;  // 2^31: a result of drand48() times this has the 31 bits of lrand48()
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// The hooks of functions that write or discard the bytes of a stream. If no stream had unwritten bytes at a fork, they
-// cost a load and a branch.
+// The hooks of functions that write or discard the bytes of a stream. If no stream had unwritten bytes at a fork, a
+// hook costs a load and a branch.
 #include <stdio.h>
 
 #include "guest/site.hpp"

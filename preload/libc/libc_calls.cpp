@@ -33,7 +33,7 @@ static_assert(sizeof kCalls / sizeof *kCalls == kCallCount);
 
 const CallEntry& entry_of(LibcCall call) { return kCalls[static_cast<std::uint32_t>(call)]; }
 
-// How many touches are recorded for one lost call. If a call returns, it may not have needed the lock. So later calls
+// How many touches are recorded for one lost call. A touch that returns may not have needed the lock. So later calls
 // are recorded as touches, too.
 constexpr std::uint32_t kMaxTouches = 16;
 constexpr std::uint32_t kMaxLost = 32;

@@ -1,8 +1,10 @@
-// --cure=quiesce-libc: in its prepare step, a fork closes a gate, which keeps other threads from new calls of libc
-// functions whose locks the child could inherit in their locked state. Then the fork waits, for a bounded time, until
-// no other thread is inside of such a function. The gate opens again after the fork, in both processes.
-//   It cannot deadlock: the fork waits only for a bounded time, and so do threads at the gate. A thread that is already
-//   inside of such a function passes the gate. If a fork waited for a call in vain, later forks do not wait for it.
+// --cure=quiesce-libc: before a process forks, the shim closes a gate. While the gate is closed, other threads begin no
+// new calls of libc functions whose locks the child could inherit in their locked state. Then the forking thread waits,
+// for a bounded time, until no other thread is inside of such a function. The gate opens again after the fork, in both
+// processes.
+//   This cure cannot cause a deadlock: the fork waits only for a bounded time, and so do threads at the gate. A thread
+//   that is already inside of such a function passes the gate. If a fork waited for a call in vain, later forks do not
+//   wait for this call.
 //   No call is overlooked: a thread marks its call and then looks at the gate, while the fork closes the gate and then
 //   looks at the marks. Between the two steps of the fork, a membarrier makes every running thread execute a full
 //   fence, so the hooks need no fence.
@@ -120,7 +122,7 @@ void start_quiescing() {
 bool gate_is_closed() { return g_gate.load(std::memory_order_relaxed) != 0; }
 
 void wait_at_gate(Slot& slot, LibcCall call, Frame frame) {
-  // Waits at most twice as long as a fork does. A fork that gave up has finished by then.
+  // A thread waits here at most twice as long as a fork waits for calls. A fork that gave up waiting is over by then.
   const std::uint64_t deadline_ns = now_ns() + 2 * longest_wait_ns();
   for (;;) {
     const std::uint32_t closed = g_gate.load(std::memory_order_acquire);
@@ -143,8 +145,8 @@ void at_fork::LibcCalls::records(const Fork& fork) {
     forking->holds_gate = true;
     g_gate.fetch_add(1, std::memory_order_seq_cst);
   }
-  // If the kernel refuses the membarrier, a pause replaces it: no store stays in a processor's store buffer for so
-  // long.
+  // If the kernel refuses the membarrier, a pause replaces it: no store stays in a processor's store buffer as long as
+  // this pause.
   if (!g_has_membarrier || sys::call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) {
     pause_for(kFirstPauseNs);
   }

@@ -11,8 +11,8 @@
 
 namespace forksight {
 
-// The state of one generator. kUsed: this process has drawn a number from it or has seeded it. kInherited: only an
-// ancestor has done so.
+// What is known about one generator. kUsed: this process has drawn a number from it, or has seeded it. kInherited: only
+// an ancestor has done so.
 enum class DrawState : std::uint8_t { kUnused, kUsed, kInherited };
 inline constexpr std::uint32_t kGenerators = 2;
 extern DrawState g_draw_states[kGenerators];

@@ -1,6 +1,6 @@
 // Reads a loaded ELF object through its dynamic section: symbols and their versions, the soname, needed libraries, PLT
 // slots, and the TLS offset. It takes no lock of the loader and allocates nothing. The shim does not use dlsym and
-// dl_iterate_phdr for this, because they take locks that another thread may hold for any time. x86-64 only.
+// dl_iterate_phdr for this, because they take locks that another thread may hold for any length of time. x86-64 only.
 //   Another thread may unload an object while it is read. Such an object is read with Trust::kNone: every access is a
 //   bounded copy that fails if the memory no longer exists (read_memory). An object that certainly stays loaded is read
 //   directly, with Trust::kStaysLoaded.
@@ -18,10 +18,12 @@ namespace forksight {
 
 enum class Trust { kNone, kStaysLoaded };
 
-// An object may define one name several times, with different symbol versions. This says which definition to find.
+// Which definition to find. An object may define one name several times, with different symbol versions.
 enum class Versions {
-  kDefault,  // one without a version, or the default version: the loader binds a reference without a version to it
-  kNone,     // one without a version: the loader may bind a reference to another library's version to it, too
+  // A definition without a version, or the default version. The loader binds a reference without a version to it.
+  kDefault,
+  // A definition without a version. The loader may also bind a reference to a version of another library to it.
+  kNone,
   kAny,
 };
 
@@ -55,8 +57,8 @@ class ElfView {
   }
   // Sets `offset` to the start of the object's TLS segment, relative to the thread pointer. The value comes from a
   // relocation of the initial-exec TLS model, which the loader has filled in. Returns false if the object has no such
-  // relocation, because it uses the dynamic TLS models. For an object opened by dlopen, only such a relocation shows
-  // the value without a lock.
+  // relocation, because it uses the dynamic TLS models. If dlopen opened the object, this relocation is the only place
+  // from which the value can be read without a lock.
   bool find_static_tls_offset(std::int64_t& offset) const;
   // Calls visit(name) for each DT_NEEDED, until visit returns false.
   template <class Visit>

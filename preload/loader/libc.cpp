@@ -14,8 +14,8 @@ namespace {
 using VersionFunction = const char* (*)();
 using InitialiseFunction = int (*)(void* condition, const void* attributes);
 
-// Finds out which layout condition variables have. Initialises one that processes share: exactly one of its words is
-// then not zero. The place of this word differs between the layouts.
+// Finds out which layout condition variables have. For this, it initialises a condition variable that processes may
+// share. Exactly one of its words is then not zero. The place of this word differs between the layouts.
 abi::ConditionKind measure_condition(InitialiseFunction initialise) {
   constexpr std::size_t kWords = abi::kConditionBytes / sizeof(std::uint32_t);
   constexpr std::uint64_t kSharedAttribute = 1;

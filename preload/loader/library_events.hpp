@@ -10,8 +10,8 @@ namespace forksight {
 void library_added(Module& module);
 // The module is about to be removed from the table.
 void library_removed(Module& module);
-// The loader's list has changed. What was remembered about its objects may be wrong. `some_are_gone`: modules were
-// removed from the table.
+// The loader's list has changed. Receivers must forget what they have stored about its objects, because it may be
+// wrong. `some_are_gone`: modules were removed from the table.
 void libraries_changed(bool some_are_gone);
 // The table is up to date.
 void libraries_settled();

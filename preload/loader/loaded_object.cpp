@@ -124,9 +124,9 @@ LoadedObject object_with(const LoadedObject& object, std::uint64_t address) {
   return address >= object.start && address < object.end ? object : LoadedObject{};
 }
 
-// Reads the object with this list node, which was opened after the start. The result is all zero if the object does not
-// contain `address`, or if the node is not in the list any more. The memory of such a node may still exist, but its
-// former neighbour does not point to it. `next`: the next node of the list.
+// Reads the object with this list node. The object was opened after the start. The result is all zero if the object
+// does not contain `address`, or if the node is not in the list any more. The memory of a removed node may still exist,
+// but its former neighbour does not point to the node. Sets `next` to the next node of the list.
 __attribute__((noinline)) LoadedObject read_opened(const link_map* map, std::uint64_t address, const link_map*& next) {
   link_map node;
   link_map* back = nullptr;

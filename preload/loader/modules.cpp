@@ -130,8 +130,8 @@ void describe(const link_map* at, const link_map& node, const link_map* head, bo
   if (node.l_ld != nullptr && read_layout(module, at == head)) {
     library_added(module);
   } else {
-    // The object has an entry, so that the table has the same order as the list. Its range is empty, so that no address
-    // is found in it.
+    // The object gets an entry all the same, because the table must have the same order as the list. Its range is
+    // empty, so that no address is found in it.
     module.start = module.end = 0;
     module.recorded = true;
   }
@@ -162,8 +162,9 @@ bool same(const Module& module, const link_map& node) {
          module.name == reinterpret_cast<std::uint64_t>(node.l_name);
 }
 
-// Returns the index of the first entry, from `index` on, that differs from the loader's list. `at` is the list node for
-// `index`; it moves along the list. One system call reads four nodes.
+// Compares the entries from `index` on with the loader's list. Returns the index of the first entry that differs. `at`
+// is the list node for `index`; the function moves it to the list node for the result. One system call reads four
+// nodes.
 std::uint32_t count_unchanged(std::uint32_t index, const link_map*& at) {
   constexpr std::uint32_t kBatch = 4;  // some 300 bytes of the stack
   while (index < g_count) {
@@ -212,7 +213,8 @@ const link_map* last_at_startup() { return g_last_at_startup; }
 
 void refresh_modules() {
   if (g_modules == nullptr) return;
-  // If nothing has changed, nothing is written. If another thread is changing the table, this looks like a change.
+  // If nothing has changed, nothing is written. While another thread changes the table, find_change() may find a
+  // difference.
   const link_map* at = nullptr;
   if (find_change(at) == g_count && at == nullptr && g_count != 0 && !libraries_are_awaited()) return;
   if (!take()) return;

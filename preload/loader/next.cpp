@@ -61,9 +61,9 @@ bool is_part_of_libc(const ElfView& view) {
   return false;
 }
 
-// Says to which definitions of an object the loader binds a reference to a version of the owner's library. In that
-// library it is the default version, and in any other object only a definition without a version. `is_owner`: the
-// object is the owner's library.
+// For a reference that names a version of a certain library: returns which definitions in an object the loader uses. In
+// that library it uses the default version, and in any other object only a definition without a version. `is_owner`:
+// the object is that library.
 Versions versions_in(bool is_owner) { return is_owner ? Versions::kDefault : Versions::kNone; }
 
 // Searches the parts of libc that were loaded after the start, and returns the function's address; 0 if it is not

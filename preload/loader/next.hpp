@@ -27,23 +27,23 @@ extern Next g_next asm("forksight_g_next") __attribute__((visibility("hidden")))
 // The variable __libc_single_threaded of glibc 2.32 and later: 0 once libc has made a thread. Null: there is no such
 // variable.
 extern const char* g_libc_single_threaded __attribute__((visibility("hidden")));
-// True if the real pthread_spin_lock has the same instructions as that of glibc (x86-64, since 2.34): `lock decl`,
+// True if the real pthread_spin_lock has the same instructions as the one of glibc (x86-64, since 2.34): `lock decl`,
 // followed by a loop.
 extern bool g_spin_is_glibcs __attribute__((visibility("hidden")));
 
-// Finds the function to which the loader would bind a reference to libc's version of `name` if its search began after
-// the shim; 0 if there is none. Before glibc 2.34 libc consists of several libraries, and some of these may be opened
-// later. `stays` is false for a function that may be unloaded. The address of such a function must not be kept. Reads
-// the loader's list without its lock: objects that were loaded at start-up stay loaded, and others are copied.
-// async-signal-safe and fork-child-safe.
+// Searches the objects after the shim for libc's function `name`, as the loader would search them. Returns the
+// function to which the loader would bind a reference to libc's version of `name`; 0 if there is none. Before glibc
+// 2.34 libc consists of several libraries, and some of these may be opened later. `stays` is false for a function that
+// may be unloaded. The address of such a function must not be kept. Reads the loader's list without its lock: objects
+// that were loaded at start-up stay loaded, and others are copied. async-signal-safe and fork-child-safe.
 std::uint64_t find_next(const char* name, bool& stays);
 inline std::uint64_t find_next(const char* name) {
   bool stays = false;
   return find_next(name, stays);
 }
 
-// The same for a reference to a version of the library with the soname `owner`. The search ends at that library.
-// Objects that are loaded later are not searched.
+// As find_next(), but for a reference to a version of the library with the soname `owner`. The search ends at that
+// library, and does not include objects that were loaded after the start.
 std::uint64_t find_next_of(const char* name, const char* owner);
 
 // libc's own definition, even if another library's comes first; 0 if libc has none. Valid after resolve_next().
@@ -52,8 +52,8 @@ std::uint64_t find_in_libc(const char* name);
 // The shim's own export of that name; 0 if it has none.
 std::uint64_t find_hook(const char* name);
 
-// True if a search for `name` finds libc's definition first. It searches the objects that were loaded at start-up, from
-// `from` on, without the shim.
+// True if a search for `name` finds libc's definition first. The search covers the objects that were loaded at
+// start-up, from `from` on. It skips the shim.
 bool leads_to_libc(const char* name, const link_map* from);
 
 // True if another copy of the shim comes before this one. That copy does all the work.
@@ -63,7 +63,7 @@ bool has_earlier_shim();
 // missing function traps if it is called.
 bool resolve_next();
 // From now on now_ns() calls libc's clock_gettime(). Before glibc 2.31, that function crashes until libc's own
-// initialiser has run, so the shim's constructor calls this: it runs later. Hooks can be called earlier, by
+// initialiser has run. The shim's constructor runs after it, and calls this function. Hooks can be called earlier, by
 // .preinit_array.
 void use_clock_of_libc();
 
@@ -80,8 +80,8 @@ inline void initialise() {
 #define FORKSIGHT_RESOLVED(name) (reinterpret_cast<decltype(&::name)>(::forksight::g_next.name))
 
 // Finds a real function that is not known yet: the hook runs before the shim is started, or the function is in a thread
-// library that was opened later (before glibc 2.34). Traps if there is none. This cannot happen, because the caller of
-// the hook was linked with the function.
+// library that was opened later (before glibc 2.34). Traps if the function does not exist. This cannot happen, because
+// the caller of the hook was linked with the function.
 void* find_late(void*& function);
 
 inline void* next_of(void*& function) {

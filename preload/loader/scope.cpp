@@ -22,7 +22,7 @@ ElfView view_of(const Module& module) {
 // The path is compared in pieces, because paths are long and stacks may be small.
 bool has_file_name(const Module& module, const char* name) {
   char piece[64];
-  const char* rest = nullptr;  // the part of `name` that must follow; null: no match since the last slash
+  const char* rest = nullptr;  // the part of `name` that must follow; null: the text since the last slash differs
   for (std::uint64_t at = module.name;; at += sizeof piece) {
     const std::size_t got = read_memory(reinterpret_cast<const void*>(at), piece, sizeof piece);
     for (std::size_t i = 0; i < got; ++i) {

@@ -26,7 +26,8 @@ std::uint32_t claim_wrapper(WatchedFunction (&row)[kWrappers], std::uint64_t fun
   }
   for (std::uint32_t i = 0; i < kWrappers; ++i) {
     std::uint64_t known = row[i].address.load(std::memory_order_acquire);
-    // A wrapper is free if the library of its function was closed: then all callers that were bound to it were closed.
+    // A wrapper is free if the library of its function was closed: all callers bound to that library were then closed,
+    // too.
     const bool is_free = known == 0 || identify(find_object(known)) != row[i].object.load();
     if (!is_free || !row[i].address.compare_exchange_strong(known, function, std::memory_order_acq_rel)) continue;
     row[i].object.store(object);

@@ -1,7 +1,7 @@
-// Computes whether an operation blocks on a condition variable that counts waiters of the parent. It does what glibc
-// does in nptl/pthread_cond_{signal,broadcast,destroy}.c, and in the switch of groups in pthread_cond_common.c. If this
-// glibc counts references (forksight/abi/condition.hpp), the thread that switches the groups waits until the old group
-// is empty. With other versions only destroy blocks.
+// Computes whether an operation blocks on a condition variable that counts waiters of the parent. The computation
+// follows glibc's code in nptl/pthread_cond_{signal,broadcast,destroy}.c, and in the switch of groups in
+// pthread_cond_common.c. If this glibc counts references (forksight/abi/condition.hpp), the thread that switches the
+// groups waits until the old group is empty. With other versions only destroy blocks.
 #pragma once
 
 #include "forksight/abi/condition.hpp"
@@ -12,7 +12,7 @@ namespace forksight {
 enum class Fate {
   kPasses,
   kBlocks,  // waits until the lost waiters leave
-  kStolen,  // the signal goes to a lost waiter although a real one waits
+  kStolen,  // the signal goes to a lost waiter, although a thread of the child waits
 };
 
 // Returns what would happen to the operation, and changes `at` as the operation would. `lost_position`: waiters before

@@ -1,9 +1,10 @@
-// pthread_mutex_lock in assembly for x86-64. It does what the compiled code of acquire() in lock_guard.hpp does, but
-// needs no frame pointer and saves fewer registers. docs/performance.md shows how much time this saves.
+// pthread_mutex_lock in assembly for x86-64. It does what the compiled code of acquire() in lock_guard.hpp does, with
+// one exception that is described below. It needs no frame pointer and saves fewer registers. docs/performance.md shows
+// how much time this saves.
 // docs/decisions/0011-assembly-for-one-lock.md says why no other lock hook is written in assembly.
 //   The callee-saved registers keep the caller's values, and the unwind information describes each push. So unwinding
-//   and cancellation pass through this function. The facts about the lock are stored before the lock is requested, into
-//   the entry above the innermost one. Only `top` is stored afterwards. held.hpp explains this order, and what a signal
+//   and cancellation pass through this function. It stores the facts about the lock before it requests the lock, in the
+//   entry above the innermost one. It stores only `top` afterwards. held.hpp explains this order, and what a signal
 //   handler may do in between.
 #pragma once
 
@@ -48,11 +49,12 @@ __attribute__((used, noinline, cold)) static void forksight_assembler_constants(
   "  jne 4b\n"                  \
   "  ret\n"
 
-// t_fast is null at a thread's first lock, in a child that watches orphans, in an atfork handler, and if orders or times
-// of locks are recorded. Then this code calls `extern "C" int forksight_slow_pthread_mutex_lock(pthread_mutex_t*, Frame)`,
-// with the frame that a compiler would make. t_fast is read before and after the real call, because a signal handler may
-// fork in between, and the child may have no fast path. If the real call returns EOWNERDEAD (130), the lock was acquired,
-// too.
+// t_fast is null at a thread's first lock, in a child that watches orphans, in an atfork handler, and if orders or
+// times of locks are recorded. Then this code calls
+// `extern "C" int forksight_slow_pthread_mutex_lock(pthread_mutex_t*, Frame)`, with the frame that a compiler would
+// make. t_fast is read before and after the real call: a signal handler may fork in between, and then t_fast may be
+// null in the child. In that case this code adds no entry for the mutex. If the real call returns EOWNERDEAD (130), the
+// lock was acquired, too.
 #define FORKSIGHT_MUTEX_LOCK_IN_ASSEMBLY                                  \
   asm(".pushsection .text.forksight_hooks,\"ax\",@progbits\n"             \
       "  .p2align 6\n"                                                    \

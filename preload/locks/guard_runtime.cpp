@@ -25,15 +25,15 @@ GuardRuntime look_up(const ElfView& view) {
           reinterpret_cast<void (*)(std::uint64_t*)>(view.find_function(kAbort))};
 }
 
-// The runtime in the global scope of the start-up objects. If there is one, all callers use it. Filled in once,
-// `g_startup_state` last.
+// The runtime in the global scope of the start-up objects. If there is such a runtime, all callers use it. These
+// variables are set once, g_startup_state as the last.
 enum class State : std::uint8_t { kUnknown, kPresent, kAbsent };
 constinit GuardRuntime g_startup = {};
 constinit std::atomic<State> g_startup_state{State::kUnknown};
 
-// Finds the functions in the global scope of the start-up objects. The callers refer to the versions of libstdc++. The
-// loader also binds such a reference to a library that comes before libstdc++ and defines the name without a version.
-// That library may define only some of the names.
+// Finds the functions in the global scope of the start-up objects. The callers refer to the versions of libstdc++. But
+// if a library before libstdc++ defines a name without a version, the loader binds the reference to that library. Such
+// a library may define only some of the names.
 GuardRuntime find_at_startup() {
   constexpr const char kOwner[] = "libstdc++.so.6";
   return {reinterpret_cast<int (*)(std::uint64_t*)>(find_next_of(kAcquire, kOwner)),
@@ -41,8 +41,8 @@ GuardRuntime find_at_startup() {
           reinterpret_cast<void (*)(std::uint64_t*)>(find_next_of(kAbort, kOwner))};
 }
 
-// For callers that were loaded by dlopen into a process that started without a C++ runtime. Each entry is written once,
-// the value before the key.
+// The runtime of each caller, in a process that started without a C++ runtime. dlopen has loaded these callers. The
+// value of an entry is stored before its key.
 struct CallerEntry {
   std::atomic<std::uint64_t> caller;  // identify(), 0: empty
   std::uint64_t provider;
@@ -80,7 +80,7 @@ GuardRuntime find_for(std::uint64_t caller) {
   refresh_modules();
   const Module* const module = find_module(caller);
   const Module* provider = module != nullptr ? find_in_tree(*module, provides_guards) : nullptr;
-  // If the caller's own libraries have no runtime, other code has opened one with RTLD_GLOBAL.
+  // If none of the libraries that the caller needs is a runtime, other code has opened one with RTLD_GLOBAL.
   for (std::uint32_t i = 0; i < module_count() && provider == nullptr; ++i) {
     if (module_at(i).end != 0 && provides_guards(module_at(i))) provider = &module_at(i);
   }

@@ -13,12 +13,12 @@ struct GuardRuntime {
   void (*abandon)(std::uint64_t* guard);
 };
 
-// The functions __cxa_guard_* that `caller` would have been bound to without the shim. Traps if there are none: then
-// the loader would have refused the caller.
+// The functions __cxa_guard_* to which `caller` would have been bound without the shim. Traps if there are none. This
+// cannot happen, because the loader would have refused to load the caller.
 GuardRuntime guard_runtime_of(std::uint64_t caller);
 
-// Called when objects were loaded or unloaded. If some are gone, the entries about callers may be wrong and are
-// removed.
+// Called when objects were loaded or unloaded. If some objects are gone, all entries about callers are removed, because
+// they may be wrong.
 void forget_guard_callers(bool some_are_gone);
 
 }  // namespace forksight

@@ -1,5 +1,5 @@
-// The calling thread is in the middle of a fork and about to sleep. So it does not matter how long a search through all
-// slots takes.
+// A thread that calls these functions is in the middle of a fork, and is about to sleep. So it does not matter how long
+// a search through all slots takes.
 #include "locks/handler_wait.hpp"
 
 #include "guest/sys.hpp"
@@ -18,7 +18,8 @@ using trace::HandlerWaitRecord;
 using trace::LockKind;
 
 constexpr std::size_t kStackBytes = 16U << 10U;
-constexpr std::size_t kHeldStackBytes = 2048;  // few: the handler may have returned, so only the site is certain
+// Few bytes, because the handler that took the lock may have returned. Then only the recorded site is certain.
+constexpr std::size_t kHeldStackBytes = 2048;
 
 // The tid of the owner in the lock itself; 0: none.
 std::int32_t owner_of(std::uint64_t object, LockKind kind) {
@@ -55,8 +56,8 @@ struct Holder {
   Site site;  // where the owner took the lock
 };
 
-// The holder of the lock according to the lock's memory, or else according to the arrays. In a forked child it may be a
-// thread that does not exist there.
+// Returns the holder of the lock: the owner in the lock's memory, or else a thread whose held array has the lock. In a
+// forked child, the holder may be a thread that does not exist there.
 Holder find_holder(std::uint64_t object, LockKind kind) {
   if (const std::int32_t owner = owner_of(object, kind); owner > 0) {
     Slot* slot = find_slot_by_lock_tid(owner, true);

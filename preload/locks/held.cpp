@@ -15,7 +15,7 @@ constexpr std::uint32_t kMostSemaphores = 32;
 
 // Moves the entries above a hole down. Otherwise a thread that always takes two locks and releases the first one first
 // would fill the array with holes. A fork, by another thread or in a signal handler, may copy the array at any instant.
-// In that copy each lock occurs once, with its own site, or twice. is_moved() recognises the second case.
+// In that copy each lock occurs once, with its own site, or twice. is_moved() detects that a lock occurs twice.
 void close_holes(Slot* slot, HeldLock* hole) {
   if (slot->is_closing_holes) return;  // a signal handler interrupted this function: the hole stays
   slot->is_closing_holes = true;
@@ -46,11 +46,13 @@ void close_holes(Slot* slot, HeldLock* hole) {
 }  // namespace
 
 void drop_held(Slot* slot, HeldLock* entry) {
-  // If a signal handler interrupted the move of this entry, the lock is removed from the new place, too.
+  // If the caller is a signal handler that interrupted the move of this entry, the lock is removed from the new place,
+  // too.
   if (is_moved(*slot, entry)) slot->moving_to->lock = 0;
   entry->lock = 0;
   compiler_fence();
-  // If an atfork handler releases a lock that the thread took before it called fork(), fewer of these locks are left.
+  // held_at_entry counts the locks that the thread took before it called fork(). An atfork handler may release one of
+  // them.
   const bool is_of_before = entry <= slot->held + slot->held_at_entry;
   if (is_of_before && !slot->is_closing_holes) --slot->held_at_entry;
   close_holes(slot, entry);

@@ -3,9 +3,9 @@
 //   The store to `top` makes a complete entry visible. A release does not clear the entry. A signal handler that locks
 //   before `top` is stored uses the same entry and releases it again. So the entry is checked after the store to `top`:
 //   `sp` was stored first, and a handler stores another value, because its frame is elsewhere. If `sp` is unchanged,
-//   the rest of the entry is unchanged, too. Compiler fences suffice for a forked child, because its copy of the array
-//   was made after every store that the copy contains. Other readers check what they read (handler_wait.cpp), or use
-//   only the locks of the entries (orphan_proof.cpp).
+//   the rest of the entry is unchanged, too. For a forked child, compiler fences are enough: each store that its copy
+//   of the array contains was made before the copy. Other readers check what they read (handler_wait.cpp), or use only
+//   the locks of the entries (orphan_proof.cpp).
 #pragma once
 
 #include <atomic>
@@ -46,10 +46,10 @@ inline void push_held(Slot* slot, std::uint64_t tagged, Frame frame) {
   } while (FORKSIGHT_UNLIKELY(entry->site.sp != site.sp));
 }
 
-// These two functions together do what push_held() does: fill_held() before the call that takes the lock, and
-// show_held() after it. Other threads wait while the lock is held, so everything is written before the call if
-// possible. A signal handler that locks in between uses the same entry, as above. If the handler leaves a lock held, it
-// has moved `top`, and show_held() writes a new entry.
+// These two functions together do what push_held() does. fill_held() is called before the call that takes the lock, and
+// show_held() after it. Other threads wait while the lock is held, so as much as possible is written before the call. A
+// signal handler that locks in between uses the same entry, as above. If the handler leaves a lock held, it has moved
+// `top`, and show_held() writes a new entry.
 inline HeldLock* fill_held(Slot* slot, std::uint64_t tagged, Frame frame) {
   HeldLock* const entry = slot->top;
   if (FORKSIGHT_UNLIKELY(is_end(entry))) return entry;
@@ -86,12 +86,13 @@ inline bool pop_held(Slot* slot, const volatile void* lock) {
 // Removes an entry anywhere in the array.
 void drop_held(Slot* slot, HeldLock* entry);
 
-// As pop_held(), for an entry anywhere in the array, of any kind. False if there is none: another thread took the lock,
-// or the shim was not ready when the lock was taken.
+// As pop_held(), but the entry may be anywhere in the array, and of any kind. False if the array has no such entry:
+// another thread took the lock, or the shim was not ready when the lock was taken.
 bool pop_held_slow(Slot* slot, std::uint64_t lock);
 
 // As push_held(), but for semaphores. A thread may take a semaphore many times without posting it. So the semaphore
-// gets one entry, or none if it is known to be a signal.
+// gets only one entry. A semaphore that is known to be a signal gets no entry, except in an empty array: the fast path
+// does not look it up. A fork ignores such an entry (orphans.cpp).
 void push_held_once_slow(Slot* slot, std::uint64_t tagged, Frame frame);
 inline void push_held_once(Slot* slot, std::uint64_t tagged, Frame frame) {
   if (FORKSIGHT_LIKELY(slot->top == slot->held + 1)) {

@@ -1,6 +1,6 @@
-// Records the stack at which a held lock was taken. The forked child copies this stack from its frozen memory. A lock
-// that is held over many forks has the same stack at each of them. So only the first child writes this stack to the
-// trace.
+// Records the stack of the call that took a held lock. The forked child copies this stack from its frozen memory. A
+// lock that is held over many forks has the same stack at each of them. So only the first child writes this stack to
+// the trace.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,8 @@ namespace {
 
 constexpr auto kKind = trace::LockKind::kMutex;
 
-// The hook reaches this function by a tail call: so its frame has the return address of the hook's caller.
+// The hook makes a tail call to this function, so the frame of this function has the return address of the hook's
+// caller.
 __attribute__((noinline, cold)) int unlock_slow(mtx_t* mutex) {
   release_slow(mutex);
   const int result = FORKSIGHT_NEXT(mtx_unlock)(mutex);

@@ -29,7 +29,8 @@ __attribute__((always_inline)) inline int wait_on(void* condition, void* mutex, 
                    was_held ? static_cast<pthread_mutex_t*>(mutex) : nullptr, wait);
 }
 
-// Not inlined. The hook reaches this function by a tail call: so its frame has the return address of the hook's caller.
+// Not inlined. The hook makes a tail call to this function, so the frame of this function has the return address of the
+// hook's caller.
 template <class Condition>
 __attribute__((noinline, cold)) int operate_slow(Condition* condition, void*& next, SyncOperation operation) {
   initialise();
@@ -49,7 +50,8 @@ __attribute__((noinline, cold)) void destroy_slow(cnd_t* condition) {
 
 }  // namespace
 
-// The mutex is not held during the wait. After the wait, the held array has an entry for it with the site of this call.
+// The mutex is not held during the wait. After the wait, the held array has an entry for the mutex with the site of
+// this call.
 FORKSIGHT_EXPORT(int, pthread_cond_wait, pthread_cond_t* condition, pthread_mutex_t* mutex) {
   return wait_on(condition, mutex, [=] { return FORKSIGHT_NEXT(pthread_cond_wait)(condition, mutex); });
 }

@@ -1,6 +1,6 @@
 // Static variables of functions: a thread is inside of the initialisation between __cxa_guard_acquire and
-// __cxa_guard_release. Compilers inline the test whether the variable is already initialised, so these functions are
-// called only at its first use.
+// __cxa_guard_release. Compilers inline the test whether the variable is already initialised. Once it is, the program
+// no longer calls these functions.
 #include <errno.h>
 
 #include "guest/site.hpp"
@@ -27,8 +27,8 @@ void forget(std::uint64_t* guard) {
 
 }  // namespace
 
-// The real function of libstdc++ may throw an exception (a recursive initialisation). Then no entry stays in the held
-// array, because the entry is made after the call.
+// The real function of libstdc++ throws an exception if the initialisation is recursive. Then no entry stays in the
+// held array, because the entry is made after the call.
 FORKSIGHT_EXPORT(int, __cxa_guard_acquire, std::uint64_t* guard) {
   initialise();
   const Frame frame = FORKSIGHT_FRAME();

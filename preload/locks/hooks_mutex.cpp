@@ -39,8 +39,8 @@ FORKSIGHT_EXPORT(int, pthread_mutex_trylock, pthread_mutex_t* mutex) {
   return attempt(mutex, kKind, [=] { return FORKSIGHT_NEXT(pthread_mutex_trylock)(mutex); });
 }
 
-// The call has a deadline: if the mutex is an orphan, it returns an error instead of hanging. The touch is recorded as
-// timed.
+// This call has a deadline. If the mutex is an orphan, the call returns an error instead of hanging. The touch is
+// recorded as timed.
 FORKSIGHT_EXPORT(int, pthread_mutex_timedlock, pthread_mutex_t* mutex, const timespec* deadline) {
   return lock_mutex(mutex, true, [=] { return FORKSIGHT_NEXT(pthread_mutex_timedlock)(mutex, deadline); });
 }

@@ -1,6 +1,6 @@
 // Spinlocks, and semaphores that are used as locks. A semaphore may be a signal instead: one thread waits, another
-// posts. So a thread has at most one entry for a semaphore, and none if the semaphore is known to be a signal
-// (semaphore_use.hpp). At a fork, the value in the frozen memory decides whether the semaphore was taken.
+// posts. So a thread has at most one entry for a semaphore. A fork ignores the entry if the semaphore is known to be a
+// signal (semaphore_use.hpp). At a fork, the value in the frozen memory decides whether the semaphore was taken.
 #include "guest/site.hpp"
 #include "loader/lazy_next.hpp"
 #include "locks/lock_guard.hpp"
@@ -49,9 +49,9 @@ FORKSIGHT_TAIL_CALLED int post_slow(sem_t* semaphore) {
 
 }  // namespace
 
-// If the real function is recognised as that of glibc, its first attempt is made here: the call alone would take a
-// tenth of the time of lock and unlock. If the attempt fails, the real function is called. Its loop begins with another
-// attempt.
+// If the real function is recognised as the one of glibc, the hook makes the first attempt itself: a call of the real
+// function would take a tenth of the time of lock and unlock. If the attempt fails, the hook calls the real function,
+// whose loop begins with another attempt.
 FORKSIGHT_EXPORT(int, pthread_spin_lock, pthread_spinlock_t* spin) {
   return acquire(spin, kSpin, false, [=] {
     const bool is_taken = g_spin_is_glibcs && __atomic_sub_fetch(spin, 1, __ATOMIC_ACQUIRE) == 0;
@@ -92,8 +92,8 @@ FORKSIGHT_EXPORT(int, sem_trywait, sem_t* semaphore) {
   return attempt<Push::kOnce>(semaphore, kSemaphore, [=] { return FORKSIGHT_NEXT(sem_trywait)(semaphore); });
 }
 
-// Removes the entry of the semaphore. CPython's conditions have a semaphore for each waiting thread: the thread takes
-// it when it is woken, and never posts it.
+// Removes the entry of the semaphore. CPython's condition variables have a semaphore for each waiting thread. The
+// thread takes the semaphore when it is woken, and never posts it.
 FORKSIGHT_EXPORT(int, sem_destroy, sem_t* semaphore) {
   release_slow(semaphore);
   note_semaphore_ends(semaphore);

@@ -28,7 +28,7 @@ struct RobustList {
 constexpr std::uint64_t kPiBit = 1;
 
 // Enters a mutex into the list of robust mutexes again, because glibc empties this list in the child. Without the
-// entry, the kernel would not mark the mutex if the thread dies while it holds it.
+// entry, the kernel would not mark the mutex if the thread died while it held the mutex.
 bool enter_robust_list(MutexMemory& mutex) {
   RobustList* head = nullptr;
   std::size_t bytes = 0;
@@ -66,8 +66,8 @@ bool give_rwlock(RwlockMemory& rwlock, std::int32_t parent_tid, std::int32_t chi
 }
 
 // Writes the word that says whether the lock is taken. This is done last, because from then on a thread of the child
-// may take the lock. A thread of the child may already wait for the lock, because the orphan could not be proven when
-// it began to wait. This function wakes it, so that it tries again.
+// may take the lock. A thread of the child may already wait for the lock: when it began to wait, the proof of the
+// orphan was not possible. This function wakes the thread, so that it tries again.
 void set_free(std::uint32_t& word, std::uint32_t value) {
   __atomic_store_n(&word, value, __ATOMIC_RELEASE);
   sys::call(SYS_futex, sys::word(&word), FUTEX_WAKE_PRIVATE, INT_MAX);
@@ -108,7 +108,7 @@ bool recover_lock(void* lock, LockKind kind) {
     case LockKind::kSemaphore:
       __atomic_store_n(static_cast<std::uint64_t*>(lock), 1, __ATOMIC_RELEASE);  // value 1, no waiters
       break;
-    case LockKind::kGuard:  // the child initialises the static itself
+    case LockKind::kGuard:  // afterwards the child initialises the static variable itself
       static_cast<std::uint32_t*>(lock)[1] = 0;
       set_free(*static_cast<std::uint32_t*>(lock), 0);
       break;

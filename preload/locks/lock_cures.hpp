@@ -14,8 +14,8 @@ namespace forksight {
 // only thread.
 bool give_to_child(void* lock, trace::LockKind kind, std::int32_t parent_tid, std::int32_t child_tid);
 
-// Re-initialises a lock in place that is proven to be lost (orphan_proof.hpp), and keeps its type and attributes. The
-// data that the lock protects stays as its holder left it. False: the lock is unchanged.
+// Re-initialises, in place, a lock that is proven to be lost (orphan_proof.hpp). The type and attributes of the lock
+// stay. The data that the lock protects stays as its holder left it. False: the lock is unchanged.
 bool recover_lock(void* lock, trace::LockKind kind);
 
 }  // namespace forksight

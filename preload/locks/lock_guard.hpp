@@ -44,13 +44,13 @@ class Taking {
 
  private:
   Slot* slot_;
-  std::uint64_t outer_ = 0;  // a signal handler may lock during the call for another lock
+  std::uint64_t outer_ = 0;  // in a signal handler: the lock that the interrupted call is asking for
 };
 
 // For the child of a fork that orphaned locks, and for a thread inside of an atfork handler. If the lock is taken,
 // records what is known about it before the call blocks. To find out whether the lock is taken, this function reads the
 // memory of the lock. It does not call trylock: a trylock ignores invalid deadlines, is not a cancellation point, and
-// leaves a robust mutex locked if it cannot be recovered (glibc 2.36).
+// leaves a robust mutex locked if the mutex is not recoverable (glibc 2.36).
 template <class Lock>
 int acquire_watched(const volatile void* object, trace::LockKind kind, bool timed, Frame frame, Lock lock) {
   const bool taken = is_taken(kind, object);
@@ -82,8 +82,8 @@ __attribute__((noinline, cold)) int acquire_slow(const volatile void* object, tr
 }
 
 // Calls `lock` and returns its result. On success, the held array has an entry for the lock, with the site of the
-// hook's call. Always inlined, so that the frame used here is the hook's. For pthread_mutex_lock, fast_path.hpp has the
-// same code in assembly.
+// hook's call. Always inlined, so that the frame used here is the hook's. For pthread_mutex_lock, fast_path.hpp has
+// this code in assembly.
 template <Push push = Push::kEach, class Lock>
 __attribute__((always_inline)) inline int acquire(const volatile void* object, trace::LockKind kind, bool timed,
                                                   Lock lock) {
@@ -94,7 +94,8 @@ __attribute__((always_inline)) inline int acquire(const volatile void* object, t
     keep(frame);
     return result;
   }
-  // After the call, t_slot is used: t_fast may be null by then, in the child of a fork that a signal handler made.
+  // After the call, t_slot is used instead of t_fast: if a signal handler has forked meanwhile, t_fast may be null in
+  // the child.
   if constexpr (push == Push::kEach) {
     HeldLock* const entry = fill_held(slot, tag_lock(object, kind), FORKSIGHT_FRAME());
     const int result = lock();
@@ -121,8 +122,9 @@ __attribute__((always_inline)) inline int attempt(const volatile void* object, t
   return result;
 }
 
-// Removes the lock's entry before the real unlock: afterwards another thread may have the lock, or its memory may be
-// gone. False: the slow path is needed, because the entry is not the innermost one, or because t_fast is null.
+// Removes the lock's entry. Called before the real unlock: afterwards another thread may have the lock, or the memory
+// of the lock may be gone. False: the slow path is needed, because the entry is not the innermost one, or because
+// t_fast is null.
 template <bool is_mutex = false>
 inline bool release_fast(const volatile void* lock) {
   Slot* const slot = t_fast;

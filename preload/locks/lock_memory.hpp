@@ -53,7 +53,7 @@ bool read_lock(const volatile void* lock, T& to) {
 
 inline bool is_initialising(const void* guard) { return abi::is_initialising(abi::load<std::uint64_t>(guard)); }
 
-// True if an acquisition would find the lock taken. Reads the lock in place, as the acquisition would.
+// True if an acquisition would find the lock taken. Reads the lock in place, as the acquisition itself will do.
 inline bool is_taken(trace::LockKind kind, const volatile void* lock) {
   const void* const memory = const_cast<const void*>(lock);
   switch (kind) {
@@ -65,7 +65,7 @@ inline bool is_taken(trace::LockKind kind, const volatile void* lock) {
     case trace::LockKind::kGuard: return is_initialising(memory);
     case trace::LockKind::kCustom: break;  // the program reports its waits by annotations
     case trace::LockKind::kBarrier:
-    case trace::LockKind::kCondition: break;  // nobody acquires these
+    case trace::LockKind::kCondition: break;  // these are not acquired
   }
   return false;
 }

@@ -36,7 +36,7 @@ enum class Stage : std::uint32_t {
   kBusy,    // a thread is examining it for the first time
   kLost,    // has lost waiters
   kCured,   // had lost waiters, which the cure has removed
-  kGone,    // has none: the program re-made it, the parent shares it, or it never had any
+  kGone,    // has no lost waiters: the program re-made it, the parent shares it, or it never had any
 };
 
 struct LostWait {
@@ -92,8 +92,8 @@ bool is_lost_waiter(const Slot& slot, const LostWait& wait) {
 // The layout of condition variables in the running libc. Null: it is not known, so no waiters count as lost.
 const abi::ConditionLayout* condition_layout() { return abi::layout_of(g_libc.condition); }
 
-// The number of waiting threads that the object's memory counts. Called before a thread of the child waits there, so
-// all of them are lost.
+// The number of waiting threads that the object's memory counts. Called before any thread of the child waits there, so
+// all threads that are counted are lost.
 std::uint32_t count_lost(LockKind kind, const void* memory) {
   if (kind == LockKind::kCondition) {
     const abi::ConditionLayout* const layout = condition_layout();
@@ -150,8 +150,9 @@ LostWait* find_examined(const volatile void* object, LockKind kind) {
     stage = wait->stage.load(std::memory_order_relaxed);
   }
   // The thread that examines the object finishes soon, because it waits for nothing. A child that is forked meanwhile
-  // begins again. The loop is bounded, because a signal handler may have interrupted that thread and get here itself,
-  // although functions of condition variables and barriers are not allowed in signal handlers.
+  // examines the object again. The loop is bounded, because this code may run in a signal handler that has interrupted
+  // that thread. The functions of condition variables and barriers are not allowed in signal handlers, but a program
+  // may call them there.
   for (int i = 0; stage == Stage::kBusy && i < kMostYields; ++i) {
     sys::yield();
     stage = wait->stage.load(std::memory_order_acquire);
@@ -260,7 +261,8 @@ Touch touch_barrier(const volatile void* object, SyncOperation operation, const 
     wait->stage.store(Stage::kGone, std::memory_order_relaxed);
     return {0};
   }
-  // When the barrier's round in which the lost threads arrived is complete, only a destroy waits for these threads.
+  // The lost threads arrived in one round of the barrier. When this round is complete, only a destroy waits for these
+  // threads.
   if (operation == SyncOperation::kWait && (now.round != then.round || then.pending() == 0)) return {0};
   const bool aborts = g_config.on_orphan == trace::OrphanPolicy::kAbort && operation == SyncOperation::kDestroy;
   const Touch touch = record_touch(*wait, trace::TouchKind::kBarrier, operation,

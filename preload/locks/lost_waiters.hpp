@@ -20,8 +20,8 @@ extern bool g_sync_is_watched;
 void begin_watching_sync();
 
 // Called before `operation` is done on the object. At the first operation on a condition variable with lost waiters,
-// initialises it again if the cure is on. Records the operation if it will block, or would have blocked without the
-// cure. Call end_touch() afterwards.
+// initialises it again if the cure is on. Records the operation in three cases: it will block, it would have blocked
+// without the cure, or its signal goes to a lost waiter. Call end_touch() afterwards.
 Touch touch_condition(const volatile void* condition, trace::SyncOperation operation, const Site& site);
 Touch touch_barrier(const volatile void* barrier, trace::SyncOperation operation, const Site& site);
 

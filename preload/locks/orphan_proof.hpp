@@ -2,8 +2,8 @@
 // of this process will ever release the lock. Each kind of lock needs its own proof. Without a proof, the touch is
 // recorded, and the operation continues as it would without the option.
 //
-//   mutex: its memory names the thread that held it at the fork as its owner, no thread of the child has that id, and
-//     the recursion count and type are as they were at the fork, so it was not initialised again.
+//   mutex: according to its memory, the owner is still the thread that held it at the fork, and no thread of the child
+//     has that id. The recursion count and type are as they were at the fork, so the mutex was not initialised again.
 //   rwlock, held by a writer: the same for its writer.
 //   rwlock, held by readers: it counts exactly as many readers as there are lost threads that are known to hold it, and
 //     no thread of the child holds it.

@@ -11,7 +11,7 @@ namespace forksight {
 
 namespace {
 
-constexpr std::uint32_t kFirst = 64;  // most children lose a few
+constexpr std::uint32_t kFirst = 64;  // enough for most children
 constexpr std::uint32_t kChunk = 512;
 
 constinit Orphan g_first[kFirst] = {};

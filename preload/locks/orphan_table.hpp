@@ -15,9 +15,9 @@ struct Orphan {
   std::int32_t holder_tid;
   LockState state;  // of the lock, at the fork
   bool by_forking_thread;
-  bool by_owner;  // no array has the lock: only the owner in its memory shows who held it
+  bool by_owner;  // no held array has the lock: only the owner in the lock's memory shows who held it
   bool touched;
-  bool given;  // given to the child (--cure=self-held): not an orphan, but its first use is recorded
+  bool given;  // the lock was given to the child (--cure=self-held): no orphan, but its first use is recorded
 };
 
 std::uint32_t orphan_count();

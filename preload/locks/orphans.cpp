@@ -44,8 +44,8 @@ bool is_same_lock(std::uint64_t tagged, const volatile void* lock, LockKind kind
          is_custom(lock_kind(tagged)) == is_custom(kind);
 }
 
-// False if the memory had a lock of another kind at the fork: then it was reused, and the recorded state does not
-// apply.
+// False if the memory had a lock of another kind at the fork. Then the memory was reused, and the recorded state does
+// not apply.
 bool is_same_kind(LockKind recorded, LockKind asked) {
   const auto is_rwlock = [](LockKind kind) { return kind == LockKind::kRwlockRead || kind == LockKind::kRwlockWrite; };
   return recorded == asked || (is_rwlock(recorded) && is_rwlock(asked));
@@ -124,7 +124,8 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
   for (const HeldLock* at = &holder.held[1]; at < holder.top && at < std::end(holder.held); ++at) {
     const HeldLock entry = *at;
     if (entry.lock == 0 || is_moved(holder, at)) continue;
-    // If the thread had ended before the fork, no other thread could expect that it would post the semaphore.
+    // If the thread had ended before the fork, it could not post the semaphore in the parent either. So the fork did
+    // not orphan the semaphore.
     if (lock_kind(entry.lock) == LockKind::kSemaphore &&
         holder.state.load(std::memory_order_relaxed) == SlotState::kEnded)
       continue;
@@ -144,8 +145,8 @@ bool collect_from(Slot& holder, std::uint64_t fork, std::int32_t tid_at_fork, bo
     Orphan* const orphan = remember(entry.lock, held, fork, tid_at_fork, memory);
     if (orphan == nullptr) continue;
     orphan->by_forking_thread = is_forking;
-    // If the lock was taken several times, it is given to the child at its first entry. At the later entries the lock's
-    // owner is no longer this tid, so these entries are not given.
+    // If the thread took the lock several times, the lock is given to the child at its first entry. After that, the
+    // lock's owner is no longer the id of the fork, so nothing is done at the later entries.
     orphan->given = is_forking && cures(trace::Cure::kSelfHeld) &&
                     give_to_child(const_cast<void*>(lock), lock_kind(entry.lock), tid_at_fork, lock_tid());
     found = true;
@@ -165,8 +166,9 @@ bool is_still_lost(const Orphan& orphan) {
   return confirms(kind, memory, lock, orphan.holder_tid);
 }
 
-// Called if no entry matches: the fork may have come between the acquisition and its entry. The mutex itself still
-// records its owner. If the owner is a lost thread, adds the mutex to the orphans.
+// Called for a mutex that no entry of the table matches. The fork may have come after a thread had acquired the mutex,
+// and before the thread's held array had an entry. The mutex itself still records its owner. If the owner is a lost
+// thread, adds the mutex to the orphans.
 Orphan* adopt_by_owner(const volatile void* lock) {
   MutexMemory mutex{};
   if (!read_lock(lock, mutex)) return nullptr;
@@ -223,9 +225,9 @@ bool is_surely_lost(const Orphan& orphan) {
       {orphan.tagged, orphan.holder_tid, count_lost_readers(lock_address(orphan.tagged)), orphan.state});
 }
 
-// Waits until no other thread recovers a lock. False: another thread still does. Only one thread at a time recovers
-// locks, so that a second thread finds the lock recovered, and its entry removed. The wait is bounded, because a signal
-// handler may have interrupted the recovering thread and get here itself.
+// Waits until no other thread recovers a lock. False: another thread still recovers one. Only one thread at a time
+// recovers locks, so that a second thread finds the lock recovered, and its entry removed. The wait is bounded, because
+// this code may run in a signal handler that has interrupted the recovering thread.
 bool begin_recovery() {
   for (int i = 0; i < kMostYields; ++i) {
     if (g_recovering.take()) return true;
@@ -321,10 +323,10 @@ void touch_refused_unlock(const volatile void* lock, int result, const Site& sit
 }
 
 void forget_acquired(const volatile void* lock, LockKind kind, const Site& site) {
-  if (kind == LockKind::kRwlockRead) return;  // lost readers stay lost if another thread reads
+  if (kind == LockKind::kRwlockRead) return;  // lost readers stay lost when another thread becomes a reader
   const Orphan* const given = find_given(lock);
-  // A count above 1 shows that the thread locked a given mutex again. If a child handler initialised the mutex again
-  // and the thread takes it for the first time, nothing is recorded.
+  // A count above 1 shows that the thread locked again a mutex that was given to it. If a child handler initialised the
+  // mutex again, and the thread takes it for the first time, nothing is recorded.
   const bool is_relock = given != nullptr && lock_kind(given->tagged) == LockKind::kMutex &&
                          decode_lock<MutexMemory>(const_cast<const void*>(lock)).count > 1;
   if (is_relock) end_touch({append_touch(*given, trace::TouchKind::kLock, TouchAction::kGiven, 0, site)}, 0);

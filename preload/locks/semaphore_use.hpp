@@ -13,7 +13,7 @@
 namespace forksight {
 
 // Called when a semaphore was initialised at this address with `value`. Enters the semaphore into the table if `value`
-// is not 1. If `value` is 1, removes the entry of the address, because it belonged to another semaphore.
+// is not 1. If `value` is 1, removes the entry of the address, because it belonged to an earlier semaphore there.
 void note_semaphore_begins(const sem_t* semaphore, unsigned value);
 void note_semaphore_ends(const sem_t* semaphore);
 // Called when a thread posts the semaphore without having taken it. async-signal-safe.

@@ -22,9 +22,9 @@ struct NotedWait {
   _pthread_cleanup_buffer buffer;
 };
 
-// Called after the wait. Removes the wait from the slot, where an interrupted outer wait shows again. Pushes the mutex
-// that was released for the wait on the held array. The thread holds this mutex again, whatever the result of the wait
-// is, and also after a cancellation.
+// Called after the wait. Removes the wait from the slot. If the wait was in a signal handler, the slot shows the
+// interrupted wait again. Pushes the mutex that was released for the wait on the held array. The thread holds this
+// mutex again, whatever the result of the wait is, and also after a cancellation.
 inline void leave_wait(NotedWait& wait) {
   wait.slot->wait_kind = trace::WaitKind::kNone;
   compiler_fence();
@@ -36,8 +36,8 @@ inline void leave_wait(NotedWait& wait) {
   }
   if (wait.mutex == nullptr) return;
   push_held(wait.slot, tag_lock(wait.mutex, trace::LockKind::kMutex), wait.frame);
-  // At the end of the wait, the thread took the mutex again. If it held other locks then, this is an order of locks,
-  // too.
+  // At the end of the wait, the thread took the mutex again. If it held other locks at that moment, this acquisition is
+  // an order of locks, too.
   if (locks_are_observed()) lock_acquired(wait.slot, wait.mutex, trace::LockKind::kMutex, true);
 }
 inline void leave_cancelled_wait(void* wait) { leave_wait(*static_cast<NotedWait*>(wait)); }

@@ -28,7 +28,7 @@ constexpr std::size_t kStackBytes = 64U << 10U;
 
 enum class WatchMode : std::uint8_t { kNone, kLost, kClamped, kCured };
 
-// What the fork that made this process, and its cure, did to one runtime of the forking thread.
+// What happened to one runtime of the forking thread at the fork that made this process, and which cure was applied.
 struct Watch {
   WatchMode mode;
   CureMethod method;
@@ -80,7 +80,7 @@ bool points_to_own_stack(const Runtime& runtime, std::uint64_t block, const Slot
 
 // The conditions of each cure. If one does not hold, the cure is refused. Between the first prepare handler and the
 // return of fork() in the child, the shim calls no function of a runtime that may allocate or wait, because the
-// allocator's own handlers may hold its locks.
+// allocator's own handlers may hold the allocator's locks.
 //
 //   rebuild: the library is libgomp and nothing else. A program or plugin that has libgomp linked in has other data in
 //     the same thread-local block. In addition, the shim must find the block, and the block must not point into this
@@ -160,8 +160,9 @@ void rebuild(const Runtime& runtime, const RuntimeAtFork& at_fork, std::uint32_t
   memset(block + runtime.tls_image_bytes, 0, runtime.tls_bytes - runtime.tls_image_bytes);
 }
 
-// Finds the word in which the block differs from that of a new thread. When a setting is first changed, libgomp fills
-// exactly one word: its pointer to the task that has all settings of the thread. Null if not exactly one word differs.
+// Finds the word in which the block differs from the block of a new thread. When a setting is first changed, libgomp
+// fills exactly one word: its pointer to the task that has all settings of the thread. Null unless exactly one word
+// differs.
 std::uint64_t* find_settings(const Runtime& runtime, std::uint64_t block) {
   std::uint64_t* found = nullptr;
   for (std::size_t at = 0; at + sizeof(std::uint64_t) <= runtime.tls_bytes; at += sizeof(std::uint64_t)) {
@@ -308,7 +309,7 @@ void at_fork::OpenMp::starts(const Fork& fork) {
   }
 }
 
-// The part of the cures that may allocate.
+// Completes the cures, by calls of the runtimes that may allocate.
 void at_fork::OpenMp::leaves(const Fork& fork) {
   Slot* const forking = &fork.self;
   if (!g_watch_regions || forking != g_watched_thread) return;
@@ -360,7 +361,7 @@ void enter_split_region(const RegionGuard& guard) {
   if (g_split.depth++ == 0) {
     g_split.guard = guard;
   } else {
-    leave_watched_region(guard);  // this region is inside of the outermost one
+    leave_watched_region(guard);  // this region is inside of the outermost one, whose guard is kept
   }
 }
 

@@ -63,7 +63,8 @@ std::uint64_t entry_of(Runtime& runtime, OmpEntry entry);
 // The address of the entry for a caller whose runtime is not known: asks the loader.
 std::uint64_t find_entry_by_loader(std::uint64_t caller, OmpEntry entry);
 
-// The number of living threads that the thread `creator_tid` made through this runtime: its pool without itself.
+// The number of living threads that the thread `creator_tid` made through this runtime. These are its pool without the
+// thread itself. Sets `first`, if it is not null, to the slot of one of them.
 std::uint32_t count_workers(const Runtime& runtime, std::int32_t creator_tid, Slot** first);
 std::uint32_t count_all_workers(const Runtime& runtime);
 // Called when the runtime has ended the pool of the thread `creator_tid` (omp_pause_resource_all). The workers no

@@ -13,7 +13,7 @@ namespace forksight {
 namespace {
 
 constexpr std::uint32_t kMostInterpreters = 16;
-constexpr std::uint32_t kMostThreads = 128;  // the dumper stops at 100
+constexpr std::uint32_t kMostThreads = 128;  // the interpreter's dumper writes only 100
 constexpr std::uint32_t kMostFrames = 100;   // for each thread, as in the dumper
 constexpr std::uint32_t kMostSteps = 1000;   // for each thread: frames that are visited
 constexpr std::uint64_t kMostCharacters = 500;
@@ -94,8 +94,8 @@ OwnPythonLayout read_own_python_layout(std::uint64_t runtime) {
   return layout;
 }
 
-// Where the text has the line of a frame. If the same frame occurs again, the line is copied from there: threads are
-// often at the same place, and functions may be recursive.
+// The place in the text of the line for a frame. If the same frame occurs again, the line is copied from there: threads
+// are often at the same place, and functions may be recursive.
 struct WrittenFrame {
   std::uint64_t code;
   std::uint64_t instruction;

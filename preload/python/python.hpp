@@ -12,13 +12,13 @@
 
 namespace forksight {
 
-// Remembers the interpreter, if `module` is an interpreter that exports its dumper or describes its layout. Called, as
-// forget_python(), by the library events (loader/library_events.hpp).
+// Remembers the interpreter, if `module` is an interpreter that exports its dumper or describes its layout. The library
+// events (loader/library_events.hpp) call this function and forget_python().
 void recognise_python(const Module& module);
 void forget_python(const Module& module);
 
-// Called when a touch was recorded, before it blocks, and when the use of a share was recorded. Records the Python
-// stack of the calling thread. async-signal-safe.
+// Called when a touch was recorded and has not blocked yet, and when the use of a share was recorded. Records the
+// Python stack of the calling thread. async-signal-safe.
 void record_python_at_touch(std::uint64_t touch);
 
 namespace at_fork {

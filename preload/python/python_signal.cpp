@@ -42,8 +42,8 @@ long change_action(int number, const KernelAction* action, KernelAction* before)
   return sys::call(SYS_rt_sigaction, number, sys::word(action), sys::word(before), sizeof(std::uint64_t));
 }
 
-// Called if the signal is not a request of `forksight run`. Gives it its default effect, which for a real-time signal
-// is the end of the process.
+// Called if the signal is not a request of `forksight run`. Gives the signal its default effect. For a real-time
+// signal, this is the end of the process.
 void pass_on(int number) {
   KernelAction action{};
   change_action(number, &action, nullptr);

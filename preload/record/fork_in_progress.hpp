@@ -10,7 +10,7 @@
 namespace forksight {
 
 struct Fork {
-  Slot& self;  // slot of the forking thread; its fork_site is the place of the call of fork, until the fork is made
+  Slot& self;  // slot of the forking thread; until the fork is made, its fork_site is where fork() was called
   ForkKind kind;
   std::uint32_t flags;     // trace::ForkFlag
   std::uint64_t record;    // ref to the kFork record; 0: not written, or not yet
@@ -22,7 +22,7 @@ struct Fork {
 // step's name: enters() for kEnters, and so on.
 enum ForkStep : std::uint32_t {
   // bool tells(): true if there is something to record about a fork, also in a process with one thread. Called at every
-  // fork, in the order of the list, until one participant returns true.
+  // fork that is not kBypassed, in the order of the list, until one participant returns true.
   kTells = 1U << 0U,
   // void counts(): called in the shim's prepare handler, even if there is nothing to record about the fork.
   kCounts = 1U << 10U,
@@ -41,7 +41,7 @@ enum ForkStep : std::uint32_t {
   // for kBypassed.
   kContinues = 1U << 5U,
   // void reads(const Fork&): the first step in the child. Reads the frozen copy of the parent while the slot of the
-  // forking thread still has its old thread id. fork-child-safe, as all later steps except kLeaves.
+  // forking thread still has its old thread id. This step and all later steps except kLeaves are fork-child-safe.
   kReads = 1U << 6U,
   // void starts(const Fork&): called in the child, under the new thread id, before the other libraries' handlers.
   kStarts = 1U << 7U,

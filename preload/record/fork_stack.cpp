@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t kForkStackBytes = 16U << 10U;
 
-// True if unwinding from both sites would give the same frames. The values of rbp may differ if neither points into the
-// stack: then code without frame pointers uses rbp for data, and no outer frame depends on it.
+// True if unwinding from both sites would give the same frames. The values of rbp may differ if neither of them points
+// into the stack: then code without frame pointers uses rbp for data, and no outer frame depends on it.
 bool is_same_site(const Site& one, const Site& other, std::size_t bytes) {
   const auto is_on_stack = [&](std::uint64_t value) { return value - one.sp < bytes; };
   return one.pc == other.pc && one.sp == other.sp &&

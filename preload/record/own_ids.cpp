@@ -13,9 +13,9 @@ namespace {
 constexpr long kSameMemory = 1;  // KCMP_VM
 constexpr long kNoSuchProcess = -3;
 
-// Offset of the thread's id in struct pthread; 0: not known for this glibc, or the id there was not that of the kernel.
+// Offset of the thread's id in struct pthread; 0: not known for this glibc, or the id there was not the kernel's.
 constinit std::size_t g_tid_offset = 0;
-// The id of this process, as it was noted at its start or after its last fork that was seen.
+// The id of this process. Stored at the start of the shim, and in each forked child whose fork the shim saw.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_pid = 0;
 
 std::int32_t read_libcs_tid(const void* thread_pointer) {
@@ -24,9 +24,9 @@ std::int32_t read_libcs_tid(const void* thread_pointer) {
       __ATOMIC_ACQUIRE);
 }
 
-// True if the two processes share their memory, or if the kernel does not say whether they do. If this answer is wrong,
-// the ids stay unchanged. The opposite mistake would be worse: a process would lose its slots to another one that
-// shares its memory.
+// True if the two processes share their memory, or if the kernel does not say whether they do. If the answer is true by
+// mistake, the ids stay unchanged. If the answer were false by mistake, a process would lose its slots to another
+// process that shares its memory, which is worse.
 bool may_share_memory(std::int32_t pid, std::int32_t other) {
   const long order = sys::call(SYS_kcmp, pid, other, kSameMemory);
   return order == 0 || (order < 0 && order != kNoSuchProcess);
@@ -45,7 +45,7 @@ void start_own_ids() {
 std::int32_t lock_tid() { return g_tid_offset != 0 ? read_libcs_tid(__builtin_thread_pointer()) : sys::gettid(); }
 
 bool has_initial_thread_ended(const Slot& slot) {
-  // 0: the kernel has cleared the id, because the thread has ended. -1: pthread_join() has stored this
+  // 0: the kernel has cleared the id, because the thread has ended. -1: pthread_join() has stored this value
   // (__pthread_clockjoin_ex() of nptl/pthread_join_common.c).
   return g_tid_offset != 0 && slot.is_initial_stack &&
          read_libcs_tid(reinterpret_cast<const void*>(slot.thread_pointer)) <= 0;

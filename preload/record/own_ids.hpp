@@ -15,9 +15,8 @@ void start_own_ids();
 // The id that libc would write into a lock now; the kernel's id if libc's place for it is not known.
 std::int32_t lock_tid();
 
-// True if `slot` belongs to the initial thread of this process and this thread has ended. When this thread
-// ends, its control block stays in memory, and the kernel clears the id in the block. False if libc's place for the id
-// is not known.
+// True if `slot` belongs to the initial thread of this process, and this thread has ended. When it ends, its control
+// block stays in memory, and the kernel clears the id in the block. False if libc's place for the id is not known.
 bool has_initial_thread_ended(const Slot& slot);
 
 // Called in the only thread of a forked process: notes the new process id, and the new ids of the thread in its slot.

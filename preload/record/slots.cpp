@@ -35,8 +35,8 @@ constinit std::atomic<Slot*> g_chunks[kMaxSlots / kChunkSlots] = {};
 constinit thread_local bool t_refused = false;
 constinit std::atomic<std::uint32_t> g_used{0};
 constinit std::atomic<std::uint32_t> g_hint{0};
-// True if no slot was free and no thread has ended since: another search would ask the kernel about every thread in
-// vain.
+// True if a search found no free slot and no thread has ended since. Another search would ask the kernel about every
+// thread in vain.
 constinit std::atomic<bool> g_exhausted{false};
 
 bool claim(Slot& slot, SlotState from) {
@@ -170,8 +170,8 @@ Slot* reserve_slot() {
   }
   std::uint32_t next = used;
   while (next < kMaxSlots && map_chunk(next / kChunkSlots)) {
-    // After g_used is raised, and before this thread claims the new slot, another thread may take it in the loop above.
-    // Then this thread tries the next slot.
+    // After this thread has raised g_used, and before it claims the new slot, another thread may take the slot in the
+    // loop above. Then this thread tries the next slot.
     if (g_used.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel) &&
         claim(slot_at(next), SlotState::kFree)) {
       reset(slot_at(next), next);
@@ -193,7 +193,7 @@ Slot* reserve_slot() {
 
 void end_slot(Slot* slot) {
   slot->state.store(SlotState::kEnded, std::memory_order_release);
-  // Written only if the value changes, because all threads share the cache line.
+  // The value is stored only if it changes, because all threads share the cache line.
   if (g_exhausted.load(std::memory_order_relaxed)) g_exhausted.store(false, std::memory_order_relaxed);
 }
 

@@ -3,10 +3,10 @@
 // More are mapped only when there are more threads, because a program may have little address space, or lock all of its
 // memory.
 //   Only its own thread writes the held array of a slot. A forked child reads the frozen arrays of the parent's
-//   threads. Arrays of living threads are read by a forking thread, which counts the entries, and by two functions that
-//   expect an array to change while they read it (handler_wait.cpp, orphan_proof.cpp). In the child, slots of the
-//   parent's other threads are recognised by their epoch: they can be read until they are reused, and nothing needs to
-//   be cleared after a fork.
+//   threads. Two kinds of code read arrays of living threads: a forking thread, which counts the entries, and two files
+//   that expect an array to change while they read it (handler_wait.cpp, orphan_proof.cpp). In the child, the epoch of
+//   a slot shows whether it belongs to another thread of the parent. Such a slot can be read until it is reused, and
+//   nothing needs to be cleared after a fork.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,8 @@ namespace forksight {
 inline constexpr std::uint32_t kSlotBytes = 8192;
 inline constexpr std::uint32_t kChunkSlots = 64;  // this many slots are mapped at a time
 inline constexpr std::uint32_t kMaxSlots = 32768;
-// The number of the first slots. For a thread in any other slot the shim does not record whether it ends during the
-// prepare handlers, in which order it takes locks, or how long it holds them.
+// The number of slots for which the shim records everything. For a thread in any later slot, the shim does not record
+// whether it ends during the prepare handlers, in which order it takes locks, or how long it holds them.
 inline constexpr std::uint32_t kFirstSlots = 4096;
 inline constexpr std::uint32_t kMaxHeldLocks = 63;
 inline constexpr std::uint32_t kCreationStackBytes = 4096;
@@ -32,8 +32,8 @@ struct HeldLock {
   Site site;
 };
 static_assert(sizeof(HeldLock) == 32);
-// The size of the array, with the first entry, which is never used. The array is aligned to this size, so that the low
-// bits of an entry's address show the end of the array.
+// The size of a held array, including its first entry, which is never used. The array is aligned to this size, so that
+// the low bits of an entry's address show the end of the array.
 inline constexpr std::uint32_t kHeldArrayBytes = (1 + kMaxHeldLocks) * sizeof(HeldLock);
 
 // An address with the lock's kind in its top byte, which user-space addresses leave free (they end below 2^47, or 2^56
@@ -58,16 +58,16 @@ constexpr trace::LockKind lock_kind(std::uint64_t tagged) {
 
 inline constexpr std::uint32_t kMaxRuntimes = 8;
 
-// What is known about one OpenMP runtime at the fork that a thread is in the middle of. It is kept in the thread's
-// slot, so that the child has it.
+// What is known about one OpenMP runtime while a thread forks. These facts are in the slot of the forking thread, so
+// that the child has a copy of them.
 struct RuntimeAtFork {
   std::uint64_t record;     // ref of the kRuntime record
   std::uint64_t tls_block;  // the thread's TLS block of the runtime, 0: none
   std::uint32_t workers_before;
   std::uint32_t workers_lost;
-  trace::CureMethod method;  // valid if `due`
+  trace::CureMethod method;  // this and `result` are valid if `due` is true
   trace::CureResult result;
-  bool due;          // a cure was chosen: applied or refused
+  bool due;          // the pool needs a cure: `result` says whether it is applied or refused
   bool is_quiesced;  // the pool was ended at the beginning of fork()
   bool dynamic;
   std::int32_t max_threads;
@@ -98,7 +98,7 @@ struct Slot {
   std::uint32_t epoch;     // epoch() of the process that the thread lives in
   std::uint32_t index;     // of this slot
   std::int32_t tid;
-  std::int32_t lock_tid;  // the id that libc uses: own_ids.hpp
+  std::int32_t lock_tid;  // the thread's id as libc writes it into locks: own_ids.hpp
   std::int32_t creator_tid;
   std::uint64_t wait_object;
   // The lock that the thread is asking for, in a child with orphans and in an atfork handler; 0: none.
@@ -107,7 +107,7 @@ struct Slot {
   std::uint32_t flags;  // trace::ThreadFlag
   // The number of calls that the thread is inside of. If `calls` has fewer entries, the innermost calls are not kept.
   std::uint32_t call_depth;
-  std::uint32_t call_serial;     // number of the outermost call, which distinguishes it from the next
+  std::uint32_t call_serial;     // number of the outermost call; it differs for each outermost call
   std::uint32_t call_outlasted;  // the call_serial of a call that a fork waited for in vain
   bool is_closing_holes;         // the thread is moving entries of `held`
   HeldLock* moving_from;         // the entry that is being moved; null: none; see is_moved()
@@ -126,13 +126,13 @@ struct Slot {
   std::uint64_t open_touch;   // ref of a touch whose end the program itself reports (annotations); 0: none
   ForkKind fork_kind;
   std::uint64_t fork_entry_ns;
-  Site fork_site;                 // where fork() was called, until the shim's prepare handler; pc 0: not known
+  Site fork_site;                 // where fork() was called; cleared by the shim's prepare handler; pc 0: not known
   Site last_fork_site;            // where the last fork with a recorded stack was called
   std::uint64_t last_fork_stack;  // ref of the record of that stack; 0: none
   Site creation_site;
   std::uint32_t creation_bytes;
   std::uint32_t creation_cut;
-  Site wait_site;               // of the call that waits for wait_object
+  Site wait_site;               // where the call was made that waits for wait_object
   std::uint64_t handler_run;    // ref of the kHandlerRun record of the fork that this thread is in, 0: none
   std::uint64_t untimed_run;    // the kHandlerRun record that all untimed forks of this thread share; 0: none yet
   std::uint32_t handler_depth;  // atfork handlers that this thread is inside of
@@ -161,15 +161,15 @@ inline bool is_moved(const Slot& slot, const HeldLock* entry) {
   return entry == slot.moving_from && slot.moving_to->lock == entry->lock;
 }
 
-// The slot of the calling thread. Null until the thread's first hook, and for ever if no slot was free then.
+// The slot of the calling thread. Null until the thread calls its first hook, and for ever if no slot was free then.
 extern thread_local constinit Slot* t_slot;
 // The slot for the fast path of a lock. It equals t_slot, or is null if every lock must take the slow path: in a forked
 // child that inherited orphaned locks, inside of an atfork handler, and if orders or times of locks are recorded. So
 // one branch covers all rare cases.
 extern thread_local constinit Slot* t_fast asm("forksight_t_fast");
-// True between the shim's prepare handler and the end of the fork that this thread is in. It is in TLS near errno,
-// which libc also writes at each fork. After a write to the slot, the kernel would have to copy another page for the
-// parent.
+// True between the shim's prepare handler and the end of the fork that this thread is in. This flag is in TLS near
+// errno, which libc also writes at each fork. If the flag were in the slot, the kernel would have to copy another page
+// for the parent.
 extern thread_local constinit bool t_fork_is_told;
 // The reasons why every lock takes the slow path. 0: there is no such reason.
 enum SlowLocks : std::uint32_t {
@@ -200,14 +200,14 @@ void release_slot(Slot* slot);
 // Called when the start routine of the thread has ended, or when the thread ends by the bare system call.
 void end_slot(Slot* slot);
 
-std::uint32_t slot_count();  // slots that were ever used
+std::uint32_t slot_count();  // how many slots were ever used
 Slot& slot_at(std::uint32_t index);
 // The slot of the thread whose id in locks is `lock_tid`; null: none.
 Slot* find_slot_by_lock_tid(std::int32_t lock_tid, bool of_this_process);
 Slot* find_slot_by_thread_pointer(std::uint64_t thread_pointer);
 
-// The bytes from `sp` to the end of the stack of `slot`, at most `limit`. If the end is not known: to the end of sp's
-// page, which is certainly mapped.
+// The number of bytes from `sp` to the end of the stack of `slot`, but at most `limit`. If the end of the stack is not
+// known, the bytes end with the page of `sp`, which is certainly mapped.
 struct StackBound {
   std::size_t bytes;
   bool cut;

@@ -10,12 +10,13 @@ namespace forksight {
 void thread_created(Slot& slot);
 // The calling thread owns `slot` and is about to run its start routine.
 void thread_begun(Slot& slot);
-// A thread was made, with the life_record `life`. Its pthread_t was written to `at`. The thread may have ended by now:
-// then its slot may belong to another thread, and the memory at `at` may be gone.
+// A thread was made. `life` is the life_record of its slot. Its pthread_t was written to `at`. If the thread has ended
+// by now, its slot may belong to another thread, and the memory at `at` may be gone.
 void thread_made(std::uint64_t life, const void* at);
 // The calling thread was not made through the hooks.
 void foreign_thread_noticed();
-// A thread is about to be joined. The result is passed to thread_joined() if the join succeeds; 0: nothing to note.
+// A thread is about to be joined. If the join succeeds, the caller passes the result to thread_joined(); 0: there is
+// nothing to record about the join.
 std::uint64_t thread_awaited(std::uint64_t thread_pointer);
 void thread_joined(std::uint64_t thread_pointer, std::uint64_t awaited);
 // The kernel says that the thread of `slot` has ended. True: the contents of the slot are still needed, so it must not

@@ -1,4 +1,4 @@
-// Event: a touch was recorded. The call that is the touch may block, and is made afterwards. observers.def lists the
+// Event: a touch was recorded. The touching call itself is made afterwards, and may block. observers.def lists the
 // receivers.
 #pragma once
 

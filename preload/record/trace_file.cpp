@@ -30,8 +30,8 @@ constexpr std::uint64_t kFirstBytes = 256U << 10U;
 constexpr std::uint64_t kSmallestFile = 16U << 10U;  // a full disk may still have this much
 // The size of the file if the file system cannot reserve space: such a file has holes, and does not grow.
 constexpr std::uint64_t kSparseBytes = 8U << 20U;
-constexpr std::uint32_t kMostSteps = 1U << 16U;  // along the chain of records, to find a free place
-constexpr int kMostTries = 16;                   // to move a shared word forward
+constexpr std::uint32_t kMostSteps = 1U << 16U;  // of one search for a free place along the chain of records
+constexpr int kMostTries = 16;                   // of one attempt to raise a word that processes share
 constexpr std::uint64_t kFirstRecord = trace::kHeaderBytes;
 constexpr std::uint32_t kRecentBytes = sizeof(RecordHeader) + sizeof(trace::RecentRecord);
 static_assert(kRecentBytes % trace::kRecordAlign == 0 && kFirstRecord + kRecentBytes < kSmallestFile);
@@ -44,7 +44,7 @@ static_assert(kViewBytes[0] >= kFirstBytes && kViewBytes[1] >= kSparseBytes);
 // The number of bytes that the file system has reserved, as far as this process knows. The value in the header is not
 // used, because other processes can change it.
 constinit std::atomic<std::uint64_t> g_reserved{0};
-// The place of the next record, or that of an earlier record.
+// Where this process begins to search for a free place: at the end of the chain of records, or at an earlier record.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::atomic<std::uint64_t> g_tail{0};
 constinit std::atomic<bool> g_is_spoiled{false};
 constinit std::atomic<bool> g_refused{false};
@@ -94,8 +94,8 @@ std::byte* map_view(std::size_t level) {
   return none;
 }
 
-// A view of the file in which the first `end` bytes are mapped; null if there is none. `may_map`: a view may be mapped
-// now.
+// A view of the file in which the first `end` bytes are mapped; null if there is none. `may_map`: the function may map
+// a new view.
 std::byte* bytes_up_to(std::uint64_t end, bool may_map) {
   for (std::size_t level = 0; level < std::size(kViewBytes); ++level) {
     if (end > kViewBytes[level]) continue;
@@ -173,7 +173,7 @@ bool grow(std::uint64_t end) {
 
 bool is_reserved(std::uint64_t end) { return end <= g_reserved.load(std::memory_order_acquire) || grow(end); }
 
-// False for a word that no correct writer stores. Then the chain of records cannot be followed any further.
+// False for a first word that no correct writer stores. Such a word ends every search along the chain of records.
 bool is_record(std::uint64_t word) {
   const std::uint32_t size = trace::word_size(word);
   return size >= sizeof(RecordHeader) && size % trace::kRecordAlign == 0 && size <= trace::kMaxRecordBytes;
@@ -296,7 +296,8 @@ void reserve_trace_room() {
 }
 
 Claim claim_record(std::uint32_t size, trace::RecordType type, Importance importance) {
-  // Records that are lost because the file is spoiled are not counted: every reader of the chain finds the wrong word.
+  // Records that are lost because the file is spoiled are not counted: every reader of the chain finds the wrong word,
+  // and so learns that records are lost.
   if (!trace_is_open() || g_is_spoiled.load(std::memory_order_relaxed)) return {0, nullptr};
   const Claim claimed = claim(size, type, importance);
   if (claimed.header == nullptr && !g_is_spoiled.load(std::memory_order_relaxed)) count_dropped(size);

@@ -24,8 +24,8 @@ bool open_trace();
 // Reserves room for later records now, because later it may be impossible to open the file.
 void reserve_trace_room();
 
-// A place for a record of `size` bytes. Its first word says kWriting. `header` is null if there is no trace, or no
-// space: the header of the trace counts records without space.
+// A place for a record of `size` bytes. Its first word says kWriting. `header` is null if there is no trace, if there
+// is no space, or if the file is spoiled. The trace counts the records for which there was no space.
 struct Claim {
   std::uint64_t offset;
   trace::RecordHeader* header;
@@ -47,7 +47,7 @@ T* find_record(std::uint64_t reference, trace::RecordType type) {
   return found.payload != nullptr && found.bytes >= sizeof(T) ? reinterpret_cast<T*>(found.payload) : nullptr;
 }
 
-// The same with `tail` bytes behind the fixed part.
+// The same for a record that has at least `tail` bytes behind its fixed part.
 template <class T>
 T* find_record_with(std::uint64_t reference, trace::RecordType type, std::size_t tail) {
   const FoundBytes found = find_bytes(reference, type);
@@ -62,7 +62,7 @@ trace::RecentRecord* recent_stacks();
 // Counts a fork of this trace, and returns its number: 1 for the first fork; 0 without a trace. Other processes may
 // have changed the numbers that these functions return.
 std::uint64_t next_fork_ordinal();
-std::uint64_t forks_so_far();                      // the number recorded in this trace, by all its processes
+std::uint64_t forks_so_far();                      // the number of forks that all processes of this trace have counted
 std::atomic<std::uint64_t>& last_python_stacks();  // in the header of the trace, which must be open
 
 }  // namespace forksight

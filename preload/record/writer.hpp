@@ -49,10 +49,10 @@ std::uint64_t append(trace::RecordType type, const T& payload, Importance import
 // Copies the bytes of a stack and returns their number, which is smaller than bound.bytes if not all of them are
 // mapped.
 std::uint32_t read_stack(std::uint64_t sp, void* to, const StackBound& bound);
-// The stack at `site`; its bytes are read from this process's memory now. `slot`: the slot of its thread, for the end
-// of the stack.
+// Writes the record of the stack at `site`. The bytes of the stack are read from this process's memory now. `slot`, the
+// slot of the stack's thread, shows where the stack ends.
 std::uint64_t append_stack(const Site& site, const Slot* slot, std::size_t limit, bool frozen, Importance importance);
-// A stack that was copied earlier. `flags`: trace::StackFlag.
+// Writes the record of a stack that was copied earlier. `flags`: trace::StackFlag.
 std::uint64_t append_saved_stack(const Site& site, const void* bytes, std::uint32_t count, std::uint32_t flags);
 void append_note(trace::NoteCode code, std::uint64_t value);
 // Adds 1 to the value of a note. The first call writes the note, and stores its reference in `note`.

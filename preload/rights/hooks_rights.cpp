@@ -1,6 +1,6 @@
 // The hooks of functions by which a program gives up rights. The trace file is created before such a call: afterwards
 // its folder may be out of reach, or a filter may forbid the calls that create a file. If a program installs a seccomp
-// filter, the shim reads from it which system calls it may still make.
+// filter, the shim reads the filter to find out which system calls the shim may still make.
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 // The hooks of functions that wait for signals. sigwait(), sigwaitinfo() and sigtimedwait() note the wait in the
 // thread's slot, so that a fork can record which signals its lost threads waited for. The fork reads the set of signals
-// from the memory of the waiting thread. All hooks here, also those of sigsuspend() and pause(), check whether a child
-// waits without a deadline and only for signals of timers that it lost at its fork. They record such a wait before the
-// child blocks.
+// from the memory of the waiting thread. All hooks here, also those of sigsuspend() and pause(), do another check in a
+// child: whether it waits without a deadline, and only for signals of timers that it lost at its fork. They record such
+// a wait before the child blocks.
 #include <signal.h>
 #include <unistd.h>
 
@@ -29,8 +29,8 @@ struct TimerWait {
   std::uint64_t signals;
 };
 
-// Called before a wait for the signals in `set`. With `is_mask`, the wait is for all signals that are not in `set`. If
-// the set cannot be read, nothing is recorded. The kernel then usually refuses the call, too.
+// Called before a wait for the signals in `set`. If `is_mask` is true, the wait is for all signals that are not in
+// `set`. If the set cannot be read, nothing is recorded. The kernel then usually refuses the call, too.
 __attribute__((noinline, cold)) TimerWait enter_timer_wait(const sigset_t* set, bool is_mask, const Site& site) {
   std::uint64_t signals = 0;
   if (read_memory(set, &signals, sizeof signals) != sizeof signals) return {0, 0};

@@ -32,7 +32,7 @@ constexpr std::uint64_t bit_of(int number) { return std::uint64_t{1} << static_c
 
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_armed = 0;     // signals of the timers that were armed at a fork
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_armed_at = 0;  // ref of that fork
-FORKSIGHT_WRITTEN_AT_FORK constinit bool g_is_recorded = false;    // that fork is in progress
+FORKSIGHT_WRITTEN_AT_FORK constinit bool g_is_recorded = false;    // that fork was recorded and is in progress
 constinit std::uint64_t g_lost_at = 0;                             // ref of the fork at which this process lost timers
 // The process that lost the timers. A child whose fork was not seen inherits this value and those above, but has
 // another pid.
@@ -60,7 +60,7 @@ bool find_posix(std::uint64_t id, int number, trace::TimerRecord& out) {
   return out.remaining_ns != 0;
 }
 
-// True if the program has called timer_create(): the first call looks up the real function.
+// True if the program has called timer_create(). The first call of its hook stores the address of the real function.
 bool may_have_posix() { return g_real_calls[static_cast<std::uint32_t>(LibcCall::timer_create)] != nullptr; }
 
 // Timers of timer_create() are in /proc/self/timers, four lines each: "ID: 0", "signal: 14/0000...", "notify:

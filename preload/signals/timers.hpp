@@ -1,6 +1,6 @@
 // Timers that send signals. A forked child does not have the timers of its parent. If it waits only for their signals,
 // it waits for ever, unless a process sends it such a signal. The shim asks the kernel which timers are armed at a
-// fork, and again when a child waits. It does nothing when the program sets a timer.
+// fork, and again when a child waits. The shim does nothing when the program sets a timer.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace forksight {
 // The signals of the timers that this process lost by its fork; 0 in all other processes.
 extern std::uint64_t g_lost_timers;
 
-// Called before the calling thread waits for one of `signals` (bit 0 is signal 1). Returns the record of the wait.
-// Writes none and returns 0 if the set includes signals that the lost timers did not send, or if a timer of this
+// Called before the calling thread waits for one of `signals` (bit 0 is signal 1). Writes and returns the record of the
+// wait. Writes no record and returns 0 if the set includes signals that no lost timer sends, or if a timer of this
 // process sends one of the signals. Both functions preserve errno.
 std::uint64_t begin_timer_wait(std::uint64_t signals, const Site& site);
 // `got_signal`: a signal ended the wait. So some process sends these signals, and later waits for them are not

@@ -36,7 +36,7 @@ void end_slots_of_gone_threads(Slot* self, bool are_all_in_doubt) {
     if (&slot == self || !is_live(slot)) continue;
     const bool is_in_doubt = are_all_in_doubt || slot.is_initial_stack || (slot.flags & trace::kThreadForeign) != 0;
     if (!is_in_doubt || !is_gone(slot, pid)) continue;
-    // It is not known when the thread ended: perhaps before this fork began.
+    // The thread may have ended before this fork began. So it does not count as ended by a prepare handler.
     if (are_all_in_doubt && i < self->lived_count) self->lived_at_entry[i / 64] &= ~(std::uint64_t{1} << i % 64);
     SlotState live = SlotState::kLive;
     slot.state.compare_exchange_strong(live, SlotState::kEnded, std::memory_order_acq_rel);

@@ -10,8 +10,8 @@ namespace forksight {
 namespace {
 
 // True if the thread with this id still holds the lock of the entry. Only mutexes and rwlocks count. Semaphores and
-// spinlocks record no owner, and often another thread posts a semaphore. For a read lock it suffices that the rwlock
-// has readers: only this thread could have released its own share.
+// spinlocks record no owner, and often another thread posts a semaphore. A read lock is still held if the rwlock has
+// any readers: only this thread could have released its own read lock.
 bool is_owned(const HeldLock& entry, std::int32_t tid) {
   const auto* lock = reinterpret_cast<const void*>(lock_address(entry.lock));
   if (entry.lock == 0) return false;
@@ -47,7 +47,7 @@ void check_for_ended_holder(Slot& slot) {
   if (slot.state.load(std::memory_order_acquire) != ended || slot.epoch != epoch()) return;
   if (depth(slot) == 0 || (slot.flags & trace::kThreadEnded) != 0) return;
   if (sys::thread_exists(sys::getpid(), slot.tid)) return;
-  // Another thread may be about to reuse the slot.
+  // Claims the slot, because another thread may be about to reuse it.
   if (!slot.state.compare_exchange_strong(ended, SlotState::kReserved, std::memory_order_acq_rel)) return;
   mark_if_ended_with_locks(slot);
   slot.state.store(SlotState::kEnded, std::memory_order_release);

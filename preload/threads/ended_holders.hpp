@@ -11,8 +11,8 @@ namespace forksight {
 // next refers to it.
 bool mark_if_ended_with_locks(Slot& slot);
 
-// The same for any slot that the caller has not claimed. Does nothing unless the slot is of this process and its thread
-// has ended. Called in a fork's prepare handler.
+// As mark_if_ended_with_locks(), but for a slot that the caller has not claimed. Does nothing unless the slot belongs
+// to this process and its thread has ended. Called in a fork's prepare handler.
 void check_for_ended_holder(Slot& slot);
 
 }  // namespace forksight

@@ -31,7 +31,7 @@ bool is_other_thread(const Slot& slot, const Slot* self) {
 
 // Reads the set of signals that a thread waits for. The set may be on the stack of that thread. If the thread returns
 // from the call meanwhile, the memory may contain something else, so the state of the wait is checked after the copy.
-// Not inlined, so that its frame does not add to that of the caller.
+// Not inlined, so that the frame of the caller stays small.
 __attribute__((noinline)) std::uint64_t read_signals(const Slot& slot) {
   const auto* const set = reinterpret_cast<const void*>(slot.wait_object);
   std::uint64_t signals = 0;
@@ -49,9 +49,9 @@ std::uint64_t awaited_object(const Slot& slot) {
   return awaited == nullptr ? 0 : static_cast<std::uint64_t>(awaited->tid);
 }
 
-// The number of threads according to the kernel; 0: not asked. The question takes 4 us, so it is asked at the first
-// kForksCountedEach forks, and then at one fork in kForksCountedEach. If the initial thread has ended, the kernel
-// counts it until all other threads have ended, so this function subtracts it.
+// Returns the number of threads according to the kernel; 0: the kernel was not asked. The question takes 4 us, so it is
+// asked at the first kForksCountedEach forks, and then at one fork in kForksCountedEach. If the initial thread has
+// ended, the kernel counts it until all other threads have ended, so this function subtracts it.
 std::uint32_t count_tasks_now_and_then() {
   constexpr std::uint64_t kForksCountedEach = 16;
   const std::uint64_t forks = forks_so_far();
@@ -60,8 +60,8 @@ std::uint32_t count_tasks_now_and_then() {
   return tasks > 1 && initial_thread_has_ended() ? tasks - 1 : tasks;
 }
 
-// True if the thread that had this slot at the beginning of fork() has ended. If the slot was reused, nothing is known
-// about its earlier thread.
+// True if the thread that had this slot at the beginning of fork() has ended. If another thread has the slot now, the
+// answer is false, because nothing is known about the earlier thread.
 bool has_gone(const Slot* self, std::uint32_t index) {
   const bool lived = (self->lived_at_entry[index / 64] >> index % 64 & 1U) != 0;
   const Slot& slot = slot_at(index);
@@ -78,8 +78,8 @@ bool fork_is_watched() {
     g_had_threads.store(true, std::memory_order_relaxed);
     return true;
   }
-  // If the only thread of a process holds locks that record their owner, the child cannot unlock them. This alone is a
-  // reason for a trace file only if the cure is on.
+  // If the only thread of a process holds locks that record their owner, the child cannot unlock them. Without another
+  // reason, such a fork is recorded only if --cure=self-held is on.
   return cures(trace::Cure::kSelfHeld) && t_slot != nullptr && depth(*t_slot) != 0;
 }
 
@@ -101,9 +101,9 @@ std::uint32_t fill_threads(trace::ForkThread* out, std::uint32_t room, const Slo
 
 bool at_fork::Threads::tells() { return fork_is_watched(); }
 
-// Notes which threads live now: threads that the other libraries' prepare handlers end are not lost.
+// Notes which threads live now. A thread that ends during the other libraries' prepare handlers is not lost.
 void at_fork::Threads::enters(const Fork& fork) {
-  if (fork.kind != ForkKind::kWrapper) return;  // the other handlers have run already
+  if (fork.kind != ForkKind::kWrapper) return;  // the other libraries' prepare handlers have run already
   Slot* const self = &fork.self;
   end_slots_of_gone_threads(self, false);
   self->lived_count = std::min(slot_count(), kFirstSlots);

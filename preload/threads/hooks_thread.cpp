@@ -22,9 +22,9 @@ namespace {
 // slot belongs to the thread until the kernel confirms that the thread has ended.
 void leave_thread(void* slot) { end_slot(static_cast<Slot*>(slot)); }
 
-// The outermost frame of every thread that is made through the hooks. If the thread ends by pthread_exit or by
-// cancellation, it is unwound through this frame without a stop, and the clean-up runs. C11's start routine returns an
-// int, which libc reads from the same register.
+// The function with which every thread begins that is made through the hooks. If the thread ends by pthread_exit or by
+// cancellation, the unwinder passes through this frame, and the clean-up runs. C11's start routine returns an int,
+// which libc reads from the same register as a pointer.
 template <class Result>
 Result run_thread(void* argument) {
   auto* const slot = static_cast<Slot*>(argument);

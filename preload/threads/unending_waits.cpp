@@ -17,8 +17,8 @@ namespace forksight {
 namespace {
 
 constexpr std::size_t kTouchStackBytes = 16U << 10U;
-// At most this many waits are recorded. A child that begins another such wait has left all the earlier ones, because
-// signals ended them. So its waits are not hangs.
+// At most this many waits are recorded. If a child begins one more wait, signals have ended all its earlier waits. So
+// the waits of this child are not hangs.
 constexpr std::uint32_t kMaxWaits = 256;
 
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_losing_fork = 0;
@@ -44,7 +44,8 @@ bool catches_signals() {
         caught = caught * 16 + static_cast<std::uint64_t>(letter <= '9' ? letter - '0' : letter - 'a' + 10);
         ++digits;
       } else {
-        // After a mismatch, the label can only begin at this letter: no later part of the label equals its beginning.
+        // After a mismatch, the label can begin at this letter, but not earlier: no later part of the label equals its
+        // beginning.
         matched = letter == kLabel[matched] ? matched + 1 : letter == kLabel[0] ? 1 : 0;
       }
     }
@@ -69,7 +70,7 @@ Touch touch_futex(const volatile std::uint32_t* word, std::uint32_t operation, s
   std::uint32_t now = 0;
   if (g_waits >= kMaxWaits || count_tasks() != 1) return {0};
   if (read_memory(const_cast<const std::uint32_t*>(word), &now, sizeof now) != sizeof now || now != value) {
-    return {0};  // the kernel returns from this wait at once
+    return {0};  // this wait does not block: the kernel returns at once
   }
   if ((operation & FUTEX_PRIVATE_FLAG) == 0 && is_in_shared_mapping(word)) return {0};
   ++g_waits;

@@ -1,5 +1,6 @@
-// Futex waits of a forked child that one of its lost threads should have ended. They are not waits for a known lock:
-// the child waits on a futex that none of its threads can wake. Used only in the child, before a wait that blocks.
+// Futex waits of a forked child that only a lost thread could have ended. They are not waits for a lock that the shim
+// knows: the child waits on a futex that none of its threads can wake. Used only in the child, before a wait that
+// blocks.
 #pragma once
 
 #include <cstdint>
