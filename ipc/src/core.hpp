@@ -101,8 +101,9 @@ class core {
 
   // One wait of a thread: from the moment at which it becomes a waiter until it is served or gives up.
   class turn;
-  // Tries, spins, sleeps and tries again, until it succeeds or the deadline has passed. Calls `check` before each
-  // sleep. Tries only when it has its turn.
+  // Calls `attempt`, spins, sleeps and calls `attempt` again, until it succeeds or the deadline has passed. Calls
+  // `check` before each sleep. Calls `attempt` only if no other participant waits, if the thread has the turn, or after
+  // a long slice.
   template <class Try, class Check>
   result<step_result> repeat(wait_kind kind, deadline until, shared_word<std::uint64_t>& blocked_ns, Try attempt,
                              Check check);

@@ -40,7 +40,8 @@ class members {
   std::uint32_t pid() const { return self_.pid; }
   std::uint32_t index() const { return me_.index(); }
   participant& entry() const { return ring_.participants[me_.index()]; }
-  // False: nothing shows others that this member lives, and gc() does not see that it uses the queue.
+  // False: nothing shows other members that this member lives. Then gc() sees only by the flock() of the
+  // segment's descriptor that this member uses the queue.
   bool has_lock() const { return self_.has_lock; }
   // True if other members have taken this one for dead.
   bool is_evicted() const { return entry().word.load() != self_.bits(); }

@@ -33,7 +33,8 @@ error not_whole(std::size_t message_bytes, std::size_t element_bytes);
 // Each buffer begins at a multiple of this number of bytes.
 constexpr std::size_t kBufferAlignment = 64;
 
-// The types as which a buffer may be read. A pointer, or an object that owns memory, means nothing to another process.
+// The types that the elements of a buffer may have. A pointer, or an object that owns memory, has no meaning in another
+// process.
 template <class T>
 concept payload = std::is_trivially_copyable_v<T> && alignof(T) <= kBufferAlignment && !std::is_pointer_v<T>;
 
