@@ -49,7 +49,8 @@ class core {
   result<void> release(message& from);
   // Takes the oldest parked message. timeout: no message is parked.
   result<message> receive_parked(const std::shared_ptr<core>& self);
-  // park() and requeue() leave `from` without a message, unless they fail before they do anything.
+  // park() and requeue() do not change the object `from`. If they succeed, the caller must empty the object, because it
+  // no longer has the message.
   result<void> park(message& from);
   result<void> requeue(message& from);
   // Requeues all messages that are parked now. Returns how many there were.

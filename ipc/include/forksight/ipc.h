@@ -116,7 +116,7 @@ int forksight_queue_acquire(forksight_queue* queue, int64_t timeout_ms, forksigh
                             struct forksight_queue_error* error);
 void* forksight_loan_data(const forksight_loan* loan);
 uint64_t forksight_loan_capacity(const forksight_loan* loan);
-/* On success, the loan is gone. On an error, the caller keeps it. */
+/* OK: `loan` is freed. Otherwise the caller keeps it. */
 int forksight_queue_send(forksight_queue* queue, forksight_loan* loan, uint64_t bytes, int64_t timeout_ms,
                          struct forksight_queue_error* error);
 /* Gives the buffer back to the pool, unsent. NULL is allowed. */
