@@ -92,7 +92,7 @@ struct alignas(kLine) buffer {
   shared_word<std::uint64_t> word;
   shared_word<std::uint32_t> generation;  // g, while the buffer is not free
   shared_word<std::uint32_t> deliveries;
-  shared_word<std::uint64_t> since_ns;  // CLOCK_MONOTONIC, exact to a kernel tick; time of the last change of state
+  shared_word<std::uint64_t> since_ns;  // time of the last change of state, on CLOCK_MONOTONIC, exact to a kernel tick
   shared_word<std::uint64_t> length;    // length of the message in bytes
   shared_word<std::uint32_t> producer;  // pid
   // The fields below are only for reports to people.

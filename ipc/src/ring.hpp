@@ -5,6 +5,10 @@
 // release() frees it. give_back() frees a buffer that was not sent. park() parks a taken message. withdraw() takes a
 // parked message, which is then released, parked again, or requeued. Recovery relies on the order of these steps; see
 // recovery.hpp.
+//
+// The ring consists of the slots. The position of a message is its number in the order of sending, and its slot is the
+// position modulo the number of slots. A lap is one round through all slots. A hint is a value that shortens a search,
+// and that may be wrong.
 #pragma once
 
 #include <atomic>
