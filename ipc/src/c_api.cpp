@@ -71,7 +71,7 @@ int guarded(forksight_queue_error* error, Body body) {
 int tell_delivery(const ipc::queue& of, const ipc::result<ipc::delivery>& outcome, forksight_queue_delivery* told,
                   forksight_queue_error* error) {
   if (told != nullptr) {
-    // This is read after the call, so it includes what the call has done.
+    // The numbers are read after the call, so they include the messages that the call has sent or lost.
     const ipc::delivery now = of.delivered();
     *told = {now.accepted, now.sent, now.lost, now.pending, 0, 0};
     if (!now.lost_ranges.empty()) {

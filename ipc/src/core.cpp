@@ -91,10 +91,11 @@ result<std::shared_ptr<core>> core::open(segment memory, role as) {
   const std::uint32_t roles = roles_of(as);
   const segment& mapped = made->memory_;
   if (auto joined = made->who_.join(mapped.view(), roles, mapped.fd(), mapped.name()); !joined) return joined.error();
-  // From here on, gc() sees this process by the lock of life.hpp. A forked child does not keep that lock.
+  // From here on, gc() sees this process by the flock() that its life_lock has taken. A forked child does not keep that
+  // flock().
   if (made->who_.has_lock()) made->memory_.unlock_name();
   made->is_joined_ = true;
-  // The first look finds members that died before this one came.
+  // Recovers members that died before this one came.
   made->who_.sweep();
   const std::uint32_t unlink_at = made->memory_.shape().unlink_at;
   if (unlink_at != 0 && as != role::caretaker && made->who_.count_users() >= unlink_at) made->memory_.remove_name();
@@ -157,7 +158,8 @@ result<void> core::check_usable() const {
 result<void> core::begin(std::uint32_t wanted) {
   if (auto usable = check_usable(); !usable) return usable;
   if (is_cancelled()) return cancelled();
-  // What a handle takes after its entry was given to another participant cannot be recovered if its process dies.
+  // After an eviction, another participant may own the entry of this handle. If this handle then took a message or a
+  // buffer, and its process died, nobody could recover it.
   if (who_.is_evicted()) return evicted();
   if (as_ == role::caretaker) {
     return failure(errc::role, "queue: this handle is attached as a caretaker, it can neither send nor receive");
@@ -191,16 +193,16 @@ bool core::may_try(wait_kind kind, std::uint64_t now_ns) const {
   return has_turn(view, kind, who_.index(), now_ns);
 }
 
-// For a call that does not wait and has found nothing. Looks for dead members like a waiting call, at most once in 40
-// ms. The text of its timeout does not say which process holds what.
+// The last step of a call that does not wait and has found nothing. Looks for dead members, but at most once in 40 ms,
+// as waiting calls do. The text of the error `timeout` does not say which process holds what.
 template <class Try, class Check>
 result<step_result> core::give_up_at_once(wait_kind kind, std::uint64_t now_ns, Try attempt, Check check) {
   if (who_.sweep_if_due(now_ns) != 0 && may_try(kind, now_ns)) {
     if (const step_result outcome = attempt(now_ns); outcome != step_result::none) return outcome;
   }
   if (at_each_look_) at_each_look_();
-  // This call has taken nothing, because waiters come first. They may not know yet that something is available for
-  // them.
+  // Waiters come first, so this call may have taken nothing although something is available. The waiters may not know
+  // yet that it is available.
   (void)pass_on(memory_.view(), kind, now_ns);
   if (auto good = check(); !good) return good.error();
   return error{errc::timeout, 0, 0, what_lacks(kind)};
@@ -253,14 +255,15 @@ result<step_result> core::repeat(wait_kind kind, deadline until, shared_word<std
     const auto look_again_ns = check();
     if (!look_again_ns) return look_again_ns.error();
     until_ns = std::min(until_ns, look_again_ns.value());
-    // This thread has already read the futex. cancel() sets this flag first, and changes the futex afterwards. So this
-    // thread sees one of the two changes.
+    // This thread has read the futex before (`seen`). cancel() sets the flag first, and changes the futex afterwards.
+    // So either this thread sees the flag, or the changed futex keeps it from sleeping.
     if (cancelled_.load()) return cancelled();
     if (!may) {
-      // Everything that is available is offered to other waiters. They have it until they take it or their offers end.
+      // Offers everything that is available to other waiters. This thread looks again when the last offer ends.
       if (const std::uint64_t over = pass_on(view, kind, now); over != 0) until_ns = std::min(until_ns, over + kTickNs);
     }
-    // Only a slice of at least kLookNs counts as long. The first slices of a wait are shorter.
+    // True if the thread has slept until the end of a slice of at least kLookNs. The first slices of a wait may be
+    // shorter. After such a sleep, the thread tries once, even if it does not have the turn.
     has_slept_long =
         sleep(view, kind, who_.index(), seen, until_ns) && until_ns == slice_end && slice_end - now >= kLookNs;
     guard.let_cancel();
@@ -295,7 +298,7 @@ outlook core::look_for(std::uint32_t role) {
 }
 
 // If no consumer is left and none is expected, a call without a deadline must not wait forever. A call with a deadline
-// waits until then, because a consumer may still attach.
+// waits until its deadline, because a consumer may still attach.
 result<std::uint64_t> core::check_consumers(deadline until) {
   const header& head = *memory_.view().head;
   if ((head.status.load() & kShutdown) != 0) return failure(errc::closed, "queue: was shut down");
@@ -504,8 +507,8 @@ void core::wake_waiters_for_the_end() {
 result<void> core::begin_caretaking() {
   if (auto usable = check_usable(); !usable) return usable;
   if (is_cancelled()) return cancelled();
-  // Without this check, a process whose entry was given to another one could take a message, and if it died, nobody
-  // could recover that message.
+  // After an eviction, another participant may own the entry of this handle. If this handle then took a message, and
+  // its process died, nobody could recover the message.
   if (who_.is_evicted()) return evicted();
   return {};
 }
@@ -516,7 +519,7 @@ result<message> core::receive_parked(const std::shared_ptr<core>& self) {
   taken got;
   const auto attempt = [&] { return view.withdraw(who_.me(), coarse_ns(), got); };
   step_result outcome = attempt();
-  // The sweep parks the messages again that dead processes had withdrawn.
+  // The sweep parks messages again if the processes that had withdrawn them are dead.
   if (outcome == step_result::none && who_.sweep() != 0) outcome = attempt();
   if (outcome == step_result::none) return failure(errc::timeout, "queue: no message is parked");
   if (outcome != step_result::done) return after_step(outcome);

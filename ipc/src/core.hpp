@@ -49,7 +49,8 @@ class core {
   result<void> release(message& from);
   // Takes the oldest parked message. timeout: no message is parked.
   result<message> receive_parked(const std::shared_ptr<core>& self);
-  // park() and requeue() leave `from` without a message, unless they fail before they do anything.
+  // park() and requeue() do not change the object `from`. If they succeed, the caller must empty the object, because it
+  // no longer has the message.
   result<void> park(message& from);
   result<void> requeue(message& from);
   // Requeues all messages that are parked now. Returns how many there were.
@@ -101,8 +102,9 @@ class core {
 
   // One wait of a thread: from the moment at which it becomes a waiter until it is served or gives up.
   class turn;
-  // Tries, spins, sleeps and tries again, until it succeeds or the deadline has passed. Calls `check` before each
-  // sleep. Tries only when it has its turn.
+  // Calls `attempt`, spins, sleeps and calls `attempt` again, until it succeeds or the deadline has passed. Calls
+  // `check` before each sleep. Calls `attempt` only if no other participant waits, if the thread has the turn, or after
+  // a long slice.
   template <class Try, class Check>
   result<step_result> repeat(wait_kind kind, deadline until, shared_word<std::uint64_t>& blocked_ns, Try attempt,
                              Check check);

@@ -114,7 +114,8 @@ void tell_message(const buffer& entry, buffer_word word, snapshot::buffer& told)
   told.producer = entry.producer.load_relaxed();
   told.number = word.seq;
   if (told.deliveries == 0) return;
-  // The consumer of the last delivery still has the message, has parked it, or has died.
+  // All consumers except that of the last delivery have died. The consumer of the last delivery still has the message,
+  // has parked it, or has died, too.
   const std::uint32_t last = entry.consumers[(told.deliveries - 1) % kRememberedConsumers].load_relaxed();
   const std::uint32_t parker = entry.parked_by.load_relaxed();
   if (parker == last && word.state != buffer_state::held) told.parked_by = parker;

@@ -16,7 +16,7 @@ namespace forksight::ipc::detail {
 namespace {
 
 // The number of messages that were sent or lost. Messages are sent or lost in the order in which they were accepted. So
-// this is also the number of the next message.
+// the next message that will be sent or lost has this number.
 std::uint64_t settled(const delivery& counts) { return counts.sent + counts.lost; }
 
 }  // namespace
@@ -72,8 +72,8 @@ feeder::feeder(std::shared_ptr<core> to, bool atfork_handlers)
 
 feeder::~feeder() {
   if (!core_->is_ours()) {
-    // The feeder thread exists only in the parent. This child leaks the mutex and the condition variables, because they
-    // must not be destroyed while a waiter is recorded in them.
+    // The feeder thread exists only in the parent. This child leaks the mutex and the condition variables. The mutex
+    // may be locked, and a condition variable may record a waiter. They must not be destroyed in these states.
     if (has_atfork_) feeder_forks::get().remove(this);
     if (thread_.joinable()) new (&thread_) std::thread;
     (void)state_.release();
@@ -159,8 +159,8 @@ delivery feeder::delivered() const {
 // Any number of threads may call this at once. All of them wait until the feeder thread has ended its work, and one of
 // them joins it.
 result<delivery> feeder::close(deadline until) {
-  // A forked child does not have the feeder thread, and its copy of the lock may be held by a thread that it does not
-  // have.
+  // A forked child does not have the feeder thread. In its copy of the memory, a thread that does not exist there may
+  // hold the lock.
   if (!core_->is_ours()) return core_->check_usable().error();
   std::thread mine;
   std::unique_lock<std::mutex> lock(state_->mutex);

@@ -26,7 +26,8 @@ class feeder {
   // Waits until all messages are sent. A forked child does not have the thread, so the destructor does not wait there.
   ~feeder();
 
-  // Puts a copy on the list. If an earlier message was lost, returns its error, once.
+  // Puts a copy on the list. If an earlier message was lost, the next call returns the reason, and puts nothing on the
+  // list.
   result<void> put(const void* data, std::size_t bytes);
   // Waits until all earlier messages are sent or lost.
   result<delivery> flush(deadline until);
@@ -52,7 +53,7 @@ class feeder {
     std::optional<error> failed;
     delivery counts;  // without `pending`, which delivered() computes
     bool is_closing = false;
-    bool has_started = false, has_ended = false;  // whether the thread has started, and has ended
+    bool has_started = false, has_ended = false;  // the thread was started; the thread has ended its work
   };
   std::shared_ptr<core> core_;
   std::unique_ptr<state> state_;

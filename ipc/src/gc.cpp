@@ -41,8 +41,8 @@ void look_at(const std::string& name, bool dry_run, gc_report& report) {
     report.skipped.push_back(name + ": is no queue");
     return;
   }
-  // A process that creates a named queue, or attaches to one, takes this lock in shared mode. Afterwards it checks that
-  // the name still exists.
+  // A process that creates a named queue, or attaches to a queue by its name, takes this lock in shared mode. After
+  // that, the process checks that the name still exists.
   if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     report.in_use.push_back(name);
     return;

@@ -29,7 +29,7 @@ void place(geometry& shape) {
 // A sentence about the difference between another layout and this one.
 const char* difference_of(std::uint16_t major) {
   switch (major) {
-    case 1: return "layout 1 has no lock for each member, which tells who lives, and keeps the slot of a held message";
+    case 1: return "in layout 1, no locks show which members live, and a held message keeps its slot";
     case 2: return "layout 2 keeps the slot of a message as long as a consumer holds it, ours empties it at once";
     case 3: return "layout 3 has no tickets for waiters, ours serves them in turn";
     case 4: return "layout 4 does not count the producers and consumers that have ended, ours does";

@@ -17,8 +17,8 @@ namespace forksight::ipc::detail {
 constexpr std::uint64_t kMagic = 0x31717069746b7366;  // "fsktipq1"
 // The major version. Since version 2, each member has a lock instead of a start time. Since 3, a held message occupies
 // no slot, and the buffer's entry has the length and the producer of the message. Since 4, waiters have tickets and are
-// served in turn. Since 5, each participant's entry counts the producers and consumers among its owners that have
-// ended.
+// served in turn. Since 5, each participant's entry counts how many of its owners have ended as a producer or as a
+// consumer.
 constexpr std::uint16_t kMajor = 5;
 // A new minor version gives a meaning to a field of `geometry` that was unused before. A program attaches to a queue of
 // its own or of an earlier minor version, in which that field is 0, and refuses a later one.
@@ -86,18 +86,19 @@ struct alignas(kLine) slot {
 };
 static_assert(sizeof(slot) == 64 && offsetof(slot, buffer) == 8);
 
-// Only the owner writes the fields other than the word, with one exception: since_ns is also written when the buffer
-// was freed. The owner reads the fields, and so do processes that recover or inspect the buffer.
+// Only the owner writes the fields other than the word, with one exception: a process that has freed the buffer writes
+// since_ns afterwards. The owner reads the fields, and so do processes that recover or inspect the buffer.
 struct alignas(kLine) buffer {
   shared_word<std::uint64_t> word;
   shared_word<std::uint32_t> generation;  // g, while the buffer is not free
   shared_word<std::uint32_t> deliveries;
-  shared_word<std::uint64_t> since_ns;  // CLOCK_MONOTONIC, exact to a kernel tick; time of the last change of state
+  shared_word<std::uint64_t> since_ns;  // time of the last change of state, on CLOCK_MONOTONIC, exact to a kernel tick
   shared_word<std::uint64_t> length;    // length of the message in bytes
   shared_word<std::uint32_t> producer;  // pid
   // The fields below are only for reports to people.
-  shared_word<std::uint32_t> parked_by;                        // pid of the consumer that parked it; 0: none did
-  shared_word<std::uint32_t> consumers[kRememberedConsumers];  // pids; delivery d is at (d - 1) % kRememberedConsumers
+  shared_word<std::uint32_t> parked_by;  // pid of the consumer that parked it; 0: none did
+  // Pids. That of the consumer of delivery d is at index (d - 1) % kRememberedConsumers.
+  shared_word<std::uint32_t> consumers[kRememberedConsumers];
 };
 static_assert(sizeof(buffer) == 64 && offsetof(buffer, since_ns) == 16 && offsetof(buffer, consumers) == 40);
 
@@ -223,18 +224,19 @@ struct header {
   // returned message searches again only when this number has changed.
   shared_word<std::uint64_t> returns;
   alignas(kLine) shared_word<std::uint64_t> waiting[kWaitKinds][kMapWords];
-  shared_word<std::uint64_t> tickets[kWaitKinds];    // the last ticket of each kind
+  shared_word<std::uint64_t> tickets[kWaitKinds];    // for each kind: the last ticket that a waiter has taken
   alignas(kLine) shared_word<std::uint32_t> status;  // kShutdown, ...
-  shared_word<std::uint64_t> last_producer;          // pid of the last producer that ended, | kDied if it died
+  shared_word<std::uint64_t> last_producer;          // pid of the producer that ended last, | kDied if it died; 0: none
   // For each role: how many times a handle has taken it. A handle takes the role first, and increases this number
   // afterwards.
   shared_word<std::uint64_t> came[kCountedRoles];
   shared_word<std::uint64_t> last_died[kCountedRoles];  // for each role: the pid of the member that died last; 0: none
-  // The state of the creator's handle. 0: it is attached. Its pid: it has ended. pid | kDied: it died while it was
-  // neither a producer nor a consumer. Such a creator only supervises the others.
+  // The state of the creator's handle. 0: it is attached. The creator's pid: the handle was closed, or the creator died
+  // as a producer or consumer. pid | kDied: the creator died while it was neither a producer nor a consumer. Such a
+  // creator only supervises the others.
   shared_word<std::uint64_t> creator;
-  shared_word<std::uint64_t> poisoned;                  // offset + 1 of the corrupt word
-  shared_word<std::uint64_t> poisoned_by;               // pid
+  shared_word<std::uint64_t> poisoned;                  // offset + 1 of the corrupt word; 0: the queue is not poisoned
+  shared_word<std::uint64_t> poisoned_by;               // pid of the process that found the corrupt word
   alignas(kLine) shared_word<std::uint64_t> looked_ns;  // the time of the last look for dead members
   shared_word<std::uint32_t> look_from;                 // the entry at which the next look begins
   alignas(kLine) shared_word<std::uint64_t> dropped, redelivered, parked, recovered, lost;

@@ -58,7 +58,7 @@ result<void> wait_for(int socket, short events, const letter_kind& kind, deadlin
     if (ready < 0 && errno != EINTR) return failed_call(errno, "socket %d: poll", socket);
     if (ready == 0 && milliseconds < 3'600'000) {
       if (events != POLLIN)
-        return failure(errc::timeout, "socket %d: its peer has not taken what was sent in time", socket);
+        return failure(errc::timeout, "socket %d: its peer has not taken in time what was sent", socket);
       return failure(errc::timeout, "socket %d: its peer has not sent a %s in time", socket, kind.what);
     }
   }

@@ -65,8 +65,8 @@ result<void> members::take_place(std::uint32_t roles, const life_lock& lock) {
       std::uint64_t seen = entry.word.load();
       const identity before = identity::of(seen);
       if (before.state != entry_state::free) continue;
-      // The lock is taken before the word names this member. Otherwise others would take this member for dead, because
-      // a word would name it and it would not hold the lock.
+      // The lock is taken before the word names this member. In the other order, the word would for a moment name a
+      // member that does not hold the lock, and others would take this member for dead.
       if (lock.is_open()) {
         const auto taken = lock.take(i);
         if (!taken) return taken.error();
@@ -196,8 +196,8 @@ std::uint32_t members::count_users() const {
 
 // The member that had the role at the last call usually still has it, and is checked first. So the cost does not grow
 // with the number of members. During the loop, a member may take the role in an entry that was already checked, and
-// another member may end before its entry is checked. The loop then finds neither of the two, although the role was
-// never without a member. So if `came` has changed meanwhile, all entries are checked again.
+// another member may end before its entry is checked. The loop then finds neither of the two, although some member had
+// the role all the time. So if `came` has changed meanwhile, all entries are checked again.
 bool members::has(std::uint32_t role) {
   const auto has_it = [&](std::uint32_t index) {
     const participant& entry = ring_.participants[index];

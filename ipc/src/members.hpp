@@ -1,6 +1,7 @@
-// The members of a queue: the entry of this handle in the table of participants, and the check whether the other
-// members still live (life.hpp). A stopped process is not dead, however long it is stopped. For a member without a
-// lock, nobody can know whether it lives, so its buffers are never taken away.
+// The members of a queue. A member, or participant, is a handle that is attached to the queue. This file has the entry
+// of this handle in the table of participants, and the check whether the other members still live (life.hpp). A stopped
+// process is not dead, however long it is stopped. For a member without a lock, nobody can know whether it lives, so its
+// buffers are never taken away.
 #pragma once
 
 #include <atomic>
@@ -40,7 +41,8 @@ class members {
   std::uint32_t pid() const { return self_.pid; }
   std::uint32_t index() const { return me_.index(); }
   participant& entry() const { return ring_.participants[me_.index()]; }
-  // False: nothing shows others that this member lives, and gc() does not see that it uses the queue.
+  // False: nothing shows other members that this member lives. Then gc() sees only by the flock() of the
+  // segment's descriptor that this member uses the queue.
   bool has_lock() const { return self_.has_lock; }
   // True if other members have taken this one for dead.
   bool is_evicted() const { return entry().word.load() != self_.bits(); }

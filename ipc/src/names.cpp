@@ -26,8 +26,8 @@ bool is_choice(std::string_view choice) {
   return choice.size() != kRandomDigits || !consists_of(choice, "0123456789abcdefABCDEF");
 }
 
-// A refused name may contain any bytes and may be long. So this replaces bytes that are not printable, and shortens the
-// name.
+// Makes a refused name fit for an error text. The name may contain any bytes and may be long. So bytes that are not
+// printable are replaced, and a long name is cut.
 std::string quoted(std::string_view text) {
   std::string shown = "\"";
   for (const char letter : text.substr(0, kLongest + 1)) shown += letter >= ' ' && letter <= '~' ? letter : '?';

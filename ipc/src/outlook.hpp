@@ -1,7 +1,7 @@
 // Finds out whether more producers or consumers may come. If a call finds no member of the other role, the outlook
 // decides whether the call reports the end of the queue or goes on waiting.
 //
-// Each entry counts the producers and consumers among its owners that have ended (role_word). If the options of the
+// Each entry counts how many of its owners have ended as a producer or as a consumer (role_word). If the options of the
 // queue say how many are expected, calls wait until this number has ended. After the last member has ended, a call also
 // waits for the grace time, in which a supervisor may start another member. The beginning of the grace time is not
 // stored in the segment. Each handle measures the time from its own first look that found no member. So the time does
@@ -25,7 +25,7 @@ struct outlook {
   };
   kind what = kind::open;
   std::uint64_t look_again_ns =
-      ~std::uint64_t{0};  // open: when the grace time ends, on CLOCK_MONOTONIC, if it has begun
+      ~std::uint64_t{0};  // with `open`: the time of CLOCK_MONOTONIC at which the grace time ends, if it has begun
   ended_members ended;
   std::uint32_t expected = 0;
 };

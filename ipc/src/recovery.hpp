@@ -27,7 +27,7 @@ struct recovered {
   std::uint32_t requeued = 0;  // messages that the dead member had, and that another consumer gets
   std::uint32_t lost = 0;      // messages that the dead member had, and that are lost
   std::uint32_t parked = 0;
-  std::uint32_t skipped = 0;  // positions that the dead member had claimed, and not filled
+  std::uint32_t skipped = 0;  // positions that the dead member had claimed, but not filled
   std::uint32_t buffers = 0;  // buffers of the dead member that were freed
 };
 

@@ -20,7 +20,8 @@
 namespace forksight::ipc {
 namespace {
 
-// An attempt is repeated only if another process has made or removed a file meanwhile, or if there was no room.
+// How many attempts a call makes at most. An attempt is repeated only if another process has made or removed a file
+// meanwhile, or if there was no room.
 constexpr int kAttempts = 200;
 constexpr int kAttemptsAtOnce = 10;
 // Several processes that create the queue at the same time each need room for a moment. So a process that finds no room
@@ -83,8 +84,8 @@ error about(const std::string& name, error why) {
   return why;
 }
 
-// Returns the queue of that name, locked against gc(). Returns no segment if there is no such queue, or if it was
-// removed meanwhile.
+// Opens the queue of that name, and takes its flock(), so that gc() does not remove it. Returns no segment if there is
+// no queue of that name, or if it was removed meanwhile.
 result<std::optional<detail::segment>> find(const std::string& name) {
   auto file = detail::segment::find_named(name, O_RDWR);
   if (!file) {

@@ -76,8 +76,9 @@ step_result ring::claim(owner_id owner, std::uint64_t now_ns, claim_hint& hint, 
         hint.window.store(wider, std::memory_order_relaxed);
         return found(index, wider);
       }
-      // A member that frees the buffer checks the bit after it has freed the buffer. This member checks the buffer
-      // after it has cleared the bit. So at least one of the two notices the other's change, and sets the bit.
+      // Another member may free the buffer now. That member checks the bit after it has freed the buffer. This member
+      // checks the buffer after it has cleared the bit. So at least one of the two notices the other's change, and sets
+      // the bit.
       (void)free_map[w].fetch_and(~bit);
       if (buffer_word::of(buffers[index].word.load()).state == buffer_state::free) (void)free_map[w].fetch_or(bit);
     }
@@ -117,7 +118,7 @@ step_result ring::publish(owner_id owner, std::uint32_t pid, const claimed& buff
     if (((word.seq ^ position) & (slot_count - 1)) != 0) return found_corrupt(&entry.word);
     if (steps > step_limit()) return step_result::none;
     if (lap < 0) {
-      // If the position one lap earlier is claimed and not consumed, the ring is full. Otherwise the hint is wrong.
+      // If the position one lap earlier is claimed and not yet consumed, the ring is full. Otherwise the hint is wrong.
       if (position - word.seq == slot_count && word.state != slot_state::empty) return step_result::none;
       position = first_unclaimed(word);
       head->tail.store_relaxed(position);
@@ -209,8 +210,8 @@ step_result ring::take(owner_id owner, std::uint32_t pid, std::uint64_t now_ns, 
   // There is a further round only if other members have recovered a dead process or requeued a message meanwhile.
   constexpr int kMostRounds = 64;
   for (int round = 0; round < kMostRounds; ++round) {
-    // The number is read before the search. If a message is returned during the search, the number is increased after
-    // that. So it differs from the value read here, and a later call searches again.
+    // `returns` is read before the search. A member that returns a message during the search increases `returns` after
+    // that. Then `returns` differs from the value read here, and a later call searches again.
     const std::uint64_t returns = head->returns.load();
     if (returns != hint.searched.load(std::memory_order_relaxed)) {
       taken message;
@@ -239,8 +240,8 @@ step_result ring::take_queued(owner_id owner, std::uint32_t pid, std::uint64_t n
     if (((word.seq ^ position) & (slot_count - 1)) != 0) return found_corrupt(&entry.word);
     if (steps > step_limit()) return step_result::none;
     if (lap < 0) {
-      // The slot is still at an earlier lap. If the search has passed slots that others own, it has come back to such a
-      // slot, and no slot is ready. If it has passed none, the hint is wrong.
+      // The slot is still at an earlier lap. If the search has passed slots that other members own, it has gone around
+      // the ring and come back to such a slot. Then no slot is ready. If the search has passed none, the hint is wrong.
       if (!all_before_consumed) return step_result::none;
       position = first_unconsumed(word);
       head->head.store_relaxed(position);
@@ -355,8 +356,8 @@ step_result ring::requeue(owner_id owner, const taken& message, std::uint64_t no
   entry.since_ns.store_relaxed(now_ns);
   const buffer_word returned{message.position, {}, buffer_state::returned};
   if (!entry.word.exchange_if(seen, returned.bits())) return step_result::evicted;
-  // The number must be increased after the message is returned: see take(). If this member dies before this line, its
-  // recovery increases the number.
+  // `returns` must be increased after the message is returned: see take(). If this member dies before this line, its
+  // recovery increases `returns`.
   (void)head->returns.fetch_add(1);
   return step_result::done;
 }

@@ -5,6 +5,10 @@
 // release() frees it. give_back() frees a buffer that was not sent. park() parks a taken message. withdraw() takes a
 // parked message, which is then released, parked again, or requeued. Recovery relies on the order of these steps; see
 // recovery.hpp.
+//
+// The ring consists of the slots. The position of a message is its number in the order of sending, and its slot is the
+// position modulo the number of slots. A lap is one round through all slots. A hint is a value that shortens a search,
+// and that may be wrong.
 #pragma once
 
 #include <atomic>
@@ -100,12 +104,13 @@ struct ring {
   bool is_drained(owner_id me) const;
 
   // has_message(): true if take() would find a message. has_free_buffer(): true if claim() would find a buffer. Both
-  // are exact as long as nothing changes. count_available() is not exact, because its hints may stay too high.
+  // are exact as long as nothing changes. count_available() is not exact: the hints `head` and `tail` may stay too low,
+  // and the map may lack bits.
   bool has_message(take_hint& hint) const;
   bool has_free_buffer() const;
 
-  // How many messages, slots or buffers are available, at most `most`. Uses hints, so only the order of service may
-  // depend on the result.
+  // How many messages, slots or buffers are available, at most `most`. The result may be wrong, so it may only decide
+  // who is served first.
   std::uint32_t count_available(wait_kind kind, std::uint32_t most) const;
 
   // The word that made the last step of the calling thread return `corrupt`.
@@ -124,8 +129,8 @@ struct ring {
   // The first ready position from `from` on and before `to`; `to` if there is none.
   std::uint32_t first_ready(std::uint32_t from, std::uint32_t to) const;
   void advance(shared_word<std::uint32_t>& hint, std::uint32_t to) const;
-  // These functions compute from the word of one slot the lowest position that may be unclaimed, or unconsumed. A
-  // search can go on from there, however much too low its hint is. Proof, for a slot with position n and a ring of s
+  // From the word of one slot, these functions compute the lowest position that may be unclaimed, or unconsumed. A
+  // search can go on from there, even if its hint is much too low. Proof, for a slot with position n and a ring of s
   // slots: position n - s of this slot was consumed, so it was claimed. Positions are claimed in order, so all
   // positions up to n - s were claimed. Position p can be claimed only after position p - s was consumed. So all
   // positions up to n - 2 s were consumed.

@@ -9,7 +9,8 @@
 
 namespace forksight::ipc::detail {
 
-// Returns the error cgroup_limit if a memory control group (v2) of this process has less than `bytes` left.
+// Returns the error cgroup_limit if a memory control group of this process, or a group above it, has less than `bytes`
+// left. Both versions of control groups are checked.
 result<void> check_control_group(std::uint64_t bytes);
 // Allocates `bytes` of pages for the file. `where`: the name of the memory, for the text of an error.
 result<void> allocate(int fd, std::uint64_t bytes, const std::string& where);

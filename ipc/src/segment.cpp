@@ -270,8 +270,8 @@ result<segment> segment::open(descriptor fd, descriptor payload, access how, uid
       if (auto mapped = found.map(how); !mapped) return mapped.error();
       return found;
     }
-    // A flock() belongs to the open file description, which other processes may share. So a new description is opened.
-    // Its lock ends with this handle.
+    // A flock() belongs to the open file description, and other processes may share that of `fd`. So a new description
+    // is opened. Its lock ends with this handle.
     std::array<char, 64> path{};
     std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", found.fd_.get());
     const int own = ::open(path.data(), O_RDWR | O_CLOEXEC);
@@ -362,7 +362,7 @@ result<segment> segment::open_named(const std::string& name) {
   if (found && !has_name(found->fd_.get())) {
     return failure(errc::not_found, "%s: was removed by gc() just now", name.c_str());
   }
-  // Without /proc, the chosen name is known only from the caller.
+  // Without /proc, open() cannot find out the chosen name. But the caller knows it.
   if (found && is_chosen_name(name)) found->name_ = name;
   if (found && found->name_ != name) {
     return failure(errc::untrusted, "%s: holds a queue that is called %s", name.c_str(), found->name_.c_str());

@@ -23,8 +23,8 @@ class segment {
 
   // Creates a segment without participants.
   static result<segment> create(const options& wanted);
-  // For a descriptor that the user has passed: checks that it is one of a file, and makes a copy. The errors name the
-  // user's own number.
+  // These two functions are for a descriptor that the user has passed. check_descriptor() checks that it refers to a
+  // regular file. copy_of() does the same, and returns a copy. The errors name the number of the user's descriptor.
   static result<void> check_descriptor(int fd);
   static result<descriptor> copy_of(int fd);
   // Takes over the descriptor. `payload`: the descriptor of a read-only payload, else none.
@@ -45,7 +45,7 @@ class segment {
   const std::string& name() const { return name_; }
   // Removes the name of a named queue, so that no process can attach by this name any more.
   void remove_name() const;
-  // Replaces the random name of a queue by this chosen name, in one step. Returns false if that name exists.
+  // Replaces the random name of a queue by this chosen name, in one step. Returns false if the chosen name exists.
   result<bool> take_name(const std::string& name);
   // Releases the flock() of the descriptor itself. gc() then sees only the locks of the members.
   void unlock_name() const;

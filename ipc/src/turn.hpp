@@ -23,7 +23,7 @@ class core::turn {
     if (of_.who_.is_evicted()) return;
     if (was_last) {
       end_wait(view, kind_, index);
-      // Another thread of this process may have begun to wait before the bit was cleared. So the bit is set again, and
+      // Another thread of this handle may have begun to wait before the bit was cleared. So the bit is set again, and
       // that thread is woken, so that it checks once more.
       if (threads().load() != 0) {
         (void)begin_wait(view, kind_, index);

@@ -43,8 +43,9 @@ waiter waiter_of(const ring& of, wait_kind kind, std::uint32_t index) {
   return {entry.ticket[k].load_relaxed(), index, entry.offered_ns[k].load()};
 }
 
-// The loads are sequentially consistent, and so is the compare-exchange before them, which makes something available. A
-// waiter sets its bit before it looks. So either this call sees the waiter's bit, or the waiter sees the change.
+// The caller has made something available by a compare-exchange. That compare-exchange and the loads here are
+// sequentially consistent. A waiter sets its bit before it looks for something to take. So either this call sees the
+// waiter's bit, or the waiter sees what was made available.
 template <class Body>
 void for_each_waiter(const ring& of, wait_kind kind, Body body) {
   const auto& map = of.head->waiting[static_cast<std::size_t>(kind)];
@@ -86,8 +87,8 @@ std::uint64_t slice_end_ns(const ring& of, std::uint32_t index, std::uint64_t no
   // members.
   const std::uint64_t own = ((index * 0x9e3779b9ULL) & 0xffffffffULL) * slice >> 32;
   const std::uint64_t left = (own + slice - now_ns % slice) % slice;
-  // The coarse clock advances in ticks, so it may show an earlier time when the sleep until this member's moment ends.
-  // If the moment is less than a tick away, the next one is used.
+  // The coarse clock is late by up to a tick. So when the sleep until this member's moment has ended, the clock may
+  // still show a time before that moment. Therefore, if the moment is less than a tick away, the next moment is used.
   return now_ns + (left < kTickNs ? left + slice : left);
 }
 
@@ -103,7 +104,7 @@ void wake_one(const ring& of, wait_kind kind) {
     });
     if (!has_first) return;
     if (now_ns == 0) now_ns = coarse_ns();
-    // If this fails, another process has made an offer to that waiter.
+    // If offer() fails, another process has made an offer to that waiter.
     if (offer(of, kind, first.index, now_ns)) return;
   }
 }
@@ -160,8 +161,9 @@ std::uint32_t begin_wait(const ring& of, wait_kind kind, std::uint32_t index) {
     take_new_ticket(of, kind, index);
     (void)map.fetch_or(bit_of(index));
   } else {
-    // This is sequentially consistent, and before the caller's next look. So if a process still sees the former offer
-    // after its change, the caller's next look sees that change.
+    // Removes the former offer. The operation is sequentially consistent, and comes before the caller's next look.
+    // Another process may make something available and still see the former offer. Then the caller's next look sees
+    // what that process has made available.
     (void)entry.offered_ns[k].fetch_and(0);
   }
   return seen;

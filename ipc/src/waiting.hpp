@@ -15,9 +15,9 @@
 //
 // At the end of its slice, a waiter looks for dead members, unless another member has just done so. Many waiters together
 // must not use more processor time than one. So a slice is 50 ms times the number of waiting participants, and at most 3 s.
-// All waiters together wake up 20 times a second. With 60 waiters or more, each wakes up once in 3 s. Each waiter has its
-// own moment in the slice. A waiter that was woken and waits again sleeps until its next moment, however near that is. So
-// even after all waiters were woken at once, their looks stay spread over the slice.
+// Up to 60 waiters together wake up 20 times a second. With more waiters, each wakes up once in 3 s. Each waiter has its
+// own moment in the slice. A waiter that was woken and waits again sleeps until its next moment, however near that moment
+// is. So even after all waiters were woken at once, their looks stay spread over the slice.
 #pragma once
 
 #include <cstdint>
@@ -47,15 +47,15 @@ inline bool does_anyone_wait(const ring& of, wait_kind kind) {
   for (std::uint32_t w = 0; w < (of.participant_count + 63) / 64; ++w) bits |= map[w].load_relaxed();
   return bits != 0;
 }
-// True if enough is available for `index` and for all waiters with a lower ticket. A participant that does not wait yet
-// counts as the last one.
+// True if enough is available for participant `index` and for all waiters with a lower ticket. A participant that does
+// not wait yet counts as the last waiter.
 bool has_turn(const ring& of, wait_kind kind, std::uint32_t index, std::uint64_t now_ns);
 // Offers what is available to the waiters whose turn it is. Returns the time at which the last of their offers ends; 0
 // if they have none.
 std::uint64_t pass_on(const ring& of, wait_kind kind, std::uint64_t now_ns);
 
-// Records that `index` waits and has no offer. After this call, the caller must look once more before it sleeps.
-// Returns the value for sleep(). The first call since end_wait() takes a ticket.
+// Records that participant `index` waits and has no offer. After this call, the caller must look once more before it
+// sleeps. Returns the value `seen` for sleep(). The first call since end_wait() takes a ticket.
 std::uint32_t begin_wait(const ring& of, wait_kind kind, std::uint32_t index);
 // Puts a waiter behind the others. This is called when one of its threads was served and another one still waits.
 void take_new_ticket(const ring& of, wait_kind kind, std::uint32_t index);

@@ -43,8 +43,7 @@ class watcher {
   watcher(core& of, wait_kind kind, descriptor event) : core_(of), kind_(kind), event_(std::move(event)) {}
   void run();
   void signal();
-  // Sleeps until the thread is asked again after `seen` was read, but at most `ns` nanoseconds. `ns` is 0: without
-  // limit.
+  // Sleeps until asked() differs from `seen`, but at most `ns` nanoseconds. If `ns` is 0, there is no limit.
   void wait_until_asked(std::uint32_t seen, std::uint64_t ns);
   void ask();
 

@@ -465,7 +465,7 @@ TEST_F(Errors, AnotherVersionOrKindOfBuild) {
     expect_error(queue::attach(q.fd()), errc::abi_mismatch, said);
     expect_error(inspect(q.fd()), errc::abi_mismatch, said);
   };
-  expect_layout(1, "layout 1 has no lock for each member, which tells who lives, and keeps the slot of a held message");
+  expect_layout(1, "in layout 1, no locks show which members live, and a held message keeps its slot");
   expect_layout(2, "layout 2 keeps the slot of a message as long as a consumer holds it, ours empties it at once");
   expect_layout(3, "layout 3 has no tickets for waiters, ours serves them in turn");
   expect_layout(4, "layout 4 does not count the producers and consumers that have ended, ours does");

@@ -116,8 +116,8 @@ TEST_P(Death, OfAReaderWithUnfinishedWorkOnAReleasedBufferBlocksNobody) {
   EXPECT_EQ(writer.wait(), 0);
 }
 
-// The writer's stream waits for the work of a reader, and the writer's host waits for the stream. Another reader waits
-// for a message.
+// The writer's stream waits for the work of a reader, and the writer's host thread waits for the stream. Another reader
+// waits for a message.
 TEST_P(Death, OfAReaderReleasesAStreamThatWaitsForItsWork) {
   const sockets way, second_way;
   const baton is_released, is_waiting, is_done;

@@ -49,7 +49,7 @@ TEST(Refusals, CallsInAForkedChildOfAProcessThatUsesCudaFail) {
       MUST(reader.receive(at.on).error().code == errc::used_after_fork);
       MUST(pool.close().error().code == errc::used_after_fork);
       MUST(got.release(at.on).error().code == errc::used_after_fork);
-      // Destructors have no effect in the child either.
+      // In the child, the destructors of these objects have no effect, either.
       const gpu_loan no_loan = std::move(loan);
       const gpu_pool no_pool = std::move(pool), no_reader = std::move(reader);
       return 0;

@@ -66,7 +66,7 @@ std::function<void(gpu&)> export_memory(gpu& at, shared& to) {
   at.fill(to.at, 1, 2048);
   at.fill(to.at + 2048, 2, 2048);
   MUST(at.stream_synchronize(at.on) == 0);
-  // The address is in the middle of an allocation. The handle is for the whole allocation nevertheless.
+  // The address is in the middle of an allocation. Nevertheless, the handle is for the whole allocation.
   MUST(at.ipc_memory_handle(&to.memory, to.at + 2048) == 0);
   cu_address opened = 0;
   MUST(at.ipc_memory_open(&opened, to.memory, kLazyPeerAccess) == kInvalidContext);

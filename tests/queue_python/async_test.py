@@ -75,7 +75,7 @@ class Async(Case):
                 if step % 3 == 1:
                     await asyncio.sleep(0.0002 * (step % 20))
                 elif step % 3 == 2:
-                    time.sleep(0.01)  # the thread gets the message, but the loop cannot run and learn of it
+                    time.sleep(0.01)  # the thread gets the message, but the event loop cannot run, and does not notice it
                 task.cancel()
                 try:
                     got = await task

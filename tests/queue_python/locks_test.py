@@ -35,7 +35,7 @@ def raise_stop(*_):
 
 
 class Refused(Case):
-    """The kernel refuses the locks on which all of these objects rely. Each call must fail. It must not wait for a holder that does
+    """The kernel refuses the locks on which all of these objects rely. Each call must fail, and must not wait for a holder that does
     not exist."""
 
     def refused(self, number, use):
@@ -56,7 +56,9 @@ class Refused(Case):
 
     def test_each_object(self):
         lock, semaphore, condition, barrier, value = Lock(), Semaphore(2), Condition(threading.Lock()), Barrier(2), Value("i", 0)
-        condition._check_lock = lambda what: None  # the condition's lock is not one of these locks, so that its wait() is reached
+        # The condition uses a lock of `threading`, which the kernel does not refuse, and does not check who holds that lock. So
+        # condition.wait() fails only when it locks a place.
+        condition._check_lock = lambda what: None
         for number in (errno.EPERM, errno.ENOSYS, errno.EACCES, errno.EINVAL):
             for use in (lock.acquire, lambda: lock.acquire(False), lambda: lock.acquire(timeout=60), semaphore.acquire, barrier.wait,
                         value.get_lock().acquire, lambda: value.value, condition.wait, lambda: barrier.n_waiting):
@@ -213,7 +215,7 @@ class Locks(Case):
 
     def test_a_handler_raises_at_each_instruction_of_acquire(self):
         lock, kept = Lock(), 0
-        others = pickle.loads(pickle.dumps(lock))  # a second object of the same lock, as another process would have it
+        others = pickle.loads(pickle.dumps(lock))  # a second object for the same lock, as another process would have
         for at in range(MOST_INSTRUCTIONS):
             with OpcodeTrace("_locks.py", at, raise_stop) as trace:
                 try:
@@ -535,7 +537,7 @@ class Barriers(Case):
         self.assertTrue(barrier.broken)
 
     def test_killed_at_every_seventh_instruction_of_the_last_arrival(self):
-        """The last party to arrive is killed at each seventh instruction. The other party must get through, or get
+        """The last party to arrive is killed at every seventh instruction. The other party must get through, or get
         BrokenBarrierError."""
         last = None
         for at in range(0, MOST_INSTRUCTIONS, 7):
@@ -555,7 +557,8 @@ class Barriers(Case):
             other, victim = Child(wait), Child(arrive)
             status = victim.end()
             if status != 0 and barrier._words[_barrier.STATE] == 0 and barrier.n_waiting == 1:
-                # The victim was killed before it had a place in the barrier. So the other party must still wait.
+                # The victim was killed before it had a place in the barrier. So the other party rightly waits for ever, and is
+                # ended here.
                 other.kill()
                 other.end()
                 continue

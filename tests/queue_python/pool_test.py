@@ -18,9 +18,9 @@ from support import Case, Child, wait_until
 
 from forksight.queue import Event, Pool, RemoteError, WorkerKilled
 
-QUICK = 10.0  # seconds: a call that must not wait for a worker may take at most this long
+QUICK = 10.0  # in seconds; a call that must not wait for a worker may take at most this long
 METHODS = ("fork", "spawn", "forkserver")
-event = Event()  # workers that fork() makes inherit it
+event = Event()  # workers that fork() makes inherit this object
 LARGE = 5 << 20  # bytes: more than fits into a pipe
 WRITE = "1" if platform.machine() == "x86_64" else "64"  # the number of the system call write()
 
@@ -381,8 +381,8 @@ class Pools(Case):
             result = pool.apply_async(wait_for_event, (1,))
             wait_until(lambda: any(worker.has_begun and worker.chunk for worker in pool._workers))
             victim, = [worker for worker in pool._workers if worker.chunk]
-            # A SIGCHLD handler of the program that waits for any child would also reap the workers. Here a thread reaps the
-            # worker before the pool does.
+            # If a SIGCHLD handler of the program waits for any child, it also reaps workers of the pool. Here a thread reaps
+            # the worker before the pool does.
             reaper = threading.Thread(target=os.waitpid, args=(victim.pid, 0))
             victim.reap, reap = lambda: (reaper.join(), reap())[1], victim.reap
             reaper.start()

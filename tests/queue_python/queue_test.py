@@ -672,7 +672,7 @@ class Ways(Case):
 
         self.assertEqual(Child(work).end(), 0)
         self.assertEqual(shared.get(timeout=1), "from a child")
-        # When the child ended, its copy of the view ended, too. That must not have released the parent's message.
+        # The child had a copy of the view. The end of the child must not have released the parent's message.
         shared.put(1, False)
         with self.assertRaises(Full):
             shared.put(2, False)

@@ -12,7 +12,7 @@ import sys
 import time
 import unittest
 
-if "FORKSIGHT_QUEUE_TEST_PACKAGE" not in os.environ:  # multiprocessing's processes inherit it
+if "FORKSIGHT_QUEUE_TEST_PACKAGE" not in os.environ:  # processes that multiprocessing starts inherit the variable
     os.environ["FORKSIGHT_QUEUE_LIBRARY"], os.environ["FORKSIGHT_QUEUE_TEST_PACKAGE"] = sys.argv[1:3]
     del sys.argv[1:3]
 sys.path.insert(0, os.environ["FORKSIGHT_QUEUE_TEST_PACKAGE"])
@@ -53,7 +53,8 @@ class Child:
 
 
 class Line:
-    """A pipe between processes. A process that has reached a certain point writes a word into the pipe, to tell another process."""
+    """A pipe between processes. When a process has reached a certain point, it writes a word into the pipe. Another process waits
+    for this word."""
 
     def __init__(self):
         self.reader, self.writer = os.pipe()
@@ -138,8 +139,8 @@ class OpcodeTrace:
 
 
 def refuse_kernel_locks(number):
-    """After this call, fcntl() fails in this process with this error if it takes or examines a lock of an open file description,
-    as under a seccomp filter of a sandbox."""
+    """Installs a seccomp filter, as a sandbox may do. After this call, fcntl() fails in this process with the error `number` if it
+    takes or examines a lock of an open file description."""
     load_number, is_fcntl, load_command, from_first, to_last = 0x20, 0x15, 0x20, 0x35, 0x25
     fcntl_number = {"x86_64": 72, "aarch64": 25}[platform.machine()]
     steps = [(load_number, 0, 0, 0), (is_fcntl, 0, 4, fcntl_number), (load_command, 0, 0, 24), (from_first, 0, 2, 36), (to_last, 1, 0, 38),
@@ -174,7 +175,7 @@ class Case(unittest.TestCase):
             line = self.line()
             child = Child(work, line)
             line.hear()
-            time.sleep(0.1)  # the child probably waits after this time; if it does not wait yet, the check is still valid
+            time.sleep(0.1)  # after this time, the child probably waits; if it does not wait yet, the check is still valid
             sent = time.monotonic()
             child.kill(signal.SIGINT)
             self.assertEqual(line.hear(), b"interrupted")

@@ -278,7 +278,7 @@ class Conditions(Case):
         killed.kill(signal.SIGSTOP)
         os.waitpid(killed.pid, os.WUNTRACED)
         with condition:
-            condition.notify()  # notifies the waiter in the first place, which is the stopped process
+            condition.notify()  # notifies the waiter whose place has the lowest number: the stopped process
         killed.kill()
         self.assertEqual(killed.end(), -signal.SIGKILL)
         self.assertEqual(other.end(), 0)
@@ -295,10 +295,10 @@ class Conditions(Case):
             child.kill(signal.SIGSTOP)
             os.waitpid(child.pid, os.WUNTRACED)
         with condition:
-            condition.notify()  # notifies the waiter in the first place, which is `killed`
+            condition.notify()  # notifies the waiter whose place has the lowest number: `killed`
             killed.kill()
             self.assertEqual(killed.end(), -signal.SIGKILL)
-            self.assertFalse(condition.wait(0))  # this waiter gets the first place, which is free now
+            self.assertFalse(condition.wait(0))  # this waiter gets the place of `killed`, which is free now
             other.kill(signal.SIGCONT)
         self.assertEqual(other.end(), 0)
 
@@ -358,9 +358,10 @@ class Conditions(Case):
             self.assertEqual(count_waiters(condition), 0)
 
     def test_a_handler_raises_at_each_instruction_of_wait(self):
-        """A signal handler raises at each instruction of a with block that contains wait(). The lock must not stay taken,
-        and no waiter may stay counted. A few places may stay taken: the handler may raise after wait() has locked a place, and
-        before wait() has recorded the place or given it back."""
+        """A signal handler raises at each instruction of a with block that contains wait(). No waiter may stay counted. The
+        lock may stay taken: the handler may raise at the end of __enter__(), or before __exit__() begins. A few places may stay
+        taken: the handler may raise after wait() has locked a place, and before wait() has recorded the place or given it
+        back."""
         condition, places = Condition(), 0
         for at in range(MOST_INSTRUCTIONS):
             with OpcodeTrace("_sync.py", at, raise_stop) as trace:
@@ -402,8 +403,8 @@ class Conditions(Case):
         self.assertGreater(at, 60)
 
     def test_producers_and_consumers_with_one_condition(self):
-        """One consumer is killed. The others must still be notified of every item. Each change of a counter is one assignment,
-        so the killed consumer leaves no half-finished change."""
+        """One consumer is killed. The other consumers must still be notified of every item. Each change of a counter is one
+        assignment, so the killed consumer leaves no half-finished change."""
         condition, made, taken = Condition(), Value("i", 0, lock=False), Value("i", 0, lock=False)
 
         def produce():

@@ -49,7 +49,8 @@ int main(int argc, char** argv) {
   if (reader < 0) return std::perror("gpu_writer"), 1;
   if (auto sent = send_pool(reader, *made); !sent) return fail(sent.error());
   for (int frame = 0; frame < frames; ++frame) {
-    // No call here waits for the device. The writer's stream waits for the reader's stream.
+    // The writer's stream waits for the reader's stream. This thread waits for the device only in acquire(), and only
+    // if the device is a whole round of the buffers behind.
     auto buffer = made->acquire(on, deadline::after(std::chrono::seconds(30)));
     if (!buffer) return fail(buffer.error());
     cuMemsetD8Async(buffer->data(), static_cast<unsigned char>(frame), buffer->capacity(), on);

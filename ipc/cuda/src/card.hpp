@@ -49,7 +49,7 @@ struct reader {
   enum class phase : std::uint32_t { none, reading, released };
   std::uint32_t number = 0;  // the number of the process in this pool; kNoNumber: nothing shows whether it lives
   phase at = phase::none;
-  std::uint32_t message = 0;  // the number of the message in its buffer
+  std::uint32_t message = 0;  // the number of the message among the messages of its buffer
 
   std::uint64_t bits() const {
     return std::uint64_t{message} | std::uint64_t{number & 0x3fffffff} << 32 |
@@ -99,7 +99,7 @@ class card {
   card& operator=(const card&) = delete;
   ~card();
 
-  // Makes a card with room for that many buffers, but without facts.
+  // Makes a card that has room for this number of buffers. publish() adds the facts.
   static result<card> create(std::uint32_t buffers);
   void publish(facts about);
   static result<card> open(ipc::detail::descriptor fd);

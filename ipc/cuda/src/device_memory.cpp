@@ -55,8 +55,8 @@ void device_memory::use::reset() {
     const std::lock_guard held(g_lock);
     is_last = of->uses_ == 1;
   }
-  // This waits without the lock, so other pools can be used meanwhile. If another handle of this memory is made during
-  // the wait, the wait was not necessary, but does no harm.
+  // This thread does not hold the lock while it waits, so other threads can open and close other pools. If another
+  // handle of this memory is made during the wait, the wait was not necessary, but does no harm.
   if (is_last && of->context_ != nullptr && of->may_free_) {
     const current_context within(of->api_, of->context_);
     of->wait_for_own_work();
@@ -140,8 +140,8 @@ result<void> device_memory::take_existing(std::uint64_t bytes, cu_address at, fa
   return export_legacy(bytes, about);
 }
 
-// Before the call, base_ is the address of the first buffer. After it, base_ is the start of the allocation that
-// contains the first buffer, and offset_ is the distance.
+// Before the call, base_ is the address of the first buffer. After the call, base_ is the start of the allocation that
+// contains the first buffer, and offset_ is the distance from there to the first buffer.
 result<void> device_memory::export_legacy(std::uint64_t bytes, facts& about) {
   int is_capable = 0;
   if (const int answer = api_.pointer_attribute(&is_capable, kPointerLegacyIpc, base_);
@@ -216,8 +216,9 @@ void device_memory::release_streams() const {
     const reader awaited = reader::of(one.awaited.load(std::memory_order_acquire));
     std::uint32_t done = one.done.load(std::memory_order_acquire);
     if (awaited.at == reader::phase::released && !is_reached(done, awaited.message) && has_died(awaited.number)) {
-      // The device writes nothing more for a dead process. The buffer cannot have a later message before the waiting
-      // stream goes on. So only processes that release this stream, as this one does, can write the word now.
+      // The device no longer writes the word, because the reader's process is dead. The buffer gets no later message
+      // before the waiting stream goes on. So only processes that release the stream can write the word now, as this
+      // process does.
       one.done.compare_exchange_strong(done, awaited.message, std::memory_order_acq_rel);
     }
     if (!is_abandoned) continue;
@@ -234,7 +235,7 @@ result<void> device_memory::take_lock(const card& of, std::uint32_t number) {
   lives_ = ipc::detail::life_view(card_fd_.get());
   ipc::detail::life_lock lock;
   if (auto opened = lock.open(card_fd_.get(), ""); !opened) return from_queue(opened.error());
-  // Without /proc, the lock cannot be taken. Then no process notices the death of this one.
+  // Without /proc, the lock cannot be taken. Then no other process notices the death of this process.
   if (!lock.is_open() || number >= kNoNumber) return {};
   const auto taken = lock.take(number);
   if (!taken) return from_queue(taken.error());
@@ -306,7 +307,7 @@ result<void> device_memory::open_memory(const facts& about) {
     }
     return {};
   }
-  // The driver wants the number of the descriptor itself in the pointer argument.
+  // The driver expects the number of the descriptor in the pointer argument, and not a pointer to the number.
   void* const shareable = reinterpret_cast<void*>(static_cast<std::intptr_t>(fd_.get()));
   if (const int answer = api_.vmm_import(&allocation_, shareable, kHandlePosixFd); answer != kSuccess) {
     return failed_call(api_, answer, "cuMemImportFromShareableHandle", "CUDA: the pool of process %u", about.pid);
@@ -330,7 +331,7 @@ result<device_memory::use> device_memory::import(const driver& api, const card& 
   const std::lock_guard held(g_lock);
   for (device_memory* const known : g_open) {
     if (std::memcmp(known->id_, about.id, sizeof about.id) != 0 || known->is_closed()) continue;
-    // Every reader knows the id of its pool, so it could make a card with the same id and other facts.
+    // Every reader knows the id of its pool. So a reader could make a card with the same id and with other facts.
     if (!is_same_file(known->card_fd_.get(), from.fd())) {
       return failure(errc::untrusted, "CUDA: the pool's card has the id of another pool that is open here");
     }

@@ -1,6 +1,6 @@
-// The memory of a pool, and the words of its card, at the addresses that this process and its device use. This process
-// has made them, or has opened those of another process. All handles of the pool in this process share one object,
-// because the driver opens a legacy handle only once in a context.
+// The memory of a pool and the words of its card, at the addresses that this process and its device use. Either this
+// process has made the pool, or it has opened the pool of another process. All handles of the pool in this process
+// share one object, because the driver opens a legacy handle only once in a context.
 #pragma once
 
 #include <atomic>
@@ -40,8 +40,8 @@ class device_memory {
 
   // Makes the memory, writes its handle to the card, and publishes the card.
   static result<use> create(const driver& api, const pool_options& wanted, card& on);
-  // Opens the memory of a pool. `fd`: the descriptor of memory::vmm_fd. The process that made the pool
-  // gets its own memory again.
+  // Opens the memory of a pool. `fd`: the descriptor of memory::vmm_fd. The process that made the pool gets its own
+  // memory again.
   static result<use> import(const driver& api, const card& from, ipc::detail::descriptor fd);
 
   const driver& api() const { return api_; }
@@ -62,7 +62,7 @@ class device_memory {
   // driver 580.159, the CUDA kernel of a killed process went on writing for up to 11 ms after the kill, and the lock
   // was released after 23 ms or more.
   bool has_died(std::uint32_t number) const;
-  // The number of this process in the pool; kNoNumber: other processes cannot find out whether this one lives.
+  // The number of this process in the pool; kNoNumber: other processes cannot find out whether this process lives.
   std::uint32_t number() const { return number_; }
   // Records that the work that the stream `on` contains now uses the buffer. close() waits for that work.
   int note_use(std::uint32_t buffer, cu_stream on) const { return api_.event_record(last_use_[buffer], on); }
@@ -77,7 +77,7 @@ class device_memory {
   // memory stays open until the last handle and the last message of this process end, because work on the device may
   // still use it.
   void mark_closed() { is_closed_.store(true, std::memory_order_release); }  // pairs with is_closed()
-  // The descriptor of memory::vmm_fd, for other processes; -1: they need none.
+  // The descriptor with which other processes open memory::vmm_fd; -1: they need no descriptor.
   int fd() const { return fd_.get(); }
   // Lets the creator free the memory. Without this call, the memory stays until the process ends, because other
   // processes may have it open.
@@ -97,7 +97,7 @@ class device_memory {
   result<void> open_memory(const facts& about);
   result<void> map_words(const card& of);
   result<void> make_events(std::uint32_t buffers);
-  // Takes the lock of that number, so that other processes notice the end of this one.
+  // Takes the lock of that number, so that other processes notice the end of this process.
   result<void> take_lock(const card& of, std::uint32_t number);
   void wait_for_own_work() const;
 
@@ -113,7 +113,7 @@ class device_memory {
   std::uint64_t reserved_ = 0;  // only for memory::vmm_fd: the size of the address range
   std::uint64_t offset_ = 0, stride_ = 0;
   ipc::detail::descriptor fd_;
-  std::vector<cu_event> last_use_;  // for each buffer, its last use by this process
+  std::vector<cu_event> last_use_;  // for each buffer: the event of its last use by this process
   char* words_ = nullptr;           // the card, in memory that is registered with the driver
   std::size_t words_bytes_ = 0;
   bool is_registered_ = false;
@@ -123,7 +123,7 @@ class device_memory {
   ipc::detail::life_view lives_;
   void* lock_page_ = nullptr;
   std::uint32_t number_ = kNoNumber;
-  bool has_lock_ = false;  // the creator holds the lock of number 0
+  bool has_lock_ = false;  // true: the creator holds the lock of number 0
   std::atomic<bool> is_closed_{false};
   unsigned uses_ = 1;
   std::uint64_t id_[2] = {0, 0};

@@ -59,7 +59,7 @@ result<const driver*> driver::load() {
 #include "driver_functions.def"
   if (missing != nullptr) {
     delete made;
-    return failure(errc::no_driver, "CUDA: this driver has no %s: one of CUDA 11.7 or later is needed", missing);
+    return failure(errc::no_driver, "CUDA: this driver has no %s: a driver of CUDA 11.7 or later is needed", missing);
   }
   g_driver.store(made, std::memory_order_release);  // pairs with the load above
   return made;

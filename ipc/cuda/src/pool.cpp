@@ -170,13 +170,14 @@ bool pool::is_finished(std::uint32_t buffer, std::uint32_t message) const {
   return is_reached(is_abandoned ? static_cast<std::uint32_t>(ready >> 32) : now, message);
 }
 
-// Makes the stream `on` wait for all earlier work on the buffer. The card records only the newest such wait of each
-// buffer (`awaited`). If a reader dies, release_streams() can end only the recorded wait. So before a new wait is
-// recorded, the work for which the old one waits must be finished. This call blocks only if that work is not finished.
+// Makes the stream `on` wait for all earlier work on the buffer. For each buffer, the card records only the newest wait
+// of a stream for a reader (`awaited`). If a reader dies, release_streams() can end only the recorded wait. So before a
+// new wait is recorded, the work for which the stream of the old wait waits must be finished. This call blocks only if
+// that work is not finished.
 result<void> pool::settle(std::uint32_t buffer, stream on, deadline until) {
   const driver& api = memory_->api();
   card_buffer& entry = card_.buffer(buffer);
-  // This process may still have work on the buffer: that of a loan that was never sent, or of a message that was
+  // This process may still have work on the buffer: work for a loan that was never sent, or for a message that was
   // dropped before anybody received it.
   if (auto follows = follow_use(buffer, on); !follows) return follows;
   const reader last = reader::of(entry.last_reader.load(std::memory_order_acquire));
@@ -350,8 +351,8 @@ result<gpu_message> pool::receive(stream on, deadline until) {
   // `last_reader` is stored before any work of this reader starts, so the writer knows of all such work.
   const std::uint64_t before = entry.last_reader.load(std::memory_order_relaxed);
   // An earlier reader may have died between record_done() and the release of this message. Then `done` may have the
-  // number of this message already. It is set back, so that the writer waits for this reader. The earlier reader's work
-  // has ended.
+  // number of this message already. This process sets `done` back, so that the writer waits for this process. The work
+  // of the earlier reader has ended.
   std::uint32_t done = in.number;
   entry.done.compare_exchange_strong(done, in.number - 1, std::memory_order_acq_rel);
   const reader ours{memory_->number(), reader::phase::reading, in.number};
@@ -370,7 +371,7 @@ result<gpu_message> pool::receive(stream on, deadline until) {
       put_back_.push_back(std::move(*got));
       return failed(answer, "cuStreamWaitValue32");
     }
-    // Because of this record, close() also waits until the stream `on` has passed this wait, even if the message is
+    // Because of this record, close() also waits until the wait of the stream `on` has ended, even if the message is
     // released on another stream.
     (void)note_use(got->index(), on);
   }

@@ -85,8 +85,8 @@ class pool : public std::enable_shared_from_this<pool> {
   // cuStreamWaitEvent() if the event is of another context than the stream.
   result<void> check_stream(stream on) const;
   result<void> settle(std::uint32_t buffer, stream on, deadline until);
-  // note_use() records the last work on a buffer, for which close() waits. If the next work on the buffer is on another
-  // stream, follow_use() makes that stream wait for the recorded work.
+  // note_use() records the last work on a buffer. close() waits for the recorded work. If the next work on the buffer
+  // is on another stream, follow_use() makes that stream wait for the recorded work.
   result<void> note_use(std::uint32_t buffer, stream on) const;
   result<void> follow_use(std::uint32_t buffer, stream on) const;
   result<std::uint32_t> record_ready(std::uint32_t buffer, stream on);

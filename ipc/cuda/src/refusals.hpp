@@ -13,7 +13,7 @@ namespace forksight::ipc_cuda::detail {
 // Facts about this machine and this process.
 struct surroundings {
   std::string kernel;    // /proc/version
-  std::string mps_pipe;  // folder of the MPS daemon: CUDA_MPS_PIPE_DIRECTORY or the default one; empty: none
+  std::string mps_pipe;  // folder of the MPS daemon: CUDA_MPS_PIPE_DIRECTORY or the default folder; empty: none
   std::string visible;   // CUDA_VISIBLE_DEVICES
   std::uint64_t pid_namespace = 0;
 

@@ -84,9 +84,10 @@ int forksight_queue_create(const struct forksight_queue_options* options, forksi
  * differs. If a file with that name exists that is not a queue, the error is UNTRUSTED. */
 int forksight_queue_open_or_create(const char* name, const struct forksight_queue_options* options, int role,
                                    forksight_queue** queue, struct forksight_queue_error* error);
-/* The same as the two functions above, for producers and consumers that a supervisor starts later, or starts again. Calls
- * return CLOSED, PRODUCER_DIED and NO_CONSUMER only after the expected number of producers or consumers has ended, and the
- * grace time is over. forksight/ipc/options.hpp names the exceptions. `expected`: NULL is all zero. */
+/* These two functions do the same as the two above. They are for producers and consumers that a supervisor starts later,
+ * or starts again. Calls return CLOSED, PRODUCER_DIED and NO_CONSUMER only after the expected number of producers or
+ * consumers has ended, and the grace time is over. forksight/ipc/options.hpp names the exceptions. `expected`: NULL is
+ * all zero. */
 int forksight_queue_create_expecting(const struct forksight_queue_options* options,
                                      const struct forksight_queue_expected* expected, forksight_queue** queue,
                                      struct forksight_queue_error* error);
@@ -115,7 +116,7 @@ int forksight_queue_acquire(forksight_queue* queue, int64_t timeout_ms, forksigh
                             struct forksight_queue_error* error);
 void* forksight_loan_data(const forksight_loan* loan);
 uint64_t forksight_loan_capacity(const forksight_loan* loan);
-/* On success, the loan is gone. On an error, the caller keeps it. */
+/* OK: `loan` is freed. Otherwise the caller keeps it. */
 int forksight_queue_send(forksight_queue* queue, forksight_loan* loan, uint64_t bytes, int64_t timeout_ms,
                          struct forksight_queue_error* error);
 /* Gives the buffer back to the pool, unsent. NULL is allowed. */
@@ -140,9 +141,9 @@ void forksight_message_release(forksight_message* message);
 int forksight_queue_message_fd(forksight_queue* queue, int* fd, struct forksight_queue_error* error);
 int forksight_queue_room_fd(forksight_queue* queue, int* fd, struct forksight_queue_error* error);
 
-/* Parked messages: those that killed max_redeliver + 1 consumers, and those that a consumer parked. In these four
- * functions NULL for `queue` or `message` is BAD_OPTION. All of them may return USED_AFTER_FORK, EVICTED and CORRUPT. The
- * first two may also return CANCELLED.
+/* Parked messages are those that killed max_redeliver + 1 consumers, and those that a consumer parked. The next four
+ * functions are for such messages. If `queue` or `message` is NULL, the error is BAD_OPTION. All four may return
+ * USED_AFTER_FORK, EVICTED and CORRUPT. The first two may also return CANCELLED.
  *
  * Takes the oldest parked message, without waiting. This does not count as a delivery. TIMEOUT: no message is parked. If
  * this process dies before it has released, parked or requeued the message, the message is parked again. */

@@ -252,7 +252,7 @@ int cuIpcOpenMemHandle_v2(cu_address* memory, cu_ipc_handle handle, unsigned fla
     const std::string path = "/proc/" + std::to_string(of.exporter.pid) + "/fd/" + std::to_string(of.fd);
     if (stat(path.c_str(), &theirs) == 0 && fstat(known.fd, &ours) == 0 && theirs.st_ino == ours.st_ino) {
       // Only one context of a process may have the memory open. Since CUDA 11, the driver may let the same context open
-      // it again, and count the opens. This driver follows the older rule, which refuses that.
+      // it again, and count how often it is open. This driver follows the older rule: it refuses to open it again.
       return known.context == current() ? kAlreadyMapped : kInvalidContext;
     }
   }

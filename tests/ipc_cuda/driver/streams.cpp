@@ -51,8 +51,8 @@ cu_stream named(cu_stream stream) { return stream != nullptr ? stream : &g_defau
 bool is_capturing(cu_stream stream) { return named(stream)->state != CUstream_st::capture::none; }
 
 // The function of the thread that acts as the device. The thread executes the steps that can be executed. It tries the
-// other steps again after 200 us, because nothing notifies it when another process changes the shared memory for which
-// a step waits.
+// other steps again after 200 us. Another process may change the shared memory for which a step waits, and nothing
+// notifies the thread of that.
 [[noreturn]] void run_device() {
   std::unique_lock held(g_lock);
   for (;;) {

@@ -65,13 +65,13 @@ struct used_memory {
   char* at = nullptr;
   std::shared_ptr<int> held;
 };
-// Finds the bytes at a device address, if the program may use all of them in this way. Otherwise returns the driver's
-// answer. Ends the process by misuse() if the use is undefined.
+// Finds the bytes at a device address, if the program may use all of them as `how` says. Otherwise returns the error of
+// the driver's function. Ends the process by misuse() if the use is undefined.
 int find_memory(cu_address at, std::size_t bytes, use how, used_memory& memory);
 // True for memory of cuMemAllocHost(). Only a copy into such memory is asynchronous.
 bool is_pinned(const void* memory, std::size_t bytes);
-// For calls that are not allowed during a capture: invalidates the captures whose mode forbids such a call by this
-// thread. Returns true if it invalidated a capture.
+// Functions that are not allowed during a capture call this function. It invalidates the captures whose mode forbids
+// this thread such calls. Returns true if it invalidated a capture.
 bool ends_captures();
 
 // Waits until `done` returns true. Holds the lock while `done` runs. Executes the steps of all streams meanwhile.

@@ -33,7 +33,7 @@ struct options {
   feed feeding = feed::direct;
   on_death after_death = on_death::drop;
   full when_full = full::block;
-  // how long a call spins before it sleeps; -1: 0 if the process has one CPU, else 20
+  // how many microseconds a call spins before it sleeps; -1: no time if the process has one CPU, else 20
   std::int32_t spin_us = -1;
   std::uint32_t max_redeliver = 3;      // how often a message is delivered again; then it is parked
   std::uint32_t max_participants = 16;  // handles attached at the same time, 2 to 255
@@ -47,11 +47,11 @@ struct options {
   // attached producer or consumer has ended.
   std::uint32_t expected_producers = 0, expected_consumers = 0;
   // After the last producer or consumer has ended, calls wait this long for another one before they return `closed`,
-  // `producer_died` or `no_consumer`. They do not wait if all expected producers or consumers have closed their
-  // handles. Each handle measures this time itself: it begins when a call of the handle notices that no producer or
-  // consumer is left.
+  // `producer_died` or `no_consumer`. They do not wait if all expected producers or consumers have closed their handles
+  // or called close_producer(). Each handle measures this time itself. The time begins when a call of the handle
+  // notices that no producer or consumer is left.
   std::chrono::milliseconds grace{0};
-  bool atfork_handlers = false;   // feed::thread: fork() waits for the feeder's lock, and holds it
+  bool atfork_handlers = false;   // feed::thread: fork() takes the feeder's lock, and releases it in parent and child
   bool readonly_payload = false;  // only the creator may write into buffers
   bool holds_references = false;  // messages refer to other memory: `forksight queue drain` refuses the queue
   role as = role::any;            // role of the creator's own handle

@@ -33,7 +33,8 @@ error not_whole(std::size_t message_bytes, std::size_t element_bytes);
 // Each buffer begins at a multiple of this number of bytes.
 constexpr std::size_t kBufferAlignment = 64;
 
-// The types as which a buffer may be read. A pointer, or an object that owns memory, means nothing to another process.
+// The types that the elements of a buffer may have. A pointer, or an object that owns memory, has no meaning in another
+// process.
 template <class T>
 concept payload = std::is_trivially_copyable_v<T> && alignof(T) <= kBufferAlignment && !std::is_pointer_v<T>;
 
@@ -68,8 +69,8 @@ class loan {
   std::uint32_t generation_ = 0;
 };
 
-// A message to read. When this object is destroyed, its buffer becomes free. With on_death::redeliver, that acknowledges
-// the message. A message of receive_parked() is different: only release() frees its buffer. If the object
+// A message to read. When this object is destroyed, its buffer becomes free. With on_death::redeliver, that
+// acknowledges the message. A message of receive_parked() is different: only release() frees its buffer. If the object
 // is destroyed without release(), the message is parked again.
 class message {
  public:
@@ -90,8 +91,8 @@ class message {
   }
   // The pid of the process that sent the message. That process may have ended.
   std::uint32_t producer() const { return producer_; }
-  // How many consumers have received the message, this one included. The earlier ones died while they held it. For a
-  // message of receive_parked(): how many consumers received it before it was parked.
+  // How many consumers have received the message, this one included. The earlier consumers died while they held it. For
+  // a message of receive_parked(): how many consumers received it before it was parked.
   std::uint32_t deliveries() const { return deliveries_; }
   explicit operator bool() const { return data_ != nullptr; }
   std::uint32_t index() const { return buffer_; }
@@ -141,7 +142,7 @@ class queue {
   static result<queue> open_or_create(const std::string& name, const options& wanted);
   // Attaches to the queue behind the descriptor `fd`. The caller keeps the descriptor. `payload_fd`: the payload's
   // descriptor, for a queue with options::readonly_payload; else -1. Errors: not_found, untrusted, abi_mismatch, corrupt,
-  // no_participant, fd_limit, system.
+  // no_participant, bad_option (the name or `payload_fd` is wrong), fd_limit, system.
   static result<queue> attach(int fd, role as = role::any, int payload_fd = -1);
   static result<queue> attach(const std::string& name, role as = role::any);
 
@@ -158,8 +159,8 @@ class queue {
   //
   // Returns a free buffer. Further errors: timeout, no_consumer.
   result<loan> acquire(deadline until = deadline::never());
-  // Sends the first `bytes` of the loan. Afterwards the loan is empty. Further errors: too_large, timeout, no_consumer.
-  // After these errors, the caller still has the loan.
+  // Sends the first `bytes` of the loan. Afterwards the loan is empty. Further errors: too_large, timeout, no_consumer,
+  // bad_option (the loan belongs to another queue, or was sent). After these errors, the caller still has the loan.
   result<void> send(loan&& from, std::size_t bytes, deadline until = deadline::never());
   // Returns the oldest message that no consumer has. Further errors: timeout, producer_died.
   result<message> receive(deadline until = deadline::never());

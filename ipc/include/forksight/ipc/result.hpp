@@ -14,11 +14,14 @@
 namespace forksight::ipc {
 
 enum class errc : std::uint8_t {
-  timeout,  // the deadline passed; the text says who holds what
+  timeout,  // the deadline passed; the text says who holds what, except with deadline::now()
   // no producer is left, shutdown() was called, close_producer() was called on this handle, or the handle is empty
   closed,
-  producer_died,    // no producer is left, and the last one died without closing; pid: its pid
-  no_consumer,      // there were consumers, but none is left
+  // no producer is left, and the last one died without closing; pid: its pid. With options::expected_producers: fewer
+  // producers have closed than were expected; pid: the producer that died last, or the creator that has died
+  producer_died,
+  // there were consumers, but none is left; or none can come, because the creator has died; pid: then its pid
+  no_consumer,
   used_after_fork,  // the handle belongs to the parent process: call reattach_after_fork()
   role,             // the handle is attached with the other role, or as a caretaker
   // other processes took this one for dead: the handle cannot be used any more, and nothing is damaged

@@ -19,10 +19,10 @@ struct snapshot {
     std::uint32_t pid = 0;
     life lives = life::unknown;
     // false: it has no lock by which others see that it lives, because it attached without a usable /proc, or because
-    // the kernel refused the lock. If it has one and `lives` is unknown, the calling process cannot look at locks.
+    // the kernel refused the lock. If it has a lock and `lives` is unknown, the calling process cannot look at locks.
     bool has_lock = true;
     bool is_of_other_namespace = false;    // its pid means nothing in our pid namespace
-    bool is_of_unknown_namespace = false;  // the same, if its pid namespace or ours is not known (no /proc)
+    bool is_of_unknown_namespace = false;  // no /proc there or here: its pid may mean nothing in our pid namespace
     char state = 0;                        // the state in /proc/PID/stat: R, S, D, T, Z; 0: not known
     bool is_producer = false, is_consumer = false, is_caretaker = false;
     bool waits_for_message = false, waits_for_slot = false, waits_for_buffer = false;
@@ -41,9 +41,9 @@ struct snapshot {
     // The fields below describe a message. For a loan they are 0.
     std::uint64_t bytes = 0;
     std::uint32_t producer = 0;         // pid
-    std::uint32_t number = 0;           // as of message::number()
+    std::uint32_t number = 0;           // the value of message::number()
     std::uint32_t parked_by = 0;        // pid of the consumer that parked it; 0: not parked by a consumer
-    std::vector<std::uint32_t> killed;  // pids of consumers that died while they held it; at most the last six
+    std::vector<std::uint32_t> killed;  // pids of consumers that died while they held the message; only the last six
   };
 
   std::string id;    // 32 hex digits
@@ -60,7 +60,7 @@ struct snapshot {
   // ended.
   struct role_counts {
     std::uint32_t expected = 0;  // options::expected_producers or options::expected_consumers; 0: not known
-    std::uint32_t closed = 0;    // closed their handle
+    std::uint32_t closed = 0;    // closed their handle, or called close_producer()
     std::uint32_t died = 0;
   };
   role_counts producers, consumers;

@@ -1,7 +1,8 @@
 // A pool of buffers in the memory of a CUDA device. A queue passes the buffers from one process to others, without
-// copying their bytes. acquire(), send(), receive() and release() do not wait for the device. Instead, streams wait for
-// each other, through two words for each buffer. The words are in host memory that all processes share, and the device
-// reads and writes them.
+// copying their bytes. send(), receive() and release() do not wait for the device. Instead, streams wait for each
+// other, through two words for each buffer. The words are in host memory that all processes share, and the device reads
+// and writes them. acquire() waits for the device in one case: a stream of the writer still waits for a reader of an
+// earlier message of the same buffer.
 //
 // The process that creates a pool writes into the buffers. The processes that receive the pool read them. A process may
 // die at any instruction, even while streams of other processes wait for its work. The other processes then notice its
@@ -37,9 +38,9 @@ using stream = CUstream_st*;
 // CUdeviceptr
 using device_address = unsigned long long;
 
-// vmm_fd: memory of cuMemCreate(). The driver counts its users. legacy: memory of cuMemAlloc(), with a handle of
-// cuIpcGetMemHandle(). It ends with the process that created it. mempool: memory of a stream-ordered pool. It is not
-// implemented: the result is always `unsupported`.
+// vmm_fd: memory of cuMemCreate(). The driver counts the users of the memory. legacy: memory of cuMemAlloc(), with a
+// handle of cuIpcGetMemHandle(). The memory ends with the process that created it. mempool: memory of a stream-ordered
+// pool. This kind is not implemented: the result is always `unsupported`.
 enum class memory : std::uint8_t { vmm_fd, legacy, mempool };
 
 struct pool_options {
@@ -128,7 +129,7 @@ class gpu_pool {
   // buffer and no message is lost.
   //
   // Returns a free buffer, into which work on the stream `on` may write. The stream waits for the work of the buffer's
-  // last reader.
+  // last reader. The call itself waits if a stream still waits for a reader of an earlier message of this buffer.
   result<gpu_loan> acquire(stream on, deadline until = deadline::never());
   // Sends the first `bytes` of the loan. The streams of readers wait for the work that the stream `on` contains now.
   result<void> send(gpu_loan&& from, std::size_t bytes, stream on, deadline until = deadline::never());
