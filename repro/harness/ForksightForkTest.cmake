@@ -1,5 +1,6 @@
 # forksight_add_fork_test(TARGET [SCENES NAME ...] [KNOWN NAME ...] [TIMEOUT SECONDS] [OPTIONS ...])
-#   TARGET is an executable that <forksight/fork_test.h> made: a function that uses a library, and FORKSIGHT_FORK_TEST().
+#   TARGET is an executable that is built from <forksight/fork_test.h>, a function that uses a library, and
+#   FORKSIGHT_FORK_TEST().
 #   Adds one test for each scene, TARGET.fork.SCENE: forksight runs the scene and prints what it found. The label is `fork`.
 #     SCENES   the scenes to run; by default all
 #     KNOWN    scenes that fail today: the test of such a scene fails if the scene succeeds, so that the list stays true
