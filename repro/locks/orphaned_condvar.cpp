@@ -49,7 +49,7 @@ int main() {
   pthread_t thread;
   if (pthread_create(&thread, nullptr, pool_main, nullptr) != 0) return 1;
   baton_wait(pool_waits);
-  pool->mutex.lock();  // the pool's thread releases it when it begins to wait
+  pool->mutex.lock();  // the pool's thread releases the mutex when the thread begins to wait
   pool->mutex.unlock();
   const pid_t child = fork();  // MARK: fork
   if (child == 0) {
