@@ -1,6 +1,6 @@
-// For the cases in which two programs share device memory. The case starts itself again, as an importer, before it
-// initialises CUDA. The two programs send each other messages over a pair of connected sockets. Each program has only
-// one of the sockets open, so it notices when the other program ends.
+// For the cases in which two processes share device memory. The case starts its own program again, before it
+// initialises CUDA. The two processes send each other messages over a pair of connected sockets. Each process has only
+// one of the two sockets open, so it notices when the other process ends.
 #pragma once
 
 #include <stdio.h>
