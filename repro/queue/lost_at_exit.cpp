@@ -30,7 +30,7 @@ int main() {
     for (int i = 0; i < kItems; ++i) {
       if (!own || !own->send_copy(&i, sizeof i)) _exit(1);
     }
-    // Before the worker ends, the feeder has sent as many items as the queue has room for.
+    // Waits until the feeder has sent as many items as the queue has room for.
     while (own->inspect().queued != kRoom) {
     }
     baton_pass(is_put);
