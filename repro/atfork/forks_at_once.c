@@ -42,13 +42,13 @@ static void start_worker(void) {
 #endif
 }
 
-// Returns when the second thread has forked, or when it waits for a mutex and cannot join the worker. The mutex is the
-// library's own one (REPAIRED) or the mutex of --cure=serialise-forks.
+// Returns when the second thread has forked. Also returns when that thread waits for a mutex, and so cannot join the
+// worker yet. This mutex belongs to the library (REPAIRED) or to --cure=serialise-forks.
 static void let_second_fork(void) {
   baton_pass(first_is_inside);
   while (!atomic_load(&second_has_forked)) {
     // In a futex wait, the second thread either waits for the mutex, or joins the worker. Before it joins, it sets
-    // `second_is_inside`. So the flag tells the two waits apart, if it is read after the system call.
+    // `second_is_inside`. So the flag shows which of the two waits it is, if the flag is read after the system call.
     if (call_of(atomic_load(&second_tid)) == SYS_futex && !atomic_load(&second_is_inside)) return;
     sched_yield();
   }

@@ -80,7 +80,7 @@ int main(void) {
   baton_wait(is_inside);
   if (pthread_create(&threads[1], NULL, wait_for_work, NULL) != 0) abort();
   baton_wait(is_inside);
-  // When this thread can lock the mutex, the second thread has begun to wait for work.
+  // The second thread releases this mutex when it begins to wait for work.
   pthread_mutex_lock(&queue);
   pthread_mutex_unlock(&queue);
   int sum = 0;

@@ -35,7 +35,7 @@ static void put_item(void) {
 
 static void* producer_of_child(void* consumer_comes) {
   baton_wait(*(struct baton*)consumer_comes);
-  while (items.__align == 0) sched_yield();  // glibc counts the waiting threads in the upper half
+  while (items.__align == 0) sched_yield();  // the upper half of this word is glibc's count of waiting threads
   put_item();
   return NULL;
 }

@@ -1,5 +1,5 @@
-// Mechanism: a program opens device memory of another program, the exporter. The exporter ends. The first program goes
-//            on, and uses the memory.
+// Mechanism: a program, the importer, opens device memory of another program, the exporter. The exporter ends. The
+//            importer goes on, and uses the memory.
 // To blame:  an exporter that ends before its importers have closed the memory. The memory is freed when the exporter
 //            ends.
 // User sees: an illegal address, or wrong data, in the importer. The test driver ends the program.

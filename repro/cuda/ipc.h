@@ -1,5 +1,6 @@
-// Two programs that share device memory: the case starts itself again, as an importer, before it initialises CUDA. The
-// two talk over a pair of sockets. Each side has one end only, so each side notices when the other one ends.
+// For the cases in which two processes share device memory. The case starts its own program again, before it
+// initialises CUDA. The two processes send each other messages over a pair of connected sockets. Each process has only
+// one of the two sockets open, so it notices when the other process ends.
 #pragma once
 
 #include <stdio.h>
@@ -28,7 +29,7 @@ struct peer {
   int socket;
 };
 
-// The test driver aborts a process that misuses it. That must leave no core file.
+// The test driver aborts a process that misuses the driver. After this call, such a process leaves no core file.
 static inline void no_core(void) {
   const struct rlimit none = {0, 0};
   setrlimit(RLIMIT_CORE, &none);
@@ -43,14 +44,14 @@ static inline void initialise(void) {
   }
 }
 
-// Starts this program again, with the arguments ROLE and FD (the end of the socket).
+// Starts this program again, with the arguments ROLE and FD (the descriptor of its socket).
 static inline struct peer start(const char* role) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) abort();
   const struct peer made = {fork(), ends[0]};
   if (made.pid == 0) {
     char number[16];
-    const int own = dup(ends[1]);  // without close-on-exec
+    const int own = dup(ends[1]);  // dup() clears close-on-exec, so the new program has this descriptor
     snprintf(number, sizeof number, "%d", own);
     execl("/proc/self/exe", "importer", role, number, (char*)NULL);
     _exit(126);

@@ -1,7 +1,8 @@
-// A test driver: a libcuda.so.1 without a device. It has the entry points that the cases use, and counts contexts and
-// memory. If a process has initialised it, forked children of that process get CUDA_ERROR_NOT_INITIALIZED, as from the
-// real driver. The only exceptions are calls that need no initialised driver, such as cuDriverGetVersion. Its only
-// kernel adds numbers. cuDeviceGetName returns a name that says that this is the test driver.
+// A test driver: a libcuda.so.1 without a device. It has the entry points that the cases use. It counts how often each
+// primary context is retained. Its device memory comes from malloc(). If a process has initialised the driver, forked
+// children of that process get CUDA_ERROR_NOT_INITIALIZED, as from the real driver. The only exceptions are calls that
+// need no initialised driver, such as cuDriverGetVersion. The only kernel adds numbers. cuDeviceGetName returns a name
+// that says that this is the test driver.
 #include "driver.h"
 
 #include <pthread.h>
@@ -16,13 +17,13 @@ static pid_t initialised_in;  // the process that called cuInit; 0: none
 static int retained[kDevices];
 static __thread CUcontext current;
 
-// A handle of a context or of an allocation points to this struct.
+// The handle of a context points to this struct.
 struct CUctx_st {
   CUdevice device;
 };
 static struct CUctx_st primary[kDevices] = {{0}, {1}};
 
-// Returns 1 if this process itself has called cuInit. Returns 0 if only a process that forked it has done so.
+// Returns 1 if this process itself has called cuInit, otherwise 0. A call by the parent before the fork does not count.
 int test_driver_is_usable(void);
 int test_driver_is_usable(void) { return initialised_in == getpid(); }
 
@@ -170,8 +171,8 @@ CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) {
   return CUDA_SUCCESS;
 }
 
-// The only kernel of this driver: it adds up the ten numbers of its launch, and stores the sum in parameters[0]. So a
-// test sees that each number arrived.
+// The only kernel of this driver: it multiplies each of the ten numbers of its launch by a factor of its own, adds the
+// products, and stores the sum where parameters[0] points. So a test sees that each number arrived in its place.
 CUresult cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                         unsigned block_y, unsigned block_z, unsigned shared_bytes, void* stream, void** parameters,
                         void** extra) {

@@ -2,7 +2,7 @@
 #            killed while it holds the lock of a queue.
 # To blame:  the end of that process. A semaphore does not record which process took it.
 # User sees: all other processes wait for the queue for ever.
-# Fix:       let workers end by themselves. ProcessPoolExecutor notices a worker that ends otherwise.
+# Fix:       let workers end by themselves, and do not kill them. ProcessPoolExecutor notices a worker that was killed.
 # Repaired:  the process releases the lock before it ends.
 #
 # EXPECT-BARE: hang

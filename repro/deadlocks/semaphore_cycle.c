@@ -3,7 +3,7 @@
 // To blame:  the thread that takes the semaphores in another order than the rest of the program.
 // User sees: all threads are asleep, two of them in sem_wait(). The semaphores record no owner.
 // Fix:       take the semaphores in one order. Or use mutexes, which record their owner.
-// Repaired:  both take them in the same order.
+// Repaired:  both take the semaphores in the same order.
 //
 // EXPECT-BARE: hang
 // EXPECT: deadlock proven/unknown hang culprit="2 threads" victims=0

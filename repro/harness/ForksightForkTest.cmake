@@ -1,8 +1,9 @@
 # forksight_add_fork_test(TARGET [SCENES NAME ...] [KNOWN NAME ...] [TIMEOUT SECONDS] [OPTIONS ...])
-#   TARGET is an executable that <forksight/fork_test.h> made: a function that uses a library, and FORKSIGHT_FORK_TEST().
+#   TARGET is an executable that is built from <forksight/fork_test.h>, a function that uses a library, and
+#   FORKSIGHT_FORK_TEST().
 #   Adds one test for each scene, TARGET.fork.SCENE: forksight runs the scene and prints what it found. The label is `fork`.
 #     SCENES   the scenes to run; by default all
-#     KNOWN    scenes that fail today: the test of such a scene fails if the scene succeeds, so that the list stays true
+#     KNOWN    scenes that fail today: the test of such a scene fails if the scene succeeds, so that you correct the list
 #     TIMEOUT  the time limit of a scene, in seconds; 60 by default
 #     OPTIONS  options of `forksight suite check`
 set(FORKSIGHT_FORK_TEST_SCENES main child-thread thread idle-thread busy-thread again grandchild exit exec)
@@ -10,10 +11,10 @@ set(FORKSIGHT_FORK_TEST_SCENES main child-thread thread idle-thread busy-thread 
 function(forksight_add_fork_test TARGET)
   cmake_parse_arguments(PARSE_ARGV 1 TEST "" "TIMEOUT" "SCENES;KNOWN;OPTIONS")
   if(NOT TARGET ${TARGET})
-    message(FATAL_ERROR "forksight_add_fork_test: ${TARGET} is no target")
+    message(FATAL_ERROR "forksight_add_fork_test: ${TARGET} is not a target")
   endif()
   if(TEST_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "forksight_add_fork_test(${TARGET}): ${TEST_UNPARSED_ARGUMENTS}: there are SCENES, KNOWN, TIMEOUT, OPTIONS")
+    message(FATAL_ERROR "forksight_add_fork_test(${TARGET}): ${TEST_UNPARSED_ARGUMENTS}: the keywords are SCENES, KNOWN, TIMEOUT, OPTIONS")
   endif()
   if(NOT TEST_SCENES)
     set(TEST_SCENES ${FORKSIGHT_FORK_TEST_SCENES})

@@ -1,8 +1,8 @@
 // Mechanism: main connects to a server, asks it a question, and forks. The child asks over the same connection, then
 //            main, then the child again. The server takes both for one client. Each answer goes to the process that
 //            reads first.
-//            -DFAREWELL: the child asks nothing, but ends the session by the message that the protocol has for that.
-//                        After that message the server does not answer main any more.
+//            -DFAREWELL: the child asks nothing, but sends the protocol's message for the end of the session. After
+//                        that message the server does not answer main any more.
 // To blame:  the fork with an open connection, which both sides go on to use.
 // User sees: answers to questions of another process, protocol errors, "server closed the connection unexpectedly".
 // Fix:       connect after the fork, each process for itself.

@@ -4,7 +4,7 @@
 //            -DWAITING: main sleeps in epoll_wait() already. Another pipe wakes it.
 // To blame:  EPOLL_CTL_DEL in the child. In most programs the child makes this call by closing an event loop that it
 //            inherited.
-// User sees: after a child was forked, an event loop does not notice events of one descriptor, or of any.
+// User sees: after a child was forked, an event loop misses the events of one descriptor, or all events.
 // Fix:       the child closes the epoll descriptor, which does not change the instance, and makes one of its own.
 // Repaired:  the child closes the epoll descriptor.
 //            These variants must be silent, too:

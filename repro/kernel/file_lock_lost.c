@@ -1,8 +1,8 @@
-// Mechanism: main takes a lock of fcntl() and forks a worker, which writes under it. The lock belongs to the process
-//            that took it. So the worker does not have the lock, and its unlock has no effect.
+// Mechanism: main locks a file by fcntl() and forks a worker. The worker writes to the file and unlocks it. But the
+//            lock belongs to the process that took it. So the worker never has it, and its unlock has no effect.
 //            -DLOCKF:   the same by lockf().
 // To blame:  the fork: locks of fcntl() are not inherited.
-// User sees: now and then a file that two workers have written to at once.
+// User sees: now and then two workers write to the file at the same time.
 // Fix:       take the lock in the child.
 // Repaired:  the child waits for the lock itself, until its parent has released it.
 //

@@ -3,7 +3,7 @@
 //            parent still relies on it.
 //            -DOFD:     the same by F_OFD_SETLK.
 //            -DALONE:   no other process takes the lock.
-//            -DREADERS: all of them lock for reading. The lock would not have kept the other reader out.
+//            -DREADERS: all processes lock for reading. So the parent's lock would not have kept the other process out.
 // To blame:  the child, which releases a lock that it did not take.
 // User sees: two processes work at the same time, although the lock should admit only one.
 // Fix:       let the child close the descriptor instead of releasing the lock.

@@ -5,7 +5,7 @@
 // To blame:  the two orders. Or the process that waits for a message while it holds the lock. Or the second open().
 // User sees: two instances of a tool that stop now and then.
 // Fix:       lock the files in one order. Release the lock before waiting.
-// Repaired:  the child takes the files in the parent's order.
+// Repaired:  the child locks the files in the parent's order.
 //
 // EXPECT-BARE: hang
 // EXPECT: flock-deadlock proven hang victims=0
@@ -23,7 +23,7 @@ static int make_file(int number) {
   return fd;
 }
 
-// flock() locks belong to the open file: each process needs its own.
+// A lock of flock() belongs to the open file, so each process opens the file for itself.
 __attribute__((unused)) static int open_file(int number) {
   const int fd = open(paths[number], O_RDWR | O_CLOEXEC);
   if (fd < 0) abort();

@@ -1,4 +1,5 @@
-// Mechanism: two processes write more to each other than fits into the pipes before either of them reads.
+// Mechanism: two processes write to each other, and neither reads before it has written everything. The pipes cannot
+//            hold that much.
 //            -DSOCKETS: the same over a pair of sockets.
 //            -DTCP:     each waits for a byte of the other one, over a connection.
 //            -DWAIT:    the parent does not read. It waits for the end of a child that writes.

@@ -1,7 +1,8 @@
-// Mechanism: a reader waits for the end of a pipe. The writing end is open in the process that waits for the reader.
+// Mechanism: a reader waits for end of file on a pipe. But the process that waits for the reader has the writing end
+//            open.
 //            -DSELF:    the reader alone has the writing end open.
 //            -DSIBLING: a process that was started later has inherited the writing end.
-//            -DSLEEPER: a process that was started first has it open. That process sleeps, and forksight cannot know
+//            -DSLEEPER: a process that was started first has the writing end open. It sleeps, and forksight cannot know
 //                       whether it will ever write. So `run` reports nothing, and `why` calls the hang possible.
 //            -DWORKER:  the process that was started first is the writer, and has not begun to write.
 //            -DIDLE_POOL: the reader collects what two workers send. One of them has ended. The other one waits for a
@@ -30,7 +31,7 @@ static int drain(int fd) {
 }
 
 #if defined(SLEEPER) || defined(WORKER) || defined(IDLE_POOL)
-// Forks a child that is killed when its parent ends, for whatever reason.
+// Forks a child that the kernel kills when its parent ends in any way.
 static pid_t fork_worker(void) {
   const pid_t child = fork();
   if (child == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -11,7 +11,7 @@
 // EXPECT: signal-thread-lost proven/likely hang culprit="the thread that takes SIGTERM" holder=taker victims=0
 // EXPECT-WHY: signal-thread-lost proven/likely hang culprit="the thread that takes SIGTERM" holder=taker victims=0
 // EXPECT-STACK: fork main@fork
-// EXPECT-UNKNOWN(awake): that the child goes on to ignore it is seen over a time, not at one look
+// EXPECT-UNKNOWN(awake): only several looks over some time show that the child goes on to ignore the signal
 // EXPECT(awake): signal-thread-lost likely may-hang culprit="the thread that takes SIGTERM" holder=taker victims=0
 #include "signal_thread.h"
 

@@ -1,5 +1,5 @@
 // Mechanism: a timer is armed. Its signal is blocked, so that sigwait() can take it. The forked child has the signal
-//            mask, but not the timer. It waits for a signal that only the parent gets.
+//            mask, but not the timer. The child waits for a signal that only the parent gets.
 //            -DSUSPEND: the child waits by sigsuspend().
 //            -DPOSIX:   timer_create() makes the timer.
 //            -DHANG:    no process ends the child.
@@ -17,7 +17,7 @@
 // EXPECT(posix): timer-lost possible may-hang culprit="the timer that sends SIGUSR1" victims=0
 // EXPECT-STACK(posix): fork main@fork
 // EXPECT-BARE(hang): hang
-// EXPECT-UNKNOWN(hang): which timers the parent has armed by alarm() or setitimer() nobody but itself can ask
+// EXPECT-UNKNOWN(hang): only the parent itself can ask which timers it has armed by alarm() or setitimer()
 #include <sys/time.h>
 #include <time.h>
 

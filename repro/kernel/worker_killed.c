@@ -1,10 +1,10 @@
-// Mechanism: a worker is killed in the middle of its task. Its parent waits for the answer at a pipe. The parent itself
-//            has the writing end open, so the reader gets no end of file when the worker ends.
+// Mechanism: a worker is killed in the middle of its task. Its parent reads the answer from a pipe. The parent itself
+//            has the writing end open, so its read() gets no end of file when the worker ends.
 //            -DTWO:     another worker has the writing end open, and waits for the next task.
 // To blame:  the parent, which waits for an answer but does not watch for the end of the worker.
 // User sees: the parent stops in read(). One worker is a zombie.
 // Fix:       close the writing end in the parent. Watch for the worker's end, too, by poll() with a pidfd.
-// Repaired:  the parent closes the writing end. Then only the worker has it open, and the reader gets an end of file.
+// Repaired:  the parent closes the writing end. Then only the worker has it open, and the parent gets an end of file.
 //
 // EXPECT-BARE: hang
 // EXPECT: pipe-held-open proven hang victims=0

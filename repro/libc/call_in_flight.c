@@ -7,8 +7,8 @@
 // Fix:       call the function before the fork, or exec in the child.
 // Repaired:  the thread has returned from the function before the fork. The variant tries all functions, one after the
 //            other.
-//            -ends:   the call ends as soon as main waits. Under --cure=quiesce-libc main waits in fork(): then the
-//                     cure works. Without the cure main waits for its child.
+//            In a variant NAME-ends, the call ends as soon as main waits. Under --cure=quiesce-libc main waits in
+//            fork(), so the cure works. Without the cure main waits for its child.
 //
 // EXPECT-BARE: hang
 // EXPECT(setenv): libc-lock-in-flight proven hang lock=envlock holder=worker start=worker_main victims=1
@@ -91,7 +91,7 @@ struct function {
   void (*prepare)(void);  // main calls it before the thread is made
   void (*call)(void);     // the thread calls it, and is kept inside of it
   void (*touch)(void);    // the child calls it
-  void (*await)(void);    // main waits in it until the thread is inside; null: main waits for hold_is_on
+  void (*await)(void);    // main calls it, and it returns when the thread is inside; null: main waits for hold_is_on
   void (*release)(void);  // main calls it to let the thread go on; null: main passes hold_ends
   void (*end)(pid_t);     // main calls it to kill a child that hangs; null: main only waits for the child
 };
@@ -175,7 +175,8 @@ static void touch_syslog(void) {
   syslog(LOG_DEBUG, "from the child");  // MARK: touch_syslog
 }
 
-// libc's record of a timer ends with its links in libc's list of timers. The last link is on hold_page.
+// libc's record of a timer ends with the pointers that link it into libc's list of timers. The last of these pointers
+// is on hold_page.
 enum { kTimerBytes = 88 };
 static void run(union sigval unused) { (void)unused; }
 static void make_timer(void) {

@@ -40,12 +40,12 @@ static void on_signal(int number) {
     _exit(result);
   }
   status = end_of(child);
-  close(end);  // the zone's file ends, so that localtime() in main can return
+  close(end);  // now localtime() in main reads the end of the zone's file, and can return
 }
 
 static void* sender_main(void* unused) {
   int left = 0;
-  end = open(zone, O_WRONLY);  // returns when main has opened the other end; main then holds the lock
+  end = open(zone, O_WRONLY);  // returns when main has opened the FIFO for reading; main then holds the lock
   // Once main has read these bytes, it is no longer inside of malloc(). If the signal came inside of malloc(), main
   // could hold malloc's lock, and fork() in the handler would wait for that lock.
   if (write(end, "TZif", 4) != 4) abort();

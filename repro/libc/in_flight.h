@@ -46,7 +46,7 @@ void* realloc(void* block, size_t bytes) {
 }
 
 enum { kPage = 4096 };
-static char* hold_page;  // the page before it is always accessible; null: there is no page
+static char* hold_page;  // the page in front of this page is always accessible; null: there is no page
 
 static void on_fault(int number, siginfo_t* info, void* unused) {
   (void)unused;

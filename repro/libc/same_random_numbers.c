@@ -1,7 +1,7 @@
 // Mechanism: main seeds the generator, draws a number, and forks two children, which draw numbers. fork() copies the
 //            state of the generator, so both children draw the same number.
 //            -DDRAND48: the same by drand48() and related functions, in children of a process with a second thread.
-// To blame:  the fork of a process with a seeded generator, whose children do not seed it anew.
+// To blame:  the fork of a process with a seeded generator. The children do not seed the generator anew.
 // User sees: workers that try the same moves, take the same samples, and choose the same names and ports.
 // Fix:       each child seeds the generator with a seed of its own. Or it uses getrandom(), which has no state.
 // Repaired:  each child seeds the generator.

@@ -1,5 +1,5 @@
-// What the cases of libc's locks share: a way to keep a thread inside of libc. libc opens a file that is a FIFO. open()
-// waits until another thread opens the other end. libc holds its lock meanwhile.
+// Several cases about libc's locks keep a thread inside of libc in the same way. libc opens a file that is a FIFO.
+// open() waits until another thread opens the other end. libc holds its lock meanwhile.
 #pragma once
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // Mechanism: a thread holds the lock of stdout while main calls _Fork(), which runs no atfork handlers and resets no
-//            lock of libc. The child prints, and waits for the lock. After fork() it would print, because fork() resets
-//            the locks of streams.
+//            lock of libc. The child prints to stdout, and waits for the lock. After fork() the child could print,
+//            because fork() resets the locks of streams.
 //            raw, raw_clone: main makes the system call itself, by syscall().
 // To blame:  _Fork() in a process with threads, and a child that does more than exec.
 // User sees: a child that hangs in printf().

@@ -3,7 +3,7 @@
 //            Without a variant the thread returns from its function.
 //            exits:     it calls pthread_exit().
 //            cancelled: it is cancelled in a condition wait, which locks the mutex again before the thread unwinds.
-//            parent:    main locks the mutex after the fork, not the child.
+//            parent:    after the fork, main locks the mutex. The child does not.
 //            alone:     main locks the mutex itself. There is no fork.
 // To blame:  the thread, which ends without unlocking. The fork only makes the fault visible.
 // User sees: a lock whose owner is not in the list of threads.

@@ -1,9 +1,10 @@
 // Mechanism: a thread has arrived at a barrier for three threads. It waits there for main and for a second thread,
 //            which is still busy when main forks. The child arrives at the barrier, too. No other thread of the child
 //            ever does.
-//            destroy: the child destroys the barrier. The call waits until the lost thread has left the barrier.
-//            passes:  the barrier is for two threads. The child passes it, because the lost thread counts as the other
-//              one.
+//            destroy: the child destroys the barrier. pthread_barrier_destroy() waits until the lost thread has left
+//                     the barrier.
+//            passes:  the barrier is for two threads. The child passes it, because the barrier counts the lost thread
+//                     as the other one.
 // To blame:  the fork, while a thread was at the barrier.
 // User sees: the child stops at a barrier that its parent passes. Or the child goes on too early.
 // Fix:       initialise the barrier anew in the child, for as many threads as the child has.
@@ -51,7 +52,8 @@ static void* late_main(void* unused) {
   return unused;
 }
 
-// Returns how many threads have arrived. No function tells this, so the case reads the first word of glibc's barrier.
+// Returns how many threads have arrived. pthread has no function for that, so the case reads the first word of glibc's
+// barrier.
 static unsigned arrivals(void) { return atomic_load((_Atomic unsigned*)(void*)&barrier); }
 
 int main(void) {

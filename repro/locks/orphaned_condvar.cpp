@@ -1,8 +1,9 @@
 // Mechanism: a pool's thread waits on a condition variable while main forks. In the child the condition variable still
 //            counts that thread as a waiter. ~condition_variable waits until all waiters have left.
 // To blame:  the fork, after the pool was started. Besides, the child destroys what the parent made.
-// User sees: the child stops in exit(), in a destructor, after its work is done.
-// Fix:       call _exit() or exec in the child. Or initialise the condition variable anew in a child handler.
+// User sees: the child has done its work, and stops in a destructor. If the pool is static, exit() runs the destructor.
+// Fix:       do not destroy the pool in the child: call _exit() or exec. Or initialise the condition variable anew in a
+//            child handler.
 // Repaired:  a child handler constructs a new condition variable in the same memory, without destroying the old one
 //            first.
 //
@@ -49,7 +50,7 @@ int main() {
   pthread_t thread;
   if (pthread_create(&thread, nullptr, pool_main, nullptr) != 0) return 1;
   baton_wait(pool_waits);
-  pool->mutex.lock();  // the pool's thread releases it when it begins to wait
+  pool->mutex.lock();  // the pool's thread releases the mutex when the thread begins to wait
   pool->mutex.unlock();
   const pid_t child = fork();  // MARK: fork
   if (child == 0) {

@@ -46,7 +46,7 @@ static void start_thread(void) {
 
 __attribute__((noinline)) static void run_job(void) {
   baton_wait(waits);
-  pthread_mutex_lock(&mutex); /* the pool's thread releases it when it begins to wait */
+  pthread_mutex_lock(&mutex); /* the pool's thread releases the mutex when the thread begins to wait */
   ++jobs;
   pthread_cond_broadcast(&job_came);  // MARK: broadcast
   pthread_mutex_unlock(&mutex);

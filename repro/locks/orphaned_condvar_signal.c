@@ -43,7 +43,7 @@ static void start_thread(void) {
   pthread_t thread;
   if (pthread_create(&thread, NULL, pool_main, NULL) != 0) abort();
   baton_wait(waits);
-  pthread_mutex_lock(&mutex); /* the new thread releases it when it begins to wait */
+  pthread_mutex_lock(&mutex); /* the new thread releases the mutex when the thread begins to wait */
   pthread_mutex_unlock(&mutex);
 }
 
@@ -69,7 +69,7 @@ int main(void) {
   for (int i = 0; i < kThreads; ++i) start_thread();
   if (run_job() != 1) return 1;
   baton_wait(waits);
-  pthread_mutex_lock(&mutex); /* the threads release it when they begin to wait */
+  pthread_mutex_lock(&mutex); /* the threads release the mutex when they begin to wait */
   pthread_mutex_unlock(&mutex);
   const pid_t child = fork();  // MARK: fork
   if (child == 0) {

@@ -21,7 +21,7 @@
 #include "../baton.h"
 
 struct rw_lock {
-  atomic_int readers;  // -1: a writer
+  atomic_int readers;  // -1: a writer holds the lock
 };
 
 static bool try_shared(struct rw_lock* lock) {

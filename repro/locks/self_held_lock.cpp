@@ -1,7 +1,7 @@
 // Mechanism: the forking thread itself holds a recursive mutex. In the child the thread has another id. The mutex
 //            records the id of the parent's thread, so the child's unlock is refused.
 // To blame:  a mutex that checks its owner, held across a fork.
-// User sees: an unlock that fails with EPERM in every child, and the mutex stays locked there.
+// User sees: in every child the unlock fails with EPERM, and the mutex stays locked.
 // Fix:       use a normal mutex, or re-initialise the mutex in the child.
 // Repaired:  the mutex is a normal one, whose unlock does not check the owner.
 //

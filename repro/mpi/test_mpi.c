@@ -1,5 +1,6 @@
-// A test library that stands for MPI and UCX in one process. As in a real library a thread processes messages, and
-// MPI_Barrier waits for that thread. MPI_Get_library_version says that this is the test library.
+// A test library that takes the place of MPI and UCX, for programs of one process. As in a real library, a thread
+// processes messages, and MPI_Barrier waits for that thread. The text of MPI_Get_library_version says that this is the
+// test library.
 #include "test_mpi.h"
 
 #include <linux/futex.h>

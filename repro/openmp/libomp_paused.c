@@ -1,4 +1,4 @@
-// Mechanism: the cure of libgomp (a pause before the fork) breaks LLVM's runtime. When the child starts its first
+// Mechanism: the cure for libgomp (a pause before the fork) breaks LLVM's runtime. When the child starts its first
 //            region, the runtime finds its own settings reset, and aborts (LLVM 14).
 // To blame:  omp_pause_resource_all(omp_pause_hard) before a fork, in a program that may run on LLVM's runtime.
 // User sees: "OMP: Error #13: Assertion failure" and SIGABRT in the child.

@@ -1,6 +1,6 @@
 // Mechanism: the parent sets the number of threads to one before it forks, as a protection. A region of the child asks
-//            for four threads by a clause. libgomp takes them from the pool that fork() did not copy, and waits for
-//            them.
+//            for four threads by a clause. libgomp expects them in its pool and waits for them, but fork() did not copy
+//            the threads of the pool.
 // To blame:  omp_set_num_threads(1) as a protection. A num_threads() clause overrides it.
 // User sees: most regions of the child work. One hangs, at 0 % CPU.
 // Fix:       call omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.

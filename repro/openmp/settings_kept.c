@@ -1,5 +1,5 @@
-// Mechanism: as in lost_openmp_pool.c, in a thread that has changed OpenMP's settings, inside of a league of teams with
-//            a thread limit. If a cure lost these settings, the child could compute another result.
+// Mechanism: as in lost_openmp_pool.c. But the forking thread has changed OpenMP's settings, and forks inside of a
+//            teams region with a thread limit. If a cure lost these settings, the child could compute another result.
 // To blame:  fork() after a parallel region of libgomp in the same thread.
 // User sees: the child stops at the end of its first parallel region.
 // Fix:       call omp_pause_resource_all(omp_pause_hard) before the fork, or fork first, or exec in the child.

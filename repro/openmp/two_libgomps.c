@@ -1,5 +1,5 @@
-// Mechanism: two plugins that are opened with RTLD_LOCAL bring one libgomp each. Both runtimes have a pool of the
-//            forking thread. The program pauses one of them, and the child uses the other one.
+// Mechanism: two plugins are opened with RTLD_LOCAL, and each brings another libgomp. The forking thread has a pool in
+//            each libgomp. The program pauses one of the pools, and the child uses the other one.
 // To blame:  fork() after a parallel region of libgomp in the same thread. The pool of the renamed libgomp is lost.
 // User sees: the child stops in a parallel region, although the program paused OpenMP before the fork.
 // Fix:       pause each runtime (each has an omp_pause_resource_all of its own), or fork before the first region.

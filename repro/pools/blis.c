@@ -1,4 +1,4 @@
-// Mechanism: this BLIS computes with OpenMP. A product before the fork gives main a pool of libgomp, whose threads the
+// Mechanism: this build of BLIS uses OpenMP. A product before the fork gives main a pool of libgomp, whose threads the
 //            child does not have. The child's product spins inside of a region, and waits for a thread that never
 //            comes.
 // To blame:  fork() after a parallel region of libgomp in the same thread. Nothing in the program's source shows that

@@ -1,6 +1,6 @@
 // Mechanism: a thread is inside of a matrix product when main forks. OpenBLAS has a mutex that lets one product at a
-//            time use its pool. The child inherits the mutex in its locked state. Its own product waits for a thread
-//            that the child does not have.
+//            time use its pool. The child inherits the mutex in its locked state. The child's own product waits for the
+//            thread that holds the mutex, but the child does not have that thread.
 // To blame:  the fork during a product of another thread. OpenBLAS's atfork handlers take care of an idle pool only.
 // User sees: the child stops in its first product, at 0 % CPU.
 // Fix:       use a lock of your own so that no thread forks during a product. Or use one BLAS thread, or exec in the

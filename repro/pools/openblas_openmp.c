@@ -1,4 +1,4 @@
-// Mechanism: this OpenBLAS computes with OpenMP. A product before the fork gives main a pool of libgomp, whose threads
+// Mechanism: this build of OpenBLAS uses OpenMP. A product before the fork gives main a pool of libgomp, whose threads
 //            the child does not have. The child's product spins, and waits for a thread that never comes.
 // To blame:  fork() after a parallel region of libgomp in the same thread. Nothing in the program's source shows that
 //            it uses OpenMP.

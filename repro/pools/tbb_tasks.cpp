@@ -22,7 +22,7 @@
 
 namespace {
 
-// Returns when both iterations have begun. So TBB must start its worker.
+// Each of two iterations waits until both have begun. One thread cannot run both, so TBB must start its worker.
 void meet() {
   std::atomic<int> begun{0};
   tbb::parallel_for(

@@ -244,7 +244,7 @@ int main(void) {
   pthread_create(&third, NULL, audit, NULL);
   baton_wait(second_done);
 #endif
-  // At most four threads wait for this.
+  // At most four threads wait for this baton.
   for (int i = 0; i < 4; ++i) baton_pass(all_done);
 #if defined RING
   pthread_join(third, NULL);

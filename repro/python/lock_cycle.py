@@ -3,7 +3,7 @@
 # To blame:  the thread that takes the locks in another order than the rest of the program.
 # User sees: the script stops, at 0 % CPU.
 # Fix:       take the locks in one order everywhere.
-# Repaired:  both take them in the same order.
+# Repaired:  both threads take the locks in the same order.
 #
 # EXPECT-BARE: hang
 # EXPECT: deadlock proven/unknown hang culprit="2 threads" victims=0
@@ -18,8 +18,8 @@ import signal
 import sys
 import threading
 
-# Scripts with threads set SIG_DFL so that Ctrl-C ends them at once. Variant "interrupt" has Python's own handler, which
-# is the default of a script.
+# Many scripts with threads set SIG_DFL, so that Ctrl-C ends them at once. This script does so, too. In the variant
+# "interrupt" it has Python's own handler, which every script has by default.
 signal.signal(signal.SIGINT, signal.default_int_handler if sys.argv[1] == "interrupt" else signal.SIG_DFL)
 
 repaired = sys.argv[1] == "repaired"

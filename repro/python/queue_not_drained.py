@@ -1,5 +1,5 @@
-# Mechanism: a worker puts more into a multiprocessing.Queue than a pipe holds. Its process does not end before the
-#            queue's feeder thread has written all of that. The parent waits for the worker's end before it reads.
+# Mechanism: a worker process puts more into a multiprocessing.Queue than a pipe holds. The worker does not end before
+#            the queue's feeder thread has written everything. The parent waits for the worker's end before it reads.
 # To blame:  join() before the queue is drained.
 # User sees: join() does not return, although the worker seems to have done its work.
 # Fix:       read the queue first, then call join(). Or use the queue of a Manager.

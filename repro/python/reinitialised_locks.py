@@ -39,4 +39,4 @@ with own:
 if child == 0:
     with own:
         os._exit(0)
-os._exit(end_of(child))  # sys.exit() would close the logging handler, whose lock the thread holds
+os._exit(end_of(child))  # sys.exit() would close the logging handler, and wait for its lock, which the thread holds

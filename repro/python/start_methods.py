@@ -1,8 +1,8 @@
 # Mechanism: a thread holds a lock while main starts a worker. Without a variant multiprocessing forks the worker, which
-#            inherits the lock in its taken state. In the variants the worker does not inherit it: it is started by
-#            spawn or forkserver, or forked before the first thread, or it is another program.
+#            inherits the lock in its taken state. In the variants the worker does not inherit the lock: the worker is
+#            started by spawn or forkserver, or forked before the thread is started, or is another program.
 # To blame:  the start method fork.
-# User sees: without a variant, the child stops at `with lock`. In the variants nothing, and no warning.
+# User sees: without a variant, the child stops at `with lock`. With a variant, the user sees nothing, and no warning.
 # Fix:       use one of the variants.
 #
 # EXPECT-BARE: hang

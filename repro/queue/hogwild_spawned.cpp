@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
   for (pid_t& trainer : trainers) {
     trainer = fork();
     if (trainer != 0) continue;
-    const int batches = dup(queue->fd());  // without FD_CLOEXEC
+    const int batches = dup(queue->fd());  // dup() clears FD_CLOEXEC, so the trainer has this descriptor
     execl("/proc/self/exe", "trainer", std::to_string(parameters).c_str(), std::to_string(batches).c_str(), nullptr);
     _exit(126);
   }

@@ -30,7 +30,7 @@ int main() {
     for (int i = 0; i < kItems; ++i) {
       if (!own || !own->send_copy(&i, sizeof i)) _exit(1);
     }
-    // The first items are sent before the worker ends.
+    // Waits until the feeder has sent as many items as the queue has room for.
     while (own->inspect().queued != kRoom) {
     }
     baton_pass(is_put);

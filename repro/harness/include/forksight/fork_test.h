@@ -31,15 +31,15 @@
 
 /* Each scene: name, function that runs it, description. In each scene the parent uses the library first. */
 #define FORKSIGHT_FORK_TEST_SCENES_(SCENE)                                                                            \
-  SCENE("main", forksight_main_, "the thread that used it forks, the child uses it")                                  \
-  SCENE("child-thread", forksight_child_thread_, "the same, and the child uses it in a thread of its own")            \
-  SCENE("thread", forksight_thread_, "a thread that is not the first one uses it and forks")                          \
-  SCENE("idle-thread", forksight_idle_thread_, "another thread used it, and waits when the first one forks")          \
-  SCENE("busy-thread", forksight_busy_thread_, "another thread uses it without a pause while 50 children are forked") \
-  SCENE("again", forksight_again_, "two children, one after the other, the parent uses it in between")                \
-  SCENE("grandchild", forksight_grandchild_, "the child forks, too")                                                  \
-  SCENE("exit", forksight_exit_, "the child does not use it, and ends by exit()")                                     \
-  SCENE("exec", forksight_exec_, "the child executes this program anew, which uses it")
+  SCENE("main", forksight_main_, "the thread that used the library forks, and the child uses the library")            \
+  SCENE("child-thread", forksight_child_thread_, "as in main, but the child uses the library in a new thread")        \
+  SCENE("thread", forksight_thread_, "a thread that is not the first one uses the library and forks")                 \
+  SCENE("idle-thread", forksight_idle_thread_, "another thread has used the library, and waits during the fork")      \
+  SCENE("busy-thread", forksight_busy_thread_, "another thread uses the library without a pause during 50 forks")     \
+  SCENE("again", forksight_again_, "two children use the library one after the other, and the parent in between")     \
+  SCENE("grandchild", forksight_grandchild_, "the child uses the library and forks, and the grandchild uses it, too") \
+  SCENE("exit", forksight_exit_, "the child does not use the library, and ends by exit()")                            \
+  SCENE("exec", forksight_exec_, "the child executes this program anew, and the new program uses the library")
 
 enum { FORKSIGHT_WORKED_ = 0, FORKSIGHT_CHILD_FAILED_ = 1, FORKSIGHT_NO_SCENE_ = 2, FORKSIGHT_PARENT_FAILED_ = 3 };
 
