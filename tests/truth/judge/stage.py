@@ -152,7 +152,7 @@ class Performance:
         return private, shared, size
 
     def is_settled(self):
-        """True if each thread sleeps in the step that the oracle computed, or has ended if the oracle says so."""
+        """True if each thread sleeps or is stopped in the step that the oracle computed, or has ended if the oracle says so."""
         slots = self.slots()
         for thread, wait in self.truth.waits.items():
             slot = slots.get(thread)

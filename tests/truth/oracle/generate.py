@@ -1,8 +1,8 @@
 """Generates a scenario from a seed. A random walk through the machine gives the forced steps. Random free steps follow. The oracle
 refuses the scenario if its end depends on luck, or if its behaviour is undefined.
 
-Each attempt draws its own weights for the kinds of steps, and many weights are zero. So a scenario lacks many kinds of steps, and the
-other kinds meet more often. If 3 divides the seed, the scenario is healthy. All other seeds give scenarios that hang."""
+Each attempt draws its own weights for the kinds of steps, and many weights are zero. So a scenario lacks many kinds of steps, and
+steps of the remaining kinds interact more often. If 3 divides the seed, the scenario is healthy. All other seeds give scenarios that hang."""
 import random
 from dataclasses import dataclass
 
@@ -46,7 +46,7 @@ HANDLERS = ("keep", "keep", "renew", "child")
 
 
 # What each special subject needs: (kinds of objects, steps). A subject is a cause, an event that may still come, or a group of steps. A
-# walk for the subject has these objects, and these steps are frequent.
+# walk for the subject has these objects, and takes these steps often.
 NEEDS = {
     "self-deadlock": ((), ("lock",)), "upgrade": (("rwlock",), ("rdlock", "wrlock")), "self-held": ((), ("lock", "fork")),
     "relock": ((), ("lock", "fork")), "orphan": ((), ("lock", "create", "fork")), "ended-holder": ((), ("lock", "create", "end")),
@@ -319,7 +319,7 @@ class Walk:
         self.rng.shuffle(threads)
         asked = [step for step in self.scenario.steps if step.begins]
         lists = {}
-        # The first threads of children come first. The threads after them can then end their waits.
+        # The first threads of children get their steps first. The other threads may then get steps that end the waits of these threads.
         for thread in sorted(threads, key=lambda name: name[0] != "p"):
             lists[thread] = self.free_steps_of(thread, asked)
             asked += lists[thread]
@@ -390,7 +390,7 @@ class Wish:
     special: str
 
     def may_be_granted(self, scenario, attempt):
-        """True if the scenario may fulfil the wish, as far as its steps show. This check is cheaper than computing the truth."""
+        """True if the steps of the scenario do not rule out that it fulfils the wish. This check is cheaper than computing the truth."""
         operations = {step.operation for step in scenario.steps}
         if len(scenario.steps) < 3 or attempt < 2 * PATIENCE and (self.fork and "fork" not in operations or self.threads and "create" not in operations):
             return False

@@ -23,7 +23,7 @@ A state is a plain dictionary. A move changes a copy of it. Its keys:
   ("pty", process)     the parent and the child of each forkpty() that led to it
   ("said", word)       how often the word was said
 Some moves add further keys.
-A stage says how far a begun step is. None: it has not begun. "begun": it waits; some steps have other words for this. ("prepare", N): its
+A stage says how far a begun step is. None: it has not begun. "begun": it waits; some steps use other words for this. ("prepare", N): its
 fork() is in prepare handlers. ("handler", N): its fork() has not returned in the child, because child handlers run.
 The machine raises Undefined if the behaviour of a scenario is undefined, or depends on luck that the machine does not model.
 """
@@ -207,7 +207,7 @@ class Machine:
         if state.get(("pool", thread)) == "live":
             state["pool ended", process] = True
         for name in state.pop(("once", thread), ()):
-            state["m", process, name] = ("free", None, 0)  # if pthread_exit() leaves a routine, pthread_once() makes it free again
+            state["m", process, name] = ("free", None, 0)  # pthread_once() starts a routine again that pthread_exit() left
         state["t", thread] = (process, count, None, "ended")
         self.robust_death(state, process, [thread])
         if not self.live_threads(state, process):
