@@ -194,7 +194,7 @@ class Debug(unittest.TestCase):
 
     def test_names_that_stand_for_gigabytes_stay_mangled(self):
         """Three functions call each other. Each has the name of a function of C++ with 40 parameters, each of which is twice as long as the
-        one before. The text for such a name has 2^40 words."""
+        one before. The demangled text of such a name has 2^40 words."""
         digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
         source = self.folder / "names.c"
         lines = ["#include <unistd.h>", "#define OUT __attribute__((noinline, visibility(\"default\")))"]

@@ -115,7 +115,7 @@ def next_states(machine, state):
 
 
 def terminals(machine, start, is_enough=lambda ends: False):
-    """Returns the states in which no thread can move, reached by any order of the free steps."""
+    """Tries all orders of the free steps. Returns the states in which no thread can move. Stops early if is_enough() returns True."""
     seen, frontier, ends = {key_of(start)}, [start], []
     while frontier:
         state = frontier.pop()

@@ -165,7 +165,7 @@ class Walk:
 
     def try_step(self, step):
         """Appends the step. If the step blocks, appends it with "!". If a step wakes a thread, also appends the `done` of that thread. If
-        the result of a step is not certain, appends nothing, and returns False."""
+        the step is undefined, or its result is not certain, appends nothing, and returns False."""
         scenario, state = self.scenario, self.state
         for begins in (False, True):
             self.scenario = Scenario(scenario.objects, scenario.steps + [Step(step.thread, step.operation, step.arguments, begins)])
@@ -382,8 +382,9 @@ USED = {  # subject -> steps: a scenario with one of these steps is about the su
 
 @dataclass(frozen=True)
 class Wish:
-    """What the scenario of a seed should have. `healthy` says whether it must be healthy or must hang. After many
-    attempts `special` is no longer required. After twice as many, `fork` and `threads` are no longer required."""
+    """What the scenario of a seed should have. `healthy` says whether it must be healthy or must hang. `fork` and
+    `threads` say whether it must have a fork, and a second thread. `special` is its special subject. After many attempts
+    `special` is no longer required. After twice as many, `fork` and `threads` are no longer required."""
     healthy: bool
     fork: bool
     threads: bool

@@ -84,7 +84,7 @@ class Machine:
         return self.scenario.steps[indices[count]] if count < len(indices) else None
 
     def rest_of(self, state, thread):
-        """Returns the remaining operations of a thread."""
+        """Returns the operations of a thread's present step and of its later steps."""
         indices = self.lists.get(self.ghost_of(thread), ())
         return {self.scenario.steps[index].operation for index in indices[state["t", thread][1]:]}
 
@@ -156,7 +156,7 @@ class Machine:
         state["t", thread] = (process, count, stage, status)
 
     def robust_death(self, state, process, threads):
-        """Releases the robust mutexes of ended threads, as the kernel does. Their copies in the memory of children stay locked."""
+        """Releases the robust mutexes of ended threads, as the kernel does. The copies of these mutexes in children stay locked."""
         for key, value in list(state.items()):
             if key[0] == "m" and key[1] in ("", process) and self.objects[key[2]].kind == "mutex" and value[0] in threads:
                 if "robust" in self.objects[key[2]].attributes:
@@ -231,7 +231,7 @@ class Machine:
             state["m", store, name] = 1
         for thread in self.live_threads(state, process):
             step, stage = self.step_of(state, thread), state["t", thread][2]
-            if step and step.operation == "pause" and stage == "begun":  # a child in its handlers has another stage
+            if step and step.operation == "pause" and stage == "begun":  # a thread in a handler of fork() has another stage
                 self.set_stage(state, thread, "go")
 
     def post(self, state, store, name, thread):
