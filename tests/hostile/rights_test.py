@@ -126,7 +126,7 @@ class Rights(unittest.TestCase):
         self.library.unlink()
         self.link(self.library, self.secret)
         opened = self.watch(self.secret)
-        self.why(program, lines=True)  # the mapped file itself has no name any more, but can still be read
+        self.why(program, lines=True)  # the mapped file was removed, but can still be read
         self.assertFalse(opened.was_opened())
 
     def test_a_debug_link_into_a_closed_folder_is_not_followed(self):
@@ -154,7 +154,7 @@ class Rights(unittest.TestCase):
         for path in self.home.iterdir():
             self.own(path)
         opened = self.watch(self.closed / "secret.dwo")
-        self.why(self.start(), lines=True)  # the library itself has the line of the function
+        self.why(self.start(), lines=True)  # the line of the function is in the library itself, not in the split file
         self.assertFalse(opened.was_opened())
 
     def core(self, name):
