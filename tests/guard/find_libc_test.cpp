@@ -1,4 +1,4 @@
-// find_libc(): a process with rights learns which libc another process has, and does not open the file of that libc.
+// Tests find_libc(): a process learns which libc another process has, from a child process that parses the file.
 #include "guard/find_libc.hpp"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class Child {
   pid_t pid_;
 };
 
-// The functions answer_*() stand for the child process that parses the file of a libc. They count the questions.
+// The functions answer_*() replace the child process that parses the file of a libc. They count the questions.
 int g_questions = 0;
 
 abi::Libc answer_always(std::int32_t) {
@@ -72,8 +72,8 @@ TEST(FindLibc, IsAskedOncePerFile) {
   EXPECT_EQ(g_questions, 1);
 }
 
-// The process that was asked about may have ended before the answer, so that its libc stays unknown. The next question
-// may be about another process with the same libc, so it must be asked again.
+// A process may end before the answer, and then its libc stays unknown. Another process may have the same libc, so the
+// question must be asked again. After three unknown answers about one file, it is not asked any more.
 TEST(FindLibc, AnUnknownAnswerIsAskedForAgain) {
   proc::Mapping mapping;
   mapping.path = "/made/of/test/libc.so.6";

@@ -14,7 +14,7 @@
 namespace forksight::guard {
 namespace {
 
-// Fills a model with texts that contain a zero byte and a byte that is no UTF-8.
+// Fills a model with texts that contain a zero byte and a byte that is not valid UTF-8.
 class Filler : public test::Filler {
  public:
   Filler() : test::Filler(std::string("\0\xff\n", 3)) {}

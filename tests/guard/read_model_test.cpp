@@ -44,7 +44,7 @@ TEST(ReadModel, PassesOnTheErrorOfTheChild) {
 TEST(ReadModel, SaysThatTheChildCrashed) {
   const auto done = read_model(
       [](const files::Reader&) -> Result<model::Model> {
-        std::raise(SIGTRAP);  // AddressSanitizer has no handler for it
+        std::raise(SIGTRAP);  // AddressSanitizer has no handler for this signal
         return model::Model();
       },
       {});
@@ -81,7 +81,7 @@ TEST(ReadModel, EndsAChildThatDoesNotAnswer) {
   EXPECT_EQ(proc::own_processes().size(), 1U);  // the child was killed and reaped
 }
 
-// A stranger may have taken control of the child. The child's answer must not use up the memory of the process that
+// Malicious data may have taken control of the child. The child's answer must not use up the memory of the process that
 // waits for it.
 TEST(ReadModel, EndsAChildThatAnswersWithoutEnd) {
   const auto done = read_model(

@@ -16,9 +16,9 @@ LIMIT_S = 120  # far more than any command takes on an idle machine, so only a c
 NAMED = "forksight: error: "
 MEMORY_FACTOR = 1
 if os.environ.get("FORKSIGHT_SANITIZED"):
-    # The memory of a program with AddressSanitizer has a shadow, zones around each object, and a list of freed objects.
+    # AddressSanitizer needs more memory: shadow memory, zones around each object, and the memory of freed objects.
     MEMORY_FACTOR = 4
-    # LeakSanitizer ends a program with an error if strace traces it, or if it may not make a thread.
+    # LeakSanitizer ends a program with an error if strace traces it, or if the program may not make a thread.
     os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 IN_OPEN = 0x20
 libc = ctypes.CDLL(None, use_errno=True)
@@ -99,7 +99,7 @@ class Program:
 
 
 class Opened:
-    """Observes whether any process opens a file. stat() does not count."""
+    """Observes whether any process opens a file. A call of stat() opens nothing, so it does not count."""
 
     def __init__(self, path):
         self.fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)

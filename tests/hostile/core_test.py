@@ -1,4 +1,4 @@
-"""core_test.py FORKSIGHT: `forksight core` on a core of very many threads uses little time and memory."""
+"""core_test.py FORKSIGHT: `forksight core` uses little time and memory for a core with very many threads or notes."""
 import json
 import sys
 import tempfile

@@ -58,7 +58,7 @@ class DeadMount(unittest.TestCase):
     def start(self, mount, *argv, **options):
         program = Program(argv, **options)
         self.addCleanup(program.end)
-        self.addCleanup(mount.end)  # is called before program.end
+        self.addCleanup(mount.end)  # runs before program.end: unittest runs the last added cleanup first
         settle(program.pid)
         return program
 
@@ -115,7 +115,7 @@ class DeadMount(unittest.TestCase):
         run_it = subprocess.Popen([FORKSIGHT, "run", "--full", "--out", self.folder / "out", "--", HANGING, "load", self.place / Path(LIBRARY).name],
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(run_it.kill)
-        self.addCleanup(mount.end)  # is called before run_it.kill
+        self.addCleanup(mount.end)  # runs before run_it.kill: unittest runs the last added cleanup first
         self.assertEqual(run_it.stdout.read(1), "x")
         mount.die()
         said = ""
@@ -130,7 +130,7 @@ class DeadMount(unittest.TestCase):
         self.assertIn(str(self.place), (said + rest).replace("\n", ""))
 
     def test_control_the_mount_blocks(self):
-        """`cat` of a file of the mount does not return. So the tests above would fail if `why` read such a file."""
+        """`cat` of a file of the mount does not return. So the other tests would fail if `why` read such a file."""
         mount = self.mount(LIBRARY)
         mount.die()
         reader = subprocess.Popen(["/bin/cat", self.place / Path(LIBRARY).name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

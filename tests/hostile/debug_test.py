@@ -140,7 +140,7 @@ class Debug(unittest.TestCase):
         self.split()
         elf = Elf(self.library.read_bytes())
         link = elf.section(elf.find(".gnu_debuglink"))
-        elf.bytes[link[4] + link[5] - 4:link[4] + link[5]] = bytes(4)  # no checksum to compare
+        elf.bytes[link[4] + link[5] - 4:link[4] + link[5]] = bytes(4)  # a checksum of zero is not compared
         self.library.write_bytes(elf.bytes)
         with gzip.open(self.debug, "wb", compresslevel=1) as file:
             for _ in range(ZEROS >> 20):
@@ -189,12 +189,12 @@ class Debug(unittest.TestCase):
         settle(program.pid)
         report = self.why("and those of other files took the 256 MiB that forksight unpacks", memory_mb=512, program=program)
         names = {frame["function"] for frame in report["findings"][0]["stack"]}
-        # The packed table is that of another library. So it may give the innermost function, step11, a wrong name.
+        # The packed table is copied from another library. So the innermost function, step11, may get a wrong name from it.
         self.assertLessEqual({f"step{number}" for number in range(1, count - 1)}, names)
 
     def test_names_that_stand_for_gigabytes_stay_mangled(self):
         """Three functions call each other. Each has the name of a function of C++ with 40 parameters, each of which is twice as long as the
-        one before. The text for such a name has 2^40 words."""
+        one before. The demangled text of such a name has 2^40 words."""
         digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
         source = self.folder / "names.c"
         lines = ["#include <unistd.h>", "#define OUT __attribute__((noinline, visibility(\"default\")))"]

@@ -96,8 +96,8 @@ def write_core_with_hole(path, hole_bytes):
 
 
 def write_core_of_notes(path, places):
-    """Writes a core of one thread. `places`: the segments of its notes, each as (offset, bytes). The first begins with the notes of the thread.
-    All other bytes are a hole in the file. They read as notes without content."""
+    """Writes a core of one thread. `places`: the segments of its notes, each as (offset, size). The first segment begins with the notes of the
+    thread. All other bytes are a hole in the file, and read as zeros, which are notes without content."""
     page, code = 4096, 0x400000
     segments = [(PT_NOTE, 0, at, 0, 0, size, 0, 4) for at, size in places] + [(PT_LOAD, 5, 0, code, 0, page, page, page)]
     head = EHDR.pack(b"\x7fELF\x02\x01\x01" + bytes(9), 4, 62, 1, 0, EHDR.size, 0, 0, EHDR.size, PHDR.size, len(segments), 0, 0, 0)

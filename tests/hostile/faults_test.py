@@ -66,8 +66,8 @@ class Faults(unittest.TestCase):
                         self.check(call, error, when)
 
     def test_a_refused_folder_does_not_hide_the_hang(self):
-        """The kernel refuses to list processes, threads or descriptors. It refuses one call of openat(), which is each call in turn, or
-        it refuses all calls. `why` looks again, or says what it could not read."""
+        """The kernel refuses to list processes, threads or descriptors. In each run it refuses another call of openat(). In the last
+        run it refuses all of them. `why` looks again, or says what it could not read."""
         own = f"/proc/{self.program.pid}"
         for folder in ("/proc", f"{own}/task", f"{own}/fd"):
             count = self.count_calls("-P", folder)["openat"]

@@ -174,7 +174,7 @@ TEST_F(Files, OpensForRootOnlyTheMappedFileOrWhatItsOwnerMayRead) {
   EXPECT_EQ(errno, EPERM);
   EXPECT_TRUE(open_mapped(kCaller, path, mapped));
   const std::string pid = std::to_string(::getpid());
-  EXPECT_TRUE(open_mapped(nobody, "/proc/" + pid + "/exe", mapped)) << "always the mapped file, on overlayfs, too";
+  EXPECT_TRUE(open_mapped(nobody, "/proc/" + pid + "/exe", mapped)) << "this is the mapped file, also on overlayfs";
   const Descriptor file = open_regular(path);
   EXPECT_FALSE(open_mapped(nobody, "/proc/" + pid + "/fd/" + std::to_string(file.get()), mapped));
   ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
@@ -193,7 +193,7 @@ TEST_F(Files, ChecksTheRightsOfOwnerAndGroups) {
     return static_cast<bool>(open_for(owner, path));
   };
   EXPECT_TRUE(may_open({1001, 1, {}}, 0400));
-  EXPECT_FALSE(may_open({1001, 2001, {}}, 0044)) << "the bits of the owner decide, although others may read";
+  EXPECT_FALSE(may_open({1001, 2001, {}}, 0044)) << "only the owner's bits count for the owner, not those of others";
   EXPECT_TRUE(may_open({1002, 2001, {}}, 0040));
   EXPECT_TRUE(may_open({1002, 1, {5, 2001}}, 0040));
   EXPECT_FALSE(may_open({1002, 1, {5, 2001}}, 0404));
@@ -208,7 +208,7 @@ TEST_F(Files, ALinkOfAnotherUserLeadsOnlyToWhatThatUserMayRead) {
   const std::string link = folder_ / "link";
   const std::string outer = folder_ / "outer";
   fs::create_symlink("file", link);
-  fs::create_symlink("link", outer);  // of root, to a link of the other user
+  fs::create_symlink("link", outer);  // a link of root to a link of the other user
   ASSERT_EQ(::lchown(link.c_str(), 1001, 1001), 0);
   for (const std::string& name : {link, outer}) {
     ASSERT_EQ(::chmod(path.c_str(), 0640), 0);

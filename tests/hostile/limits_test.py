@@ -33,7 +33,7 @@ class Limits(unittest.TestCase):
                 with self.subTest(limit=name, value=value):
                     done = run([FORKSIGHT, "why", self.program.pid], preexec_fn=lambda number=number, value=value: resource.setrlimit(number, (value, value)))
                     is_found = done.status == 1 and "pipe-held-open" in done.out
-                    # Standard output and standard error are files, so RLIMIT_FSIZE may forbid to write to them.
+                    # Standard output and standard error are files, so RLIMIT_FSIZE may forbid writing to them.
                     is_told = done.status == 3 and (name == "RLIMIT_FSIZE" or (done.err.startswith(NAMED) and done.out == ""))
                     self.assertTrue(is_found or is_told or done.status == LOADER_FAILS, (done.status, done.text))
                     self.assertNotIn("not x86-64", done.text)
@@ -47,7 +47,7 @@ class Limits(unittest.TestCase):
         self.assertNotIn("could not be stopped", done.out)
 
     def test_more_files_than_the_soft_limit_of_descriptors_can_be_read(self):
-        """libdw keeps the files of a process open, here at least five."""
+        """libdw keeps the mapped files of a process open. The process of this test has at least five of them."""
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         done = run([FORKSIGHT, "why", self.program.pid], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (8, most)))
         self.assertEqual(done.status, 1, done.text)

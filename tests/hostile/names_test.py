@@ -1,6 +1,6 @@
 """names_test.py FORKSIGHT: the names of a process contain characters that change the direction of text: its program, arguments,
-threads, Python functions and Python files. Every report must escape these characters. Another test examines a Python process
-whose frames, or whose list of threads, form a ring."""
+threads, Python functions and Python files. Every report must escape these characters. Two more tests examine a Python
+process: in one its frames form a ring, in the other its list of threads."""
 import json
 import os
 import re

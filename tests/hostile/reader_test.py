@@ -1,4 +1,4 @@
-"""reader_test.py FORKSIGHT HANGING LIBRARY STRACE: every verb that parses data of strangers does so in a process that has given
+"""reader_test.py FORKSIGHT HANGING LIBRARY STRACE: every verb that parses data of other users does so in a process that has given
 up its rights. strace shows which process opens traces, queues, cores, libraries and memory of other processes, and whether that
 process had installed a filter of system calls before."""
 import os
@@ -92,7 +92,7 @@ class Reader(unittest.TestCase):
         return Traced(log.read_text(errors="replace"))
 
     def check(self, traced, *patterns):
-        """Each pattern matches calls that read data of strangers. At least one call must match, and only processes with a filter
+        """Each pattern matches calls that read data of other users. At least one call must match, and only processes with a filter
         may have made these calls."""
         for pattern in patterns:
             found = traced.of(pattern)
@@ -110,7 +110,7 @@ class Reader(unittest.TestCase):
         self.check(self.trace("why", program.pid, status=[1]), r"libstranger\.so", r"PTRACE_SEIZE", r"/mem\"|process_vm_readv")
 
     def test_a_command_without_a_child_gives_up_its_rights(self):
-        """fork() fails, as when the user has no process left."""
+        """fork() fails, as if the user had reached the limit of processes."""
         as_stranger = []
         if os.geteuid() == 0:
             as_stranger = ["setpriv", f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear-groups"]
@@ -152,7 +152,7 @@ class Reader(unittest.TestCase):
         ended = self.trace("run", "--on-hang", "kill", "--out", "out", "--", HANGING, "load", self.library, status=[137])
         own = self.of_forksight(ended)
         found = ended.of("O_RDONLY", own)
-        # No PTRACE_SEIZE: strace traces the command already, so forksight cannot.
+        # PTRACE_SEIZE is not in this list: strace already traces the command, so forksight cannot trace it.
         for what in (r"libstranger\.so", r"/run\.json"):
             matching = [entry for entry in found if re.search(what, entry[1]) and "O_WRONLY" not in entry[1]]
             self.assertTrue(matching, f"no call matches {what}")
@@ -163,7 +163,7 @@ class Reader(unittest.TestCase):
         """To prove that a thread waits for a mutex for ever, a run must know which libc the process has mapped. The file of that libc may be
         one that the owner of the process has made."""
         ended = self.trace("run", "--on-hang", "kill", "--out", "out", "--", HANGING, "lock", status=[137])
-        # O_NOCTTY leaves out the calls of the loader, which opens libc without this flag.
+        # The pattern requires O_NOCTTY. So it leaves out the calls of the loader, which opens libc without this flag.
         found = ended.of(r"O_NOCTTY.* = \d+<[^>]*/libc\.so\.6>$", self.of_forksight(ended))
         self.assertTrue(found, "forksight opens no libc, so this test checks nothing")
         self.assertEqual([entry[:2] for entry in found if not entry[2]], [])

@@ -27,7 +27,7 @@ def stuck_process(pid):
 
 
 def remove_deep(folder):
-    """shutil.rmtree() of Python 3.11 fails for a folder this deep."""
+    """Removes a folder. shutil.rmtree() of Python 3.11 fails if folders are nested so deeply."""
     subprocess.run(["rm", "-rf", folder], check=True, timeout=60)
 
 
@@ -82,7 +82,7 @@ class Report(unittest.TestCase):
         self.report("0.fstrace: its writer had not finished creating it", memory_mb=200)
 
     def test_folders_in_folders_end_at_a_depth(self):
-        """Each path of such a folder is longer than the one before. A search that keeps all of them takes 0.5 GB."""
+        """Each of 3000 folders is in the one before, so its path is longer. A search that keeps all these paths takes 0.5 GB."""
         folder = os.open(self.strange, os.O_RDONLY)
         for _ in range(3000):
             os.mkdir("d", dir_fd=folder)

@@ -61,7 +61,7 @@ class Rights(unittest.TestCase):
             place.mkdir(mode=0o700)
         self.own(self.home)
         self.library, self.debug = self.home / "libstuck.so", self.home / "libstuck.debug"
-        # Everybody might read this file, but only root may enter its folder.
+        # The mode of this file lets everybody read it, but only root may enter its folder.
         self.secret = self.closed / "secret"
         self.secret.write_bytes(Path(LIBRARY).read_bytes())
         self.secret.chmod(0o644)
@@ -126,7 +126,7 @@ class Rights(unittest.TestCase):
         self.library.unlink()
         self.link(self.library, self.secret)
         opened = self.watch(self.secret)
-        self.why(program, lines=True)  # the mapped file itself has no name any more, but can still be read
+        self.why(program, lines=True)  # the mapped file was removed, but can still be read
         self.assertFalse(opened.was_opened())
 
     def test_a_debug_link_into_a_closed_folder_is_not_followed(self):
@@ -154,11 +154,11 @@ class Rights(unittest.TestCase):
         for path in self.home.iterdir():
             self.own(path)
         opened = self.watch(self.closed / "secret.dwo")
-        self.why(self.start(), lines=True)  # the library itself has the line of the function
+        self.why(self.start(), lines=True)  # the line of the function is in the library itself, not in the split file
         self.assertFalse(opened.was_opened())
 
     def core(self, name):
-        """A core of a process that had the secret mapped. `name`: the name of the core's owner."""
+        """A core of a process that had the secret mapped. `name`: who owns the core file, "user" or "root"."""
         path = self.home / "core"
         path.write_bytes(elf.core(2, files=[(0x10000000, 0x10004000, 0, self.secret)], uid=STRANGER))
         path.chmod(0o644)
@@ -203,7 +203,7 @@ class Rights(unittest.TestCase):
         self.assertFalse(opened.was_opened())
         os.chown(place, 0, 0)
         self.report()
-        self.assertTrue(opened.was_opened(), "this test looks at the wrong file")
+        self.assertTrue(opened.was_opened(), "a run log of root does not make forksight open the file, so this test checks nothing")
 
     def test_a_trace_does_not_name_files_that_its_user_may_not_read(self):
         program, out = self.folder / "program", self.folder / "out"
@@ -221,7 +221,7 @@ class Rights(unittest.TestCase):
             document = json.loads(done.out)
             return opened.was_opened(), [finding["rule"] for finding in document["findings"]], document["limits"]
 
-        self.assertEqual(report()[:2], (True, ["orphaned-mutex"]), "this test looks at the wrong file")
+        self.assertEqual(report()[:2], (True, ["orphaned-mutex"]), "root's traces do not make forksight open the file, so this test checks nothing")
         for path in out.rglob("*"):
             self.own(path)
         is_opened, rules, limits = report()

@@ -1,6 +1,6 @@
 """A batch is several sources that are compiled as one file. This check reads the compile commands of the build. No source of the
 shim, of the queue or of the hazard suite may be in a batch. The list of rules may not be in a batch either, because a test
-replaces its object. Only the release preset has batches, so that the builds of the other presets fail when an include is missing."""
+replaces its object file. Only the release preset has batches, so that the builds of the other presets fail when an include is missing."""
 import json
 import sys
 from pathlib import Path

@@ -66,7 +66,7 @@ def check(arguments, scratch):
         if (printed := run([build / program])) != "installed\n":
             sys.exit(f"{program} printed {printed!r}")
     if (printed := run([build / "gpu"])) != "refused\n":
-        sys.exit(f"a pool of GPU memory was {printed!r}, with no CUDA initialised")
+        sys.exit(f"without CUDA initialised, a pool of GPU memory was {printed!r}, not refused")
     tests = run([Path(arguments.cmake).with_name("ctest"), "--test-dir", build], may_fail=True)
     for scene, verdict in (("main", "Passed"), ("grandchild", "***Failed"), ("exec", "Passed")):
         if not any(f"fork-test.fork.{scene} " in line and verdict in line for line in tests.splitlines()):

@@ -121,7 +121,7 @@ def section(text, heading):
 
 def check_page(root):
     """Checks that the tables of docs/architecture.md name the same folders in the same order, and that the analyzer's table
-    names the folders that each folder may include."""
+    lists for each folder the folders that it may include."""
     text = Path(root, "docs/architecture.md").read_text()
     problems = []
     rows = re.findall(r"^\| `([a-z]+)/`", section(text, "The shim's folders"), re.MULTILINE)

@@ -31,7 +31,7 @@ def check_headings(root):
 
 
 def check_unpacked(root, packages):
-    """Checks the packages that conflict with installed packages. They are not installed, but unpacked into build/packages."""
+    """Checks each package that conflicts with an installed one. Such a package is not installed, but unpacked into build/packages."""
     return [f"packages.txt: {name} is not in build/packages: ./bootstrap build puts it there" for name in packages
             if not Path(root, "build/packages", name).is_dir()]
 

@@ -43,7 +43,7 @@ def words(text):
 
 
 def is_as_said(expected, printed):
-    """Tells whether the parts between the lines "..." occur in the same order in what was printed."""
+    """True if the parts of the expected text between its lines "..." occur in the same order in the printed text."""
     rest = words(printed)
     parts = [words(part) for part in re.split(rf"^\s*{re.escape(LEFT_OUT)}\s*$", expected, flags=re.MULTILINE)]
     if not rest.startswith(parts[0]) or (parts[-1] and not rest.endswith(parts[-1])):

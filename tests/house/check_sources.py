@@ -8,7 +8,7 @@ from house import conclude, tracked_files
 
 SOURCES = (".cpp", ".hpp", ".c", ".h", ".py", ".sh", ".cmake", ".def")
 FORBIDDEN = (
-    (re.compile(r"\bPASS_REGULAR_EXPRESSION\s"), "passes a matching test that fails; compare in the test instead"),
+    (re.compile(r"\bPASS_REGULAR_EXPRESSION\s"), "lets a failing test pass if its output matches; compare the output in the test instead"),
     (re.compile(r"(?<![\w/.$}])/(home|work|root|Users)/"), "a path of one machine"),
 )
 

@@ -174,7 +174,7 @@ class House(unittest.TestCase):
         self.assertProblem(problems, "bad.hpp:1: trailing blanks")
         self.assertProblem(problems, "bad.hpp:2: a tab")
         self.assertProblem(problems, "bad.hpp: no newline")
-        self.assertProblem(problems, "CMakeLists.txt:1: passes")
+        self.assertProblem(problems, "CMakeLists.txt:1: lets a failing test pass")
         self.assertProblem(problems, "CMakeLists.txt:2: a path")
 
     def test_registered(self):

@@ -110,7 +110,7 @@ class Plants:
         compiled, binary = self.folder / f"{fault.rule}.o", self.folder / fault.rule
         unit, words = self.unit_of(source)
         if unit != source:
-            # The whole batch is compiled. So the linker has all functions of the batch, and does not take the unchanged batch from the library.
+            # The whole batch is compiled. So the linker finds all functions of the batch here, and does not take the unchanged one from the library.
             batch = self.folder / f"{fault.rule}.batch.cpp"
             batch.write_text(unit.read_text().replace(included(source), included(changed)))
             changed = batch
@@ -122,7 +122,7 @@ class Plants:
         link = link[link.index("&&") + 1:]
         link = link[:link.index("&&")]
         at = link.index("-o")
-        # The changed object stands before the library, so the linker does not take the unchanged object from the library.
+        # The changed object file stands before the library, so the linker does not take the unchanged one from the library.
         self.call([*link[:at], str(compiled), "-s", "-o", str(binary), *link[at + 2:]])
         return binary
 

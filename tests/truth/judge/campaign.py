@@ -69,7 +69,7 @@ def leave_signals_to_the_campaign():
 
 
 def stop_on_signal():
-    """SIGTERM ends a campaign like Ctrl-C."""
+    """Makes SIGTERM end the campaign in the same way as Ctrl-C."""
     def interrupt(_number, _frame):
         raise KeyboardInterrupt
 

@@ -180,8 +180,8 @@ class Reading:
         expect(kind is None or kind == wait.kind or wait.operation == "cwait", f"{thread} waits for {wait.kind} {wait.name}")
 
     def worker_or_thread(self, found):
-        """Returns the thread that the sentence names; None if no thread of the scenario has its number. Then it must be a
-        worker of libgomp, and must wait in a futex."""
+        """Returns the thread that the sentence names; None if no thread of the scenario has its number. Such a
+        thread must be a worker of libgomp, and must wait in a futex."""
         try:
             return self.scene.thread(found["t"])
         except NotKnown:
@@ -465,8 +465,8 @@ class Reading:
 
     def nobody_can(self, found):
         self.asleep(found)
-        # An alarm() without a handler ends its process, and so may end a wait for that process. Nobody can see the alarm from outside. The
-        # sentence states it as a condition ("unless a signal ends ...").
+        # An alarm() without a handler ends its process, and so may end a wait for that process. Nobody can see the alarm from outside, so
+        # the sentence states a condition ("unless a signal ends ...").
         unseen = {"alarm"} if found["u"] else set()
         hopeful = [wait.thread for wait in self.scene.truth.waits.values() if wait.process == self.process and set(wait.open_by) - unseen]
         expect(not hopeful, f"something may still end the wait of {hopeful}")

@@ -16,8 +16,8 @@ PR_SET_CHILD_SUBREAPER = 36
 HARD_LIMIT_S = 60
 SETTLE_S = 20
 HANG_AFTER_S = 0.5
-FINDING_TAKES_S = 2.5                  # on an idle machine a finding comes within this time after the threads came to rest
-NOTHING_TAKES_S = 1.2                  # if no finding came within this time, none will come
+FINDING_TAKES_S = 2.5                  # if something hangs: on an idle machine a finding comes within this time after HANG_AFTER_S
+NOTHING_TAKES_S = 1.2                  # if nothing hangs: after this time and HANG_AFTER_S no false finding comes any more
 GROWS_FOR_S = 0.5                      # after its first finding a report may get more findings for this time
 LOOK_EVERY_S = 0.03
 SETTLED_LOOKS, SETTLED_EVERY_S = 4, 0.015  # this many looks in a row must find each thread asleep in its final step
@@ -46,8 +46,8 @@ def thread_names(scenario):
 
 
 def task_state(pid, tid, groups):
-    """Returns the state of the task; "" if the task has ended. The number of an ended task may belong to a new task. The new
-    task is not in one of these process groups."""
+    """Returns the state of the task; "" if the task has ended. The kernel may have given its number to a new
+    task. So a task that is not in one of these process groups counts as ended."""
     try:
         state, _, its_group = Path(f"/proc/{pid}/task/{tid}/stat").read_text().rpartition(")")[2].split()[:3]
     except (OSError, ValueError):
@@ -152,7 +152,7 @@ class Performance:
         return private, shared, size
 
     def is_settled(self):
-        """True if each thread sleeps in the step that the oracle computed, or has ended if the oracle says so."""
+        """True if each thread sleeps or is stopped in the step that the oracle computed, or has ended if the oracle says so."""
         slots = self.slots()
         for thread, wait in self.truth.waits.items():
             slot = slots.get(thread)

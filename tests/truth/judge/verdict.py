@@ -225,7 +225,7 @@ def may_end_it(truth, wait, process):
 
 def is_hidden(truth, wait):
     """True if forksight cannot know that the thread hangs, because a signal handler, or a thread that may continue, could end the
-    wait: what it will do cannot be seen from outside. A thread in a hidden wait counts as a thread that may continue."""
+    wait. What the handler or the thread will do cannot be seen from outside. A thread in a hidden wait counts as a thread that may continue."""
     hidden = getattr(truth, "hidden", None)
     if hidden is None:
         hidden = truth.hidden = find_hidden(truth)
@@ -305,7 +305,7 @@ def is_victim_of(truth, process, victims):
 
 
 def is_tolerated(entry, mode):
-    """True if a wrong finding is only a candidate, which is no claim. `why` and `core` may report the hang of an idle program with the
+    """True if a wrong finding is only a candidate, and so makes no claim. `why` and `core` may report the hang of an idle program with the
     certainty `possible`: `why` names what was probably meant to end the wait, and a core does not show the signal handlers. All commands
     may name a `possible` cause that is not the true one."""
     return mode in ("why", "core") and entry.wrong != "" and entry.hang == "possible" or entry.wrong == "cause" and entry.cause == "possible"

@@ -8,7 +8,8 @@ def ancestry(state, process):
 
 def copy_of(state, process, holder):
     """Returns what became of an ancestor's thread in this process. ("copy", its copy): this process has a copy of it. ("lost",
-    its last copy): a fork did not copy it. ("ended", None): it had ended before a fork, or it belongs to no ancestor."""
+    name): a fork lost the thread or its copy, and `name` is what was lost. ("ended", None): it had ended before a fork, or it belongs to
+    no ancestor."""
     elders = ancestry(state, process)
     at, now = state["t", holder][0], holder
     if at not in elders:

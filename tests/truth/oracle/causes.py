@@ -11,7 +11,7 @@
   ring           it waits for another thread, and that thread waits for it, directly or through other threads
   victim         it waits for a thread that is blocked for ever by another cause
   lost-pool      it starts a region in a pool of libgomp whose workers a fork lost
-  lost-waiter    it signals or destroys a condition variable. That call waits until lost threads leave the variable
+  lost-waiter    it signals or destroys a condition variable. This call waits for lost threads to leave the variable
   no-waker       no live thread will end the wait, and no lost thread would have ended it
 """
 from ancestry import copy_of
@@ -125,8 +125,8 @@ def lost_of(state, process):
 
 
 def lost_wakers(wait, ghosts, state):
-    """If the waiting thread would go on in the world in which forks lose no thread, returns the lost threads of its process. Otherwise
-    returns ()."""
+    """Returns the lost threads of the process, if the waiting thread would go on in the world in which forks lose no thread. Returns ()
+    if it would not."""
     lost = lost_of(state, wait.process)
     if not lost:
         return ()

@@ -61,7 +61,7 @@ def signalled(machine, state, key, first, lacking, second):
 
 
 def is_stuck(state, key):
-    """True if a thread is in a signal call that never returns. Such a thread holds the internal lock of the condition
+    """True if a thread is in a signal or broadcast that never returns. Such a thread holds the internal lock of the condition
     variable."""
     return ("stuck", *key[1:]) in state
 

@@ -71,8 +71,8 @@ def force(machine, state, index):
 
 
 def check_awoken(machine, state, index):
-    """If the step woke a waiting thread, the next line must be the `done` of that thread. Otherwise the order would depend on
-    luck."""
+    """Checks that at most one waiting thread was woken by the step, and that the next line is the `done` of this thread. Otherwise the
+    order of the steps would depend on luck. Checks nothing after the last forced step."""
     awoken = [thread for thread in machine.live_threads(state)
               if "@" not in thread and state["t", thread][2] is not None and machine.moves(state, thread)]
     if not awoken or index + 1 == machine.scenario.forced:
@@ -89,7 +89,7 @@ def after_forced(machine):
     return state
 
 
-# Steps whose result may depend on whether another thread has ended.
+# Operations whose result may depend on whether another thread has ended.
 SEE_ENDS = {"fork", "init", "destroy", "drop", "make", "exec", "signal", "broadcast", "close", "open"}
 
 
@@ -115,7 +115,7 @@ def next_states(machine, state):
 
 
 def terminals(machine, start, is_enough=lambda ends: False):
-    """Returns the states in which no thread can move, reached by any order of the free steps."""
+    """Tries all orders of the free steps. Returns the states in which no thread can move. Stops early if is_enough() returns True."""
     seen, frontier, ends = {key_of(start)}, [start], []
     while frontier:
         state = frontier.pop()
@@ -144,7 +144,7 @@ def check_one_end(ends):
 
 def projection(state):
     """Returns what can be seen of a state from outside: how far each thread is, which processes ended and with which exit code,
-    and what was said."""
+    and which words `say` has written."""
     ended = {key[1] for key, value in state.items() if key[0] == "p" and value[1] != "live"}
     threads = {(key, "gone" if value[3] == "gone" or value[0] in ended else (*value[1::2], isinstance(value[2], tuple)))
                for key, value in state.items() if key[0] == "t"}

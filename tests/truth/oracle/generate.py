@@ -1,8 +1,8 @@
 """Generates a scenario from a seed. A random walk through the machine gives the forced steps. Random free steps follow. The oracle
 refuses the scenario if its end depends on luck, or if its behaviour is undefined.
 
-Each attempt draws its own weights for the kinds of steps, and many weights are zero. So a scenario lacks many kinds of steps, and the
-other kinds meet more often. If 3 divides the seed, the scenario is healthy. All other seeds give scenarios that hang."""
+Each attempt draws its own weights for the kinds of steps, and many weights are zero. So a scenario lacks many kinds of steps, and
+steps of the remaining kinds interact more often. If 3 divides the seed, the scenario is healthy. All other seeds give scenarios that hang."""
 import random
 from dataclasses import dataclass
 
@@ -46,7 +46,7 @@ HANDLERS = ("keep", "keep", "renew", "child")
 
 
 # What each special subject needs: (kinds of objects, steps). A subject is a cause, an event that may still come, or a group of steps. A
-# walk for the subject has these objects, and these steps are frequent.
+# walk for the subject has these objects, and takes these steps often.
 NEEDS = {
     "self-deadlock": ((), ("lock",)), "upgrade": (("rwlock",), ("rdlock", "wrlock")), "self-held": ((), ("lock", "fork")),
     "relock": ((), ("lock", "fork")), "orphan": ((), ("lock", "create", "fork")), "ended-holder": ((), ("lock", "create", "end")),
@@ -165,7 +165,7 @@ class Walk:
 
     def try_step(self, step):
         """Appends the step. If the step blocks, appends it with "!". If a step wakes a thread, also appends the `done` of that thread. If
-        the result of a step is not certain, appends nothing, and returns False."""
+        the step is undefined, or its result is not certain, appends nothing, and returns False."""
         scenario, state = self.scenario, self.state
         for begins in (False, True):
             self.scenario = Scenario(scenario.objects, scenario.steps + [Step(step.thread, step.operation, step.arguments, begins)])
@@ -319,7 +319,7 @@ class Walk:
         self.rng.shuffle(threads)
         asked = [step for step in self.scenario.steps if step.begins]
         lists = {}
-        # The first threads of children come first. The threads after them can then end their waits.
+        # The first threads of children get their steps first. The other threads may then get steps that end the waits of these threads.
         for thread in sorted(threads, key=lambda name: name[0] != "p"):
             lists[thread] = self.free_steps_of(thread, asked)
             asked += lists[thread]
@@ -382,15 +382,16 @@ USED = {  # subject -> steps: a scenario with one of these steps is about the su
 
 @dataclass(frozen=True)
 class Wish:
-    """What the scenario of a seed should have. `healthy` says whether it must be healthy or must hang. After many
-    attempts `special` is no longer required. After twice as many, `fork` and `threads` are no longer required."""
+    """What the scenario of a seed should have. `healthy` says whether it must be healthy or must hang. `fork` and
+    `threads` say whether it must have a fork, and a second thread. `special` is its special subject. After many attempts
+    `special` is no longer required. After twice as many, `fork` and `threads` are no longer required."""
     healthy: bool
     fork: bool
     threads: bool
     special: str
 
     def may_be_granted(self, scenario, attempt):
-        """True if the scenario may fulfil the wish, as far as its steps show. This check is cheaper than computing the truth."""
+        """True if the steps of the scenario do not rule out that it fulfils the wish. This check is cheaper than computing the truth."""
         operations = {step.operation for step in scenario.steps}
         if len(scenario.steps) < 3 or attempt < 2 * PATIENCE and (self.fork and "fork" not in operations or self.threads and "create" not in operations):
             return False

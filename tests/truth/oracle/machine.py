@@ -23,7 +23,7 @@ A state is a plain dictionary. A move changes a copy of it. Its keys:
   ("pty", process)     the parent and the child of each forkpty() that led to it
   ("said", word)       how often the word was said
 Some moves add further keys.
-A stage says how far a begun step is. None: it has not begun. "begun": it waits; some steps have other words for this. ("prepare", N): its
+A stage says how far a begun step is. None: it has not begun. "begun": it waits; some steps use other words for this. ("prepare", N): its
 fork() is in prepare handlers. ("handler", N): its fork() has not returned in the child, because child handlers run.
 The machine raises Undefined if the behaviour of a scenario is undefined, or depends on luck that the machine does not model.
 """
@@ -84,7 +84,7 @@ class Machine:
         return self.scenario.steps[indices[count]] if count < len(indices) else None
 
     def rest_of(self, state, thread):
-        """Returns the remaining operations of a thread."""
+        """Returns the operations of a thread's present step and of its later steps."""
         indices = self.lists.get(self.ghost_of(thread), ())
         return {self.scenario.steps[index].operation for index in indices[state["t", thread][1]:]}
 
@@ -156,7 +156,7 @@ class Machine:
         state["t", thread] = (process, count, stage, status)
 
     def robust_death(self, state, process, threads):
-        """Releases the robust mutexes of ended threads, as the kernel does. Their copies in the memory of children stay locked."""
+        """Releases the robust mutexes of ended threads, as the kernel does. The copies of these mutexes in children stay locked."""
         for key, value in list(state.items()):
             if key[0] == "m" and key[1] in ("", process) and self.objects[key[2]].kind == "mutex" and value[0] in threads:
                 if "robust" in self.objects[key[2]].attributes:
@@ -207,7 +207,7 @@ class Machine:
         if state.get(("pool", thread)) == "live":
             state["pool ended", process] = True
         for name in state.pop(("once", thread), ()):
-            state["m", process, name] = ("free", None, 0)  # if pthread_exit() leaves a routine, pthread_once() makes it free again
+            state["m", process, name] = ("free", None, 0)  # pthread_once() starts a routine again that pthread_exit() left
         state["t", thread] = (process, count, None, "ended")
         self.robust_death(state, process, [thread])
         if not self.live_threads(state, process):
@@ -231,7 +231,7 @@ class Machine:
             state["m", store, name] = 1
         for thread in self.live_threads(state, process):
             step, stage = self.step_of(state, thread), state["t", thread][2]
-            if step and step.operation == "pause" and stage == "begun":  # a child in its handlers has another stage
+            if step and step.operation == "pause" and stage == "begun":  # a thread in a handler of fork() has another stage
                 self.set_stage(state, thread, "go")
 
     def post(self, state, store, name, thread):

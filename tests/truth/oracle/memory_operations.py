@@ -162,11 +162,11 @@ def fset(machine, state, thread, step, _stage):
 
 
 def gbegin(machine, state, thread, step, _stage):
-    """Asks the guard of a static variable in a function. The first thread initialises the variable. All other threads wait for it."""
+    """Calls __cxa_guard_acquire() for a static variable in a function. The first thread initialises the variable. Others wait for it."""
     key = place(machine, state, thread, step)
     status, owner = state[key]
     if status == "busy" and (owner == thread or copy_of(state, state["t", thread][0], owner) == ("copy", thread)):
-        # libstdc++ throws an exception, or hangs if the process has ever had a second thread.
+        # libstdc++ throws an exception. If the process has ever had a second thread, libstdc++ hangs instead.
         raise Undefined("the initialiser of a static needs the same static")
     if status == "busy":
         return []
@@ -262,7 +262,7 @@ def make(machine, state, thread, step, _stage):
     """Makes an object at the address of a destroyed object."""
     entry, process = machine.objects[step.arguments[0]], state["t", thread][0]
     if not entry.at or entry.shared:
-        raise Undefined("the object is not at the place of another one")
+        raise Undefined("`make` of an object that is not declared `at` another object, or is shared")
     there = [other.name for other in machine.scenario.objects if entry.at in (other.name, other.at)]
     if any(("m", process, name) in state for name in there):
         raise Undefined("the object at that place still exists")

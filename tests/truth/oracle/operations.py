@@ -127,8 +127,8 @@ def funlock(machine, state, thread, step, _stage):
 
 
 def fcntl_lock(machine, state, thread, step, _stage):
-    """`plock` takes a lock of the process, and a child does not inherit it. `olock` takes a lock of the open file, and children
-    share it."""
+    """Takes an fcntl() lock. `plock` takes a lock of the process; a child does not inherit it. `olock` takes a lock of the open file;
+    children share it."""
     name, process = step.arguments[0], state["t", thread][0]
     of_file = ("file", description(state, process, name))
     mine = ("process", process) if step.operation == "plock" else of_file
@@ -169,7 +169,7 @@ def fcntl_unlock(machine, state, thread, step, _stage):
 
 
 def own_name(thread, name):
-    """Returns the name that the state has for the thread that a step calls `name`. If `thread` is a ghost, this is the name of a ghost."""
+    """A step calls a thread `name`. Returns the name of this thread in the state. For a step of a ghost, this is the name of a ghost."""
     _, at, process = thread.partition("@")
     return f"{name}{at}{process}"
 

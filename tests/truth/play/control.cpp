@@ -35,8 +35,8 @@ char state_of_task(int32_t pid, int32_t tid) {
   return state_of(path);
 }
 
-// True if the task has the state, or has ended. A task that waits for its vfork() child has the state 'D'. A stop
-// signal does not stop such a task, so 'D' counts as 'T'.
+// True if a task with the state `now` has reached `state`, or has ended. A task that waits for its vfork() child has
+// the state 'D'. A stop signal does not stop such a task, so 'D' counts as 'T'.
 bool has_reached(char now, char state) {
   return now == state || now == '\0' || now == 'X' || now == 'Z' || (state == 'T' && now == 'D');
 }

@@ -9,7 +9,7 @@ namespace truth {
 
 inline constexpr int kMaxThreads = 24;
 inline constexpr int kSignals = 32;
-inline constexpr unsigned kFarSeconds = 1000;  // no play of a scenario takes so long
+inline constexpr unsigned kFarSeconds = 1000;  // when timers of a scenario expire: long after the end of any play
 
 enum Phase : int32_t { kUnborn, kBefore, kInStep, kEnded };
 
@@ -26,7 +26,7 @@ struct Slot {
 static_assert(sizeof(Slot) == 32);
 
 struct Control {
-  std::atomic<uint32_t> turn;  // the forced step whose turn it is: each earlier step is done, or has begun with "!"
+  std::atomic<uint32_t> turn;  // the forced step whose turn it is; each earlier one is done, or has a "!" and has begun
   uint32_t reserved;
   // The addresses of the objects. With them the judge finds the name of an object whose address a report contains.
   std::atomic<uint64_t> private_objects;
@@ -48,7 +48,7 @@ void await_asleep(const Slot& slot, int32_t step);
 // remains as a zombie.
 void await_first_thread_end(int32_t pid);
 
-// Waits until all threads of the process have the state: 'T' stopped, 'Z' ended.
+// Waits until each thread of the process has the state, or has ended. 'T': stopped; 'Z': ended.
 void await_process_state(int32_t pid, char state);
 
 void raw_nap_ms(long ms);

@@ -86,7 +86,7 @@ pid_t make_copy(const std::string& way) {
   return fork();
 }
 
-// The command that starts this program again for a slot. `words` points into the strings of `numbers`.
+// The arguments with which this program starts again for a slot. `words` points into the strings of `numbers`.
 struct Command {
   std::array<std::string, 3> numbers;
   std::array<char*, 7> words{};
@@ -133,7 +133,7 @@ int fork_child(int index, const Step& step) {
   if (child < 0) return errno;
   if (child == 0) {
     enter_child();
-    // The parent reports that the step is done. Only the parent of a daemon cannot, because it has ended.
+    // The parent marks the step as done. For a daemon the child marks the step, because the parent has ended.
     if (way != "daemon") t_here.step = -1;
     Slot& mine = control().slots[other];
     mine.step.store(-1);

@@ -1,9 +1,9 @@
 // truth_play SCENARIO CONTROL: plays a scenario. Its forced steps happen in the order in which they are written. Then
-// each thread takes its free steps, as far as it can. CONTROL is a file that the player creates. The judge reads from
-// it in which step each thread is. A program that starts again gets also the arguments SLOT PROCESS STEP: the slot of
-// the thread, the slot of its process, and a step. After an `exec` step, STEP is that step, and the program continues
-// with the next step. In a child of vfork() or posix_spawn(), STEP is -1, and the program begins with the first step of
-// the child.
+// each thread takes its free steps, as far as it can. The player creates the file CONTROL, and writes there in which
+// step each thread is. The judge reads this file. A program that starts again also gets the arguments SLOT PROCESS
+// STEP: the slot of the thread, the slot of its process, and a step. After an `exec` step, STEP is that step, and the
+// program continues with the next step. In a child of vfork() or posix_spawn(), STEP is -1, and the program begins with
+// the first step of the child.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -31,7 +31,7 @@ struct ObjectSpec {
   std::string name;
   std::vector<std::string> attributes;
   bool shared = false;  // in memory that a fork does not copy: parent and child share it
-  int number = 0;       // the count or value that follows the kind
+  int number = 0;       // the number in the object's line: a count or a value
   std::string at = {};  // the object whose memory `make` gives to this one; empty: none
 
   bool has(const char* attribute) const;

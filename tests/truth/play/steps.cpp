@@ -151,8 +151,8 @@ const std::map<std::string, Operation>& memory_operations() {
   return *table;
 }
 
-// Waits until the step at `index` has had its effect: a thread that it blocked sleeps, a thread or process that it
-// ended is gone.
+// Waits until the step at `index` has had its effect. If the step blocks its thread, that thread sleeps now. If the
+// step ends a thread or a process, that thread or process is gone now.
 void await_step_before(int index) {
   const Step& before = g_play->scenario.steps[static_cast<size_t>(index)];
   const Slot& slot = g_play->control->slots[before.thread];
