@@ -163,7 +163,8 @@ TEST(Life, WithoutProcNobodyIsTakenForDead) {
   EXPECT_TRUE(q.receive(deadline::now()));
 }
 
-// The namespaces that a process may enter. A process enters a time or pid namespace only by its next child.
+// The kinds of new namespaces that in_spaces() makes. A process that makes a time or pid namespace is not in the new
+// namespace itself: only the children that it makes afterwards are.
 struct spaces {
   bool user = false, mount = false, time = false, pid = false;
 
@@ -172,8 +173,8 @@ struct spaces {
   }
 };
 
-// Runs `body` in a process of new namespaces. With a mount namespace, /dev/shm and /tmp are others, and with a mount
-// and a pid namespace, /proc is that of the new pid namespace. Otherwise /proc is that of the test.
+// Runs `body` in a process in new namespaces. A new mount namespace has its own /dev/shm. With a new mount namespace
+// and a new pid namespace, /proc is that of the new pid namespace. Otherwise /proc is that of the test.
 int in_spaces(const spaces& of, const std::function<int()>& body) {
   const std::string user = std::to_string(geteuid()), group = std::to_string(getegid());
   const auto write_line = [](const char* path, const std::string& text) {
@@ -394,8 +395,9 @@ TEST(Life, AZombieIsDeadForAProcessWithoutAFreeDescriptor) {
   EXPECT_EQ(looker.wait(), 0);
 }
 
-// After this call, fcntl() fails with this error in this process if it examines or takes a lock of an open file
-// description. seccomp filters may do that (EPERM), and gVisor does not have such locks (EINVAL).
+// After this call, fcntl() fails with this error in this process if it examines, takes or releases a lock of an open
+// file description. In real sandboxes, a seccomp filter may let such a call fail with EPERM. In gVisor it fails with
+// EINVAL, because gVisor does not have such locks.
 bool refuse_locks(int error) {
   constexpr std::uint32_t kCommand = offsetof(seccomp_data, args) + sizeof(std::uint64_t);
   sock_filter filter[] = {
