@@ -228,7 +228,8 @@ static void pipe_healthy(void) {
   if (read(ends[0], &byte, 1) < 0) _exit(98);
 }
 
-/* The child writes into a pipe until the pipe is full. The parent hangs, so it never reads the pipe. */
+/* The child writes into a pipe until the pipe is full, and then waits for room. The parent hangs, so it never reads the
+ * pipe. */
 static void pipe_full(void) {
   int ends[2];
   static char bytes[1 << 20];
@@ -248,7 +249,7 @@ static void orphan(void) {
   say_ready();
 }
 
-/* The parent ends. Its healthy child continues to run. */
+/* The parent ends. Its healthy child waits for signals. */
 static void leave_daemon(void) {
   if (fork() == 0) {
     for (;;) pause();
