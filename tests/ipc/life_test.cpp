@@ -107,7 +107,7 @@ TEST(Life, AnotherTimeNamespaceIsNoDeath) {
   EXPECT_EQ(test::check_survivor(q).broken, "");
 }
 
-// Runs in a new pid namespace without a /proc, as bubblewrap does.
+// Runs `body` in a new pid namespace without a /proc, as bubblewrap does.
 int without_proc(const std::function<int()>& body) {
   if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0) return kNotPermitted;
   child first([&] {
@@ -413,7 +413,8 @@ bool refuse_locks(int error) {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// A process without locks works with the queue. It is not taken for dead, and takes nobody for dead. The texts say so.
+// A process without locks works with the queue. It is not taken for dead, and takes nobody for dead. The error
+// texts say that nothing shows whether the process lives.
 TEST(Life, WhereLocksAreRefusedNobodyIsTakenForDead) {
   for (const int error : {EPERM, EINVAL, ENOSYS}) {
     for (const strategy how : {strategy::memfd, strategy::named}) {
