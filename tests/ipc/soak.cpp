@@ -334,8 +334,8 @@ void round_of(on_death policy, std::uint32_t producers, std::uint32_t consumers,
     ++all.broken;
   }
   for (const std::uint32_t id : left.numbers) g_ledger->messages[id].taken.fetch_add(1);
-  // One message may be lost with each killed consumer. At the end of the round, the consumers that still live are killed,
-  // too.
+  // One message may be lost with each killed consumer. At the end of the round, all consumers that still lived were
+  // killed.
   const unsigned long may_lose = consumers_killed + consumers;
   unsigned long gone = 0, again = 0;
   const std::uint32_t ids = std::min(g_ledger->next_id.load(), kMaxIds);
