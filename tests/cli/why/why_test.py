@@ -21,8 +21,8 @@ NOBODY = 65534
 
 @contextlib.contextmanager
 def for_a_user():
-    """Yields a command prefix, and paths of forksight and PROGRAM. The prefix runs a command as a user without rights. This user
-    may read the files at the paths."""
+    """Yields a command prefix, and paths of forksight and PROGRAM. If the test runs as root, the prefix runs a command as a user
+    without rights. Otherwise the prefix is empty. Any user may read the files at the paths."""
     folder, path = FORKSIGHT.copy_for_everybody()
     with folder:
         program = shutil.copy(PROGRAM, folder.name)
