@@ -1,5 +1,5 @@
-/* A program that hangs, or that only waits. Its argument says how. It writes one byte to standard output just before
- * its processes make the calls in which they wait. */
+/* A program for the tests. Its first argument, the mode, says whether it hangs, only waits, or ends. In most modes, the
+ * program writes one byte to standard output just before its processes make the calls in which they wait. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/futex.h>
