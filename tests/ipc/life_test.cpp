@@ -413,8 +413,8 @@ bool refuse_locks(int error) {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// A process without locks works with the queue. It is not taken for dead, and takes nobody for dead. The error
-// texts say that nothing shows whether the process lives.
+// A process without locks works with the queue. It is not taken for dead, and takes nobody for dead. The error texts
+// say that nothing shows whether the process lives.
 TEST(Life, WhereLocksAreRefusedNobodyIsTakenForDead) {
   for (const int error : {EPERM, EINVAL, ENOSYS}) {
     for (const strategy how : {strategy::memfd, strategy::named}) {

@@ -155,7 +155,7 @@ static void eventfd_self(void) {
 }
 
 /* The process reads from its own pipe. After three seconds, a second process opens the pipe through /proc, and writes
- * to it. The second process is no longer a descendant of the reader, and did not have the pipe open before that. */
+ * to it. The second process is no longer a descendant of the reader, and has closed the ends that it inherited. */
 static void woken_by_proc(void) {
   int ends[2];
   char byte;
