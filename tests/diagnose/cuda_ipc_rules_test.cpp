@@ -1,4 +1,4 @@
-// Two processes share device memory through a handle. Each process has its own trace.
+// Tests the rules about device memory that two processes share through a handle. Each process has its own trace.
 #include <gtest/gtest.h>
 
 #include <algorithm>

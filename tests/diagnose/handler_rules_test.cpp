@@ -220,7 +220,8 @@ TEST(AtforkChildStuck, ReplacesTheFindingAboutTheLockThatTheHandlerTouched) {
   EXPECT_EQ(findings[0].fork->child, test::kChild);
 }
 
-// The ancestor's forking thread held the lock at an earlier fork. It is not the thread that forked this child.
+// At an earlier fork, the thread that called fork() held the lock. That thread did not fork this child. So the finding
+// must not say that the forking thread itself held the lock.
 TEST(AtforkChildStuck, NamesTheThreadThatHeldTheLockAtAnEarlierFork) {
   model::Model model = stuck_in_child(true);
   const model::Touch& touch = model.touches.front();

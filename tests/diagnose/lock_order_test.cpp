@@ -30,7 +30,8 @@ struct Orders {
 
   LockOrder& add(model::LifeId life, std::uint64_t held, std::uint64_t taken) {
     // A thread with a creator takes the two locks at the moment of its birth. A thread without a creator takes them
-    // 1000 moments after its birth, when it has made all other threads. (What a moment is: see below.)
+    // 1000 moments after its birth, when it has made all other threads. The comment
+    // below that begins with "A process counts the creations" defines a moment.
     return add(life, held, taken, {model.lives[life].born + (model.lives[life].creator ? 0U : 1000U)});
   }
   LockOrder& add(model::LifeId life, std::uint64_t held, std::uint64_t taken, std::vector<std::uint64_t> moments) {

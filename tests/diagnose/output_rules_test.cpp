@@ -1,4 +1,5 @@
-// The buffer of a stream contained bytes at a fork. Parent and children then write out their copies of these bytes.
+// Tests findings about streams whose buffers contained bytes at a fork. The parent and each child then write out their
+// own copies of these bytes.
 #include <gtest/gtest.h>
 
 #include <cstring>

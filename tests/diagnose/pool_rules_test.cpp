@@ -220,7 +220,8 @@ TEST(PoolState, DependsOnWhenTheThreadsWereSeen) {
   EXPECT_EQ(find_pool_state(pool, fork, {}), PoolState::kHandled);
 }
 
-// Arrow makes its pool anew in a child handler. ARROW_REGISTER_ATFORK=0 keeps it from registering its handlers.
+// Arrow makes its pool anew in a child handler. With ARROW_REGISTER_ATFORK=0, Arrow does not register its
+// handlers.
 TEST(PoolState, DependsOnTheHandlerThatMakesThePoolAnew) {
   const model::ThreadPool pool{Owner::kArrow, "libarrow.so.2500", {1}, 1, PoolState::kLost};
   model::Fork fork;

@@ -1,5 +1,5 @@
 // Tests the rules about epoll instances, connections and random states that several processes use after a fork. Each
-// process uses such an object as if no other process used it, too.
+// process uses such an object as if it were the only user.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>

@@ -253,7 +253,7 @@ TEST(RwlockUpgrade, AThreadThatJoinsTheWriterIsTheFirstSuspect) {
   EXPECT_EQ(found.culprit.holder->tid, 100);
   EXPECT_NE(found.summary.find("thread 100 possibly holds it for reading and waits for thread 101"), std::string::npos)
       << found.summary;
-  // A thread that joins another thread than the writer is no better suspect than any other thread.
+  // Thread 100 joins a thread other than the writer. So it is no more suspect than any other thread, and is not named.
   const model::Wait elsewhere = futex(100, FutexUse::kJoin, {100, 102, -1, "join"});
   const model::Wait third = futex(102, FutexUse::kUnknown, {100, 0, -1, "futex"});
   EXPECT_EQ(only_finding(model_of({dead_process(100, {elsewhere, third, upgrade})})).summary.find("thread 100"),
@@ -353,7 +353,7 @@ TEST(PipeDeadlock, SaysThatAThreadWritesToAFullEventfd) {
   EXPECT_NE(reader.summary.find("reading from eventfd:7"), std::string::npos) << reader.summary;
 }
 
-// Where the ring has one process only, the sentences must not speak of another process.
+// If all threads of the ring belong to one process, no sentence of the finding may mention another process.
 TEST(PipeDeadlock, NamesThreadsWhereTheRingIsInOneProcess) {
   const Finding found =
       only_finding(model_of({dead_process(100, {futex(100, FutexUse::kMutex, {100, 101, -1, "mutex"}),
@@ -537,7 +537,8 @@ TEST(PipeDeadlock, NamesAsyncioOnlyIfTheEventLoopItselfPolls) {
   EXPECT_FALSE(names_asyncio(WaitKind::kPoll, {{"fetch", "/app/fetch.py"}, {"_run_once", kLoop}}));
 }
 
-// The event loop may wait for a worker of an executor that was made before the fork. Nothing shows whether it does.
+// If the program made an executor before the fork, the fork lost the workers of the executor. The event loop may wait
+// for such a worker. Nothing shows whether it does.
 TEST(PipeDeadlock, HasAPossibleCauseIfAnEventLoopsChildLostThreads) {
   model::Wait polls = wait(200, WaitKind::kPoll, {{200, 0, 5, "socket"}});
   polls.stack = python_lines(

@@ -53,7 +53,8 @@ TEST(Words, ACustomLockIsPlacedWhereItIsUsed) {
   EXPECT_FALSE(without_lock_functions({}).known());
 }
 
-// The line of the script leads to the cause, so it comes first. The place in an extension module follows this line.
+// The line of the script leads to the cause, so it comes first. The place in an extension module of a library follows
+// this line. A place in the user's own extension module is given alone.
 TEST(Words, ThePlaceInAnExtensionModuleFollowsTheLineOfPython) {
   model::Stack stack = test::make_stack({"gomp_team_end libgomp.so.1", "at::add libtorch.so", "?? libtorch.so",
                                          "_PyEval_EvalFrame python3.11", "train train.py:7", "main train.py:31"});

@@ -166,8 +166,8 @@ TEST(PthreadCancel, EndsAWaitAndTheHandleStillNoticesDeaths) {
   EXPECT_EQ(got->deliveries(), 2u);
 }
 
-// The request to cancel is pending when the thread receives. The call of receive() makes the descriptor unreadable by a
-// read(), which is a cancellation point. The thread must have the message before it ends.
+// The request to cancel is pending when the thread calls receive(). receive() calls read() to make the descriptor
+// unreadable, and read() is a cancellation point. The thread must still get the message before it ends.
 TEST(PthreadCancel, AMessageIsNotLostIfTheHandleHasADescriptor) {
   queue q = make(small());
   ASSERT_TRUE(q.message_fd());

@@ -55,7 +55,7 @@ class child {
     pid_ = -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
-  // For a caller that has waited for the child itself: the destructor then does nothing.
+  // A caller calls this after it has waited for the child itself. The destructor then does nothing.
   void forget() { pid_ = -1; }
   int kill_and_wait() {
     kill(pid_, SIGKILL);

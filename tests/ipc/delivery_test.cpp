@@ -1,5 +1,5 @@
-// Tests of feed::thread. Some accepted messages may never be sent. The last call on the handle that can report them
-// must give their numbers.
+// Tests of feed::thread. A handle accepts a message before the feeder thread sends it. So some accepted messages may
+// never be sent. flush(), close_producer() and delivered() must report the numbers of these messages.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ TEST(Delivery, MessagesThatDoNotFitAfterTheLastConsumerLeftAreReported) {
   queue q = make_fed(2);
   let_one_come_and_go(q);
   for (int i = 0; i < 100; ++i) {
-    // A call that reports the loss of an earlier message does not accept its own.
+    // A call that reports the loss of an earlier message does not accept its own message.
     while (!q.send_copy(&i, sizeof i)) {
     }
   }
@@ -91,8 +91,8 @@ TEST(Delivery, AFlushThatTakesTooLongSaysHowMuchIsLeftAndMayBeRepeated) {
   EXPECT_EQ(told.value().sent, 5u);
 }
 
-// The queue refuses messages while it is full. The test receives a message in between, so that a later message is sent
-// again. So there are two ranges of lost messages.
+// The queue refuses messages while it is full. In between, the test receives a message, so that the queue accepts one
+// more message. So there are two ranges of lost messages.
 TEST(Delivery, EachLostRangeHasItsNumbersAndItsReason) {
   queue q = make_fed(2, full::fail);
   const auto put = [&](std::uint64_t number) {

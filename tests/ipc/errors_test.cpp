@@ -183,7 +183,7 @@ TEST_F(Errors, NoAddressSpace) {
                       "smaller buffers)");
 }
 
-// With feed::thread, send_copy() makes a copy of the message. The memory for it is lacking.
+// With feed::thread, send_copy() makes a copy of the message. Here the process has no memory for this copy.
 TEST_F(Errors, InCALackOfMemoryIsNoSpace) {
   constexpr std::size_t kBytes = 8 << 20;
   forksight_queue* q = nullptr;
@@ -223,8 +223,8 @@ TEST_F(Errors, ALimitForTheSizeOfFiles) {
   }
 }
 
-// Gives this process the control group "/group/leaf". Its files are in a folder that the test can write. `line` is the
-// line of /proc/self/cgroup, and `mount` the folder of the root group.
+// Makes this process appear to be in the control group "/group/leaf". The files of the group are in a folder to which
+// the test can write. `line` is the line of /proc/self/cgroup. `mount` is the folder of the root group.
 class fake_group {
  public:
   fake_group(const std::string& line, const std::string& mount) {
@@ -254,7 +254,7 @@ TEST_F(Errors, TheControlGroupHasNoRoom) {
     test::write_file(folder + "/memory.current", "1000000\n");
   };
   EXPECT_TRUE(queue::create(wanted));
-  // Every group from the leaf up to the root may have the limit. In a cgroup namespace, the root may have one, too.
+  // Any group from the leaf up to the root may have a limit. In a cgroup namespace, the root may have one, too.
   for (const std::string folder : {"/sys/fs/cgroup/group/leaf", "/sys/fs/cgroup/group", "/sys/fs/cgroup"}) {
     limit(folder, "3000000");
     expect_error(queue::create(wanted), errc::cgroup_limit,
@@ -304,7 +304,7 @@ TEST_F(Errors, AControlGroupOfVersion1HasNoRoom) {
     test::write_file(folder + "/memory.stat",
                      "cache 7000000\ninactive_file 0\ntotal_inactive_file 3000000\ntotal_active_file 3000000\n");
     EXPECT_TRUE(queue::create(wanted));
-    // This is the limit of a group whose limit was never set.
+    // The kernel shows this number for a group whose limit was never set.
     test::write_file(folder + "/memory.stat", "");
     test::write_file(folder + "/memory.limit_in_bytes", "9223372036854771712\n");
     EXPECT_TRUE(queue::create(wanted));
@@ -410,7 +410,8 @@ TEST_F(Errors, MoreDescriptorsThanAQueueHas) {
   for (const int fd : sockets) close(fd);
 }
 
-// gc() examines the file of a new named queue before create() has locked it. create() then makes another file.
+// gc() may lock the file of a new named queue before create() locks it. Here flock() fails, as if gc() held the lock.
+// create() must then make another file.
 TEST_F(Errors, GcThatLocksANewFileDoesNotMakeCreateFail) {
   int locks = 0;
   for (unsigned long at = 0; at < 200; ++at) {
@@ -422,7 +423,7 @@ TEST_F(Errors, GcThatLocksANewFileDoesNotMakeCreateFail) {
           shm_unlink(made->name().c_str());
         },
         [] { return test::names_in("/dev/shm").empty() ? 0 : 2; });
-    if (found.hit < 0) break;  // the call makes fewer system calls
+    if (found.hit < 0) break;  // create() makes no call with this number
     if (found.hit != SYS_flock) continue;
     ++locks;
     EXPECT_EQ(found.status, 0) << "call " << at;

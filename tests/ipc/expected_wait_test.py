@@ -57,7 +57,7 @@ def be_a_member(name, act):
 
 
 class Queue:
-    """A queue that this process has made. The process is its supervisor: it neither sends nor receives."""
+    """A queue that this process has made. The process is the supervisor of the queue: it neither sends nor receives."""
 
     def __init__(self, label, expected):
         self.name = f"/forksight-expected_wait_test.{os.getpid()}.{label}"

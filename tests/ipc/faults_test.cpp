@@ -166,7 +166,7 @@ const std::vector<operation> kOperations = {
      [](scene& of) {
        auto done = gc();
        if (!done) of.why = done.error();
-       // The queue is in use. gc() must not remove it, even if a failed call hides that.
+       // The queue is in use. gc() must not remove it, even if the system call that would show this has failed.
        if (done && !done->removed.empty()) of.why = error{errc::system, 0, 0, "gc removed a queue that is in use"};
      }},
 };
@@ -184,7 +184,7 @@ faulted run(const operation& what, const fault& how, std::string& text) {
   const faulted found = injector::run(
       how,
       [&] {
-        // The first call creates the objects that libraries make once and keep. The second call counts them.
+        // During the first call, libraries make objects that they keep. So the second call counts these objects, too.
         (void)holdings::now();
         before = holdings::now();
         what.join(here);

@@ -107,7 +107,7 @@ TEST(Fork, WhileAThreadWaitsForABuffer) {
   ASSERT_TRUE(q.send_copy("x", 1));
   std::thread producer([&] { EXPECT_TRUE(q.send_copy("y", 1, deadline::after(30s))); });
   await(q, &snapshot::participant::waits_for_buffer);
-  // The child must also wait for a buffer.
+  // The queue has no free buffer, so the child must wait for one, too.
   child other([&] { return act_as_child(q); });
   std::size_t bytes = 0;
   for (int i = 0; i < 3; ++i) bytes += q.receive(deadline::after(30s))->size();

@@ -61,7 +61,7 @@ def main():
     alive, live, left = None, "", []
     try:
         left = [crash_one() for _ in range(GROUPS)]
-        # The producer waits at most 30 s for a consumer, so it is started after the groups, which may take long.
+        # This producer waits at most 30 s for a consumer. The calls of crash_one() may take longer, so the producer is started after them.
         alive = start(PRODUCER, str(FRAMES))
         live = alive.stdout.readline().strip()
         assert len(set(left)) == GROUPS and all(os.path.exists("/dev/shm" + name) for name in left)

@@ -54,8 +54,9 @@ class injector {
 
   static void stop_here() { syscall(SYS_kill, getpid(), SIGSTOP); }
 
-  // False for system calls that never get the fault. Some of them cannot fail. close() closes the descriptor even if it
-  // fails. The queue itself does not call write(), wait4(), kill() or tgkill().
+  // False for system calls that never get the fault. Some of them do not fail, such as getpid(). close() closes the
+  // descriptor even if it fails. The queue does not call wait4(), kill() or tgkill(). It calls write() only in
+  // watcher::signal(), which ignores the result.
   static bool may_fail(unsigned long number) {
     const unsigned long never[] = {SYS_close,       SYS_munmap,     SYS_brk,     SYS_kill,   SYS_getpid,
                                    SYS_gettid,      SYS_exit,       SYS_geteuid, SYS_getuid, SYS_tgkill,

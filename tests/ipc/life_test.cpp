@@ -107,7 +107,7 @@ TEST(Life, AnotherTimeNamespaceIsNoDeath) {
   EXPECT_EQ(test::check_survivor(q).broken, "");
 }
 
-// Runs in a new pid namespace without a /proc, as bubblewrap does.
+// Runs `body` in a new pid namespace without a /proc, as bubblewrap does.
 int without_proc(const std::function<int()>& body) {
   if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0) return kNotPermitted;
   child first([&] {
@@ -163,7 +163,8 @@ TEST(Life, WithoutProcNobodyIsTakenForDead) {
   EXPECT_TRUE(q.receive(deadline::now()));
 }
 
-// The namespaces that a process may enter. A process enters a time or pid namespace only by its next child.
+// The kinds of new namespaces that in_spaces() makes. A process that makes a time or pid namespace is not in the new
+// namespace itself: only the children that it makes afterwards are.
 struct spaces {
   bool user = false, mount = false, time = false, pid = false;
 
@@ -172,8 +173,8 @@ struct spaces {
   }
 };
 
-// Runs `body` in a process of new namespaces. With a mount namespace, /dev/shm and /tmp are others, and with a mount
-// and a pid namespace, /proc is that of the new pid namespace. Otherwise /proc is that of the test.
+// Runs `body` in a process in new namespaces. A new mount namespace has its own /dev/shm. With a new mount namespace
+// and a new pid namespace, /proc is that of the new pid namespace. Otherwise /proc is that of the test.
 int in_spaces(const spaces& of, const std::function<int()>& body) {
   const std::string user = std::to_string(geteuid()), group = std::to_string(getegid());
   const auto write_line = [](const char* path, const std::string& text) {
@@ -394,8 +395,9 @@ TEST(Life, AZombieIsDeadForAProcessWithoutAFreeDescriptor) {
   EXPECT_EQ(looker.wait(), 0);
 }
 
-// After this call, fcntl() fails with this error in this process if it examines or takes a lock of an open file
-// description. seccomp filters may do that (EPERM), and gVisor does not have such locks (EINVAL).
+// After this call, fcntl() fails with this error in this process if it examines, takes or releases a lock of an open
+// file description. In real sandboxes, a seccomp filter may let such a call fail with EPERM. In gVisor it fails with
+// EINVAL, because gVisor does not have such locks.
 bool refuse_locks(int error) {
   constexpr std::uint32_t kCommand = offsetof(seccomp_data, args) + sizeof(std::uint64_t);
   sock_filter filter[] = {
@@ -411,7 +413,8 @@ bool refuse_locks(int error) {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// A process without locks works with the queue. It is not taken for dead, and takes nobody for dead. The texts say so.
+// A process without locks works with the queue. It is not taken for dead, and takes nobody for dead. The error texts
+// say that nothing shows whether the process lives.
 TEST(Life, WhereLocksAreRefusedNobodyIsTakenForDead) {
   for (const int error : {EPERM, EINVAL, ENOSYS}) {
     for (const strategy how : {strategy::memfd, strategy::named}) {

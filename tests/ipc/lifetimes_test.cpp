@@ -191,7 +191,7 @@ TEST(Lifetimes, AProducerWaitsForAConsumerThatIsStartedAgain) {
     first.kill_and_wait();
     child second([&] {
       auto own = queue::attach(q.fd(), role::caretaker);
-      // This process becomes a consumer only when the producer has noticed the death and waits for a buffer.
+      // This process becomes a consumer only after the producer has noticed the death and waits for a buffer.
       wait_until([&] { return !does_any(*own, &snapshot::participant::is_consumer); });
       wait_until([&] { return does_any(*own, &snapshot::participant::waits_for_buffer); });
       own = queue::attach(q.fd(), role::consumer);

@@ -108,7 +108,7 @@ TEST(Liveness, ALostWakeUpOnlyDelaysTheMessage) {
     if (syscall(SYS_futex, &unused, FUTEX_WAKE, 1, nullptr, nullptr, 0) != 0) return 2;
     for (std::uint32_t i = 0; i < 5; ++i) {
       go.take();
-      // The message is sent while the receiver waits. The receiver is marked as waiting before it sleeps.
+      // The message is sent only after the receiver is marked as waiting. It gets this mark before it sleeps.
       while (true) {
         bool waits = false;
         for (const auto& one : own->inspect().participants) waits |= one.waits_for_message;

@@ -73,7 +73,8 @@ class automaton {
   // Returns the participant that owns a guard with this value; -1: nobody does.
   int owner(value_id id) const { return values_[id].owner; }
 
-  // Returns the local state of an actor, or the value of a word, if the two users had exchanged their roles.
+  // Returns what this local state of an actor, or this value of a word, would be if the two users that `swap` chooses
+  // had exchanged their roles.
   local_id image(std::uint32_t swap, local_id of);
   value_id image(std::uint32_t swap, carried what, value_id of);
 

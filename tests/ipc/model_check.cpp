@@ -6,11 +6,13 @@
 //   model_check                  up to two producers, two consumers and a kill; three users and two recovering
 //                                processes, where a consumer is killed; messages that are returned or parked before
 //                                the first step; consumers that park, release parked messages, or requeue them
-//   model_check --large          two producers and two consumers, with a message queued before or with two recovering
-//                                processes; three users, a message queued before and two recovering processes
+//   model_check --large          two producers and two consumers, with a message that is queued before the first step,
+//                                or with two recovering processes; three users and two recovering processes, with a
+//                                message that is queued before the first step
 //   model_check --agree          explores the smaller plans without reductions, with each reduction alone and with all:
 //                                every exploration must reach the same ends
-//   model_check --agree --large  the same for the larger plans of model_check
+//   model_check --agree --large  explores the larger plans of model_check without reductions and with all: both
+//                                explorations must reach the same ends
 //   --first                      stops after the first plan that is broken
 //   --plan N                     explores only the Nth plan of the chosen ones, counted from 1
 //

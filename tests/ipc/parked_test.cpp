@@ -352,8 +352,8 @@ TEST(Parked, OnlyReleaseFreesIt) {
   *other = message();
   const snapshot seen = q.inspect();
   ASSERT_EQ(seen.parked, 1u);
-  // The calls of receive_parked() do not count as deliveries. parked_by does not change when the caretaker gives the
-  // message up.
+  // The calls of receive_parked() do not count as deliveries. parked_by does not change when the caretaker destroys its
+  // message object without a call of release().
   EXPECT_EQ(seen.in_use.at(0).deliveries, 1u);
   EXPECT_EQ(seen.in_use.at(0).parked_by, static_cast<std::uint32_t>(getpid()));
 }

@@ -126,9 +126,10 @@ TEST_F(Rendezvous, EightProcessesAtOnceAttachToOneQueue) {
   }
 }
 
-// Runs a child up to its system-call stop number `at`, and kills it there. Returns true if the child had not ended
-// before. Each system call has two stops, one before and one after it. Other processes see only the names, which system
-// calls change, and complete queues. So killing at every stop has the same effects as killing at every instruction.
+// Runs `operation` in a child up to its system-call stop number `at`, and kills the child there. Returns false if the
+// operation ended before that stop. Each system call has two stops, one before and one after it. Other processes see
+// only complete queues and the names, and only system calls change the names. So killing at every stop has the same
+// effects as killing at every instruction.
 bool kill_at_stop(const std::function<void()>& operation, unsigned long at) {
   child victim([&] {
     if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) return 99;

@@ -103,7 +103,7 @@ int refused(const char* what, const error& why) {
   return 1;
 }
 
-// Set by SIGUSR1: the process calls exec when it holds a loan or a message the next time.
+// Set by SIGUSR1: the process calls exec the next time that it holds a loan or a message.
 volatile std::sig_atomic_t g_becomes_another = 0;
 
 void become_another_if_told() {
@@ -112,10 +112,11 @@ void become_another_if_told() {
   std::abort();
 }
 
-// The end of a round, for the children that never use the queue: they wait until nobody has the writing end any more.
+// A pipe that shows the end of a round to the children that never use the queue. They wait until no process has its
+// writing end any more.
 int g_round[2] = {-1, -1};
 
-// Forks a child that never uses the queue. It lives until the end of the round, also if this process is killed before.
+// Forks a child that never uses the queue. It lives until the end of the round, even if this process is killed before.
 void leave_a_child() {
   if (fork() != 0) return;
   close(g_round[1]);
@@ -220,8 +221,8 @@ void stop_for_a_moment(const child& victim, std::uint32_t messages) {
   victim.signal(SIGCONT);
 }
 
-// Lets the process call exec when it has a loan or a message the next time. Returns when it has done so, or after a
-// second: it may wait for a message meanwhile. The process is then killed in any case.
+// Makes the process call exec the next time that it has a loan or a message. Returns when the process has called exec,
+// but after a second at the latest: the process may wait for a message all that time. The caller then kills it.
 void let_exec(const child& victim, const queue& of) {
   const auto is_member = [&] {
     const auto all = of.inspect().participants;
@@ -333,7 +334,8 @@ void round_of(on_death policy, std::uint32_t producers, std::uint32_t consumers,
     ++all.broken;
   }
   for (const std::uint32_t id : left.numbers) g_ledger->messages[id].taken.fetch_add(1);
-  // Each consumer that is killed at the end may also take one message with it.
+  // One message may be lost with each killed consumer. At the end of the round, all consumers that still lived were
+  // killed.
   const unsigned long may_lose = consumers_killed + consumers;
   unsigned long gone = 0, again = 0;
   const std::uint32_t ids = std::min(g_ledger->next_id.load(), kMaxIds);

@@ -90,7 +90,7 @@ class Job(unittest.TestCase):
         return (self.folder / "out").read_text()
 
     def read_junit(self, name="junit.xml"):
-        """Returns the element of the only test case that says how it failed, or None if the test case passed."""
+        """Returns the element that says how the only test case failed, or None if the test case passed."""
         checked = subprocess.run(["xmllint", "--noout", "--schema", XSD, str(self.folder / name)], capture_output=True,
                                  text=True, check=False, timeout=LIMIT_S)
         self.assertEqual(checked.returncode, 0, checked.stderr)

@@ -1,5 +1,5 @@
-/* A program that hangs, or that only waits. Its argument says how. It writes one byte to standard output just before
- * its processes make the calls in which they wait. */
+/* A program for the tests. Its first argument, the mode, says whether it hangs, only waits, or ends. In most modes, the
+ * program writes one byte to standard output just before its processes make the calls in which they wait. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -228,7 +228,8 @@ static void pipe_healthy(void) {
   if (read(ends[0], &byte, 1) < 0) _exit(98);
 }
 
-/* The child writes into a pipe until the pipe is full. The parent hangs, so it never reads the pipe. */
+/* The child writes into a pipe until the pipe is full, and then waits for room. The parent hangs, so it never reads the
+ * pipe. */
 static void pipe_full(void) {
   int ends[2];
   static char bytes[1 << 20];
@@ -248,7 +249,7 @@ static void orphan(void) {
   say_ready();
 }
 
-/* The parent ends. Its healthy child continues to run. */
+/* The parent ends. Its healthy child waits for signals. */
 static void leave_daemon(void) {
   if (fork() == 0) {
     for (;;) pause();

@@ -154,8 +154,8 @@ static void eventfd_self(void) {
   if (read(event, &count, sizeof count) < 0) _exit(98);
 }
 
-/* Reads from its own pipe. After three seconds, a process that is no descendant any more opens the pipe through /proc,
- * and writes to it. Before that, the process does not have the pipe open. */
+/* The process reads from its own pipe. After three seconds, a second process opens the pipe through /proc, and writes
+ * to it. The second process is no longer a descendant of the reader, and has closed the ends that it inherited. */
 static void woken_by_proc(void) {
   int ends[2];
   char byte;

@@ -33,9 +33,9 @@ class Locks(unittest.TestCase):
         self.assertEqual(self.run_scene("event_is_never_set"), [("queue-lock-abandoned", "possible")])
 
     def test_a_script_of_the_same_name_that_becomes_python(self):
-        # A shell script has the name of Python, as the scripts of pyenv have. For a second `run` sees a shell. Then the script execs
-        # Python, and the name of the process does not change. `run` must nevertheless recognise Python's own handler of SIGINT, which
-        # runs only after Ctrl-C. If this handler counted as a handler of the program, the wait would look intended.
+        # A shell script has the same file name as Python, as in pyenv. For a second, the process that `run` sees is a shell. Then the
+        # script execs Python, and the name of the process does not change. `run` must nevertheless recognise Python's own handler of
+        # SIGINT, which runs only after Ctrl-C. If this handler counted as a handler of the program, the wait would look intended.
         with tempfile.TemporaryDirectory(prefix="forksight-run-") as folder:
             script = Path(folder, Path(sys.executable).name)
             script.write_text('#!/bin/sh\nsleep 1\nexec "$@"\n')

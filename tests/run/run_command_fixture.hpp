@@ -66,7 +66,7 @@ class RunCommand : public testing::Test {
     Outcome outcome;
     outcome.status = process.wait_end();
     outcome.error = process.stderr_text();
-    // End the processes that still exist, because they have the pipe open, and stdout_text() reads until end of file.
+    // stdout_text() reads until end of file. Processes that still exist have the pipe open, so end them first.
     ::kill(-process.pid(), SIGKILL);
     process.wait_group_end();
     outcome.output = process.stdout_text();

@@ -39,7 +39,8 @@ class Watch {
     supervisor_.poll(now_);
   }
 
-  // Polls until `count` processes are stuck. The fixture writes its byte shortly before the call in which it hangs.
+  // Polls until `count` processes are stuck. The fixture writes its byte shortly before the call in which it hangs,
+  // so it may still run at the first poll.
   bool wait_stuck(std::size_t count) {
     const auto limit = Clock::now() + std::chrono::seconds(20);
     while (Clock::now() < limit) {

@@ -2,7 +2,8 @@
 
 The program forks while another thread holds a lock of Python. The child hangs in that lock. The parent calls poll(),
 select() or read() by ctypes, so Python does not hide an interruption. The call would end only when the child ends.
-forksight kills both processes. If the call fails with EINTR before, the parent prints it.
+forksight kills both processes. If the call fails with EINTR before that, the parent prints the
+result and the error number.
 """
 import json
 import subprocess

@@ -9,8 +9,8 @@ netted   The same as `outside`, and the case also has its own network namespace.
 mapped   The same as `outside`, and the case also has its own user namespace.
 inside   `why` runs in the namespace.
 rooted   The same as `outside`, and the case also has its own root directory. Outside, another program has the path of the case.
-beside   `why` runs in a container for debugging. The container shares only the pid namespace with the case. In the
-         container, another program has the same path as the case.
+beside   `why` runs in a container for debugging. The container has the pid namespace of the case, but a
+         mount namespace of its own. In the container, another program has the same path as the case.
 
 The process that made the namespace waits for the case, so `why` reports it as a victim. The comparison leaves this victim out.
 

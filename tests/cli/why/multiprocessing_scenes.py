@@ -1,6 +1,6 @@
 """multiprocessing_scenes.py NAME: processes that wait for a lock or a semaphore of Python's multiprocessing.
 
-Each function is one scene. It prints `x` when its processes are started.
+Each function without parameters is one scene. A scene prints `x` when its processes are started.
 """
 import multiprocessing
 import os

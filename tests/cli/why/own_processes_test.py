@@ -1,4 +1,4 @@
-"""own_processes_test.py FORKSIGHT: `why` takes its own processes for no spinning ones."""
+"""own_processes_test.py FORKSIGHT: `why` does not take its own processes for spinning processes."""
 import shutil
 import subprocess
 import sys
@@ -12,8 +12,8 @@ FORKSIGHT = sys.argv.pop()
 class OwnProcesses(unittest.TestCase):
     @unittest.skipUnless(shutil.which("strace"), "this needs strace")
     def test_the_search_for_spinning_threads_leaves_them_out(self):
-        # `why` has an ancestor in common with the process that it examines, so it finds its own processes, too. The search pauses five
-        # times if a thread runs at each look.
+        # `why` has an ancestor in common with the process that it examines, so it finds its own processes, too. The search for spinning
+        # threads pauses five times if it sees a running thread at each look. With fewer pauses, it has left its own processes out.
         with tempfile.TemporaryDirectory(prefix="forksight-why-") as folder:
             log = Path(folder, "calls")
             script = 'sleep 100 & strace -f -qq -e trace=clock_nanosleep -o "$2" "$1" why $!; kill $!'

@@ -21,8 +21,8 @@ NOBODY = 65534
 
 @contextlib.contextmanager
 def for_a_user():
-    """Yields a command prefix, and paths of forksight and PROGRAM. The prefix runs a command as a user without rights. This user
-    may read the files at the paths."""
+    """Yields a command prefix, and paths of forksight and PROGRAM. If the test runs as root, the prefix runs a command as a user
+    without rights. Otherwise the prefix is empty. Any user may read the files at the paths."""
     folder, path = FORKSIGHT.copy_for_everybody()
     with folder:
         program = shutil.copy(PROGRAM, folder.name)
@@ -208,7 +208,7 @@ class Looked(unittest.TestCase):
     def test_without_a_stop_nothing_is_traced(self):
         program = self.hung()
         self.assertEqual(rules(self.report(program.pid, "--no-stop", preexec_fn=forbid_ptrace)), ["orphaned-mutex"])
-        # Check the filter: without --no-stop, the child process of forksight that reads calls ptrace(), and the filter kills it.
+        # Check the filter: without --no-stop, the reader (a child process of forksight) calls ptrace(), and the filter kills it.
         ended = FORKSIGHT.run(program.pid, preexec_fn=forbid_ptrace)
         self.assertEqual(ended.returncode, 3)
         self.assertIn(f"was ended by signal {int(signal.SIGSYS)}", ended.stderr)
