@@ -142,7 +142,7 @@ class DebugInformation {
     read_members(structure, read);
   }
 
-  // Members of a union without a name are members of the structure.
+  // The members of an unnamed union count as members of the structure that contains the union.
   static void read_members(Dwarf_Die& structure, Structure& to, std::size_t base = 0) {
     Dwarf_Die member;
     if (dwarf_child(&structure, &member) != 0) return;

@@ -11,7 +11,7 @@ from pathlib import Path
 CALLS = re.compile(r"(?<!raw_)\bcall\(\s*SYS_(\w+)")
 RAW_CALLS = re.compile(r"\braw_call\(\s*SYS_(\w+)")
 LISTED = re.compile(r"^FORKSIGHT_(?:LOADER_)?CALL\(SYS_(\w+)\)", re.MULTILINE)
-# The only file that may use raw_call(). There the shim makes a call for the program, and need not list it.
+# The only file that may use raw_call(). In this file the shim makes calls on behalf of the program. The list need not have these calls.
 RAW_FILE = Path("guest/confinement.cpp")
 AS_THE_PROGRAM = {"clone", "clone3"}
 
