@@ -17,7 +17,7 @@ struct Target {
   const char* what;
   // Returns good inputs. The test makes other inputs from these, and from the files of the corpus.
   std::vector<Bytes> (*seeds)();
-  // True if the reader has accepted the input.
+  // Returns true if the reader has accepted the input.
   bool (*run)(std::span<const unsigned char> input);
   bool is_json;  // most changes are made to the parsed JSON tree, so the input stays valid JSON
 };
