@@ -1,6 +1,6 @@
 """containers.py --packages DIR --roots DIR: a program hangs in the root of a Debian release, in namespaces of its own. The
-command from the packages examines it from outside. Then the command examines it from a container for debugging, which shares the
-program's pid namespace and has another libc. platforms.py makes the roots and the programs.
+command from the packages examines it from outside. Then the command examines the program from a container for debugging, which shares
+the program's pid namespace and has another libc. platforms.py makes the roots and the programs.
 
 The program runs in two ways. As the user root, it has its own root folder, and its own mount, pid and network namespaces. As the
 user nobody, it is started by bubblewrap, and also has its own user namespace. If the script needs something that is missing, it
