@@ -158,8 +158,8 @@ static void leave_shared_memory_alone(void) {
   expect(scene, "the parent's unlock", pthread_mutex_unlock(mutex), 0);
 }
 
-// Forks again in a child that `leave` made. `leave` makes this child by a fork that the shim hooks, or by a fork that
-// the shim does not record. Or the child calls daemon(), which gives its thread a new id.
+// `leave` makes a child, and the child forks again while it holds a mutex. `leave` is fork(), or makes the child by a
+// fork that the shim does not record, or calls daemon() in the child, which gives the child's thread a new id.
 static void fork_as(const char* scene, pid_t (*leave)(void)) {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&mutex);
