@@ -7,7 +7,7 @@
 //
 // A change is an environment of confine.h, which the process applies to itself, or one of the following:
 //
-// - chroot: the root is a folder without files
+// - chroot: the root becomes /dev, which contains no programs, libraries or /proc
 // - mlockall: all present and later memory is locked
 // - gone: the memory of another mutex that the thread holds is unmapped
 // - slowly: the process sleeps for a second, so that `forksight run` examines it at least once
