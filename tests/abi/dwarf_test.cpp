@@ -86,8 +86,8 @@ const Libraries& libraries() {
 class DebugInformation {
  public:
   DebugInformation() {
-    // This look-up compares build ids. So libdwfl takes the debug information in this folder, not that of the installed
-    // libc.
+    // dwfl_standard_find_debuginfo() compares build ids. So it finds the debug information in this folder, not that of
+    // the installed libc.
     std::string search = libraries().debug;
     char* path = search.empty() ? nullptr : search.data();
     const Dwfl_Callbacks callbacks{dwfl_build_id_find_elf, dwfl_standard_find_debuginfo, dwfl_offline_section_address,

@@ -1,6 +1,6 @@
 """Checks that preload/guest/shim_calls.def lists exactly the system calls that the shim makes.
 
-Under a seccomp filter, the shim makes only calls that it has found to be harmless. It can find this only for listed calls.
+Under a seccomp filter, the shim makes only calls that it knows to be harmless. It can know this only for the calls in the list.
 
   check_calls.py PRELOAD [--without NAME]   treats NAME as if it were not in the list
 """

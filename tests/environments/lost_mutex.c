@@ -1,5 +1,5 @@
 // lost_mutex [semaphores] [CHANGE...]: a thread holds a mutex and a rwlock. The process makes the changes that the
-// arguments name, and forks. The child tries to lock the mutex for a moment, but the thread that holds it is lost. The
+// arguments name, and forks. The child tries to lock the mutex for 50 ms. The thread that holds the mutex is lost. The
 // shim must report this in spite of the changes.
 //
 // "semaphores": before it locks, the thread takes 200 semaphores, and never posts them. The child tries to lock the

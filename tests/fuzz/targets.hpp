@@ -1,4 +1,4 @@
-// The functions that read data of strangers. Each of them takes any bytes, must end, and must not crash. Only the
+// The functions that read untrusted data. Each of them takes any bytes, must end, and must not crash. Only the
 // reader of the queue is not here: it has a fuzz test of its own, tests/ipc/fuzz_segment.cpp.
 #pragma once
 

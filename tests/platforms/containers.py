@@ -84,7 +84,7 @@ class Contained:
 
 
 def problem_of(argv):
-    """Returns "", or what is wrong with the report. Tries again for a while, because the program needs a moment until it hangs."""
+    """Returns "", or what is wrong with the report. Tries again for a while, because the program needs a moment before it hangs."""
     last = time.monotonic() + LIMIT_S
     while True:
         done = subprocess.run([str(word) for word in argv], stdin=subprocess.DEVNULL, capture_output=True, text=True,

@@ -59,11 +59,11 @@ static int end_of(pid_t child) {
 // keeps a list of the robust mutexes that a thread holds, so this order removes an entry that is not the newest.
 static void use_in_child(const char* scene, pthread_mutex_t* outer, pthread_mutex_t* inner, int depth, int robust) {
   alarm(20);
-  expect(scene, "another thread's try of the outer", try_elsewhere(outer), EBUSY);
-  expect(scene, "another thread's try of the inner", try_elsewhere(inner), EBUSY);
+  expect(scene, "another thread's trylock of the outer", try_elsewhere(outer), EBUSY);
+  expect(scene, "another thread's trylock of the inner", try_elsewhere(inner), EBUSY);
   for (int i = 0; i < depth; ++i) expect(scene, "unlock of the outer", pthread_mutex_unlock(outer), 0);
   if (failures) _exit(1);  // the calls below would hang
-  expect(scene, "try of the free outer", try_elsewhere(outer), 0);
+  expect(scene, "another thread's trylock of the free outer", try_elsewhere(outer), 0);
   expect(scene, "unlock of the inner", pthread_mutex_unlock(inner), 0);
   expect(scene, "lock of the outer", pthread_mutex_lock(outer), 0);
   expect(scene, "lock of the inner", pthread_mutex_lock(inner), 0);
