@@ -50,8 +50,8 @@ std::string rules_of(const std::vector<std::byte>& core) {
 }
 
 // A child of vfork() locks a mutex that another thread of its parent holds. That other thread still runs. The child
-// uses the memory of its parent. In this memory, the struct of the child's thread contains the id of the parent's thread
-// that called vfork().
+// uses the memory of its parent. In this memory, the struct of the child's thread contains the id of the parent's
+// thread that called vfork().
 [[noreturn]] void block_in_vfork() {
   std::thread([] {
     pthread_mutex_lock(&g_first);
