@@ -86,8 +86,8 @@ const Libraries& libraries() {
 class DebugInformation {
  public:
   DebugInformation() {
-    // This look-up compares build ids. So libdwfl takes the debug information in this folder, not that of the installed
-    // libc.
+    // dwfl_standard_find_debuginfo() compares build ids. So it finds the debug information in this folder, not that of
+    // the installed libc.
     std::string search = libraries().debug;
     char* path = search.empty() ? nullptr : search.data();
     const Dwfl_Callbacks callbacks{dwfl_build_id_find_elf, dwfl_standard_find_debuginfo, dwfl_offline_section_address,
@@ -142,7 +142,7 @@ class DebugInformation {
     read_members(structure, read);
   }
 
-  // Members of a union without a name are members of the structure.
+  // The members of an unnamed union count as members of the structure that contains the union.
   static void read_members(Dwarf_Die& structure, Structure& to, std::size_t base = 0) {
     Dwarf_Die member;
     if (dwarf_child(&structure, &member) != 0) return;

@@ -63,8 +63,9 @@ def tls(library, _):
 
 
 def versions(library, hooks):
-    """Checks the symbol versions in the lists of hooks. LIBRARY is a library whose functions the shim hooks, such as libc. For each
-    of these functions, the lists must name exactly those versions that have the address of the function's default version."""
+    """Checks the symbol versions in the lists of hooks. LIBRARY is a library whose functions the shim hooks, such as libc. A
+    function may have several versions in LIBRARY. The lists must name exactly those versions that have the same address as the
+    function's default version."""
     listed = listed_versions(hooks)
     addresses = {}
     for line in readelf("--dyn-syms", library).splitlines():

@@ -73,9 +73,9 @@ class Started:
             except subprocess.TimeoutExpired:
                 pass
         for pid in tree:
-            # A pid is not reused before the parent has waited for the process. So if the parent is in the tree, the pid still
-            # belongs to the process that was found. The same is true if the parent is this test, which adopts processes whose
-            # parent has ended.
+            # The kernel does not reuse a pid before the parent has waited for the process. So if the parent of `pid` is in the
+            # tree, `pid` still belongs to the process that was found in the tree. The same is true if the parent is this test,
+            # which adopts the processes whose parent has ended.
             if pid == self.pid or parent_of(pid) in (os.getpid(), self.pid, *tree):
                 try:
                     os.kill(pid, signal.SIGKILL)

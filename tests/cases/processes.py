@@ -11,8 +11,8 @@ from pathlib import Path
 PR_SET_CHILD_SUBREAPER = 36
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 LOOK_EVERY_S = 0.02
-QUIET_S = 1.0  # A program hangs if all its threads sleep for this time, and none of them is scheduled.
-SPIN_S = 1.0   # A program spins if one thread uses this much CPU time, and meanwhile no sleeping thread wakes up.
+QUIET_S = 1.0  # A program counts as hung if all its threads sleep for this time, and none of them runs meanwhile.
+SPIN_S = 1.0   # A program counts as spinning if one thread uses this much CPU time, and no sleeping thread wakes up meanwhile.
 
 
 def become_reaper():

@@ -50,7 +50,7 @@ TEST_F(LoadRun, ReadsFoldersOfFolders) {
   ASSERT_TRUE(model.ok());
   EXPECT_EQ(model->processes.size(), 4U);
   EXPECT_EQ(model->touches.size(), 2U);
-  // The indices in the second trace were shifted. They refer to the second trace's own processes and forks.
+  // load() shifts the indices that come from the second trace. So they refer to that trace's own processes and forks.
   EXPECT_EQ(model->processes[model->touches[1].process].pid, 2500);
   EXPECT_EQ(model->forks[model->touches[1].fork].process, 2U);
 }
@@ -81,7 +81,7 @@ TEST_F(LoadRun, ReadsAFileOnceIfItIsNamedByDifferentPaths) {
   }
 }
 
-// Makes `folder` with 40 folders in it, one in the other. forksight searches 32 of them.
+// Makes `folder`, and below it a chain of 40 folders, each in the one before it. forksight searches 32 of them.
 void make_deep(fs::path folder) {
   for (int i = 0; i < 40; ++i) folder /= "d";
   fs::create_directories(folder);

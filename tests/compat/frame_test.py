@@ -1,4 +1,5 @@
-"""Tests frame.py and judge.py. They must notice changed results and findings without a reason, and must reuse kept runs."""
+"""Tests frame.py and judge.py. They must notice changed results, and findings for which explained.json gives no
+reason. They must reuse kept runs."""
 import sys
 import tempfile
 import unittest

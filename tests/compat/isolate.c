@@ -1,5 +1,5 @@
-// isolate SECONDS RESULT CMD [ARG…]: runs CMD apart from other tests. After the run, no process that CMD started exists
-// any more, and no file that CMD made in /tmp.
+// isolate SECONDS RESULT CMD [ARG…]: runs CMD apart from other tests. After the run, the processes that CMD started and
+// the files that CMD made in /tmp do not exist any more.
 //
 // CMD gets namespaces of its own for processes, mounts, System V and POSIX message queues, and the network. /tmp and
 // /dev/shm are empty, and the loopback device is up. If the build with this program is below /tmp, it stays visible there.

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import frame
 
-# How a bare run ended if its command was not found, or if no namespaces could be made for it. Such a run says nothing about its tests.
+# The statuses of a bare run whose command was not found, or for which no namespaces could be made. Such a run says nothing about its
+# tests.
 NOT_STARTED = ("127", "126", "125", "lost")
 EXPLAINED = Path(__file__).with_name("explained.json")
 

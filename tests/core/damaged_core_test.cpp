@@ -50,7 +50,8 @@ std::string rules_of(const std::vector<std::byte>& core) {
 }
 
 // A child of vfork() locks a mutex that another thread of its parent holds. That other thread still runs. The child
-// uses the memory of its parent. In this memory the child's thread has the thread id of the parent's thread.
+// uses the memory of its parent. In this memory, the struct of the child's thread contains the id of the parent's
+// thread that called vfork().
 [[noreturn]] void block_in_vfork() {
   std::thread([] {
     pthread_mutex_lock(&g_first);
@@ -99,7 +100,7 @@ TEST(DamagedCore, NeverCrashesForksight) {
     const int changes = 1 + static_cast<int>(random() % 3);
     for (int i = 0; i < changes; ++i) {
       // The change is near words that forksight reads: in a mutex, in a struct of a thread, or in the notes at the
-      // head.
+      // beginning of the core.
       const std::size_t from = random() % 4 == 0 ? random() % 4096 : victim.places[random() % victim.places.size()];
       const std::size_t reach = random() % 2 == 0 ? 48 : 0x6a0;
       const std::size_t size = std::size_t{1} << (random() % 4);

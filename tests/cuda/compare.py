@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Runs a program without and with the shim. Exit status and output must be the same. The shim must leave TRACES trace files.
+"""Runs a program without and with the shim. Exit status and output must be the same.
 
   compare.py SHIM TRACES PROGRAM [ARGUMENT...]     TRACES: how many trace files the shim must leave
 """

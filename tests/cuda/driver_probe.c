@@ -91,7 +91,7 @@ static void use_in_child(const struct functions* cuda) {
   const pid_t child = fork();
   if (child == 0) {
     use(cuda);
-    use(cuda); /* the second call of each function */
+    use(cuda); /* calls each function a second time */
     fflush(stdout);
     _exit(0);
   }
@@ -163,7 +163,7 @@ static struct functions by_proc_address(void* driver) {
   }
   void** const out = (void**)&cuda;
   for (unsigned i = 0; i < sizeof names / sizeof *names; ++i) SHOW(get(names[i], &out[i], 12000, 0, &what));
-  /* The second call with the same name gives the same function. */
+  /* A second call with the same name must give the same function. */
   SHOW(get("cuMemAlloc", &found, 12000, 0, NULL));
   SHOW(found == *(void**)&cuda.allocate);
   return cuda;

@@ -1,5 +1,5 @@
 // lost_mutex [semaphores] [CHANGE...]: a thread holds a mutex and a rwlock. The process makes the changes that the
-// arguments name, and forks. The child tries to lock the mutex for a moment, but the thread that holds it is lost. The
+// arguments name, and forks. The child tries to lock the mutex for 50 ms. The thread that holds the mutex is lost. The
 // shim must report this in spite of the changes.
 //
 // "semaphores": before it locks, the thread takes 200 semaphores, and never posts them. The child tries to lock the
@@ -7,7 +7,7 @@
 //
 // A change is an environment of confine.h, which the process applies to itself, or one of the following:
 //
-// - chroot: the root is a folder without files
+// - chroot: the root becomes /dev, which contains no programs, libraries or /proc
 // - mlockall: all present and later memory is locked
 // - gone: the memory of another mutex that the thread holds is unmapped
 // - slowly: the process sleeps for a second, so that `forksight run` examines it at least once

@@ -32,7 +32,7 @@ pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t g_other = PTHREAD_MUTEX_INITIALIZER;
 int g_ready[2];
 int g_stop[2];
-std::uint64_t* g_victim;  // on the first thread's stack, which has a higher address than all mappings
+std::uint64_t* g_victim;  // on the first thread's stack, at a higher address than the mapping of the trace
 
 void need(bool ok, const char* what) {
   if (ok) return;

@@ -1,4 +1,4 @@
-// The functions that read data of strangers. Each of them takes any bytes, must end, and must not crash. Only the
+// The functions that read untrusted data. Each of them takes any bytes, must end, and must not crash. Only the
 // reader of the queue is not here: it has a fuzz test of its own, tests/ipc/fuzz_segment.cpp.
 #pragma once
 
@@ -17,7 +17,7 @@ struct Target {
   const char* what;
   // Returns good inputs. The test makes other inputs from these, and from the files of the corpus.
   std::vector<Bytes> (*seeds)();
-  // True if the reader has accepted the input.
+  // Returns true if the reader has accepted the input.
   bool (*run)(std::span<const unsigned char> input);
   bool is_json;  // most changes are made to the parsed JSON tree, so the input stays valid JSON
 };

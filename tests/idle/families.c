@@ -57,7 +57,7 @@ int be_prefork_server(const char* path) {
 }
 
 // A thread of the parent runs this function. The child does not have this thread. The thread takes a mutex, and may
-// hold it at the fork. The child does not need the mutex.
+// hold the mutex at the fork. The child does not need the mutex.
 static void* hold_mutex(void* nothing) {
   pthread_mutex_lock(&mutex);
   read_byte(STDIN_FILENO);
@@ -70,7 +70,7 @@ static void make_pipe(void) {
   if (pipe(to_child) != 0) _exit(3);
 }
 
-// The child waits for a byte from its parent. The parent sends it as soon as it gets a byte itself.
+// The child waits for a byte from its parent. A thread of the parent sends this byte when it has read a byte itself.
 int fork_reader(const char* path) {
   (void)path;
   make_pipe();

@@ -684,8 +684,8 @@ static int fork_slowly(void (*handler)(void)) {
 static int slow_atfork(void) { return fork_slowly(sleep_in_handler); }
 static int busy_atfork(void) { return fork_slowly(compute_in_handler); }
 
-/* A thread with a table of descriptors of its own has the only writing end of the pipe that will be used. The child,
- * which reads, has another one. */
+/* This thread has a table of descriptors of its own, with a writing end of the pipe. It writes later. The child, which
+ * reads the pipe, also has a writing end, but never writes. */
 static void* write_later(void* unused) {
   (void)unused;
   if (unshare(CLONE_FILES) != 0) _exit(kBroken);
@@ -749,7 +749,8 @@ static int thread_has_timer(void) {
 
 static int from_child[2];
 
-/* In this thread's table, the number of the pipe's reading end means another pipe, into which the child writes. */
+/* In this thread's own table, the number of the pipe's reading end belongs to another pipe, into which the child
+ * writes. */
 static void* pass_on(void* unused) {
   (void)unused;
   if (unshare(CLONE_FILES) != 0 || dup2(from_child[0], ends[0]) < 0) _exit(kBroken);
@@ -786,7 +787,8 @@ static void add_to(int poller, int fd) {
   if (epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event) != 0) _exit(kBroken);
 }
 
-/* The epoll instance watches an eventfd that only the child still has. Its number belongs to another eventfd now. */
+/* The epoll instance watches an eventfd that only the child still has. In the parent, the number of this eventfd now
+ * belongs to another eventfd. */
 static int number_used_again(void) {
   const int poller = epoll_create1(0);
   const int watched = eventfd(0, 0);
@@ -801,7 +803,7 @@ static int number_used_again(void) {
     close(done[1]);
     sleep(kSeen);
     if (write(watched, &one, sizeof one) != sizeof one) _exit(kBroken);
-    _exit(read(done[0], &byte, 1) == 0 ? kWell : kBroken); /* closing the eventfd too early would undo the event */
+    _exit(read(done[0], &byte, 1) == 0 ? kWell : kBroken); /* the end of this child closes `watched` */
   }
   close(watched);
   if (eventfd(0, 0) != watched) return kBroken;
@@ -878,8 +880,8 @@ static void* lock_once(void* unused) {
   return unused;
 }
 
-/* The mutex is initialised anew while a thread waits for it, and nobody wakes that thread. But if anything makes the
- * thread look at the mutex again, it gets the mutex: a signal, a debugger, or an examination that stops the thread. */
+/* The mutex is initialised again while a thread waits for it, and nobody wakes that thread. A signal, a debugger, or an
+ * examination that stops the thread makes it look at the mutex again. The thread then gets the mutex. */
 static int lock_made_anew(void) {
   pthread_t thread;
   pthread_mutex_lock(&mutex);

@@ -1,7 +1,7 @@
 // A program that hangs in known places. The locker thread waits for a mutex that the first thread holds. The reader
 // thread reads from an empty pipe. The handler thread does the same in a signal handler on an alternate stack. The
-// spinner thread spins. The first thread joins the locker. The program writes a byte when the spinner runs. The other
-// threads may not be in their calls yet.
+// spinner thread spins. The first thread joins the locker. The program writes a byte when the spinner runs. At that
+// time, the other threads may not yet be in these calls.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>

@@ -220,7 +220,7 @@ TEST(Inherited, AcrossTwoForks) {
 }
 
 // If a process was not stopped, the thread pointer of its first thread is not known. Then it is not certain that the
-// parent's first thread forked it.
+// process was forked by the first thread of its parent.
 TEST(Inherited, AcrossAGenerationThatWasNotStopped) {
   constexpr std::uint32_t kErrorcheck = 2;
   const Generations scene(kErrorcheck);
@@ -303,7 +303,7 @@ TEST(InferredFork, LosesNoThreadThatIsYoungerThanTheChild) {
   };
   EXPECT_EQ(lost(4999, kHolder), 1U);
   EXPECT_EQ(lost(5001, kHolder), 0U);
-  // If the thread and the child started within one clock tick, the thread ids decide.
+  // If the thread and the child started within one clock tick, the thread ids show which of them started first.
   EXPECT_EQ(lost(5000, kHolder), 1U);
   EXPECT_EQ(lost(5000, kChild + 1), 0U);
   EXPECT_EQ(lost(0, kChild + 1), 1U);

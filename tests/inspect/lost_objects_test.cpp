@@ -87,7 +87,7 @@ TEST(LostObject, ASemaphoreThatIsEmptyHasNoOwner) {
   EXPECT_EQ(scene.model().locks.at(0).name, "made_semaphore");
   const Finding finding = diagnose(scene.model()).at(0);
   EXPECT_EQ(finding.harm, Certainty::kProven);
-  EXPECT_EQ(finding.cause, Certainty::kPossible) << "the semaphore may be a signal that no thread sends";
+  EXPECT_EQ(finding.cause, Certainty::kPossible) << "threads may use the semaphore as a signal, not as a lock";
   EXPECT_EQ(finding.summary.find("held it"), std::string::npos) << finding.summary;
 }
 

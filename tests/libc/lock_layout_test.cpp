@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
                               PTHREAD_PROCESS_SHARED, model::MutexType::kRecursive}),
     [](const auto& about) { return about.param.name; });
 
-// The test does not lock the mutex, because only threads with a real-time policy can.
+// The test does not lock the mutex, because only a thread with a real-time policy can lock such a mutex.
 TEST(CeilingMutex, IsFreeWithTheCeilingInItsLock) {
   pthread_mutexattr_t attributes;
   pthread_mutexattr_init(&attributes);

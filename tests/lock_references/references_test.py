@@ -3,7 +3,7 @@
   references_test.py FORKSIGHT SCENES_O0 SCENES_O2
 
 The programs are scenes.cpp without and with optimisation. In each scene but one, a child hangs in a lock. The report must name
-the threads whose functions use the lock, and claim no more than that these may hold it.
+the threads whose functions use the lock. It must say that these threads may hold the lock, not that they hold it.
 """
 import json
 import re
@@ -34,7 +34,7 @@ SCENES = {
     "waiter": ([], 0),
     "own": ([("own", "fill_cache")], 0),
 }
-# A core has no names of lost threads, but the functions that started them.
+# A core does not contain the names of lost threads. It contains the functions with which these threads started.
 STARTS = {"holder": "holder_main", "pointer": "pointer_main"}
 
 

@@ -55,7 +55,7 @@ std::atomic<pid_t> ready_tid{0};
   baton_pass(ready);
 }
 
-// The compiler does not see that this never returns.
+// `is_over` stays 0. The compiler does not know this, so it cannot see that sleep_for_ever() never returns.
 std::atomic<int> is_over{0};
 [[gnu::noinline]] void sleep_for_ever() {
   while (is_over.load() == 0) syscall(SYS_futex, &is_over, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
@@ -94,7 +94,7 @@ class Guard {
   const Guard guard(mutex);
 }
 
-// Has the address in a frame that is larger than those of the functions that run later.
+// Fills its frame with the address of the mutex. The frame is larger than the frames of the functions that run later.
 [[gnu::noinline]] void use_once(Mutex& mutex) {
   Mutex* volatile copies[64];
   for (auto& copy : copies) copy = &mutex;
@@ -111,7 +111,8 @@ struct Shared {
   Mutex second;
 };
 
-// The threads get the address of `Shared::first`, or of nothing that is on the stack of the thread for longer.
+// The threads start in these functions. The argument is the address of a Shared. This is also the address of its member
+// `first`. finished_main() ignores its argument, and reads the address from a global variable.
 void* holder_main(void* shared) {
   fill_cache(static_cast<Shared*>(shared)->first);
   return nullptr;

@@ -59,7 +59,7 @@ class Contents(unittest.TestCase):
         self.assertEqual(check_contents.find_late_imports(made, "GLIBC", check_contents.LIBC), [])
         refused = "imports pthread_create from libc.so.6, where glibc 2.28 does not have it"
         self.assertEqual(check_contents.find_moved_imports(made), [f"old.so {refused}"])
-        # It is not enough that libpthread.so.0 is loaded, too. The library must also note that this is where the function is.
+        # It is not enough that the library needs libpthread.so.0. Its version table must also say that the function is in that library.
         made = self.compile("both.so", OLD, *flags, "-Wl,--no-as-needed", "-l:libpthread.so.0")
         self.assertEqual(check_contents.find_moved_imports(made), [f"both.so {refused}"])
         script = self.folder / "map"

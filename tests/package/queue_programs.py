@@ -1,5 +1,5 @@
 """Programs that try the queue's library. Each takes the path of the library, calls it by ctypes, and prints nothing if the library
-works. They are for the functions that packaging/old_glibc.cpp replaces: exceptions, waits with a deadline, names."""
+works. They use what depends on the functions that packaging/old_glibc.cpp replaces: exceptions, waits with a deadline, names."""
 START = """
 import ctypes, os, resource, sys, threading, time
 library = ctypes.CDLL(sys.argv[1])

@@ -1,6 +1,6 @@
 """containers.py --packages DIR --roots DIR: a program hangs in the root of a Debian release, in namespaces of its own. The
-command from the packages examines it from outside. Then the command examines it from a container for debugging, which shares the
-program's pid namespace and has another libc. platforms.py makes the roots and the programs.
+command from the packages examines it from outside. Then the command examines the program from a container for debugging, which shares
+the program's pid namespace and has another libc. platforms.py makes the roots and the programs.
 
 The program runs in two ways. As the user root, it has its own root folder, and its own mount, pid and network namespaces. As the
 user nobody, it is started by bubblewrap, and also has its own user namespace. If the script needs something that is missing, it
@@ -84,7 +84,7 @@ class Contained:
 
 
 def problem_of(argv):
-    """Returns "", or what is wrong with the report. Tries again for a while, because the program needs a moment until it hangs."""
+    """Returns "", or what is wrong with the report. Tries again for a while, because the program needs a moment before it hangs."""
     last = time.monotonic() + LIMIT_S
     while True:
         done = subprocess.run([str(word) for word in argv], stdin=subprocess.DEVNULL, capture_output=True, text=True,

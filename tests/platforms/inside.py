@@ -95,7 +95,7 @@ def expect_finding(report, rule, hang=("proven",)):
 
 
 def explain(forksight, rule, *argv, hang=("proven",)):
-    """`why` must report the rule. Tries again for a while, because the program needs a moment until it hangs."""
+    """`why` must report the rule. Tries again for a while, because the program needs a moment before it hangs."""
     with Hung(*argv) as pid:
         last = time.monotonic() + LIMIT_S
         while True:

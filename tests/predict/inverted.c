@@ -78,8 +78,8 @@ static void made_by_another(void) {
   end(maker);
 }
 
-// Threads run one after the other, so they may have the same id. The thread `lasting` exists all the time. After these
-// threads, it takes the locks in the opposite order.
+// Twenty threads run one after the other, so they may have the same id. The thread `lasting` exists all the time. After
+// the twenty threads have ended, `lasting` takes the locks in the opposite order.
 static void id_used_again(void) {
   joined_first = baton_make();
   const pthread_t lasting = begin(come_when_joined);

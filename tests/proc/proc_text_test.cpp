@@ -72,8 +72,8 @@ TEST(ParseSyscall, KnowsBlockedOutsideOfACall) {
 TEST(ParseSyscall, RefusesTextsThatAreCutOrMalformed) {
   const std::string whole = kFutexLine;
   for (std::size_t length = 0; length + 2 < whole.size(); ++length) {
-    // If the text is cut inside its last number, the rest is still a number. Only a text that is cut earlier must be
-    // refused.
+    // If the text is cut inside its last number, what is left of the number is still a number. So only a text that is
+    // cut earlier must be refused.
     if (length > whole.rfind("0x")) break;
     EXPECT_FALSE(parse_syscall(whole.substr(0, length))) << length;
   }

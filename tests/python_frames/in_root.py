@@ -85,8 +85,8 @@ class Root:
         return [self.interpreter, "-B", f"/{FOLDER}/cases/{name}", variant]
 
     def why(self, name):
-        """Returns the report of `why` about the case. Runs `why` again until it finds something, because the case needs time
-        until it hangs."""
+        """Returns the report of `why` about the case. Runs `why` again until it finds something, because the case needs some
+        time before it hangs."""
         case = subprocess.Popen(["chroot", self.root, *self.python(name)], start_new_session=True,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:

@@ -113,7 +113,6 @@ TEST(FindingsJson, EachEnumValueIsReadBack) {
       [](auto& finding) -> auto& { return finding.outcome; }, Outcome::kCured);
 }
 
-// Reads findings back from the JSON report of each sample.
 TEST(FindingsJson, AreReadFromEachSampleReport) {
   std::size_t read = 0;
   for (test::Sample& sample : test::all_samples()) {

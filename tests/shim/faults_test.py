@@ -6,8 +6,8 @@ The test runs GUEST many times. In each run one system call of the shim fails on
 the kernel may return. strace injects the failures. It prints the address of the instruction that made the call, so the test
 knows whether the shim made it. SHORT_CALLS makes the shim's calls read and write fewer bytes than the shim asked for.
 
-GUEST must print what it prints without the shim, and end with the same status. The trace must have the same facts as
-without a failure. If facts are missing, the report must say so, or no trace may exist.
+GUEST must print what it prints without the shim, and end with the same status. There may be no trace.
+If there is a trace, it must have the same facts as without a failure, or the report must say that facts are missing.
 
 Without an option, each call fails at one place. With --all, each call fails at up to twelve places, and the table in PAGE
 must be equal to the results. --write writes this table.

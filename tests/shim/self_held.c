@@ -59,11 +59,11 @@ static int end_of(pid_t child) {
 // keeps a list of the robust mutexes that a thread holds, so this order removes an entry that is not the newest.
 static void use_in_child(const char* scene, pthread_mutex_t* outer, pthread_mutex_t* inner, int depth, int robust) {
   alarm(20);
-  expect(scene, "another thread's try of the outer", try_elsewhere(outer), EBUSY);
-  expect(scene, "another thread's try of the inner", try_elsewhere(inner), EBUSY);
+  expect(scene, "another thread's trylock of the outer", try_elsewhere(outer), EBUSY);
+  expect(scene, "another thread's trylock of the inner", try_elsewhere(inner), EBUSY);
   for (int i = 0; i < depth; ++i) expect(scene, "unlock of the outer", pthread_mutex_unlock(outer), 0);
   if (failures) _exit(1);  // the calls below would hang
-  expect(scene, "try of the free outer", try_elsewhere(outer), 0);
+  expect(scene, "another thread's trylock of the free outer", try_elsewhere(outer), 0);
   expect(scene, "unlock of the inner", pthread_mutex_unlock(inner), 0);
   expect(scene, "lock of the outer", pthread_mutex_lock(outer), 0);
   expect(scene, "lock of the inner", pthread_mutex_lock(inner), 0);
@@ -158,8 +158,8 @@ static void leave_shared_memory_alone(void) {
   expect(scene, "the parent's unlock", pthread_mutex_unlock(mutex), 0);
 }
 
-// Forks again in a child that `leave` made. `leave` makes this child by a fork that the shim hooks, or by a fork that
-// the shim does not record. Or the child calls daemon(), which gives its thread a new id.
+// `leave` makes a child, and the child forks again while it holds a mutex. `leave` is fork(), or makes the child by a
+// fork that the shim does not record, or calls daemon() in the child, which gives the child's thread a new id.
 static void fork_as(const char* scene, pid_t (*leave)(void)) {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&mutex);

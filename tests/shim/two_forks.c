@@ -1,8 +1,8 @@
 /* Two threads fork at once. The exit status is 0 if their prepare handlers ran one after the other, as they must with
  * --cure=serialise-forks. It is 3 if both threads were in the handler at the same time, as without the cure. It is 1 if
  * a fork failed. The result does not depend on timing: the first thread stays in the handler until the second thread is
- * in the handler, too, or sleeps in a futex wait before it. With "nested" the handler itself forks. This inner fork
- * must not wait for the end of the outer fork. */
+ * in the handler, too, or sleeps in a futex wait in fork() before its handler runs. With "nested" the handler itself
+ * forks. This inner fork must not wait for the end of the outer fork. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>

@@ -54,7 +54,6 @@ class MadeSuite {
   suite::Case case_;
 };
 
-// Returns all lines of the result as one text.
 std::string all_lines(const suite::CaseResult& result);
 
 }  // namespace forksight::test

@@ -1,4 +1,4 @@
-// Tests that names of C++ are demangled, and that names which stand for gigabytes are not.
+// Tests that names of C++ are demangled, except names that are too long, or whose demangled text would be too long.
 #include "symbols/demangle.hpp"
 
 #include <cxxabi.h>

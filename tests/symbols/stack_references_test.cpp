@@ -14,7 +14,7 @@
 
 namespace reference_test {
 
-// A thread tells through the first pipe that it is about to block, and reads from the second one.
+// Before a thread blocks, it writes to the pipe `told`. It blocks in a read of the pipe `end`.
 struct Job {
   int told[2] = {};
   int end[2] = {};
@@ -45,7 +45,6 @@ struct Job {
   *lock = 0;
 }
 
-// Uses another lock.
 [[gnu::noinline]] void holds_other(Job& job) {
   int* volatile lock = &job.other;
   mutex_lock(lock);

@@ -29,7 +29,7 @@ static void run_probes(void) {
   }
 }
 
-/* This function and the next two print what the shim must not change: threads, descriptors, signals. */
+/* Counts the entries of a folder, without "." and "..". */
 static int count_entries(const char* path) {
   int count = 0;
   DIR* const folder = opendir(path);
@@ -49,6 +49,7 @@ static void wait_for_the_ended(void) {
   if (folder != NULL) closedir(folder);
 }
 
+/* Prints what the shim must not change: threads, descriptors, signals. */
 static void say_state(void) {
   wait_for_the_ended();
   say("threads %d, descriptors %d", count_entries("/proc/self/task"), count_entries("/proc/self/fd"));

@@ -1,4 +1,4 @@
-"""Runs stress-ng. Each stressor is a unit. A stressor makes a fixed number of operations, and checks their results itself."""
+"""Runs stress-ng. Each stressor is a unit. A stressor does a fixed number of operations, and checks their results itself."""
 from frame import Unit
 
 ABOUT = "stress-ng's stressors, each with its own checks"

@@ -1,5 +1,5 @@
 // The parent computes with cv::parallel_for_(), and then a child does the same. Debian's OpenCV uses TBB. In the child,
-// TBB computes with the only thread that exists, so nothing hangs. Repaired: OpenCV uses no other threads.
+// TBB computes with the only thread that exists, so nothing hangs. Repaired: OpenCV uses only the calling thread.
 #include <sys/wait.h>
 #include <unistd.h>
 

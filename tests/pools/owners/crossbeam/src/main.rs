@@ -1,5 +1,6 @@
-// A thread of the parent answers through channels of crossbeam. The child asks, and does not have that thread. Repaired:
-// the child starts such a thread, with channels of its own.
+// A thread of the parent answers questions, which it gets through a channel of crossbeam. The child sends a question
+// through the same channel, but does not have the thread. Repaired: the child starts its own thread, with its own
+// channels.
 use crossbeam::channel::{unbounded, Receiver, Sender};
 
 extern "C" {

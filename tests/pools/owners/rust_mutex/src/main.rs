@@ -1,5 +1,5 @@
-// The parent forks while another of its threads holds a std::sync::Mutex, and the child locks it. Repaired: the parent
-// forks while the mutex is free.
+// The parent forks while another of its threads holds a std::sync::Mutex, and the child locks the
+// mutex. Repaired: the parent forks while the mutex is free.
 use std::sync::mpsc;
 use std::sync::Mutex;
 
