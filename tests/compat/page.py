@@ -19,6 +19,9 @@ bare (without forksight), under the shim alone (`LD_PRELOAD`), by `forksight run
 Some tests have different results from one bare run to the next. A test counts as unchanged if its result with forksight
 is one of its results without forksight. This comparison includes tests that fail or skip without forksight.
 
+The tables show each result as the suite reports it. In the suite `programs`, a result such as `0:2323662268` is an exit
+status and a checksum of the standard output.
+
 `tests/compat/compat.py page` writes this page from the runs that these commands make:
 
     cmake --preset release && cmake --build --preset release

@@ -26,10 +26,11 @@ CONFINED = ("", "no-readv", "no-fallocate", "allow-list", "refuse-list", "vm-lim
 
 PAGE = """# Environments
 
-`tests/environments/matrix.py --page docs/environments.md` makes this page. It is the test `environments.matrix` of the
-label `stress`. There are {programs} small programs: threads with a fork among them, C++ statics, other programs started
-in four ways, OpenMP, and memory. Each row is a way to build these programs. Each column is an environment in which they
-run: `environment_confine` restricts the program, and `environment_confine --list` explains how.
+`tests/environments/matrix.py --page docs/environments.md` makes this page. The script is also the test
+`environments.matrix`, with the label `stress`. It uses {programs} small programs: one with threads and a fork, one with C++
+statics, one that starts other programs in four ways, one with OpenMP, and one that allocates memory. Each row is a way
+to build these programs. Each column is an environment in which they run: `environment_confine` restricts the program,
+and `environment_confine --list` explains how.
 
 Each cell counts the programs that can run there without forksight. "-": none can. Each program runs in three ways:
 alone, with the shim preloaded, and by `forksight run`. The results are the same if the exit status, the output and the

@@ -9,7 +9,7 @@ from . import tap
 ABOUT = "GLib's installed tests"
 PACKAGES = ["libglib2.0-tests", "dbus", "dbus-daemon"]
 SOURCES = []
-LEFT_OUT = {"tests in Python": "they test scripts that make sources, without threads or forks", "1bit-mutex": "it spins for 17 s, five times",
+LEFT_OUT = {"tests in Python": "they test scripts that generate source files, and use no threads or forks", "1bit-mutex": "it spins for 17 s, five times",
             "1bit-emufutex": "the same as 1bit-mutex"}
 LISTED = Path("/usr/share/installed-tests/glib")
 SECONDS = 60
