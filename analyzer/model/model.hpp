@@ -298,7 +298,7 @@ enum class SyncOperation { kNone, kDestroy, kSignal, kBroadcast, kWait };
 enum class TouchAction { kNone, kAborted, kRecovered, kGiven };
 
 // A thread whose stack has the address of a lock that does not record its holder. The thread may hold the lock, or may
-// only know it.
+// only have its address.
 struct LockReference {
   ThreadId thread = 0;
   bool is_own = false;  // true: `thread` is a thread of the waiting process; false: a lost thread

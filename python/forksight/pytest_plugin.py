@@ -169,7 +169,7 @@ class Plugin:
 
     def send(self, **message):
         # A forked child sends nothing. A test may have closed the plugin's descriptor. The descriptor's number may then belong
-        # to another file, which has a different identity.
+        # to another file, which has a different identity. The plugin then sends nothing either.
         if os.getpid() != self.pid:
             return
         try:

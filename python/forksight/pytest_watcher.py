@@ -219,7 +219,7 @@ class Watcher:
             if is_exit:
                 end(below)
         elif read_work(self.pid) - work > MOST_IDLE * (time.monotonic() - before):
-            # In native code: the test fails as soon as that code returns.
+            # The process tree works, so pytest is not ended. If pytest is in native code, the test fails when that code returns.
             self.say(f"forksight: {phase['name']} is still at work {where}, and is not ended; report in {path}\n")
         else:
             self.end_pytest(phase, text, path, where)

@@ -69,7 +69,7 @@ class Explain(unittest.TestCase):
         text = piped("explain", "pipe-deadlock", COLUMNS="60")
         self.assertIn("\n  - Read what the child writes before waiting for its end:\n    `communicate()`\n    cost: memory for the output\n", text)
         self.assertNotIn("fix: ", text)
-        self.assertIn("\n    child.wait()  # communicate() reads\n", text)
+        self.assertIn("\n    child.wait()  # hangs; communicate() does not\n", text)
 
     def test_bold_only_on_a_terminal(self):
         self.assertIn("\x1b[1mlost-openmp-pool\x1b[0m\n", on_terminal(LONG, PAGER="cat")[1])

@@ -83,11 +83,11 @@ class References(unittest.TestCase):
         threads = [rf"{words(name)}, at \S+:\d+ \((\(anonymous namespace\)::)?{function}\)" for name, function in named]
         more = f"; and {counted} more" if counted else ""
         if len(named) + counted == 1:
-            pattern = (f"stack of another thread: {threads[0]}\\. This thread may hold the lock\\. It may also only know the lock, or have "
-                       "used it before\\.")
+            pattern = (f"stack of another thread: {threads[0]}\\. This thread may hold the lock\\. It may also only have the lock's "
+                       "address, or have released the lock already\\.")
         else:
             pattern = (f"stacks of {len(named) + counted} other threads: {'; '.join(threads)}{more}\\. One of these threads may hold the "
-                       "lock\\. A thread may also only know the lock, or have used it before\\.")
+                       "lock\\. A thread may also only have the lock's address, or have released the lock already\\.")
         self.assertRegex(sentence, re.escape(INTRODUCTION) + pattern + "$")
 
     def test_live_processes(self):

@@ -101,9 +101,10 @@ void tell_lock_references(const Evidence& evidence, const model::Touch& wait, Fi
                   is_one ? std::string("stack of another thread")
                          : fmt::format("stacks of {} other threads", references.size() + more),
                   names,
-                  is_one ? "This thread may hold the lock. It may also only know the lock, or have used it before."
-                         : "One of these threads may hold the lock. A thread may also only know the lock, or have used "
-                           "it before."));
+                  is_one ? "This thread may hold the lock. It may also only have the lock's address, or have released "
+                           "the lock already."
+                         : "One of these threads may hold the lock. A thread may also only have the lock's address, or "
+                           "have released the lock already."));
 }
 
 // True if the thread waits for a word that is no future, condition variable or the like. A signal handler of the

@@ -239,12 +239,12 @@ def open_foreign(pid, number, device, inode, what):
     try:
         own = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
-        raise OSError(error.errno, f"the {what} of process {pid} cannot be opened by {path}: {error.strerror}. That process must live, in "
-                      "this PID namespace, and must not have dropped it") from error
+        raise OSError(error.errno, f"the {what} of process {pid} cannot be opened by {path}: {error.strerror}. That process must still "
+                      f"run, in this PID namespace, and must still have the {what}") from error
     about = os.fstat(own)
     if (about.st_dev, about.st_ino) != (device, inode):
         os.close(own)
-        raise OSError(errno.ESTALE, f"{path} is not the {what} that was pickled: process {pid} has dropped it")
+        raise OSError(errno.ESTALE, f"{path} is not the {what} that was pickled: process {pid} does not have this {what} any more")
     return own
 
 

@@ -47,10 +47,10 @@ class Lock:
         self.renew()
 
     def renew(self):
-        """Notes that this process does not hold the lock. Called for a new object, and in a forked child: a lock of its parent is not
-        its own."""
+        """Notes that this process does not hold the lock. Called for a new object, and in a forked child, because
+        a lock of its parent is not its own."""
         self._threads = threading.Lock()  # excludes the other threads: the kernel's lock belongs to the whole process
-        self._held = []                   # [0] while this process holds the kernel's lock
+        self._held = []                   # results of fcntl(); the last one is 0 while this process holds the kernel's lock
         descriptor, put = self._segment.descriptor, self._segment.words.__setitem__
         self._try = functools.partial(fcntl, descriptor, F_OFD_SETLK, ctypes.byref(self._lock))
         self._calm = functools.partial(put, self._word + WAITING, 0)
@@ -199,7 +199,7 @@ class Event:
     def set(self):
         """Wakes all waiters, even if clear() follows at once."""
         self._segment.words[FLAG] = 1
-        # The count grows after the flag is set, and atomically. A waiter reads the count before the flag, so it misses no set().
+        # After the flag is set, one atomic step increments the count. A waiter reads the count before the flag, so it misses no set().
         futex_add_one_and_wake(self._segment.address_of(COUNT))
 
     def clear(self):

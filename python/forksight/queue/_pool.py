@@ -297,7 +297,7 @@ class _Stream(_Job):
 
     def set_total(self):
         if self.total is None:
-            self.total = self.given + 1  # one more than were read, so that next() raises the error even if each read task has an outcome
+            self.total = self.given + 1  # one more than the tasks read, so that next() raises the error even if each read task has an outcome
 
     def read(self):
         while True:
@@ -335,7 +335,7 @@ class _Worker:
         pool._fresh.append(self)  # so that the child, if fork() makes it, can close the parent's ends of the pipes
         task_reader, self.task_end = os.pipe()
         self.result_end, result_writer = os.pipe()
-        self.chunk = None      # (job, first index, tasks) that it has
+        self.chunk = None      # the tasks that the worker has: (job, first index, tasks); or None
         self.returned = 0      # how many results of that chunk have come
         self.has_begun = False
         self.tasks_done = 0
@@ -490,10 +490,10 @@ class Pool:
         self._processes, self._numbers = processes, itertools.count(1)
         self._workers, self._fresh = [], collections.deque(maxlen=1)
         self._state, self._owner = RUNS, os.getpid()
-        self._broken = None                 # why no task can be done any more
+        self._broken = None                 # the exception that says why no task can be done any more; or None
         self._stillborn = 0
         self._waiting = collections.deque()  # (job, first index, arguments of its tasks)
-        self._streams = set()                # those whose iterators have not ended
+        self._streams = set()                # the _Stream objects whose iterators have not ended
         self._is_finished = False
         self._wake_lock = threading.RLock()
         self._wake_reader, self._wake_writer = os.pipe()

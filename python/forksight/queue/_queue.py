@@ -106,7 +106,7 @@ class _ParkedMessage(_Message):
 
 def _park_again(pointer):
     if pointer.value and native.message_park(pointer, None) != OK:
-        native.message_release(pointer)  # the message is another process's by now, so this only frees the object
+        native.message_release(pointer)  # the message belongs to another process by now, so this only frees the object
 
 
 class Loan:

@@ -37,8 +37,8 @@ class RLock:
         self.renew()
 
     def renew(self):
-        """Notes that this process does not hold the lock. Called for a new object, and in a forked child: a lock of its parent is not
-        its own."""
+        """Notes that this process does not hold the lock. Called for a new object, and in a forked child, because
+        a lock of its parent is not its own."""
         self._more = 0  # how often the holder has acquired the lock again; 0 while no thread of this process holds it
 
     @classmethod

@@ -122,7 +122,7 @@ def describe(tensor):
     for length in shape:
         size *= length
     if size and not is_dense(shape, strides):
-        # Tensors of torch have contiguous(). For a tensor without it the result is None, and it is pickled as usual.
+        # Tensors of torch have contiguous(). A tensor without that method is pickled as usual, because the result is None.
         return describe(tensor.contiguous()) if hasattr(tensor, "contiguous") else None
     memory = (ctypes.c_ubyte * size).from_address(told.data + told.byte_offset) if size else bytearray()
     if size:
