@@ -15,7 +15,7 @@ import unittest
 import zlib
 from pathlib import Path
 
-from bounded import Program, run, settle
+from bounded import Opened, Program, run, settle
 from elf import EHDR, PT_GNU_EH_FRAME, SHDR, SHF_COMPRESSED, SHT_NOTE, Elf
 
 CC = sys.argv.pop()
@@ -138,14 +138,21 @@ class Debug(unittest.TestCase):
 
     def test_an_archive_at_the_place_of_a_debug_file_is_not_unpacked(self):
         self.split()
-        elf = Elf(self.library.read_bytes())
-        link = elf.section(elf.find(".gnu_debuglink"))
-        elf.bytes[link[4] + link[5] - 4:link[4] + link[5]] = bytes(4)  # a checksum of zero is not compared
-        self.library.write_bytes(elf.bytes)
         with gzip.open(self.debug, "wb", compresslevel=1) as file:
             for _ in range(ZEROS >> 20):
                 file.write(bytes(1 << 20))
-        self.why()
+        # libdw took a checksum of zero for "not known". The other one is right, so the archive is opened.
+        for checksum in (0, zlib.crc32(self.debug.read_bytes())):
+            with self.subTest(checksum=checksum):
+                elf = Elf(self.library.read_bytes())
+                link = elf.section(elf.find(".gnu_debuglink"))
+                elf.bytes[link[4] + link[5] - 4:link[4] + link[5]] = struct.pack("<I", checksum)
+                self.library.unlink()  # a process of the test before has mapped it
+                self.library.write_bytes(elf.bytes)
+                opened = Opened(self.debug)
+                self.addCleanup(opened.close)
+                self.why()
+                self.assertEqual(opened.was_opened(), checksum != 0, "the archive was opened, or not opened, against expectation")
 
     def test_a_sparse_debug_file_of_a_terabyte_is_not_read(self):
         self.split()

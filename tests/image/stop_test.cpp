@@ -1,5 +1,5 @@
-// Tests that a system call has the right result if its thread is stopped during the call. The table in stop.cpp lists
-// only calls that have a case here.
+// Tests that a system call has the right result if its thread is stopped during the call. Each family of calls in the
+// table of stop.cpp has a case here.
 #include "image/stop.hpp"
 
 #include <fcntl.h>
