@@ -1,10 +1,15 @@
 #include "targets.hpp"
 
+#include <elf.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
@@ -17,6 +22,8 @@
 #include "collect/run_log.hpp"
 #include "diagnose/diagnose.hpp"
 #include "files/elf_tables.hpp"
+#include "files/opener.hpp"
+#include "guard/opener.hpp"
 #include "guard/pack.hpp"
 #include "image/elf_head.hpp"
 #include "image/memory.hpp"
@@ -202,11 +209,57 @@ bool dwarf(std::span<const unsigned char> input) {
   return named > 0;
 }
 
+std::vector<Bytes> request_seeds() {
+  std::vector<Bytes> seeds;
+  for (const auto& [wish, path] : {std::pair(files::Wish::kFile, "/proc/1/exe"),
+                                   {files::Wish::kFile, "/usr/bin/env"},
+                                   {files::Wish::kFolder, "/tmp"},
+                                   {files::Wish::kStatus, "/proc/1/fd/0"},
+                                   {files::Wish::kEntry, "/proc/1/task/1/syscall"},
+                                   {files::Wish::kEntry, "/proc/1/fdinfo/0"},
+                                   {files::Wish::kLink, "/proc/1/fd/0"},
+                                   {files::Wish::kLinks, "/proc/1/fd"},
+                                   {files::Wish::kCalls, "/proc/1/task"},
+                                   {files::Wish::kSocket, ""}}) {
+    files::Request request;
+    request.wish = wish;
+    request.path = path;
+    request.number = 1;
+    for (const bool is_owned : {false, true}) {
+      if (is_owned) request.owner = files::Owner{1000, 1000, {4, 24}};
+      if (is_owned) request.mapped = files::MappedFile{254, 1, 1234};
+      seeds.push_back(bytes_of(files::encode_request(request)));
+    }
+  }
+  return seeds;
+}
+
+// Reads a request to the process that opens files, and grants it. The file of a granted request must be a file of
+// /proc, a socket, or ELF.
+bool request(std::span<const unsigned char> input) {
+  const auto wish = files::decode_request(text_of(input));
+  if (!wish) return false;
+  if (files::encode_request(*wish) != text_of(input)) std::abort();
+  const files::Reply reply = guard::grant(*wish);
+  if (reply.bytes.size() + sizeof reply.error > files::kMaxReplyBytes) std::abort();
+  if (!reply.file) return reply.error == 0;
+  struct stat status {};
+  struct statfs place {};
+  std::array<char, SELFMAG> magic{};
+  if (::fstat(reply.file.get(), &status) != 0 || ::fstatfs(reply.file.get(), &place) != 0) std::abort();
+  if (S_ISSOCK(status.st_mode) || place.f_type == static_cast<long>(PROC_SUPER_MAGIC)) return true;
+  if (::pread(reply.file.get(), magic.data(), magic.size(), 0) != SELFMAG ||
+      !std::ranges::equal(magic, std::string_view(ELFMAG, SELFMAG)))
+    std::abort();
+  return true;
+}
+
 constexpr Target kTargets[] = {
     {"run_log", "run.json, up to the report", run_log_seeds, run_log, true},
     {"findings", "outside.json", findings_seeds, findings, true},
     {"proc", "texts of /proc and answers of the kernel", proc_seeds, proc_text, false},
     {"elf_head", "ELF headers, sections and notes", elf_seeds, elf_head, false},
+    {"requests", "requests to the process that opens files", request_seeds, request, false},
     {"dwarf", "symbols, lines, variables and unwind tables", elf_seeds, dwarf, false},
 };
 
