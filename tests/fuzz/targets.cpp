@@ -239,7 +239,9 @@ std::vector<Bytes> request_seeds() {
 bool request(std::span<const unsigned char> input) {
   const auto wish = files::decode_request(text_of(input));
   if (!wish) return false;
-  if (files::encode_request(*wish) != text_of(input)) std::abort();
+  const std::string bytes = files::encode_request(*wish);
+  const auto again = files::decode_request(bytes);
+  if (!again || files::encode_request(*again) != bytes) std::abort();
   const files::Reply reply = guard::grant(*wish);
   if (reply.bytes.size() + sizeof reply.error > files::kMaxReplyBytes) std::abort();
   if (!reply.file) return reply.error == 0;
