@@ -309,14 +309,14 @@ std::string summarise(const Evidence& evidence, const std::vector<model::Process
 
 // Returns words such as "they wait", if the waits of all threads record no owner, or "thread 17 waits".
 std::string name_waiters_without_owner(const Evidence& evidence, const Sleepers& sleepers, bool names_process) {
-  constexpr std::size_t kMostNamed = 3;
+  constexpr std::size_t kMostWaiters = 3;
   std::vector<std::string> names;
   for (const Sleeper& sleeper : sleepers) {
     if (sleeper.wait->kind == model::WaitKind::kFutex && !has_owner(*sleeper.wait))
       names.push_back(who(evidence, sleeper, names_process));
   }
   if (names.size() == sleepers.size()) return "they wait";
-  if (names.size() > kMostNamed) return fmt::format("{} of these threads wait", names.size());
+  if (names.size() > kMostWaiters) return fmt::format("{} of these threads wait", names.size());
   return fmt::format("{} {}", fmt::join(names, " and "), names.size() == 1 ? "waits" : "wait");
 }
 
