@@ -10,7 +10,7 @@
 // EXPECT: orphaned-custom-lock proven hang culprit="queue_lock.flag_ (spin lock)" holder=worker start=worker_main
 // EXPECT-STACK: culprit SpinLock::lock@acquired push@take worker_main@fill
 // EXPECT-STACK: stack SpinLock::lock@waiting pop@touch main@child
-// EXPECT-UNKNOWN: without the lock's annotations, the spinning looks like any other loop
+// EXPECT-UNKNOWN: without the annotations of the lock, the spinning looks like any other loop
 // EXPECT-CORE: none
 #include <pthread.h>
 
