@@ -1,5 +1,6 @@
-// Limits for reading data that other users control. docs/security.md describes what these limits promise. A limit is
-// far above what honest programs need. The report says what was left out because of a limit.
+// Limits for reading data that other users control. A limit is far above what honest programs need. The report says
+// what was left out because of a limit. The table in docs/security.md is made from this file by budgets_doc.py: it has
+// a row for each constant, with the first sentence of the comment above it.
 #pragma once
 
 #include <chrono>
@@ -8,18 +9,27 @@
 
 namespace forksight::files {
 
-// The memory of the process that reads for a command. The limits below keep it far smaller. This one is for what nobody has
-// thought of.
+// The memory of the process that reads. The limits below keep it far smaller. This one is for what nobody has thought
+// of.
 inline constexpr std::uint64_t kMaxReaderBytes = std::uint64_t{8} << 30U;
 
-// How long a process may read for a command. Reading the largest cores and process trees takes seconds.
+// How long the process that reads may work for a command. Reading the largest cores and process trees takes seconds.
 inline constexpr std::chrono::minutes kLongestReading{5};
+// How long a call for a file may block before its file system counts as one that does not answer.
+inline constexpr std::chrono::seconds kLongestCall{2};
+// File systems that do not answer and are left out. With more of them, the command gives up.
+inline constexpr std::size_t kMaxDeadPlaces = 4;
+// How long `run` waits until it knows which libc a process has. Without the answer, it proves less.
+inline constexpr std::chrono::seconds kLongestLibcReading{10};
+// How long `run` examines what the threads of an idle job wait for. Without the answer, the waits are not shown.
+inline constexpr std::chrono::seconds kLongestIdleReading{5};
 
 // The size of run.json. The kernel reports this size, so the limit is applied before the file is read.
 inline constexpr std::uint64_t kMaxRunLogBytes = std::uint64_t{128} << 20U;
-// Objects, lists, numbers and texts of run.json. The first limit is for all of them. The second limit is for those that
-// are in memory at the same time: the items of one thread, or of one process without its threads.
+// Objects, lists, numbers and texts of run.json.
 inline constexpr std::size_t kMaxRunLogItems = 8'000'000;
+// Objects, lists, numbers and texts of run.json that are in memory at the same time. These are the items of one thread,
+// or of one process without its threads.
 inline constexpr std::size_t kMaxRunLogLooseItems = 400'000;
 // Processes, waits, frames and other rows of lists of run.json.
 inline constexpr std::size_t kMaxRunLogRows = 1'500'000;
@@ -27,8 +37,9 @@ inline constexpr std::size_t kMaxRunLogRows = 1'500'000;
 inline constexpr std::size_t kMaxRunLogWaits = 200'000;
 // Processes in run.json.
 inline constexpr std::size_t kMaxRunLogProcesses = 200'000;
-// The size of outside.json, and the number of its items.
+// The size of outside.json.
 inline constexpr std::uint64_t kMaxOutsideBytes = std::uint64_t{64} << 20U;
+// The items of outside.json.
 inline constexpr std::size_t kMaxOutsideItems = 1'000'000;
 
 // How deep the subfolders of a run's folder are nested. Honest folders have two or three levels.
@@ -36,20 +47,20 @@ inline constexpr int kMaxFolderDepth = 32;
 
 // The size of a file with debug information. The files of the largest browsers have about 5 GB.
 inline constexpr std::uint64_t kMaxDebugFileBytes = std::uint64_t{16} << 30U;
-// The unpacked size of all compressed sections of one file, according to their headers. libdw keeps all unpacked
-// sections in memory.
+// The unpacked size of all compressed sections of a debug file, according to their headers. The library libdw keeps all
+// unpacked sections in memory.
 inline constexpr std::uint64_t kMaxUnpackedBytes = std::uint64_t{512} << 20U;
-// The unpacked size of the compressed sections of all files together, in one run of the command.
+// The unpacked size of the compressed sections of all debug files together, in one run of the command.
 inline constexpr std::uint64_t kMaxUnpackedBytesOfRun = std::uint64_t{2} << 30U;
-// The unpacked size of the symbol table in .gnu_debugdata. In the files of distributions, it has at most a few
+// The unpacked size of a packed symbol table (.gnu_debugdata). In the files of distributions, it has at most a few
 // megabytes.
 inline constexpr std::uint64_t kMaxMiniDebugBytes = std::uint64_t{64} << 20U;
-// The sum of these unpacked sizes for all files in one run of the command.
+// The unpacked size of all packed symbol tables together, in one run of the command.
 inline constexpr std::uint64_t kMaxMiniDebugBytesOfRun = std::uint64_t{256} << 20U;
 
-// The number of sections of an ELF file. Without extended numbering, a file cannot have more.
+// Sections of an ELF file. Without extended numbering, a file cannot have more.
 inline constexpr std::uint64_t kMaxSections = 65'280;
-// The size of the names of all sections.
+// The size of the names of all sections of an ELF file.
 inline constexpr std::uint64_t kMaxSectionNameBytes = std::uint64_t{16} << 20U;
 // The size of all notes of a program or library together. The notes in its section headers and those in its program
 // headers are summed separately. Programs have some hundred bytes.
@@ -65,18 +76,19 @@ inline constexpr std::size_t kMaxUnits = 500'000;
 
 // Programs and libraries that one process has mapped.
 inline constexpr std::size_t kMaxModules = 16'384;
-// Mapped pieces of files that a core lists. vm.max_map_count is 65,530, unless it was raised.
+// Mapped pieces of files that a core lists. The limit of Linux, vm.max_map_count, is 65,530 by default.
 inline constexpr std::size_t kMaxCoreMappings = 1'000'000;
 
-// The notes of a core that are visited, and the bytes that are read for this, of all its segments together. Segments
-// may overlap, and a note may have no content, so the size of the file limits neither. The kernel writes about 5 notes
-// and at most 16 KB for each thread.
+// The notes of a core that are visited, of all its segments together. Segments may overlap, and a note may have no
+// content, so the size of the file limits neither the notes nor their bytes. The kernel writes about 5 notes and at
+// most 16 KB for each thread.
 inline constexpr std::uint64_t kMaxCoreNotes = 10'000'000;
+// The bytes of the visited notes of a core.
 inline constexpr std::uint64_t kMaxCoreNoteBytes = std::uint64_t{4} << 30U;
 
-// If a mapped file is gone, it is copied out of the memory of the process. These are the limits for one file, and for
-// all files of one process.
+// The bytes of a mapped file that are copied out of the memory of the process, if the file is gone.
 inline constexpr std::size_t kMaxCopyBytes = std::size_t{64} << 20U;
+// The bytes of all mapped files of one process that are copied out of its memory.
 inline constexpr std::size_t kMaxCopiesBytes = std::size_t{512} << 20U;
 
 // Memory that is searched for the objects of multiprocessing's locks, in one run of the command. A large training

@@ -57,10 +57,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr std::size_t kMostDeadPlaces = 4;
 constexpr auto kPace = 200ms;
-// A call for a file that has blocked for this long is not expected to return soon.
-constexpr auto kLongestCall = 2s;
 // The exit status of a child whose work has thrown an exception. A command that could not read its evidence has the
 // same status.
 constexpr int kFailed = 3;
@@ -310,7 +307,7 @@ class Watcher {
         const auto before = calls_.find(tid);
         const bool is_same = before != calls_.end() && before->second.first == call->identity;
         const Clock::time_point since = is_same ? before->second.second : now;
-        if (now - since >= kLongestCall) {
+        if (now - since >= files::kLongestCall) {
           for (files::DeadPlace& place : proc::find_places(*call, pid, tid)) found.push_back(std::move(place));
         }
         calls.emplace(tid, std::pair(call->identity, since));
@@ -352,7 +349,7 @@ void end_opener(const Opener& opener) {
 
 Answer run_child(const Work& work, const Options& options) {
   Answer answer;
-  for (std::size_t known = 0; known <= kMostDeadPlaces; ++known) {
+  for (std::size_t known = 0; known <= files::kMaxDeadPlaces; ++known) {
     const std::optional<Opener> opener = start_opener();
     const Pipe out = opener ? make_pipe() : Pipe{};
     const Pipe error = out.read >= 0 ? make_pipe() : Pipe{};
@@ -392,7 +389,7 @@ Answer run_child(const Work& work, const Options& options) {
     for (files::DeadPlace& place : end.dead_places) is_new = files::add_dead_place(std::move(place)) || is_new;
     // The blocked call did not use the list of dead places, so another try would block, too.
     if (!is_new) return answer;
-    if (known < kMostDeadPlaces) answer.failure = Failure::kNone;
+    if (known < files::kMaxDeadPlaces) answer.failure = Failure::kNone;
   }
   return answer;
 }

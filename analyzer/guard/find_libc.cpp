@@ -2,18 +2,16 @@
 
 #include <sys/wait.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <string>
 
+#include "files/budgets.hpp"
 #include "guard/child.hpp"
 #include "proc/mappings.hpp"
 
 namespace forksight::guard {
 namespace {
-
-constexpr std::chrono::seconds kLimit{10};
 
 // The answer is three bytes. The child may run foreign code, so the bytes may have any values.
 constexpr std::size_t kBytes = 3;
@@ -44,7 +42,7 @@ abi::Libc find_libc(std::int32_t tid) {
   const Answer answer = run_child(work, {.next_signal = {},
                                          .in_child = {},
                                          .on_output = {},
-                                         .limit = kLimit,
+                                         .limit = files::kLongestLibcReading,
                                          .most_output = kBytes,
                                          .examines_processes = false});
   const bool has_ended_well = answer.has_child && answer.failure == Failure::kNone && WIFEXITED(answer.status) &&

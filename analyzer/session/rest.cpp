@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "files/budgets.hpp"
 #include "guard/read_model.hpp"
 #include "proc/proc_fs.hpp"
 #include "proc/thread_sample.hpp"
@@ -16,7 +17,6 @@ namespace {
 
 constexpr std::chrono::seconds kCheckEvery{1};
 constexpr double kLeastShare = 0.05;  // processes that together use a smaller share of one processor are at rest
-constexpr std::chrono::seconds kLongestLook{5};
 constexpr int kCostShare = 200;           // at most 1/kCostShare of the time is spent on looks
 constexpr std::size_t kMostThreads = 64;  // the most threads to examine in each process
 
@@ -87,7 +87,7 @@ void RunRest::follow(const watch::Supervisor& supervisor, watch::Clock::time_poi
   const auto look = [&](const files::Reader& reader) -> Result<model::Model> {
     return look_at_waits(reader, supervisor.tree());
   };
-  guard::ModelRead read = guard::read_model(look, {.limit = kLongestLook, .needs_ancestor = true});
+  guard::ModelRead read = guard::read_model(look, {.limit = files::kLongestIdleReading, .needs_ancestor = true});
   waits_ = read.model ? std::move(read.model).value() : model::Model{};
   looked_at_ = ticks_;
   next_look_ = now + (watch::Clock::now() - now) * kCostShare;
