@@ -113,7 +113,7 @@ bool is_index(const std::vector<std::size_t>& ids, std::size_t size) {
   return std::ranges::all_of(ids, [&](std::size_t id) { return id < size; });
 }
 
-// The sizes of the lists for which ids are indices.
+// Each id in a model is an index of one of the model's lists. These are the sizes of those lists.
 struct Sizes {
   std::size_t processes, threads, locks, pools, forks, python, handlers, lives;
 };

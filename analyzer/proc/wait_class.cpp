@@ -84,8 +84,8 @@ WaitTarget of_kind(WaitClass kind) {
   return target;
 }
 
-// True if the call may be a vfork. clone3() has its flags in memory, which is not read. But a caller sleeps in clone3()
-// only if it waits for a child that shares its memory.
+// True if the call may be a vfork. clone3() has its flags in memory, and they are not read. A caller sleeps in clone3()
+// only if it waits for a vfork child. So every clone3() in which the caller sleeps counts as a vfork.
 bool may_vfork(const Syscall& call) {
   return call.number == SYS_vfork || call.number == SYS_clone3 || (call.args[0] & CLONE_VFORK) != 0;
 }
@@ -133,13 +133,14 @@ WaitTarget classify(const ThreadSample& thread) {
     return target;
   }
   if (thread.status.state == 't') return of_kind(thread.status.tracer > 0 ? WaitClass::kTraced : WaitClass::kAwakable);
+  // A stopped thread also shows its call. But another process may let the thread go on, so its call does not count.
   const bool sleeps = thread.status.state == 'S' || thread.status.state == 'D';
   if (!thread.call.in_syscall || !sleeps) return target;
   const bool is_clone =
       thread.call.number == SYS_vfork || thread.call.number == SYS_clone || thread.call.number == SYS_clone3;
   if (is_clone) return of_kind(may_vfork(thread.call) ? WaitClass::kVfork : WaitClass::kAwakable);
-  // Only an interruptible sleep inside the call counts. A stopped thread also shows its call, but another process may
-  // let it go on. A thread in state D waits for the kernel, or for its vfork child.
+  // From here on only an interruptible sleep counts. A thread in state D waits for the kernel. A wait for a vfork child
+  // is also a sleep in state D, but this function has already returned for it.
   if (thread.status.state != 'S') return target;
   if (is_poll(thread.call)) return of_kind(has_timeout(thread.call) ? WaitClass::kAwakable : WaitClass::kPoll);
   switch (thread.call.number) {

@@ -17,7 +17,8 @@ std::vector<std::string> compare_findings(const std::vector<Finding>& findings,
 // Compares the findings of a run whose options change how the program ends. The findings must be the expected ones,
 // each with the outcome ExpectedRun::outcome. If that outcome is "none", there must be no finding, because the hazard
 // does not occur with these options. If ExpectedRun::rule is set, the findings of `expected` do not count: there must
-// be exactly one finding, of that rule. The sentences of the findings must contain the texts ExpectedRun::says.
+// be exactly one finding, of that rule. Each text of ExpectedRun::says must occur in the sentences of the findings. One
+// finding that has the text is enough.
 std::vector<std::string> compare_ended(const std::vector<Finding>& findings,
                                        const std::vector<ExpectedFinding>& expected, const ExpectedRun& run);
 

@@ -55,7 +55,7 @@ struct Kept {
 // valid there.
 FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_owner = 0;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::int32_t g_made = 0;      // pid of this process if a recorded fork made it
-FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_made_by = 0;  // ref of the fork that made the process g_made
+FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_made_by = 0;  // ref of the record of that fork
 FORKSIGHT_WRITTEN_AT_FORK constinit bool g_is_recorded = false;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint64_t g_recorded_fork = 0;
 FORKSIGHT_WRITTEN_AT_FORK constinit std::uint32_t g_recorded_forks = 0;
@@ -84,7 +84,8 @@ bool is_same_file(int fd, const File& file) {
   return find_file(fd, now) && now.device == file.device && now.inode == file.inode;
 }
 
-// Another thread may close the stream at the same time, and its memory may disappear. So the kernel makes the copy.
+// Another thread may close the stream during the copy. Then the memory of the stream may be unmapped, and a read by
+// this code would fault. So the kernel makes the copy: at unmapped memory it stops, and copies fewer bytes.
 bool read_bytes(const void* from, void* to, std::size_t bytes) { return read_memory(from, to, bytes) == bytes; }
 
 bool read_stream(const FILE* stream, FILE& out) { return stream != nullptr && read_bytes(stream, &out, sizeof out); }
@@ -140,8 +141,9 @@ void drop(Kept& entry) {
   if (before == Stage::kWatched || before == Stage::kNew) __atomic_fetch_sub(&g_unflushed_count, 1, __ATOMIC_RELAXED);
 }
 
-// Drops the entries of earlier forks whose bytes are no longer in the stream. Records first that the stream has written
-// them, if the stream is still open.
+// Examines the entries of earlier forks. An entry is kept only if this process watches it and its bytes are still in
+// the stream. All other entries are dropped. If the bytes of a watched entry are no longer there and its stream is
+// still open, the stream has written them. Then this is recorded before the entry is dropped.
 void review_entries() {
   const bool is_own = g_owner == sys::getpid();
   for (Kept& entry : g_unflushed) {

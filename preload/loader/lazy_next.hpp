@@ -11,7 +11,7 @@ inline void* next_lazily(void*& function, const char* name) {
   if (__builtin_expect(known != nullptr, 1)) return known;
   bool stays = false;
   known = reinterpret_cast<void*>(find_next(name, stays));
-  // The caller was linked with the function, so the function exists.
+  // The program calls this hook because it was linked with the function. So the function exists.
   if (known == nullptr) __builtin_trap();
   if (stays) __atomic_store_n(&function, known, __ATOMIC_RELAXED);
   return known;

@@ -49,9 +49,10 @@ std::uint64_t awaited_object(const Slot& slot) {
   return awaited == nullptr ? 0 : static_cast<std::uint64_t>(awaited->tid);
 }
 
-// Returns the number of threads according to the kernel; 0: the kernel was not asked. The question takes 4 us, so it is
-// asked at the first kForksCountedEach forks, and then at one fork in kForksCountedEach. If the initial thread has
-// ended, the kernel counts it until all other threads have ended, so this function subtracts it.
+// Returns the number of threads according to the kernel; 0: the kernel was not asked. The question takes 4 us. So the
+// kernel is asked at each of the first kForksCountedEach forks. After these it is asked only at every fork whose number
+// is a multiple of kForksCountedEach. If the initial thread has ended, the kernel counts it until all other threads
+// have ended, so this function subtracts it.
 std::uint32_t count_tasks_now_and_then() {
   constexpr std::uint64_t kForksCountedEach = 16;
   const std::uint64_t forks = forks_so_far();
@@ -78,8 +79,9 @@ bool fork_is_watched() {
     g_had_threads.store(true, std::memory_order_relaxed);
     return true;
   }
-  // If the only thread of a process holds locks that record their owner, the child cannot unlock them. Without another
-  // reason, such a fork is recorded only if --cure=self-held is on.
+  // This process has only one thread. The thread may hold a lock that records its owner. The child cannot unlock such a
+  // lock. --cure=self-held lets the child unlock it, but acts only at a fork that is recorded. Without this cure, such
+  // a lock is no reason to record the fork.
   return cures(trace::Cure::kSelfHeld) && t_slot != nullptr && depth(*t_slot) != 0;
 }
 
@@ -103,7 +105,9 @@ bool at_fork::Threads::tells() { return fork_is_watched(); }
 
 // Notes which threads live now. A thread that ends during the other libraries' prepare handlers is not lost.
 void at_fork::Threads::enters(const Fork& fork) {
-  if (fork.kind != ForkKind::kWrapper) return;  // the other libraries' prepare handlers have run already
+  // In a fork of the kind kInLibc, the shim calls this only after the other libraries' prepare handlers. So this cannot
+  // tell which threads lived before them.
+  if (fork.kind != ForkKind::kWrapper) return;
   Slot* const self = &fork.self;
   end_slots_of_gone_threads(self, false);
   self->lived_count = std::min(slot_count(), kFirstSlots);

@@ -1,7 +1,8 @@
-// In these scenes a lock looks like an orphan, but --on-orphan must not recover it: a semaphore that threads use as a
-// signal, a lock that a thread of the child holds, a lock that the child has initialised again, and a lock in shared
-// memory that a thread of the parent releases. In the scene "at_once" the lock is an orphan, and only one of several
-// threads may recover it. Without the shim each scene succeeds except "at_once". The program prints what went wrong.
+// In each scene except "at_once" a lock looks like an orphan, but is not lost. --on-orphan must not recover it. It is a
+// semaphore that threads use as a signal, a lock that a thread of the child holds, a lock that the child has
+// initialised again, or a lock in shared memory that a thread of the parent releases. In the scene "at_once" the lock
+// is an orphan. Several threads of the child request it, and only one of them may recover it. Without the shim each
+// scene succeeds except "at_once". The program prints what went wrong.
 #include <errno.h>
 #include <forksight/annotate.h>
 #include <pthread.h>
@@ -89,7 +90,8 @@ static void use_as_signal(unsigned first) {
 static void signal_from_none(void) { use_as_signal(0); }
 static void signal_from_three(void) { use_as_signal(3); }
 
-// The queue begins with one item, like a semaphore used as a lock. Only the child's threads show that it is not a lock.
+// The queue begins with one item, like a semaphore used as a lock. In the parent it cannot be told from a lock. The
+// child has a second thread, which may post the semaphore. So the shim must not recover it.
 static void* take_one(void* unused) {
   sem_wait(&g_items);
   say_to(&g_parent_is_ready);
@@ -262,7 +264,8 @@ static void custom_lock_in_shared_memory(void) {
     _exit(0);
   }
   const struct timespec moment = {0, 50000000};
-  nanosleep(&moment, NULL);  // the child probably waits by now; if not, it need not wait
+  // After this time the child probably waits for the lock. The scene also succeeds if the child comes later.
+  nanosleep(&moment, NULL);
   say_to(&g_leave);
   pthread_join(holder, NULL);
   end_in(child);

@@ -16,8 +16,9 @@ int to_line(std::int64_t line) {
 std::uint8_t byte_at(Table table, std::size_t index) { return std::to_integer<std::uint8_t>(table[index]); }
 std::int8_t signed_at(Table table, std::size_t index) { return static_cast<std::int8_t>(byte_at(table, index)); }
 
-// co_lnotab consists of pairs of bytes. The first byte is the distance from the place of the previous pair, in bytes of
-// code. The second byte is signed, and is added to the line at this place.
+// co_lnotab consists of pairs of bytes. Each pair describes one place in the code. The first byte is the number of
+// bytes of code between the place of the previous pair and this place. The second byte is signed: the line from this
+// place on, minus the line before this place.
 int find_in_deltas(Table table, std::int64_t line, std::int64_t address) {
   std::int64_t start = 0;
   for (std::size_t i = 0; i + 1 < table.size(); i += 2) {
