@@ -237,7 +237,8 @@ def reduce(arguments):
     waits = [f"# true: {wait.thread} waits for {wait.kind} {wait.name}, {'for ever: ' + wait.cause if wait.cause else 'until ' + ', '.join(wait.open_by)}"
              for wait in find_truth(small).waits.values()]
     comments = [f"# reported by {arguments.mode}: {entry.rule} of {entry.process}, {said}", *(f"# said: {text}" for text in entry.false_sentences())]
-    text = "\n".join([*comments, f"# from: {arguments.scenario}", *waits, str(small)])
+    origin = arguments.scenario if Path(arguments.scenario).exists() else f"seed {arguments.scenario}"
+    text = "\n".join([*comments, f"# from: {origin}", *waits, str(small)])
     if arguments.out:
         arguments.out.write_text(text)
     print(text)
