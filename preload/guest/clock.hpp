@@ -17,7 +17,8 @@ extern ReadClock g_read_clock;
 // vdso does, causes SIGSEGV. Then now_ns() returns 0.
 extern bool g_may_read_clock;
 
-// async-signal-safe, fork-child-safe. errno stays unchanged: these clocks always exist, so the calls do not fail.
+// async-signal-safe, fork-child-safe. The shim reads only CLOCK_MONOTONIC and CLOCK_REALTIME. The kernel always has
+// these clocks, so the call does not fail. errno stays unchanged.
 inline std::uint64_t now_ns(clockid_t clock = CLOCK_MONOTONIC) {
   if (__builtin_expect(!g_may_read_clock, 0)) return 0;
   timespec now{};

@@ -1,6 +1,6 @@
 // System calls without libc: no errno, no cancellation point, no interposer. All of them are async-signal-safe and
-// fork-child-safe. Each returns the kernel's answer: a negative value is -errno. A call for which a seccomp filter
-// might kill is not made, and fails with EPERM (confinement.hpp).
+// fork-child-safe. Each returns the kernel's answer: a negative value is -errno. If a seccomp filter might kill the
+// process for a call, call() does not make it, and returns -EPERM (confinement.hpp).
 #pragma once
 
 #include <fcntl.h>
@@ -15,7 +15,8 @@
 
 namespace forksight::sys {
 
-// Makes the call even if a filter may kill for it. For the code that finds out what a filter does.
+// Makes the call even if a seccomp filter may kill the process for it. For the code that finds out for which calls the
+// filter kills.
 inline long raw_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
   long result = 0;
   register long r10 asm("r10") = d;
@@ -38,7 +39,8 @@ long word(T* pointer) {
   return static_cast<long>(reinterpret_cast<std::uintptr_t>(pointer));
 }
 
-// If a filter forbids one of these two calls, the id comes from confinement.hpp instead of the kernel.
+// If a filter forbids getpid(), the function returns the process id that the shim stored last. If a filter forbids
+// gettid(), the function returns the thread id that libc stores (confinement.hpp).
 inline std::int32_t getpid() {
   const long pid = call(SYS_getpid);
   return pid > 0 ? static_cast<std::int32_t>(pid) : pid_when_confined();

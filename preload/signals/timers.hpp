@@ -15,10 +15,10 @@ extern std::uint64_t g_lost_timers;
 
 // Called before the calling thread waits for one of `signals` (bit 0 is signal 1). Writes and returns the record of the
 // wait. Writes no record and returns 0 if the set includes signals that no lost timer sends, or if a timer of this
-// process sends one of the signals. Both functions preserve errno.
+// process sends one of the signals. Preserves errno.
 std::uint64_t begin_timer_wait(std::uint64_t signals, const Site& site);
 // `got_signal`: a signal ended the wait. So some process sends these signals, and later waits for them are not
-// recorded.
+// recorded. Preserves errno.
 void end_timer_wait(std::uint64_t touch, std::uint64_t signals, bool got_signal);
 
 namespace at_fork {

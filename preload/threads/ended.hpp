@@ -7,16 +7,17 @@
 
 namespace forksight {
 
-// Ends the slots of threads of this process that no longer exist. The kernel is asked about each thread that libc or
-// unhooked code made, and about all threads if `are_all_in_doubt`. `self`: slot of the forking thread.
-// async-signal-safe.
+// Finds the threads of this process that no longer exist, and marks their slots as ended. A slot is what the shim knows
+// about one thread (record/slots.hpp). The kernel is asked about each thread that libc or unhooked code made, and about
+// all threads if `are_all_in_doubt`. `self`: slot of the forking thread. async-signal-safe.
 void end_slots_of_gone_threads(Slot* self, bool are_all_in_doubt);
 
 // True if the initial thread of this process has ended. False if that is not known.
 bool initial_thread_has_ended();
 
-// Called when the calling thread is about to end by the bare system call. Does nothing in another process that shares
-// this memory.
+// Called when the calling thread is about to end by the bare system call. Does nothing in a child that shares its
+// parent's memory (vfork, clone with CLONE_VM): the slot that this function finds there belongs to a thread of the
+// parent.
 void end_slot_of_exiting_thread();
 
 }  // namespace forksight

@@ -31,7 +31,7 @@ def load_for_others(pid, memory):
 
 
 class OnlyForOthers:
-    """An object that every process but one can unpickle. It then has a view of its message."""
+    """The process `pid` cannot unpickle this object. Every other process can: it gets a memoryview of bytes in the message."""
 
     def __init__(self, pid):
         self.pid = pid
@@ -401,7 +401,7 @@ class Kills(Case):
         self.assertEqual(bytes(shared.get(timeout=RECOVERY)), b"again")
 
     def poison(self, shared):
-        """Kills receivers of the only item until the item is parked."""
+        """Kills two receivers of the only item, one after the other. The queue then parks the item: get() does not return it again."""
         line = self.line()
 
         def work():

@@ -21,12 +21,12 @@ bool is_crash(int signal) {
   return signal == SIGSEGV || signal == SIGABRT || signal == SIGBUS || signal == SIGFPE || signal == SIGILL;
 }
 
-// Returns how the child's exit() ended; nullopt: nothing shows a hang or a crash. exit() never returns, so a missing
-// return is no evidence.
+// Returns whether the child's exit() hung or crashed, and how certain that is. Returns nullopt if nothing shows a hang
+// or a crash. exit() never returns. So there is no record of its return, even if nothing hung.
 std::optional<CallEnd> find_end_of_exit(const Evidence& evidence, const model::Touch& touch) {
   const model::Process& child = evidence.process(touch.process);
-  // Nothing shows that exit() hung. If the process went on and touched something else, another finding is about that
-  // touch.
+  // find_hang() returns nullopt if nothing shows that exit() hung. It also returns nullopt if the thread touched
+  // something later, for example in an exit handler. The rule for that touch then reports any hang.
   if (!evidence.find_hang(touch)) return std::nullopt;
   if (is_proven_dead(child)) return CallEnd{Certainty::kProven, Outcome::kHang};
   if (child.liveness == model::Liveness::kSpinning) return CallEnd{Certainty::kLikely, Outcome::kHang};
