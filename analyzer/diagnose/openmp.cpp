@@ -93,7 +93,7 @@ void add_general_fixes(Finding& finding, const model::Process& process) {
         {"Start the child with posix_spawn(), or exec right after fork(): a new program begins without a lost pool."});
   }
   finding.fixes.push_back(
-      {"Use OpenMP only in the children: fork before the first parallel region of the forking thread, or run that "
+      {"Fork before the first parallel region of the forking thread, or run that "
        "region in a thread that does not fork."});
 }
 

@@ -155,7 +155,7 @@ struct Opener {
 };
 
 // Starts the process that opens files, if the child is to give up its user. nullopt: no process could be made.
-std::optional<Opener> start_opener() {
+std::optional<Opener> start_opener(const Options& options) {
   // libdebuginfod writes to the caller's cache, so a child that asks a server keeps its user.
   if (!proc::may_give_up_user() || symbols::may_ask_servers()) return Opener{};
   int ends[2];
@@ -168,7 +168,7 @@ std::optional<Opener> start_opener() {
     // The child gets the signals of the terminal, too, and ends first.
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::signal(signal, SIG_IGN);
     (void)proc::give_up_changing({});
-    serve_requests(kSocket);
+    serve_requests(kSocket, options.examines_processes);
   }
   const int error = errno;
   ::close(ends[1]);
@@ -350,7 +350,7 @@ void end_opener(const Opener& opener) {
 Answer run_child(const Work& work, const Options& options) {
   Answer answer;
   for (std::size_t known = 0; known <= files::kMaxDeadPlaces; ++known) {
-    const std::optional<Opener> opener = start_opener();
+    const std::optional<Opener> opener = start_opener(options);
     const Pipe out = opener ? make_pipe() : Pipe{};
     const Pipe error = out.read >= 0 ? make_pipe() : Pipe{};
     std::fflush(stdout);

@@ -89,8 +89,11 @@ bool is_link_entry(std::string_view entry) {
   return take(entry, "ns/") && is_word(entry);
 }
 
-Reply give_entry(const std::string& path) {
-  if (!is_file_entry(entry_of(path))) return refuse();
+Reply give_entry(const std::string& path, bool examines_processes) {
+  const std::string_view entry = entry_of(path);
+  if (!is_file_entry(entry)) return refuse();
+  // Work that examines no process only finds out which files a process has mapped or opened.
+  if (!examines_processes && entry != "maps" && entry != "fd") return refuse();
   // O_NOFOLLOW refuses the links cwd, exe and root.
   files::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW));
   if (!file) return refuse(errno);
@@ -178,28 +181,28 @@ Reply give_file(const Request& request) {
 
 }  // namespace
 
-Reply grant(const Request& request) {
+Reply grant(const Request& request, bool examines_processes) {
   switch (request.wish) {
     case Wish::kFile: return give_file(request);
     case Wish::kFolder: return give_folder(request.path);
     case Wish::kStatus: return give_status(request.path);
-    case Wish::kEntry: return give_entry(request.path);
+    case Wish::kEntry: return give_entry(request.path, examines_processes);
     case Wish::kLink: return give_link(request.path);
     case Wish::kLinks: return give_links(request.path, request.number);
-    case Wish::kCalls: return give_calls(request.path, request.number);
+    case Wish::kCalls: return examines_processes ? give_calls(request.path, request.number) : refuse();
     case Wish::kSocket: return give(files::Descriptor(proc::open_diagnosis_of(request.number)));
   }
   return refuse();
 }
 
-void serve_requests(int socket) {
+void serve_requests(int socket, bool examines_processes) {
   std::vector<char> room(files::kMaxRequestBytes);
   for (;;) {
     files::Descriptor unwanted;
     const std::string_view bytes = files::receive_message(socket, room, unwanted);
     if (bytes.empty()) break;
     const auto request = files::decode_request(bytes);
-    const Reply reply = request ? grant(*request) : refuse(EINVAL);
+    const Reply reply = request ? grant(*request, examines_processes) : refuse(EINVAL);
     std::string answer(sizeof reply.error, '\0');
     std::memcpy(answer.data(), &reply.error, sizeof reply.error);
     answer += reply.bytes;

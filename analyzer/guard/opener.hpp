@@ -15,10 +15,11 @@ namespace forksight::guard {
 // - any other regular file only if it is a program, a library or a debug file (ELF, but no core), or the file of a
 //   queue. If the request has an owner, that user must be able to read the file;
 // - a socket that asks the kernel about the sockets of a thread's network namespace.
+// If the work examines no processes, it grants only the files "maps" and "fd" of a process, and no memory.
 // A refused request has the error EACCES.
-files::Reply grant(const files::Request& request);
+files::Reply grant(const files::Request& request, bool examines_processes);
 
 // Answers requests from `socket` until the other end is closed. Then ends the process.
-[[noreturn]] void serve_requests(int socket);
+[[noreturn]] void serve_requests(int socket, bool examines_processes);
 
 }  // namespace forksight::guard

@@ -31,7 +31,7 @@ Request wish(Wish kind, const std::string& path) {
   return request;
 }
 
-files::Reply ask(Wish kind, const std::string& path) { return grant(wish(kind, path)); }
+files::Reply ask(Wish kind, const std::string& path) { return grant(wish(kind, path), true); }
 
 std::string own(const std::string& entry) { return "/proc/" + std::to_string(::getpid()) + "/" + entry; }
 
@@ -84,6 +84,14 @@ TEST_F(Opener, GivesNoFilesThatProcessesHaveOpened) {
   }
 }
 
+TEST_F(Opener, GivesNoMemoryToWorkThatExaminesNoProcess) {
+  for (const std::string entry : {"mem", "environ", "auxv", "syscall", "fdinfo/0"}) {
+    EXPECT_EQ(grant(wish(Wish::kEntry, own(entry)), false).error, EACCES) << entry;
+  }
+  EXPECT_TRUE(grant(wish(Wish::kEntry, own("maps")), false).file);
+  EXPECT_TRUE(grant(wish(Wish::kEntry, own("fd")), false).file);
+}
+
 TEST_F(Opener, GivesTextsOfLinks) {
   const int fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   const std::string number = std::to_string(fd);
@@ -92,7 +100,7 @@ TEST_F(Opener, GivesTextsOfLinks) {
   EXPECT_NE(ask(Wish::kLinks, own("fd")).bytes.find(number + " /dev/null"), std::string::npos);
   Request later = wish(Wish::kLinks, own("fd"));
   later.number = fd + 1;
-  EXPECT_EQ(grant(later).bytes.find(number + " /dev/null"), std::string::npos);
+  EXPECT_EQ(grant(later, true).bytes.find(number + " /dev/null"), std::string::npos);
   ::close(fd);
   const std::string link = (folder_ / "link").string();
   fs::create_symlink("/secret", link);
@@ -138,11 +146,11 @@ TEST_F(Opener, GivesAUserOnlyWhatThisUserMayRead) {
   ASSERT_EQ(::chmod(folder_.c_str(), 0755), 0);
   Request request = wish(Wish::kFile, write("library", elf(ET_DYN), 0600));
   request.owner = files::Owner{65534, 65534, {}};
-  EXPECT_EQ(grant(request).error, EPERM);
+  EXPECT_EQ(grant(request, true).error, EPERM);
   ASSERT_EQ(::chmod(request.path.c_str(), 0644), 0);
-  EXPECT_TRUE(grant(request).file);
+  EXPECT_TRUE(grant(request, true).file);
   ASSERT_EQ(::chmod(folder_.c_str(), 0700), 0);
-  EXPECT_EQ(grant(request).error, EPERM);
+  EXPECT_EQ(grant(request, true).error, EPERM);
 }
 
 TEST(OpenerRequest, IsTheSameAfterItsWay) {

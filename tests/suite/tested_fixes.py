@@ -56,7 +56,7 @@ TESTED = {
     "Let the child close its descriptor instead": (("file-lock-shared", "file_lock_shared", "repaired"),),
     "Start such a thread in the child, too": (("signal-thread-lost", "signal_thread_lost", "repaired"),),
     "Arm the timer in the child, too, after fork()": (("timer-lost", "timer_lost", "repaired"),),
-    "End a forked child that does not exec by _exit()": (("inherited-exit-handlers", "exit_in_child", "repaired"),),
+    "If a forked child does not exec, end it by _exit()": (("inherited-exit-handlers", "exit_in_child", "repaired"),),
     "Call _exit() where exec failed in a child of vfork()": (("vfork-misuse", "vfork_exits", "repaired"),),
     "Use fork(), which resets these locks in the child.": (("atfork-bypassed", "stream_after_bare_fork", "repaired"),),
     "In the child call nothing but async-signal-safe functions": (("fork-in-signal-handler", "fork_in_handler", "repaired"),),

@@ -72,7 +72,7 @@ void tell_list(const Evidence& evidence, const model::Touch& touch, Finding& fin
   add_sentence(finding, describe_liveness(evidence.process(touch.process)));
   add_sentence(finding,
                "The lock is held while a handler is registered: by atexit(), and by the first use of a static or "
-               "thread_local variable that has a destructor. fork() copied it as it was.");
+               "thread_local variable that has a destructor. fork() copied the locked lock into the child.");
   add_sentence(finding, "The lock names no owner, so the thread that held it is not known.");
 }
 
@@ -98,8 +98,8 @@ void tell_handlers(const Evidence& evidence, const model::Touch& touch, const Ca
   add_sentence(
       finding,
       fmt::format(
-          "exit() runs what {}, its parent, had registered with atexit() and all static "
-          "destructors. They were written for the parent, and may stop or join threads that the child does not have.",
+          "exit() runs all static destructors, and the functions that {}, the parent, registered with atexit(). "
+          "They were written for the parent, and may stop or join threads that the child does not have.",
           words::parent(evidence.process(fork.process))));
 }
 
@@ -122,12 +122,12 @@ void inherited_exit_handlers(const Evidence& evidence, std::vector<Finding>& fin
       tell_handlers(evidence, touch, *end, finding);
     }
     add_sentence(finding, describe_end(child));
-    finding.fixes.push_back({"End a forked child that does not exec by _exit(): it runs no handlers.", true});
+    finding.fixes.push_back({"If a forked child does not exec, end it by _exit(): it runs no handlers.", true});
     finding.fixes.push_back({"If the child's own output is buffered, call fflush(stdout) before _exit()."});
     if (!is_list)
       finding.fixes.push_back(
-          {"In the handler, do nothing in a process other than the one that registered it: keep getpid() and "
-           "compare."});
+          {"In the handler, do nothing in a process other than the one that registered it. For this, store getpid() when you "
+           "register the handler, and compare it in the handler."});
     if (words::is_python(child)) finding.fixes.push_back({"In Python, end such a child by os._exit()."});
     findings.push_back(std::move(finding));
   }

@@ -41,10 +41,10 @@ void rwlock_recursive_read(const Evidence& evidence, std::vector<Finding>& findi
                                       words::count(writer.readers, "lock for reading is", "locks for reading are")));
     add_sentence(finding, describe_liveness(process));
     add_sentence(finding, fmt::format("A rwlock does not record who its readers are. If {} is one of them, it waits "
-                                      "for itself, by way of the writer. Otherwise another reader does not unlock it.",
+                                      "for itself, by way of the writer. Otherwise another reader does not unlock the lock.",
                                       first));
     finding.fixes.push_back(
-        {fmt::format("Lock {} for reading once: split off a function that expects it to be held.", name)});
+        {fmt::format("Lock {} for reading only once: move the code that needs the lock into a function that does not lock it.", name)});
     finding.fixes.push_back(
         {"A lock that prefers readers (the default, PTHREAD_RWLOCK_PREFER_READER_NP) lets a reader read again; its "
          "writers "
